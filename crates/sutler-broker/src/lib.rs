@@ -2,7 +2,7 @@
 //!
 //! Start with [`Service`], the trait an author implements, and [`Broker`], which serves it. Inside:
 //! `lifecycle/` decides, `requests/` takes requests in, `executor/` carries them out, `http/` speaks the
-//! protocol, `resources.rs` keeps everything in a journal.
+//! protocol, `resources.rs` has the stored form of instances and bindings. Storing: `sutler_records`.
 
 mod admin;
 mod app;

@@ -1,5 +1,6 @@
-//! What is judged: a case is one rule of the checklist, seen from outside. Chapters own their cases;
-//! here is what a case is, and the list of all.
+//! Cases: a case is one rule of the checklist, checked from outside of a broker.
+//!
+//! Defines the type and lists all cases; the files below `cases/` own them.
 
 use crate::{cases, response_rules};
 use std::fmt;
@@ -25,7 +26,7 @@ impl fmt::Display for Level {
     }
 }
 
-/// What a case is judged of, and so how often.
+/// Subject of a case: the broker or each plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     /// Once for the broker.
@@ -43,7 +44,7 @@ pub struct Case {
     pub line: &'static str,
     /// How binding it is.
     pub level: Level,
-    /// What it is judged of.
+    /// Subject of the case.
     pub scope: Scope,
     /// The rule in one sentence, in words for the broker's author.
     pub rule: &'static str,

@@ -1,5 +1,6 @@
-//! The walk through a broker and its plans, chapter by chapter. Each chapter owns its cases and says
-//! of each what it saw, or why it could not see it.
+//! All cases in the order in which a broker and its plans are tested.
+//!
+//! Each module owns its cases and records a verdict, or the reason why a case does not apply.
 
 pub(crate) mod after_update;
 pub(crate) mod auth;
@@ -34,7 +35,7 @@ use crate::target::Target;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// The cases of all chapters, in the order of the walk.
+/// All cases, in order.
 pub(crate) const CASES: &[&[&Case]] = &[
     catalog::CASES,
     auth::CASES,
@@ -77,7 +78,7 @@ pub(crate) struct LiveInstance {
     pub body: Value,
     /// The first answer to that body: 201 or 202.
     pub first: Arc<Exchange>,
-    /// What the last fetch showed, where instances can be fetched.
+    /// Body of the last fetch, if instances can be fetched.
     pub fetched: Option<Value>,
     /// Whether the same PUT again was answered with 200.
     pub repeats: bool,

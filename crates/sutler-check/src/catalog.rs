@@ -1,5 +1,6 @@
-//! The catalog as the walk needs it, read leniently from raw JSON: what is wrong with it is judged
-//! in `cases/catalog.rs`, and a plan that can be asked for is walked all the same.
+//! The catalog as the check needs it, read leniently from raw JSON.
+//!
+//! Its faults are reported by `cases/catalog.rs`; every plan that can be requested is tested.
 
 use serde_json::Value;
 use std::sync::Arc;

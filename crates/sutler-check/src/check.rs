@@ -1,9 +1,9 @@
-//! A whole check: catalog, walks side by side, clean-up, report.
+//! A whole check: catalog, plans in parallel, clean-up, report.
 
 use crate::cases;
 use crate::catalog::{self, Offering};
 use crate::clean_up::{self, LeftoverResource};
-use crate::client::{CheckClient, StopReason, dressed};
+use crate::client::{CheckClient, StopReason, with_headers};
 use crate::exchange::Exchange;
 use crate::options::{Options, PlanParameters};
 use crate::outline::{self, Outline};
@@ -62,7 +62,7 @@ impl Check {
         self
     }
 
-    /// Tells somebody what is done and seen, while it is. Must not take long.
+    /// Emits events to this listener, which must not block.
     #[must_use]
     pub fn progress(mut self, listener: impl Fn(&Event) + Send + Sync + 'static) -> Self {
         self.progress = Progress::to(listener);
@@ -91,7 +91,7 @@ impl Check {
     pub async fn outline(self) -> Result<Outline, CheckError> {
         let client = Arc::new(CheckClient::new(self.connection, self.options, self.stop));
         let question = Request::new(Method::Get, &["v2", "catalog"]);
-        let exchange = client.exchange(dressed(question)).await;
+        let exchange = client.exchange(with_headers(question)).await;
         match unreadable(&exchange) {
             Some(why) => Err(CheckError::NoCatalog(why)),
             None => Ok(outline::of(&runs(&client, read(&exchange))?)),
@@ -221,7 +221,7 @@ fn runs(
     Ok(chosen.into_iter().map(run).collect())
 }
 
-/// Walks the plans of stages, so many at a time.
+/// Runs the plans, at most `jobs` at a time.
 async fn walk(runs: Vec<PlanRun>, jobs: usize) -> PlanRunsEnd {
     let walks = runs.into_iter().map(|run| {
         let subject = run.subject.clone();

@@ -1,7 +1,7 @@
-//! Removes what a check has made, also when its walk was stopped: bindings, then instances, side by
-//! side and within a bounded time. What to do about each answer is decided by pure functions.
+//! Deletes the resources that a check has created, also after an early stop: bindings, then instances, in
+//! parallel and within a time limit. Pure functions decide on each answer.
 
-use crate::client::{CheckClient, dressed};
+use crate::client::{CheckClient, with_headers};
 use crate::created::{CreatedResource, Owner};
 use crate::exchange::Exchange;
 use crate::plan_run::{PollEnd, ended, with_incomplete};
@@ -25,7 +25,7 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
 /// How often one delete may be met by a fault of the broker.
 const FAULTS_MAX: u32 = 4;
 
-/// Something that could not be removed, or nobody knows whether it was.
+/// A resource that was not deleted, or whose deletion is uncertain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftoverResource {
     /// Which instance or binding, by its id.
@@ -36,7 +36,7 @@ pub struct LeftoverResource {
     pub target: String,
 }
 
-/// Deletes everything in the ledger; tells what could not be removed, and why.
+/// Deletes all created resources; returns those that remain, with reasons.
 pub(crate) async fn run(client: &Arc<CheckClient>) -> Vec<LeftoverResource> {
     let until = Instant::now() + client.options.clean_up_within;
     let mut reasons = BTreeMap::new();
@@ -51,7 +51,7 @@ pub(crate) async fn run(client: &Arc<CheckClient>) -> Vec<LeftoverResource> {
     left(client, &reasons, "its delete was not finished")
 }
 
-/// What may still be there, with the reason of each, or one for those that have none.
+/// Resources that may remain, each with its reason or the default one.
 pub(crate) fn left(
     client: &CheckClient,
     reasons: &BTreeMap<CreatedResource, String>,
@@ -107,7 +107,7 @@ fn deletion(made: &CreatedResource, owner: &Owner) -> sutler_client::wire::Reque
     with_incomplete(Target::of(made).delete(owner), true)
 }
 
-/// What to do after an answer.
+/// Next step after an answer.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
     /// It is not there any more.
@@ -126,7 +126,7 @@ async fn remove(client: &CheckClient, made: &CreatedResource, owner: &Owner) -> 
     let mut pause = PAUSE_FIRST;
     let mut faults = 0;
     loop {
-        let answer = client.exchange(dressed(deletion(made, owner))).await;
+        let answer = client.exchange(with_headers(deletion(made, owner))).await;
         let refused = client.created.was_refused(made);
         let mut step = after_delete(&answer, refused);
         if step == Step::Follow {
@@ -160,7 +160,7 @@ async fn follow(
     let mut pause = PAUSE_FIRST;
     loop {
         let poll = client
-            .exchange(dressed(target.poll(owner, operation)))
+            .exchange(with_headers(target.poll(owner, operation)))
             .await;
         if let Some(step) = after_poll(&poll) {
             return step;
@@ -170,7 +170,7 @@ async fn follow(
     }
 }
 
-/// What an answer to a delete means; `refused` if the broker had refused to make the thing.
+/// Interprets the answer to a delete; `refused` if the broker had refused the creation.
 fn after_delete(answer: &Exchange, refused: bool) -> Step {
     let sentence = || format!("its delete was answered with {}", answer.got());
     let busy = answer.field("error").and_then(Value::as_str) == Some("ConcurrencyError");

@@ -1,5 +1,7 @@
-//! Asks the broker: sends, notes what may have been made by it, applies the standing rules to every
-//! answer, and stops when the broker no longer answers or the caller wants to stop.
+//! Sends requests to the broker, records resources that they may create, and checks every answer.
+//!
+//! Applies `response_rules.rs` to each answer, and stops when the broker no longer answers or the caller
+//! cancels.
 
 use crate::case::Case;
 use crate::created::CreatedResources;
@@ -37,7 +39,7 @@ pub(crate) enum StopReason {
     Cancelled,
 }
 
-/// What all walks share.
+/// State shared by all plan runs.
 pub(crate) struct CheckClient {
     pub connection: Connection,
     pub options: Options,
@@ -73,45 +75,45 @@ impl CheckClient {
         }
     }
 
-    /// True for the first walk that asks, and for no other.
+    /// True for the first caller only.
     pub(crate) fn is_first_walk(&self) -> bool {
         !self.walking.swap(true, Ordering::Relaxed)
     }
 
-    /// Tells somebody of everything that is seen.
+    /// Emits events to this listener.
     pub(crate) fn with_progress(mut self, progress: Progress) -> Self {
         self.verdicts = Verdicts::with_progress(progress.clone());
         self.progress = progress;
         self
     }
 
-    /// How many requests were sent so far.
+    /// Number of requests sent so far.
     pub(crate) fn requests(&self) -> usize {
         self.requests.load(Ordering::Relaxed)
     }
 
-    /// Whether so many questions, in a row or in all, had no answer that no more are asked.
+    /// Whether too many requests, in a row or in total, had no answer.
     pub(crate) fn is_silent(&self) -> bool {
         self.silences.load(Ordering::Relaxed) >= SILENCES_MAX
             || self.silences_total.load(Ordering::Relaxed) >= SILENCES_TOTAL_MAX
     }
 
-    /// Asks one question, with the headers that every request of a platform has.
+    /// Sends one request with the headers of a platform.
     pub(crate) async fn ask(&self, request: Request) -> Result<Arc<Exchange>, StopReason> {
-        self.ask_bare(dressed(request)).await
+        self.ask_bare(with_headers(request)).await
     }
 
-    /// Asks one question exactly as it is.
+    /// Sends one request unchanged.
     pub(crate) async fn ask_bare(&self, request: Request) -> Result<Arc<Exchange>, StopReason> {
         if self.is_silent() {
             return Err(StopReason::Silent);
         }
-        // The request is sent to its end: what a request that was cut off has done, nobody knows.
+        // Requests are never cut off: the effect of one would be unknown.
         if self.stop.is_cancelled() {
             return Err(StopReason::Cancelled);
         }
         let mut answer = self.exchange(request).await;
-        while let Some(wait) = told_to_wait(&answer) {
+        while let Some(wait) = requested_wait(&answer) {
             // In a row and of all walks: who never has time is not waited for again and again.
             if self.waits.fetch_add(1, Ordering::Relaxed) >= WAITS_MAX {
                 return Ok(answer);
@@ -126,7 +128,7 @@ impl CheckClient {
         Ok(answer)
     }
 
-    /// Sends, whoever wants to stop: clean-up goes on when the walk does not.
+    /// Sends a request even after a stop, because clean-up continues.
     pub(crate) async fn exchange(&self, request: Request) -> Arc<Exchange> {
         self.requests.fetch_add(1, Ordering::Relaxed);
         let outcome = self.connection.send(&request).await;
@@ -145,7 +147,7 @@ impl CheckClient {
         exchange
     }
 
-    /// Enters what an exchange shows about a case.
+    /// Records the verdict of an exchange about a case.
     pub(crate) fn record(
         &self,
         case: &'static Case,
@@ -166,7 +168,7 @@ impl CheckClient {
 
 /// How long to wait before the question may be asked again, where a broker is asked too much. Who
 /// comes with wrong credentials on purpose is not to come again.
-fn told_to_wait(answer: &Exchange) -> Option<Duration> {
+fn requested_wait(answer: &Exchange) -> Option<Duration> {
     if !answer.is(&[429]) || answer.request.proof != Proof::Right {
         return None;
     }
@@ -182,7 +184,7 @@ fn clipped(said: String) -> String {
 }
 
 /// A request with the headers that every request of a platform has, unless it has its own.
-pub(crate) fn dressed(mut request: Request) -> Request {
+pub(crate) fn with_headers(mut request: Request) -> Request {
     let has = |request: &Request, name: &str| {
         request
             .headers
@@ -224,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_broker_that_is_asked_too_much_is_asked_again_when_it_says() {
-        let wait = |status, said, proof| told_to_wait(&answered(status, said, proof));
+        let wait = |status, said, proof| requested_wait(&answered(status, said, proof));
         let seconds = |it| Some(Duration::from_secs(it));
         assert_eq!(wait(429, Some("3"), Proof::Right), seconds(3));
         assert_eq!(wait(429, Some("tomorrow"), Proof::Right), seconds(1));

@@ -1,5 +1,6 @@
-//! What a check has made and must remove. Only ids minted here are ever sent: a check cannot touch
-//! what it did not create.
+//! Resources that a check has created and must delete.
+//!
+//! Only ids generated here are sent, so a check cannot touch other resources.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -69,14 +70,14 @@ pub(crate) struct Owner {
     pub plan_id: String,
 }
 
-/// What the broker said to the requests that should have made something.
+/// Answers of the broker to requests that create the resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ResourceState {
     /// Sent, and not answered yet.
     Sent,
     /// Refused each time: a conformant broker has made nothing.
     Refused,
-    /// Nobody knows: no answer, or a fault of the broker.
+    /// Unknown: no answer, or an error of the broker.
     Unknown,
     /// The broker has taken it on.
     Accepted,
@@ -124,7 +125,7 @@ impl CreatedResources {
         entries.made.insert(made, (owner, standing));
     }
 
-    /// What the broker answered to a request that creates it, if it answered.
+    /// Records the answer to a request that creates it, if there is one.
     pub(crate) fn answered(&self, made: &CreatedResource, status: Option<u16>) {
         let mut entries = self.lock();
         let Some((_, standing)) = entries.made.get_mut(made) else {
@@ -150,7 +151,7 @@ impl CreatedResources {
         entries.made.get(made).map(|(owner, _)| owner.clone())
     }
 
-    /// The broker said that it is gone.
+    /// Records that the broker reports it as gone.
     pub(crate) fn is_gone(&self, made: &CreatedResource) {
         let all = &mut self.lock().made;
         all.remove(made);
@@ -159,7 +160,7 @@ impl CreatedResources {
         }
     }
 
-    /// What may still be there, bindings first.
+    /// Resources that may still exist, bindings first.
     pub(crate) fn left(&self) -> Vec<(CreatedResource, Owner)> {
         let entries = self.lock();
         let left = entries.made.iter();

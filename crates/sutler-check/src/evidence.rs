@@ -1,5 +1,6 @@
-//! How much of what a broker said is kept to show its failures: a bounded amount. A broker that
-//! answers everything wrongly and at length must not fill the memory of whoever checks it.
+//! Bounds the answers that are kept as evidence of failures.
+//!
+//! A broker with many wrong and long answers must not fill the memory of the check.
 
 use crate::exchange::Exchange;
 use std::collections::HashSet;
@@ -12,7 +13,7 @@ const ANSWER_BYTES_MAX: usize = 512 * 1024;
 /// How many bytes of answers are kept in all.
 const KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// What was kept so far.
+/// Evidence kept so far.
 #[derive(Default)]
 pub(crate) struct Evidence {
     kept: Mutex<KeptExchanges>,

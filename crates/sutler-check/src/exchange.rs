@@ -1,4 +1,4 @@
-//! One question and what came of it, kept as evidence.
+//! One request and its outcome, kept as evidence.
 
 use serde_json::Value;
 use std::fmt;
@@ -11,9 +11,9 @@ const DESCRIPTION_CHARACTERS_MAX: usize = 200;
 
 /// A request with its answer, or with the reason why there is none.
 pub struct Exchange {
-    /// What was asked.
+    /// The request.
     pub request: Request,
-    /// What came back.
+    /// The answer, or the error.
     pub outcome: Result<Answer, TransportError>,
     /// The body, if it is JSON.
     json: Option<Value>,
@@ -120,7 +120,7 @@ impl Exchange {
         }
     }
 
-    /// Whether this answer to a poll says that the operation goes on.
+    /// Whether this answer to a poll reports an operation in progress.
     pub(crate) fn is_running(&self) -> bool {
         self.is(&[200]) && self.field("state").and_then(Value::as_str) == Some("in progress")
     }
@@ -130,7 +130,7 @@ impl Exchange {
         self.field("operation").and_then(Value::as_str)
     }
 
-    /// What came, with the broker's own words for people.
+    /// Summary of the outcome with the broker's description.
     pub(crate) fn describe(&self) -> String {
         match self.field("description").and_then(Value::as_str) {
             Some(text) => {
@@ -141,7 +141,7 @@ impl Exchange {
         }
     }
 
-    /// What came, in few words.
+    /// Short summary of the outcome.
     pub(crate) fn got(&self) -> String {
         match &self.outcome {
             Ok(answer) => answer.status.to_string(),

@@ -1,9 +1,8 @@
-//! Proves any service broker conformant, or shows where it is not.
+//! Checks any service broker for conformance and reports where it is not.
 //!
-//! Everything is judged as raw JSON and headers, never through the types that Sutler's own broker
-//! answers with: one mistake must not hide in both. Reading order: `case.rs` (what is judged),
-//! `verdicts.rs` (the verdicts), `client.rs` (how questions are asked, and what is noted of each),
-//! `plan_run.rs` (one plan under test), `cases.rs` (the walk through a plan, chapter by chapter).
+//! Everything is checked as raw JSON and headers, never through the types of Sutler's own broker, so that one
+//! mistake cannot hide in both. Reading order: `case.rs` (cases), `verdicts.rs` (verdicts), `client.rs`
+//! (requests), `plan_run.rs` (one plan under test), `cases.rs` (the order of all cases).
 
 mod case;
 mod cases;

@@ -1,5 +1,6 @@
-//! The lines of the checklist that no case is about, because nobody outside of a broker can see
-//! whether it keeps them. Every other line has at least one case; the test below holds it.
+//! Lines of the checklist without a case, because they cannot be observed from outside of a broker.
+//!
+//! Every other line has at least one case; the test below verifies that.
 
 /// A line of the checklist, and why it cannot be seen from outside.
 pub const NOT_OBSERVABLE: &[(&str, &str)] = &[

@@ -1,4 +1,4 @@
-//! What the caller allows and expects.
+//! Options of a check.
 
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ impl PlanParameters {
     }
 }
 
-/// What a check may do, and how long it waits.
+/// Permissions and time limits of a check.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Names or ids of the offerings to walk; empty for all.

@@ -1,4 +1,4 @@
-//! What a check would do, told from the catalog alone.
+//! Outline of a check (`--dry-run`), computed from the catalog alone.
 
 use crate::case::{Scope, all_cases};
 use crate::created::Tally;
@@ -15,7 +15,7 @@ pub(crate) const AT_MOST: Tally = Tally {
     bindings: 8,
 };
 
-/// What a check would do.
+/// Outline of a check.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outline {
     /// The plans that would be walked.
@@ -28,7 +28,7 @@ pub struct Outline {
     pub at_most: Tally,
 }
 
-/// What a check would do with one plan.
+/// Outline of the check of one plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanOutline {
     /// The offering's name.

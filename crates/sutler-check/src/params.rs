@@ -1,8 +1,8 @@
-//! Parameters to try a plan with: some that fit its schemas and some that do not.
+//! Sample parameters for a plan: some that fit its schemas and some that do not.
 //!
-//! The caller's own win; else they are derived from the schemas in the catalog, which a stranger
-//! wrote: `params/schema.rs` bounds what a schema can make the validator do, and every sample is
-//! held to it before it is used. Making them: `params/valid_sample.rs`; breaking them: `params/invalid_sample.rs`.
+//! Parameters of the caller take precedence; otherwise they are derived from the untrusted schemas of the
+//! catalog: `params/schema.rs` bounds the work of the validator, and every sample is checked before use.
+//! Deriving: `params/valid_sample.rs`; breaking: `params/invalid_sample.rs`.
 
 mod flatten;
 mod invalid_sample;
@@ -44,7 +44,7 @@ pub(crate) struct Sample {
 /// Parameters that break a schema.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct InvalidSample {
-    /// What is wrong with them: `without "size"`.
+    /// The fault: `without "size"`.
     pub what: String,
     pub parameters: Parameters,
 }
@@ -136,7 +136,7 @@ pub(crate) fn samples(options: &Options, offering: &Offering, plan: &Plan) -> Sa
     }
 }
 
-/// What the caller gives for a plan: by `service/plan` first, then by `service`.
+/// Parameters of the caller for a plan: by `service/plan` first, then by `service`.
 pub(crate) fn given<'a>(
     options: &'a Options,
     offering: &Offering,

@@ -1,4 +1,6 @@
-//! One plan under test: its requests, and the verdicts about it.
+//! One plan under test: its requests and its verdicts.
+//!
+//! Sends through `client.rs`; the order of the cases is in `cases.rs`.
 
 use crate::case::Case;
 use crate::catalog::{Offering, Plan};
@@ -32,7 +34,7 @@ const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
 /// what does not come would take hours.
 const OVERDUE_WITHIN: Duration = Duration::from_secs(5);
 
-/// A plan, and everything that a chapter needs to walk it.
+/// A plan under test, with everything that its cases need.
 pub(crate) struct PlanRun {
     pub client: Arc<CheckClient>,
     pub offerings: Arc<Vec<Offering>>,
@@ -45,7 +47,7 @@ pub(crate) struct PlanRun {
     pub overdue: AtomicBool,
 }
 
-/// What became of an asynchronous operation.
+/// Result of polling an operation.
 pub(crate) struct PollResult {
     /// The first answers and the last one, in order.
     pub answers: Vec<Arc<Exchange>>,
@@ -95,7 +97,7 @@ impl PlanRun {
         }
     }
 
-    /// Enters what an exchange shows about a case.
+    /// Records the verdict of an exchange about a case.
     pub(crate) fn record(
         &self,
         case: &'static Case,
@@ -105,8 +107,8 @@ impl PlanRun {
         self.client.record(case, &self.subject, exchange, judgement);
     }
 
-    /// Enters what an exchange shows about a case of the broker as a whole.
-    pub(crate) fn judge_broker(
+    /// Records the verdict of an exchange about a case of the whole broker.
+    pub(crate) fn record_broker(
         &self,
         case: &'static Case,
         exchange: &Arc<Exchange>,
@@ -116,12 +118,8 @@ impl PlanRun {
         self.client.record(case, broker, exchange, judgement);
     }
 
-    /// Enters what is known of the broker without asking it.
-    pub(crate) fn judge_broker_by_itself(
-        &self,
-        case: &'static Case,
-        judgement: Result<(), String>,
-    ) {
+    /// Records a verdict about the whole broker without an exchange.
+    pub(crate) fn record_broker_alone(&self, case: &'static Case, judgement: Result<(), String>) {
         let verdict = match judgement {
             Ok(()) => Verdict::Pass,
             Err(said) => Verdict::Fail {
@@ -132,19 +130,19 @@ impl PlanRun {
         self.client.verdicts.record(case, &Subject::Broker, verdict);
     }
 
-    /// Enters that a case of the broker as a whole cannot be seen, and why.
+    /// Records that a case of the whole broker does not apply, with the reason.
     pub(crate) fn skip_broker(&self, case: &'static Case, reason: &str) {
         let verdict = Verdict::NotApplicable(reason.to_owned());
         self.client.verdicts.record(case, &Subject::Broker, verdict);
     }
 
-    /// Enters that a case cannot be seen here, and why.
+    /// Records that a case does not apply, with the reason.
     pub(crate) fn skip(&self, case: &'static Case, reason: &str) {
         let verdict = Verdict::NotApplicable(reason.to_owned());
         self.client.verdicts.record(case, &self.subject, verdict);
     }
 
-    /// Enters of each of these cases that it cannot be seen here. What was seen before stands.
+    /// Records each of these cases as not applicable. Earlier verdicts remain.
     pub(crate) fn skip_all(&self, cases: &[&'static Case], reason: &str) {
         for case in cases {
             self.skip(case, reason);
@@ -213,7 +211,7 @@ impl PlanRun {
         body
     }
 
-    /// Sends a PUT; whatever it makes is in the ledger before it is sent.
+    /// Sends a PUT; records the resource as created before sending.
     pub(crate) async fn put(
         &self,
         target: Target<'_>,
@@ -255,7 +253,7 @@ impl PlanRun {
         self.client.ask(target.request(Method::Get)).await
     }
 
-    /// Has it deleted, and waits for the end; tells the first answer, and whether it is gone.
+    /// Deletes it and waits for the end; returns the first answer, and whether it is gone.
     pub(crate) async fn remove(
         &self,
         target: Target<'_>,
@@ -289,7 +287,7 @@ impl PlanRun {
         Ok(exchange)
     }
 
-    /// Asks once how an operation stands; `accepted` is the 202 that began it.
+    /// Polls an operation once; `accepted` is the 202 that began it.
     pub(crate) async fn poll(
         &self,
         target: Target<'_>,

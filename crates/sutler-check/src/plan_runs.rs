@@ -1,5 +1,6 @@
-//! Walks side by side, a few at a time. What ends one early is told; what breaks one is a fault of
-//! the check itself, and told as such: never is it taken for a plan without faults.
+//! Runs several plans in parallel, with a limit.
+//!
+//! A panic in one run is reported as a fault of the check itself, never as a plan without faults.
 
 use crate::client::StopReason;
 use crate::verdicts::Subject;
@@ -10,16 +11,16 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// What became of all walks.
+/// Result of all plan runs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct PlanRunsEnd {
     /// The last reason for which one ended early.
     pub stop: Option<StopReason>,
-    /// What broke in the check itself, with the plan whose walk it was.
+    /// Faults of the check itself, each with its plan.
     pub faults: Vec<String>,
 }
 
-/// Runs one walk for each subject, so many at a time.
+/// Runs one future per subject, at most `jobs` at a time.
 pub(crate) async fn side_by_side<W>(walks: Vec<(Subject, W)>, jobs: usize) -> PlanRunsEnd
 where
     W: Future<Output = Result<(), StopReason>> + Send + 'static,

@@ -1,5 +1,6 @@
-//! What a check tells while it runs, for bars and lines. It tells of cases and subjects only: what a
-//! broker said is for the report, which knows what to keep back.
+//! Progress events of a running check, for progress bars and lines.
+//!
+//! Contain cases and subjects only; answers of the broker are for the report, which redacts them.
 
 use crate::case::Case;
 use crate::verdicts::Subject;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 /// Something that a check did or saw.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// The catalog was read, and so many plans will be walked.
+    /// The catalog is read; this many plans will be checked.
     Planned {
         /// How many.
         plans: usize,
@@ -19,14 +20,14 @@ pub enum Event {
         /// Which plan.
         subject: Subject,
     },
-    /// A case was seen, or said to be not applicable.
+    /// A case has a verdict.
     Judged {
         /// Of what.
         subject: Subject,
         /// Which case.
         case: &'static Case,
     },
-    /// A case failed; told once for each case of each subject.
+    /// A case failed; emitted once per case and subject.
     Failed {
         /// Of what.
         subject: Subject,
@@ -47,7 +48,7 @@ pub enum Event {
 
 type Listener = dyn Fn(&Event) + Send + Sync;
 
-/// Whoever listens, if anybody does.
+/// The listener, if any.
 #[derive(Clone, Default)]
 pub(crate) struct Progress(Option<Arc<Listener>>);
 
@@ -56,7 +57,7 @@ impl Progress {
         Self(Some(Arc::new(listener)))
     }
 
-    /// Tells of something that is put together only if somebody listens.
+    /// Emits an event, which is created only if there is a listener.
     pub(crate) fn emit(&self, event: impl FnOnce() -> Event) {
         if let Some(listener) = &self.0 {
             listener(&event());

@@ -1,7 +1,7 @@
-//! What a check found, and its forms: JSON, JUnit and Markdown. Pure: a report in, text out.
+//! The report of a check and its formats: JSON, JUnit and Markdown. Pure: a report in, text out.
 //!
-//! Whatever is shown of an exchange goes through `report/shown.rs`, which keeps secrets back. The
-//! table for terminals is the executable's.
+//! Exchanges are shown through `report/shown.rs`, which redacts them. The table for terminals is in the
+//! executable.
 
 mod json;
 mod junit;
@@ -21,7 +21,7 @@ use std::time::Duration;
 pub use redact::Redaction;
 pub use shown::ShownExchange;
 
-/// What a check found.
+/// Report of a check.
 #[derive(Debug)]
 pub struct Report {
     /// The broker's URL.
@@ -30,7 +30,7 @@ pub struct Report {
     pub profile: Profile,
     /// Every case of every subject.
     pub findings: Vec<Finding>,
-    /// What could not be removed.
+    /// Resources that were not deleted.
     pub left_behind: Vec<LeftoverResource>,
     /// Why plans could not be walked, if they could not: there was no answer, no catalog, too many
     /// plans, or the check itself failed.
@@ -43,7 +43,7 @@ pub struct Report {
     pub requests: usize,
     /// How much the broker has made for it.
     pub made: Tally,
-    /// What must not be shown.
+    /// Redaction of secrets.
     pub redaction: Redaction,
 }
 
@@ -120,7 +120,7 @@ impl Report {
         }
     }
 
-    /// What a finding says for itself, without secrets; nothing of what passed.
+    /// Text of a finding, redacted; `None` if it passed.
     pub fn said(&self, finding: &Finding) -> Option<String> {
         match &finding.verdict {
             Verdict::Pass => None,

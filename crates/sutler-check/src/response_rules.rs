@@ -1,10 +1,9 @@
-//! The rules that every answer is held to, whatever was asked. Pure: an exchange in, verdicts out.
+//! Rules for every answer, whatever was requested. Pure: an exchange in, verdicts out.
 //!
-//! Everything that one exchange alone can show is judged here, so chapters need not: statuses by
-//! verb, 202 only where it was allowed, `operation`, headers, and the shape of every body. Bodies of
-//! instances: `response_rules/instance.rs`; of bindings: `response_rules/binding.rs`; of errors:
-//! `response_rules/error.rs`; which endpoint was asked: `response_rules/endpoint.rs`. The catalog's body is
-//! judged in `cases/catalog.rs`.
+//! Checks everything that a single exchange shows: statuses by method, 202 only where it was allowed,
+//! `operation`, headers, and the form of every body. Bodies of instances: `response_rules/instance.rs`; of
+//! bindings: `response_rules/binding.rs`; of errors: `response_rules/error.rs`; the endpoint of a request:
+//! `response_rules/endpoint.rs`. The body of the catalog is checked in `cases/catalog.rs`.
 
 mod binding;
 mod endpoint;
@@ -130,7 +129,7 @@ const OPERATION_MAX: usize = 10_000;
 /// A case and what an exchange shows about it.
 pub(crate) type Judgement = (&'static Case, Result<(), String>);
 
-/// What an exchange shows about the standing rules.
+/// Checks an exchange against the rules for every response.
 pub(crate) fn check(exchange: &Exchange) -> Vec<Judgement> {
     let answer = match &exchange.outcome {
         Err(reason) => return vec![(&ANSWERS, Err(reason.to_string()))],
@@ -206,7 +205,7 @@ fn was_accepted(exchange: &Exchange) -> Result<(), String> {
     }
 }
 
-/// What a 202 says of its operation.
+/// Checks the operation of a 202.
 fn accepted(endpoint: Endpoint, json: Option<&Value>, into: &mut Vec<Judgement>) {
     let operation = json.and_then(|it| it.get("operation"));
     let judgement = match operation {

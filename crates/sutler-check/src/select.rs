@@ -1,21 +1,21 @@
-//! Which plans are walked: the caller's choice, held against the catalog. Pure.
+//! Selects the plans to test: the choice of the caller, matched with the catalog. Pure.
 
 use crate::catalog::{Offering, Plan};
 use crate::options::Options;
 
-/// What the caller chose and the catalog does not have.
+/// A choice of the caller that is not in the catalog.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no {kind} of the catalog is called {name:?}; `--dry-run` lists what there is")]
 pub struct UnknownChoiceError {
     /// Service, plan, or what parameters are for.
     pub kind: Choice,
-    /// What the caller said.
+    /// Name that the caller gave.
     pub name: String,
-    /// What could have been said.
+    /// Names that exist.
     pub known: Vec<String>,
 }
 
-/// What was chosen.
+/// Kind of choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
     /// An offering.
@@ -104,7 +104,7 @@ fn is_called(offering: &Offering, name: &str) -> bool {
     offering.id == name || *offering.name == *name
 }
 
-/// A plan goes by its name, its id, or `service/plan`.
+/// A plan is identified by its name, its id, or `service/plan`.
 fn is_plan(name: &str, offering: &Offering, plan: &Plan) -> bool {
     plan.id == name || *plan.name == *name || is_pair(name, offering, plan)
 }

@@ -1,4 +1,4 @@
-//! What a request is about: an instance or a binding whose id this check minted, and nothing else.
+//! Target of a request: an instance or a binding whose id this check generated.
 
 use crate::created::{BindingId, CreatedResource, InstanceId, Owner};
 use sutler_client::wire::{Method, Request};

@@ -1,5 +1,5 @@
-//! The verdicts as they come in. A case may be seen many times: one failure fails it, and only what
-//! was never seen is not applicable.
+//! Collects verdicts. A case may be checked many times: one failure fails it, and only a case that was never
+//! observed is not applicable.
 
 use crate::case::{Case, Scope, all_cases};
 use crate::exchange::Exchange;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What a verdict is about.
+/// Subject of a verdict.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subject {
     /// The broker as a whole.
@@ -38,7 +38,7 @@ pub enum Verdict {
     Pass,
     /// Seen, and not as it has to be.
     Fail {
-        /// What was expected and what came, in one sentence.
+        /// Expected and actual behaviour, in one sentence.
         said: String,
         /// The request and its answer.
         exchange: Option<Arc<Exchange>>,
@@ -85,7 +85,7 @@ pub(crate) struct Verdicts {
 }
 
 impl Verdicts {
-    /// A book that tells of every entry.
+    /// Creates a collection that emits an event per verdict.
     pub(crate) fn with_progress(progress: Progress) -> Self {
         Self {
             entries: Mutex::default(),
@@ -93,7 +93,7 @@ impl Verdicts {
         }
     }
 
-    /// Enters a verdict. A failure stands, whatever comes after it.
+    /// Records a verdict. A failure is final.
     pub(crate) fn record(&self, case: &'static Case, subject: &Subject, verdict: Verdict) {
         let weight = |it: &Verdict| match it {
             Verdict::NotApplicable(_) => 0,

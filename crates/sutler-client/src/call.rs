@@ -1,4 +1,4 @@
-//! What goes along with one request besides its body: both identities, and whether a 202 is welcome.
+//! Options of one request besides its body: both identities, and whether a 202 is accepted.
 
 use crate::wire::Request;
 use sutler_osb::{
@@ -10,27 +10,27 @@ use uuid::Uuid;
 /// The version of the API that is spoken (P-001).
 const VERSION: &str = "2.17";
 
-/// Who asks, under which name, and how.
+/// Identities and mode of one request.
 ///
 /// The same call with the same body makes the same request, byte for byte, as long as it has a
 /// request identity of its own.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Call {
-    /// The user on whose behalf the request is sent (P-010); nobody's where none caused it.
+    /// The user on whose behalf the request is sent (P-010); `None` if no user caused it.
     pub originating_identity: Option<OriginatingIdentity>,
-    /// The name of the request (P-020); a new one is made where none is given.
+    /// Request identity (P-020); generated if it is `None`.
     pub request_identity: Option<RequestIdentity>,
-    /// Whether the broker may answer 202 and go on by itself (P-050).
+    /// Whether the broker may answer 202 and continue asynchronously (P-050).
     pub incomplete: Incomplete,
 }
 
-/// Whether an asynchronous answer is welcome.
+/// Whether an asynchronous answer is accepted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Incomplete {
     /// `accepts_incomplete=true` is sent.
     #[default]
     Accepted,
-    /// It is not: the answer must be the end of it.
+    /// Not sent: the answer must be final.
     Unwanted,
 }
 
@@ -61,7 +61,7 @@ impl Call {
         self
     }
 
-    /// The request with the headers that every request has.
+    /// Adds the headers that every request has.
     pub(crate) fn with_headers(&self, request: Request) -> Request {
         let name = match &self.request_identity {
             Some(name) => name.as_str().to_owned(),

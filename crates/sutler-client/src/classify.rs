@@ -1,6 +1,6 @@
-//! The one place that says what an answer means. Pure: no clock, no memory, no I/O.
+//! Interprets answers for the platform. Pure: no clock, no memory, no I/O.
 //!
-//! Held to `tests/meanings/answers.txt` and `tests/meanings/polls.txt`, which were written by hand
+//! Tested against `tests/meanings/answers.txt` and `tests/meanings/polls.txt`, which were written by hand
 //! from the specification (P-130 to P-153) and from the project's own decisions, D-35 on, which win
 //! where the two differ. Answers to reads are in `reading.rs`.
 
@@ -16,7 +16,7 @@ use crate::reply::{
 use crate::retry_after::RetryAfter;
 use sutler_osb::{ErrorBody, ErrorCode, LastOperationResponse, OperationKind, OperationState};
 
-/// What else must be known to understand an answer.
+/// Context of the request that an answer belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplyContext {
     /// Whether the same was sent before.
@@ -35,7 +35,7 @@ pub enum Sending {
     /// It is the first, or all before it are known to have changed nothing.
     #[default]
     First,
-    /// The same was sent before, and nobody knows what became of it.
+    /// The same was sent before, with an unknown outcome.
     AfterUnknown,
 }
 
@@ -50,7 +50,7 @@ impl Default for ReplyContext {
     }
 }
 
-/// What kinds have in common.
+/// Family of operation kinds with the same rules.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Family {
     Create,
@@ -66,7 +66,7 @@ fn family(kind: OperationKind) -> Family {
     }
 }
 
-/// Says what was heard of an operation means for the platform.
+/// Interprets an event of an operation for the platform.
 ///
 /// # Guarantees
 /// Total: there is a meaning for everything. `CleanupDuty::Mitigate` only ever comes of a provision or
@@ -91,7 +91,7 @@ pub fn classify<B>(
     }
 }
 
-/// A refusal says nothing of what an earlier sending of the same has made.
+/// A refusal does not rule out that an earlier sending of the same request created something.
 fn doubted<B>(meaning: Meaning<B>) -> Meaning<B> {
     match meaning {
         Meaning::Rejected {
@@ -140,7 +140,7 @@ fn succeeded<B>(kind: OperationKind, done: SuccessStatus, body: B) -> Meaning<B>
     }
 }
 
-/// A success that says nothing: what it was about may have been done.
+/// A success without a valid body: the operation may have been done.
 fn malformed<B>(
     kind: OperationKind,
     expected: ExpectedStatus,
@@ -233,7 +233,7 @@ fn unprocessable(
         Some(ErrorCode::ConcurrencyError) => Retry(RetryCause::Busy),
         Some(ErrorCode::AsyncRequired) => match context.incomplete {
             Incomplete::Accepted => Rejected(RejectionReason::AsyncRequired),
-            // What a bind made asynchronously could never be fetched.
+            // A binding created asynchronously could never be fetched.
             Incomplete::Unwanted
                 if kind == OperationKind::Bind && !context.bindings_retrievable =>
             {

@@ -1,8 +1,7 @@
-//! From a raw answer to a typed reply, one function for each kind of request. Pure.
+//! Decodes raw answers into typed replies, one function per kind of request. Pure.
 //!
-//! A body is held to the specification's shape and to nothing else; unknown fields are ignored
-//! (P-005). The body of an error is read leniently: a broker that errs in one field may still say
-//! something with the others.
+//! A body must have the form of the specification; unknown fields are ignored (P-005). Error bodies are
+//! read leniently: one wrong field does not discard the others.
 
 use crate::reply::{
     AcceptedOperation, Answer, ExpectedStatus, NoReplyError, OtherStatus, Reply, ReplyBodyError,
@@ -21,7 +20,7 @@ use sutler_osb::{
 /// Longest text of an error that is kept, in characters.
 const ERROR_CHARS_MAX: usize = 4_000;
 
-/// What the wire brings back.
+/// Result of sending a request.
 pub type WireResult = Result<wire::Answer, wire::TransportError>;
 
 /// Reads what came of a catalog request.
@@ -206,7 +205,7 @@ mod tests {
         ));
     }
 
-    /// A 202 of a bind has no dashboard: a field of that name is somebody's own.
+    /// A 202 of a bind has no dashboard: a field of that name is an extension of the broker.
     #[test]
     fn an_accepted_bind_is_read_for_its_operation_only() {
         let Answer::Accepted(accepted) = answer(bind(answered(

@@ -1,14 +1,14 @@
-//! The platform's half of the Open Service Broker API: requests out, answers in, and what each
-//! answer means.
+//! The platform's half of the Open Service Broker API: sends requests, decodes answers, and interprets
+//! them.
 //!
 //! Three layers, each of use without those above it. [`wire`] carries raw requests and answers,
-//! bounded in time and size, and knows nothing of the protocol's bodies: `sutler-check` judges brokers
-//! through it. [`Client`] speaks all ten endpoints in the types of `sutler-osb`; [`decode`] is how raw
-//! answers become typed ones. [`classify`] is the one place that says what an answer means for the
-//! platform; it is pure, and held to the tables in `tests/meanings/`.
+//! bounded in time and size, and knows nothing of the protocol's bodies: `sutler-check` tests brokers
+//! through it. [`Client`] speaks all ten endpoints in the types of `sutler-osb`; [`decode`] turns raw
+//! answers into typed ones. [`classify`] is the only place that interprets an answer for the platform; it
+//! is pure, and tested against the tables in `tests/meanings/`.
 //!
-//! It is not a retry loop and has no memory: what to do about a meaning is for whoever asked. Only
-//! [`Client::poll_to_end`] waits, because polling is part of the protocol.
+//! It has neither a retry loop nor memory: the caller acts on a meaning. Only [`Client::poll_to_end`]
+//! waits, because polling is part of the protocol.
 //!
 //! ```no_run
 //! use std::time::Duration;

@@ -1,7 +1,7 @@
-//! What an answer means for the platform that asked: what it must do next.
+//! Interpretation of an answer: the next step of the platform.
 //!
-//! Types only; `classify.rs` chooses. None of them can hold what does not go together: only what
-//! failed has an aftermath, only what was rejected says whether it may be repeated.
+//! Types only; `classify.rs` chooses among them. Invalid combinations cannot be expressed: only a failure
+//! has a clean-up duty, only a rejection states whether an update may be repeated.
 
 use crate::reply::{AcceptedOperation, NoReplyError, OtherStatus, ReplyBodyError};
 use crate::retry_after::RetryAfter;
@@ -10,14 +10,14 @@ use sutler_osb::{ErrorBody, ErrorCode, LastOperationResponse, OperationKind};
 /// Longest sentence of a broker that is kept, in characters.
 const SENTENCE_CHARS_MAX: usize = 4_000;
 
-/// What to do next.
+/// Next step of the platform.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Meaning<B> {
     /// It is done.
     Succeeded(Success<B>),
-    /// It is under way: poll, or go on polling.
+    /// In progress: poll, or continue polling.
     Polling {
-        /// What was learned.
+        /// Progress so far.
         update: PollUpdate,
         /// When the broker wants to be asked.
         after: Option<RetryAfter>,
@@ -26,32 +26,32 @@ pub enum Meaning<B> {
     Rejected {
         /// On what ground.
         reason: RejectionReason,
-        /// What the broker said.
+        /// Message of the broker.
         message: BrokerMessage,
         /// Whether the same update may be sent again (P-097).
         update_repeatable: bool,
     },
     /// It was not done this time: send the same again later.
     Retry {
-        /// What is in the way.
+        /// Cause of the retry.
         cause: RetryCause,
         /// When the broker wants to be asked.
         after: Option<RetryAfter>,
-        /// What the broker said.
+        /// Message of the broker.
         message: BrokerMessage,
     },
-    /// Nobody knows whether it was done.
+    /// Outcome unknown: it may have been done.
     Unknown {
         /// How to find out.
         question: NextQuestion,
-        /// What is known.
+        /// Message, as far as there is one.
         message: BrokerMessage,
     },
     /// It is over, without success and not simply undone.
     Failed {
-        /// What is left behind.
+        /// Clean-up that the platform owes.
         cleanup: CleanupDuty,
-        /// What the broker said.
+        /// Message of the broker.
         message: BrokerMessage,
     },
 }
@@ -61,29 +61,29 @@ pub enum Meaning<B> {
 pub enum Success<B> {
     /// At once, with this answer.
     Now(B),
-    /// By and by, as a poll said.
+    /// Asynchronously; reported by a poll.
     Polled,
-    /// A bind is done, as a poll said: fetch the binding (P-059).
+    /// A bind is done, reported by a poll: fetch the binding (P-059).
     FetchBinding,
-    /// What was to be deleted is there no more.
+    /// The resource to delete no longer exists.
     Gone,
 }
 
-/// What is learned of an operation that goes on.
+/// Progress of an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PollUpdate {
     /// It has begun: what to poll with.
     Accepted(AcceptedOperation),
-    /// It goes on, and this is how far it is.
+    /// In progress, with the description of the poll.
     InProgress(Option<String>),
-    /// The poll told nothing of it (P-056).
+    /// The poll contained no progress (P-056).
     Nothing(BrokerMessage),
 }
 
 /// On what ground something is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RejectionReason {
-    /// The request, or whoever sent it, is not to the broker's liking.
+    /// The broker refuses the request or its sender.
     Refused,
     /// There is something else under this id.
     Conflict,
@@ -93,7 +93,7 @@ pub enum RejectionReason {
     MaintenanceInfoConflict,
     /// A bind needs an application (P-105).
     RequiresApp,
-    /// The broker points elsewhere, and nobody goes there (P-154).
+    /// Redirection, which is not followed (P-154).
     Redirected,
     /// The broker tried, and failed without applying anything.
     NotApplied,
@@ -104,7 +104,7 @@ pub enum RejectionReason {
 pub enum RetryCause {
     /// Another operation is in the way (P-060).
     Busy,
-    /// The broker has no time now: 408, 429, or 503 that says when.
+    /// The broker is overloaded: 408, 429, or 503 with `Retry-After`.
     Overloaded,
     /// The broker failed.
     BrokerError,
@@ -121,16 +121,16 @@ pub enum RetryCause {
 /// How to find out what became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextQuestion {
-    /// Send the same again, byte for byte: whoever did it says so.
+    /// Send the same request again, byte for byte: a broker that has done it answers so.
     SendAgain,
     /// Something is there: poll `last_operation` or fetch it, to see whether it is ours.
     LookFirst,
 }
 
-/// What a failure leaves behind.
+/// Clean-up that a failure requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CleanupDuty {
-    /// Something may have been made: delete it until the broker says it is gone (2.14).
+    /// A resource may have been created: delete it until the broker confirms that it is gone (2.14).
     Mitigate,
     /// Something may have been made, and need not be deleted now: but who forgets it must delete
     /// it first.
@@ -138,16 +138,16 @@ pub enum CleanupDuty {
     /// The update may have been applied or not: fetch the instance, or call it unknown until the
     /// next update is acknowledged.
     Uncertain,
-    /// What was to be deleted is still there.
+    /// The resource to delete still exists.
     StillThere,
 }
 
-/// What the operator of the platform should hear of, or the platform itself should learn.
+/// Event about the broker for the operator or for the platform itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BrokerEvent {
     /// Credentials are wrong: stop sending until they are replaced.
     Unauthorized,
-    /// The broker takes one operation at a time: serialise what goes to one instance (P-061).
+    /// The broker takes one operation at a time: serialise the requests about one instance (P-061).
     Serialize,
     /// The catalog has changed: read it again (P-047).
     RelistCatalog,
@@ -155,7 +155,7 @@ pub enum BrokerEvent {
     AsyncRequired,
 }
 
-/// What the broker said, bounded and without secrets of ours.
+/// Message of the broker, bounded and without secrets of the platform.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokerMessage {
     /// The status; none if there was no answer, or if it was a poll's state.
@@ -169,7 +169,7 @@ pub struct BrokerMessage {
 }
 
 impl<B> Meaning<B> {
-    /// What the platform should learn about the broker from it, if anything.
+    /// The event about the broker that follows from it, if any.
     pub fn event(&self) -> Option<BrokerEvent> {
         match self {
             Self::Rejected { reason, .. } => match reason {
@@ -204,7 +204,7 @@ impl<B> Meaning<B> {
         )
     }
 
-    /// Whether the instance can still be used, as far as this answer tells.
+    /// Whether the instance can still be used, according to this answer.
     pub fn leaves_usable(&self) -> bool {
         match self {
             Self::Succeeded(_) => true,
@@ -235,7 +235,7 @@ impl RetryCause {
 }
 
 impl BrokerMessage {
-    /// An answer that is no success; `kind` says what its flags count for (B-033, B-034).
+    /// An error answer; `kind` determines which of its flags apply (B-033, B-034).
     pub(crate) fn error(status: OtherStatus, body: ErrorBody, kind: Option<OperationKind>) -> Self {
         let body = body.scoped_to(kind);
         Self {

@@ -1,4 +1,4 @@
-//! An asynchronous operation under way: what to poll, and with what.
+//! An asynchronous operation in progress, and its poll request.
 
 use crate::wire::{Method, Request};
 use sutler_osb::{BindingId, InstanceId, OperationKind, OperationToken, PlanId, ServiceId};
@@ -21,7 +21,7 @@ impl PlanIds {
     }
 }
 
-/// What is worked on.
+/// Target of an operation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Resource {
     Instance(InstanceId),
@@ -108,7 +108,7 @@ impl Operation {
         }
     }
 
-    /// What it does.
+    /// Kind of the operation.
     pub fn kind(&self) -> OperationKind {
         self.kind
     }

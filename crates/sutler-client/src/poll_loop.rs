@@ -1,7 +1,7 @@
-//! Follows an operation to its end: polls at the broker's pace, and fetches the binding in the end.
+//! Polls an operation to its end on a schedule, and then fetches the binding.
 //!
-//! Knows when to ask and when to stop (`schedule.rs` says both) and nothing of what answers mean
-//! (`classify.rs` does). Its clock is tokio's, so that tests need no time.
+//! When to poll and when to stop is `poll_schedule.rs`; the interpretation of answers is `classify.rs`.
+//! Uses the clock of tokio, so that tests can advance it.
 
 use crate::call::Call;
 use crate::classify::{ReplyContext, classify};
@@ -16,18 +16,18 @@ use std::time::SystemTime;
 use sutler_osb::{FetchBindingResponse, LastOperationResponse, OperationKind};
 use tokio::time::{Instant, sleep};
 
-/// What is said of a binding that was reported and is not there.
+/// Message for a binding that a poll reported but a fetch does not find.
 const NOT_THERE: &str = "the bind succeeded, but the binding cannot be fetched";
 
 impl Client {
     /// Polls an operation to its end, or for as long as it may take.
     ///
     /// # Flow
-    /// 1. Waits for as long as the 202 said (`first`), or as the pace says.
-    /// 2. Polls, until an answer tells of the end or the time is over. Answers that tell nothing are
-    ///    no end (P-056); a 410 is the end of a delete and of nothing else (P-055).
-    /// 3. Of a bind that succeeded: fetches the binding (P-059), which must be there at once (B-113).
-    ///    One that cannot be fetched is of no use to anybody, and is to be deleted.
+    /// 1. Waits as long as the 202 asks (`first`), or as the schedule does.
+    /// 2. Polls until an answer reports the end or the time is over. Unclear answers do not end it
+    ///    (P-056); a 410 ends only a delete (P-055).
+    /// 3. After a successful bind, fetches the binding (P-059), which must exist at once (B-113).
+    ///    A binding that cannot be fetched is useless and has to be deleted.
     ///
     /// # Guarantees
     /// The meaning is never `Polling` nor `Success::FetchBinding`.
@@ -59,7 +59,7 @@ impl Client {
     }
 }
 
-/// The way to the end of one operation: when it began, and how often was asked about it.
+/// Polling of one operation: its start and the number of polls.
 struct PollLoop<'a> {
     kind: OperationKind,
     context: &'a ReplyContext,
@@ -69,7 +69,7 @@ struct PollLoop<'a> {
 }
 
 impl PollLoop<'_> {
-    /// Polls until there is nothing more to poll for.
+    /// Polls until the operation ends.
     async fn polled<B>(
         mut self,
         first: Option<RetryAfter>,
@@ -88,7 +88,7 @@ impl PollLoop<'_> {
         }
     }
 
-    /// Fetches until there is an answer that is one.
+    /// Fetches until there is a definite answer.
     async fn fetched(
         mut self,
         fetch: impl AsyncFn() -> Reply<FetchBindingResponse>,
@@ -107,7 +107,7 @@ impl PollLoop<'_> {
         }
     }
 
-    /// Waits for the next question, or says that there is no time for one.
+    /// Waits until the next poll; returns `Stop` if no time is left.
     async fn wait(&mut self, after: Option<RetryAfter>) -> NextPoll {
         self.asked = self.asked.saturating_add(1);
         let message = after.map(|it| it.from_now(SystemTime::now()));

@@ -1,35 +1,35 @@
-//! How long to wait before the next poll, and when to stop. Pure: time comes in as numbers.
+//! Wait before the next poll, and the deadline of polling. Pure: time is passed as numbers.
 
 use std::time::Duration;
 
-/// First wait where the broker does not say.
+/// First wait without `Retry-After`.
 const FIRST: Duration = Duration::from_secs(1);
 /// Longest wait, whether by back-off or by `Retry-After`.
 const LONGEST: Duration = Duration::from_secs(5 * 60);
-/// Shortest wait, even if the broker says none: it must not keep a platform busy.
+/// Shortest wait, even if the broker asks for none: it must not keep a platform busy.
 const SHORTEST: Duration = Duration::from_millis(100);
-/// How long an operation may take where neither side says: what Cloud Foundry waits.
+/// Default time limit of an operation: the same as Cloud Foundry's.
 const WITHIN: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// The rhythm of polling one operation.
+/// Waits and deadline of polling one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PollSchedule {
-    /// The wait before the second poll where the broker does not say; it doubles from then on.
+    /// Wait before the second poll without `Retry-After`; doubles with each poll.
     pub first: Duration,
-    /// The shortest wait, whatever the broker says.
+    /// Shortest wait, whatever the broker asks for.
     pub shortest: Duration,
-    /// The longest wait, whatever the broker says.
+    /// Longest wait, whatever the broker asks for.
     pub longest: Duration,
-    /// How long the operation may take.
+    /// Time limit of the operation.
     pub within: Duration,
 }
 
-/// What to do after a poll that was not the last.
+/// Next step after a poll that did not end the operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextPoll {
-    /// Poll again after so long.
+    /// Poll again after this time.
     Wait(Duration),
-    /// It has taken too long: stop (P-058).
+    /// Time limit reached: stop (P-058).
     Stop,
 }
 
@@ -54,7 +54,7 @@ impl PollSchedule {
         self
     }
 
-    /// What to do after so many polls and so much time; `retry_after` is what `Retry-After` asks for.
+    /// Next step after `polls` polls and `elapsed` time; `retry_after` is the wait that the broker asks for.
     ///
     /// The last wait is cut so that the last poll is made when the time is over, not before.
     pub fn next(&self, polls: u32, elapsed: Duration, retry_after: Option<Duration>) -> NextPoll {

@@ -1,4 +1,4 @@
-//! What an answer to a read means: catalog, fetched instance, fetched binding. Pure.
+//! Interprets the answer to a read: catalog, fetched instance, fetched binding. Pure.
 //!
 //! Reads change nothing, so there is nothing to be unsure of and nothing to clean up: what was not
 //! read is read again, or is said to be unreadable, and the platform keeps what it knows (P-081,
@@ -9,7 +9,7 @@ use crate::reply::{Answer, NoReplyError, Reply, StatusClass};
 use crate::retry_after::RetryAfter;
 use sutler_osb::ErrorCode;
 
-/// What came of a read.
+/// Interpretation of the answer to a read.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reading<B> {
     /// It is this.
@@ -18,11 +18,11 @@ pub enum Reading<B> {
     Absent,
     /// Not now: ask again later.
     Retry {
-        /// What is in the way.
+        /// Cause of the retry.
         cause: RetryCause,
         /// When the broker wants to be asked.
         after: Option<RetryAfter>,
-        /// What the broker said.
+        /// Message of the broker.
         message: BrokerMessage,
     },
     /// The answer is of no use; what the platform knows stays as it is.
@@ -30,7 +30,7 @@ pub enum Reading<B> {
 }
 
 impl<B> Reading<B> {
-    /// What the platform should learn about the broker from it, if anything.
+    /// The event about the broker that follows from it, if any.
     pub fn event(&self) -> Option<BrokerEvent> {
         match self {
             Self::Retry { cause, .. } => cause.event(),
@@ -39,7 +39,7 @@ impl<B> Reading<B> {
     }
 }
 
-/// Says what came of a read means for the platform.
+/// Interprets the reply to a read for the platform.
 pub fn classify_read<B>(reply: Reply<B>) -> Reading<B> {
     let (answer, after) = match reply {
         Reply::Answer {

@@ -1,7 +1,7 @@
-//! What came of one request, read as far as its verb allows.
+//! The typed reply to one request.
 //!
-//! Types only: status and body cannot contradict each other here. How bytes become a reply is
-//! `decode.rs`; what it means for the platform is `classify.rs`.
+//! Types only: status and body cannot contradict each other here. `decode.rs` decodes bytes into replies;
+//! `classify.rs` interprets them for the platform.
 
 use crate::retry_after::RetryAfter;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use sutler_osb::{
     OperationToken, ProvisionResponse, UpdateResponse,
 };
 
-/// What came of one request.
+/// The reply to one request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply<B> {
     /// A whole answer.
     Answer {
         /// Status and body.
         answer: Answer<B>,
-        /// When the broker wants to be asked again, if it said so.
+        /// `Retry-After` of the broker, if present.
         retry_after: Option<RetryAfter>,
     },
     /// No whole answer.
@@ -68,12 +68,12 @@ impl ExpectedStatus {
     }
 }
 
-/// What is wrong with a body, in a sentence without its values.
+/// A body that is not valid; the text does not contain its values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ReplyBodyError(pub(crate) String);
 
-/// A status that has no success to tell of: everything but those of [`ExpectedStatus`].
+/// A status without a success body: any but those of [`ExpectedStatus`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OtherStatus(u16);
 
@@ -86,7 +86,7 @@ pub(crate) enum StatusClass {
     Redirection,
     /// The request is refused.
     Refusal,
-    /// The broker failed, or says something that HTTP does not know.
+    /// The broker failed, or the status is not defined by HTTP.
     Failure,
 }
 
@@ -101,7 +101,7 @@ impl OtherStatus {
         self.0
     }
 
-    /// What its first digit says; what is none of HTTP's counts as a failure (RFC 9110, 15).
+    /// Class by its first digit; a status outside of HTTP's range counts as a failure (RFC 9110, 15).
     pub(crate) fn class(self) -> StatusClass {
         match self.0 {
             200..=299 => StatusClass::Success,
@@ -112,10 +112,10 @@ impl OtherStatus {
     }
 }
 
-/// What a 202 tells, whatever was asked.
+/// Body of a 202, for every kind of request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AcceptedOperation {
-    /// What to poll with.
+    /// Operation token for polls.
     pub operation: Option<OperationToken>,
     /// Of an instance: where the user manages it.
     pub dashboard_url: Option<String>,
@@ -161,33 +161,33 @@ impl From<DeleteResponse> for AcceptedOperation {
     }
 }
 
-/// Why there was no whole answer, by what may have become of the request.
+/// A missing answer, classified by the possible effect of the request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoReplyError {
-    /// The broker has seen nothing of it.
+    /// The broker has not received the request.
     #[error("nothing was sent: {0}")]
     NotSent(String),
-    /// It was sent, and no whole answer came in time.
+    /// Sent, but no complete answer in time.
     #[error("no whole answer came within {0:?}")]
     TimedOut(Duration),
-    /// It was sent, and the answer broke off, was no HTTP, or was too long to be one.
+    /// Sent, but the answer was truncated, not HTTP, or too long.
     #[error("no answer that could be read: {0}")]
     Broken(String),
 }
 
-/// What is heard of an operation of a broker: of its request, or of a poll.
+/// Input of `classify`: the reply to a request or a poll, or a timeout of polling.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OperationEvent<B> {
-    /// What came of the request itself.
+    /// Reply to the request itself.
     Reply(Reply<B>),
-    /// What came of a poll after a 202.
+    /// Reply to a poll after a 202.
     Poll(Reply<LastOperationResponse>),
-    /// It was polled for as long as it may take (P-058).
+    /// The time limit of polling is reached (P-058).
     Overdue,
 }
 
 impl<B> Answer<B> {
-    /// The status, if it is one that has no success to tell of.
+    /// The status, unless it is one of a success.
     pub fn status(&self) -> Option<u16> {
         match self {
             Self::Other(status, _) => Some(status.get()),

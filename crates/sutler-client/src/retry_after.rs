@@ -1,4 +1,4 @@
-//! The `Retry-After` header: so many seconds, or a moment (B-107, P-057).
+//! The `Retry-After` header: seconds, or a date (B-107, P-057).
 //!
 //! Only read here; how long is waited in the end, and that it stays within bounds, is `schedule.rs`.
 

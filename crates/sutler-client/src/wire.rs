@@ -1,8 +1,7 @@
-//! Raw requests and raw answers: what goes over the wire, bounded in time and size.
+//! Raw HTTP requests and answers, bounded in time and size.
 //!
-//! No body is understood here and no status judged. Read on in `wire/connection.rs` (how a broker
-//! is reached), `wire/exchange.rs` (what is sent and what comes back) and `wire/transport_error.rs` (why nothing
-//! came back).
+//! Interprets neither bodies nor statuses. Read `wire/connection.rs` (connecting to a broker),
+//! `wire/exchange.rs` (request and answer) and `wire/transport_error.rs` (missing answers).
 
 mod connection;
 mod exchange;

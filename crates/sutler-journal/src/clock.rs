@@ -35,7 +35,7 @@ impl StoreTime {
     }
 }
 
-/// Tells an embedded store the time. Never goes back while the process lives.
+/// Clock of an embedded store. Never goes back while the process runs.
 pub trait Clock: Send + Sync + 'static {
     /// Now.
     fn now(&self) -> StoreTime;
@@ -66,7 +66,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until it is told to move.
+/// A clock that moves only by [`ManualClock::advance`].
 #[derive(Debug)]
 pub struct ManualClock(Mutex<StoreTime>);
 

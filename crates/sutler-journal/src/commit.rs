@@ -52,7 +52,7 @@ pub struct NewOperation {
     pub id: OperationId,
     /// The resource it changes.
     pub lane: Key,
-    /// What it does, as a word.
+    /// Verb: `provision`, `unbind` …
     pub verb: &'static str,
     /// Where it waits.
     pub queue: Queue,
@@ -64,10 +64,10 @@ pub struct NewOperation {
     pub request: Bytes,
 }
 
-/// What becomes of an operation.
+/// Next state of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// It stays where it is; detail or progress changes. Counts as progress: takeovers start anew.
+    /// It stays where it is; detail or progress changes. Counts as progress: takeovers are reset to zero.
     Same,
     /// It gives up its worker (yields), and may be claimed again when due. Counts as progress.
     Ready(Due),
@@ -78,7 +78,7 @@ pub enum Next {
     Done(Outcome),
 }
 
-/// What must hold for a commit to be applied.
+/// A precondition of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expect {
     /// There is no such document.
@@ -99,7 +99,7 @@ pub enum Write {
     Put {
         /// Its name.
         key: Key,
-        /// What it can be listed by from now on.
+        /// Terms that replace the old ones.
         terms: Vec<Term>,
         /// Its sealed content.
         body: Bytes,
@@ -134,14 +134,14 @@ pub enum Write {
         operation: OperationId,
         /// The detail and the progress as they were read.
         read: (Bytes, Bytes),
-        /// The detail, sealed anew.
+        /// The detail, sealed with another key.
         detail: Bytes,
-        /// The request, sealed anew.
+        /// The request, sealed with another key.
         request: Bytes,
-        /// The progress, sealed anew.
+        /// The progress, sealed with another key.
         progress: Bytes,
     },
-    /// Adds an operation as it stands in another store; a running one arrives as ready, due now.
+    /// Adds an operation of another store; a running one arrives as ready, due now.
     /// Stale if the id is taken.
     Import(Box<Operation>),
 }
@@ -158,7 +158,7 @@ pub enum StaleItem {
 /// How a commit did not succeed.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
-    /// Somebody wrote in between; nothing was written. Read again and decide again.
+    /// Another commit came first; nothing was written. Read and decide again.
     #[error("a newer write came first ({0:?})")]
     Stale(StaleItem),
     /// Nothing was written, and nothing will be.
@@ -302,12 +302,12 @@ impl Commit {
         self.id
     }
 
-    /// What must hold.
+    /// Preconditions.
     pub fn expects(&self) -> &[Expect] {
         &self.expects
     }
 
-    /// What changes.
+    /// Writes.
     pub fn writes(&self) -> &[Write] {
         &self.writes
     }

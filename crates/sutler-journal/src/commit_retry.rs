@@ -1,16 +1,16 @@
-//! Commits for callers that wait: an unknown outcome is resolved by repeating, never by guessing.
+//! Repeats a commit while its outcome is unknown.
 
 use crate::commit::{Commit, CommitError};
 use crate::store::Store;
 use std::time::Duration;
 
-/// How often an unknown outcome is asked again before the caller is told.
+/// Repeats before `Unknown` is returned.
 const REPEATS: u32 = 6;
 
 /// Commits, repeating the same commit while its outcome is unknown: for about two seconds.
 ///
 /// # Errors
-/// Those of [`Store::commit`]; `Unknown` only if the store did not answer all the while.
+/// Those of [`Store::commit`]; `Unknown` only if no repeat resolved it.
 pub async fn commit_until_known(store: &dyn Store, commit: &Commit) -> Result<(), CommitError> {
     let mut wait = Duration::from_millis(30);
     let mut answer = store.commit(commit).await;
@@ -22,7 +22,7 @@ pub async fn commit_until_known(store: &dyn Store, commit: &Commit) -> Result<()
         tokio::time::sleep(wait).await;
         wait *= 2;
         answer = match store.commit(commit).await {
-            // This repeat was not taken; what became of the first is as unknown as before.
+            // This repeat was not written; the outcome of the first attempt is still unknown.
             Err(CommitError::NotWritten(error)) => Err(CommitError::Unknown(error)),
             other => other,
         };

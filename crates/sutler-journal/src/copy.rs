@@ -1,12 +1,11 @@
 //! Copies one store into another, of any make, while the source is in use.
 //!
 //! Flow: documents and ended operations are copied in pages; then the source's feed is followed until
-//! little is left; when the source stands still, the copy is finished: the rest is copied, and both stores
-//! are read whole and compared. Where a copy stands is a document of the target that goes with the data
-//! in every commit (`copy/marker.rs`), so it goes on after any interruption. Bodies stay sealed: no key
-//! is needed. Why it is made so: `docs/adr/0008-…`. Read `copy/bulk.rs`, `copy/catch_up.rs`,
-//! `copy/finish.rs`, in this order. Not here: what the contents mean, and whether they
-//! make sense (`examine.rs`).
+//! little is left; when the source is no longer in use, the copy is finished: the rest is copied, and both
+//! stores are read and compared. The state of a copy is a document of the target that is written with the
+//! data in every commit (`copy/marker.rs`), so a copy resumes after any interruption. Bodies stay
+//! sealed: no key is needed. Design: `docs/adr/0008-…`. Read `copy/bulk.rs`, `copy/catch_up.rs`,
+//! `copy/finish.rs`, in this order. Not here: the consistency of the contents (`inspect.rs`).
 
 mod batch_writer;
 mod bulk;
@@ -31,15 +30,15 @@ use tokio::sync::watch;
 const CHANGES_MAX: usize = 200;
 /// Changes passed over at a time, where only the end of the feed is looked for.
 const SKIPPED_MAX: usize = 1000;
-/// An answer of the feed with at most so many changes is nearly its end.
+/// An answer of the feed with at most this many changes is nearly its end.
 const NEARLY: usize = 100;
 
 /// One of the two stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// What is copied.
+    /// The store that is copied.
     Source,
-    /// Where it goes.
+    /// The store that is copied into.
     Target,
 }
 
@@ -52,9 +51,9 @@ pub enum CopyError {
         Side::Target => "target",
     })]
     Store {
-        /// Which.
+        /// Source or target.
         side: Side,
-        /// What it said.
+        /// Cause.
         #[source]
         cause: StoreError,
     },
@@ -74,7 +73,7 @@ pub enum CopyError {
         "another process copies into this target, too: stop one of them and repeat the command"
     )]
     TakenOver,
-    /// Somebody works in the source.
+    /// Workers hold leases in the source.
     #[error(
         "workers still hold leases in the source ({0}): stop all brokers on it, wait for half a minute \
          if one was killed, and repeat the command with --finish"
@@ -110,7 +109,7 @@ impl CopyError {
     }
 }
 
-/// What a copy is doing.
+/// Current step of a copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CopyStep {
     /// Looking where the feed ends, before anything is copied.
@@ -129,7 +128,7 @@ pub enum CopyStep {
 /// How far a copy is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyProgress {
-    /// What it does.
+    /// Current step.
     pub step: CopyStep,
     /// Documents copied so far, those of earlier runs too.
     pub documents: u64,
@@ -148,7 +147,7 @@ pub struct CopyReport {
     pub documents: u64,
     /// Operations in each.
     pub operations: u64,
-    /// What both hold, in one number: SHA-256 over all of it, in hexadecimal digits.
+    /// SHA-256 over the contents of both, in hexadecimal digits.
     pub digest: String,
 }
 
@@ -166,7 +165,7 @@ pub fn is_marker(key: &Key) -> bool {
     marker::is_ours(key)
 }
 
-/// Whether a store is the target of a copy that is not finished; then nobody else should use it.
+/// Whether a store is the target of an unfinished copy; then nothing else may use it.
 ///
 /// # Errors
 /// The store did not answer.
@@ -177,7 +176,7 @@ pub async fn is_unfinished(store: &dyn Store) -> Result<bool, StoreError> {
 }
 
 impl StoreCopy {
-    /// Begins a copy, or goes on with one. `name` says which store the source is, without secrets.
+    /// Begins a copy, or goes on with one. `name` names the source, without secrets.
     ///
     /// # Errors
     /// The target must be empty, or an unfinished copy of the same source.
@@ -222,7 +221,7 @@ impl StoreCopy {
         Ok(copying)
     }
 
-    /// Where it stands, as it moves.
+    /// Progress, updated while it runs.
     pub fn progress(&self) -> watch::Receiver<CopyProgress> {
         self.progress.subscribe()
     }

@@ -1,4 +1,4 @@
-//! What is kept of a resource: terms in the clear to find it by, everything else sealed.
+//! Documents: one per resource. Terms are stored in the clear as index entries; the body is sealed.
 //!
 //! A store never looks into a body. What the body means is the business of the crate above.
 
@@ -18,9 +18,9 @@ pub struct Version(pub CommitId);
 /// A plain name and value a document can be listed by. Never a secret.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Term {
-    /// What is said: `plan`, `lifecycle`, `created` … at most 32 bytes.
+    /// Name: `plan`, `lifecycle`, `created` … at most 32 bytes.
     pub name: Cow<'static, str>,
-    /// What it is; sorted as bytes, at most 512 of them.
+    /// Value; sorted as bytes, at most 512 of them.
     pub value: Vec<u8>,
 }
 
@@ -58,12 +58,12 @@ pub struct Document {
 pub struct IndexedDocument {
     /// The document.
     pub document: Document,
-    /// By name, then value, each once: whoever wrote them may have given them otherwise.
+    /// Sorted by name, then value, without duplicates, in whatever order they were written.
     pub terms: Vec<Term>,
 }
 
 impl IndexedDocument {
-    /// Puts terms into the one order in which they are told.
+    /// Sorts terms and removes duplicates.
     pub fn new(document: Document, mut terms: Vec<Term>) -> Self {
         terms.sort_unstable();
         terms.dedup();

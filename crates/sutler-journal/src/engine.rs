@@ -1,4 +1,4 @@
-//! The engine: takes operations under a lease and has them carried out.
+//! The engine: claims operations under a lease and runs them.
 //!
 //! It knows queues, leases, fences and time, and nothing of what an operation means: that is the
 //! [`Executor`]'s. Any number of engines share the work through one store. Read `engine/run.rs` for
@@ -22,14 +22,14 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// How an execution left its operation.
+/// Result of one execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunResult {
     /// The executor committed the operation's end.
     Finished,
-    /// Nothing more to do until then; the operation gives up its worker.
+    /// The operation is released and claimed again after this time.
     Yield(Duration),
-    /// This attempt is known to have ended; the next comes then.
+    /// The attempt ended; the next one starts after this time.
     Retry(Duration),
 }
 
@@ -53,13 +53,13 @@ pub trait Executor: Send + Sync + 'static {
 /// One queue and how many of its operations one engine runs at a time.
 #[derive(Clone, Debug)]
 pub struct QueueSettings {
-    /// Which.
+    /// Queue to serve.
     pub queue: Queue,
-    /// At most so many at once.
+    /// Maximum concurrent operations.
     pub limit: usize,
 }
 
-/// How an engine works.
+/// Settings of an engine.
 #[derive(Clone, Debug)]
 pub struct EngineSettings {
     /// How long a lease lasts without renewal; renewed three times as often.
@@ -68,7 +68,7 @@ pub struct EngineSettings {
     pub look_every: Duration,
     /// Takeovers without progress after which an operation fails.
     pub takeovers_max: u32,
-    /// What it serves.
+    /// Queues to serve.
     pub queues: Vec<QueueSettings>,
 }
 
@@ -83,7 +83,7 @@ impl EngineSettings {
 }
 
 impl Default for EngineSettings {
-    /// No queue at all: say which.
+    /// Without queues.
     fn default() -> Self {
         Self {
             lease: Duration::from_secs(30),
@@ -94,12 +94,12 @@ impl Default for EngineSettings {
     }
 }
 
-/// Tells when an operation that ran here has ended, one way or another.
+/// Completes when a run of this engine ends, with any result.
 #[derive(Clone, Debug)]
 pub struct RunCompletion(CancellationToken);
 
 impl RunCompletion {
-    /// Waits for it.
+    /// Waits until the run has ended.
     pub async fn wait(&self) {
         self.0.cancelled().await;
     }
@@ -136,19 +136,19 @@ struct Inner {
     queues: Vec<QueueSlots>,
     incarnation: Mutex<Incarnation>,
     running: Mutex<HashMap<OperationId, RunHandle>>,
-    /// When to look for work next, if sooner than the timer says.
+    /// Time of the next claim, if before the timer.
     look_at: Mutex<Option<Instant>>,
     look: Notify,
     stopping: CancellationToken,
-    /// Nothing is claimed until this is over.
+    /// Claims nothing while set.
     paused: AtomicBool,
-    /// Nothing runs here any more, so there is no lease to keep.
+    /// Fires when nothing runs here any more, so the lease need not be renewed.
     stopped: CancellationToken,
     tasks: TaskTracker,
     loops: TaskTracker,
 }
 
-/// A worker's name and the token that dies with its lease.
+/// A worker id and the token that is cancelled when its lease is lost.
 #[derive(Clone)]
 struct Incarnation {
     worker: WorkerId,
@@ -209,12 +209,12 @@ impl Engine {
     }
 
     /// Runs an operation that a commit just claimed for this engine. Without a permit it does not
-    /// count against its queue: somebody waits for it.
+    /// count against its queue, because a caller waits for it.
     pub fn run_claimed(&self, operation: Operation, permit: Option<Permit>) -> RunCompletion {
         loops::spawn_run(self, operation, permit)
     }
 
-    /// Tells when an operation that runs here ends; `None` if it does not run here.
+    /// Completion of an operation that runs here; `None` if it does not run here.
     pub fn finished(&self, id: OperationId) -> Option<RunCompletion> {
         let running = self.0.running();
         running
@@ -222,15 +222,14 @@ impl Engine {
             .map(|entry| RunCompletion(entry.finished.clone()))
     }
 
-    /// Passes a committed cancellation on without waiting for the next renewal.
+    /// Cancels the run of an operation whose cancellation is committed, without waiting for a renewal.
     pub fn notify_cancelled(&self, id: OperationId) {
         if let Some(entry) = self.0.running().get(&id) {
             entry.cancel.cancel();
         }
     }
 
-    /// Drops the run of an operation that a commit has ended over its head: it could write nothing
-    /// any more, so there is nothing to wait for.
+    /// Drops the run of an operation that another commit has ended: the run can write nothing any more.
     pub fn notify_ended(&self, id: OperationId) {
         if let Some(entry) = self.0.running().get(&id) {
             entry.cancel.cancel();
@@ -243,12 +242,12 @@ impl Engine {
         self.0.running().len()
     }
 
-    /// Whether the lease holds, as far as is known here.
+    /// Whether the lease is held, as far as this process knows.
     pub fn holds_lease(&self) -> bool {
         !self.0.incarnation().lost.is_cancelled()
     }
 
-    /// Looks for work now.
+    /// Claims now instead of at the next tick.
     pub fn poll_now(&self) {
         self.0.look.notify_one();
     }
@@ -264,17 +263,17 @@ impl Engine {
         self.poll_now();
     }
 
-    /// Whether it claims nothing at present.
+    /// Whether claiming is paused.
     pub fn is_paused(&self) -> bool {
         self.0.paused.load(Ordering::SeqCst)
     }
 
-    /// Waits until the engine is told to stop.
+    /// Waits until [`Engine::shut_down`] is called.
     pub async fn stopping(&self) {
         self.0.stopping.cancelled().await;
     }
 
-    /// Whether it was told to stop.
+    /// Whether [`Engine::shut_down`] was called.
     pub fn is_stopping(&self) -> bool {
         self.0.stopping.is_cancelled()
     }
@@ -297,7 +296,7 @@ impl Engine {
         inner.incarnation().lost.cancel();
         inner.loops.close();
         inner.loops.wait().await;
-        // The loops may just have begun anew under another name.
+        // The loops may just have acquired a lease under another id.
         let incarnation = inner.incarnation();
         incarnation.lost.cancel();
         if let Err(error) = inner.store.release(incarnation.worker).await {
@@ -324,7 +323,7 @@ impl Inner {
             .clone()
     }
 
-    /// Strikes a run off, unless the next run of its operation already took its place.
+    /// Removes a run, unless the next run of its operation has replaced it.
     fn forget(&self, id: OperationId, fence: Fence) {
         let mut running = self.running();
         if running.get(&id).is_some_and(|entry| entry.fence == fence) {
@@ -336,7 +335,7 @@ impl Inner {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks for work no later than that.
+    /// Claims again after this time at the latest.
     fn look_in(&self, wait: Duration) {
         let at = Instant::now() + wait;
         let mut next = self.look_at.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,9 +1,8 @@
-//! Looking a whole store over: how much of what there is, and whether it holds together.
+//! Inspection of a whole store: counts, and consistency checks.
 //!
-//! Everything is read in pages, so a store may be in use meanwhile and may be of any size; what is kept
-//! in mind is a few bytes for each operation. `inspect/counts.rs` counts, `inspect/check.rs` looks for
-//! what does not hold. What bodies mean is told by whoever can open them ([`SealedReader`]). Nothing is
-//! changed here.
+//! Everything is read in pages, so a store may be in use and of any size; memory use is a few bytes for
+//! each operation. `inspect/counts.rs` counts, `inspect/check.rs` looks for
+//! inconsistencies. A [`SealedReader`] opens bodies. Nothing is changed here.
 
 mod check;
 mod counts;
@@ -26,7 +25,7 @@ const PAGE: usize = 200;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreadableError(pub String);
 
-/// What a document says about itself.
+/// Facts read from the body of a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DocumentFacts {
     /// The operations it points to; `None` if documents of its kind point to none.
@@ -37,7 +36,7 @@ pub struct DocumentFacts {
 
 /// Opens what a store keeps sealed.
 pub trait SealedReader: Send + Sync {
-    /// What a document means.
+    /// Reads the facts of a document.
     ///
     /// # Errors
     /// No key opens it, or it has no form that is known.
@@ -50,7 +49,7 @@ pub trait SealedReader: Send + Sync {
     fn operation(&self, operation: &Operation) -> Result<(), UnreadableError>;
 }
 
-/// How far a look is: (documents, operations) seen so far.
+/// Reports progress: (documents, operations) read so far.
 pub type ProgressCallback<'s> = &'s (dyn Fn(u64, u64) + Send + Sync);
 
 /// Calls back for every document but the marker of a copy.

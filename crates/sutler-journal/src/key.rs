@@ -13,7 +13,7 @@ const REALM_BYTES_MAX: usize = 64;
 const KIND_BYTES_MAX: usize = 32;
 /// Most ids in one key: an instance has one, a binding two.
 const IDS_MAX: usize = 3;
-/// Stands between the parts of a key; no part may contain it, so no two keys share an encoding.
+/// Separates the parts of a key; no part may contain it, so no two keys share an encoding.
 const SEPARATOR: u8 = 0;
 
 /// Why something is no key.
@@ -61,7 +61,7 @@ impl Realm {
     }
 }
 
-/// What sort of thing a key names: `instance`, `binding`, `singleton` …
+/// Kind of resource that a key names: `instance`, `binding`, `singleton` …
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Kind(&'static str);
 

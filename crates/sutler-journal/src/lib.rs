@@ -1,9 +1,9 @@
-//! The journal: nothing happens that is not first written down.
+//! The journal: documents and operations in a store, and the engine that runs the operations.
 //!
-//! Reading order: [`Key`] names a thing, [`Document`] and [`Operation`] are what is kept, [`Commit`]
-//! is the only way to change either, [`Store`] is what a database must do, [`Engine`] carries
-//! operations out. It knows nothing of service brokers: what an operation *means* is decided by the
-//! crate above, in pure functions.
+//! Reading order: [`Key`] names a resource, [`Document`] and [`Operation`] are stored, [`Commit`] is
+//! the only way to change either, [`Store`] is the interface of a database, [`Engine`] runs
+//! operations. It knows nothing of service brokers: the crates above decide what an operation means, in
+//! pure functions.
 
 mod clock;
 mod commit;

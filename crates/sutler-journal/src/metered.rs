@@ -1,7 +1,6 @@
-//! A store that is watched: how long its calls take, and whether its writes succeed.
+//! A store wrapper that records how long calls take and whether writes succeed.
 //!
-//! Everything goes through unchanged. It decides nothing; what the numbers are called is in
-//! `metrics.rs`.
+//! Calls are forwarded unchanged. The metrics are defined in `metrics.rs`.
 
 use crate::clock::StoreTime;
 use crate::commit::{Commit, CommitError};
@@ -22,15 +21,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// A store that is watched.
+/// A store whose calls are measured.
 pub struct MeteredStore {
     inner: Arc<dyn Store>,
-    /// The last commit could not be written, or nobody knows.
+    /// The last commit failed, or its outcome is unknown.
     write_failed: AtomicBool,
 }
 
 impl MeteredStore {
-    /// Watches a store.
+    /// Wraps a store.
     pub fn new(inner: Arc<dyn Store>) -> Self {
         Self {
             inner,
@@ -38,13 +37,13 @@ impl MeteredStore {
         }
     }
 
-    /// Whether the last commit failed for a reason of the store's.
+    /// Whether the last commit failed because of the store.
     pub fn last_write_failed(&self) -> bool {
         self.write_failed.load(Ordering::Relaxed)
     }
 
     fn note_write(&self, failed: bool) {
-        // Nearly always it is as it was: then the cache line stays shared.
+        // Rarely changes: without a write the cache line stays shared.
         if self.write_failed.load(Ordering::Relaxed) != failed {
             self.write_failed.store(failed, Ordering::Relaxed);
         }

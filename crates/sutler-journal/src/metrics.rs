@@ -1,15 +1,15 @@
-//! What the journal counts and times: leases, takeovers, retries, calls of the store.
+//! Metrics of the journal: leases, takeovers, retries, calls of the store.
 //!
-//! Through the `metrics` facade: whoever runs the program chooses the recorder, and without one all
-//! of this costs next to nothing. Every label is a closed set of words. A recorder must be installed
-//! before the first engine starts, because handles are looked up once. The broker's own numbers are
-//! in the `metrics.rs` of that crate.
+//! Recorded through the `metrics` facade: the program installs the recorder, and without one the cost is
+//! negligible. Every label is a closed set of words. A recorder must be installed
+//! before the first engine starts, because handles are looked up once. Other
+//! crates define their own metrics.
 
 use metrics::{Counter, Histogram, Unit, counter, histogram};
 use std::sync::{LazyLock, OnceLock};
 use std::time::Duration;
 
-/// What sort of number a metric is.
+/// Kind of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
     /// Only grows.
@@ -20,23 +20,23 @@ pub enum MetricKind {
     Histogram,
 }
 
-/// One metric: all that a dashboard must know of it.
+/// Definition of one metric.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric {
-    /// Its name, as Prometheus has it.
+    /// Name in Prometheus.
     pub name: &'static str,
     /// Counter, gauge or histogram.
     pub sort: MetricKind,
-    /// What its numbers are of.
+    /// Unit of its values.
     pub unit: Unit,
-    /// What it means, in one sentence.
+    /// Description in one sentence.
     pub help: &'static str,
     /// Its labels.
     pub labels: &'static [&'static str],
 }
 
 impl Metric {
-    /// Tells the recorder what the metric means.
+    /// Describes the metric to the recorder.
     pub fn describe(&self) {
         match self.sort {
             MetricKind::Counter => metrics::describe_counter!(self.name, self.unit, self.help),
@@ -150,7 +150,7 @@ impl StoreCall {
     }
 }
 
-/// Notes how long a call of the store took, and whether it could be served.
+/// Records the duration of a store call, and whether it was served.
 pub fn record_store_call(call: StoreCall, took: Duration, served: bool) {
     static TIMES: [OnceLock<Histogram>; CALLS] = [const { OnceLock::new() }; CALLS];
     static FAILURES: [OnceLock<Counter>; CALLS] = [const { OnceLock::new() }; CALLS];
@@ -164,7 +164,7 @@ pub fn record_store_call(call: StoreCall, took: Duration, served: bool) {
     }
 }
 
-/// Notes that a group of writes was made durable by one sync.
+/// Records the size of a group of writes that one sync made durable.
 pub fn record_commit_group(writes: usize) {
     static SIZES: LazyLock<Histogram> = LazyLock::new(|| histogram!(GROUPS));
     SIZES.record(u32::try_from(writes).map_or(f64::MAX, f64::from));

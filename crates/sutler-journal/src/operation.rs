@@ -87,7 +87,7 @@ impl Queue {
 /// How far an operation is, coarsely; the crate above keeps finer states in its own data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
-    /// For another operation; nobody may claim it.
+    /// For another operation; it cannot be claimed.
     Waiting,
     /// For a worker, from its due time on.
     Ready,
@@ -115,7 +115,7 @@ pub struct OperationRow {
     pub id: OperationId,
     /// The resource it changes.
     pub lane: Key,
-    /// What it does, as a word: `provision`, `unbind` …; for lists and counts.
+    /// Verb: `provision`, `unbind` …; for lists and counts.
     pub verb: Cow<'static, str>,
     /// Where it waits.
     pub queue: Queue,
@@ -129,7 +129,7 @@ pub struct OperationRow {
     pub attempt: u32,
     /// How often it was claimed from a dead worker since it last made progress.
     pub takeovers: u32,
-    /// Somebody wants it to stop.
+    /// Cancellation was requested.
     pub cancel: bool,
     /// A document points to it, so sweeping leaves it.
     pub pinned: bool,
@@ -141,12 +141,12 @@ pub struct OperationRow {
     pub detail: Bytes,
 }
 
-/// What a poll reads: one small row.
+/// The part of an operation that a poll reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolledOperation {
     /// How far it is.
     pub state: State,
-    /// What it does.
+    /// Verb: `provision`, `unbind` …
     pub verb: Cow<'static, str>,
     /// Sealed: what a poll answers.
     pub detail: Bytes,
@@ -165,7 +165,7 @@ pub struct Operation {
 
 impl Operation {
     /// The operation that a commit with `Start::Claimed` has just made, as its worker holds it. The
-    /// time of acceptance is the store's to know and stands at zero here.
+    /// time of acceptance is set by the store and zero here.
     pub fn just_claimed(new: &NewOperation) -> Self {
         let row = OperationRow {
             id: new.id,

@@ -1,4 +1,4 @@
-//! What can be asked of a store besides single reads, and what it answers.
+//! Queries of a store besides single reads, and their results.
 
 use crate::clock::StoreTime;
 use crate::commit::CommitId;
@@ -17,7 +17,7 @@ pub enum List {
     Term {
         /// Where.
         realm: Realm,
-        /// What sort.
+        /// Kind of the documents.
         kind: Kind,
         /// Which term.
         name: &'static str,
@@ -77,7 +77,7 @@ pub struct OperationList {
     pub filter: OperationFilter,
     /// The last one seen.
     pub before: Option<OperationId>,
-    /// At most so many.
+    /// Maximum number.
     pub limit: usize,
 }
 
@@ -85,7 +85,7 @@ pub struct OperationList {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cursor(pub Vec<u8>);
 
-/// What a change was about.
+/// Subject of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// A document was written.
@@ -101,7 +101,7 @@ pub enum Subject {
 pub struct Change {
     /// The commit that made it.
     pub commit: CommitId,
-    /// What changed.
+    /// Subject.
     pub subject: Subject,
 }
 
@@ -117,17 +117,17 @@ pub struct Changes {
     pub gap: bool,
 }
 
-/// What a renewal tells the worker.
+/// Result of a renewal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Renewal {
-    /// Those of its operations that somebody wants to stop.
+    /// Operations of the worker with a requested cancellation.
     pub cancelled: Vec<OperationId>,
     /// All that it has claimed and not given up. One it does not know of was claimed by an answer
-    /// that never arrived, and must be run or given up: nobody else may take it.
+    /// that never arrived, and must be run or given up: no other worker may claim it.
     pub held: Vec<OperationId>,
 }
 
-/// What to throw away, at most `limit` at a time.
+/// Selects what to delete, at most `limit` at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sweep {
     /// Operations that are done, that no document points to, and that finished before a moment;
@@ -140,27 +140,27 @@ pub enum Sweep {
         outcome: Option<Outcome>,
         /// Age counts from the end, not from the beginning.
         finished_before: StoreTime,
-        /// At most so many.
+        /// Maximum number.
         limit: usize,
     },
     /// The feed and the memory of commit ids, up to a moment.
     Feed {
         /// Older changes go.
         before: StoreTime,
-        /// At most so many commits.
+        /// Maximum number of commits.
         limit: usize,
     },
 }
 
 impl Sweep {
-    /// How long whoever sweeps should rest after a batch, before the next one: three times as long as
+    /// Pause after a batch, before the next one: three times as long as
     /// it took, so that others have most of the store's time, and never longer than a second.
     pub fn rest_after(took: Duration) -> Duration {
         (took * 3).min(Duration::from_secs(1))
     }
 }
 
-/// One queue as it stands.
+/// Counts of one queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueStats {
     /// Which.
@@ -199,7 +199,7 @@ pub struct Layout {
     pub now: u64,
 }
 
-/// What a store tells about itself, for operators. Apart from the layout, of one moment.
+/// Facts about a store, for operators. Apart from the layout, read at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreInfo {
     /// How it is laid out.

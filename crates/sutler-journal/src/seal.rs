@@ -1,10 +1,11 @@
-//! Sealing: what a store keeps, only the key ring can read.
+//! Sealing: encrypts what a store holds, so that only the key ring can read it.
 //!
 //! AES-256-GCM-SIV with a random nonce: should two texts ever share a nonce, nothing leaks but whether
-//! they are equal. The place a text stands in is authenticated, so that ciphertexts cannot be swapped
+//! they are equal. The context of a text is authenticated, so that ciphertexts cannot be swapped
 //! between records. Each sealed text names its key, so a ring can hold
-//! several: the first seals, all open, and what an older one sealed is sealed anew when next written.
-//! Not here: where the key file lies and who may read it (the executable's business).
+//! several: the first seals, all open, and a text of an older key is sealed by the first when next
+//! written.
+//! Not here: the path and permissions of the key file (the executable).
 
 use crate::key::Key;
 use crate::operation::OperationId;
@@ -24,7 +25,7 @@ const KEY_ID_BYTES_MAX: usize = 32;
 /// Most keys in a ring; enough for years of rotations.
 const KEYS_MAX: usize = 64;
 
-/// Names a key; stands in the clear before everything the key sealed.
+/// Names a key; prefixed in the clear to everything the key sealed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KeyId(String);
 
@@ -35,16 +36,16 @@ impl KeyId {
     }
 }
 
-/// Where a sealed text stands. Part of what is authenticated.
+/// Context of a sealed text; authenticated with it.
 #[derive(Clone, Copy, Debug)]
 pub enum SealContext<'a> {
     /// The body of a document.
     Document(&'a Key),
-    /// What was asked.
+    /// The request of an operation.
     Request(OperationId),
     /// Memos and the like.
     Progress(OperationId),
-    /// What a poll answers.
+    /// The detail of an operation, which a poll returns.
     Detail(OperationId),
     /// A piece of a run's output.
     Log(OperationId),
@@ -79,7 +80,7 @@ impl SealContext<'_> {
 pub enum SealedWith {
     /// The one that seals now.
     Current,
-    /// An older one: write it anew when there is occasion.
+    /// An older key: seal again at the next write.
     Older,
 }
 
@@ -162,7 +163,7 @@ impl KeyRing {
         Zeroizing::new(format!("{id}:{}\n", text.as_str()))
     }
 
-    /// A ring with one key that nobody will know again: for stores that end with the process.
+    /// A ring with one random key, for stores that end with the process.
     #[must_use]
     pub fn ephemeral() -> Self {
         let key = fresh_key();

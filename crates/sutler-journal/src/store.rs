@@ -31,7 +31,7 @@ pub struct StoreError(
 );
 
 impl StoreError {
-    /// A sentence that says what failed.
+    /// An error with a sentence about the failure.
     pub fn new(sentence: impl Into<String>) -> Self {
         Self(sentence.into(), None)
     }
@@ -113,7 +113,7 @@ pub trait Store: Send + Sync + 'static {
     /// now. A name never seen gets a new lease; one whose lease ran out is burnt.
     ///
     /// # Errors
-    /// `Lost` if the lease had run out, even if nobody has claimed the work yet.
+    /// `Lost` if the lease had run out, even if its operations are not claimed yet.
     async fn renew(&self, worker: WorkerId, ttl: Duration) -> Result<Renewal, LeaseError>;
 
     /// Hands operations to a worker that holds a lease: from each queue at most its number, those
@@ -139,7 +139,7 @@ pub trait Store: Send + Sync + 'static {
     async fn changes(&self, after: &Cursor, limit: usize) -> Result<Changes, StoreError>;
 
     /// A counter that grows when something may have become claimable. Only a hint: it may be late
-    /// or lost, so whoever relies on it also looks from time to time.
+    /// or lost, so callers also poll from time to time.
     fn hints(&self) -> watch::Receiver<u64>;
 
     /// Throws away; returns how many. Never anything that is not done, or that is pinned.
@@ -148,7 +148,7 @@ pub trait Store: Send + Sync + 'static {
     /// Counts. May visit every unfinished operation: not for a hot path.
     async fn stats(&self) -> Result<Stats, StoreError>;
 
-    /// What there is to know about the store itself. May visit everything: for operators.
+    /// Facts about the store itself, for operators. May read everything.
     async fn info(&self) -> Result<StoreInfo, StoreError>;
 
     /// The store's clock.

@@ -30,14 +30,14 @@ pub struct BindBody {
     /// Deprecated by `bind_resource.app_guid`. See [`BindBody::requested_app`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app_guid: Option<NonEmptyText>,
-    /// What is to be bound.
+    /// Resource to bind.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
         deserialize_with = "serde_optional::optional"
     )]
     pub bind_resource: Option<BindResource>,
-    /// What the user asked for.
+    /// Parameters of the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<Parameters>,
     /// The binding this one takes over from; makes the request a rotation.
@@ -46,7 +46,7 @@ pub struct BindBody {
 }
 
 impl BindBody {
-    /// Both ids, or the error to answer with when a bind that is no rotation lacks one.
+    /// Both ids, or the error to answer with if a bind that is not a rotation lacks one.
     pub fn required_ids(&self) -> Result<(&ServiceId, &PlanId), BodyError> {
         let missing = |path: &str| BodyError::Missing {
             path: path.to_owned(),
@@ -72,7 +72,7 @@ impl BindBody {
     }
 }
 
-/// What is to be bound: an application, a route, or more on Cloud Foundry.
+/// The resource to bind: an application, a route, or more on Cloud Foundry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BindResource {
     /// The application.
@@ -103,7 +103,7 @@ pub struct BindResponse {
         deserialize_with = "serde_optional::optional"
     )]
     pub metadata: Option<BindingMetadata>,
-    /// What the application needs.
+    /// Credentials for the application.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials: Option<Credentials>,
     /// Where to send logs (B-192).
@@ -120,10 +120,10 @@ pub struct BindResponse {
     pub endpoints: Option<Vec<Endpoint>>,
 }
 
-/// The answer to a bind that goes on (202): never credentials (B-184).
+/// The answer to an asynchronous bind (202): never credentials (B-184).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AsyncBindResponse {
-    /// What to poll with.
+    /// Operation token for polls.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -142,7 +142,7 @@ pub struct FetchBindingResponse {
         deserialize_with = "serde_optional::optional"
     )]
     pub metadata: Option<BindingMetadata>,
-    /// What the application needs.
+    /// Credentials for the application.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials: Option<Credentials>,
     /// Where to send logs.
@@ -163,7 +163,7 @@ pub struct FetchBindingResponse {
 }
 
 impl FetchBindingResponse {
-    /// What a bind answered, as a fetch shows it.
+    /// The response of a bind, in the form of a fetch.
     pub fn of_bind(bind: BindResponse, parameters: Option<Parameters>) -> Self {
         Self {
             metadata: bind.metadata,

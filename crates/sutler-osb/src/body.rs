@@ -20,7 +20,7 @@ pub enum BodyError {
     /// The bytes are no JSON text.
     #[error("the body is not valid JSON: {reason}")]
     NotJson {
-        /// What the parser met, and where.
+        /// Message of the parser, with the position.
         reason: String,
     },
     /// The JSON text is something other than an object.
@@ -40,7 +40,7 @@ pub enum BodyError {
     /// The fields are what they should be, but not together.
     #[error("the body is not as it should be: {reason}")]
     Whole {
-        /// What is wrong with it.
+        /// Reason.
         reason: String,
     },
     /// A field has a wrong type or value.
@@ -48,7 +48,7 @@ pub enum BodyError {
     Field {
         /// Where it is, e.g. `bind_resource.app_guid`.
         path: String,
-        /// What is wrong with it.
+        /// Reason.
         reason: String,
     },
 }

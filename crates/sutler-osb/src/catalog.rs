@@ -1,7 +1,7 @@
 //! The catalog: what a broker offers, checked once and then only looked up.
 //!
 //! [`CatalogSpec`] is the raw form, in which everything may be missing; [`Catalog::load`] turns it
-//! into a [`Catalog`] or says every fault at once. Reading YAML, icon files and compiling the schemas
+//! into a [`Catalog`] or reports every fault at once. Reading YAML, icon files and compiling the schemas
 //! is done in `sutler-broker`. Read `catalog/load.rs` for the rules, `catalog/plan.rs` for defaults.
 
 mod faults;
@@ -63,7 +63,7 @@ impl Catalog {
         &self.services
     }
 
-    /// What the specification recommends and this catalog does not do.
+    /// Recommendations of the specification that this catalog does not follow.
     pub fn warnings(&self) -> &[CatalogFault] {
         &self.warnings
     }

@@ -1,6 +1,6 @@
 //! Network endpoints of a binding (B-195): a host, its ports, a protocol.
 //!
-//! Checks the form of ports; whether a host exists is nobody's business here.
+//! Checks the form of ports; does not check that a host exists.
 
 use crate::non_empty_text::NonEmptyText;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ pub struct Endpoint {
     pub host: NonEmptyText,
     /// At least one port or range.
     pub ports: Ports,
-    /// What is spoken; `tcp` if nothing is said.
+    /// Protocol; defaults to `tcp`.
     #[serde(default)]
     pub protocol: Protocol,
 }
@@ -69,7 +69,7 @@ pub struct PortRange {
     last: u16,
 }
 
-/// Why a text is no port range, or a list no list of ports.
+/// A text that is not a port range, or a list that is not a list of ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PortsError {
     /// The list is empty.

@@ -120,12 +120,12 @@ impl ErrorBody {
         self
     }
 
-    /// Whether the instance can still be used: true unless the broker said otherwise (P-096).
+    /// Whether the instance can still be used: true unless the broker denies it (P-096).
     pub fn leaves_instance_usable(&self) -> bool {
         self.instance_usable.unwrap_or(true)
     }
 
-    /// Whether the same update may be sent again: true unless the broker said otherwise (P-097).
+    /// Whether the same update may be sent again: true unless the broker denies it (P-097).
     pub fn leaves_update_repeatable(&self) -> bool {
         self.update_repeatable.unwrap_or(true)
     }

@@ -29,11 +29,11 @@ const URL_SAFE_READER: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE,
 pub struct OriginatingIdentity {
     /// The platform's name, e.g. `cloudfoundry` or `kubernetes`; never empty.
     pub platform: String,
-    /// What the platform says about the user, e.g. `user_id`.
+    /// Attributes of the user, e.g. `user_id`.
     pub value: Map<String, Value>,
 }
 
-/// Why a header is no originating identity.
+/// A header that is not an originating identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OriginatingIdentityError {
     /// Longer than [`ORIGINATING_IDENTITY_BYTES_MAX`].
@@ -101,7 +101,7 @@ impl fmt::Debug for OriginatingIdentity {
 #[serde(try_from = "String", into = "String")]
 pub struct RequestIdentity(String);
 
-/// Why a header is no request identity.
+/// A header that is not a request identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestIdentityError {
     /// Nothing there.

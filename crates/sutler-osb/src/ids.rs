@@ -13,17 +13,17 @@ pub const ID_BYTES_MAX: usize = 512;
 /// Longest `operation`, in characters (B-086).
 pub const OPERATION_CHARS_MAX: usize = 10_000;
 
-/// Why a text is no id. Its `Display` is a sentence that names the spec's field.
+/// A text that is not an id. Its `Display` is a sentence that names the field of the specification.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` {fault}")]
 pub struct IdError {
     /// The field as the specification spells it, e.g. `service_id`.
     pub field: &'static str,
-    /// What is wrong with the text.
+    /// Reason.
     pub fault: IdFormatError,
 }
 
-/// What is wrong with a text that should be an id.
+/// Reason why a text is not an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdFormatError {
     /// The text is empty.

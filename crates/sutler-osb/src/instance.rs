@@ -25,7 +25,7 @@ pub struct ProvisionBody {
     /// Where on the platform the instance belongs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<Context>,
-    /// What the user asked for.
+    /// Parameters of the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<Parameters>,
     /// The maintenance version the platform believes the plan has.
@@ -44,7 +44,7 @@ impl ProvisionBody {
     }
 }
 
-/// The body of an update (B-160). What is absent does not change (B-161).
+/// The body of an update (B-160). Absent fields do not change (B-161).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UpdateBody {
     /// The service offering of the instance.
@@ -55,10 +55,10 @@ pub struct UpdateBody {
     /// Where on the platform the instance belongs now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<Context>,
-    /// What the user asked for.
+    /// Parameters of the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<Parameters>,
-    /// What the platform believes was true before.
+    /// State before the update, as the platform knows it.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -89,7 +89,7 @@ impl UpdateBody {
     }
 }
 
-/// What the platform believes was true before an update. Information, never a condition; so empty
+/// State before an update, as the platform knows it. Information, never a condition; so empty
 /// strings, which some clients send, count as absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PreviousValues {
@@ -139,7 +139,7 @@ pub struct ProvisionResponse {
     /// Where the user manages the instance; must be in the first answer if it ever is in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dashboard_url: Option<String>,
-    /// What to poll with; only in a 202.
+    /// Operation token for polls; only in a 202.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -162,7 +162,7 @@ pub struct UpdateResponse {
     /// The new dashboard, if it changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dashboard_url: Option<String>,
-    /// What to poll with; only in a 202.
+    /// Operation token for polls; only in a 202.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",

@@ -30,7 +30,7 @@ macro_rules! json_object {
 }
 
 json_object!(
-    /// What the user asked for beyond the plan; may hold secrets.
+    /// Parameters of the user beyond the plan; may hold secrets.
     Parameters
 );
 json_object!(
@@ -38,7 +38,7 @@ json_object!(
     Context
 );
 json_object!(
-    /// What an application needs to reach the service. Secret.
+    /// Credentials with which an application reaches the service. Secret.
     Credentials
 );
 

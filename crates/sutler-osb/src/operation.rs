@@ -6,7 +6,7 @@ use crate::ids::OperationToken;
 use crate::serde_optional;
 use serde::{Deserialize, Serialize};
 
-/// What an operation does.
+/// Kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OperationKind {
@@ -48,7 +48,7 @@ impl OperationKind {
         Self::ALL.into_iter().find(|kind| kind.word() == word)
     }
 
-    /// Whether its failure may say `instance_usable` (B-033, B-102).
+    /// Whether its failure may contain `instance_usable` (B-033, B-102).
     pub fn may_say_instance_usable(self) -> bool {
         match self {
             Self::Update | Self::Deprovision => true,
@@ -56,7 +56,7 @@ impl OperationKind {
         }
     }
 
-    /// Whether its failure may say `update_repeatable` (B-034, B-102).
+    /// Whether its failure may contain `update_repeatable` (B-034, B-102).
     pub fn may_say_update_repeatable(self) -> bool {
         match self {
             Self::Update => true,
@@ -110,7 +110,7 @@ impl LastOperationResponse {
         }
     }
 
-    /// Leaves out what an operation of this kind, in this state, may not say (B-102).
+    /// Leaves out what an operation of this kind, in this state, must not contain (B-102).
     pub fn scoped_to(mut self, kind: OperationKind) -> Self {
         let failed = match self.state {
             OperationState::Failed => true,
@@ -129,7 +129,7 @@ impl LastOperationResponse {
 /// The answer to a deprovision or an unbind: `{}`, or the operation of a 202 (B-242, B-252).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeleteResponse {
-    /// What to poll with.
+    /// Operation token for polls.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",

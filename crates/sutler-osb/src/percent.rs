@@ -14,7 +14,7 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'~');
 
-/// What a `+` stands for: a space in a query, itself in a path.
+/// Meaning of `+`: a space in a query, itself in a path.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PlusSign {
     /// In a query value.

@@ -40,7 +40,7 @@ pub enum QueryError {
 }
 
 impl Query {
-    /// Reads what stands behind the `?`; an empty text is a query without parameters.
+    /// Parses the part after the `?`; an empty text is a query without parameters.
     pub fn parse(raw: &str) -> Result<Self, QueryError> {
         if raw.len() > QUERY_BYTES_MAX {
             return Err(QueryError::TooLong);

@@ -26,7 +26,7 @@ pub struct UtcTime {
     nanos: u32,
 }
 
-/// Why a text or number is no [`UtcTime`].
+/// A text or number that is not a [`UtcTime`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimeError {
     /// Not the pattern.
@@ -41,7 +41,7 @@ pub enum TimeError {
 }
 
 impl UtcTime {
-    /// The moment so many seconds after 1970-01-01T00:00:00Z, and microseconds after that.
+    /// The moment `seconds` and `micros` after 1970-01-01T00:00:00Z.
     pub fn from_epoch(seconds: i64, micros: u32) -> Result<Self, TimeError> {
         let time = EPOCH.checked_add(SignedDuration::from_secs(seconds));
         let time = time.map_err(|_| TimeError::OutOfRange)?;

@@ -15,7 +15,7 @@ pub struct ApiVersion {
     pub minor: u32,
 }
 
-/// The header's text is no version.
+/// The text of the header is not a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the API version must be two integers with a dot between them, such as 2.17")]
 pub struct VersionError;

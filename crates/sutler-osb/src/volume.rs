@@ -24,7 +24,7 @@ pub struct VolumeMount {
     pub device: Device,
 }
 
-/// What an application may do with a volume.
+/// Access mode of a volume.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum VolumeMode {
     /// Read.

@@ -1,8 +1,9 @@
-//! How a registry lets us in: with nothing, with a password, or with tokens that somebody else hands out.
+//! Authentication at a registry: anonymous, with a password, or with tokens from a token service.
 //!
-//! What a registry wants is learned from its first refusal and remembered. Tokens are kept for each scope
-//! until they are about to expire. `auth/challenge.rs` reads what a refusal asks for. Credentials go to the
-//! registry, and to the place where it says tokens are had if that is reached by TLS; nowhere else.
+//! The scheme is learned from the first challenge and remembered. Tokens are cached per scope until shortly before
+//! they expire. `auth/challenge.rs` parses challenges. Credentials are sent to the registry, and to the token
+//! service
+//! that it names if that is reached over TLS; to no other host.
 
 pub(crate) mod challenge;
 
@@ -19,21 +20,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Longest answer of whoever hands out tokens, in bytes.
+/// Maximum length of a response of the token service, in bytes.
 const TOKEN_BYTES_MAX: usize = 256 * 1024;
-/// How long a token lasts if nobody says; as the protocol has it.
+/// Lifetime of a token without `expires_in`, as defined by the protocol.
 const TOKEN_SECONDS: u64 = 60;
-/// The longest that is believed.
+/// Maximum lifetime that is accepted.
 const TOKEN_SECONDS_MAX: u64 = 24 * 3600;
-/// Most tokens that are kept.
+/// Maximum number of cached tokens.
 const TOKENS_MAX: usize = 1_000;
 
-/// The way into one registry.
+/// Authenticated access to one registry.
 pub(crate) struct RegistryAuth {
     http: Arc<HttpClient>,
     base: Url,
     credentials: Credentials,
-    /// What the registry asked for last.
+    /// Last challenge of the registry.
     last_challenge: Mutex<Option<Challenge>>,
     tokens: Mutex<HashMap<String, AccessToken>>,
 }
@@ -45,7 +46,7 @@ pub(crate) struct AccessToken {
 }
 
 impl RegistryAuth {
-    /// The way into the registry at a URL.
+    /// Access to the registry at a URL.
     pub(crate) fn new(http: Arc<HttpClient>, base: Url, credentials: Credentials) -> Self {
         Self {
             http,
@@ -56,10 +57,10 @@ impl RegistryAuth {
         }
     }
 
-    /// Asks something that needs the rights of a scope, such as `repository:a/b:pull`.
+    /// Sends a request that needs the rights of a scope, such as `repository:a/b:pull`.
     ///
     /// # Errors
-    /// There is no answer that is worth reading; a status is judged by the caller, but for refusals.
+    /// There is no usable response. The caller checks the status, except for a final 401, which is an error.
     pub(crate) async fn send(
         &self,
         mut request: HttpRequest,
@@ -76,7 +77,7 @@ impl RegistryAuth {
         let tried_password = matches!(request.authorization, Some(Authorization::Basic(..)));
         *lock(&self.last_challenge) = Some(challenge.clone());
         request.authorization = match (&challenge, &self.credentials) {
-            // It has seen these, and does not want them.
+            // These credentials were just rejected.
             (Challenge::Basic, _) if tried_password => return Err(denied()),
             (_, Credentials::Token(_)) => return Err(denied()),
             (Challenge::Basic, Credentials::Basic { user, password }) => {
@@ -84,7 +85,7 @@ impl RegistryAuth {
             }
             (Challenge::Basic, Credentials::None) => {
                 return Err(HttpError::Denied(
-                    "wants a user and a password: give them in its configuration".to_owned(),
+                    "requires a user and a password: add them to its configuration".to_owned(),
                 ));
             }
             (
@@ -106,7 +107,7 @@ impl RegistryAuth {
         }
     }
 
-    /// What to show before anybody asks for it.
+    /// Authorization to send before the registry challenges the request.
     async fn known_authorization(&self, scope: &str) -> Result<Option<Authorization>, HttpError> {
         if let Credentials::Token(token) = &self.credentials {
             return Ok(Some(Authorization::Bearer(token.clone())));
@@ -121,7 +122,7 @@ impl RegistryAuth {
         }
     }
 
-    /// A token for a scope: one that is kept, or a new one.
+    /// Returns a token for a scope, from the cache or from the token service.
     async fn token(
         &self,
         challenge: &Challenge,
@@ -169,15 +170,15 @@ impl RegistryAuth {
         check_status(response.status, &response.headers, &response.body).map_err(|error| {
             match error {
                 HttpError::Absent(_) | HttpError::Garbled(_) => HttpError::Silent(format!(
-                    "wants tokens, and whoever hands them out answered {}: see whether that works",
+                    "requires tokens, and the token service answered {}: check the token service",
                     response.status
                 )),
                 HttpError::Denied(_) => HttpError::Denied(format!(
-                    "wants tokens, and none is handed out to us ({}): check user and password",
+                    "requires tokens, and the token service refuses one ({}): check user and password",
                     response.status
                 )),
                 HttpError::Silent(why) => {
-                    HttpError::Silent(format!("wants tokens; who hands them out {why}"))
+                    HttpError::Silent(format!("requires tokens; the token service {why}"))
                 }
                 other @ HttpError::TooMuch(_) => other,
             }
@@ -185,21 +186,21 @@ impl RegistryAuth {
         read_token(&response.body)
     }
 
-    /// The place of tokens, if our password may be sent there.
+    /// URL of the token service, if the password may be sent there.
     fn trusted_realm(&self, realm: &str) -> Result<Url, HttpError> {
         let refuse = |why: &str| {
             Err(HttpError::Denied(format!(
-                "wants tokens from a place {why}: nothing is sent there; mend the registry's `realm`"
+                "requires tokens from a service {why}: nothing is sent there; fix the `realm` of the registry"
             )))
         };
         let Ok(url) = self.base.join(realm) else {
-            return refuse("that is no URL");
+            return refuse("that is not a URL");
         };
         let near = url.scheme() == self.base.scheme() && url.host() == self.base.host();
         match url.scheme() {
             "https" => Ok(url),
             "http" if near => Ok(url),
-            _ => refuse("that is reached without TLS"),
+            _ => refuse("without TLS"),
         }
     }
 }
@@ -222,15 +223,14 @@ pub(crate) fn read_token(body: &[u8]) -> Result<AccessToken, HttpError> {
     }
     let garbled = || {
         HttpError::Silent(
-            "wants tokens, and what came in place of one is none: see whether the place of tokens works"
-                .to_owned(),
+            "requires tokens, but the response contains none: check the token service".to_owned(),
         )
     };
     let body: Body = serde_json::from_slice(body).map_err(|_| garbled())?;
     let secret = body.token.or(body.access_token).ok_or_else(garbled)?;
     let seconds = body.expires_in.unwrap_or(TOKEN_SECONDS);
     let seconds = seconds.clamp(TOKEN_SECONDS, TOKEN_SECONDS_MAX);
-    // Not to the last moment: what is sent then arrives too late.
+    // Expires early, because a request takes time to arrive.
     let until = Instant::now() + Duration::from_secs(seconds).mul_f64(0.8);
     Ok(AccessToken { secret, until })
 }

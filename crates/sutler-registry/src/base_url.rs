@@ -1,20 +1,20 @@
-//! The URL of a server: checked once, and put together with paths.
+//! Base URL of a server: validated once, then joined with paths.
 
 use reqwest::Url;
 
-/// Where a server is, without a slash at the end.
+/// A base URL without a trailing slash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BaseUrl(String);
 
 impl BaseUrl {
-    /// Reads the URL of a server; one without a scheme is reached by TLS.
+    /// Parses the URL of a server; without a scheme, `https` is used.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let url = Self::file(text)?;
         let base = url.as_str().trim_end_matches('/');
         Ok(Self(base.strip_suffix("/v2").unwrap_or(base).to_owned()))
     }
 
-    /// Reads the URL of one file, as it is.
+    /// Parses the URL of a single file.
     pub(crate) fn file(text: &str) -> Result<Url, String> {
         let refuse = |why: &str| {
             Err(format!(
@@ -40,19 +40,19 @@ impl BaseUrl {
         Ok(url)
     }
 
-    /// A path below it, which must be fit for a URL as it is.
+    /// Joins a path that is already percent-encoded.
     pub(crate) fn at(&self, path: &str) -> Result<Url, String> {
         let whole = format!("{}{path}", self.0);
         Url::parse(&whole).map_err(|_| "cannot be asked for this".to_owned())
     }
 
-    /// The server itself.
+    /// The base URL itself.
     pub(crate) fn url(&self) -> Url {
-        // It was read before.
+        // `parse` has validated it.
         Url::parse(&self.0).unwrap_or_else(|_| unreachable!("a checked URL"))
     }
 
-    /// Host, port and path, as images are called.
+    /// Host, port and path, as in the names of images.
     pub(crate) fn host(&self) -> String {
         let rest = self.0.split_once("://").map_or("", |(_, rest)| rest);
         rest.to_owned()

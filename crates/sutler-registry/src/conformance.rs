@@ -1,8 +1,10 @@
-//! The suite every registry must pass, whatever it lists.
+//! The suite that every registry must pass.
 //!
-//! An adapter's tests implement [`Candidate`] and say `sutler_registry::registry_conformance!(Mine::fresh())`;
-//! that makes one test of every promise. Where the candidate is `None` (no server here), its test is skipped,
-//! which whoever makes it has said. The cases are in `conformance/listing.rs` and `conformance/reading.rs`.
+//! The tests of an adapter implement [`Candidate`] and invoke
+//! `sutler_registry::registry_conformance!(Mine::fresh())`,
+//! which creates one test per guarantee. If the candidate is `None` (no server on this machine), the test is
+//! skipped;
+//! the constructor reports that. The cases are in `conformance/listing.rs` and `conformance/reading.rs`.
 
 pub mod listing;
 pub mod reading;
@@ -10,40 +12,40 @@ pub mod reading;
 use crate::registry::{Item, Registry};
 use async_trait::async_trait;
 
-/// A registry under test, and what tests must be able to do behind its back. Made anew, and empty, for each.
+/// A registry under test, with the means to change its content. Created empty for each test.
 #[async_trait]
 pub trait Candidate: Send + Sync {
-    /// The registry. It repeats questions after a few milliseconds at most.
+    /// The registry. It retries requests after a few milliseconds at most.
     fn registry(&self) -> &dyn Registry;
 
-    /// Puts a bundle with this manifest there, in place of what was there under that name.
+    /// Puts a bundle with this manifest, replacing content of the same name.
     async fn put(&self, name: &str, manifest: &str);
 
-    /// Puts something there that is listed, and can never be read as a bundle.
+    /// Puts an item that is listed and can never be read as a bundle.
     async fn spoil(&self, name: &str);
 
-    /// Takes away what is there.
+    /// Removes an item.
     async fn remove(&self, name: &str);
 
-    /// Has listings fail from now on.
+    /// Makes listings fail from now on.
     async fn break_listings(&self);
 
-    /// Has everything that is asked of one item fail from now on, and nothing else, although it is still there.
-    /// `false` if items of this registry cannot fail by themselves.
+    /// Makes all requests for one item fail from now on, and no others, although the item still exists.
+    /// Returns `false` if single items of this registry cannot fail.
     async fn break_item(&self, name: &str) -> bool;
 
     /// Ends all failures.
     async fn mend(&self);
 
-    /// How often the content of an item was asked for so far, be it its manifest or its labels.
+    /// Number of requests for the content of items so far, manifests and labels alike.
     fn reads(&self) -> usize;
 
-    /// What this registry calls the item of this name.
+    /// The item of this name, as this registry names it.
     fn item(&self, name: &str) -> Item;
 }
 
-/// Makes one test of every promise of a registry. Takes an expression that makes a fresh [`Candidate`], or
-/// `None` where there is none; it may await.
+/// Creates one test per guarantee of a registry. Takes an expression that creates a fresh [`Candidate`], or
+/// `None` if there is none; it may await.
 #[macro_export]
 macro_rules! registry_conformance {
     ($fresh:expr) => {

@@ -1,22 +1,22 @@
-//! Who we are to a registry, and whom we trust. Nothing here prints what is secret.
+//! Credentials for a registry. `Debug` prints no secret.
 
 use secrecy::SecretString;
 use std::fmt;
 
-/// What proves who asks.
+/// Credentials as configured.
 #[derive(Clone, Default)]
 pub enum Credentials {
-    /// Nothing: what is public.
+    /// None: anonymous access.
     #[default]
     None,
-    /// A user and a password. Where the registry wants tokens, they are got with these.
+    /// User and password. If the registry requires tokens, they are requested with these.
     Basic {
-        /// The user.
+        /// User.
         user: String,
-        /// The password.
+        /// Password.
         password: SecretString,
     },
-    /// A token that is shown as it is.
+    /// A bearer token that is sent as it is.
     Token(SecretString),
 }
 

@@ -1,35 +1,36 @@
-//! The name of one version of something: the SHA-256 of its bytes, as registries write it.
+//! Digests: the SHA-256 of content, which names a version, in the notation of registries.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 
-/// Before the number.
+/// Prefix of the only supported algorithm.
 const PREFIX: &str = "sha256:";
-/// Letters of the number.
+/// Hexadecimal digits of a digest.
 const LETTERS: usize = 64;
 
-/// Written as `sha256:` and 64 small hexadecimal letters. Kept as the number: there are tens of thousands.
+/// A digest, written as `sha256:` and 64 lower-case hexadecimal digits. Stored in binary, because there are tens
+/// of thousands in memory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Digest([u8; 32]);
 
-/// A text that is no digest.
+/// A text that is not a digest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("is no digest: use sha256: and 64 hexadecimal letters in lower case")]
+#[error("is not a digest: use sha256: and 64 hexadecimal digits in lower case")]
 pub struct DigestError;
 
 impl Digest {
-    /// The digest of some bytes.
+    /// Computes the digest of bytes.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// Reads a digest.
+    /// Parses a digest.
     ///
     /// # Errors
-    /// It is none, or of another sort than SHA-256.
+    /// The text is not a digest, or of another algorithm than SHA-256.
     pub fn parse(text: &str) -> Result<Self, DigestError> {
         let letters = text.strip_prefix(PREFIX).ok_or(DigestError)?.as_bytes();
         if letters.len() != LETTERS {
@@ -43,14 +44,14 @@ impl Digest {
         Ok(Self(number))
     }
 
-    /// Whether it is written like this.
+    /// Whether the text is this digest.
     #[must_use]
     pub fn is(&self, text: &str) -> bool {
         Self::parse(text).is_ok_and(|it| it == *self)
     }
 }
 
-/// The value of a small hexadecimal letter.
+/// Value of a lower-case hexadecimal digit.
 fn value_of(letter: u8) -> Option<u8> {
     match letter {
         b'0'..=b'9' => Some(letter - b'0'),

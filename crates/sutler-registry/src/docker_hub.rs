@@ -1,6 +1,6 @@
-//! The listing of Docker Hub: an API of its own, beside the distribution API that serves the images.
+//! Listing of Docker Hub: a separate API next to the distribution API that serves the images.
 //!
-//! With a user and a password it lists what is private, too: a session is begun with them for each listing.
+//! With a user and a password it also lists private images: each listing logs in with them.
 
 use crate::base_url::BaseUrl;
 use crate::credentials::Credentials;
@@ -15,16 +15,16 @@ use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Where the listing is.
+/// URL of the listing API.
 pub const HUB_URL: &str = "https://hub.docker.com";
-/// Where the images are.
+/// URL of the distribution API.
 pub const HUB_REGISTRY_URL: &str = "https://registry-1.docker.io";
-/// What images of it are called.
+/// Host in the names of images.
 pub const HUB_HOST: &str = "docker.io";
-/// Images of one page; the most that is given.
+/// Images per page; the maximum of the API.
 const PAGE: usize = 100;
 
-/// The listing of one organisation.
+/// Lister of one organisation.
 pub(crate) struct DockerHub {
     http: Arc<HttpClient>,
     base_url: BaseUrl,
@@ -32,7 +32,7 @@ pub(crate) struct DockerHub {
     credentials: Credentials,
 }
 
-/// A page as it comes. At the end `next` is `null`: a page without it is none.
+/// A page of the API. `next` is required, and `null` on the last page.
 #[derive(Deserialize)]
 struct Body {
     count: Option<u64>,
@@ -46,10 +46,12 @@ struct Repository {
     name: String,
 }
 
-/// What a page of an organisation's listing says.
+/// Parses a page of the listing of an organisation.
 pub(crate) fn read(body: &[u8], org: &str, url: &Url) -> Result<NamePage, HttpError> {
     let body: Body = serde_json::from_slice(body).map_err(|_| {
-        HttpError::Garbled("answered with something that is no listing: check its URL".to_owned())
+        HttpError::Garbled(
+            "answered with something that is not a listing: check its URL".to_owned(),
+        )
     })?;
     let names = body.results.into_iter();
     Ok(NamePage {
@@ -88,7 +90,7 @@ impl DockerHub {
         name_pages::names(&session, first, &|it| filter.wants(it)).await
     }
 
-    /// What proves who lists.
+    /// Logs in, if there are credentials.
     async fn session(&self) -> Result<Option<Authorization>, HttpError> {
         #[derive(Deserialize)]
         struct LoginResponse {
@@ -115,7 +117,7 @@ impl DockerHub {
     }
 }
 
-/// A listing under way.
+/// One listing with its authorization.
 struct Session<'a> {
     hub: &'a DockerHub,
     authorization: Option<Authorization>,
@@ -138,12 +140,12 @@ impl NamePages for Session<'_> {
     }
 }
 
-/// The name of an organisation becomes a part of URLs.
+/// Validates the name of an organisation, which becomes a part of URLs.
 pub(crate) fn organisation(org: &str) -> Result<String, String> {
     match is_image(org) {
         true => Ok(org.to_owned()),
         false => Err(format!(
-            "{org:?} is no organisation: set `org` to the first part of its images' names"
+            "{org:?} is not an organisation: set `org` to the first part of its images' names"
         )),
     }
 }

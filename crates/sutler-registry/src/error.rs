@@ -1,29 +1,29 @@
-//! Why a registry or one of its items could not be read, told apart by what may be concluded from it.
+//! Errors of listings and of items, classified by what may be concluded from them.
 //!
-//! Every sentence names the registry or the item, says what to do next, and holds no credentials.
+//! Every sentence names the registry or the item and a remedy, and contains no credentials.
 
 use crate::digest::Digest;
 use serde::{Deserialize, Serialize};
 
-/// Why there is no listing. Nothing may be concluded about what the registry has: everything stays.
+/// Reason why there is no listing. Nothing may be concluded about the content of the registry: all specs stay.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum ListError {
-    /// It did not answer, broke off, asked for patience or failed itself. It may be fine next time.
+    /// No response, an incomplete one, a request to retry later, or a server error. A retry may succeed.
     #[error("{0}")]
     Unreachable(String),
-    /// It does not let us in. Somebody must change credentials or rights.
+    /// Access is denied. Credentials or rights must be changed.
     #[error("{0}")]
     Denied(String),
-    /// What it answered cannot be understood. Somebody must look at the address or at the server.
+    /// The response cannot be parsed. The URL or the server is wrong.
     #[error("{0}")]
     Malformed(String),
-    /// It has more than we take. Somebody must choose.
+    /// The registry has more items than the limit. The selection must be narrowed.
     #[error("{0}")]
     TooMuch(String),
 }
 
 impl ListError {
-    /// One word, for metrics.
+    /// Label for metrics.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -35,38 +35,38 @@ impl ListError {
     }
 }
 
-/// Why an item that was listed could not be read.
+/// Reason why a listed item could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum ItemError {
-    /// The registry itself says that there is no such image or tag. It counts as not listed.
+    /// The registry itself reports that the image or tag does not exist. It counts as not listed.
     #[error("{0}")]
     Gone(String),
-    /// There is such an image, and it is none of ours: it does not say that it is a bundle.
+    /// The image exists and has no label of a bundle.
     #[error("{sentence}")]
     NotABundle {
-        /// The version that was looked at.
+        /// Version that was read.
         digest: Digest,
-        /// What was missing.
+        /// The missing label, and a remedy.
         sentence: String,
     },
-    /// What is there cannot be understood. It stays so until somebody pushes another version.
+    /// The content is invalid, and stays so until another version is pushed.
     #[error("{sentence}")]
     Malformed {
-        /// The version that was looked at, if it is known.
+        /// Version that was read, if it is known.
         digest: Option<Digest>,
-        /// What is wrong with it.
+        /// Cause and remedy.
         sentence: String,
     },
-    /// We may not read this one. Somebody must change credentials or rights.
+    /// Access to this item is denied. Credentials or rights must be changed.
     #[error("{0}")]
     Denied(String),
-    /// It could not be read this time. It may be fine next time.
+    /// The item could not be read this time. A retry may succeed.
     #[error("{0}")]
     Transient(String),
 }
 
 impl ItemError {
-    /// One word, for metrics.
+    /// Label for metrics.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -78,7 +78,7 @@ impl ItemError {
         }
     }
 
-    /// The version that this is true of for ever; there is none where another look may end better.
+    /// Version for which the error is permanent; `None` if a retry may succeed.
     #[must_use]
     pub fn verdict_on(&self) -> Option<&Digest> {
         match self {

@@ -1,6 +1,6 @@
-//! What servers say, read without any server: for whoever throws bad answers at the readers.
+//! Readers of foreign bytes, without a server, for `tools/fuzz` (feature `fuzzing`).
 //!
-//! Each says what it made of the bytes, in a few words, or the sentence that would be told.
+//! Each function returns a short description of the result, or the error text.
 
 use crate::auth::{self, challenge};
 use crate::digest::Digest;
@@ -15,7 +15,7 @@ use std::time::SystemTime;
 /// A manifest of an image, or a configuration with labels.
 ///
 /// # Errors
-/// The sentence that would be told.
+/// The error text.
 pub fn image(bytes: &[u8]) -> Result<String, String> {
     if let Some(found) = manifest::labelled(&manifest::labels(bytes))? {
         return Ok(format!("labels of {}", found.file));
@@ -32,10 +32,10 @@ pub fn image(bytes: &[u8]) -> Result<String, String> {
     }
 }
 
-/// Headers that say what is wanted, where more is, and when to come back.
+/// Headers: challenge, link to the next page, retry time.
 ///
 /// # Errors
-/// The sentence that would be told.
+/// The error text.
 pub fn header(text: &str) -> Result<String, String> {
     let challenge = challenge::best(std::iter::once(text)).is_some();
     let later = http_client::retry::retry_after(text, SystemTime::UNIX_EPOCH).is_some();
@@ -56,10 +56,10 @@ pub fn header(text: &str) -> Result<String, String> {
     }
 }
 
-/// A page of names: of a catalog, of Docker Hub or of Quay; or a token.
+/// A page of names (catalog, Docker Hub or Quay), or a token.
 ///
 /// # Errors
-/// The sentence that would be told.
+/// The error text.
 pub fn page(bytes: &[u8]) -> Result<String, String> {
     let url = Url::parse("https://registry.example/list?n=2");
     let url = url.map_err(|_| "there is no page to begin with".to_owned())?;
@@ -94,24 +94,24 @@ fn describe(error: &HttpError) -> String {
 /// An index.
 ///
 /// # Errors
-/// The sentence that would be told.
+/// The error text.
 pub fn list(bytes: &[u8]) -> Result<String, String> {
     let entries = index::read(bytes).map_err(|it| it.of_listing("the list").to_string())?;
     let good = entries.iter().filter(|it| it.fault().is_none()).count();
     Ok(format!("{good} of {}", entries.iter().len()))
 }
 
-/// Image streams, or one image of them.
+/// Image streams, or one image of a stream.
 ///
 /// # Errors
-/// The sentence that would be told.
+/// The error text.
 pub fn streams(bytes: &[u8]) -> Result<String, String> {
     if let Ok(streams) = serde_json::from_slice::<ImageStreamList>(bytes) {
         let tagged = streams.items.iter().filter_map(|it| it.version("latest"));
         return Ok(format!("{} of {}", tagged.count(), streams.items.len()));
     }
     let image: ImageStreamImage = serde_json::from_slice(bytes)
-        .map_err(|_| "the answer is no image stream: check the URL".to_owned())?;
+        .map_err(|_| "the answer is not an image stream: check the URL".to_owned())?;
     let digest = image.digest("an image").map_err(|it| it.to_string())?;
     let named = image.reference(&digest);
     let pinned = |it: &String| {

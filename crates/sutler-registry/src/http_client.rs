@@ -1,7 +1,7 @@
-//! Questions to a server over HTTP: bounded in time and size, repeated a few times where that may help.
+//! HTTP requests: bounded in time and size, retried a few times where a retry may succeed.
 //!
-//! Redirects are never followed here, and no status is judged but those that are worth another try. What an
-//! answer means: `error.rs`. Who asks: `auth.rs`.
+//! Redirects are never followed here, and only statuses worth a retry are examined. Statuses are classified in
+//! `http_error.rs`; authentication is in `auth.rs`.
 
 pub(crate) mod retry;
 
@@ -16,24 +16,24 @@ use std::error::Error as _;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// How long a connection may take to come about.
+/// Maximum time to connect.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long an unused connection is kept.
+/// How long an idle connection is kept.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
-/// After so many questions without any answer, or with none but that there were too many, no more are asked
-/// until the next listing: a thousand items of a host that is down must not take a thousand times as long as one.
+/// After this many requests in a row without a response, or with 429, no more are sent until the next listing:
+/// a thousand items of an unreachable host must not take a thousand times as long as one.
 const FAILURES_MAX: u32 = 24;
 
-/// How a server is reached.
+/// Settings of the HTTP client.
 #[derive(Clone, Debug)]
 pub struct HttpSettings {
-    /// Certificate authorities to trust besides the system's, in PEM form.
+    /// Certificate authorities to trust in addition to those of the system, in PEM form.
     pub ca_certificates: Option<Vec<u8>>,
-    /// A proxy in place of the one that the environment names; it may hold a password.
+    /// Proxy in place of the one in the environment; may contain a password.
     pub proxy: Option<SecretString>,
-    /// How long one answer may take.
+    /// Maximum time of one response.
     pub response_timeout: Duration,
-    /// How often and when a question is repeated.
+    /// Schedule of retries.
     pub retry: RetrySchedule,
 }
 
@@ -48,7 +48,7 @@ impl Default for HttpSettings {
     }
 }
 
-/// What is asked with.
+/// HTTP methods in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HttpMethod {
     Get,
@@ -56,29 +56,29 @@ pub(crate) enum HttpMethod {
     Post,
 }
 
-/// What proves who asks, for one question.
+/// Value of the `Authorization` header of one request.
 #[derive(Clone)]
 pub(crate) enum Authorization {
     Basic(String, SecretString),
     Bearer(SecretString),
 }
 
-/// One question.
+/// One request.
 pub(crate) struct HttpRequest {
     pub(crate) method: HttpMethod,
     pub(crate) url: Url,
     pub(crate) accept: &'static str,
     pub(crate) authorization: Option<Authorization>,
-    /// A version that need not be sent again.
+    /// ETag for `If-None-Match`.
     pub(crate) if_none_match: Option<String>,
-    /// JSON to send.
+    /// JSON body.
     pub(crate) body: Option<Bytes>,
-    /// Longest answer that is read.
+    /// Maximum length of the response body, in bytes.
     pub(crate) bytes_max: usize,
 }
 
 impl HttpRequest {
-    /// Reads a URL.
+    /// A GET request.
     pub(crate) fn get(url: Url, bytes_max: usize) -> Self {
         Self {
             method: HttpMethod::Get,
@@ -92,7 +92,7 @@ impl HttpRequest {
     }
 }
 
-/// One whole answer.
+/// A whole response.
 pub(crate) struct HttpResponse {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
@@ -105,7 +105,7 @@ impl HttpResponse {
     }
 }
 
-/// A way out to one server and to those it refers to.
+/// HTTP client for one server and the hosts that it refers to.
 pub(crate) struct HttpClient {
     http: reqwest::Client,
     response_timeout: Duration,
@@ -114,12 +114,12 @@ pub(crate) struct HttpClient {
 }
 
 impl HttpClient {
-    /// Sets up what is needed; asks nothing.
+    /// Builds the client; sends no request.
     pub(crate) fn new(settings: &HttpSettings) -> Result<Self, String> {
         let ca_certificates = ca_certificates(settings)?;
         let proxy = proxy(settings)?;
         let merged = builder(settings, proxy.clone()).tls_certs_merge(ca_certificates.clone());
-        // A machine without certificates of its own will do where ours are enough, or none is needed.
+        // A system without certificates is sufficient if ours are enough, or if TLS is not used.
         let http = merged.build().or_else(|_| {
             builder(settings, proxy)
                 .tls_certs_only(ca_certificates)
@@ -137,12 +137,13 @@ impl HttpClient {
         })
     }
 
-    /// Forgets that nobody answered.
+    /// Resets the count of failed requests.
     pub(crate) fn reset_failures(&self) {
         self.failures_in_a_row.store(0, Ordering::Relaxed);
     }
 
-    /// Asks, and asks again where that may help. What still asks for patience then is an answer like others.
+    /// Sends a request, and retries it where that may succeed. A last response that asks to retry is returned like
+    /// any other.
     pub(crate) async fn send(&self, request: &HttpRequest) -> Result<HttpResponse, HttpError> {
         let mut tried = 0;
         loop {
@@ -158,7 +159,7 @@ impl HttpClient {
             let after = match &outcome {
                 Ok(response) => {
                     match response.status {
-                        // It has enough of us: whoever goes on asking for thousands of items takes hours.
+                        // Continuing with thousands of items would take hours.
                         429 => drop(self.failures_in_a_row.fetch_add(1, Ordering::Relaxed)),
                         _ => self.reset_failures(),
                     }
@@ -170,7 +171,7 @@ impl HttpClient {
                 }
                 Err(_) => None,
             };
-            // Nothing to be gained, or enough.
+            // No retry, or the last attempt.
             let wait = after.and_then(|asked_for| self.retry.wait(tried, asked_for));
             match wait {
                 Some(wait) => tokio::time::sleep(wait).await,
@@ -210,7 +211,7 @@ impl HttpClient {
         if length.is_some_and(|it| it > max) {
             return Err(too_much());
         }
-        // What is said to come has room from the start; what grows has twice the room it needs.
+        // Reserves the announced length; a growing buffer would take twice as much.
         let room = usize::try_from(length.unwrap_or_default()).unwrap_or_default();
         let mut body = BytesMut::with_capacity(room);
         while let Some(chunk) = response.chunk().await.map_err(transport_error)? {
@@ -253,13 +254,13 @@ impl HttpClient {
     }
 }
 
-/// Everything but whom to trust.
+/// The builder without trusted certificates.
 fn builder(settings: &HttpSettings, proxy: Option<Proxy>) -> reqwest::ClientBuilder {
     let builder = reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(CONNECT_TIMEOUT.min(settings.response_timeout))
         .pool_idle_timeout(IDLE_TIMEOUT)
-        // A few bytes could become gigabytes: what is encoded stays as it came.
+        // A few compressed bytes could expand to gigabytes, so bodies are not decompressed.
         .no_gzip()
         .no_brotli()
         .no_zstd()
@@ -285,19 +286,19 @@ fn proxy(settings: &HttpSettings) -> Result<Option<Proxy>, String> {
     let Some(proxy) = &settings.proxy else {
         return Ok(None);
     };
-    let none = "the proxy is no URL: use one such as http://proxy.example:3128";
+    let none = "the proxy is not a URL: use one such as http://proxy.example:3128";
     let proxy = Proxy::all(proxy.expose_secret()).map_err(|_| none.to_owned())?;
     Ok(Some(proxy.no_proxy(NoProxy::from_env())))
 }
 
-/// Whether an answer is worth another try, and after how long the server says.
+/// Whether a response is worth a retry, and after what time according to the server.
 fn retry_after(response: &HttpResponse) -> Option<Option<Duration>> {
     let again = matches!(response.status, 429 | 500 | 502 | 503 | 504);
     let header = response.header(RETRY_AFTER.as_str());
     again.then(|| header.and_then(|it| retry::retry_after(it, SystemTime::now())))
 }
 
-/// Why nothing came. The URL is left out: it may hold what nobody should read.
+/// Describes a transport error. The URL is left out, because it may contain secrets.
 fn transport_error(error: reqwest::Error) -> HttpError {
     let error = error.without_url();
     if error.is_builder() {
@@ -315,7 +316,7 @@ fn transport_error(error: reqwest::Error) -> HttpError {
     HttpError::Silent(format!("{what} ({why}): {}", advice(&why)))
 }
 
-/// What to do about a cause. Nobody types these words but the libraries below us.
+/// Remedy for a cause. The matched words come from the libraries below, not from users.
 fn advice(why: &str) -> &'static str {
     let says = |words: &[&str]| words.iter().any(|it| why.contains(it));
     if says(&["UnknownIssuer", "CaUsedAsEndEntity", "BadSignature"]) {
@@ -333,7 +334,7 @@ fn advice(why: &str) -> &'static str {
     "see that it runs and that the way there is open"
 }
 
-/// The first cause; what lies around it names what is known.
+/// The innermost cause; the outer ones repeat what is known.
 fn root_cause(error: &reqwest::Error) -> String {
     let mut words = error.to_string();
     let mut cause = error.source();

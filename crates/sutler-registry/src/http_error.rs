@@ -1,12 +1,13 @@
-//! What can go wrong with one question to a server, before anybody knows what it means for the caller.
+//! Errors of a single HTTP request, before an adapter knows what they mean for its caller.
 //!
-//! `check_status` reads statuses; an adapter turns [`HttpError`] into a fault of a listing or of an item, in `fault.rs`.
+//! `check_status` classifies statuses. Adapters turn an [`HttpError`] into the error of a listing or of an item
+//! (`error.rs`).
 
 use crate::error::{ItemError, ListError};
 use reqwest::header::HeaderMap;
 use serde::Deserialize;
 
-/// Error codes by which a registry says that something is not there.
+/// Error codes that a registry sends if an image, a tag or a blob does not exist.
 const ABSENT_CODES: [&str; 4] = [
     "MANIFEST_UNKNOWN",
     "NAME_UNKNOWN",
@@ -16,23 +17,23 @@ const ABSENT_CODES: [&str; 4] = [
 /// A header that only registries send.
 const REGISTRY_HEADER: &str = "docker-distribution-api-version";
 
-/// Why a question has no usable answer. Each holds a clause that says what happened and what to do.
+/// Reason why a request has no usable response. Each variant holds a clause: the cause, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum HttpError {
-    /// No whole answer, or one that asks for patience.
+    /// No whole response, or one that asks to retry later.
     Silent(String),
-    /// We are not let in.
+    /// Credentials are missing, wrong or insufficient.
     Denied(String),
-    /// The server itself says that there is no such thing.
+    /// The registry itself reports that the resource does not exist.
     Absent(String),
-    /// The answer makes no sense.
+    /// The response is not what the protocol allows.
     Garbled(String),
-    /// The answer is longer than we take.
+    /// The response is longer than the limit.
     TooMuch(String),
 }
 
 impl HttpError {
-    /// As a fault of a listing; `subject` names the registry.
+    /// Converts into the error of a listing; `subject` names the registry.
     pub(crate) fn of_listing(self, subject: &str) -> ListError {
         match self {
             Self::Silent(why) => ListError::Unreachable(format!("{subject} {why}")),
@@ -44,7 +45,7 @@ impl HttpError {
         }
     }
 
-    /// As a fault of an item; `subject` names the item.
+    /// Converts into the error of an item; `subject` names the item.
     pub(crate) fn of_item(self, subject: &str) -> ItemError {
         match self {
             Self::Silent(why) => ItemError::Transient(format!("{subject}: the registry {why}")),
@@ -58,7 +59,7 @@ impl HttpError {
     }
 }
 
-/// What a status means; nothing if the answer can be read.
+/// Classifies a status; `Ok` if the body can be read.
 pub(crate) fn check_status(status: u16, headers: &HeaderMap, body: &[u8]) -> Result<(), HttpError> {
     match status {
         200..=299 => Ok(()),
@@ -89,10 +90,10 @@ pub(crate) fn check_status(status: u16, headers: &HeaderMap, body: &[u8]) -> Res
     }
 }
 
-/// Whether a 404 is the registry's own word, and not that of something in between.
+/// Whether a 404 comes from the registry itself and not from a proxy in between.
 pub(crate) fn is_absent(headers: &HeaderMap, body: &[u8]) -> bool {
     #[derive(Deserialize)]
-    struct Body {
+    struct ErrorBody {
         errors: Vec<Code>,
     }
     #[derive(Deserialize)]
@@ -102,7 +103,7 @@ pub(crate) fn is_absent(headers: &HeaderMap, body: &[u8]) -> bool {
     if headers.contains_key(REGISTRY_HEADER) {
         return true;
     }
-    let body: Option<Body> = serde_json::from_slice(body).ok();
+    let body: Option<ErrorBody> = serde_json::from_slice(body).ok();
     let mut codes = body.into_iter().flat_map(|it| it.errors);
     codes.any(|it| ABSENT_CODES.contains(&it.code.as_str()))
 }
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_are_told_apart_by_what_may_be_concluded() {
+    fn statuses_are_classified_by_what_may_be_concluded() {
         assert_eq!(checked(200, ""), Ok(()));
         for (status, kind) in [
             (401, "denied"),

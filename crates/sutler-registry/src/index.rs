@@ -1,8 +1,10 @@
-//! A registry that is one file: YAML at a URL, which lists bundles with their manifests, or says where those are.
+//! A registry in one file: YAML at a URL, which lists bundles with their manifests or the URLs of these.
 //!
-//! It is asked for once at each listing, and not sent again while its `ETag` stays the same. A file that cannot
-//! be read as a whole is no listing; an entry that makes no sense by itself hurts no other. A manifest that lies
-//! beside the file is named with its digest, so that the list says every version, and is held to it.
+//! The file is requested once per listing, and not transferred while its `ETag` is unchanged. A file that cannot
+//! be
+//! parsed as a whole is an error of the listing; an invalid entry affects no other. A manifest in a separate file
+//! is
+//! listed with its digest, so that the list contains every version; the manifest must match it.
 
 use crate::base_url::BaseUrl;
 use crate::credentials::Credentials;
@@ -21,27 +23,27 @@ use serde::Deserialize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sutler_yaml::YAML_BYTES_MAX;
 
-/// The file of a manifest, where nothing is said.
+/// Default file name of a manifest.
 const FILE: &str = "bundle.yml";
-/// Longest manifest that lies beside the list, in bytes.
+/// Maximum length of a manifest in a separate file, in bytes.
 const MANIFEST_BYTES_MAX: usize = 1024 * 1024;
 
-/// What is needed to use such a file.
+/// Settings of an index.
 #[derive(Clone, Debug)]
 pub struct IndexSettings {
-    /// What it is called in the configuration.
+    /// Name in the configuration.
     pub name: String,
-    /// Where the file is.
+    /// URL of the file.
     pub url: String,
-    /// What of it is wanted.
+    /// Selected items.
     pub filter: ImageFilter,
-    /// What proves who asks.
+    /// Credentials.
     pub credentials: Credentials,
-    /// How it is reached.
+    /// Settings of the HTTP client.
     pub http: HttpSettings,
 }
 
-/// A registry that is one file.
+/// A registry in one file.
 pub struct IndexRegistry {
     name: String,
     http: HttpClient,
@@ -51,13 +53,13 @@ pub struct IndexRegistry {
     cached: Mutex<Option<CachedIndex>>,
 }
 
-/// The file as it was last.
+/// The file as last read.
 struct CachedIndex {
     tag: Option<String>,
     entries: Arc<IndexEntries>,
 }
 
-/// In the order of names and tags.
+/// Entries, sorted by name and tag.
 pub(crate) struct IndexEntries(Vec<IndexEntry>);
 
 impl IndexEntries {
@@ -77,38 +79,38 @@ struct IndexFile {
     bundles: Vec<IndexEntry>,
 }
 
-/// One bundle of the file.
+/// A bundle in the file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct IndexEntry {
     name: Box<str>,
     tag: Option<Box<str>>,
-    /// By its digest.
+    /// Image by its digest.
     image: Option<Box<str>>,
     manifest: Option<Box<str>>,
-    /// Where the manifest is, if it is not here, as seen from the list, and what it is.
+    /// URL of the manifest, relative to the list, and its digest, if the manifest is not inline.
     manifest_url: Option<Box<str>>,
     manifest_digest: Option<Box<str>>,
     file: Option<Box<str>>,
     runtime: Option<Box<str>>,
-    /// Names all of it, once it was read.
+    /// Digest of the entry, computed once it is parsed.
     #[serde(skip)]
     version: Option<Digest>,
 }
 
-/// Where a manifest is.
+/// Source of a manifest.
 enum ManifestSource<'a> {
     Here(&'a str),
     There(&'a str, Digest),
 }
 
 impl IndexEntry {
-    /// What tells entries apart, as [`Item::key`] does.
+    /// Unique key, as in [`Item::key`].
     fn key(&self) -> (&str, &str) {
         (&self.name, self.tag.as_deref().unwrap_or(DEFAULT_TAG))
     }
 
-    /// Changes when anything of it does.
+    /// Version: changes with any part of the entry.
     fn digest(&self) -> Digest {
         match &self.version {
             Some(version) => version.clone(),
@@ -124,7 +126,7 @@ impl IndexEntry {
         Digest::of(parts.join("\0").as_bytes())
     }
 
-    /// What is wrong with it, if anything is.
+    /// Error in the entry, if there is one.
     pub(crate) fn fault(&self) -> Option<&'static str> {
         let is_pinned = |it: &str| {
             let parts = it.split_once('@');
@@ -137,11 +139,13 @@ impl IndexEntry {
         }
         if !self.file.as_deref().is_none_or(is_file_name) {
             return Some(
-                "has a `file` that is no name of one: write bundle.yml or apb.yml, or leave it out",
+                "has a `file` that is not a file name: write bundle.yml or apb.yml, or leave it out",
             );
         }
         if !self.runtime.as_deref().is_none_or(is_runtime) {
-            return Some("has a `runtime` that is none: write a number in quotes, or leave it out");
+            return Some(
+                "has a `runtime` that is not a number: write a number in quotes, or leave it out",
+            );
         }
         if self.manifest().is_none() {
             return Some(
@@ -157,7 +161,7 @@ impl IndexEntry {
         Item::new(image, tag).at(self.digest())
     }
 
-    /// Where its manifest is. What is wrong with an entry is told before that.
+    /// Source of the manifest. Errors of the entry are reported before this is used.
     fn manifest(&self) -> Option<ManifestSource<'_>> {
         let named = self.manifest_digest.as_deref().map(Digest::parse);
         match (&self.manifest, &self.manifest_url, named) {
@@ -167,7 +171,7 @@ impl IndexEntry {
         }
     }
 
-    /// What it is, given its manifest.
+    /// Builds the spec from the manifest.
     fn spec(&self, manifest: Bytes) -> Spec {
         Spec {
             item: self.item(),
@@ -181,10 +185,10 @@ impl IndexEntry {
 }
 
 impl IndexRegistry {
-    /// Sets it up; asks nothing.
+    /// Builds the registry; sends no request.
     ///
     /// # Errors
-    /// A setting cannot be used; the sentence says which.
+    /// A setting is invalid; the sentence names it.
     pub fn new(settings: IndexSettings) -> Result<Self, String> {
         let url = BaseUrl::file(&settings.url)?;
         let authorization = match settings.credentials {
@@ -202,7 +206,7 @@ impl IndexRegistry {
         })
     }
 
-    /// The entries as they are now.
+    /// Returns the current entries.
     async fn entries(&self) -> Result<Arc<IndexEntries>, HttpError> {
         let known = self
             .cached()
@@ -213,7 +217,7 @@ impl IndexRegistry {
         request.authorization = self.authorization.clone();
         request.if_none_match = known.as_ref().and_then(|(tag, _)| tag.clone());
         let response = self.http.send(&request).await?;
-        // Who was not told what is known cannot say that it is the same.
+        // 304 is only valid if a tag was sent.
         if let (304, Some((Some(_), entries))) = (response.status, known) {
             return Ok(entries);
         }
@@ -224,7 +228,7 @@ impl IndexRegistry {
         }
         check_status(response.status, &response.headers, &response.body)?;
         let tag = response.header("etag").map(str::to_owned);
-        // What was known is known no longer, and takes as much memory as what is new.
+        // Frees the old entries first, because they take as much memory as the new ones.
         *self.cached() = None;
         let entries = Arc::new(read(&response.body)?);
         *self.cached() = Some(CachedIndex {
@@ -238,7 +242,7 @@ impl IndexRegistry {
         self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The entry of an item, as the file was last seen; the file is asked for if it never was.
+    /// Returns the entry of an item as last read; requests the file if it was never read.
     async fn entry(&self, item: &Item, subject: &str) -> Result<IndexEntry, ItemError> {
         let known = self.cached().as_ref().map(|it| it.entries.clone());
         let entries = match known {
@@ -253,7 +257,7 @@ impl IndexRegistry {
         })
     }
 
-    /// A manifest that lies beside the list. Credentials go nowhere else than to the server of the list.
+    /// Fetches a manifest in a separate file. Credentials are sent only to the server of the list.
     async fn fetch_manifest(
         &self,
         subject: &str,
@@ -275,7 +279,8 @@ impl IndexRegistry {
         request.authorization = self.authorization.clone();
         let response = self.http.send(&request).await;
         let response = response.map_err(|error| error.of_item(subject))?;
-        // One that is listed and not there is being replaced, or was forgotten: neither says that it is gone.
+        // A listed manifest that is missing is being replaced or was forgotten; neither means that the bundle is
+        // gone.
         check_status(response.status, &response.headers, &[]).map_err(|error| match error {
             HttpError::Absent(why) => HttpError::Silent(why).of_item(subject),
             other => other.of_item(subject),
@@ -343,14 +348,14 @@ impl Registry for IndexRegistry {
     }
 }
 
-/// Reads the file.
+/// Parses the file.
 pub(crate) fn read(body: &[u8]) -> Result<IndexEntries, HttpError> {
     let garbled = |why: &str| {
         HttpError::Garbled(format!(
-            "is no list of bundles: {why}; mend the file, or check its URL"
+            "is not a list of bundles: {why}; mend the file, or check its URL"
         ))
     };
-    let text = std::str::from_utf8(body).map_err(|_| garbled("it is no text in UTF-8"))?;
+    let text = std::str::from_utf8(body).map_err(|_| garbled("it is not UTF-8"))?;
     let mut bundles = match sutler_yaml::parse_into::<IndexFile>(text) {
         Some(file) => file.bundles,
         None => by_tree(text).map_err(|why| garbled(&why))?.bundles,
@@ -366,7 +371,7 @@ pub(crate) fn read(body: &[u8]) -> Result<IndexEntries, HttpError> {
         let (image, tag) = entry.key();
         if !is_image(image) || !is_tag(tag) {
             let name = named((image, tag));
-            return Err(garbled(&format!("{name} is no name with a tag")));
+            return Err(garbled(&format!("{name} is not a name with a tag")));
         }
     }
     bundles.sort_unstable_by(|a, b| a.key().cmp(&b.key()));
@@ -379,7 +384,7 @@ pub(crate) fn read(body: &[u8]) -> Result<IndexEntries, HttpError> {
     Ok(IndexEntries(bundles))
 }
 
-/// Reads a file of which it is not known yet what is wrong with it.
+/// Parses an invalid file in detail, to locate the error.
 fn by_tree(text: &str) -> Result<IndexFile, String> {
     let documents = sutler_yaml::parse(text).map_err(|it| it.reason)?;
     let [document] = documents.as_slice() else {

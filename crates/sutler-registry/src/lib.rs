@@ -1,12 +1,13 @@
-//! Where bundles are found: registries that list images, and what is in those that are bundles.
+//! Registries: adapters that list images and read the bundles among them.
 //!
-//! Start with `seam.rs`: what a registry is to everybody else. `fault.rs` tells failures apart by what may be
-//! concluded from them, `digest.rs` names versions, `gather.rs` looks at a whole registry and reads only what
-//! changed, `plan.rs` decides what becomes of what was found. `oci.rs` is the distribution API, with `hub.rs`
-//! and `quay.rs` listing in front of it; `index.rs` is a file at a URL, `openshift.rs` image streams; `wanted.rs`
-//! says which images and tags are wanted. Below them: `auth.rs` (who asks), `http.rs` (asking), `error.rs`. The
-//! suite that every registry passes is `conformance.rs`; `heard.rs` is for whoever throws bad answers at it.
-//! Knows no broker, no store and no manifest: a spec is bytes, and where they came from.
+//! Start with `registry.rs`, the trait of all adapters. `error.rs` classifies failures by what may be
+//! concluded from them, `digest.rs` names versions, `scan.rs` lists a registry and reads only what changed,
+//! `reconcile.rs` decides what a refresh changes. Adapters: `oci.rs` is the distribution API, with listings of
+//! `docker_hub.rs` and `quay.rs`; `index.rs` is a file at a URL; `openshift.rs` reads image streams.
+//! `selection.rs` chooses images and tags. Below the adapters: `auth.rs` (credentials and tokens),
+//! `http_client.rs` (requests) and `http_error.rs`. `conformance.rs` is the suite that every adapter passes
+//! (feature `testing`); `fuzzing.rs` exposes the readers of foreign bytes (feature `fuzzing`).
+//! Knows no broker, no store and no manifest: a spec is bytes with their origin.
 
 #[cfg(feature = "testing")]
 pub mod conformance;

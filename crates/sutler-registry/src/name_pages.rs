@@ -1,8 +1,10 @@
-//! Listings that come in pages, whoever serves them: read to their end, within bounds.
+//! Paged listings of image names: read to their end, within limits.
 //!
-//! What a page says is read by whoever knows its form (`oci/names.rs`, `hub.rs`, `quay.rs`). Here is what holds
-//! for all: a page that leads to another server or to itself, and one that moved while it was read, make no
-//! listing. What is no name of an image is passed over: it cannot be pulled, and leads who knows where.
+//! Pages are parsed by the adapters (`oci/listing.rs`, `docker_hub.rs`, `quay.rs`). The rules here apply to all: a
+//! page
+//! that refers to another server or to itself, or that changes while it is read, makes the listing fail. Names
+//! that are
+//! not image names are skipped: they cannot be pulled.
 
 use crate::http_error::HttpError;
 use crate::selection::is_image;
@@ -11,31 +13,32 @@ use reqwest::Url;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeSet;
 
-/// Longest page, in bytes.
+/// Maximum length of a page, in bytes.
 pub(crate) const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Most pages of one listing.
+/// Maximum number of pages of one listing.
 pub(crate) const PAGES_MAX: usize = 1_000;
-/// Most names of one listing, wanted or not.
+/// Maximum number of names of one listing, selected or not.
 pub(crate) const NAMES_MAX: usize = 200_000;
 
 /// One page.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct NamePage {
     pub(crate) names: Vec<String>,
-    /// Where more is.
+    /// URL of the next page.
     pub(crate) next: Option<Url>,
-    /// How many names there are in all, where that is said and pages are counted: then a name that comes twice
-    /// has moved from one page to another, and so may others have that did not come.
+    /// Total number of names, if the server states it and counts pages: then a repeated name has moved from one
+    /// page to
+    /// another, and other names may have been missed.
     pub(crate) total: Option<u64>,
 }
 
-/// Whoever can read a page.
+/// Reads single pages.
 #[async_trait]
 pub(crate) trait NamePages: Sync {
     async fn page(&self, url: &Url) -> Result<NamePage, HttpError>;
 }
 
-/// All names of a listing that are fit to be asked for and kept.
+/// Reads all pages and returns the names that are valid and pass the filter.
 pub(crate) async fn names(
     pages: &dyn NamePages,
     first: Url,
@@ -69,28 +72,28 @@ pub(crate) async fn names(
     Err(too_many())
 }
 
-/// What a page leads to, which must be on the same server: credentials go with it.
+/// Joins a link of a page, which must stay on the same server, because credentials are sent with it.
 pub(crate) fn join_same_origin(page: &Url, target: &str) -> Result<Url, HttpError> {
     let refuse = |why: &str| {
         HttpError::Garbled(format!(
             "names a next page {why}: look at its log, or list `images`"
         ))
     };
-    let url = page.join(target).map_err(|_| refuse("that is no URL"))?;
+    let url = page.join(target).map_err(|_| refuse("that is not a URL"))?;
     match url.origin() == page.origin() {
         true => Ok(url),
         false => Err(refuse("on another server, which is not followed")),
     }
 }
 
-/// A listing that does not end.
+/// Error for a listing that does not end.
 pub(crate) fn too_many() -> HttpError {
     HttpError::TooMuch(format!(
         "has more than {NAMES_MAX} images or {PAGES_MAX} pages of them: list `images` instead"
     ))
 }
 
-/// What must be there, be it `null`: some say that where they have none, and who says nothing has no list.
+/// Deserializes a required field that may be `null`: some servers send that for an empty list.
 pub(crate) fn maybe_null<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -99,7 +102,7 @@ where
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// A listing that leads to itself.
+/// Error for a listing whose pages refer to themselves.
 pub(crate) fn endless_paging() -> HttpError {
     HttpError::Garbled(
         "names the same page of its listing again and again: look at its log".to_owned(),
@@ -116,7 +119,7 @@ fn changed_while_listing() -> HttpError {
 mod tests {
     use super::*;
 
-    /// Pages as they are written down: names, what they lead to, and how many there are.
+    /// Fixed pages: names, link to the next page, and total.
     struct FixedPages(Vec<(&'static [&'static str], Option<&'static str>, Option<u64>)>);
 
     const PLACE: &str = "https://hub.example/";
@@ -151,12 +154,12 @@ mod tests {
 
     #[tokio::test]
     async fn what_moved_while_it_was_listed_is_no_listing() {
-        // Somebody pushed what was on the second page, so that the first has it now and nobody saw it.
+        // A push moved a name from the second page to the first, after the first was read.
         let pushed = FixedPages(vec![
             (&["a", "b"], Some("?1"), Some(4)),
             (&["b", "c"], None, Some(4)),
         ]);
-        // Somebody removed what was on the first page.
+        // A name of the first page was removed.
         let removed = FixedPages(vec![
             (&["a", "b"], Some("?1"), Some(4)),
             (&["d"], None, Some(3)),

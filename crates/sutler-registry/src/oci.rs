@@ -1,8 +1,8 @@
-//! Registries of images: whatever speaks the distribution API, version 2.
+//! Registries of images that speak the distribution API, version 2.
 //!
-//! Which images there are is said by the registry's own catalog, by a list, or by an API beside it
-//! (`oci/names.rs`, `hub.rs`, `quay.rs`); what is in one is always asked of the distribution API
-//! (`oci/images.rs`). `oci/document.rs` reads manifests and labels.
+//! Images are listed by the catalog of the registry, by a configured list, or by a separate API (`oci/listing.rs`,
+//! `docker_hub.rs`, `quay.rs`); images are always read by the distribution API (`oci/images.rs`).
+//! `oci/manifest.rs` parses manifests and labels.
 
 mod images;
 pub(crate) mod link;
@@ -26,29 +26,29 @@ use async_trait::async_trait;
 use images::ImageReader;
 use std::sync::Arc;
 
-/// Most items of one registry.
+/// Maximum number of items of one registry.
 pub const ITEMS_MAX: usize = 20_000;
-/// The platform that is chosen where an image has several.
+/// Default platform of images with several.
 pub const PLATFORM: &str = "linux/amd64";
 
-/// What is needed to use a registry of images.
+/// Settings of a registry of images.
 #[derive(Clone, Debug)]
 pub struct ImageSettings {
-    /// What it is called in the configuration.
+    /// Name in the configuration.
     pub name: String,
-    /// Where its distribution API is: everything before `/v2`.
+    /// URL of the distribution API: everything before `/v2`.
     pub url: String,
-    /// What images are called by whoever pulls them, if it is not the host of the URL.
+    /// Host in the names of images, if it differs from the host of the URL.
     pub pull_from: Option<String>,
-    /// The platform that is chosen where an image has several, as `os/architecture`.
+    /// Platform of images with several, as `os/architecture`.
     pub platform: Option<String>,
-    /// How its images are found.
+    /// How images are listed.
     pub listing: ListingMethod,
-    /// Which of them are wanted.
+    /// Selected images.
     pub filter: ImageFilter,
-    /// What proves who asks.
+    /// Credentials.
     pub credentials: Credentials,
-    /// How it is reached.
+    /// Settings of the HTTP client.
     pub http: HttpSettings,
 }
 
@@ -62,10 +62,10 @@ pub struct ImageRegistry {
 }
 
 impl ImageRegistry {
-    /// Sets it up; asks nothing, so that a registry that is down does not matter.
+    /// Builds the registry; sends no request, so an unreachable registry is not an error here.
     ///
     /// # Errors
-    /// A setting cannot be used; the sentence says which.
+    /// A setting is invalid; the sentence names it.
     pub fn new(settings: ImageSettings) -> Result<Self, String> {
         let http = Arc::new(HttpClient::new(&settings.http)?);
         let base_url = BaseUrl::parse(&settings.url)?;
@@ -81,7 +81,7 @@ impl ImageRegistry {
             && let Some(odd) = images.iter().find(|it| !is_image(it))
         {
             return Err(format!(
-                "{odd:?} is no name of an image: use small letters, digits and single separators, without a \
+                "{odd:?} is not the name of an image: use lower-case letters, digits and single separators, without a \
                  host and without a tag"
             ));
         }
@@ -95,7 +95,7 @@ impl ImageRegistry {
         let platform = settings.platform.unwrap_or_else(|| PLATFORM.to_owned());
         if platform.split('/').count() < 2 {
             return Err(format!(
-                "{platform:?} is no platform: write system and processor, such as {PLATFORM}"
+                "{platform:?} is not a platform: write system and processor, such as {PLATFORM}"
             ));
         }
         let pull_from = settings.pull_from.unwrap_or_else(|| base_url.host());

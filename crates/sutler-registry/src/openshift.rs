@@ -1,7 +1,7 @@
-//! Image streams of OpenShift: what its API knows of images, without asking any registry.
+//! Image streams of OpenShift, read by its API without a request to a registry.
 //!
-//! A stream says which image each of its tags leads to, so a listing says versions. Only the HTTP part is
-//! here: the token, the authority and the address come from whoever runs the broker.
+//! A stream contains the image of each of its tags, so a listing contains versions. This is the HTTP part only:
+//! token, certificate authority and URL come from the configuration.
 
 pub(crate) mod api_types;
 
@@ -19,35 +19,35 @@ use api_types::{ImageStreamImage, ImageStreamList, is_not_found};
 use async_trait::async_trait;
 use serde::de::DeserializeOwned;
 
-/// Where image streams are in the API.
+/// Path of image streams in the API.
 const API: &str = "/apis/image.openshift.io/v1/namespaces";
-/// Where bundles are looked for if nobody says.
+/// Default namespace.
 pub const NAMESPACE: &str = "openshift";
-/// What a page of streams calls itself.
+/// Kind of a page of streams.
 const LIST_KIND: &str = "ImageStreamList";
-/// Streams of one page.
+/// Streams per page.
 const PAGE: usize = 200;
-/// Longest answer about one image, in bytes.
+/// Maximum length of a response for one image, in bytes.
 const IMAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// What is needed to use image streams.
+/// Settings for image streams.
 #[derive(Clone, Debug)]
 pub struct OpenShiftSettings {
-    /// What it is called in the configuration.
+    /// Name in the configuration.
     pub name: String,
-    /// Where the API server is.
+    /// URL of the API server.
     pub url: String,
-    /// Where streams are looked for; in `openshift` if none is given.
+    /// Namespaces with streams; `openshift` if empty.
     pub namespaces: Vec<String>,
-    /// What of them is wanted. Images are called `NAMESPACE/STREAM`.
+    /// Selected images, which are named `NAMESPACE/STREAM`.
     pub filter: ImageFilter,
-    /// The token of a service account.
+    /// Token of a service account.
     pub credentials: Credentials,
-    /// How it is reached.
+    /// Settings of the HTTP client.
     pub http: HttpSettings,
 }
 
-/// The image streams of some namespaces.
+/// Image streams of some namespaces.
 pub struct OpenShiftRegistry {
     name: String,
     http: HttpClient,
@@ -58,10 +58,10 @@ pub struct OpenShiftRegistry {
 }
 
 impl OpenShiftRegistry {
-    /// Sets it up; asks nothing.
+    /// Builds the registry; sends no request.
     ///
     /// # Errors
-    /// A setting cannot be used; the sentence says which.
+    /// A setting is invalid; the sentence names it.
     pub fn new(settings: OpenShiftSettings) -> Result<Self, String> {
         let mut namespaces = settings.namespaces;
         if namespaces.is_empty() {
@@ -72,7 +72,7 @@ impl OpenShiftRegistry {
             .find(|it| it.contains('/') || !is_image(it))
         {
             return Err(format!(
-                "{odd:?} is no namespace: use its name as OpenShift has it"
+                "{odd:?} is not a namespace: use its name in OpenShift"
             ));
         }
         let authorization = match settings.credentials {
@@ -108,7 +108,7 @@ impl OpenShiftRegistry {
         self.http.send(&request).await
     }
 
-    /// The items of one namespace.
+    /// Adds the items of one namespace.
     async fn streams(&self, namespace: &str, items: &mut Vec<Item>) -> Result<(), HttpError> {
         let page = PAGE.to_string();
         let mut next = String::new();
@@ -160,7 +160,7 @@ impl OpenShiftRegistry {
             return Err(ItemError::Malformed {
                 digest: None,
                 sentence: format!(
-                    "{subject:?} is no NAMESPACE/STREAM:TAG: use the names that OpenShift has"
+                    "{subject:?} is not NAMESPACE/STREAM:TAG: use the names in OpenShift"
                 ),
             });
         };
@@ -175,7 +175,7 @@ impl OpenShiftRegistry {
                 "{subject}: there is no such image stream or tag: push it, or leave it out"
             );
             return Err(match &item.digest {
-                // It was named a moment ago, and its tag may lead elsewhere by now.
+                // A version that was just listed may be replaced meanwhile.
                 Some(_) => ItemError::Transient(gone),
                 None => ItemError::Gone(gone),
             });
@@ -229,7 +229,7 @@ impl Registry for OpenShiftRegistry {
             return Err(ItemError::NotABundle {
                 digest,
                 sentence: format!(
-                    "{subject} is no bundle: it has no label com.redhat.apb.spec; leave it out by the deny list"
+                    "{subject} is not a bundle: it has no label com.redhat.apb.spec; leave it out by the deny list"
                 ),
             });
         };
@@ -254,7 +254,7 @@ fn parse_response<T: DeserializeOwned>(response: &HttpResponse) -> Result<T, Htt
 
 fn no_streams() -> HttpError {
     HttpError::Garbled(
-        "answered with something that is no image stream: check that the URL is the API server's"
+        "answered with something that is not an image stream: check that the URL is the API server's"
             .to_owned(),
     )
 }

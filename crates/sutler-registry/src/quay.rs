@@ -1,7 +1,8 @@
-//! The listing of Quay: an API of its own, beside the distribution API that serves the images.
+//! Listing of Quay: a separate API next to the distribution API that serves the images.
 //!
-//! Without a token it lists what is public. A token, if there is one, is that of an application: with it, what
-//! its user sees is listed, too, and images are pulled under a name that Quay keeps for such tokens.
+//! Without a token it lists public images. A token is that of an application: with it, private images visible to
+//! its
+//! user are listed, too, and images are pulled under the user name that Quay reserves for such tokens.
 
 use crate::base_url::BaseUrl;
 use crate::credentials::Credentials;
@@ -16,12 +17,12 @@ use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Where it is.
+/// URL of Quay.
 pub const QUAY_URL: &str = "https://quay.io";
-/// Who logs in with the token of an application as the password.
+/// User name for a login with the token of an application.
 const TOKEN_USER: &str = "$oauthtoken";
 
-/// The listing of one organisation.
+/// Lister of one organisation.
 pub(crate) struct Quay {
     http: Arc<HttpClient>,
     org: String,
@@ -32,21 +33,23 @@ pub(crate) struct Quay {
 #[derive(Deserialize)]
 struct Body {
     repositories: Vec<Repository>,
-    /// Names the next page, if there is one.
+    /// Token of the next page, if there is one.
     next_page: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct Repository {
     name: String,
-    /// `image`, or what is no image; older versions do not say.
+    /// `image` or another kind; absent in older versions.
     kind: Option<String>,
 }
 
-/// What a page of an organisation's listing says. `first`: where the first page is.
+/// Parses a page of the listing of an organisation. `first` is the URL of the first page.
 pub(crate) fn read(body: &[u8], org: &str, first: &Url) -> Result<NamePage, HttpError> {
     let body: Body = serde_json::from_slice(body).map_err(|_| {
-        HttpError::Garbled("answered with something that is no listing: check its URL".to_owned())
+        HttpError::Garbled(
+            "answered with something that is not a listing: check its URL".to_owned(),
+        )
     })?;
     let images = body.repositories.into_iter();
     let images = images.filter(|it| it.kind.as_deref().is_none_or(|kind| kind == "image"));
@@ -62,7 +65,7 @@ pub(crate) fn read(body: &[u8], org: &str, first: &Url) -> Result<NamePage, Http
     })
 }
 
-/// How images are asked for, where this is how they are listed.
+/// Credentials for pulling images that are listed by this API.
 pub(crate) fn login(credentials: &Credentials) -> Credentials {
     match credentials {
         Credentials::Token(token) => Credentials::Basic {
@@ -82,12 +85,12 @@ impl Quay {
     ) -> Result<Self, String> {
         let authorization = match credentials {
             Credentials::Token(token) => Some(Authorization::Bearer(token)),
-            // Users and robots are for pulling; they cannot list.
+            // Users and robots can pull, but not list.
             Credentials::None | Credentials::Basic { .. } => None,
         };
         let org = organisation(org)?;
         let mut first = BaseUrl::parse(url)?.at("/api/v1/repository")?;
-        // Unless it is asked for what is public, it leaves that out, and nobody sees an empty list.
+        // Without this parameter public images are left out of the listing.
         let query = [("namespace", org.as_str()), ("public", "true")];
         first.query_pairs_mut().extend_pairs(query);
         Ok(Self {

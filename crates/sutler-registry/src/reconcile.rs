@@ -1,11 +1,15 @@
-//! What a refresh changes: decided here, from what was known and what registries said, and nothing else.
+//! Decides what a refresh changes, from the known state and the outcomes of listings only.
 //!
-//! A spec is absent only if a complete listing does not have it. One that cannot be read keeps its last
-//! good version. A registry that cannot be listed keeps everything. What is withdrawn is marked first, and
-//! deleted only when its grace is over and no instance was made of it. So nothing goes because of a
-//! failure, and nothing flaps. No I/O, no clock: who lists and fetches is `gather.rs`; what is
-//! known is in `plan/known.rs`, changes in words in `plan/change.rs`, who wins where two want the same in
-//! `plan/offered.rs`, what that is in `plan/wants.rs`, what developers push in `plan/pushed.rs`.
+//! A spec is absent only if a complete listing does not contain it. A spec that cannot be read keeps its last good
+//! version. A registry that cannot be listed keeps all specs. A withdrawn spec is marked first, and deleted only
+//! when
+//! its grace period is over and no instance uses it. So a failure deletes nothing, and specs do not flap. No I/O,
+//! no
+//! clock: listing and fetching is in `scan.rs`. The known state is in `reconcile/state.rs`, changes and their
+//! texts
+//! in `reconcile/change.rs`, precedence between specs with the same names in `reconcile/offered_specs.rs`, those
+//! names
+//! in `reconcile/claimed_names.rs`, pushed specs in `reconcile/pushed_specs.rs`.
 
 mod change;
 mod claimed_names;
@@ -26,12 +30,12 @@ use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// How patient the operator is.
+/// Rules for withdrawn specs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WithdrawalRules {
-    /// How long a mark stands before what is marked may be deleted.
+    /// Grace period between the mark and the deletion.
     pub grace: Duration,
-    /// After how many failed refreshes in a row unused specs of a registry are marked; never, if none.
+    /// Number of failed refreshes in a row after which unused specs of a registry are marked; `None` means never.
     pub failures_max: Option<u32>,
 }
 
@@ -44,63 +48,62 @@ impl Default for WithdrawalRules {
     }
 }
 
-/// One item of a complete listing.
+/// Outcome for one item of a complete listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ItemOutcome {
-    /// It is what is known of it: nothing was fetched.
+    /// Unchanged: nothing was fetched.
     Same,
-    /// It was fetched and can be offered.
+    /// Fetched, and can be offered.
     Good {
-        /// Names its content.
+        /// Digest of the content.
         digest: String,
-        /// What no other offering may have: its name, its id, the ids of its plans.
+        /// Names that no other offering may have: its name, its id, the ids of its plans.
         wants: ClaimedNames,
     },
-    /// It is there, and cannot be read now; the sentence says why.
+    /// Exists, but cannot be read now; the sentence names the cause.
     Faulty(String),
-    /// There is an image, and it does not say that it is a bundle. Of one that is offered that is a fault like
-    /// any other; of anything else it is no news.
+    /// Exists, but is not labelled as a bundle. This is an error for an offered item, and ignored for others.
     NotABundle(String),
 }
 
-/// What came of asking a registry.
+/// Outcome of listing a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListOutcome {
-    /// All it has, by item.
+    /// All items.
     Complete(BTreeMap<String, ItemOutcome>),
-    /// It cannot be told what it has; the sentence says why.
+    /// No complete listing; the sentence names the cause.
     Failed(String),
 }
 
-/// What a refresh is decided from, besides what is known.
+/// Input of a refresh in addition to the known state.
 #[derive(Clone, Copy, Debug)]
 pub struct RefreshFacts<'a> {
-    /// The registries that are configured.
+    /// Configured registries.
     pub configured: &'a BTreeSet<String>,
-    /// What those said that were asked; the others are left as they are.
+    /// Outcomes of the listed registries; others stay unchanged.
     pub outcomes: &'a BTreeMap<String, ListOutcome>,
-    /// The specs that instances were made of, among those that [`usage_candidates`] names.
+    /// Specs that instances use, among those that [`usage_candidates`] returns.
     pub used: &'a BTreeSet<SpecName>,
-    /// How patient the operator is.
+    /// Rules for withdrawn specs.
     pub rules: WithdrawalRules,
-    /// The time.
+    /// Current time.
     pub now: Timestamp,
 }
 
-/// Everything that changes: what registries said, and what may go.
+/// All changes of a refresh: those of listings, and deletions.
 #[must_use]
 pub fn reconcile(known: &KnownRegistries, facts: &RefreshFacts<'_>) -> Vec<RegistryChange> {
     let mut changes = refresh(known, facts);
     let mut after = known.clone();
     changes.iter().for_each(|change| after.apply(change));
-    // What is marked only now is deleted another time: nobody was asked yet who uses it.
+    // A spec that is marked by this refresh is deleted by a later one: its usage has not been checked yet.
     let still = |spec: &SpecName| after.spec(spec).is_some_and(|it| it.mark.is_some());
     let deleted = deletions(known, facts).into_iter();
     changes.extend(deleted.filter(|it| it.spec().is_none_or(still)));
     changes
 }
 
-/// What changes by what registries said. Nothing is deleted.
+/// Changes caused by listings. Deletes nothing.
 #[must_use]
 pub fn refresh(known: &KnownRegistries, facts: &RefreshFacts<'_>) -> Vec<RegistryChange> {
     let mut changes = Vec::new();
@@ -130,7 +133,7 @@ pub fn refresh(known: &KnownRegistries, facts: &RefreshFacts<'_>) -> Vec<Registr
     changes
 }
 
-/// What may be deleted: marked, its grace over, and no instance made of it.
+/// Deletions: marked specs whose grace period is over and that no instance uses.
 #[must_use]
 pub fn deletions(known: &KnownRegistries, facts: &RefreshFacts<'_>) -> Vec<RegistryChange> {
     let expired = expired(known, facts.now);
@@ -149,7 +152,7 @@ pub fn deletions(known: &KnownRegistries, facts: &RefreshFacts<'_>) -> Vec<Regis
     deleted.chain(forgotten).collect()
 }
 
-/// The specs of which it matters whether instances were made of them.
+/// Specs whose usage by instances must be known before the refresh is decided.
 #[must_use]
 pub fn usage_candidates(
     known: &KnownRegistries,
@@ -182,7 +185,7 @@ fn expired(
     })
 }
 
-/// One registry, and what is known of it.
+/// Refresh of one registry.
 struct RegistryRefresh<'a> {
     registry: &'a str,
     known: &'a KnownRegistry,
@@ -228,8 +231,9 @@ impl RegistryRefresh<'_> {
         }
     }
 
-    /// Marks what is not marked yet: a mark keeps its first reason and its time. One that would stand for longer
-    /// than the grace is from a clock that was ahead, or from a time when the grace was longer: it is cut short.
+    /// Marks specs that are not marked yet; a mark keeps its first reason and its time. A mark that lasts longer
+    /// than the
+    /// grace period comes from a clock that was ahead, or from a longer grace period: it is shortened.
     fn mark_all(
         &self,
         reason: WithdrawalReason,
@@ -262,7 +266,7 @@ fn marked(reason: WithdrawalReason, rules: WithdrawalRules, now: Timestamp) -> W
     }
 }
 
-/// Whether it counts as listed.
+/// Whether the item counts as listed.
 fn is_item(held: Option<&KnownSpec>, seen: &ItemOutcome) -> bool {
     match seen {
         ItemOutcome::NotABundle(_) => held.is_some_and(|it| it.mark.is_none()),
@@ -270,7 +274,7 @@ fn is_item(held: Option<&KnownSpec>, seen: &ItemOutcome) -> bool {
     }
 }
 
-/// What changes by an item that is there.
+/// Changes caused by a listed item.
 fn seen(
     spec: SpecName,
     held: Option<&KnownSpec>,
@@ -292,7 +296,7 @@ fn seen(
                 why: why.clone(),
             })
         }
-        // Nothing is known of it, so it cannot be the same: whoever says so has forgotten something.
+        // An unknown item cannot be unchanged: the caller lost state.
         (None, ItemOutcome::Same) => changes.push(RegistryChange::Skip {
             spec,
             why: "it was not fetched; refresh again".to_owned(),
@@ -301,7 +305,7 @@ fn seen(
     }
 }
 
-/// It is there, so a mark goes, whatever else is known of it.
+/// Changes of a known item that is listed: a mark is removed in any case.
 fn seen_again(
     spec: SpecName,
     held: &KnownSpec,

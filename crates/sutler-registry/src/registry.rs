@@ -1,7 +1,7 @@
-//! What a registry is to everybody else: it lists, says which version of an item there is, and reads one.
+//! The trait of all registries: list items, look up the version of an item, read an item.
 //!
-//! Adapters are one file each. What becomes of what they find is not decided here; the suite that each of
-//! them passes is `conformance.rs`.
+//! Adapters are one file each. What a refresh does with the items is decided in `reconcile.rs`; the suite that
+//! every adapter passes is `conformance.rs`.
 
 use crate::digest::Digest;
 use crate::error::{ItemError, ListError};
@@ -10,34 +10,34 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A place where bundles are found.
+/// A source of bundles.
 ///
-/// What it says may be long, and is read where it is asked: ask where no request waits.
+/// Responses may be long and are parsed by the calling task: do not call it from a task that serves requests.
 #[async_trait]
 pub trait Registry: Send + Sync {
-    /// What it is called in the configuration.
+    /// Name in the configuration.
     fn name(&self) -> &str;
 
-    /// Everything it has of what is wanted.
+    /// Lists all selected items.
     ///
     /// # Guarantees
-    /// What is not in a listing is not there: a listing that broke off is an error.
+    /// An item that is missing from a listing does not exist: an incomplete listing is an error.
     ///
     /// # Errors
     /// See [`ListError`]; nothing may be concluded.
     async fn list(&self) -> Result<Listing, ListError>;
 
-    /// Which version of an item there is now, as cheaply as can be. Whoever has the listing needs to ask
-    /// only where it does not say.
+    /// Returns the current version of an item with the cheapest request. Only needed for items whose version is
+    /// not in the listing.
     ///
     /// # Errors
     /// See [`ItemError`].
     async fn look_up(&self, item: &Item) -> Result<Digest, ItemError>;
 
-    /// Reads one item: the version it names, or the one there is now. The item need not have been listed.
+    /// Reads one item: the version it names, or the current one. The item need not have been listed.
     ///
     /// # Guarantees
-    /// The bytes are held to the digest that the spec says.
+    /// The bytes match the digest of the spec.
     ///
     /// # Errors
     /// See [`ItemError`].
@@ -51,13 +51,13 @@ pub struct Item {
     pub image: String,
     /// The tag, such as `latest`.
     pub tag: String,
-    /// Which version it is, where that is known.
+    /// Version, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<Digest>,
 }
 
 impl Item {
-    /// An image under a tag, whatever version that is.
+    /// An image under a tag, without a version.
     #[must_use]
     pub fn new(image: &str, tag: &str) -> Self {
         Self {
@@ -67,14 +67,14 @@ impl Item {
         }
     }
 
-    /// The same at one version.
+    /// Sets the version.
     #[must_use]
     pub fn at(mut self, digest: Digest) -> Self {
         self.digest = Some(digest);
         self
     }
 
-    /// What tells items of one registry apart.
+    /// Unique key within one registry.
     #[must_use]
     pub fn key(&self) -> (&str, &str) {
         (&self.image, &self.tag)
@@ -87,49 +87,49 @@ impl fmt::Display for Item {
     }
 }
 
-/// Everything that a registry has of what is wanted. There is no such thing as half of one.
+/// All selected items of a registry. Always complete.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Listing(Vec<Item>);
 
 impl Listing {
-    /// A listing that came to its end. Items are put in order, and each is there once.
+    /// Builds a complete listing: sorted, each item once.
     #[must_use]
     pub fn complete(mut items: Vec<Item>) -> Self {
         items.sort_unstable();
-        // One that says its version comes behind one that does not.
+        // An item with a version sorts after the same item without one.
         items.reverse();
         items.dedup_by(|later, first| later.key() == first.key());
         items.reverse();
         Self(items)
     }
 
-    /// The items, in the order of images and tags.
+    /// Items, sorted by image and tag.
     #[must_use]
     pub fn items(&self) -> &[Item] {
         &self.0
     }
 
-    /// The items, to be kept.
+    /// Takes the items out.
     #[must_use]
     pub fn into_items(self) -> Vec<Item> {
         self.0
     }
 }
 
-/// What one version of an item is, as far as registries can tell.
+/// Content of one version of an item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spec {
-    /// What was read, with its version.
+    /// Item that was read, with its version.
     pub item: Item,
-    /// The version: what is named by it never changes.
+    /// Version. Content with a given digest never changes.
     pub digest: Digest,
-    /// The bundle's manifest, as it was written. Nobody here reads it.
+    /// Manifest of the bundle, not parsed here.
     pub manifest: Bytes,
-    /// The name of the file that the manifest was, such as `apb.yml`; it says how it is to be read.
+    /// File name of the manifest, such as `apb.yml`, which determines its format.
     pub file: String,
-    /// How bundle and broker talk, if it says so: a number, as text.
+    /// Runtime version of the protocol between bundle and broker, if given: a number as text.
     pub runtime: Option<String>,
-    /// The image by its digest, as an engine pulls it; none for what is no image.
+    /// Image by its digest, as an engine pulls it; `None` if the item is not an image.
     pub image: Option<String>,
 }
 

@@ -1,7 +1,7 @@
-//! Looks at a whole registry: lists it, and reads what is not known yet, a few items at a time.
+//! Scans a whole registry: lists it and reads unknown items, a few at a time.
 //!
-//! What is known is not read again. An item that fails hurts no other; a listing that fails ends it all.
-//! What is to be done about what was found is not decided here (`plan.rs`).
+//! Known versions are not read again. A failed item does not affect others; a failed listing ends the scan.
+//! What a refresh does with the result is decided in `reconcile.rs`.
 
 use crate::digest::Digest;
 use crate::error::{ItemError, ListError};
@@ -11,49 +11,49 @@ use futures_util::stream::{self, Stream};
 use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// How many items are looked at together, where nothing else is said.
+/// Default number of items that are scanned concurrently.
 pub const CONCURRENT_ITEMS: usize = 8;
-/// How long a listing may take. Pages that trickle in must not hold up what other registries have.
+/// Maximum time of a listing. Slow pages must not delay other registries.
 const LIST_TIMEOUT: Duration = Duration::from_secs(10 * 60);
-/// How long looking at all items of a listing may take; what is left then is looked at the next time.
+/// Maximum time for all items of a listing; the rest is scanned by the next refresh.
 const ITEMS_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
-/// What a look at a registry found.
+/// Result of a scan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScanResult {
-    /// One for each item of a complete listing, in its order.
+    /// One entry for each item of a complete listing, in its order.
     pub items: Vec<ScannedItem>,
 }
 
-/// An item that was listed, and what became of it.
+/// A listed item and its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScannedItem {
-    /// The item, with its version where that could be told.
+    /// Item, with its version if that is known.
     pub item: Item,
-    /// What became of it.
+    /// State.
     pub state: ItemState,
 }
 
-/// What became of an item.
+/// State of a scanned item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ItemState {
-    /// It is the version that is known: nothing was read.
+    /// The version is known already: nothing was read.
     Known(Digest),
-    /// It was read.
+    /// The item was read.
     Read(Spec),
-    /// It could not be read.
+    /// The item could not be read.
     Failed(ItemError),
 }
 
-/// Looks at a whole registry. `known` says which version of an item is known already, so that it need not be
-/// read; `at_once` is how many items are looked at together.
+/// Scans a whole registry. `known` returns the known version of an item, which is then not read again; `at_once`
+/// is
+/// the number of items that are scanned concurrently.
 ///
 /// # Guarantees
-/// An item that is known and did not change costs one look-up at most, and none where the listing says its
-/// version.
+/// A known, unchanged item costs at most one look-up, and none if the listing contains versions.
 ///
 /// # Errors
-/// There is no complete listing; no item was looked at.
+/// There is no complete listing; no item was scanned.
 pub async fn scan(
     registry: &dyn Registry,
     known: &(dyn Fn(&Item) -> Option<Digest> + Sync),
@@ -66,8 +66,8 @@ pub async fn scan(
     Ok(ScanResult { items })
 }
 
-/// The same, for registries whose items are too many to be held together: each is handed on once it was looked
-/// at, in whatever order.
+/// As [`scan`], for registries with too many items to hold in memory: yields each item once it is scanned, in any
+/// order.
 ///
 /// # Errors
 /// As [`scan`].
@@ -80,7 +80,7 @@ pub async fn scan_items<'a>(
     Ok(results.map(|(_, scanned)| scanned))
 }
 
-/// Looks at everything, a few at a time; each with its place in the listing.
+/// Scans all items, a few at a time; each result has its index in the listing.
 async fn scan_each<'a>(
     registry: &'a dyn Registry,
     known: &'a (dyn Fn(&Item) -> Option<Digest> + Sync),
@@ -100,11 +100,11 @@ async fn scan_each<'a>(
         let scanned = timeout_at(until, scan_one(registry, known, item.clone())).await;
         (nth, scanned.unwrap_or_else(|_| out_of_time(registry, item)))
     });
-    // One that is slow holds up nobody but itself.
+    // Unordered, so that a slow item delays no other.
     Ok(stream::iter(results).buffer_unordered(at_once.max(1)))
 }
 
-/// An item that nobody came to look at.
+/// State of an item that was not reached in time.
 fn out_of_time(registry: &dyn Registry, item: Item) -> ScannedItem {
     let fault = ItemError::Transient(format!(
         "{} {item}: the registry took longer than {ITEMS_TIMEOUT:?} for what came before: it is looked at again \

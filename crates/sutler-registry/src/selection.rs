@@ -1,36 +1,36 @@
-//! What is wanted of a registry: which images, and under which tags. Pure.
+//! Selection of images and tags of a registry. Pure.
 //!
-//! Without an allow list everything is allowed; what is denied is never wanted, allowed or not. Every image
-//! has the default tag, and some have more: each is an item of its own.
+//! Without an allow list all images are allowed; a denied image is never selected, even if it is allowed. Every
+//! image has the default tag; some have more, and each tag is a separate item.
 
 use crate::registry::Item;
 use regex::{Regex, RegexBuilder};
 use std::collections::BTreeMap;
 
-/// Longest pattern, in bytes.
+/// Maximum length of a pattern, in bytes.
 const PATTERN_BYTES_MAX: usize = 1_024;
-/// Largest compiled pattern, in bytes.
+/// Maximum size of a compiled pattern, in bytes.
 const COMPILED_BYTES_MAX: usize = 1024 * 1024;
-/// Most patterns, and most images with named tags.
+/// Maximum number of patterns, and of images with named tags.
 const ENTRIES_MAX: usize = 1_000;
-/// The tag of those that have none.
+/// Default tag.
 pub const DEFAULT_TAG: &str = "latest";
 
-/// What is wanted, as somebody wrote it.
+/// Selection as configured.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImageSelection {
-    /// Regular expressions of images that are wanted; all are if there is no list. Each may match anywhere in
-    /// a name.
+    /// Regular expressions of allowed images, each of which may match anywhere in a name; `None` allows all
+    /// images.
     pub allow: Option<Vec<String>>,
-    /// Regular expressions of images that are not wanted, whatever the other list says.
+    /// Regular expressions of denied images, which take precedence over `allow`.
     pub deny: Vec<String>,
-    /// The tag that every image has; `latest` if none is given.
+    /// Tag of every image; `latest` if none is given.
     pub default_tag: Option<String>,
-    /// More tags, by image: its whole name, or the last part of it.
+    /// More tags, by the full name of an image or its last part.
     pub named: BTreeMap<String, Vec<String>>,
 }
 
-/// What is wanted, ready to be asked.
+/// Compiled selection.
 #[derive(Clone, Debug)]
 pub struct ImageFilter {
     allow: Option<Vec<Regex>>,
@@ -51,10 +51,10 @@ impl Default for ImageFilter {
 }
 
 impl ImageFilter {
-    /// Makes sense of wishes.
+    /// Compiles a selection.
     ///
     /// # Errors
-    /// A pattern is none, or a tag is none; the sentence says which.
+    /// A pattern or a tag is invalid; the sentence names it.
     pub fn new(wishes: &ImageSelection) -> Result<Self, String> {
         let lists = wishes.allow.iter().flatten().count() + wishes.deny.len();
         if lists > ENTRIES_MAX || wishes.named.len() > ENTRIES_MAX {
@@ -70,7 +70,7 @@ impl ImageFilter {
         for tag in wishes.named.values().flatten().chain([&tag]) {
             if !is_tag(tag) {
                 return Err(format!(
-                    "{tag:?} is no tag: use letters, digits, `_`, `.` and `-`, at most 128 of them"
+                    "{tag:?} is not a tag: use letters, digits, `_`, `.` and `-`, at most 128 of them"
                 ));
             }
         }
@@ -83,14 +83,14 @@ impl ImageFilter {
         })
     }
 
-    /// Whether an image is wanted.
+    /// Whether an image is selected.
     #[must_use]
     pub fn wants(&self, image: &str) -> bool {
         let is_among = |list: &Vec<Regex>| list.iter().any(|it| it.is_match(image));
         self.allow.as_ref().is_none_or(is_among) && !is_among(&self.deny)
     }
 
-    /// The tags that are wanted of an image, the default one first.
+    /// Selected tags of an image, the default tag first.
     pub fn tags(&self, image: &str) -> impl Iterator<Item = &str> {
         let last = image.rsplit('/').next().unwrap_or(image);
         let whole = self.named.get(image).into_iter();
@@ -100,7 +100,7 @@ impl ImageFilter {
         std::iter::once(self.tag.as_str()).chain(named)
     }
 
-    /// What is wanted of these images.
+    /// Selected items of these images.
     #[must_use]
     pub fn items<'a>(&self, images: impl Iterator<Item = &'a str>) -> Vec<Item> {
         let filter = images.filter(|image| self.wants(image));
@@ -118,7 +118,7 @@ fn compiled(patterns: &[String]) -> Result<Vec<Regex>, String> {
         match built {
             Ok(pattern) if text.len() <= PATTERN_BYTES_MAX => Ok(pattern),
             Ok(_) | Err(_) => Err(format!(
-                "{text:?} is no regular expression that can be used: close every bracket, leave out \
+                "{text:?} is not a usable regular expression: close every bracket, leave out \
                  look-around and back-references, and keep it below {PATTERN_BYTES_MAX} bytes"
             )),
         }
@@ -126,7 +126,7 @@ fn compiled(patterns: &[String]) -> Result<Vec<Regex>, String> {
     patterns.iter().map(compile).collect()
 }
 
-/// Whether a text is a tag, as registries have them.
+/// Whether a text is a valid tag.
 pub(crate) fn is_tag(text: &str) -> bool {
     let mut bytes = text.bytes();
     let begins = bytes
@@ -136,8 +136,7 @@ pub(crate) fn is_tag(text: &str) -> bool {
     begins && text.len() <= 128 && bytes.all(goes_on)
 }
 
-/// Whether a text is the name of an image, as registries have them: parts of small letters, digits and
-/// single separators.
+/// Whether a text is a valid image name: parts of lower-case letters, digits and single separators.
 pub(crate) fn is_image(text: &str) -> bool {
     let is_letter = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit();
     let is_part = |part: &str| {
@@ -150,8 +149,8 @@ pub(crate) fn is_image(text: &str) -> bool {
     text.len() <= 255 && text.split('/').all(is_part)
 }
 
-/// Whether a text can be the name of an image with its host, as an engine is told it: nothing that an engine or
-/// a terminal could take for anything else.
+/// Whether a text is a valid image name with a host, as an engine takes it: no character that an engine or a
+/// terminal could interpret.
 pub(crate) fn is_reference(text: &str) -> bool {
     let fits = |it: u8| it.is_ascii_alphanumeric() || b"._-/:[]".contains(&it);
     let begins = text

@@ -1,4 +1,4 @@
-//! Certificates for one server and its clients, made for one test.
+//! Certificates for one server and its clients, created for one test.
 
 use crate::ServerDir;
 use rcgen::{
@@ -6,24 +6,24 @@ use rcgen::{
     KeyPair, KeyUsagePurpose,
 };
 
-/// Paths of an authority's certificate, and of a certificate with its key that both sides may use.
+/// Paths of the certificate of an authority, and of a certificate with its key for both sides.
 #[derive(Clone, Debug)]
 pub struct Certificates {
-    /// Whom to trust.
+    /// Certificate of the authority.
     pub authority: String,
-    /// For 127.0.0.1 and localhost; of clients, too.
+    /// Certificate for 127.0.0.1 and localhost, and for clients.
     pub certificate: String,
-    /// The key of the certificate.
+    /// Key of the certificate.
     pub key: String,
-    /// Certificate and key in one file, which some servers want.
+    /// Certificate and key in one file, which some servers require.
     pub both: String,
 }
 
 impl Certificates {
-    /// Makes them in a server's home.
+    /// Creates them in the directory of a server.
     ///
     /// # Panics
-    /// If they cannot be made.
+    /// If they cannot be created.
     #[must_use]
     pub fn write(dir: &ServerDir) -> Self {
         let mut params = CertificateParams::new(Vec::<String>::new()).expect("parameters");

@@ -1,6 +1,7 @@
-//! A registry of images: Debian's docker-registry, with TLS and a password where a test wants them.
+//! A registry of images: Debian's docker-registry, with TLS and a password on request.
 //!
-//! Images get in by its API (`registry/push.rs`), by skopeo, or as files where there are to be thousands.
+//! Images are pushed by its API (`docker_registry/push.rs`), copied by skopeo, or written as files if there are
+//! thousands.
 
 mod push;
 
@@ -9,25 +10,27 @@ pub use push::{Image, PushedImage};
 use crate::installed::{MissingServer, find_programs};
 use crate::server::{CommandLine, Demands, PASSWORD, Server, ServerKind, StartContext};
 use crate::server_url::ServerUrl;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 
 const PORT: u16 = 5000;
-/// The user that is let in where a password is wanted; it has [`PASSWORD`].
+/// User with access if a password is required; the password is [`PASSWORD`].
 pub const USER: &str = "registrar";
-/// [`PASSWORD`], as the registry keeps it.
+/// Hash of [`PASSWORD`].
 const HASHED: &str = "$2y$05$abcdefghijklmnopqrstuu0BeUrdpTV9WhiDq5euhs6GipXyh2Dde";
 
-/// Whether anybody is let in.
+/// Who has access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegistryAccess {
-    /// Everybody.
+    /// Everyone.
     Open,
     /// [`USER`] with [`PASSWORD`].
     Password,
 }
 
-/// A registry for one test; `None` if there is none here, which is said.
+/// Starts a registry for one test; `None`, with a report, if it is not installed.
 #[must_use]
 pub fn own(demands: Demands, entry: RegistryAccess) -> Option<Server> {
     let Some(folder) = find_programs(&["docker-registry"], &["/usr/bin"]) else {
@@ -45,7 +48,7 @@ pub fn own(demands: Demands, entry: RegistryAccess) -> Option<Server> {
     Some(Server::start_own(Box::new(recipe), demands))
 }
 
-/// The folder of skopeo, which copies images; `None` if there is none here, which is said.
+/// Directory of skopeo, which copies images; `None`, with a report, if it is not installed.
 #[must_use]
 pub fn skopeo() -> Option<PathBuf> {
     let found = find_programs(&["skopeo"], &["/usr/bin"]);
@@ -128,10 +131,10 @@ impl ServerKind for DockerRegistry {
     }
 }
 
-/// Copies an image into a registry by skopeo, as an author would; `from` is written as skopeo has it.
+/// Copies an image into a registry by skopeo; `from` is in the notation of skopeo.
 ///
 /// # Panics
-/// If skopeo fails; with what it said.
+/// If skopeo fails; with its output.
 pub fn copy(skopeo: &Path, server: &Server, from: &str, to: &str) {
     let (words, at) = reached(server, "--dest-");
     let to = format!("docker://{at}/{to}");
@@ -140,10 +143,10 @@ pub fn copy(skopeo: &Path, server: &Server, from: &str, to: &str) {
     run(skopeo, server, &[&["copy"], &words[..], &rest].concat());
 }
 
-/// Deletes a version from a registry by skopeo, and with it every tag that leads to it.
+/// Deletes a version from a registry by skopeo, with all its tags.
 ///
 /// # Panics
-/// If skopeo fails; with what it said.
+/// If skopeo fails; with its output.
 pub fn delete(skopeo: &Path, server: &Server, name: &str, pushed: &PushedImage) {
     let (words, at) = reached(server, "--");
     let which = format!("docker://{at}/{name}@{}", pushed.digest);
@@ -155,13 +158,13 @@ pub fn delete(skopeo: &Path, server: &Server, name: &str, pushed: &PushedImage) 
     );
 }
 
-/// The options of skopeo that a registry needs, and where it is. `side`: how the options begin.
+/// Options of skopeo for a registry, and the host of the registry. `side` is the prefix of the options.
 fn reached(server: &Server, side: &str) -> (Vec<String>, String) {
     let dir = server.dir();
     let place = server.admin_url();
     let at = format!("{}:{}", place.host, place.port);
-    // A password in the arguments would be in the list of processes.
-    let login = crate::etcd::base64(format!("{USER}:{PASSWORD}").as_bytes());
+    // Arguments are visible in the list of processes, so the password is in a file.
+    let login = STANDARD.encode(format!("{USER}:{PASSWORD}"));
     let logins = format!(r#"{{"auths":{{"{at}":{{"auth":"{login}"}}}}}}"#);
     let logins = dir.private("logins.json", &logins);
     let mut words = vec!["--authfile".to_owned(), logins];

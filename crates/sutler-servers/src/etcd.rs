@@ -1,21 +1,20 @@
-//! etcd: one member, which lets everybody in until it is told to ask for passwords.
+//! etcd: one member, without authentication until a test enables it.
 //!
-//! `SUTLER_TEST_ETCD_URL` names one to share instead.
+//! `SUTLER_TEST_ETCD_URL` names a shared server instead.
 
+use crate::http::HttpRequest;
 use crate::installed::{MissingServer, find_programs};
 use crate::server::{CommandLine, Demands, PASSWORD, Server, ServerKind, StartContext, Tls};
 use crate::server_url::ServerUrl;
-use std::io::{Read as _, Write as _};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::sync::OnceLock;
-use std::time::Duration;
 
 const PORT: u16 = 2379;
-/// How long one answer may take.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
 
-/// The server that all tests of this process share; `None` if there is none here, which is said.
+/// Server shared by all tests of this process; `None`, with a report, if it is not installed.
 pub fn shared() -> Option<&'static Server> {
     static SHARED: OnceLock<Option<Server>> = OnceLock::new();
     let start = || match std::env::var("SUTLER_TEST_ETCD_URL") {
@@ -42,19 +41,20 @@ pub fn own(demands: Demands) -> Option<Server> {
     Some(Server::start_own(Box::new(Etcd { program }), demands))
 }
 
-/// Has it ask for users from now on: `root`, and one more who may use one prefix only. Both have
-/// [`PASSWORD`]. How the second one gets in.
+/// Enables authentication: `root`, and a user with access to one prefix only. Both have [`PASSWORD`]. Returns the
+/// URL
+/// of the second user.
 ///
 /// # Panics
-/// If the server refuses any of it.
+/// If the server rejects a request.
 #[must_use]
 pub fn demand_passwords(server: &Server, user: &str, prefix: &str) -> ServerUrl {
     let end = {
         let mut bytes = prefix.as_bytes().to_vec();
         *bytes.last_mut().expect("a prefix is not empty") += 1;
-        base64(&bytes)
+        STANDARD.encode(&bytes)
     };
-    let start = base64(prefix.as_bytes());
+    let start = STANDARD.encode(prefix);
     let added = |name: &str| format!(r#"{{"name":"{name}","password":"{PASSWORD}"}}"#);
     let range = format!(r#"{{"permType":"READWRITE","key":"{start}","range_end":"{end}"}}"#);
     for (path, body) in [
@@ -73,19 +73,16 @@ pub fn demand_passwords(server: &Server, user: &str, prefix: &str) -> ServerUrl 
         ),
         ("enable", "{}".to_owned()),
     ] {
-        let answer = ask(
-            server.admin_url().port,
-            "POST",
-            &format!("/v3/auth/{path}"),
-            &body,
-        );
-        let is_fine = answer.as_ref().is_some_and(|it| it.contains(" 200 "));
-        assert!(is_fine, "{path}: {answer:?}");
+        let request = HttpRequest::new("POST", &format!("/v3/auth/{path}"))
+            .with_body("application/json", body);
+        let response = request.send(("127.0.0.1", server.admin_url().port));
+        let is_fine = response.as_ref().is_ok_and(|it| it.status == 200);
+        assert!(is_fine, "{path}: {response:?}");
     }
     server.admin_url().with_user(user, PASSWORD).at(prefix)
 }
 
-/// Where the program is; nowhere for a server that is given.
+/// Path of the program; empty for a server at a given URL.
 #[derive(Default)]
 struct Etcd {
     program: PathBuf,
@@ -137,13 +134,13 @@ impl ServerKind for Etcd {
         }
     }
 
-    /// It listens before it has a leader. Behind TLS nobody can be asked from here.
+    /// etcd listens before it has a leader. With TLS, only the port is checked.
     fn answers(&self, context: &StartContext<'_>) -> bool {
         if context.certificates.is_some() {
             return TcpStream::connect(("127.0.0.1", context.port)).is_ok();
         }
-        let health = ask(context.port, "GET", "/health", "");
-        health.is_some_and(|it| it.contains("true"))
+        let health = HttpRequest::new("GET", "/health").send(("127.0.0.1", context.port));
+        health.is_ok_and(|it| it.text().contains("true"))
     }
 
     fn server_url(&self, context: &StartContext<'_>) -> ServerUrl {
@@ -152,51 +149,5 @@ impl ServerKind for Etcd {
 
     fn create_database(&self, _at: &ServerUrl, name: &str) -> String {
         name.to_owned()
-    }
-}
-
-/// A request on a connection of its own: the head of the answer, and its body.
-fn ask(port: u16, method: &str, path: &str, body: &str) -> Option<String> {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
-    stream.set_read_timeout(Some(ANSWERS_WITHIN)).ok()?;
-    let length = body.len();
-    let request = format!(
-        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
-         Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
-    );
-    stream.write_all(request.as_bytes()).ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
-    Some(answer)
-}
-
-/// As etcd's gateway wants keys.
-pub(crate) fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for chunk in bytes.chunks(3) {
-        let at = |n: usize| u32::from(chunk.get(n).copied().unwrap_or_default());
-        let bits = (at(0) << 16) | (at(1) << 8) | at(2);
-        for n in 0..4 {
-            let letter = LETTERS[(bits >> (18 - 6 * n)) as usize & 63];
-            text.push(if n > chunk.len() {
-                '='
-            } else {
-                char::from(letter)
-            });
-        }
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keys_are_written_as_the_gateway_wants_them() {
-        for (plain, encoded) in [("mine", "bWluZQ=="), ("minf", "bWluZg=="), ("abc", "YWJj")] {
-            assert_eq!(base64(plain.as_bytes()), encoded);
-        }
     }
 }

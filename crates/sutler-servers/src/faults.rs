@@ -1,13 +1,12 @@
-//! Blows that a replica of a store must survive, one kind after the other.
+//! Faults that a replica of a store must survive, one kind after the other.
 //!
-//! For tests that keep a store under load meanwhile. Whoever wants a plan with a seed over many brokers
-//! finds it in the crash tool.
+//! For tests that keep a store under load meanwhile. Seeded plans over several brokers are in `tools/crash`.
 
 use crate::{Cut, Proxy, Server};
 use std::time::Duration;
 
-/// Breaks the replica behind this proxy, or the server itself, lets it hurt, and mends it. The kind of
-/// the blow is `n` modulo 6.
+/// Injects a fault into the connections of this proxy or into the server, waits, and repairs it. The kind of fault
+/// is `n` modulo 6.
 pub async fn inject_fault(n: usize, proxy: &Proxy, server: &Server) {
     match n % 6 {
         0 => proxy.cut(Cut::Before),

@@ -1,15 +1,15 @@
-//! Finding programs on this machine, and saying which are missing and which ran.
+//! Finds installed programs, and reports which are missing and which ran.
 //!
-//! Not here: starting them (`dir.rs`, `guard.rs`).
+//! Programs are started in `server_dir.rs` and `server_guard.rs`.
 
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Names a file to which every run adds the servers it used; `./test` sums them up.
+/// Variable with the file to which every run adds the servers it used; `./test` prints a summary.
 const RAN: &str = "SUTLER_TEST_RAN";
 
-/// The folder with all of these programs: on the PATH, in one of the roots, or in `bin` below one.
+/// Directory that contains all these programs: on the PATH, a root, or `bin` below a root.
 #[must_use]
 pub fn find_programs(needed: &[&str], roots: &[&str]) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -22,7 +22,7 @@ pub fn find_programs(needed: &[&str], roots: &[&str]) -> Option<PathBuf> {
     folders.into_iter().find(has_all)
 }
 
-/// The folders of versions below a root, by what their names sort like.
+/// Directories of versions below a root, newest first.
 fn newest_first(root: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(root).into_iter().flatten();
     let mut found: Vec<PathBuf> = entries
@@ -33,28 +33,28 @@ fn newest_first(root: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Says it even while tests succeed, which macros do not.
+/// Prints a line even while tests succeed, which macros do not.
 pub fn print_line(line: &str) {
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-/// A server that is not on this machine.
+/// A server that is not installed.
 pub struct MissingServer {
-    /// What it is called among the stores: `postgres`.
+    /// Name of the store: `postgres`.
     pub name: &'static str,
-    /// The program that was looked for.
+    /// Missing program.
     pub program: &'static str,
-    /// What to do.
+    /// How to install it.
     pub how: &'static str,
-    /// No distribution has it, so that even CI goes without.
+    /// Not packaged by distributions, so CI may lack it, too.
     pub may_be: bool,
 }
 
 impl MissingServer {
-    /// Says that a test is skipped.
+    /// Reports that a test is skipped.
     ///
     /// # Panics
-    /// With `CI=true`, unless it may be missing there, too: CI tests everything.
+    /// With `CI=true`, unless the server is optional there: CI tests everything.
     pub fn report(&self) {
         let Self { name, how, .. } = self;
         let ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
@@ -64,7 +64,7 @@ impl MissingServer {
     }
 }
 
-/// Adds a line for the last line of `./test`: a server and its version, or why there was none.
+/// Adds a line to the summary of `./test`: a server and its version, or why there is none.
 pub fn record_ran(line: &str) {
     let Some(file) = std::env::var_os(RAN) else {
         return;
@@ -75,7 +75,7 @@ pub fn record_ran(line: &str) {
     }
 }
 
-/// The first thing in a text that looks like a version, without what distributions add to it.
+/// The first version number in a text, without suffixes of distributions.
 #[must_use]
 pub fn first_version(text: &str) -> Option<String> {
     let is_number = |word: &str| !word.is_empty() && word.bytes().all(|it| it.is_ascii_digit());

@@ -1,14 +1,17 @@
-//! Real servers for the tests of this workspace: found on the machine, started on free ports with
-//! throw-away data, stopped when nobody needs them any more. Not for production.
+//! Real servers and test support for this workspace: servers found on the machine, started on free ports with
+//! temporary data, and stopped with the test run. Not for production.
 //!
-//! One file for each sort of server (`postgres.rs`, `mariadb.rs`, `mongodb.rs`, `etcd.rs`, `redis.rs`, `docker_registry.rs`) says how it is
-//! found and started; `server.rs` is what tests hold in their hands: a [`Server`] that can be killed,
-//! started again and frozen. `proxy.rs` stands between a client and a server, counts round trips and
-//! cuts connections; `registry_proxy.rs` does so to single requests of HTTP, in front of a `docker_registry.rs`. Everything here panics where it cannot go on, as tests do.
+//! One file per kind of server (`postgres.rs`, `mariadb.rs`, `mongodb.rs`, `etcd.rs`, `redis.rs`,
+//! `docker_registry.rs`)
+//! finds and starts it; `server.rs` is the handle for tests, a [`Server`] that can be killed, restarted and
+//! frozen.
+//! `proxy.rs` sits between a client and a server, counts round trips and cuts connections; `registry_proxy.rs`
+//! does so
+//! for single HTTP requests to a `docker_registry.rs`. `http.rs` is the HTTP client of tests and tools. Everything
+//! here panics on failure, as tests do.
 
 mod certificates;
 mod faults;
-mod http;
 mod installed;
 mod proxy;
 mod registry_proxy;
@@ -21,6 +24,7 @@ mod wait;
 
 pub mod docker_registry;
 pub mod etcd;
+pub mod http;
 pub mod mariadb;
 pub mod mongodb;
 pub mod podman;

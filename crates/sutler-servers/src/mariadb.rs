@@ -1,6 +1,6 @@
-//! MariaDB; or MySQL, where that is what is installed.
+//! MariaDB, or MySQL if that is installed.
 //!
-//! `SUTLER_TEST_MYSQL_URL` names one to share instead; its user must be allowed to create databases.
+//! `SUTLER_TEST_MYSQL_URL` names a shared server instead; its user must be allowed to create databases.
 
 use crate::installed::{MissingServer, find_programs};
 use crate::server::{CommandLine, Demands, PASSWORD, Server, ServerKind, StartContext, Tls};
@@ -15,10 +15,10 @@ use std::time::Duration;
 const PORT: u16 = 3306;
 const ROOTS: [&str; 2] = ["/usr/sbin", "/usr/libexec"];
 const USER: &str = "sutler";
-/// How long it may take from taking a connection to saying something.
+/// Maximum time between a connection and the greeting of the server.
 const GREETS_WITHIN: Duration = Duration::from_secs(30);
 
-/// The server that all tests of this process share; `None` if there is none here, which is said.
+/// Server shared by all tests of this process; `None`, with a report, if it is not installed.
 pub fn shared() -> Option<&'static Server> {
     static SHARED: OnceLock<Option<Server>> = OnceLock::new();
     let start = || match std::env::var("SUTLER_TEST_MYSQL_URL") {
@@ -68,7 +68,7 @@ fn find_mysql() -> Option<MariaDb> {
     })
 }
 
-/// Its programs. MySQL makes its data itself.
+/// Programs. MySQL initialises its data itself.
 struct MariaDb {
     name: &'static str,
     server: PathBuf,
@@ -88,7 +88,7 @@ impl ServerKind for MariaDb {
     fn prepare(&self, context: &StartContext<'_>) {
         let dir = context.dir;
         let data = format!("--datadir={}", dir.path("data"));
-        // A server that starts clears its folder for temporary tables, whoever else uses it.
+        // A starting server clears its directory for temporary tables, so the directory must not be shared.
         let tables = format!("--tmpdir={}", dir.folder().display());
         let mut arguments = vec!["--no-defaults", &data, &tables];
         match &self.installer {
@@ -106,7 +106,7 @@ impl ServerKind for MariaDb {
 
     fn command_line(&self, context: &StartContext<'_>) -> CommandLine {
         let dir = context.dir;
-        // Carried out at every start, so it must be repeatable; one statement a line.
+        // Executed at every start, so it must be repeatable; one statement per line.
         let first = format!(
             "CREATE USER IF NOT EXISTS '{USER}'@'%' IDENTIFIED BY '{PASSWORD}';\n\
              GRANT ALL ON *.* TO '{USER}'@'%' WITH GRANT OPTION;\n"
@@ -140,7 +140,7 @@ impl ServerKind for MariaDb {
         }
     }
 
-    /// It listens before it lets anybody in; then it speaks first.
+    /// The server listens before it accepts logins; then it sends its greeting.
     fn answers(&self, context: &StartContext<'_>) -> bool {
         let Ok(mut stream) = TcpStream::connect(("127.0.0.1", context.port)) else {
             return false;

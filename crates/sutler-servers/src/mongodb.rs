@@ -1,8 +1,10 @@
-//! MongoDB: a replica set of one member, or of three, and a server by itself, which no store takes.
+//! MongoDB: a replica set of one or three members, or a standalone server, which no store accepts.
 //!
-//! No distribution has it. It is found on the PATH, or `SUTLER_TEST_MONGOD` says where the program is
-//! (with the libraries it needs beside it); `SUTLER_TEST_MONGODB_URL` names a replica set to share
-//! instead. Here are also the few bytes of its protocol that it takes to found a replica set.
+//! Not packaged by distributions. Found on the PATH, or by `SUTLER_TEST_MONGOD` (with the libraries it needs in
+//! the same
+//! directory); `SUTLER_TEST_MONGODB_URL` names a shared replica set instead. Also contains the part of the
+//! protocol
+//! that initiates a replica set.
 
 use crate::installed::{MissingServer, find_programs};
 use crate::server::{CommandLine, Demands, PASSWORD, Server, ServerKind, StartContext, Tls};
@@ -15,15 +17,16 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 const PORT: u16 = 27017;
-/// How long one answer may take.
+/// Maximum time of one response.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
-/// The name of every replica set here.
+/// Name of all replica sets.
 const SET: &str = "rs0";
-/// How long members of three wait for a primary that is silent, in milliseconds. On a busy machine a shorter
-/// silence means nothing.
+/// Time after which members of three elect a new primary, in milliseconds. On a busy machine a shorter silence
+/// means
+/// nothing.
 const ELECTION_MS: i32 = 3000;
 
-/// The server that all tests of this process share; `None` if there is none here, which is said.
+/// Server shared by all tests of this process; `None`, with a report, if it is not installed.
 pub fn shared() -> Option<&'static Server> {
     static SHARED: OnceLock<Option<Server>> = OnceLock::new();
     let start = || match std::env::var("SUTLER_TEST_MONGODB_URL") {
@@ -45,13 +48,13 @@ pub fn own(demands: Demands) -> Option<Server> {
     start(ServerRole::One, demands)
 }
 
-/// A server by itself.
+/// A standalone server.
 #[must_use]
 pub fn standalone() -> Option<Server> {
     start(ServerRole::Alone, Demands::default())
 }
 
-/// A replica set of three members, and how all of them are reached.
+/// A replica set of three members, and the URL of all of them.
 #[must_use]
 pub fn three() -> Option<(Vec<Server>, String)> {
     let mut members = Vec::new();
@@ -67,11 +70,11 @@ pub fn three() -> Option<(Vec<Server>, String)> {
     Some((members, url))
 }
 
-/// Makes a user with [`PASSWORD`] who may use one database only; how that user gets in. A server that
-/// does not ask for passwords refuses wrong ones nevertheless.
+/// Creates a user with [`PASSWORD`] and access to one database; returns the URL of that user. A server without
+/// authentication rejects wrong passwords nevertheless.
 ///
 /// # Panics
-/// If the server refuses.
+/// If the server rejects the command.
 #[must_use]
 pub fn make_user(server: &Server, name: &str, database: &str) -> ServerUrl {
     let role = document(&[text("role", "readWrite"), text("db", database)]);
@@ -101,7 +104,7 @@ enum ServerRole {
 }
 
 struct MongoDb {
-    /// Nowhere for a server that is given.
+    /// Empty for a server at a given URL.
     program: PathBuf,
     role: ServerRole,
 }
@@ -134,7 +137,7 @@ impl ServerKind for MongoDb {
         &["mongodb", "nobody"]
     }
 
-    /// Members that ask for passwords know each other by a key.
+    /// Members with authentication identify each other by a key.
     fn prepare(&self, context: &StartContext<'_>) {
         let _ = context.dir.private("keyfile", "aKeyForOneTest");
     }
@@ -157,7 +160,7 @@ impl ServerKind for MongoDb {
             add("--keyFile", &context.dir.path("keyfile"));
         }
         if let Some(files) = context.certificates {
-            // Those who found the set do so without TLS.
+            // The replica set is initiated without TLS.
             add("--tlsMode", "preferTLS");
             add("--tlsCertificateKeyFile", &files.both);
             add("--tlsCAFile", &files.authority);
@@ -180,7 +183,7 @@ impl ServerKind for MongoDb {
         }
     }
 
-    /// It takes writes, or nobody has founded its set yet, or it is not for it to decide.
+    /// Ready if it accepts writes, if its set is not initiated yet, or if that does not matter for its role.
     fn answers(&self, context: &StartContext<'_>) -> bool {
         greeting(context.port).is_some_and(|it| match self.role {
             ServerRole::Member => true,
@@ -196,20 +199,20 @@ impl ServerKind for MongoDb {
         }
     }
 
-    /// Past the names that members have for each other: a proxy may stand between.
+    /// A direct connection, which ignores the names of members: a proxy may be in between.
     fn server_url(&self, context: &StartContext<'_>) -> ServerUrl {
         let port = context.port;
         let url = format!("mongodb://127.0.0.1:{port}/?directConnection=true");
         ServerUrl::of(&url, PORT)
     }
 
-    /// Databases come into being when something is written to them.
+    /// Databases are created by their first write.
     fn create_database(&self, _at: &ServerUrl, name: &str) -> String {
         name.to_owned()
     }
 }
 
-/// Founds a replica set of these members, through one of them.
+/// Initiates a replica set of these members, through one of them.
 fn found(port: u16, hosts: &[String]) {
     let mut members = Vec::new();
     for (n, host) in (0..).zip(hosts) {
@@ -233,13 +236,13 @@ fn greeting(port: u16) -> Option<Vec<u8>> {
     ask(port, &document(&[int("hello", 1), text("$db", "admin")]))
 }
 
-/// Whether an answer has this field, and it is true.
+/// Whether a response has this field with the value true.
 fn says(answer: &[u8], name: &str) -> bool {
     let field = [&[8], name.as_bytes(), &[0, 1]].concat();
     answer.windows(field.len()).any(|it| it == field)
 }
 
-/// A command on a connection of its own; the whole answer.
+/// Sends a command on a connection of its own; returns the whole response.
 fn ask(port: u16, command: &[u8]) -> Option<Vec<u8>> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream.set_read_timeout(Some(ANSWERS_WITHIN)).ok()?;
@@ -266,7 +269,7 @@ fn text(name: &str, value: &str) -> Vec<u8> {
     [&[2], name.as_bytes(), &[0], &length, value.as_bytes(), &[0]].concat()
 }
 
-/// A document (3) or an array (4) in another.
+/// A nested document (3) or array (4).
 fn nested(kind: u8, name: &str, content: &[u8]) -> Vec<u8> {
     [&[kind], name.as_bytes(), &[0], content].concat()
 }

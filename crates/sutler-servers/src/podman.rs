@@ -1,7 +1,8 @@
-//! Podman behind its socket, which speaks Docker's API: with storage of its own, and one image to run.
+//! Podman behind its socket, which speaks the API of Docker: with its own storage and one image.
 //!
-//! `SUTLER_TEST_ENGINE_SOCKET` names another engine's socket instead; the image is not put there. Images of
-//! bundles are made in `podman/bundle_images.rs`.
+//! `SUTLER_TEST_ENGINE_SOCKET` names the socket of another engine instead, which must have the image. Images of
+//! bundles
+//! are built in `podman/bundle_images.rs`.
 
 mod bundle_images;
 
@@ -19,7 +20,7 @@ use std::sync::OnceLock;
 /// The image: a busybox whose entry point evaluates `$SCRIPT`.
 pub const SHELL_IMAGE: &str = "localhost/sutler-shell:latest";
 
-/// Old cgroups are unknown to crun; ulimits of the default cannot be set without a privilege.
+/// crun does not support old cgroups; the default ulimits need a privilege.
 const CONF: &str = r#"[containers]
 default_ulimits = ["nofile=20000:20000", "nproc=32768:32768"]
 [engine]
@@ -28,19 +29,19 @@ cgroup_manager = "cgroupfs"
 events_logger = "none"
 "#;
 
-/// Registries of tests are on this host, and not all of them have certificates.
+/// Registries of tests are on this host, and some have no certificates.
 const REGISTRIES: &str = "[[registry]]\nlocation = \"127.0.0.1\"\ninsecure = true\n";
 
-/// Ends containers that a failed test left, too.
+/// Also ends containers that a failed test left.
 const SERVE: &str = r#"#!/bin/sh
 "$@" system service --time=0 "unix://$SOCKET" & service=$!
 trap 'kill $service; "$@" rm --all --force --time 0; exit 0' TERM
 wait $service
 "#;
 
-/// An engine.
+/// A container engine.
 pub struct Podman {
-    /// Where it listens.
+    /// Path of its socket.
     pub socket: PathBuf,
     own: Option<OwnProcess>,
 }
@@ -51,7 +52,7 @@ struct OwnProcess {
     _keeper: ServerGuard,
 }
 
-/// The engine that all tests of this process share; `None` if there is none here, which is said.
+/// Engine shared by all tests of this process; `None`, with a report, if it is not installed.
 pub fn shared() -> Option<&'static Podman> {
     static SHARED: OnceLock<Option<Podman>> = OnceLock::new();
     let start = || match std::env::var_os("SUTLER_TEST_ENGINE_SOCKET") {
@@ -131,7 +132,7 @@ fn storage(server_dir: &ServerDir) -> Vec<String> {
         .collect()
 }
 
-/// An image of nothing but busybox: no registry is asked.
+/// Imports an image of busybox only, without a registry.
 fn import(server_dir: &ServerDir, program: &Path, busybox: &Path) {
     let files = server_dir.folder().join("files");
     let bin = files.join("bin");
@@ -171,16 +172,16 @@ fn podman(server_dir: &ServerDir, program: &Path) -> Command {
 }
 
 impl Podman {
-    /// Whether it is of the tests' own, so that podman itself can be run beside it.
+    /// Whether the engine was started here, so that podman itself can be run, too.
     #[must_use]
     pub fn is_own(&self) -> bool {
         self.own.is_some()
     }
 
-    /// Makes an image of the busybox whose entry point is a script; its reference, pinned.
+    /// Builds an image of busybox whose entry point is a script; returns the pinned reference.
     ///
     /// # Panics
-    /// If this is somebody else's engine, or it makes no image.
+    /// If the engine was not started here, or the build fails.
     #[must_use]
     pub fn image(&self, name: &str, script: &str) -> String {
         let own = self.own.as_ref().expect("an engine of our own");
@@ -199,10 +200,10 @@ impl Podman {
         format!("localhost/{name}@{}", digest.trim())
     }
 
-    /// Runs podman itself to its end; what it printed.
+    /// Runs podman to its end; returns its output.
     ///
     /// # Panics
-    /// If this is somebody else's engine.
+    /// If the engine was not started here.
     #[must_use]
     pub fn podman(&self, arguments: &[&str]) -> String {
         let own = self.own.as_ref().expect("an engine of our own");

@@ -1,6 +1,6 @@
-//! PostgreSQL: any installed version. It asks for passwords, and is reached by TCP only.
+//! PostgreSQL: any installed version, with passwords, over TCP only.
 //!
-//! `SUTLER_TEST_POSTGRES_URL` names one to share instead; its user must be allowed to create databases.
+//! `SUTLER_TEST_POSTGRES_URL` names a shared server instead; its user must be allowed to create databases.
 
 use crate::installed::{MissingServer, find_programs};
 use crate::server::{CommandLine, Demands, PASSWORD, Server, ServerKind, StartContext, Tls};
@@ -13,7 +13,7 @@ const PORT: u16 = 5432;
 const PROGRAMS: [&str; 4] = ["initdb", "postgres", "pg_isready", "psql"];
 const ROOTS: [&str; 3] = ["/usr/lib/postgresql", "/usr/libexec/postgresql", "/usr"];
 
-/// The server that all tests of this process share; `None` if there is none here, which is said.
+/// Server shared by all tests of this process; `None`, with a report, if it is not installed.
 pub fn shared() -> Option<&'static Server> {
     static SHARED: OnceLock<Option<Server>> = OnceLock::new();
     let start = || match std::env::var("SUTLER_TEST_POSTGRES_URL") {
@@ -29,10 +29,10 @@ pub fn own(demands: Demands) -> Option<Server> {
     Some(Server::start_own(Box::new(find()?), demands))
 }
 
-/// Has statements carried out in a database, as the user of the place.
+/// Executes statements in the database of a URL, as its user.
 ///
 /// # Panics
-/// If one of them fails; with what the server said.
+/// If a statement fails; with the output.
 pub fn execute(at: &ServerUrl, statements: &str) {
     find().expect("it was there").ask(at, statements);
 }
@@ -51,7 +51,7 @@ fn find() -> Option<Postgres> {
     find_programs.map(|find_programs| Postgres { find_programs })
 }
 
-/// The folder of its programs.
+/// Directory of the programs.
 struct Postgres {
     find_programs: PathBuf,
 }
@@ -101,7 +101,7 @@ impl ServerKind for Postgres {
             program: self.find_programs.join("postgres"),
             arguments,
             variables: Vec::new(),
-            // Its sessions end with it; after SIGKILL they would hold on to the data for a while.
+            // Its sessions end with it; after SIGKILL they would keep using the data for a while.
             signal: "QUIT",
         }
     }
@@ -129,7 +129,7 @@ impl ServerKind for Postgres {
 }
 
 impl Postgres {
-    /// Has a statement carried out.
+    /// Executes a statement.
     fn ask(&self, at: &ServerUrl, statement: &str) {
         let mut psql = Command::new(self.find_programs.join("psql"));
         if let Some((name, password)) = &at.user {

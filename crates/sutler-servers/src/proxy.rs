@@ -1,9 +1,8 @@
-//! A wire to a server that can be watched and cut: it understands where a statement begins and where
-//! its answer ends.
+//! A proxy to a server that records and cuts connections. It parses where a statement begins and where its
+//! response ends.
 //!
-//! What is cut or held is the next statement that is a commit of a store. What is counted is how often
-//! the client waits for the server. Not here: what messages of a protocol mean, which a [`Dialect`]
-//! knows (`proxy/`).
+//! Cuts and holds apply to the next commit of a store. Counts are round trips, i.e. how often the client waits for
+//! the server. The messages of a protocol are parsed by a [`Dialect`] (`proxy/`).
 
 mod etcd;
 mod mongodb;
@@ -26,53 +25,53 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 
-/// Where a connection breaks.
+/// Where a connection is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// Before the commit reaches the server.
     Before,
-    /// In the middle. Every other one arrives.
+    /// In the middle of the commit. Every other one arrives.
     During,
-    /// After the server has carried it out: the answer is lost.
+    /// After the server has executed the commit: the response is lost.
     After,
 }
 
 /// A message of the client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Message {
-    /// How many bytes it has.
+    /// Length in bytes.
     pub length: usize,
-    /// It is the one message without which a commit does not happen.
+    /// Whether this message completes a commit.
     pub commits: bool,
-    /// The client waits for an answer after this; what it asked, in a few words.
+    /// Short text of the statement, if the client waits for a response after this message.
     pub asks: Option<String>,
 }
 
-/// A protocol, for one connection.
+/// Parser of a protocol, one per connection.
 pub trait Dialect: Send + 'static {
-    /// A connection's own.
+    /// State of a new connection.
     fn fresh() -> Self;
-    /// Takes the first whole message of the client from these bytes.
+    /// Parses the first whole message of the client.
     fn client(&mut self, bytes: &[u8]) -> Option<Message>;
-    /// Takes the first whole message of the server: its length, and whether an answer ends with it.
+    /// Parses the first whole message of the server: its length, and whether a response ends with it.
     fn server(&mut self, bytes: &[u8]) -> Option<(usize, bool)>;
 }
 
-/// A commit that is kept on its way.
+/// A commit that is held.
 pub struct HeldCommit {
-    /// It is here.
+    /// Resolves when the commit has arrived.
     pub arrived: oneshot::Receiver<()>,
-    /// Lets it go on.
+    /// Releases the commit.
     pub go: oneshot::Sender<()>,
 }
 
 enum ProxyCommand {
     Cut(Cut),
-    /// Tell when the commit is here, and keep it until told.
+    /// Signals the arrival of the commit, and holds it until released.
     Hold(oneshot::Sender<()>, oneshot::Receiver<()>),
 }
 
-/// What all connections of a wire share.
+/// State shared by all connections of a proxy.
 #[derive(Default)]
 struct ProxyState {
     commands: Mutex<VecDeque<ProxyCommand>>,
@@ -80,12 +79,12 @@ struct ProxyState {
     asked: Mutex<Vec<String>>,
     last_commit: Mutex<Vec<u8>>,
     late_answers: AtomicU64,
-    /// Connections are refused, and those there are were cut.
+    /// Connections are refused, and existing ones are cut.
     down: AtomicBool,
     falling: Notify,
 }
 
-/// A wire.
+/// A proxy.
 pub struct Proxy {
     state: Arc<ProxyState>,
     port: u16,
@@ -93,7 +92,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// A wire to this server.
+    /// Starts a proxy to this server.
     ///
     /// # Panics
     /// If no port is free.
@@ -118,18 +117,18 @@ impl Proxy {
         Self { state, port, task }
     }
 
-    /// Where it listens, on this machine.
+    /// Port on 127.0.0.1.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Cuts the next commit about which nothing was ordered yet.
+    /// Cuts the next commit that has no command yet.
     pub fn cut(&self, cut: Cut) {
         lock(&self.state.commands).push_back(ProxyCommand::Cut(cut));
     }
 
-    /// Keeps the next commit about which nothing was ordered yet.
+    /// Holds the next commit that has no command yet.
     #[must_use]
     pub fn hold(&self) -> HeldCommit {
         let ((tell, arrived), (go, wait)) = (oneshot::channel(), oneshot::channel());
@@ -137,31 +136,31 @@ impl Proxy {
         HeldCommit { arrived, go }
     }
 
-    /// How often clients waited for the server so far.
+    /// Number of round trips so far.
     #[must_use]
     pub fn round_trips(&self) -> usize {
         lock(&self.state.asked).len()
     }
 
-    /// What clients waited for, from the n-th on.
+    /// Texts of the round trips from the n-th on.
     #[must_use]
     pub fn messages_since(&self, n: usize) -> Vec<String> {
         lock(&self.state.asked).split_off(n)
     }
 
-    /// The bytes of the last commit's message.
+    /// Bytes of the message of the last commit.
     #[must_use]
     pub fn last_commit(&self) -> Vec<u8> {
         lock(&self.state.last_commit).clone()
     }
 
-    /// How many answers there were to commits that had been kept.
+    /// Number of responses to commits that were held.
     #[must_use]
     pub fn late_answers(&self) -> u64 {
         self.state.late_answers.load(Ordering::SeqCst)
     }
 
-    /// Cuts everything and lets nobody through, or does so again.
+    /// Cuts and refuses all connections, or accepts them again.
     pub fn set_down(&self, down: bool) {
         self.state.down.store(down, Ordering::SeqCst);
         if down {
@@ -178,7 +177,7 @@ impl Drop for Proxy {
 }
 
 impl ProxyState {
-    /// What is to become of this commit.
+    /// Command for this commit.
     fn next_command(&self) -> Option<ProxyCommand> {
         let command = lock(&self.commands).pop_front()?;
         let ProxyCommand::Cut(Cut::During) = command else {
@@ -193,12 +192,12 @@ impl ProxyState {
     }
 }
 
-/// What both directions of one connection share.
+/// State shared by both directions of one connection.
 #[derive(Default)]
 struct ConnectionEnds {
-    /// Nothing of the server's goes to the client any more; when the answer ends, so does everything.
+    /// Nothing is forwarded to the client any more; the connection ends with the response.
     swallow: AtomicBool,
-    /// The next answer is one to a commit that was kept.
+    /// The next response belongs to a commit that was held.
     late: AtomicBool,
     over: Notify,
     answered: Notify,
@@ -249,7 +248,7 @@ async fn relay_client<D: Dialect>(
     Ok(())
 }
 
-/// Passes a message on as ordered; whether the connection is still whole.
+/// Forwards a message according to its command; returns whether the connection is intact.
 async fn forward(
     message: &[u8],
     command: Option<ProxyCommand>,
@@ -263,7 +262,7 @@ async fn forward(
             let _ = wait.await;
             ends.late.store(true, Ordering::SeqCst);
             to.write_all(message).await?;
-            // Whoever gave up meanwhile is not to end it by leaving.
+            // A client that has given up meanwhile must not end the commit.
             ends.answered.notified().await;
         }
         Some(ProxyCommand::Cut(Cut::Before)) => return Ok(false),

@@ -1,6 +1,6 @@
-//! Redis, with a password; further users are made by ACL, as tests need them.
+//! Redis with a password; tests add users by ACL.
 //!
-//! `SUTLER_TEST_REDIS_URL` names one to share instead.
+//! `SUTLER_TEST_REDIS_URL` names a shared server instead.
 
 use crate::installed::{MissingServer, find_programs};
 use crate::server::{CommandLine, Demands, PASSWORD, Server, ServerKind, StartContext};
@@ -12,10 +12,10 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 const PORT: u16 = 6379;
-/// How long one answer may take.
+/// Maximum time of one response.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
 
-/// The server that all tests of this process share; `None` if there is none here, which is said.
+/// Server shared by all tests of this process; `None`, with a report, if it is not installed.
 pub fn shared() -> Option<&'static Server> {
     static SHARED: OnceLock<Option<Server>> = OnceLock::new();
     let start = || match std::env::var("SUTLER_TEST_REDIS_URL") {
@@ -42,7 +42,7 @@ pub fn own(demands: Demands) -> Option<Server> {
     Some(Server::start_own(Box::new(Redis { program }), demands))
 }
 
-/// Where the program is; nowhere for a server that is given.
+/// Path of the program; empty for a server at a given URL.
 #[derive(Default)]
 struct Redis {
     program: PathBuf,
@@ -72,7 +72,7 @@ impl ServerKind for Redis {
                 context.port, files.certificate, files.key, files.authority
             )),
         }
-        // A password in the arguments would be in the list of processes.
+        // Arguments are visible in the list of processes, so the password is in a file.
         let arguments = vec![dir.private("redis.conf", &settings)];
         CommandLine {
             program: self.program.clone(),
@@ -93,7 +93,7 @@ impl ServerKind for Redis {
         let asked = stream.set_read_timeout(Some(ANSWERS_WITHIN)).is_ok()
             && stream.write_all(b"PING\r\n").is_ok()
             && stream.read_exact(&mut said).is_ok();
-        // It wants a password, and no longer loads its data.
+        // Ready if it asks for a password and has loaded its data.
         asked && &said == b"-NOAUTH"
     }
 
@@ -103,7 +103,7 @@ impl ServerKind for Redis {
         ServerUrl::of(&url, PORT)
     }
 
-    /// All share database 0: users are told apart by the keys that their ACL allows.
+    /// All tests share database 0; users are separated by the keys of their ACL.
     fn create_database(&self, at: &ServerUrl, _name: &str) -> String {
         at.path.clone()
     }

@@ -1,12 +1,13 @@
-//! A server that stands in front of a registry: lets requests through, and does to some what a test says.
+//! A proxy in front of a registry, which forwards requests and intercepts those that a test names.
 //!
-//! Fates are chosen by what a request asks for: `GET /v2/a/manifests/`. The last that was given and fits
-//! counts. What it says by itself stays when fates are lifted: with nothing behind it, it is a server of
-//! recorded answers. `front/tokens.rs` has it ask for tokens.
+//! Intercepts are matched by a part of the request line: `GET /v2/a/manifests/`. The most recent match counts.
+//! Fixed
+//! responses stay when intercepts are reset: without a server behind it, the proxy serves recorded responses.
+//! `registry_proxy/tokens.rs` adds token authentication.
 
 mod tokens;
 
-use crate::http::{HttpRequest, HttpResponse, exchange, head};
+use crate::http::{HttpRequest, HttpResponse, read_head};
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,30 +15,30 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use tokens::TokenService;
 
-/// What becomes of a request.
+/// Treatment of a request.
 #[derive(Clone, Debug)]
 pub enum Intercept {
-    /// It is answered so, and nobody behind hears of it.
+    /// Respond with this, without forwarding the request.
     Answer {
-        /// The status.
+        /// Status.
         status: u16,
         /// Headers.
         headers: Vec<(String, String)>,
-        /// The body.
+        /// Body.
         body: String,
     },
-    /// The connection is closed instead of an answer.
+    /// Close the connection without a response.
     Cut,
-    /// The answer breaks off after so many bytes of its body, although its head promises more.
+    /// Break off after this many bytes of the body, although `Content-Length` is larger.
     BreakOff(usize),
-    /// The answer is shortened to so many bytes of its body, and its head says so.
+    /// Shorten the body to this many bytes, with a matching `Content-Length`.
     Truncate(usize),
-    /// The answer comes when the fates are lifted, and not before.
+    /// Hold the response until intercepts are reset.
     Hold,
 }
 
 impl Intercept {
-    /// An answer with a status and nothing else.
+    /// A response with a status only.
     #[must_use]
     pub fn status(status: u16) -> Self {
         Self::Answer {
@@ -47,7 +48,7 @@ impl Intercept {
         }
     }
 
-    /// An answer of JSON, or of whatever else is text.
+    /// A response with a text, such as JSON.
     #[must_use]
     pub fn text(body: &str) -> Self {
         Self::Answer {
@@ -57,7 +58,7 @@ impl Intercept {
         }
     }
 
-    /// The same answer with one more header.
+    /// Adds a header to the response.
     #[must_use]
     pub fn with(mut self, name: &str, value: &str) -> Self {
         if let Self::Answer { headers, .. } = &mut self {
@@ -67,7 +68,7 @@ impl Intercept {
     }
 }
 
-/// A fate, for whom, and for how many more.
+/// An intercept, the requests it matches, and how many more.
 struct InterceptRule {
     part: String,
     fate: Intercept,
@@ -78,7 +79,7 @@ struct InterceptRule {
 struct ProxyShared {
     behind: Option<SocketAddr>,
     rules: Mutex<Vec<InterceptRule>>,
-    /// Answers of its own, by part.
+    /// Fixed responses, by part of the request line.
     says: Mutex<Vec<(String, Intercept)>>,
     lifted: Condvar,
     asked: Mutex<Vec<String>>,
@@ -87,7 +88,7 @@ struct ProxyShared {
     over: AtomicBool,
 }
 
-/// The server.
+/// The proxy.
 pub struct RegistryProxy {
     shared: Arc<ProxyShared>,
     at: SocketAddr,
@@ -101,7 +102,7 @@ impl RegistryProxy {
         Self::start(Some(server))
     }
 
-    /// With nothing behind it: what has no fate is a 404.
+    /// Without a server behind it: other requests get a 404.
     #[must_use]
     pub fn standalone() -> Self {
         Self::start(None)
@@ -132,54 +133,55 @@ impl RegistryProxy {
         }
     }
 
-    /// Where it listens.
+    /// URL of the proxy.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.at)
     }
 
-    /// Gives a fate to all requests whose first line has this part.
+    /// Intercepts all requests whose first line contains this part.
     pub fn when(&self, part: &str, fate: Intercept) {
         self.times(usize::MAX, part, fate);
     }
 
-    /// Gives a fate to the next so many requests whose first line has this part.
+    /// Intercepts the next `left` requests whose first line contains this part.
     pub fn times(&self, left: usize, part: &str, fate: Intercept) {
         let part = part.to_owned();
         lock(&self.shared.rules).insert(0, InterceptRule { part, fate, left });
     }
 
-    /// Has it answer requests by itself whose first line has this part; nothing more if there is no answer.
+    /// Sets the fixed response to requests whose first line contains this part; removes it if there is no
+    /// response.
     pub fn respond(&self, part: &str, answer: Option<Intercept>) {
         let mut says = lock(&self.shared.says);
         says.retain(|(known, _)| known != part);
         says.extend(answer.map(|it| (part.to_owned(), it)));
     }
 
-    /// Lifts all fates, and lets go what is held.
+    /// Removes all intercepts, and releases held responses.
     pub fn reset(&self) {
         lock(&self.shared.rules).clear();
         self.shared.lifted.notify_all();
     }
 
-    /// What was asked since the last time this was asked: methods and targets, in their order.
+    /// Requests since the last call: methods and targets, in order.
     #[must_use]
     pub fn requests(&self) -> Vec<String> {
         std::mem::take(&mut *lock(&self.shared.asked))
     }
 
-    /// What proofs of identity came with requests so far, by what was asked.
+    /// Authorization headers of all requests so far, with method and target.
     #[must_use]
     pub fn authorizations(&self) -> Vec<(String, Option<String>)> {
         lock(&self.shared.shown).clone()
     }
 
-    /// Has it ask for tokens, which it hands out to whoever shows these.
+    /// Requires tokens, which are issued for this user and password.
     pub fn demand_tokens(&self, user: &str, password: &str) {
         *lock(&self.shared.tokens) = Some(TokenService::new(self.at, user, password));
     }
 
-    /// Forgets all tokens it handed out.
+    /// Revokes all issued tokens.
     pub fn forget_tokens(&self) {
         if let Some(tokens) = &mut *lock(&self.shared.tokens) {
             tokens.forget();
@@ -191,7 +193,7 @@ impl Drop for RegistryProxy {
     fn drop(&mut self) {
         self.shared.over.store(true, Ordering::SeqCst);
         self.reset();
-        // It notices with the next one that comes.
+        // The listener notices the end with the next connection.
         drop(TcpStream::connect(self.at));
         if let Some(listens) = self.listens.take() {
             drop(listens.join());
@@ -239,11 +241,11 @@ fn serve(mut client: TcpStream, shared: &ProxyShared) {
         }
         Some(_) | None => {}
     }
-    // A client that left needs no answer.
+    // A closed client connection is not an error.
     let _ = reply(&mut client, &answer, send, is_head);
 }
 
-/// The answer of the server behind, if the request is let in.
+/// Response of the server behind the proxy, if the request is authorized.
 fn admitted(shared: &ProxyShared, request: &HttpRequest) -> Option<HttpResponse> {
     if let Some(tokens) = &mut *lock(&shared.tokens)
         && let Some(answer) = tokens.answer(request)
@@ -260,7 +262,7 @@ fn admitted(shared: &ProxyShared, request: &HttpRequest) -> Option<HttpResponse>
     let ours = ["connection", "content-length", "authorization"];
     let is_ours = |name: &str| ours.iter().any(|it| name.eq_ignore_ascii_case(it));
     request.headers.retain(|(name, _)| !is_ours(name));
-    exchange(behind, &request)
+    request.send(behind).ok()
 }
 
 fn fate_of(shared: &ProxyShared, line: &str) -> Option<Intercept> {
@@ -289,7 +291,7 @@ fn receive(client: &mut TcpStream) -> Option<HttpRequest> {
         let read = client.read(&mut piece).ok().filter(|it| *it > 0)?;
         bytes.extend_from_slice(&piece[..read]);
     };
-    let (first, headers) = head(&bytes[..end])?;
+    let (first, headers) = read_head(&bytes[..end])?;
     let mut words = first.split(' ');
     let mut request = HttpRequest {
         method: words.next()?.to_owned(),

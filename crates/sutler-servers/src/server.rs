@@ -1,7 +1,8 @@
-//! A server that a test uses: started here, or named by a variable.
+//! A server for tests: started here, or named by a variable.
 //!
-//! What differs between sorts of servers is a [`ServerKind`], one file each. Not here: databases, which a
-//! recipe makes with the server's own client programs; drivers, which tests bring themselves.
+//! Differences between servers are in implementations of [`ServerKind`], one file each. Databases are created with
+//! the
+//! client programs of the server; drivers are up to the tests.
 
 use crate::certificates::Certificates;
 use crate::installed::{print_line, record_ran};
@@ -15,77 +16,76 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The password of the first user of every server that asks for one; looked for where no password
-/// may be.
+/// Password of the first user of every server; tests search for it where no password may be.
 pub const PASSWORD: &str = "canary-of-a-server-6f1d";
 
-/// What this process has said of its servers.
+/// Lines that this process has printed about its servers.
 static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-/// What a test wants of a server of its own, beside that it runs.
+/// Options of a server for one test.
 #[derive(Clone, Debug, Default)]
 pub struct Demands {
-    /// Whether connections are encrypted.
+    /// TLS mode.
     pub tls: Tls,
-    /// More arguments, as the server's command line has them.
+    /// More arguments of the server.
     pub arguments: Vec<String>,
 }
 
-/// Whether connections are encrypted.
+/// TLS mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tls {
-    /// They are not.
+    /// Without TLS.
     #[default]
     Off,
-    /// The server shows a certificate.
+    /// The server has a certificate.
     Server,
-    /// Clients must show one, too.
+    /// Clients need a certificate, too.
     Both,
 }
 
-/// What a recipe has to work with.
+/// Context in which a server is started.
 pub struct StartContext<'a> {
-    /// Its folder and its user.
+    /// Directory and user.
     pub dir: &'a ServerDir,
-    /// Where it listens.
+    /// Port.
     pub port: u16,
-    /// Another one, for servers that need two.
+    /// Second port, for servers that need two.
     pub second_port: u16,
-    /// What the test wants.
+    /// Options of the test.
     pub demands: &'a Demands,
-    /// There, if TLS is wanted.
+    /// Certificates, with TLS.
     pub certificates: Option<&'a Certificates>,
 }
 
-/// How a server is started.
+/// Command line of a server.
 pub struct CommandLine {
-    /// What is run.
+    /// Program.
     pub program: PathBuf,
-    /// With which arguments, beside those that the test wants.
+    /// Arguments, without those of the options.
     pub arguments: Vec<String>,
-    /// With which variables.
+    /// Environment variables.
     pub variables: Vec<(String, String)>,
-    /// The signal that ends it as a crash would; without `SIG`.
+    /// Signal that ends it like a crash; without `SIG`.
     pub signal: &'static str,
 }
 
-/// A sort of server.
+/// A kind of server.
 pub trait ServerKind: Send + Sync {
-    /// What it is called among the stores.
+    /// Name of the store.
     fn name(&self) -> &'static str;
-    /// Users that the server may run as, where we are root.
+    /// Users that the server may run as, if the tests run as root.
     fn users(&self) -> &'static [&'static str];
-    /// Makes empty data.
+    /// Creates empty data.
     fn prepare(&self, context: &StartContext<'_>);
-    /// How it is started over its data.
+    /// Command line for existing data.
     fn command_line(&self, context: &StartContext<'_>) -> CommandLine;
-    /// Whether it lets somebody in.
+    /// Whether the server accepts clients.
     fn answers(&self, context: &StartContext<'_>) -> bool;
-    /// What is done once, when it answers for the first time.
+    /// Runs once, when the server first accepts clients.
     fn after_start(&self, _ground: &StartContext<'_>) {}
-    /// How its first user gets in.
+    /// URL of the first user.
     fn server_url(&self, context: &StartContext<'_>) -> ServerUrl;
-    /// Makes an empty database, or whatever a store lives in; what its path in a URL is.
+    /// Creates an empty database, or whatever a store uses; returns its path in a URL.
     fn create_database(&self, at: &ServerUrl, name: &str) -> String;
 }
 
@@ -100,13 +100,13 @@ struct OwnProcess {
     demands: Demands,
     certificates: Option<Certificates>,
     ports: (u16, u16),
-    // Before the home: it must be over when its folder goes.
+    // Before the directory, which must outlive the process.
     guard: Mutex<Option<ServerGuard>>,
     dir: ServerDir,
 }
 
 impl Server {
-    /// Starts one with empty data.
+    /// Starts a server with empty data.
     ///
     /// # Panics
     /// If it does not start; with its log.
@@ -133,7 +133,7 @@ impl Server {
         server
     }
 
-    /// Somebody else's, by its URL.
+    /// A server at a URL, started elsewhere.
     #[must_use]
     pub fn at_url(recipe: Box<dyn ServerKind>, url: &str, port: u16) -> Self {
         let server = Self {
@@ -158,22 +158,22 @@ impl Server {
         }
     }
 
-    /// What it is called among the stores.
+    /// Name of the store.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.recipe.name()
     }
 
-    /// How its first user gets in.
+    /// URL of the first user.
     #[must_use]
     pub fn admin_url(&self) -> &ServerUrl {
         &self.place
     }
 
-    /// Where it listens.
+    /// Socket address.
     ///
     /// # Panics
-    /// If its host is not known here.
+    /// If the host cannot be resolved.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         let at = (self.place.host.as_str(), self.place.port);
@@ -181,7 +181,7 @@ impl Server {
         found.next().expect("an address")
     }
 
-    /// A new, empty database on it, or whatever a store lives in.
+    /// Creates an empty database, or whatever a store uses; returns its URL.
     #[must_use]
     pub fn fresh_database(&self) -> ServerUrl {
         static PLACES: AtomicU32 = AtomicU32::new(0);
@@ -191,16 +191,16 @@ impl Server {
         self.place.at(&path)
     }
 
-    /// Ends it at once, as a crash would; its data stays.
+    /// Ends the server like a crash; its data stays.
     ///
     /// # Panics
-    /// If it does not run.
+    /// If it is not running.
     pub fn kill(&self) {
         let guard = self.own().guard().take();
         guard.expect("it runs").stop();
     }
 
-    /// Starts it again over the same data, on the same port.
+    /// Starts the server again with the same data and port.
     ///
     /// # Panics
     /// If it does not start; with its log.
@@ -208,27 +208,26 @@ impl Server {
         self.own().start(&*self.recipe);
     }
 
-    /// Stops all of its processes where they are.
+    /// Stops all its processes by SIGSTOP.
     ///
     /// # Panics
-    /// If it does not run.
+    /// If it is not running.
     pub fn freeze(&self) {
         self.own().guard().as_ref().expect("it runs").freeze();
     }
 
-    /// Lets it go on.
+    /// Continues its processes.
     ///
     /// # Panics
-    /// If it does not run.
+    /// If it is not running.
     pub fn thaw(&self) {
         self.own().guard().as_ref().expect("it runs").thaw();
     }
 
-    /// Has it run only where nobody else needs the processor: as if it were on another machine, as far as whoever
-    /// is measured here can tell.
+    /// Lowers its priority to the minimum: for measurements it then runs as if on another machine.
     ///
     /// # Panics
-    /// If it does not run.
+    /// If it is not running.
     pub fn lower_priority(&self) {
         self.own()
             .guard()
@@ -237,22 +236,22 @@ impl Server {
             .lower_priority();
     }
 
-    /// All that it wrote so far.
+    /// Its log so far.
     #[must_use]
     pub fn log(&self) -> String {
         self.own().dir.log()
     }
 
-    /// Its folder and its user.
+    /// Its directory and user.
     #[must_use]
     pub fn dir(&self) -> &ServerDir {
         &self.own().dir
     }
 
-    /// The certificates that were made for it.
+    /// Its certificates.
     ///
     /// # Panics
-    /// If TLS was not wanted.
+    /// If TLS is not enabled.
     #[must_use]
     pub fn certificates(&self) -> &Certificates {
         self.own().certificates.as_ref().expect("TLS was wanted")

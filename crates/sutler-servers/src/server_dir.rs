@@ -1,6 +1,6 @@
-//! A folder for one server, the user that the server runs as, and its programs run to their end.
+//! Directory of one server, the user that it runs as, and commands that run to their end.
 //!
-//! Not here: servers that stay (`guard.rs`).
+//! Long-running servers are in `server_guard.rs`.
 
 use crate::server_guard::ServerGuard;
 use rustix::fs::statvfs;
@@ -10,22 +10,22 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Where nothing is ever synced to a disk: tests are not about how fast disks are.
+/// A file system in memory: tests do not depend on the speed of disks.
 const MEMORY: &str = "/dev/shm";
-/// What must be free there; containers often have 64 MB.
+/// Minimum free space there; containers often have 64 MB.
 const MEMORY_BYTES_MIN: u64 = 2 << 30;
 
-/// A folder that a server's user can write to, and the user. It is gone when this is dropped.
+/// A directory that the user of a server can write to, and that user. Removed on drop.
 pub struct ServerDir {
     folder: PathBuf,
     user: Option<(u32, u32)>,
 }
 
 impl ServerDir {
-    /// A new folder. Where we are root, it belongs to the first of these users that there is.
+    /// Creates a directory. If the tests run as root, it belongs to the first existing user of these.
     ///
     /// # Panics
-    /// If no folder can be made.
+    /// If the directory cannot be created.
     #[must_use]
     pub fn new(users: &[&str]) -> Self {
         let mut builder = tempfile::Builder::new();
@@ -43,19 +43,19 @@ impl ServerDir {
         Self { folder, user }
     }
 
-    /// Where it is.
+    /// Path of the directory.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// A path in it, as text.
+    /// A path in the directory, as text.
     #[must_use]
     pub fn path(&self, name: &str) -> String {
         self.folder.join(name).display().to_string()
     }
 
-    /// A file that only the server's user can read; where it is.
+    /// Writes a file that only the user of the server can read; returns its path.
     ///
     /// # Panics
     /// If it cannot be written.
@@ -70,7 +70,7 @@ impl ServerDir {
         path.display().to_string()
     }
 
-    /// A program, run in the folder as the server's user.
+    /// A command that runs in the directory as the user of the server.
     #[must_use]
     pub fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
@@ -84,7 +84,7 @@ impl ServerDir {
     /// Runs a program to its end.
     ///
     /// # Panics
-    /// If it fails; with what it said.
+    /// If it fails; with its output.
     pub fn run(&self, program: &Path, arguments: &[&str]) {
         let ended = self.command(program).args(arguments).output();
         let ended = ended.expect("it runs");
@@ -92,7 +92,7 @@ impl ServerDir {
         assert!(ended.status.success(), "{}: {said}", program.display());
     }
 
-    /// Starts a server; `signal` is how it is stopped.
+    /// Starts a server; `signal` is the signal that stops it.
     pub(crate) fn keep(
         &self,
         program: &Path,
@@ -105,7 +105,7 @@ impl ServerDir {
         ServerGuard::start(shell, &self.folder, signal, program, arguments)
     }
 
-    /// All that the server wrote so far.
+    /// Log of the server so far.
     #[must_use]
     pub fn log(&self) -> String {
         let bytes = fs::read(self.folder.join("log")).unwrap_or_default();
@@ -115,7 +115,7 @@ impl ServerDir {
 
 impl Drop for ServerDir {
     fn drop(&mut self) {
-        // The keeper of a server may have been faster.
+        // The guard of a server may have removed it already.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
@@ -124,7 +124,7 @@ fn has_room(folder: &Path) -> bool {
     statvfs(folder).is_ok_and(|it| it.f_bavail.saturating_mul(it.f_frsize) >= MEMORY_BYTES_MIN)
 }
 
-/// Servers refuse to run as root, or should not: then they run as one of these.
+/// Servers refuse to run as root, or should not: chooses one of these users.
 fn unprivileged(names: &[&str]) -> Option<(u32, u32)> {
     if !rustix::process::geteuid().is_root() {
         return None;
@@ -133,7 +133,7 @@ fn unprivileged(names: &[&str]) -> Option<(u32, u32)> {
     names.iter().find_map(|name| ids_of(name, &users))
 }
 
-/// The numbers of a user and of its group, in the lines of `/etc/passwd`.
+/// Ids of a user and its group, from the lines of `/etc/passwd`.
 fn ids_of(name: &str, users: &str) -> Option<(u32, u32)> {
     let mut lines = users.lines();
     let line = lines.find(|it| it.split(':').next() == Some(name))?;

@@ -1,7 +1,8 @@
-//! A server that ends when the test run does, however that ends.
+//! Guard of a server, which ends the server with the test run, even if the run is killed.
 //!
-//! A shell stands between: it starts the server, and reads from the run until there is nothing more to
-//! read; then it stops the server and removes its folder. Not here: what is started (`server.rs`).
+//! A shell starts the server and reads from a pipe to the run until it is closed; then it stops the server and
+//! removes
+//! its directory. The command is built in `server.rs`.
 
 use crate::wait::until;
 use rustix::process::{Pid, Signal, kill_process, setpriority_process};
@@ -10,7 +11,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Stops the server when the run is over, and leaves nothing unless its data is still needed.
+/// Stops the server when the run is over, and removes its data unless it is still needed.
 const SCRIPT: &str = r#"folder=$1; signal=$2; shift 2
 "$@" >>"$folder/log" 2>&1 & server=$!
 echo $server >"$folder/started"
@@ -18,10 +19,10 @@ exec 2>/dev/null; cat >/dev/null
 kill -CONT $server 2>/dev/null; kill -"$signal" $server 2>/dev/null; wait $server
 [ -e "$folder/kept" ] || rm -rf "$folder""#;
 
-/// The priority of whoever comes last.
+/// Lowest priority.
 const LAST: i32 = 19;
 
-/// A server under watch.
+/// A guarded server.
 pub(crate) struct ServerGuard {
     shell: Child,
     folder: PathBuf,
@@ -43,7 +44,7 @@ impl ServerGuard {
             .arg(program)
             .args(arguments)
             .stdin(Stdio::piped())
-            // What ends the run must not end the keeper before its work is done.
+            // A signal to the run must not end the guard before it has cleaned up.
             .process_group(0)
             .spawn();
         Self {
@@ -52,7 +53,7 @@ impl ServerGuard {
         }
     }
 
-    /// The server's process.
+    /// Process of the server.
     pub(crate) fn server(&self) -> Pid {
         let file = self.folder.join("started");
         until("a server's process id", || {
@@ -61,13 +62,13 @@ impl ServerGuard {
         })
     }
 
-    /// Whether the server is still there.
+    /// Whether the server runs.
     pub(crate) fn lives(&self) -> bool {
         let state = state_of(&process_folder(self.server()));
         state.is_some_and(|state| state != 'Z')
     }
 
-    /// Stops the server as a crash would, and leaves its data.
+    /// Stops the server like a crash, and keeps its data.
     pub(crate) fn stop(self) {
         let kept = self.folder.join("kept");
         fs::write(&kept, "").expect("a mark");
@@ -75,28 +76,28 @@ impl ServerGuard {
         fs::remove_file(&kept).expect("the mark");
     }
 
-    /// Stops the server and all it started where they are.
+    /// Stops the server and all its children by SIGSTOP.
     pub(crate) fn freeze(&self) {
         let all = self.signal_all(Signal::STOP);
-        // A signal is only the beginning: on a busy machine some threads go on for a while.
+        // On a busy machine some threads continue for a while after the signal.
         for process in all {
             until("a process stands still", || stands(process).then_some(()));
         }
     }
 
-    /// Lets everything go on.
+    /// Continues all processes.
     pub(crate) fn thaw(&self) {
         self.signal_all(Signal::CONT);
     }
 
-    /// Has it run only where nobody else needs the processor.
+    /// Lowers the priority to the minimum.
     pub(crate) fn lower_priority(&self) {
         for process in self.all() {
             let threads = fs::read_dir(process_folder(process).join("task"));
             for thread in threads.into_iter().flatten().flatten() {
                 let number = thread.file_name().to_str().and_then(|it| it.parse().ok());
                 if let Some(thread) = number.and_then(Pid::from_raw) {
-                    // One that ended meanwhile needs nothing; what it starts from now on is the same.
+                    // A process that has ended is ignored; new children inherit the priority.
                     let _ = setpriority_process(Some(thread), LAST);
                 }
             }
@@ -113,7 +114,7 @@ impl ServerGuard {
     fn signal_all(&self, signal: Signal) -> Vec<Pid> {
         let all = self.all();
         for process in &all {
-            // One that ended meanwhile needs no signal.
+            // A process that has ended is ignored.
             let _ = kill_process(*process, signal);
         }
         all
@@ -132,26 +133,26 @@ fn process_folder(process: Pid) -> PathBuf {
     PathBuf::from(format!("/proc/{}", process.as_raw_nonzero()))
 }
 
-/// What a process or thread is doing, as one letter.
+/// State of a process or thread, as one letter.
 fn state_of(folder: &Path) -> Option<char> {
     state_and_parent(&fs::read_to_string(folder.join("stat")).ok()?).map(|(state, _)| state)
 }
 
-/// The name in brackets may hold anything; state and parent come after it.
+/// The name in brackets may contain any character; state and parent follow it.
 fn state_and_parent(stat: &str) -> Option<(char, i32)> {
     let mut words = stat.rsplit(')').next()?.split_whitespace();
     let state = words.next()?.chars().next()?;
     Some((state, words.next()?.parse().ok()?))
 }
 
-/// Whether every thread has stopped, or there is none any more.
+/// Whether all threads have stopped or ended.
 fn stands(process: Pid) -> bool {
     let threads = fs::read_dir(process_folder(process).join("task"));
     let mut threads = threads.into_iter().flatten().flatten();
     threads.all(|thread| state_of(&thread.path()).is_none_or(|state| "TtZX".contains(state)))
 }
 
-/// Processes that were started by this one.
+/// Children of a process.
 fn children(of: Pid) -> Vec<Pid> {
     let entries = fs::read_dir("/proc").expect("processes");
     let child = |folder: PathBuf| {

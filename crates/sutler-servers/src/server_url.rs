@@ -1,30 +1,29 @@
-//! The URL of a server, taken apart as far as tests need it.
+//! URL of a server, parsed as far as tests need it.
 //!
-//! Stores understand far more of their URLs; this knows who logs in, where the server is, which
-//! database or prefix is meant, and what else is asked for.
+//! Contains user, host, database or prefix, and query. Stores parse more of their URLs themselves.
 
-/// Where a server is, and how one is let in.
+/// Parsed URL of a server.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ServerUrl {
-    /// `postgres`, `mysql`, `etcd` …
+    /// Scheme: `postgres`, `mysql`, `etcd` …
     pub scheme: String,
-    /// Name and, if there is one, password.
+    /// User and, if there is one, password.
     pub user: Option<(String, Option<String>)>,
-    /// A name or an address.
+    /// Host name or address.
     pub host: String,
-    /// The port.
+    /// Port.
     pub port: u16,
-    /// The database, prefix or number; without a slash.
+    /// Database, prefix or number, without a slash.
     pub path: String,
-    /// What comes after the question mark.
+    /// Query, without the question mark.
     pub query: String,
 }
 
 impl ServerUrl {
-    /// Reads a URL; a missing port is the given one.
+    /// Parses a URL; `port` is the default port.
     ///
     /// # Panics
-    /// If it is none: whoever set a variable for the tests must hear of it.
+    /// If it is not a URL: a variable of the tests is set wrongly.
     #[must_use]
     pub fn of(url: &str, port: u16) -> Self {
         let (scheme, rest) = url.split_once("://").expect("SCHEME://HOST");
@@ -52,7 +51,7 @@ impl ServerUrl {
         }
     }
 
-    /// The same through another port of this machine: a proxy's.
+    /// The same URL through a proxy on another port of this machine.
     #[must_use]
     pub fn through(&self, port: u16) -> Self {
         Self {
@@ -62,7 +61,7 @@ impl ServerUrl {
         }
     }
 
-    /// The same with another database or prefix.
+    /// The same URL with another database or prefix.
     #[must_use]
     pub fn at(&self, path: &str) -> Self {
         Self {
@@ -71,7 +70,7 @@ impl ServerUrl {
         }
     }
 
-    /// The same for another user.
+    /// The same URL for another user.
     #[must_use]
     pub fn with_user(&self, name: &str, password: &str) -> Self {
         Self {
@@ -80,7 +79,7 @@ impl ServerUrl {
         }
     }
 
-    /// The whole of it.
+    /// Formats the URL.
     #[must_use]
     pub fn url(&self) -> String {
         let Self { scheme, host, .. } = self;

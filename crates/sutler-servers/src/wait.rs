@@ -1,4 +1,4 @@
-//! Waiting for what another process does, and ports to meet it on.
+//! Waits for other processes, and finds free ports.
 //!
 //! Read `server.rs` next.
 
@@ -9,17 +9,16 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a server may take to start or stop, on a busy machine.
+/// Maximum time for a server to start or stop on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// Below those that systems give to outgoing connections: a server that is started again on its port
-/// must not find somebody else's connection there.
+/// Below the ports of outgoing connections: a server that is restarted on its port must not find it in use.
 const PORTS: Range<u16> = 15_000..30_000;
 
-/// Looks until there is something to see.
+/// Polls until `look` returns a value.
 ///
 /// # Panics
-/// If there is nothing to see for a minute.
+/// If there is no value after a minute.
 pub fn until<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
@@ -32,7 +31,7 @@ pub fn until<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
     }
 }
 
-/// A port of 127.0.0.1 that nobody listens on, and that is not handed out twice in this process.
+/// A free port of 127.0.0.1 that is not returned twice in this process.
 ///
 /// # Panics
 /// If there is none.

@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 use uuid::Uuid;
 
 const BODY: usize = 400;
-type Failed = Box<dyn Error + Send + Sync>;
+type BenchError = Box<dyn Error + Send + Sync>;
 
 /// What every caller has.
 struct Stage {
@@ -37,7 +37,7 @@ struct Stage {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Failed> {
+async fn main() -> Result<(), BenchError> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [server, what, callers, seconds] = arguments.as_slice() else {
         return Err("etcd_store_bench HOST:PORT accept|end|poll|put|range CALLERS SECONDS".into());
@@ -54,7 +54,7 @@ async fn main() -> Result<(), Failed> {
                 stage.call(&what).await?;
                 calls.fetch_add(1, Ordering::Relaxed);
             }
-            Ok::<(), Failed>(())
+            Ok::<(), BenchError>(())
         });
     }
     while let Some(done) = tasks.join_next().await {
@@ -66,7 +66,7 @@ async fn main() -> Result<(), Failed> {
 }
 
 impl Stage {
-    async fn at(server: &str) -> Result<Self, Failed> {
+    async fn at(server: &str) -> Result<Self, BenchError> {
         let store = EtcdStore::open(&format!("etcd://{server}/bench").into()).await?;
         let worker = WorkerId::fresh();
         store.renew(worker, Duration::from_secs(600)).await?;
@@ -83,7 +83,7 @@ impl Stage {
         Ok(stage)
     }
 
-    async fn call(&self, what: &str) -> Result<(), Failed> {
+    async fn call(&self, what: &str) -> Result<(), BenchError> {
         match what {
             "accept" => drop(accept(&self.store, self.worker).await?),
             "end" => end(&self.store, self.worker).await?,
@@ -109,7 +109,7 @@ impl Stage {
         Ok(())
     }
 
-    async fn ask(&self, what: &str, body: &Value) -> Result<(), Failed> {
+    async fn ask(&self, what: &str, body: &Value) -> Result<(), BenchError> {
         let request = self.client.post(format!("{}/{what}", self.gateway));
         let answer = request.body(body.to_string()).send().await?;
         answer.error_for_status()?.bytes().await?;
@@ -128,7 +128,7 @@ fn terms(id: OperationId) -> Vec<Term> {
 async fn accept(
     store: &EtcdStore,
     worker: WorkerId,
-) -> Result<(Key, OperationId, Version), Failed> {
+) -> Result<(Key, OperationId, Version), BenchError> {
     let id = OperationId::fresh();
     let name = Uuid::new_v4().to_string();
     let key = Key::new(&Realm::new("broker")?, Kind::new("instance"), &[&name])?;
@@ -147,7 +147,7 @@ async fn accept(
     Ok((key, id, Version(commit.id())))
 }
 
-async fn end(store: &EtcdStore, worker: WorkerId) -> Result<(), Failed> {
+async fn end(store: &EtcdStore, worker: WorkerId) -> Result<(), BenchError> {
     let (key, id, version) = accept(store, worker).await?;
     let detail = Some(Bytes::from_static(&[8; 100]));
     let result = Commit::new()

@@ -166,7 +166,7 @@ impl EtcdStore {
         Ok(operations)
     }
 
-    /// Takes as many of these as nobody took before; also whether the view has heard of it.
+    /// Claims those of these that are still unclaimed; also returns whether the view has the claim.
     async fn take(
         &self,
         worker: WorkerId,
@@ -270,7 +270,7 @@ struct ClaimCandidate {
     job: StoredOperation,
 }
 
-/// What may be claimed: from each queue at most its number, the longest due first.
+/// Selects operations to claim: from each queue at most its limit, the longest due first.
 fn pick(view: &View, queues: &[(Queue, usize)], now: StoreTime) -> Vec<ClaimCandidate> {
     let orphans: Vec<_> = view.orphans().collect();
     let mut picked = Vec::new();

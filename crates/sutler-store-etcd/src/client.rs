@@ -1,7 +1,7 @@
-//! Speaks to etcd's JSON gateway: reads, transactions, leases; one member after the other.
+//! Client of etcd's JSON gateway: reads, transactions, leases; one member after the other.
 //!
 //! A request that only reads is tried at every member. One that writes is tried at the next only if
-//! it certainly did nothing: else [`EtcdError::Unanswered`] tells that nobody knows. Passwords and
+//! it certainly did nothing; else the result is [`EtcdError::Unanswered`]. Passwords and
 //! tokens go into headers and bodies, never into an error. Not here: watching (`watch.rs`).
 
 use crate::clock::ServerClock;
@@ -25,10 +25,10 @@ const ANSWER_BYTES_MAX: usize = 512 * 1024 * 1024;
 const KEEPALIVE: Duration = Duration::from_secs(15);
 /// Most connections that are kept for later, per member.
 const IDLE_MAX: usize = 32;
-/// Most keys that one transaction reads; etcd takes 128 steps unless told otherwise.
+/// Most keys that one transaction reads; etcd takes 128 steps by default.
 pub(crate) const STEPS_MAX: usize = 100;
 
-/// Why there is no answer.
+/// Errors of a request.
 #[derive(Debug)]
 pub(crate) enum EtcdError {
     /// Nothing was done.
@@ -50,7 +50,7 @@ impl From<EtcdError> for StoreError {
     }
 }
 
-/// What a request may do.
+/// Effect of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestEffect {
     /// Nothing: it can be repeated.
@@ -209,7 +209,7 @@ impl Client {
         }
     }
 
-    /// Goes on to the next member, unless somebody already did.
+    /// Switches to the next member, unless another call already did.
     pub(crate) fn leave(&self, member: usize) {
         let next = (member + 1) % self.addresses.len().max(1);
         let _ = self
@@ -395,7 +395,7 @@ fn refused(missing: bool, answer: &[u8]) -> MemberRefusal {
     }
 }
 
-/// What a refusal means for whatever was asked.
+/// Meaning of a refusal.
 pub(crate) fn decide(refusal: &ErrorBody) -> EtcdError {
     let said = |what: &str| StoreError::new(format!("{what} ({})", refusal.message));
     match refusal.code {

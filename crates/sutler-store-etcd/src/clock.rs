@@ -1,6 +1,6 @@
 //! The time of the servers, learnt from the `Date` of their answers.
 //!
-//! etcd tells no time inside a transaction, but every answer says to the second when it was made.
+//! etcd has no time inside a transaction, but every answer has its time to the second.
 //! A server that says 12:00:05 is at 12:00:05 or later when the answer arrives: each answer gives a
 //! lower bound, and the best of them comes closer with every second that begins between two answers.
 //! Replicas tell each other the best bound they know, so those whose own clocks disagree agree on this
@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use sutler_journal::StoreTime;
 
-/// `Date` tells whole seconds: the server may be almost so much later.
+/// `Date` has whole seconds: the server may be almost this much later.
 const STEP: Duration = Duration::from_secs(1);
 /// How fast the clocks of two machines drift apart, at most: a second in three hours.
 const DRIFT_PER_MILLION: u32 = 100;
@@ -28,7 +28,7 @@ struct State {
     last: StoreTime,
 }
 
-/// What the best answer told: at this moment after the origin it was at least this late.
+/// Best lower bound: at `heard` after the origin the time was at least `time`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ClockBound {
     heard: Duration,
@@ -36,7 +36,7 @@ struct ClockBound {
 }
 
 impl ClockBound {
-    /// What it tells about a later moment.
+    /// Lower bound at a later moment.
     fn at(self, moment: Duration) -> StoreTime {
         self.time.plus(moment.saturating_sub(self.heard))
     }
@@ -68,7 +68,7 @@ impl ServerClock {
         }
     }
 
-    /// Now, never earlier than it said before; by this machine's clock until a server was heard.
+    /// Now, never earlier than before; by this machine's clock until the first answer.
     pub(crate) fn now(&self) -> StoreTime {
         let moment = self.origin.elapsed();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -121,7 +121,7 @@ mod tests {
         StoreTime(seconds * 1_000_000)
     }
 
-    /// What a server whose clock is this much ahead says when asked at a moment.
+    /// `Date` of a server whose clock is this much ahead, at a moment.
     fn said(moment: Duration, ahead: Duration) -> StoreTime {
         StoreTime::default().plus(Duration::from_secs((moment + ahead).as_secs()))
     }

@@ -72,7 +72,7 @@ impl<'a> ByteReader<'a> {
     }
 }
 
-/// What is said of a value that was not written by this store.
+/// Error for a value that was not written by this store.
 pub(crate) fn damaged(what: &str) -> StoreError {
     StoreError::new(format!(
         "{what} in etcd cannot be read back: look for other programs that write below the store's prefix, or restore a snapshot"

@@ -12,11 +12,11 @@ use crate::wire::{Range, RequestOp, Txn, TxnResponse};
 use std::collections::{BTreeMap, BTreeSet};
 use sutler_journal::{Commit, CommitError, CommitId, OperationId, StoreError, WorkerId};
 
-/// How often a commit is judged anew because others wrote meanwhile. Each time somebody else got
+/// Attempts of a commit that others interfere with. Each time another commit got
 /// through, so this ends; the bound is there in case it does not.
 const TRIES_MAX: usize = 200;
 
-/// What became known about a commit while trying.
+/// Facts learned about a commit while trying.
 #[derive(Default)]
 struct CommitKnowledge {
     dead: BTreeSet<WorkerId>,
@@ -112,7 +112,7 @@ impl EtcdStore {
         };
         if answer.succeeded {
             self.unknown_commits.clear(commit.id());
-            // What this process asks next rests on this. Late or not, the commit is durable.
+            // Later reads of this process rely on this. In any case the commit is durable.
             let _ = self.follower.reach(answer.header.revision.0).await;
             return Ok(true);
         }

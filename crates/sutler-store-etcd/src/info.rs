@@ -1,4 +1,4 @@
-//! What only those ask for who copy or examine the whole store. Not here: what a broker asks (`read.rs`).
+//! Reads of the whole store, for copies and inspections. Not here: what a broker reads (`read.rs`).
 
 use crate::client::EtcdError;
 use crate::read::{READS_MAX, key_of, restless};

@@ -36,7 +36,7 @@ const SHEET: u8 = b'b';
 const LOG: u8 = b'l';
 const VOID: u8 = b'v';
 
-/// What a followed key names.
+/// Target of a watched key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyTarget<'a> {
     Commit(CommitId),
@@ -158,7 +158,7 @@ impl Keys {
         (self.key(b'A', &[]), self.key(b'Z' + 1, &[]))
     }
 
-    /// What a key names; `None` if it is none of this store's.
+    /// Target of a key; `None` if it does not belong to this store.
     pub(crate) fn place<'a>(&self, key: &'a [u8]) -> Option<KeyTarget<'a>> {
         let (letter, name) = key.strip_prefix(self.prefix.as_slice())?.split_first()?;
         Some(match *letter {

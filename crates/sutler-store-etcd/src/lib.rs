@@ -1,4 +1,4 @@
-//! The journal's store in etcd (3.4 or later), through its JSON gateway: for whoever already runs etcd.
+//! The journal's store in etcd (3.4 or later), through its JSON gateway.
 //!
 //! etcd keeps rows; indexes are kept by each replica, which reads the rows once and then follows a
 //! watch. So a commit touches one key for each document and operation it writes and a constant
@@ -7,7 +7,7 @@
 //! decisions: those are in the crates above `sutler-journal`, whose
 //! [`Store`](sutler_journal::Store) this implements.
 //!
-//! etcd must be told to forget old revisions (`--auto-compaction-retention=1h`, say), or it fills up.
+//! etcd must compact old revisions (`--auto-compaction-retention=1h`, for example), or it fills up.
 //! A user of etcd needs a role with read and write access to the prefix, and nothing else.
 //!
 //! Reading order: `keys.rs` for what is where, `rows.rs` for what stands in it, `view.rs` for the

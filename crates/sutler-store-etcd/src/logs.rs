@@ -1,7 +1,7 @@
-//! Logs of runs: numbered chunks beside the operations, outside commits.
+//! Logs of runs: numbered chunks, written outside commits.
 //!
-//! Beside the chunks stands how many there are and how long they are together; every chunk demands
-//! that nobody wrote that meanwhile.
+//! A separate value holds the number of chunks and their total length; every append requires that it
+//! is unchanged.
 
 use crate::client::RequestEffect;
 use crate::codec::{ByteReader, damaged, put_number};
@@ -37,7 +37,7 @@ impl EtcdStore {
             };
             let chunk = self.keys.log_chunk(operation, length.chunks);
             let exists = self.keys.operation(operation);
-            // What was swept must not come back as a log without an operation.
+            // A swept operation must not leave a log behind.
             let txn = Txn {
                 compare: vec![
                     Compare::present(exists.clone()),

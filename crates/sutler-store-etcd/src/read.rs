@@ -105,7 +105,7 @@ impl EtcdStore {
         if !sheets.is_empty() {
             let keys: Vec<Vec<u8>> = sheets.keys().map(|it| self.keys.sheet(*it)).collect();
             let found = match self.client.get_all(&keys, revision).await {
-                // Whoever reads the present state instead finds out whether it is still the same.
+                // A read of the current state shows whether it has changed.
                 Err(EtcdError::Compacted) => self.client.get_all(&keys, None).await?,
                 other => other?,
             };
@@ -242,7 +242,7 @@ impl EtcdStore {
                 changes.extend(each.map(|subject| Change { commit, subject }));
                 reached = at;
             }
-            // Commits that changed nothing are passed over: nobody must take them for the end.
+            // Commits without changes are skipped: they must not look like the end.
             if changes.is_empty() && some {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! What stands in the values: documents, operations, commits, and the sheets that operations share.
+//! Encoding of values: documents, operations, commits, and the overflow values that operations share.
 //!
 //! Both directions of each form are here. Small contents of an operation stand in its own value, so
 //! that a poll reads one key. Larger ones stand together in one *sheet* per commit: so a commit
@@ -238,7 +238,7 @@ fn state_of(number: u8) -> Option<State> {
     })
 }
 
-/// What is remembered of a commit.
+/// Record of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CommitRecord {
     pub(crate) at: StoreTime,

@@ -1,4 +1,4 @@
-//! What can be chosen about the connection to etcd, and how it is read from a URL.
+//! Settings of the connection to etcd, and how they are read from a URL.
 //!
 //! `etcd://user:password@host:2379,host2:2379/prefix?tls=true&ca=FILE&cert=FILE&key=FILE`. Passwords
 //! are secrets from the first moment: no sentence here repeats any part of a URL that may hold one.
@@ -22,7 +22,7 @@ const ENDPOINTS_MAX: usize = 16;
 pub struct EtcdSettings {
     /// `host:port` of every member, at least one.
     pub endpoints: Vec<String>,
-    /// What all keys of this store begin with; two stores with different prefixes never meet.
+    /// Prefix of all keys; stores with different prefixes are independent.
     pub prefix: String,
     /// Who to be, where etcd asks for it.
     pub login: Option<Login>,
@@ -58,7 +58,7 @@ pub struct Tls {
 pub struct InvalidUrlError(&'static str);
 
 impl EtcdSettings {
-    /// Settings for these endpoints, with everything else as it is without being told.
+    /// Settings for these endpoints, with defaults for everything else.
     pub fn new(endpoints: Vec<String>) -> Self {
         Self {
             endpoints,

@@ -84,7 +84,7 @@ impl EtcdStore {
 }
 
 impl EtcdStore {
-    /// The step that every change has in common. It tells all replicas how late it is at least.
+    /// The operation that every change includes. It gives all replicas a lower bound of the time.
     pub(crate) fn head(&self) -> RequestOp {
         RequestOp::put(self.keys.head(), rows::time(self.client.clock.now()))
     }
@@ -95,7 +95,7 @@ impl EtcdStore {
 async fn agree_on_format(client: &Client, keys: &Keys) -> Result<Layout, EtcdOpenError> {
     let layout = |found| Layout { found, now: FORMAT };
     let place = keys.format();
-    // The first answer also tells how late it is for etcd, before anything is written.
+    // The first answer also has the time of etcd, before anything is written.
     let found = client.range(&Range::one(place.clone())).await;
     found.map_err(|it| EtcdOpenError::Unavailable(it.into()))?;
     let txn = Txn {

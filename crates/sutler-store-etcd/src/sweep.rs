@@ -1,4 +1,4 @@
-//! Sweeping: operations that are done, the feed with the memory of commits, and sheets nobody uses.
+//! Sweeps: ended operations, the feed with its commit records, and overflow values without users.
 //!
 //! Each batch is one transaction that demands that the counter it writes was not written meanwhile:
 //! so two replicas that sweep at once never count anything twice.
@@ -82,7 +82,7 @@ impl EtcdStore {
             match self.change(txn).await {
                 Ok(true) => swept += old.len(),
                 Ok(false) => tries += 1,
-                // What was swept before was swept.
+                // Earlier batches are counted.
                 Err(_) if swept > 0 => break,
                 Err(error) => return Err(error),
             }
@@ -118,7 +118,7 @@ impl EtcdStore {
             match self.change(txn).await {
                 Ok(true) => swept += old.len(),
                 Ok(false) => tries += 1,
-                // What was swept before was swept.
+                // Earlier batches are counted.
                 Err(_) if swept > 0 => break,
                 Err(error) => return Err(error),
             }
@@ -149,7 +149,7 @@ impl EtcdStore {
         Ok(())
     }
 
-    /// Throws away sheets that nobody uses: nobody ever will again.
+    /// Deletes overflow values without users; they never get new ones.
     async fn sweep_sheets(&self) -> Result<(), StoreError> {
         let sheets: Vec<CommitId> = self.follower.view()?.operations.garbage().collect();
         for batch in sheets.chunks(BATCH) {

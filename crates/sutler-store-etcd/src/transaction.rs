@@ -1,4 +1,4 @@
-//! What a commit means for etcd: conditions and steps of one transaction. Pure: no I/O, no clock.
+//! Turns a commit into the conditions and operations of one etcd transaction. Pure: no I/O, no clock.
 //!
 //! A commit is judged against a [`View`], and the transaction demands that whatever the judgement
 //! rests on is still so. If it is not, nothing was written, and the commit is judged again against a
@@ -25,7 +25,7 @@ use sutler_journal::{
     Version, WorkerId, Write,
 };
 
-/// Most conditions of one transaction; etcd takes 128 unless told otherwise. Beyond, one condition
+/// Most conditions of one transaction; etcd takes 128 by default. Beyond, one condition
 /// stands for all: that nothing at all was changed.
 const CONDITIONS_MAX: usize = 110;
 /// Most steps of one transaction, with those that throw old sheets away.
@@ -53,7 +53,7 @@ pub(crate) struct FetchedOperation {
     pub(crate) progress: Bytes,
 }
 
-/// What to do about a commit.
+/// Decision about a commit.
 pub(crate) enum CommitDecision {
     /// Nothing: it was applied before.
     Applied,
@@ -392,7 +392,7 @@ impl<'a> TransactionBuilder<'a> {
         }
     }
 
-    /// Sheets that nobody uses after this commit.
+    /// Overflow values without users after this commit.
     fn unused_sheets(&self) -> BTreeSet<CommitId> {
         let still = |sheet: CommitId| {
             let jobs = self.jobs.values();

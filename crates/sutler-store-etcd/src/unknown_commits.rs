@@ -1,4 +1,4 @@
-//! Commits of which nobody knows whether etcd took them.
+//! Commits of unknown outcome.
 //!
 //! Such a transaction may still be on its way. If its commit is asked for again and is stale by now,
 //! the answer must stay true: so a mark is written first that makes every earlier try void, wherever
@@ -25,7 +25,7 @@ impl UnknownCommits {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A try was sent, and nobody knows what became of it.
+    /// An attempt was sent, and its outcome is unknown.
     pub(crate) fn add(&self, commit: CommitId) {
         let mut unknown_commits = self.lock();
         unknown_commits.entry(commit).or_default();

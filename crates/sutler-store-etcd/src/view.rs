@@ -1,4 +1,4 @@
-//! What one replica knows of the store: every index, as it was at one revision. No I/O.
+//! The indexes of one replica: the store as it was at one revision. No I/O.
 //!
 //! etcd can neither list by term nor by due time, and a commit that wrote index entries would touch
 //! as many keys as there are terms. So indexes are not in etcd at all: each replica reads the rows
@@ -65,7 +65,7 @@ pub(crate) struct View {
     pub(crate) cleaned: Counter,
 }
 
-/// What a change may mean to whoever waits for work.
+/// Meaning of a change for waiting workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ViewChange {
     /// Something may have become claimable.

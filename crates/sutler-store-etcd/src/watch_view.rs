@@ -36,7 +36,7 @@ pub(crate) struct WatchFollower {
     view: RwLock<View>,
     reached: watch::Sender<i64>,
     hints: watch::Sender<u64>,
-    /// Since when somebody waited in vain for the watch to deliver.
+    /// Start of the longest wait for the watch to deliver.
     doubt: watch::Sender<Option<Instant>>,
     patience: Duration,
 }

@@ -110,7 +110,7 @@ impl Range {
         }
     }
 
-    /// At most so many.
+    /// Maximum number of keys.
     pub(crate) fn limit(mut self, limit: usize) -> Self {
         self.limit = Some(i64::try_from(limit).unwrap_or(i64::MAX));
         self
@@ -237,7 +237,7 @@ pub(crate) struct Txn {
     pub(crate) failure: Vec<RequestOp>,
 }
 
-/// What every answer begins with.
+/// Header of every answer.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Header {
@@ -283,7 +283,7 @@ pub(crate) struct TxnResponse {
 }
 
 impl TxnResponse {
-    /// What the ranges among the steps found, in their order.
+    /// Results of the range operations, in their order.
     pub(crate) fn ranges(&self) -> impl Iterator<Item = &RangeResponse> {
         self.responses.iter().filter_map(|it| it.range.as_ref())
     }
@@ -325,7 +325,7 @@ pub(crate) struct Event {
     pub(crate) kv: KeyValue,
 }
 
-/// What became of a key.
+/// Kind of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 pub(crate) enum EventKind {
     #[default]
@@ -335,7 +335,7 @@ pub(crate) enum EventKind {
     Delete,
 }
 
-/// Why etcd does not do what it was asked; in its own words, which hold no content.
+/// Error of etcd, with its own message, which contains no stored data.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct ErrorBody {

@@ -35,7 +35,7 @@ const DEAD_MAX: usize = 10_000;
 /// How often a release is tried that others are in the way of.
 const TRIES: usize = 20;
 
-/// What claims remember. Whoever claims holds it: within a process claims come one after the other, so
+/// Memory of claims, locked during a claim: within a process claims run one after the other, so
 /// that they do not race for the same operations.
 #[derive(Default)]
 pub(crate) struct ClaimMemory {
@@ -60,14 +60,14 @@ impl ClaimMemory {
         true
     }
 
-    /// What is left for now.
+    /// Operations that are skipped for now.
     fn stuck(&mut self) -> Vec<Bson> {
         self.stuck.retain(|_, seen| seen.elapsed() < LEAVE_FOR);
         self.stuck.keys().map(|it| uuid(*it)).collect()
     }
 }
 
-/// What one look found: leases that are not settled, and what can be claimed.
+/// Result of one read: open leases, and operations that can be claimed.
 struct ClaimView {
     lives: bool,
     dead: Vec<DeadLease>,
@@ -235,7 +235,7 @@ impl MongoStore {
             });
             offered = self.commands.write_free(steps.collect()).await?;
         }
-        // Only now: whoever dies between the two leaves a lease that is still open.
+        // Only now: a crash between the two leaves a lease that is still open.
         let settled = dead.iter().filter(|it| it.settled);
         let settled: Vec<Bson> = settled.map(|it| uuid(it.worker)).collect();
         if !settled.is_empty() && offered.iter().all(Option::is_some) {

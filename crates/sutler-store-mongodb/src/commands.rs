@@ -23,7 +23,7 @@ fn is_in_the_way(found: &StepResult) -> bool {
     matches!(found, StepResult::Error(TIME_IS_UP | WRITE_CONFLICT))
 }
 
-/// Speaks to the server.
+/// Client for commands to the server.
 #[derive(Clone)]
 pub(crate) struct CommandClient {
     pub(crate) client: Client,
@@ -32,7 +32,7 @@ pub(crate) struct CommandClient {
 }
 
 impl CommandClient {
-    /// Waits for an answer, but not for ever.
+    /// Waits for an answer, within the time limit.
     pub(crate) async fn bounded<T, E: Into<MongoError>>(
         &self,
         work: impl Future<Output = Result<T, E>>,
@@ -135,7 +135,7 @@ impl CommandClient {
         }
     }
 
-    /// What fits a filter.
+    /// Documents that match a filter.
     pub(crate) async fn find(
         &self,
         collection: Collection,
@@ -181,7 +181,7 @@ impl CommandClient {
         Ok(found.pop())
     }
 
-    /// What a pipeline gives, all of it as it was at one moment.
+    /// Results of a pipeline, from one snapshot.
     pub(crate) async fn snapshot(
         &self,
         collection: Collection,
@@ -196,7 +196,7 @@ impl CommandClient {
         self.bounded(found).await
     }
 
-    /// What a pipeline gives.
+    /// Results of a pipeline.
     pub(crate) async fn aggregate(
         &self,
         collection: Collection,

@@ -94,7 +94,7 @@ impl UnknownCommits {
 }
 
 impl MongoStore {
-    /// Commits, in as many tries as there is time for. The tries are a task of their own: whoever stops
+    /// Commits, in as many tries as there is time for. The attempts are a task of their own: a caller that stops
     /// waiting leaves no transaction open.
     pub(crate) async fn apply(&self, commit: &Commit) -> Result<(), CommitError> {
         commit.check().map_err(|reason| {

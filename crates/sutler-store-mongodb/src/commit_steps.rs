@@ -1,4 +1,4 @@
-//! What a commit becomes: the steps of one `bulkWrite`, and what their results mean. Pure.
+//! Turns a commit into the steps of one `bulkWrite`, and evaluates their results. Pure.
 //!
 //! The first step makes the commit's own record, which fails if it is there already: so a repeat is
 //! found out before anything else, and while an earlier try is still open on the server, a later one
@@ -28,7 +28,7 @@ pub(crate) struct CommitStep {
 }
 
 impl CommitStep {
-    /// As the server is told.
+    /// As it is sent.
     pub(crate) fn told(&self) -> Bsons {
         self.told.clone()
     }
@@ -51,23 +51,23 @@ enum StepRole {
 pub(crate) struct CommitSteps {
     /// In order.
     pub(crate) steps: Vec<CommitStep>,
-    /// What the record says the commit was about.
+    /// Subjects in the record of the commit.
     subjects: Vec<Subject>,
     /// Which of them each write is about.
     written: Vec<usize>,
     record: Bson,
 }
 
-/// What the server says about one step.
+/// Result of one step.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum StepResult {
-    /// So many.
+    /// Number of documents found.
     Count(i64),
     /// It failed, and with it everything.
     Error(i32),
 }
 
-/// What the results come to.
+/// Result of a commit.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum StepsResult {
     /// It fits; the record names what was not touched after all, and this step puts it right.
@@ -111,7 +111,7 @@ pub(crate) fn is_worth_a_hint(commit: &Commit) -> bool {
 }
 
 impl CommitSteps {
-    /// Lays a commit out. `holder` tells who made a claim; a claim of nobody is of no worker that lives.
+    /// Lays a commit out. `holder` returns the worker of a claim; `None` if no live worker holds it.
     pub(crate) fn of(
         commit: &Commit,
         holder: impl Fn(OperationId, Fence) -> WorkerId,
@@ -311,7 +311,7 @@ impl CommitSteps {
         Ok(())
     }
 
-    /// What the results of the steps come to; they end early after an error.
+    /// Evaluates the results of the steps; they end early after an error.
     pub(crate) fn evaluate(&self, results: &[StepResult]) -> StepsResult {
         let mut missed = vec![false; self.subjects.len()];
         let mut hit = vec![false; self.subjects.len()];

@@ -1,4 +1,4 @@
-//! What can go wrong with a command, by what can be done about it.
+//! Errors of a command, by what a caller can do about them.
 //!
 //! Texts name codes and the server's names for them, never its messages: those quote keys and values.
 
@@ -13,27 +13,27 @@ pub(crate) const DUPLICATE_KEY: i32 = 11000;
 /// A command that did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MongoError {
-    /// There is no primary that could be asked.
+    /// There is no primary.
     Unsent(String),
-    /// The server said no, and changed nothing.
+    /// The server refused it and changed nothing.
     Refused {
         /// Its number for the reason.
         code: i32,
         /// Its name for the reason.
         name: String,
-        /// Whoever tries again may succeed.
+        /// A repeat may succeed.
         transient: bool,
     },
-    /// The connection broke or the answer did not come in time: what became of it is not known.
+    /// The connection broke or the answer did not come in time: the outcome is unknown.
     Lost(String),
-    /// The answer came and cannot be understood.
+    /// The answer cannot be read.
     Odd(String),
-    /// What was asked for cannot be kept here.
+    /// The value cannot be stored here.
     Unfit(&'static str),
 }
 
 impl MongoError {
-    /// What a driver's error comes to.
+    /// Meaning of an error of the driver.
     pub(crate) fn of(error: &Error) -> Self {
         let transient = error.contains_label(TRANSIENT_TRANSACTION_ERROR);
         let refused = |code: i32, name: &str| Self::Refused {
@@ -74,7 +74,7 @@ impl MongoError {
         StoreError::new(self.sentence())
     }
 
-    /// What happened, for a sentence of the commands's own.
+    /// The error, for a message of the caller.
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Unsent(said) | Self::Lost(said) | Self::Odd(said) => said.clone(),
@@ -83,7 +83,7 @@ impl MongoError {
         }
     }
 
-    /// What happened, and what to do next.
+    /// Message: the error and the remedy.
     pub(crate) fn sentence(&self) -> String {
         match self {
             Self::Unsent(said) => format!(

@@ -19,7 +19,7 @@ use sutler_journal::{Change, Changes, CommitId, Cursor, StoreError};
 
 /// Most records that get their places at once.
 const PLACES_MAX: i64 = 500;
-/// How often it is tried to give places, or to trim, while nobody gets anywhere.
+/// Attempts to assign positions, or to trim, without progress.
 const TRIES: usize = 50;
 const PAUSE: Duration = Duration::from_millis(2);
 const PAUSE_MAX: Duration = Duration::from_millis(50);
@@ -29,7 +29,7 @@ const COMMITS_MIN: usize = 100;
 /// The cluster's time: seconds, and a number within the second.
 type ClusterTime = (u32, u32);
 
-/// What one look at the feed found.
+/// Result of one read of the feed.
 struct FeedWindow {
     last: i64,
     trimmed: i64,
@@ -79,7 +79,7 @@ impl MongoStore {
                 Ok(alone) => alone,
                 Err(_) => {
                     let alone = self.numbering.lock().await;
-                    // Somebody may have done it while this waited.
+                    // Another call may have done it meanwhile.
                     seen = self.look(from, limit).await?;
                     alone
                 }

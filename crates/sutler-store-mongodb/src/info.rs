@@ -1,4 +1,4 @@
-//! What operators and those who copy a store ask: everything with its terms, and how the store stands.
+//! Reads of the whole store, for copies and inspections.
 
 use crate::error::MongoError;
 use crate::key_encoding;
@@ -85,7 +85,7 @@ fn with(other: Collection, field: &str) -> Bsons {
     } }
 }
 
-/// What is counted as nothing is not told at all.
+/// A count of zero is missing in the result.
 fn read_survey(found: &[Bsons]) -> Result<StoreInfo, MongoError> {
     let count = |name: &str| {
         let row = found.iter().find(|it| it.contains_key(name));

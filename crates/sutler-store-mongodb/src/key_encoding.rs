@@ -64,7 +64,7 @@ pub(crate) fn name(field: &str) -> Option<String> {
     String::from_utf8(name).ok()
 }
 
-/// What stands in that field: realm, kind, value and key, sorted in this order.
+/// Value of that field: realm, kind, value and key, sorted in this order.
 pub(crate) fn entry(realm: &str, kind: &str, value: &[u8], key: &[u8]) -> String {
     format!("{}{END}{}", value_of(realm, kind, value), text(key))
 }

@@ -1,4 +1,4 @@
-//! What is asked of the server, and the collections and indexes a store needs there.
+//! Requirements of the server, and the collections and indexes of a store.
 //!
 //! Everything here can be done by several replicas at once, and again: what is there already stays.
 
@@ -30,7 +30,7 @@ pub(crate) async fn check_server(
     check_layout(&hello, server)
 }
 
-/// What a server's greeting says about it.
+/// Checks the server's `hello` response.
 fn check_layout(hello: &Bsons, server: &str) -> Result<(), MongoOpenError> {
     let server = server.to_owned();
     if hello.get_str("msg").is_ok_and(|it| it == "isdbgrid") {
@@ -82,7 +82,7 @@ pub(crate) async fn prepare(
         let made = begin_with(commands, id, fields).await;
         made.map_err(failed)?;
     }
-    // Somebody newer may have come in the meantime.
+    // A newer program may have upgraded it meanwhile.
     match layout(commands).await.map_err(failed)? {
         Some(found) if found > LAYOUT => Err(newer(found)),
         Some(_) | None => Ok(Layout {

@@ -1,4 +1,4 @@
-//! The journal's store in MongoDB (8.0 or later, a replica set): for whoever already runs MongoDB.
+//! The journal's store in MongoDB (8.0 or later, a replica set).
 //!
 //! A document is one document, an operation is one document, and what a commit demands and changes is
 //! one `bulkWrite` inside a transaction: the server judges it, and two round trips make it durable on a

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use sutler_journal::{Commit, Expect, Write};
 use tokio::sync::OwnedMutexGuard;
 
-/// How many names are kept before those that nobody holds are forgotten.
+/// Number of names above which unused ones are removed.
 const NAMES_MAX: usize = 4096;
 
 type Lock = Arc<tokio::sync::Mutex<()>>;
@@ -18,7 +18,7 @@ type Lock = Arc<tokio::sync::Mutex<()>>;
 pub(crate) struct CommitLocks(Mutex<HashMap<Vec<u8>, Lock>>);
 
 impl CommitLocks {
-    /// Waits for every name of a commit. All ask in the same order, so nobody waits in a circle.
+    /// Waits for every name of a commit. All lock in the same order, so there is no deadlock.
     pub(crate) async fn hold(&self, commit: &Commit) -> Vec<OwnedMutexGuard<()>> {
         let mut held = Vec::new();
         for lock in self.locks(names(commit)) {

@@ -19,7 +19,7 @@ const BATCH_MAX: usize = 10_000;
 struct DocumentRange {
     field: String,
     bounds: Bsons,
-    /// What stands in the field, of a list by term.
+    /// Whether it is a list by term.
     by_term: bool,
 }
 
@@ -110,7 +110,7 @@ impl MongoStore {
         let range = DocumentRange::of(list, after);
         let sort = doc! { &range.field: 1 };
         let filter = doc! { &range.field: range.bounds };
-        // One more than wanted tells whether anything follows.
+        // One more than the page shows whether anything follows.
         let options = options(sort, limit.saturating_add(1));
         let mut found = self
             .commands
@@ -198,12 +198,12 @@ impl MongoStore {
     }
 }
 
-/// What another collection has, after what this one has.
+/// Appends the results of another collection.
 pub(crate) fn union(collection: Collection, pipeline: Vec<Bsons>) -> Bsons {
     doc! { "$unionWith": { "coll": collection.name(), "pipeline": pipeline } }
 }
 
-/// In this order, at most so many, in one answer if they fit.
+/// Sorts, limits, and asks for one batch if it fits.
 pub(crate) fn options(sort: Bsons, limit: usize) -> FindOptions {
     let mut options = FindOptions::default();
     options.sort = Some(sort);

@@ -1,4 +1,4 @@
-//! What stands in a document of MongoDB: fields, and how they are written and read.
+//! Encoding of MongoDB documents: their fields, written and read.
 //!
 //! Field names are short, because MongoDB keeps them in every document. Times are microseconds, and
 //! those that are "now" are filled in by the server. Not here: which of it changes when (`commit_steps.rs`).
@@ -136,7 +136,7 @@ pub(crate) fn read_document(row: &Bsons) -> Result<Document, MongoError> {
     })
 }
 
-/// What a commit was about, as it is written.
+/// Subjects of a commit, encoded.
 pub(crate) fn subject(subject: &Subject) -> Bson {
     let row = match subject {
         Subject::Put(key) => doc! { "p": key_encoding::key(key) },
@@ -146,7 +146,7 @@ pub(crate) fn subject(subject: &Subject) -> Bson {
     Bson::Document(row)
 }
 
-/// What a commit was about, as it was read.
+/// Subjects of a commit, decoded.
 pub(crate) fn read_subject(row: &Bsons) -> Result<Subject, MongoError> {
     if row.contains_key("p") {
         return Ok(Subject::Put(read_key(row, "p")?));
@@ -178,10 +178,10 @@ fn read_state(row: &Bsons) -> Result<State, MongoError> {
     }
 }
 
-/// What a poll reads.
+/// Fields that a poll reads.
 pub(crate) const POLLED: [&str; 4] = ["s", "out", "verb", "d"];
 
-/// What a poll reads, as it was read.
+/// Decodes the fields that a poll reads.
 pub(crate) fn read_polled(row: &Bsons) -> Result<PolledOperation, MongoError> {
     Ok(PolledOperation {
         state: read_state(row)?,

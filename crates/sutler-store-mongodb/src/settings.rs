@@ -1,4 +1,4 @@
-//! What can be set about a store, and why one cannot be opened.
+//! Settings of a store, and the errors of opening it.
 //!
 //! TLS, credentials and the name of the replica set are in the URL, as the driver's documentation has
 //! it (`tls=true&tlsCAFile=…`). Not here: what is asked of the server itself (`layout.rs`).
@@ -18,7 +18,7 @@ pub struct MongoSettings {
     pub command_timeout: Duration,
     /// How long an answer is waited for; longer than the server's own limit, so that it can tell of it.
     pub answer_timeout: Duration,
-    /// How often hints are given though nobody sent any: for those that were lost.
+    /// Interval of wakeups by timer: makes up for lost ones.
     pub hint_every: Duration,
 }
 
@@ -45,7 +45,7 @@ pub enum MongoOpenError {
          of a password written as %3A and so on"
     )]
     Url,
-    /// Nobody answers there, or not to us.
+    /// The server does not answer, or refuses the login.
     #[error(
         "{server} cannot be reached: {said}; see that the replica set runs and has a primary, and check \
          hosts, name and password in the store's URL, and in which database that user is known \
@@ -54,7 +54,7 @@ pub enum MongoOpenError {
     Unreachable {
         /// Hosts and database.
         server: String,
-        /// What went wrong.
+        /// Reason.
         said: String,
     },
     /// A server by itself has no transactions.
@@ -79,7 +79,7 @@ pub enum MongoOpenError {
     Old {
         /// Hosts and database.
         server: String,
-        /// What it is.
+        /// Version found.
         found: String,
     },
     /// A later version of this program made the collections.
@@ -103,7 +103,7 @@ pub enum MongoOpenError {
     Layout {
         /// Hosts and database.
         server: String,
-        /// What went wrong.
+        /// Reason.
         said: String,
     },
 }

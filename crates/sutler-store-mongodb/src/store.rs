@@ -72,7 +72,7 @@ impl MongoStore {
         url: &SecretString,
         settings: MongoSettings,
     ) -> Result<Self, MongoOpenError> {
-        // What the driver says about a URL may quote it.
+        // The message of the driver may quote the URL.
         let parsed = ClientOptions::parse(url.expose_secret()).await;
         let mut options = parsed.map_err(|_| MongoOpenError::Url)?;
         set(&mut options, &settings);
@@ -107,7 +107,7 @@ impl MongoStore {
     }
 }
 
-/// What is no matter of taste: the primary answers, and a majority has what is acknowledged.
+/// Fixed options: reads from the primary, writes acknowledged by a majority.
 fn set(options: &mut ClientOptions, settings: &MongoSettings) {
     options.app_name.get_or_insert_with(|| "sutler".to_owned());
     options.max_pool_size.get_or_insert(settings.connections);

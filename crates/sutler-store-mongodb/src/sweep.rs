@@ -1,4 +1,4 @@
-//! Throwing away: what is done and nobody points to, old commits of the feed, leases long over.
+//! Sweeps: ended unpinned operations, old commits of the feed, expired leases.
 
 use crate::commit::{is_worth_another_try, jittered};
 use crate::commit_steps::{StepResult, delete, update};
@@ -12,7 +12,7 @@ use crate::transaction::{CommitInspection, SendGate, TransactionResult};
 use mongodb::bson::{Bson, Document as Bsons, doc};
 use mongodb::options::Hint;
 use std::time::Duration;
-use sutler_journal::{OperationId, Outcome as End, Sweep};
+use sutler_journal::{OperationId, Outcome, Sweep};
 
 /// Most operations that go in one transaction.
 const AT_ONCE: usize = 250;
@@ -95,7 +95,7 @@ impl MongoStore {
     }
 
     /// Forgets leases that ran out before a moment and cover nothing. Those that cover something after
-    /// all, which was seen too late, are open again: whoever claims next looks for their work.
+    /// all, which was seen too late, are open again: the next claim looks for their operations.
     async fn forget_leases(&self, before: i64) -> Result<(), MongoError> {
         let theirs = doc! { "$lookup": {
             "from": Collection::Operations.name(),
@@ -135,8 +135,8 @@ impl MongoStore {
     }
 }
 
-/// What a sweep takes.
-fn sweepable(lanes: &[u8], outcome: Option<End>, finished_before: i64) -> Bsons {
+/// Filter of a sweep.
+fn sweepable(lanes: &[u8], outcome: Option<Outcome>, finished_before: i64) -> Bsons {
     let mut filter = doc! { "s": DONE, "p": false, "end": { "$lt": finished_before } };
     if !lanes.is_empty() {
         let first = key_encoding::text(lanes);
@@ -145,10 +145,10 @@ fn sweepable(lanes: &[u8], outcome: Option<End>, finished_before: i64) -> Bsons 
     }
     let outcomes: &[i32] = match outcome {
         None => return filter,
-        Some(End::Succeeded) => &[0],
+        Some(Outcome::Succeeded) => &[0],
         // A cancelled one counts as failed.
-        Some(End::Failed) => &[1, 2],
-        Some(End::Cancelled) => &[2],
+        Some(Outcome::Failed) => &[1, 2],
+        Some(Outcome::Cancelled) => &[2],
     };
     filter.insert("out", doc! { "$in": outcomes });
     filter

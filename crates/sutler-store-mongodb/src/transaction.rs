@@ -20,11 +20,11 @@ const SENDS: u32 = 2;
 const ENDINGS: u32 = 60;
 const BETWEEN_ENDINGS: Duration = Duration::from_secs(1);
 
-/// What a gate remembers, each by itself.
+/// Bits of a gate.
 const SENT: u8 = 1;
 const GIVEN_UP: u8 = 2;
 
-/// Whether a commit was sent, and whether somebody gave it up: that stays so, whatever becomes of it.
+/// Whether a commit was sent, and whether it was given up, which is final.
 #[derive(Clone, Default)]
 pub(crate) struct SendGate(Arc<AtomicU8>);
 
@@ -34,12 +34,12 @@ impl SendGate {
         self.0.fetch_or(GIVEN_UP, Ordering::SeqCst) & SENT == 0
     }
 
-    /// Whether somebody gave up.
+    /// Whether it was given up.
     pub(crate) fn is_given_up(&self) -> bool {
         self.0.load(Ordering::SeqCst) & GIVEN_UP != 0
     }
 
-    /// Passes, unless somebody gave up.
+    /// Passes, unless it was given up.
     fn pass(&self) -> bool {
         let sent = |it: u8| (it & GIVEN_UP == 0).then_some(it | SENT);
         let passed = self
@@ -67,7 +67,7 @@ pub(crate) enum TransactionResult<T> {
     Unknown(MongoError),
 }
 
-/// What to do after a look at the results.
+/// Decision after the results of the steps.
 pub(crate) enum CommitInspection<T> {
     /// Commit, after one more step.
     Commit(Option<Bsons>),

@@ -1,7 +1,7 @@
-//! Wakeups that something may have become claimable: given by this process, heard from others, and given
+//! Wakeups when something may have become claimable: sent by this process, received from others, and sent
 //! from time to time in any case.
 //!
-//! Others are heard through a change stream over the records of commits. It may break and be late:
+//! Those of others are received through a change stream over the records of commits. It may break and be late:
 //! a hint is only a hint.
 
 use crate::commands::CommandClient;

@@ -69,12 +69,12 @@ pub(crate) fn micros(wait: Duration) -> i64 {
     i64::try_from(wait.min(WAIT_MAX).as_micros()).unwrap_or(i64::MAX)
 }
 
-/// For a statement: nobody reads more at a time than fits in memory.
+/// A limit as a parameter.
 pub(crate) fn limit(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
-/// What a term belongs to.
+/// Scope of a term: realm, kind and name.
 pub(crate) fn scope(realm: &str, kind: &str, name: &str) -> Vec<u8> {
     [realm.as_bytes(), kind.as_bytes(), name.as_bytes()].join(&0)
 }
@@ -86,7 +86,7 @@ pub(crate) fn term(scope: &[u8], value: &[u8]) -> Result<Term, SqlError> {
     Ok(Term::read(name.to_owned(), value))
 }
 
-/// What a migration found, and what it made of it.
+/// The layout found by a migration, and the layout after it.
 pub(crate) fn layout(found: i64, known: i64) -> Layout {
     let number = |n: i64| u64::try_from(n).unwrap_or_default();
     Layout {
@@ -125,7 +125,7 @@ pub(crate) fn lock_number(sort: Lock, name: &[u8]) -> i64 {
     ((hash ^ (hash >> 32)) >> 2) as i64
 }
 
-/// What a lock is for.
+/// Kind of a lock.
 #[derive(Clone, Copy)]
 pub(crate) enum Lock {
     /// A document, there or not.

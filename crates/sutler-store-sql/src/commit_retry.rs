@@ -14,11 +14,11 @@ use std::time::Duration;
 use sutler_journal::{Commit, CommitError, CommitId, StaleItem, StoreError};
 use tokio::time::sleep;
 
-/// How often a commit is tried that another got in the way of.
+/// Attempts of a commit that other transactions interfere with.
 const TRIES: usize = 8;
 /// Most commits of unknown fate that are remembered with their session; who repeats does so at once.
 const UNRESOLVED_MAX: usize = 4096;
-/// How often it is looked whether a session has ended, and how long the wait is at first.
+/// Checks whether a session has ended, and the first pause between two.
 const LOOKS: u32 = 8;
 const FIRST_LOOK: Duration = Duration::from_millis(2);
 
@@ -55,15 +55,15 @@ impl<S: Clone + PartialEq> UnresolvedCommits<S> {
     }
 }
 
-/// What one try came to.
-pub(crate) enum CommitAttempt<S> {
+/// Result of one attempt.
+pub enum CommitAttempt<S> {
     Settled(Result<(), CommitError>),
-    /// Somebody got in the way; nothing was written.
+    /// Another transaction interfered; nothing was written.
     Again(SqlError),
     /// The connection broke; this session may still have the commit. `stale`: it may have been broken
     /// before.
     Broke {
-        trouble: SqlError,
+        error: SqlError,
         session: S,
         stale: bool,
     },
@@ -71,18 +71,18 @@ pub(crate) enum CommitAttempt<S> {
 
 /// A store that can try a commit once.
 pub(crate) trait Committer: Sync {
-    /// What names a session of the server, for ever.
+    /// Names a session of the server; never reused.
     type Session: Clone + PartialEq + Send + Sync;
     /// Commits whose answer never came.
     fn unresolved(&self) -> &UnresolvedCommits<Self::Session>;
-    /// Whom to tell of what became claimable.
-    fn hints(&self) -> &Wakeups;
-    /// One try.
+    /// Wakes workers when something becomes claimable.
+    fn wakeups(&self) -> &Wakeups;
+    /// Tries once.
     fn try_commit(
         &self,
         staged: &CommitRows<'_>,
     ) -> impl Future<Output = CommitAttempt<Self::Session>> + Send;
-    /// Has a session ended; whether it is gone already.
+    /// Ends a session. Returns whether it is gone already.
     fn end_session(
         &self,
         session: &Self::Session,
@@ -110,7 +110,7 @@ pub(crate) async fn commit<C: Committer>(store: &C, commit: &Commit) -> Result<(
         };
         if let Some(answer) = answer_to(tried, broke, left) {
             if answer.is_ok() && wakeups::is_worth_a_hint(commit) {
-                store.hints().everywhere();
+                store.wakeups().everywhere();
             }
             return answer;
         }
@@ -118,7 +118,7 @@ pub(crate) async fn commit<C: Committer>(store: &C, commit: &Commit) -> Result<(
     }
 }
 
-/// What is answered after a try; `None`: it is tried again. `broke`: an earlier try broke and may have been
+/// Answer after an attempt; `None`: try again. `broke`: an earlier try broke and may have been
 /// applied, so that nothing is certainly not written. `left`: how many tries there are still. Pure.
 fn answer_to<S>(
     tried: CommitAttempt<S>,
@@ -130,7 +130,7 @@ fn answer_to<S>(
         CommitAttempt::Again(_) if left > 0 => return None,
         CommitAttempt::Again(trouble) => Err(trouble.into_commit_error()),
         CommitAttempt::Broke { stale: true, .. } if !broke && left > 0 => return None,
-        CommitAttempt::Broke { trouble, .. } => Err(unknown(&trouble)),
+        CommitAttempt::Broke { error, .. } => Err(unknown(&error)),
     };
     Some(match answer {
         Err(CommitError::NotWritten(error)) if broke => Err(CommitError::Unknown(error)),
@@ -164,7 +164,7 @@ pub(crate) fn unknown(trouble: &SqlError) -> CommitError {
     CommitError::Unknown(StoreError::new(trouble.sentence()))
 }
 
-/// What a server answered: 0, an expectation from 1, or a write from -1.
+/// Result from a server's answer: 0, an expectation from 1, or a write from -1.
 pub(crate) fn verdict_of(verdict: i64) -> Result<(), CommitError> {
     let place = |n: i64| usize::try_from(n - 1).unwrap_or_default();
     match verdict {
@@ -189,7 +189,7 @@ mod tests {
     struct Script {
         tries: Mutex<Vec<CommitAttempt<u32>>>,
         unresolved: UnresolvedCommits<u32>,
-        hints: Wakeups,
+        wakeups: Wakeups,
         sessions_end: bool,
     }
 
@@ -199,7 +199,7 @@ mod tests {
             Self {
                 tries: Mutex::new(tries),
                 unresolved: UnresolvedCommits::default(),
-                hints: Wakeups::default(),
+                wakeups: Wakeups::default(),
                 sessions_end,
             }
         }
@@ -210,8 +210,8 @@ mod tests {
         fn unresolved(&self) -> &UnresolvedCommits<u32> {
             &self.unresolved
         }
-        fn hints(&self) -> &Wakeups {
-            &self.hints
+        fn wakeups(&self) -> &Wakeups {
+            &self.wakeups
         }
         async fn try_commit(&self, _: &CommitRows<'_>) -> CommitAttempt<u32> {
             self.tries.lock().unwrap().pop().expect("one try too many")
@@ -223,7 +223,7 @@ mod tests {
 
     fn broke(stale: bool) -> CommitAttempt<u32> {
         CommitAttempt::Broke {
-            trouble: SqlError::Lost("reset".into()),
+            error: SqlError::Lost("reset".into()),
             session: 7,
             stale,
         }

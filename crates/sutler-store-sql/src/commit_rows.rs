@@ -67,7 +67,7 @@ pub(crate) struct WriteRow<'c> {
 }
 
 /// A whole commit.
-pub(crate) struct CommitRows<'c> {
+pub struct CommitRows<'c> {
     pub(crate) id: Uuid,
     /// Numbers of locks in the order in which they are taken, and whether others may share them.
     pub(crate) locks: Vec<(i64, bool)>,
@@ -107,7 +107,7 @@ impl<'c> CommitRows<'c> {
     }
 }
 
-/// Locks by number, with whether they are shared: sorted, so that nobody waits in a circle.
+/// Locks by number, with whether they are shared: sorted, so that there is no deadlock.
 #[derive(Default)]
 struct Locks {
     numbers: BTreeMap<i64, bool>,

@@ -1,32 +1,51 @@
-//! What can go wrong with a statement, by what can be done about it.
+//! Errors of a statement, by what a caller can do about them.
 //!
 //! Texts name codes and the server's own words, never values: what the server says in detail (rows,
 //! keys) is left out.
 
+use crate::dialect::Dialect;
 use sutler_journal::{CommitError, StoreError};
 
 /// A statement that did not succeed.
 #[derive(Debug)]
-pub(crate) enum SqlError {
+pub enum SqlError {
     /// It was never sent: there was no connection.
     Unsent(String),
-    /// The server said no, and changed nothing.
+    /// The server refused it and changed nothing.
     Refused {
         /// Its code: five characters of SQLSTATE, or the number of an error.
         code: String,
-        /// Its words.
+        /// Its message.
         said: String,
     },
-    /// The connection broke or the answer did not come in time: what became of it is not known.
+    /// The connection broke or the answer did not come in time: the outcome is unknown.
     Lost(String),
-    /// The answer came and cannot be understood.
+    /// The answer cannot be read.
     Odd(String),
 }
 
 impl SqlError {
-    /// For those who only read, or may do it again.
-    pub(crate) fn into_store_error(self) -> StoreError {
-        StoreError::new(self.sentence())
+    /// Meaning of an error of the driver.
+    pub(crate) fn of<D: Dialect>(cause: sqlx::Error) -> Self {
+        match &cause {
+            sqlx::Error::Database(error) => D::server_error(error.as_ref())
+                .unwrap_or_else(|| odd("an error of another kind of server")),
+            sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => odd(cause),
+            _ => Self::Lost(cause.to_string()),
+        }
+    }
+
+    /// The server's words, with its code.
+    pub(crate) fn said(self) -> String {
+        match self {
+            Self::Refused { code, said } => format!("{code}: {said}"),
+            Self::Lost(said) | Self::Unsent(said) | Self::Odd(said) => said,
+        }
+    }
+
+    /// Meaning of an error while connecting: nothing was sent.
+    pub(crate) fn into_unsent(self) -> Self {
+        Self::Unsent(self.said())
     }
 
     /// For a commit that was tried once.
@@ -38,7 +57,7 @@ impl SqlError {
         }
     }
 
-    /// What happened, and what to do next.
+    /// Message: the error and the remedy.
     pub(crate) fn sentence(&self) -> String {
         match self {
             SqlError::Unsent(said) => {
@@ -55,6 +74,12 @@ impl SqlError {
                  writes its tables"
             ),
         }
+    }
+}
+
+impl From<SqlError> for StoreError {
+    fn from(error: SqlError) -> Self {
+        Self::new(error.sentence())
     }
 }
 

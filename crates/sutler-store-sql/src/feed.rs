@@ -16,7 +16,7 @@ pub(crate) struct FeedEntry<'r> {
     pub(crate) commit: Option<(i64, Uuid, &'r [u8])>,
 }
 
-/// What was read so far.
+/// A page of the feed while it is read.
 pub(crate) struct FeedPage {
     /// Whether every number is given to a commit.
     dense: bool,
@@ -28,18 +28,11 @@ pub(crate) struct FeedPage {
 }
 
 impl FeedPage {
-    /// Where numbers may be missing, and the server shows none before all below it are settled.
-    #[cfg(feature = "postgres")]
-    pub(crate) fn sparse(cursor: &Cursor, limit: usize) -> Result<Self, StoreError> {
-        let dense = false;
-        Ok(Self::of(codec::seq_of(cursor)?, limit, dense))
-    }
-
-    /// Where every number is given. If one is missing, its commit cannot be seen yet, though later ones
-    /// can: MariaDB takes its view of which transactions are over bit by bit, while they end.
-    #[cfg(feature = "mysql")]
-    pub(crate) fn dense(cursor: &Cursor, limit: usize) -> Result<Self, StoreError> {
-        let dense = true;
+    /// A page that begins behind a cursor. `dense`: every number is given to a commit. If one is missing,
+    /// its commit cannot be seen yet, though later ones can: MariaDB takes its view of which
+    /// transactions are over bit by bit, while they end. Otherwise numbers may be missing, and the server
+    /// shows none before all below it are settled.
+    pub(crate) fn new(cursor: &Cursor, limit: usize, dense: bool) -> Result<Self, StoreError> {
         Ok(Self::of(codec::seq_of(cursor)?, limit, dense))
     }
 

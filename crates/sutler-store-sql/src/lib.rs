@@ -1,20 +1,28 @@
 //! The journal's store in PostgreSQL, MySQL and MariaDB: for many replicas over one server.
 //!
-//! It maps and remembers, and takes no decisions: those are in the crates above `sutler-journal`, whose
-//! [`Store`](sutler_journal::Store) this implements. Each family is a cargo feature.
+//! Implements [`Store`](sutler_journal::Store) and takes no decisions. Each family of servers is a cargo
+//! feature.
 //!
-//! Reading order: `postgres/layout_1/tables.sql` for what is kept, `commit.sql` beside it for what a
-//! commit does, `postgres.rs` for the way in, `commit_rows.rs` for how a commit is laid out for the server,
-//! `pool.rs` and `error.rs` for connections and how they fail.
+//! Reading order: `postgres/layout_1/tables.sql` for the tables, `postgres/layout_1/commit.sql` for a
+//! commit, `store.rs` for the entry points, `dialect.rs` for the differences between servers,
+//! `commit_rows.rs` for the parameters of a commit, `pool.rs` and `error.rs` for connections and errors.
 
+mod claims;
 mod codec;
+mod commit;
 mod commit_retry;
 mod commit_rows;
+mod dialect;
 mod error;
 mod feed;
+mod info;
+mod logs;
 mod pool;
+mod query;
+mod read;
 mod rows;
 mod settings;
+mod store;
 mod wakeups;
 
 #[cfg(feature = "mysql")]
@@ -27,6 +35,7 @@ pub use mysql::MySqlStore;
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
 pub use settings::{SqlOpenError, SqlSettings};
+pub use store::SqlStore;
 
 #[cfg(all(feature = "postgres", feature = "testing"))]
 pub use postgres::faults;

@@ -1,212 +1,219 @@
-//! The journal in MySQL or MariaDB, for any number of replicas.
+//! MySQL and MariaDB as a [`Dialect`]. A commit is one call of a procedure that the migrations made
+//! (`layout_1/commit.sql`): nothing else in these servers can read, decide and write in one round trip.
 //!
-//! A commit is one call of a procedure that the migrations made (`layout_1/commit.sql`): nothing else in
-//! these servers can look, decide and write in one round trip. Every other method is one statement, too.
 //! Commits take their number in the feed one after the other, at their end; that is the price of an order
-//! that can be read without knowing what is still open. This file is the way in and the journal's
-//! `Store`.
+//! that can be read without knowing which commits are still open. Read `connect.rs` for sessions,
+//! `procedure_args.rs` for the parameters of a commit.
 
-mod claims;
-mod commit;
 mod connect;
-mod info;
 mod procedure_args;
-mod query;
-mod read;
 mod rows;
 mod schema;
 mod sql;
 
-use crate::commit_retry::{self, UnresolvedCommits};
-use crate::pool::Pool;
+use crate::codec::{self, Lock};
+use crate::commit_retry::CommitAttempt;
+use crate::commit_rows::CommitRows;
+use crate::dialect::{Dialect, SessionConnection, Statements, Value};
+use crate::error::{SqlError, odd};
+use crate::pool::PooledConnection;
+use crate::rows::{Cells as _, blob, number, one};
 use crate::settings::{SqlOpenError, SqlSettings};
-use crate::wakeups::Wakeups;
-use async_trait::async_trait;
-use bytes::Bytes;
-use connect::{Server, Session};
+use crate::store::{SqlShared, SqlStore};
+use connect::Session;
+use procedure_args::{ProcedureArgs, bucket, pack, unpack_terms};
 use secrecy::SecretString;
-use std::fmt;
-use std::sync::Arc;
-use std::time::Duration;
-use sutler_journal::{
-    Changes, Commit, CommitError, Cursor, Document, IndexedDocument, Key, Layout, LeaseError, List,
-    LogChunk, Operation, OperationId, OperationList, OperationRow, Page, PolledOperation, Position,
-    Queue, Renewal, Stats, Store, StoreError, StoreInfo, StoreTime, Sweep, WorkerId,
+use sqlx::error::{BoxDynError, DatabaseError};
+use sqlx::mysql::{
+    MySqlArguments, MySqlConnectOptions, MySqlConnection, MySqlDatabaseError, MySqlRow,
 };
-use tokio::sync::watch;
+use sqlx::{Arguments, AssertSqlSafe, ConnectOptions as _, Executor as _};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use sutler_journal::{Queue, Stats, Term, WorkerId};
 use tokio::task::JoinHandle;
-use tokio::time::{MissedTickBehavior, interval};
+use uuid::Uuid;
 
-/// What the store and its tasks have in common.
-struct SqlShared {
-    pool: Pool<Server>,
-    hints: Wakeups,
+/// The journal in a MySQL or MariaDB database.
+pub type MySqlStore = SqlStore<MySqlDialect>;
+
+/// Errors after which the session's progress is unknown: it was stopped from outside, the server ends,
+/// or the statement must be sent in another way (a prepared statement that is out of date).
+const ENDED_FROM_OUTSIDE: [u16; 9] = [1053, 1077, 1078, 1079, 1317, 1615, 1927, 1969, 3024];
+const DUPLICATE_KEY: &str = "1062";
+const DEADLOCK: &str = "1213";
+
+/// A MySQL or MariaDB server.
+pub struct MySqlDialect {
+    options: MySqlConnectOptions,
     settings: SqlSettings,
-    unresolved: UnresolvedCommits<Session>,
+    /// Whether it is MariaDB; set by [`schema::upgrade`].
+    mariadb: AtomicBool,
 }
 
-/// The journal in a MySQL or MariaDB database. Any number of processes may have one open.
-pub struct MySqlStore {
-    shared: Arc<SqlShared>,
-    server: String,
-    layout: Layout,
-    reminder: JoinHandle<()>,
-}
+impl Dialect for MySqlDialect {
+    type Driver = MySqlConnection;
+    type Row = MySqlRow;
+    type Arguments = MySqlArguments;
+    type Session = Session;
 
-impl MySqlStore {
-    /// Opens a store by its URL (`mysql://user:password@host:port/database?ssl-mode=…`), and makes
-    /// its tables or brings them up to date. Several may do so at once.
-    ///
-    /// # Errors
-    /// See [`SqlOpenError`]; none of them says the password.
-    pub async fn open(url: &SecretString) -> Result<Self, SqlOpenError> {
-        Self::open_with(url, SqlSettings::default()).await
-    }
+    const STORE_NAME: &'static str = "MySqlStore";
+    const SQL: Statements = sql::STATEMENTS;
+    const FOLD: Option<&'static str> = None;
+    const LIST_BY_TERM_ORDER: &'static [usize] = &[0, 1, 2, 3, 4, 0, 1, 3, 4, 4];
+    const SWEPT_STATES: usize = 1;
+    const SWEEP_REPEATS: bool = false;
+    const DENSE_FEED: bool = true;
+    const NAME_END: char = '(';
+    const LAYOUTS: usize = schema::LAYOUTS.len();
 
-    /// Opens a store with settings of one's own.
-    ///
-    /// # Errors
-    /// As [`MySqlStore::open`].
-    pub async fn open_with(
-        url: &SecretString,
-        settings: SqlSettings,
-    ) -> Result<Self, SqlOpenError> {
-        let server = Server::at(url, &settings)?;
-        let layout = schema::migrate(&server, settings.connect_timeout).await?;
-        let name = server.name();
-        let shared = Arc::new(SqlShared {
-            pool: Pool::new(server, settings.clone()),
-            hints: Wakeups::default(),
-            settings,
-            unresolved: UnresolvedCommits::default(),
-        });
+    fn at(url: &SecretString, settings: &SqlSettings) -> Result<Self, SqlOpenError> {
         Ok(Self {
-            reminder: tokio::spawn(remind(Arc::clone(&shared))),
-            shared,
-            server: name,
-            layout,
+            options: connect::options(url)?,
+            settings: settings.clone(),
+            mariadb: AtomicBool::new(false),
         })
     }
-}
 
-/// These servers send no notifications: a hint is given from time to time.
-async fn remind(shared: Arc<SqlShared>) {
-    let every = shared.settings.hint_every.max(Duration::from_millis(5));
-    let mut ticks = interval(every);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        shared.hints.here();
-    }
-}
-
-impl Drop for MySqlStore {
-    fn drop(&mut self) {
-        self.reminder.abort();
-    }
-}
-
-impl fmt::Debug for MySqlStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MySqlStore")
-            .field("server", &self.server)
-            .finish_non_exhaustive()
-    }
-}
-
-#[async_trait]
-impl Store for MySqlStore {
-    async fn commit(&self, commit: &Commit) -> Result<(), CommitError> {
-        commit_retry::commit(&*self.shared, commit).await
+    fn name(&self) -> String {
+        format!(
+            "MySQL at {}:{}/{}",
+            self.options.get_host(),
+            self.options.get_port(),
+            self.options.get_database().unwrap_or_default()
+        )
     }
 
-    async fn get(&self, key: &Key) -> Result<Option<Document>, StoreError> {
-        self.shared.get(key).await
+    async fn connect_for_migration(&self) -> Result<MySqlConnection, sqlx::Error> {
+        self.options.connect().await
     }
 
-    async fn operation(&self, id: OperationId) -> Result<Option<Operation>, StoreError> {
-        self.shared.operation(id).await
+    async fn upgrade(&self, db: &mut MySqlConnection) -> Result<i64, SqlOpenError> {
+        schema::upgrade(db, self).await
     }
 
-    async fn poll(
-        &self,
-        lane: &Key,
-        id: OperationId,
-    ) -> Result<Option<PolledOperation>, StoreError> {
-        self.shared.poll(lane, id).await
+    async fn connect_session(&self) -> Result<SessionConnection<Self>, SqlError> {
+        connect::connect(self).await
     }
 
-    async fn list(
-        &self,
-        list: &List,
-        after: Option<&Position>,
-        limit: usize,
-    ) -> Result<Page, StoreError> {
-        self.shared.list(list, after, limit).await
+    /// These servers send no notifications; the timer of the store wakes other replicas.
+    fn start_tasks(_: &Arc<SqlShared<Self>>) -> Vec<JoinHandle<()>> {
+        Vec::new()
     }
 
-    async fn scan_documents(
-        &self,
-        from: &[u8],
-        limit: usize,
-    ) -> Result<Vec<IndexedDocument>, StoreError> {
-        self.shared.scan_documents(from, limit).await
+    fn add(to: &mut MySqlArguments, value: Value<'_>) -> Result<(), BoxDynError> {
+        match value {
+            Value::Bytes(bytes) => to.add(bytes),
+            Value::Number(number) => to.add(number),
+            Value::Index(index) => to.add(i64::from(index)),
+            Value::Id(id) => to.add(&id.as_bytes()[..]),
+            Value::States(states) => states.iter().try_for_each(|it| to.add(i64::from(*it))),
+        }
     }
 
-    async fn operations(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError> {
-        self.shared.operations(list).await
-    }
-
-    async fn renew(&self, worker: WorkerId, ttl: Duration) -> Result<Renewal, LeaseError> {
-        self.shared.renew(worker, ttl).await
-    }
-
-    async fn claim(
-        &self,
+    fn add_claim(
+        to: &mut MySqlArguments,
         worker: WorkerId,
+        claim: Uuid,
         queues: &[(Queue, usize)],
-    ) -> Result<Vec<Operation>, LeaseError> {
-        self.shared.claim(worker, queues).await
+    ) -> Result<(), BoxDynError> {
+        let mut packed = ProcedureArgs::default();
+        for (queue, limit) in queues {
+            packed.number(codec::limit(*limit));
+            packed.bytes(Some(queue.as_str().as_bytes()));
+        }
+        to.add(&worker.0.as_bytes()[..])?;
+        to.add(Self::worker_lock(worker))?;
+        to.add(&claim.as_bytes()[..])?;
+        to.add(&packed.head[..])?;
+        to.add(&packed.data[..])
     }
 
-    async fn release(&self, worker: WorkerId) -> Result<(), StoreError> {
-        self.shared.release(worker).await
+    fn worker_lock(worker: WorkerId) -> i64 {
+        bucket(codec::lock_number(Lock::Worker, worker.0.as_bytes()))
     }
 
-    async fn changes(&self, after: &Cursor, limit: usize) -> Result<Changes, StoreError> {
-        self.shared.changes(after, limit).await
+    async fn run(
+        driver: &mut MySqlConnection,
+        statement: &'static str,
+        arguments: MySqlArguments,
+    ) -> Result<Vec<MySqlRow>, SqlError> {
+        let query = sqlx::query_with(statement, arguments);
+        query.fetch_all(driver).await.map_err(SqlError::of::<Self>)
     }
 
-    fn hints(&self) -> watch::Receiver<u64> {
-        self.shared.hints.subscribe()
+    fn server_error(error: &dyn DatabaseError) -> Option<SqlError> {
+        let error = error.try_downcast_ref::<MySqlDatabaseError>()?;
+        let (code, said) = (error.number(), error.message().to_owned());
+        Some(match ENDED_FROM_OUTSIDE.contains(&code) {
+            true => SqlError::Lost(format!("{code}: {said}")),
+            false => SqlError::Refused {
+                code: code.to_string(),
+                said,
+            },
+        })
     }
 
-    async fn sweep(&self, sweep: &Sweep) -> Result<u64, StoreError> {
-        self.shared.sweep(sweep).await
+    fn is_deadlock(code: &str) -> bool {
+        code == DEADLOCK
     }
 
-    async fn stats(&self) -> Result<Stats, StoreError> {
-        self.shared.stats().await
+    fn totals(row: &MySqlRow, stats: &mut Stats) -> Result<bool, SqlError> {
+        stats.accepted = number(row, 0)?;
+        stats.terminal = number(row, 1)?;
+        stats.cleaned = number(row, 2)?;
+        Ok(false)
     }
 
-    async fn info(&self) -> Result<StoreInfo, StoreError> {
-        self.shared.info(self.layout).await
+    fn terms(row: &MySqlRow) -> Result<Vec<Term>, SqlError> {
+        let terms = unpack_terms(blob(row, 3)?);
+        let terms = terms.ok_or_else(|| odd("the terms of a document are damaged"))?;
+        let terms = terms.into_iter();
+        terms
+            .map(|(scope, value)| codec::term(scope, value))
+            .collect()
     }
 
-    async fn now(&self) -> Result<StoreTime, StoreError> {
-        self.shared.now().await
+    async fn send_commit(
+        shared: &SqlShared<Self>,
+        pooled: &mut PooledConnection<'_, Self>,
+        rows: &CommitRows<'_>,
+    ) -> Result<i64, SqlError> {
+        let packed = pack(rows);
+        let values = [
+            Value::Id(rows.id),
+            Value::Bytes(&packed.head),
+            Value::Bytes(&packed.data),
+        ];
+        let fill = |to: &mut MySqlArguments| Self::add_all(to, &values);
+        one(&shared.send(pooled, sql::COMMIT, &fill).await?)
     }
 
-    async fn append_log(&self, operation: OperationId, text: Bytes) -> Result<(), StoreError> {
-        self.shared.append_log(operation, text).await
+    fn refused_commit(error: SqlError) -> CommitAttempt<Session> {
+        match &error {
+            // Two made the same thing at once, or locked the same things: one of them gave way.
+            SqlError::Refused { code, .. } if [DUPLICATE_KEY, DEADLOCK].contains(&&code[..]) => {
+                CommitAttempt::Again(error)
+            }
+            _ => CommitAttempt::Settled(Err(error.into_commit_error())),
+        }
     }
 
-    async fn read_log(
-        &self,
-        operation: OperationId,
-        from: u32,
-        limit: usize,
-    ) -> Result<Vec<LogChunk>, StoreError> {
-        self.shared.read_log(operation, from, limit).await
+    async fn end_session(shared: &SqlShared<Self>, session: &Session) -> Result<bool, SqlError> {
+        let fill = |to: &mut MySqlArguments| to.add(&session.0[..]);
+        let found = shared.ask_with(sql::FIND_SESSION, &fill).await?;
+        let number = match found.first() {
+            Some(row) => row.integer(0)?,
+            None => None,
+        };
+        let Some(number) = number else {
+            return Ok(true);
+        };
+        let mut pooled = shared.pool.acquire().await?;
+        let kill = AssertSqlSafe(format!("KILL CONNECTION {number}"));
+        if pooled.connection().driver.execute(kill).await.is_ok() {
+            pooled.keep();
+        }
+        Ok(false)
     }
 }

@@ -1,9 +1,9 @@
-//! Connections that are kept and pooled, at most so many.
+//! A bounded pool of connections.
 //!
 //! Nothing is asked of a connection before it is pooled: a round trip more would double the cost of a
-//! poll. So one that broke while it lay idle is noticed by whoever uses it; `PooledConnection::is_fresh` tells
-//! whether that is a possible reason. A connection comes back only by [`PooledConnection::keep`]: one whose user
-//! gave up half-way is closed.
+//! poll. So one that broke while idle is noticed when it is used; `PooledConnection::is_fresh` returns
+//! whether that is a possible reason. A connection returns to the pool only by
+//! [`PooledConnection::keep`]: one whose user was cancelled is closed.
 
 use crate::error::SqlError;
 use crate::settings::SqlSettings;
@@ -13,12 +13,12 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-/// How long a connection may be used before it is made anew: what changed behind a name or a load
+/// Lifetime of a connection, after which it is replaced: a change behind a name or a load
 /// balancer is noticed.
 const OLD: Duration = Duration::from_secs(30 * 60);
 
 /// Makes connections.
-pub(crate) trait Connector: Send + Sync + 'static {
+pub trait Connector: Send + Sync + 'static {
     /// A connection that is ready for statements.
     type Connection: Send + 'static;
     /// Makes one.
@@ -56,6 +56,12 @@ impl<L: Connector> Pool<L> {
             permits: Semaphore::new(settings.connections.max(1)),
             settings,
         }
+    }
+
+    /// Makes the connections.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn connector(&self) -> &L {
+        &self.link
     }
 
     /// A connection, from those that are kept or a new one.
@@ -129,7 +135,7 @@ impl<T> IdleConnections<T> {
 }
 
 /// A connection in use.
-pub(crate) struct PooledConnection<'p, L: Connector> {
+pub struct PooledConnection<'p, L: Connector> {
     pool: &'p Pool<L>,
     fresh: bool,
     kept: IdleConnection<L::Connection>,

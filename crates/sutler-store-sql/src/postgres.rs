@@ -1,18 +1,13 @@
-//! The journal in PostgreSQL, for any number of replicas.
+//! PostgreSQL as a [`Dialect`]. A commit is one call of a function that the migrations made
+//! (`layout_1/commit.sql`).
 //!
-//! A commit is one call of a function that the migrations made (`layout_1/commit.sql`); every other
-//! method is one statement, too. This file is the way in and the journal's `Store`; what stands behind
-//! each method is in the files named below.
+//! Read `connect.rs` for sessions, `commit.rs` for commits, `notify.rs` for wakeups of other replicas.
 
-mod claims;
 mod commit;
 mod connect;
 mod fast_commit;
 mod ids;
-mod info;
 mod notify;
-mod query;
-mod read;
 mod rows;
 mod schema;
 mod sql;
@@ -20,179 +15,179 @@ mod sql;
 #[cfg(feature = "testing")]
 pub mod faults;
 
-use crate::commit_retry::{self, UnresolvedCommits};
-use crate::pool::Pool;
+use crate::codec::{self, Lock};
+use crate::commit_retry::CommitAttempt;
+use crate::commit_rows::CommitRows;
+use crate::dialect::{Dialect, SessionConnection, Statements, Value};
+use crate::error::{SqlError, odd};
+use crate::pool::PooledConnection;
+use crate::rows::number;
 use crate::settings::{SqlOpenError, SqlSettings};
-use crate::wakeups::Wakeups;
-use async_trait::async_trait;
-use bytes::Bytes;
-use connect::{Server, Session};
-use notify::WakeupTasks;
+use crate::store::{SqlShared, SqlStore};
+use connect::Session;
+use ids::Id;
 use secrecy::SecretString;
-use std::fmt;
-use std::sync::Arc;
-use std::time::Duration;
-use sutler_journal::{
-    Changes, Commit, CommitError, Cursor, Document, IndexedDocument, Key, Layout, LeaseError, List,
-    LogChunk, Operation, OperationId, OperationList, OperationRow, Page, PolledOperation, Position,
-    Queue, Renewal, Stats, Store, StoreError, StoreInfo, StoreTime, Sweep, WorkerId,
+use sqlx::error::{BoxDynError, DatabaseError};
+use sqlx::postgres::{
+    PgArguments, PgConnectOptions, PgConnection, PgDatabaseError, PgRow, PgSeverity,
 };
-use tokio::sync::watch;
+use sqlx::{Arguments, Row as _};
+use std::sync::Arc;
+use sutler_journal::{Queue, Stats, Term, WorkerId};
+use tokio::task::JoinHandle;
+use uuid::Uuid;
 
-/// What the store and its tasks have in common.
-struct SqlShared {
-    pool: Pool<Server>,
-    hints: Wakeups,
-    settings: SqlSettings,
-    unresolved: UnresolvedCommits<Session>,
+/// The journal in a PostgreSQL database.
+pub type PostgresStore = SqlStore<PostgresDialect>;
+
+/// Number of unfolded commits above which the counts are brought up to date.
+const FOLD_AFTER: i64 = 5000;
+
+/// A PostgreSQL server.
+pub struct PostgresDialect {
+    options: PgConnectOptions,
 }
 
-/// The journal in a PostgreSQL database. Any number of processes may have one open.
-pub struct PostgresStore {
-    shared: Arc<SqlShared>,
-    server: String,
-    layout: Layout,
-    _wakers: WakeupTasks,
-}
+impl Dialect for PostgresDialect {
+    type Driver = PgConnection;
+    type Row = PgRow;
+    type Arguments = PgArguments;
+    type Session = Session;
 
-impl PostgresStore {
-    /// Opens a store by its URL (`postgres://user:password@host:port/database?sslmode=…`), and makes
-    /// its tables or brings them up to date. Several may do so at once.
-    ///
-    /// # Errors
-    /// See [`SqlOpenError`]; none of them says the password.
-    pub async fn open(url: &SecretString) -> Result<Self, SqlOpenError> {
-        Self::open_with(url, SqlSettings::default()).await
+    const STORE_NAME: &'static str = "PostgresStore";
+    const SQL: Statements = sql::STATEMENTS;
+    const FOLD: Option<&'static str> = Some(sql::FOLD);
+    const LIST_BY_TERM_ORDER: &'static [usize] = &[0, 1, 2, 3, 4];
+    const SWEPT_STATES: usize = usize::MAX;
+    const SWEEP_REPEATS: bool = true;
+    const DENSE_FEED: bool = false;
+    const NAME_END: char = '$';
+    const LAYOUTS: usize = schema::LAYOUTS.len();
+
+    fn at(url: &SecretString, settings: &SqlSettings) -> Result<Self, SqlOpenError> {
+        connect::options(url, settings).map(|options| Self { options })
     }
 
-    /// Opens a store with settings of one's own.
-    ///
-    /// # Errors
-    /// As [`PostgresStore::open`].
-    pub async fn open_with(
-        url: &SecretString,
-        settings: SqlSettings,
-    ) -> Result<Self, SqlOpenError> {
-        let server = Server::at(url, &settings)?;
-        let layout = schema::migrate(&server, settings.connect_timeout).await?;
-        let name = server.name();
-        let listening = server.for_listening();
-        let shared = Arc::new(SqlShared {
-            pool: Pool::new(server, settings.clone()),
-            hints: Wakeups::default(),
-            settings,
-            unresolved: UnresolvedCommits::default(),
-        });
-        Ok(Self {
-            _wakers: notify::start(&shared, listening),
-            shared,
-            server: name,
-            layout,
+    fn name(&self) -> String {
+        format!(
+            "PostgreSQL at {}:{}/{}",
+            self.options.get_host(),
+            self.options.get_port(),
+            self.options.get_database().unwrap_or_default()
+        )
+    }
+
+    async fn connect_for_migration(&self) -> Result<PgConnection, sqlx::Error> {
+        connect::connect_for_migration(&self.options).await
+    }
+
+    async fn upgrade(&self, db: &mut PgConnection) -> Result<i64, SqlOpenError> {
+        schema::upgrade(db, &self.name()).await
+    }
+
+    async fn connect_session(&self) -> Result<SessionConnection<Self>, SqlError> {
+        connect::connect(&self.options).await
+    }
+
+    fn start_tasks(shared: &Arc<SqlShared<Self>>) -> Vec<JoinHandle<()>> {
+        notify::start(shared)
+    }
+
+    fn add(to: &mut PgArguments, value: Value<'_>) -> Result<(), BoxDynError> {
+        match value {
+            Value::Bytes(bytes) => to.add(bytes),
+            Value::Number(number) => to.add(number),
+            Value::Index(index) => to.add(i32::try_from(index).unwrap_or(i32::MAX)),
+            Value::Id(id) => to.add(Id(id)),
+            Value::States(states) => to.add(states),
+        }
+    }
+
+    fn add_claim(
+        to: &mut PgArguments,
+        worker: WorkerId,
+        _: Uuid,
+        queues: &[(Queue, usize)],
+    ) -> Result<(), BoxDynError> {
+        let names: Vec<&[u8]> = queues.iter().map(|(q, _)| q.as_str().as_bytes()).collect();
+        let limits: Vec<i64> = queues.iter().map(|(_, n)| codec::limit(*n)).collect();
+        to.add(Id(worker.0))?;
+        to.add(Self::worker_lock(worker))?;
+        to.add(names)?;
+        to.add(limits)
+    }
+
+    fn worker_lock(worker: WorkerId) -> i64 {
+        codec::lock_number(Lock::Worker, worker.0.as_bytes())
+    }
+
+    async fn run(
+        driver: &mut PgConnection,
+        statement: &'static str,
+        arguments: PgArguments,
+    ) -> Result<Vec<PgRow>, SqlError> {
+        let query = sqlx::query_with(statement, arguments);
+        query.fetch_all(driver).await.map_err(SqlError::of::<Self>)
+    }
+
+    /// An ERROR leaves nothing behind; after a FATAL one the session is gone, at an unknown moment.
+    fn server_error(error: &dyn DatabaseError) -> Option<SqlError> {
+        let error = error.try_downcast_ref::<PgDatabaseError>()?;
+        Some(match error.severity() {
+            PgSeverity::Panic | PgSeverity::Fatal => {
+                SqlError::Lost(format!("{}: {}", error.code(), error.message()))
+            }
+            _ => SqlError::Refused {
+                code: match error.constraint() {
+                    // Our own code for a commit that is already applied.
+                    Some("sutler_feed_id") => "SU000".to_owned(),
+                    _ => error.code().to_owned(),
+                },
+                said: error.message().to_owned(),
+            },
         })
     }
-}
 
-impl fmt::Debug for PostgresStore {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PostgresStore")
-            .field("server", &self.server)
-            .finish_non_exhaustive()
-    }
-}
-
-#[async_trait]
-impl Store for PostgresStore {
-    async fn commit(&self, commit: &Commit) -> Result<(), CommitError> {
-        commit_retry::commit(&*self.shared, commit).await
+    /// Functions here take their locks in one order: no deadlock is expected.
+    fn is_deadlock(_: &str) -> bool {
+        false
     }
 
-    async fn get(&self, key: &Key) -> Result<Option<Document>, StoreError> {
-        self.shared.get(key).await
+    fn totals(row: &PgRow, stats: &mut Stats) -> Result<bool, SqlError> {
+        let ended: u64 = number(row, 0)?;
+        stats.cleaned = number(row, 1)?;
+        stats.terminal = ended.saturating_sub(stats.cleaned);
+        stats.accepted = stats.live + ended;
+        Ok(number::<i64>(row, 2)? > FOLD_AFTER)
     }
 
-    async fn operation(&self, id: OperationId) -> Result<Option<Operation>, StoreError> {
-        self.shared.operation(id).await
+    fn terms(row: &PgRow) -> Result<Vec<Term>, SqlError> {
+        let scopes: Vec<Vec<u8>> = row.try_get(3).map_err(odd)?;
+        let values: Vec<Vec<u8>> = row.try_get(4).map_err(odd)?;
+        let terms = scopes.iter().zip(&values);
+        terms
+            .map(|(scope, value)| codec::term(scope, value))
+            .collect()
     }
 
-    async fn poll(
-        &self,
-        lane: &Key,
-        id: OperationId,
-    ) -> Result<Option<PolledOperation>, StoreError> {
-        self.shared.poll(lane, id).await
+    async fn send_commit(
+        shared: &SqlShared<Self>,
+        pooled: &mut PooledConnection<'_, Self>,
+        rows: &CommitRows<'_>,
+    ) -> Result<i64, SqlError> {
+        commit::send(shared, pooled, rows).await
     }
 
-    async fn list(
-        &self,
-        list: &List,
-        after: Option<&Position>,
-        limit: usize,
-    ) -> Result<Page, StoreError> {
-        self.shared.list(list, after, limit).await
+    fn refused_commit(error: SqlError) -> CommitAttempt<Session> {
+        commit::refused(error)
     }
 
-    async fn scan_documents(
-        &self,
-        from: &[u8],
-        limit: usize,
-    ) -> Result<Vec<IndexedDocument>, StoreError> {
-        self.shared.scan_documents(from, limit).await
-    }
-
-    async fn operations(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError> {
-        self.shared.operations(list).await
-    }
-
-    async fn renew(&self, worker: WorkerId, ttl: Duration) -> Result<Renewal, LeaseError> {
-        self.shared.renew(worker, ttl).await
-    }
-
-    async fn claim(
-        &self,
-        worker: WorkerId,
-        queues: &[(Queue, usize)],
-    ) -> Result<Vec<Operation>, LeaseError> {
-        self.shared.claim(worker, queues).await
-    }
-
-    async fn release(&self, worker: WorkerId) -> Result<(), StoreError> {
-        self.shared.release(worker).await
-    }
-
-    async fn changes(&self, after: &Cursor, limit: usize) -> Result<Changes, StoreError> {
-        self.shared.changes(after, limit).await
-    }
-
-    fn hints(&self) -> watch::Receiver<u64> {
-        self.shared.hints.subscribe()
-    }
-
-    async fn sweep(&self, sweep: &Sweep) -> Result<u64, StoreError> {
-        self.shared.sweep(sweep).await
-    }
-
-    async fn stats(&self) -> Result<Stats, StoreError> {
-        self.shared.stats().await
-    }
-
-    async fn info(&self) -> Result<StoreInfo, StoreError> {
-        self.shared.info(self.layout).await
-    }
-
-    async fn now(&self) -> Result<StoreTime, StoreError> {
-        self.shared.now().await
-    }
-
-    async fn append_log(&self, operation: OperationId, text: Bytes) -> Result<(), StoreError> {
-        self.shared.append_log(operation, text).await
-    }
-
-    async fn read_log(
-        &self,
-        operation: OperationId,
-        from: u32,
-        limit: usize,
-    ) -> Result<Vec<LogChunk>, StoreError> {
-        self.shared.read_log(operation, from, limit).await
+    async fn end_session(shared: &SqlShared<Self>, session: &Session) -> Result<bool, SqlError> {
+        let fill = |to: &mut PgArguments| {
+            to.add(session.process)?;
+            to.add(session.began)
+        };
+        let left = shared.ask_with(sql::END_SESSION, &fill).await?;
+        Ok(left.is_empty())
     }
 }

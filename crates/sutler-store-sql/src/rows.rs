@@ -15,7 +15,7 @@ use sutler_journal::{
 use uuid::Uuid;
 
 /// A row of an answer. Cells are asked for by their place; `None` is NULL.
-pub(crate) trait Cells {
+pub trait Cells {
     /// A number of any size, or a truth as 0 or 1.
     fn integer(&self, n: usize) -> Result<Option<i64>, SqlError>;
     /// Bytes, or the sixteen of an id.
@@ -146,7 +146,7 @@ pub(crate) fn entry(row: &impl Cells) -> Result<FeedEntry<'_>, SqlError> {
     })
 }
 
-/// What a worker holds, and what of it is cancelled; `None` if the lease was lost.
+/// Operations that a worker holds, and the cancelled ones; `None` if the lease was lost.
 pub(crate) fn renewal<R: Cells>(found: &[R]) -> Result<Option<Renewal>, SqlError> {
     let mut renewal = Renewal::default();
     for row in found {
@@ -164,7 +164,7 @@ pub(crate) fn renewal<R: Cells>(found: &[R]) -> Result<Option<Renewal>, SqlError
     Ok(Some(renewal))
 }
 
-/// What was claimed; `None` if the worker holds no lease.
+/// Claimed operations; `None` if the worker holds no lease.
 pub(crate) fn claimed<R: Cells>(found: &[R]) -> Result<Option<Vec<Operation>>, SqlError> {
     let mut operations = Vec::with_capacity(found.len());
     for row in found {

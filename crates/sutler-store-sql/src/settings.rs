@@ -1,6 +1,6 @@
-//! What can be set about a store, and why one cannot be opened.
+//! Settings of a store, and the errors of opening it.
 //!
-//! Not here: what is asked of the server itself, which is no matter of taste (`postgres/connect.rs`).
+//! Not here: the settings of a session, which are fixed (`postgres/connect.rs`).
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub struct SqlSettings {
     /// How long an answer is waited for; longer than the server's own timeouts, so that it can tell
     /// of them.
     pub answer_timeout: Duration,
-    /// How often hints are given though nobody sent any: for those that were lost, and for servers
+    /// Interval of wakeups by timer: makes up for lost ones, and for servers
     /// that cannot send them.
     pub hint_every: Duration,
 }
@@ -42,15 +42,15 @@ impl Default for SqlSettings {
 /// Why a store cannot be opened. Says no password, and nothing of the URL but host and database.
 #[derive(Debug, thiserror::Error)]
 pub enum SqlOpenError {
-    /// The URL is none.
+    /// The URL is invalid.
     #[error("the store's URL cannot be used: {0}")]
     Url(String),
-    /// Nobody answers there, or not to us.
+    /// The server does not answer, or refuses the login.
     #[error("{server} cannot be reached: {said}; {}", advice(said))]
     Unreachable {
         /// Host, port and database.
         server: String,
-        /// What went wrong.
+        /// Reason.
         said: String,
     },
     /// The server is too old, or of another make.
@@ -58,9 +58,9 @@ pub enum SqlOpenError {
     Unfit {
         /// Host, port and database.
         server: String,
-        /// What it is.
+        /// Version found.
         found: String,
-        /// What it should be.
+        /// Version needed.
         needed: &'static str,
     },
     /// A later version of this program made the tables.
@@ -84,12 +84,12 @@ pub enum SqlOpenError {
     Layout {
         /// Host, port and database.
         server: String,
-        /// What went wrong.
+        /// Reason.
         said: String,
     },
 }
 
-/// What to do about a server that does not let us in, by the code before its words.
+/// Advice for a refused connection, by the code before its message.
 fn advice(said: &str) -> &'static str {
     let code = said.split_once(": ").map_or("", |(code, _)| code);
     match code {

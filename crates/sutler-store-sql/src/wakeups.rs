@@ -1,6 +1,6 @@
 //! Wakeups that something may have become claimable: given here, and passed on to other replicas.
 //!
-//! A commit gives its own process a hint at once. Others are told by a task of their own, not by the
+//! A commit wakes its own process at once. Other replicas are woken by a separate task, not by the
 //! commit: a notification inside a transaction makes PostgreSQL commit one after the other. Wakeups that
 //! come close together are passed on as one. Not here: how they travel (`postgres/notify.rs`).
 

@@ -3,7 +3,7 @@
 //! `cargo run --profile bench --example store_bench -- [DIRECTORY] [SECONDS] [PAIRS] [CALLERS]`
 //!
 //! The bare loop writes two rows a commit (a 400-byte upsert, a 150-byte insert) and knows nothing
-//! else. The store takes what a broker sends: an accepted request, then its result. InternedStrings run in turn,
+//! else. The store takes what a broker sends: an accepted request, then its result. Both run in turn,
 //! so that a busy machine is busy for both; the medians are compared. See `store_growth.rs` for the
 //! cost among a million documents.
 
@@ -24,13 +24,13 @@ use sutler_store_sqlite::SqliteStore;
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
-type GroupError = Box<dyn Error + Send + Sync>;
+type BenchError = Box<dyn Error + Send + Sync>;
 
 const INSTANCE: Kind = Kind::new("instance");
 
 /// Commits a second, their latencies, and what the writer's thread spent on each: the last is what
 /// can be compared on a machine that others use as well.
-struct Measured {
+struct Measurement {
     rate: f64,
     count: usize,
     writer_us: f64,
@@ -39,7 +39,7 @@ struct Measured {
 }
 
 #[tokio::main(flavor = "multi_thread", worker_threads = 2)]
-async fn main() -> Result<(), GroupError> {
+async fn main() -> Result<(), BenchError> {
     let mut arguments = std::env::args().skip(1);
     let directory = PathBuf::from(arguments.next().unwrap_or_else(|| ".".to_owned()));
     let seconds: f64 = arguments.next().map_or(Ok(2.0), |text| text.parse())?;
@@ -63,7 +63,7 @@ async fn main() -> Result<(), GroupError> {
     Ok(())
 }
 
-impl fmt::Display for Measured {
+impl fmt::Display for Measurement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (rate, p50, p99, cpu) = (self.rate, self.p50_us, self.p99_us, self.writer_us);
         write!(
@@ -74,7 +74,7 @@ impl fmt::Display for Measured {
 }
 
 /// What threads of this name have spent so far, in microseconds.
-fn spent(name: &str) -> Result<f64, GroupError> {
+fn spent(name: &str) -> Result<f64, BenchError> {
     let mut nanoseconds = 0.0;
     for task in std::fs::read_dir("/proc/self/task")? {
         let task = task?.path();
@@ -88,7 +88,7 @@ fn spent(name: &str) -> Result<f64, GroupError> {
 }
 
 /// A file system in memory syncs for nothing, and would make every number a lie.
-fn refuse_memory(directory: &Path) -> Result<(), GroupError> {
+fn refuse_memory(directory: &Path) -> Result<(), BenchError> {
     let real = directory.canonicalize()?;
     let mounts = std::fs::read_to_string("/proc/mounts")?;
     let on = mounts
@@ -105,7 +105,7 @@ fn refuse_memory(directory: &Path) -> Result<(), GroupError> {
     }
 }
 
-async fn measure<F>(callers: usize, seconds: f64, start: impl Fn(usize) -> F) -> Measured
+async fn measure<F>(callers: usize, seconds: f64, start: impl Fn(usize) -> F) -> Measurement
 where
     F: Future<Output = Vec<u64>> + Send + 'static,
 {
@@ -118,7 +118,7 @@ where
     let took = began.elapsed().as_secs_f64().max(seconds);
     all.sort_unstable();
     let at = |part: f64| all[((all.len() - 1) as f64 * part) as usize] as f64 / 1000.0;
-    Measured {
+    Measurement {
         rate: all.len() as f64 / took,
         count: all.len(),
         writer_us: 0.0,
@@ -129,7 +129,7 @@ where
 
 type BareJob = (i64, oneshot::Sender<()>);
 
-async fn run_bare(place: &Path, callers: usize, seconds: f64) -> Result<Measured, GroupError> {
+async fn run_bare(place: &Path, callers: usize, seconds: f64) -> Result<Measurement, BenchError> {
     let db = Connection::open(place.join("bare.db"))?;
     db.execute_batch(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
@@ -188,7 +188,7 @@ fn bare_writer(db: &Connection, mut jobs: mpsc::Receiver<BareJob>) -> rusqlite::
     Ok(())
 }
 
-async fn run_store(place: &Path, callers: usize, seconds: f64) -> Result<Measured, GroupError> {
+async fn run_store(place: &Path, callers: usize, seconds: f64) -> Result<Measurement, BenchError> {
     let store = Arc::new(SqliteStore::open(place.join("store.db")).await?);
     let worker = WorkerId::fresh();
     store.renew(worker, Duration::from_secs(3600)).await?;

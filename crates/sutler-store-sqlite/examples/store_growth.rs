@@ -20,7 +20,7 @@ use sutler_journal::{
 use sutler_store_sqlite::SqliteStore;
 use uuid::Uuid;
 
-type GroupError = Box<dyn Error + Send + Sync>;
+type BenchError = Box<dyn Error + Send + Sync>;
 
 const INSTANCE: Kind = Kind::new("instance");
 const ROUNDS: usize = 1500;
@@ -42,7 +42,7 @@ UPDATE tally SET filed = ?1, accepted = (SELECT count(*) FROM op);
 ";
 
 #[tokio::main]
-async fn main() -> Result<(), GroupError> {
+async fn main() -> Result<(), BenchError> {
     let mut arguments = std::env::args().skip(1);
     let directory = PathBuf::from(arguments.next().unwrap_or_else(|| ".".to_owned()));
     let mut sizes: Vec<u64> = arguments
@@ -68,7 +68,7 @@ async fn main() -> Result<(), GroupError> {
     Ok(())
 }
 
-async fn load(path: &Path, documents: u64) -> Result<(), GroupError> {
+async fn load(path: &Path, documents: u64) -> Result<(), BenchError> {
     SqliteStore::open(path).await?.close().await;
     let db = Connection::open(path)?;
     db.execute_batch("PRAGMA synchronous = OFF; PRAGMA cache_size = -400000; BEGIN")?;
@@ -80,7 +80,7 @@ async fn load(path: &Path, documents: u64) -> Result<(), GroupError> {
 }
 
 /// Medians of a commit, a read and a page, in microseconds.
-async fn time(store: &SqliteStore) -> Result<(f64, f64, f64), GroupError> {
+async fn time(store: &SqliteStore) -> Result<(f64, f64, f64), BenchError> {
     let realm = Realm::new("broker")?;
     let worker = WorkerId::fresh();
     store.renew(worker, Duration::from_secs(3600)).await?;

@@ -1,6 +1,6 @@
 //! A copy of the file while it is in use.
 //!
-//! Written under a temporary name, checked, and only then given its own: whoever sees the name sees
+//! Written under a temporary name, checked, and only then given its own: a file with that name is
 //! a whole copy. Copies some pages at a time, so commits go on. Not here: restoring, which is
 //! stopping the program and putting the copy in the file's place.
 
@@ -43,9 +43,9 @@ pub enum BackupError {
     /// The file system or the database said no.
     #[error("the copy could not be made ({doing})")]
     Failed {
-        /// What was being done.
+        /// Step that failed.
         doing: &'static str,
-        /// What went wrong.
+        /// Cause.
         #[source]
         cause: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -125,7 +125,7 @@ fn copy(
         .readers
         .take()
         .map_err(|reason| BackupError::failed("reading the store")(StoreError::from(reason)))?;
-    // One view for all steps: otherwise every commit in between would begin the copy anew.
+    // One view for all steps: otherwise every commit in between would restart the copy.
     let view = reader
         .unchecked_transaction()
         .map_err(BackupError::failed("reading the store"))?;

@@ -99,7 +99,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// The file was opened again: its new connection must be watched anew.
+    /// The file was opened again: its new connection must be watched too.
     pub(crate) fn watch_anew(&mut self) {
         self.watching = false;
     }

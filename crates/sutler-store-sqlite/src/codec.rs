@@ -85,7 +85,7 @@ const PUT: u8 = 0;
 const REMOVED: u8 = 1;
 const OPERATION: u8 = 2;
 
-/// What one commit changed, as it is written down; each operation once.
+/// Subjects of one commit, in their stored form; each operation once.
 #[derive(Default)]
 pub(crate) struct Subjects {
     encoded: Vec<u8>,

@@ -153,11 +153,11 @@ struct ScanPage<T> {
     next: Option<Position>,
 }
 
-/// What is made of a document and its row.
+/// Makes an item from a document and its row.
 type Make<'m, T> = &'m dyn Fn(Document, &rusqlite::Row<'_>) -> Read<T>;
 
 impl IndexScan<'_> {
-    /// One page; `None` if so many young documents went away meanwhile that it must be read again.
+    /// One page; `None` if too many unindexed documents were removed meanwhile: read it again.
     fn find<T>(
         &self,
         view: &View<'_>,

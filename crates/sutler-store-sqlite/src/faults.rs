@@ -1,6 +1,6 @@
-//! Cuts and stalls where a real machine has them, for tests of this crate and of those above.
+//! Fault injection into the writer, for tests of this crate and of those above. Feature `testing`.
 //!
-//! Not part of the supported interface. The default does nothing and costs one branch per group.
+//! The default does nothing.
 
 use rusqlite::Connection;
 use std::fmt;
@@ -11,13 +11,13 @@ use std::sync::Arc;
 pub enum FaultPoint {
     /// Everything is written, nothing is committed.
     BeforeCommit,
-    /// COMMIT was sent; nobody knows what became of it.
+    /// COMMIT was sent; its outcome is unknown.
     DuringCommit,
     /// COMMIT has returned, the answers have not left.
     AfterCommit,
 }
 
-/// What happens there.
+/// Action at a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Nothing.
@@ -27,7 +27,7 @@ pub enum Fault {
     Cut,
 }
 
-/// PendingTask at every point; may block, which stalls the writer.
+/// Called at every point; may block, which stalls the writer.
 pub type Hook = dyn Fn(FaultPoint) -> Fault + Send + Sync;
 
 /// An optional hook, and an optional lie about durability.
@@ -48,7 +48,7 @@ enum Answers {
 }
 
 impl Faults {
-    /// Asks this at every point.
+    /// Calls the hook at every point.
     pub fn with(hook: impl Fn(FaultPoint) -> Fault + Send + Sync + 'static) -> Self {
         Self {
             hook: Some(Arc::new(hook)),
@@ -56,8 +56,7 @@ impl Faults {
         }
     }
 
-    /// Lets COMMIT return before its sync, so that those who look for such answers can be seen to
-    /// find them.
+    /// Lets COMMIT return before its sync, to test that durability checks detect it.
     #[must_use]
     pub fn answering_before_sync(mut self) -> Self {
         self.answers = Answers::BeforeSync;

@@ -1,6 +1,6 @@
 //! One process owns the file: leases live in its memory, so a second one could not see them.
 //!
-//! The lock is on a file beside the database, because SQLite's own locks come and go with each
+//! The lock is on a separate file next to the database, because SQLite's own locks come and go with each
 //! transaction. The system lets go of it when the process ends, however it ends.
 
 use crate::settings::SqliteOpenError;
@@ -8,7 +8,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How often somebody who goes is waited for, and how long between two looks. A process that was killed while
+/// Attempts to lock while another process ends, and the pause between two. A process that was killed while
 /// it started another lives on in that one until its program begins, lock and all: for a moment only.
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(10);

@@ -159,7 +159,7 @@ pub(crate) fn stats(db: &Connection, words: &Interner) -> Read<Stats> {
     })
 }
 
-/// What the store is, apart from its layout.
+/// Facts about the store, apart from its layout.
 pub(crate) fn survey(db: &Connection, leases: LeaseCounts) -> Read<StoreInfo> {
     let read = db.query_row(sql::SURVEY, [], |row| {
         Ok(StoreInfo {

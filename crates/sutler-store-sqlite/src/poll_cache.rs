@@ -1,4 +1,4 @@
-//! What polls were answered with, for as long as it is still so.
+//! Cache of poll results, valid until the operation changes.
 //!
 //! Platforms ask the same question again and again. One process owns the file, so an answer stays right
 //! until that process writes to its operation: the writer strikes it out before the write is
@@ -12,14 +12,14 @@ use sutler_journal::{Key, OperationId, PolledOperation};
 
 /// Parts with a lock each, so that polls do not wait for each other.
 const PARTS: usize = 16;
-/// Answers in one part; when it is full, it starts anew. All of them together take a few MB.
+/// Answers in one part; when it is full, it is cleared. All of them together take a few MB.
 const PART_MAX: usize = 1024;
 /// Longer answers are read each time.
 const DETAIL_BYTES_MAX: usize = 1024;
 
 type PollMap = HashMap<OperationId, (Key, PolledOperation)>;
 
-/// What the writer did to operations in one group.
+/// Operations that one group of the writer changed.
 #[derive(Default)]
 pub(crate) struct TouchedOperations {
     operations: Vec<OperationId>,
@@ -27,12 +27,12 @@ pub(crate) struct TouchedOperations {
 }
 
 impl TouchedOperations {
-    /// One operation is different.
+    /// One operation changed.
     pub(crate) fn one(&mut self, id: OperationId) {
         self.operations.push(id);
     }
 
-    /// Nobody looked which.
+    /// Any operation may have changed.
     pub(crate) fn all(&mut self) {
         self.all = true;
     }
@@ -54,7 +54,7 @@ impl PollCache {
         (of == lane).then(|| polled.clone())
     }
 
-    /// To be asked before an answer is read, and given back with it.
+    /// To be read before an answer, and passed to [`PollCache::keep`] with it.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
@@ -80,7 +80,7 @@ impl PollCache {
         part.insert(id, (lane.clone(), polled.clone()));
     }
 
-    /// Strikes out what is different now. Whoever asks from here on reads it from the file.
+    /// Removes changed operations. Later polls read them from the file.
     pub(crate) fn strike_out(&self, touched: &mut TouchedOperations) {
         if touched.operations.is_empty() && !touched.all {
             return;

@@ -1,4 +1,4 @@
-//! What the database does for each read, asked of the database itself.
+//! Query plans of each read, as SQLite reports them.
 //!
 //! A page must cost its own length among a hundred documents as among twenty thousand: no scan, no
 //! sort, and a bounded number of steps of the database's machine.

@@ -1,4 +1,4 @@
-//! Connections that read beside the writer.
+//! Connections that read while the writer writes.
 //!
 //! A reader sees every commit that was acknowledged before it began. One is taken for each read and
 //! given back; point reads hold theirs for microseconds on the caller's own thread. When the file must
@@ -15,7 +15,7 @@ use sutler_journal::StoreError;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// How many stay open when nobody reads; each costs some 100 kB.
+/// How many stay open while idle; each costs some 100 kB.
 const IDLE_MAX: usize = 4;
 
 /// How long a read waits for the file to be opened again.

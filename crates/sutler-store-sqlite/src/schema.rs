@@ -1,4 +1,4 @@
-//! What the file looks like, and how a connection to it is set up.
+//! Layout of the file, and setup of connections to it.
 //!
 //! A layout is never changed once released: a new one is appended to [`LAYOUTS`] and takes the file
 //! from the one before. Not here: what is asked of the tables (`sql.rs`).
@@ -14,7 +14,7 @@ const APPLICATION_ID: i64 = 0x5355_544C;
 /// Each takes the file from the layout before it to its own number, counted from 1.
 const LAYOUTS: &[&str] = &[FIRST];
 
-/// Small columns stand first and blobs last, so that whoever needs the small ones never reads an
+/// Small columns come first and blobs last, so that a read of the small ones never reads an
 /// overflow page. Indexes are partial wherever most rows do not belong in them.
 const FIRST: &str = "
 -- Strings that repeat: the scopes of terms, the queues, the verbs.
@@ -136,7 +136,7 @@ pub(crate) fn open_writer(
     Ok((db, layout))
 }
 
-/// Opens the file for reading beside the writer.
+/// Opens the file for reading.
 pub(crate) fn open_reader(path: &Path, cache_kib: u32) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags)?;

@@ -1,4 +1,4 @@
-//! What can be set about a store, and why one cannot be opened.
+//! Settings of a store, and the errors of opening it.
 //!
 //! Not here: the pragmas, which are not a matter of taste (`schema.rs`).
 
@@ -12,7 +12,7 @@ use sutler_journal::{Clock, SystemClock};
 /// How a store is run. The defaults are right for a broker.
 #[derive(Clone)]
 pub struct SqliteSettings {
-    /// Tells leases and due times the hour.
+    /// Clock for leases and due times.
     pub clock: Arc<dyn Clock>,
     /// How much of the file the writer keeps in memory, in KiB.
     pub writer_cache_kib: u32,
@@ -47,13 +47,13 @@ impl fmt::Debug for SqliteSettings {
 /// Why a file cannot be opened as a store.
 #[derive(Debug, thiserror::Error)]
 pub enum SqliteOpenError {
-    /// Somebody else owns it.
+    /// Another process has locked it.
     #[error(
         "{} is in use by another process; stop that one, or give this one a file of its own",
         path.display()
     )]
     InUse {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// It holds something else.
@@ -62,7 +62,7 @@ pub enum SqliteOpenError {
         path.display()
     )]
     Foreign {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// A later version of this program wrote it.
@@ -72,21 +72,21 @@ pub enum SqliteOpenError {
         path.display()
     )]
     Newer {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
         /// The layout in the file.
         found: i64,
         /// The newest layout known here.
         known: i64,
     },
-    /// The file system or the database said no.
+    /// The file system or the database failed.
     #[error("{} cannot be opened ({doing})", path.display())]
     Failed {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// What was being done.
+        /// Step that failed.
         doing: &'static str,
-        /// What went wrong.
+        /// Cause.
         #[source]
         cause: Box<dyn std::error::Error + Send + Sync>,
     },

@@ -157,7 +157,7 @@ pub(crate) const QUEUES: &str =
     "SELECT queue, sum(state = 0), sum(state = 1), sum(state = 2), min(accepted)
      FROM op INDEXED BY op_unfinished WHERE state < 3 GROUP BY queue";
 
-// Beside the data
+// Counters and settings
 
 pub(crate) const SURVEY: &str =
     "SELECT (SELECT count(*) FROM op INDEXED BY op_unfinished WHERE state < 3 AND state = 2

@@ -1,4 +1,4 @@
-//! A commit made ready for the writer by its caller.
+//! A commit prepared for the writer by its caller.
 //!
 //! The writer is one thread and the narrowest place of the store, so everything that can be worked
 //! out before is worked out here, on the caller's thread. Not here: whether it holds
@@ -15,7 +15,7 @@ pub(crate) struct StagedCommit {
     pub(crate) extras: Vec<WriteExtra>,
 }
 
-/// What goes with one write.
+/// Precomputed data of one write.
 pub(crate) enum WriteExtra {
     /// Nothing.
     None,

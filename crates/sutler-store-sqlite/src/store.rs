@@ -30,7 +30,7 @@ use sutler_journal::{
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task;
 
-/// What the store, its writer and its readers have in common.
+/// State shared by the store, its writer and its readers.
 pub(crate) struct SqliteShared {
     pub(crate) path: PathBuf,
     pub(crate) settings: SqliteSettings,
@@ -182,7 +182,7 @@ impl SqliteStore {
 
 impl Drop for SqliteStore {
     fn drop(&mut self) {
-        // The writer ends when nobody can send to it any more, having done all that was sent.
+        // The writer ends when all senders are dropped, after all jobs sent before.
         self.jobs = None;
         if let Some(writer) = self.writer.take() {
             let _ = writer.join();

@@ -2,7 +2,7 @@
 //!
 //! Callers put jobs into a bounded channel and wait. The thread takes all that wait, does them in one
 //! transaction, and answers after COMMIT has returned: one `fdatasync` for all of them. If a sync
-//! fails, nobody knows what is on the disk: every caller of the group hears so, every connection is
+//! fails, the contents of the disk are unknown: every waiter of the group gets `Unknown`, every connection is
 //! closed, and nothing is taken until the file was opened again and is whole (`reopen`).
 //!
 //! Read `writer/group.rs` next for one group, then `writer/apply.rs` for one commit.

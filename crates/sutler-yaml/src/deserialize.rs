@@ -1,8 +1,8 @@
-//! A tree into a type, by serde, with every independent fault told at once.
+//! Reads a tree into a type by serde and reports every independent problem at once.
 //!
-//! Serde stops at the first fault. So a tree is read as often as it has faults: each time the node
-//! that was wrong is passed over as if it were not there, until what is left can be read. A struct
-//! that lacks something it needs is passed over as a whole. `reader.rs` is serde's side of it.
+//! Serde stops at the first error. So a tree is read once per problem: each time the faulty node is
+//! skipped as if it were absent, until the rest can be read. A struct that lacks a required field is
+//! skipped as a whole. `deserialize/reader.rs` is the serde deserializer.
 
 mod error;
 mod reader;
@@ -16,19 +16,19 @@ use reader::{Path, Reader};
 use serde::de::DeserializeOwned;
 use std::collections::HashSet;
 
-/// Most faults told of one tree. Each costs a reading, and nobody mends more in one go.
+/// Most problems reported for one tree. Each costs one pass over the tree.
 const FAULTS_MAX: usize = 50;
 
-/// What became of a tree.
+/// Result of reading a tree into a type.
 #[derive(Debug)]
 pub struct ReadResult<T> {
-    /// The value, without what was faulty; nothing if not even that can be.
+    /// The value without its faulty parts; `None` if the rest cannot be read either.
     pub value: Option<T>,
-    /// What was faulty, in the order of the file.
+    /// Problems, in the order of the file.
     pub faults: Vec<Diagnostic>,
 }
 
-/// Reads a tree into a type. Keys that the type does not know are faults where it denies them.
+/// Reads a tree into a type. Unknown keys are problems if the type denies them.
 pub fn read<T: DeserializeOwned>(root: &Node) -> ReadResult<T> {
     let mut skipped = SkippedNodes::default();
     let mut faults: Vec<Diagnostic> = Vec::new();
@@ -45,7 +45,7 @@ pub fn read<T: DeserializeOwned>(root: &Node) -> ReadResult<T> {
         if !skipped.explains(&error) {
             faults.push(error.to_diagnostic());
         }
-        // Without a node to pass over, or with too many, there is no going on.
+        // Stops if there is no node to skip, or too many problems.
         if faults.len() >= FAULTS_MAX || !skipped.add(&error, root) {
             break None;
         }
@@ -54,7 +54,7 @@ pub fn read<T: DeserializeOwned>(root: &Node) -> ReadResult<T> {
     ReadResult { value, faults }
 }
 
-/// Nodes that were faulty, by their address: the tree stands still while it is read.
+/// Faulty nodes, by address: the tree does not move while it is read.
 #[derive(Default)]
 struct SkippedNodes {
     nodes: HashSet<usize>,
@@ -66,7 +66,7 @@ impl SkippedNodes {
         self.nodes.contains(&address(node))
     }
 
-    /// Passes over the node of an error; false if it is the whole tree, or was passed over before.
+    /// Skips the node of an error; false if it is the whole tree, or is skipped already.
     fn add(&mut self, error: &Error, root: &Node) -> bool {
         let Some(node) = error.node else {
             return false;
@@ -75,7 +75,7 @@ impl SkippedNodes {
         node != address(root) && self.nodes.insert(node)
     }
 
-    /// Whether something is missing only because it was passed over, which has been said.
+    /// Whether a field is missing only because it was skipped, which is reported already.
     fn explains(&self, error: &Error) -> bool {
         let missing = |field: &str| match error.path.as_str() {
             "" => self.paths.contains(field),

@@ -1,4 +1,6 @@
-//! One fault of a text: where it stands, what it is about, and a sentence that fits on one line.
+//! One problem in a YAML tree: location, path, and a reason that fits on one line.
+//!
+//! Problems of the text itself are `ParseError` in `parse.rs`.
 
 use crate::node::Location;
 use std::fmt;
@@ -6,14 +8,14 @@ use std::fmt;
 /// Longest part of a sentence that may come from the file, in characters.
 const QUOTED_CHARS_MAX: usize = 400;
 
-/// Something that cannot be, found while a tree was read into a type.
+/// A problem found while a tree is read into a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Where in the file; of something missing, where the thing begins that lacks it.
+    /// Location in the file; of a missing field, the beginning of the mapping that lacks it.
     pub place: Option<Location>,
-    /// Where in the tree, e.g. `users[0].name`; empty at the top.
+    /// Path in the tree, e.g. `users[0].name`; empty at the top.
     pub path: String,
-    /// What, e.g. `must be a list, but is text`. Never quotes a value.
+    /// Reason, e.g. `must be a list, but is text`. Never quotes a value.
     pub reason: String,
 }
 
@@ -30,7 +32,7 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Fit for one line of a message.
+/// Shortens a text and removes control characters, for one line of a message.
 pub fn one_line(text: &str) -> String {
     let one_line = |c: char| if c.is_control() { ' ' } else { c };
     let mut line: String = text.chars().take(QUOTED_CHARS_MAX).map(one_line).collect();

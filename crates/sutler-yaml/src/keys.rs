@@ -1,14 +1,14 @@
-//! Finding keys however they are spelled: `plan-updateable`, `plan_updateable`, `planUpdateable`,
+//! Finds keys in any spelling: `plan-updateable`, `plan_updateable`, `planUpdateable`,
 //! and `a.b.c: 1` for three nested mappings.
 //!
-//! Only keys whose meaning is known are treated so. What is free-form is never looked at here.
+//! Only for keys with a known meaning; free-form values keep their keys as written.
 
 use crate::node::Node;
 
-/// Longest key for which a nearest one is looked for; a longer one is no slip of the pen.
+/// Longest key that is compared with known keys; a longer one is not a typing error.
 const COMPARED_BYTES_MAX: usize = 64;
 
-/// A key without what people spell differently.
+/// Normalises a key: lower case, without `-` and `_`.
 pub fn plain(key: &str) -> String {
     let significant = key.chars().filter(|c| !matches!(c, '-' | '_'));
     significant.flat_map(char::to_lowercase).collect()
@@ -34,7 +34,7 @@ pub fn values_at<'a>(node: &'a Node, path: &[&str]) -> Vec<&'a Node> {
     found
 }
 
-/// Every value that is no mapping, with the path that leads to it.
+/// Every value that is not a mapping, with its path.
 pub fn leaves(node: &Node) -> Vec<(Vec<&str>, &Node)> {
     let Some(entries) = node.entries() else {
         return vec![(Vec::new(), node)];
@@ -48,7 +48,7 @@ pub fn leaves(node: &Node) -> Vec<(Vec<&str>, &Node)> {
     found
 }
 
-/// The known key that was probably meant, if one is near.
+/// The known key with the smallest edit distance, if it is small enough.
 pub fn nearest<'a>(key: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let key = plain(key);
     if key.len() > COMPARED_BYTES_MAX {
@@ -62,8 +62,7 @@ pub fn nearest<'a>(key: &str, known: impl IntoIterator<Item = &'a str>) -> Optio
     (distance <= allowed).then_some(candidate)
 }
 
-/// How many letters must be changed, added, removed or swapped with the next to make one from the
-/// other.
+/// Edit distance: letters changed, added, removed or swapped with the next one.
 fn distance(one: &str, other: &str) -> usize {
     let one: Vec<char> = one.chars().collect();
     let other: Vec<char> = other.chars().collect();

@@ -1,8 +1,8 @@
-//! YAML with places: text to a tree, a tree to types, and a sentence with a line for every fault.
+//! YAML with locations: text to a tree, a tree to types, and one diagnostic with a line for every problem.
 //!
-//! Start with [`parse`] and [`read`]. `node.rs` is the tree, `parse.rs` makes it within limits,
-//! `keys.rs` finds keys however they are spelled, `deserialize.rs` is the way into serde's types. Knows
-//! neither catalogs nor configurations.
+//! Start with [`parse`] and [`read`]. `node.rs` is the tree, `parse.rs` creates it within limits,
+//! `keys.rs` finds keys in any spelling, `deserialize.rs` reads trees into types by serde. Knows neither
+//! catalogs nor configurations.
 
 mod deserialize;
 mod diagnostic;

@@ -1,6 +1,6 @@
-//! The tree: values, and where each stood. `parse.rs` makes it.
+//! The YAML tree: values with their locations. `parse.rs` creates it.
 //!
-//! Values may be secrets, so nothing here prints them: `Debug` shows places and kinds.
+//! Values may be secrets, so nothing here prints them: `Debug` shows locations and kinds only.
 
 use serde_json::{Map, Number, Value};
 use std::fmt;
@@ -20,27 +20,27 @@ impl fmt::Display for Location {
     }
 }
 
-/// A value and where it stood.
+/// A value with its location.
 #[derive(Clone)]
 pub struct Node {
-    /// Where the value begins.
+    /// Location where the value begins.
     pub place: Location,
-    /// Where its key begins, if it stands under one.
+    /// Location where its key begins, if it has one.
     pub key: Option<Location>,
     /// The value.
     pub kind: Kind,
 }
 
-/// What a value is. Keys of a mapping stay in their order and spelling.
+/// Kind and content of a value. Mappings keep the order and spelling of their keys.
 #[derive(Clone)]
 pub enum Kind {
     /// Nothing, or `~`.
     Null,
     /// `true` or `false`, and no other spelling.
     Bool(bool),
-    /// A number, and how it was written: `1.10` is 1.1 as a number and something else as a name.
+    /// A number and its spelling: `1.10` is 1.1 as a number, but `1.10` as a name.
     Number(Number, String),
-    /// Everything else that has no parts.
+    /// Any other scalar.
     Text(String),
     /// Values in their order.
     List(Vec<Node>),
@@ -55,12 +55,12 @@ impl fmt::Debug for Node {
 }
 
 impl Node {
-    /// A text that stands nowhere in a file: from a variable or a flag.
+    /// A text without a location, e.g. from an environment variable or a flag.
     pub fn text_from_elsewhere(text: impl Into<String>) -> Self {
         Self::from_elsewhere(Kind::Text(text.into()))
     }
 
-    /// A value that stands nowhere in a file.
+    /// A value without a location.
     pub fn from_elsewhere(kind: Kind) -> Self {
         let place = Location { line: 0, column: 0 };
         Self {
@@ -88,7 +88,7 @@ impl Node {
         }
     }
 
-    /// What it is, for a sentence about what it should have been.
+    /// Name of its kind for messages, e.g. "must be a list, but is text".
     pub fn kind_name(&self) -> &'static str {
         match &self.kind {
             Kind::Null => "nothing",
@@ -117,7 +117,7 @@ impl Node {
             .map(|(_, node)| node)
     }
 
-    /// What was written, unless it has parts.
+    /// The scalar as it is written; `None` for lists and mappings.
     pub fn text(&self) -> Option<String> {
         match &self.kind {
             Kind::Text(text) => Some(text.clone()),
@@ -127,7 +127,7 @@ impl Node {
         }
     }
 
-    /// True or false in any spelling that people use.
+    /// A boolean; accepts `yes`, `no`, `on` and `off` as well.
     pub fn boolean(&self) -> Option<bool> {
         match self.text()?.trim().to_ascii_lowercase().as_str() {
             "true" | "yes" | "on" => Some(true),
@@ -136,7 +136,7 @@ impl Node {
         }
     }
 
-    /// Where its key stands, or else the value.
+    /// Location of its key, or of the value if it has no key.
     pub fn begins(&self) -> Location {
         self.key.unwrap_or(self.place)
     }

@@ -1,8 +1,8 @@
-//! YAML text to a tree that remembers where everything stood.
+//! Parses YAML text into a tree with locations.
 //!
-//! The only file that knows the YAML library. Booleans are `true` and `false` and nothing else, so
-//! that `no` in a free-form value stays the word it is; fields that want a boolean take the other
-//! spellings themselves. Sizes, nesting and aliases are bounded here.
+//! The only file that uses the YAML library. Booleans are only `true` and `false`, so that `no` in a
+//! free-form value stays text; boolean fields accept the other spellings (`Node::boolean`). Size, nesting
+//! and aliases are bounded here.
 
 use crate::diagnostic::one_line;
 use crate::node::{Kind, Location, Node};
@@ -18,7 +18,7 @@ pub const YAML_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Deepest nesting. A schema inside a catalog begins about ten levels down.
 const DEPTH_MAX: usize = 64;
 
-/// Most values that aliases may add. A bomb makes billions out of a few lines.
+/// Most values that aliases may add. A YAML bomb expands a few lines to billions of values.
 const ALIASED_EVENTS_MAX: usize = 50_000;
 
 /// Most aliases.
@@ -27,19 +27,19 @@ const ALIASES_MAX: usize = 1_000;
 /// Most documents in a file.
 const DOCUMENTS_MAX: usize = 64;
 
-/// Why a text is not YAML, or not YAML we read.
+/// A text that is not YAML, or exceeds a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
-    /// Where the reader stopped.
+    /// Location where parsing stopped.
     pub place: Option<Location>,
-    /// What it found there.
+    /// Reason, in one line.
     pub reason: String,
 }
 
-/// Reads every document of a text.
+/// Parses every document of a text.
 ///
 /// # Errors
-/// The text is too long, no YAML, has a key twice, or is larger than it looks (aliases, nesting).
+/// The text is too long, is not YAML, has a duplicate key, or exceeds the limits on aliases and nesting.
 pub fn parse(text: &str) -> Result<Vec<Node>, ParseError> {
     if is_too_long(text) {
         let reason = format!(
@@ -59,8 +59,8 @@ pub fn parse(text: &str) -> Result<Vec<Node>, ParseError> {
         .collect())
 }
 
-/// Reads a text of one document into a type without a tree, which takes many times the memory of the text.
-/// `None`: that is not possible; read the tree to know why.
+/// Reads a text of one document into a type without a tree, which would take many times the memory of the
+/// text. Returns `None` if that fails; parse the tree to get the reason.
 pub fn parse_into<T: DeserializeOwned>(text: &str) -> Option<T> {
     match is_too_long(text) {
         true => None,
@@ -92,8 +92,7 @@ fn options() -> serde_saphyr::Options {
 fn fault(error: &serde_saphyr::Error) -> ParseError {
     let place = error.location().map(place);
     let reason = error.without_snippet().to_string();
-    // The library may put a picture of the source below its sentence, and advice for programmers
-    // behind it.
+    // The library may append a snippet of the source and advice for programmers.
     let reason = reason.lines().next().unwrap_or_default();
     let reason = reason.split(", set DuplicateKeyPolicy").next();
     ParseError {
@@ -109,7 +108,7 @@ fn place(location: serde_saphyr::Location) -> Location {
     }
 }
 
-/// A value as the library gives it: below the top, every value knows its place.
+/// A value as the library returns it, with the locations of the values below it.
 #[derive(Clone, Debug)]
 enum RawValue {
     Null,
@@ -224,7 +223,7 @@ impl<'de> Visitor<'de> for RawValueVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<RawValue, A::Error> {
         let mut mapping = Vec::new();
-        // One after the other, so that a level of nesting takes little of the stack.
+        // Key and value in separate calls, so that a level of nesting takes little stack.
         while let Some(key) = key(&mut entries)? {
             let value = entries.next_value()?;
             mapping.push((key, value));

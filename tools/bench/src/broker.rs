@@ -21,7 +21,7 @@ pub(crate) const PLAN: &str = "6a1f8a1e-5d3f-4b1c-9c5e-0d1f1f6f7a02";
 
 const CATALOG: &str = include_str!("../catalog.yaml");
 
-/// The catalog as it goes over the wire.
+/// The serialized catalog.
 pub(crate) static CATALOG_BYTES: LazyLock<Bytes> = LazyLock::new(|| {
     let file = CatalogFile::parse(CATALOG, None).expect("the bench's catalog is valid");
     serde_json::to_vec(&file.catalog)
@@ -33,7 +33,7 @@ pub(crate) fn catalog_bytes() -> Bytes {
     CATALOG_BYTES.clone()
 }
 
-/// How long a provision takes.
+/// Whether a provision is synchronous.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ResponseMode {
     AtOnce,

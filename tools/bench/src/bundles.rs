@@ -5,7 +5,7 @@
 
 mod fixture;
 
-use crate::load::{BoxError, KeptConnection};
+use crate::load::{BoxError, UserConnection};
 use crate::report::{bound, median, say};
 use crate::subject::{PASSWORD, Server, Subject, USER};
 use crate::{http_pairs, machine};
@@ -23,12 +23,12 @@ use sutler_store_sqlite::SqliteStore;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-/// How often an operation is polled.
+/// Interval of polls.
 const POLL_EVERY: Duration = Duration::from_millis(500);
 /// Most of everything that a whole measurement may take.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// How much to measure.
+/// Sizes of the measurement.
 #[derive(Args)]
 pub(crate) struct BundleArgs {
     /// A directory on a real disk, which users of runs can enter; tmpfs is refused
@@ -102,7 +102,7 @@ pub(crate) async fn measure(args: BundleArgs) -> Result<(), BoxError> {
     waits(&fixture, &server, args.provisions).await
 }
 
-/// What waits in hundreds should be small; without it the large executable does the same.
+/// Supervisors wait in hundreds, so they use the small executable if it is built; the large one does the same.
 fn small_supervisor() -> Result<(), BoxError> {
     let small = std::env::current_exe()?.with_file_name("sutler-supervisor");
     match small.is_file() {
@@ -117,7 +117,7 @@ fn small_supervisor() -> Result<(), BoxError> {
 /// From the acceptance of an operation to its action, one after the other on a broker that does nothing else.
 async fn starts(fixture: &BundleFixture, server: &Server, count: usize) -> Result<(), BoxError> {
     let (mut from_request, mut from_answer) = (Vec::new(), Vec::new());
-    let mut line = KeptConnection::to(server.port).await.map_err(told)?;
+    let mut line = UserConnection::to(server.port).await.map_err(told)?;
     for nth in 0..=count {
         let sent = now_ms();
         let operation = accept(&mut line, &STAMP, &format!("s{nth}"))
@@ -165,7 +165,7 @@ async fn starts(fixture: &BundleFixture, server: &Server, count: usize) -> Resul
     Ok(())
 }
 
-/// The broker's own processor time beside that of everything it started.
+/// Processor time of the broker, compared with that of its children.
 async fn shares(
     fixture: &BundleFixture,
     server: &Server,
@@ -178,7 +178,7 @@ async fn shares(
     for nth in 0..count {
         let (port, of) = (server.port, *of);
         provisions.spawn(async move {
-            let mut line = KeptConnection::to(port).await?;
+            let mut line = UserConnection::to(port).await?;
             let id = format!("{}{nth}", of.name);
             let operation = accept(&mut line, &of, &id).await?;
             done(&mut line, &id, &operation, POLL_EVERY).await
@@ -203,9 +203,9 @@ async fn shares(
     Ok(())
 }
 
-/// What a run costs that waits: its supervisor, and what the broker grows by.
+/// Cost of a waiting run: memory of its supervisor, and growth of the broker.
 async fn waits(fixture: &BundleFixture, server: &Server, count: usize) -> Result<(), BoxError> {
-    let mut line = KeptConnection::to(server.port).await.map_err(told)?;
+    let mut line = UserConnection::to(server.port).await.map_err(told)?;
     for nth in 0..5 {
         let id = format!("warm{nth}");
         let operation = accept(&mut line, &BARE, &id).await.map_err(told)?;
@@ -250,14 +250,14 @@ fn now_ms() -> f64 {
     since.unwrap_or_default().as_secs_f64() * 1e3
 }
 
-/// Has an instance accepted; the operation.
-async fn accept(line: &mut KeptConnection, of: &BenchBundle, id: &str) -> Result<String, BoxError> {
+/// Requests an instance; returns the operation.
+async fn accept(line: &mut UserConnection, of: &BenchBundle, id: &str) -> Result<String, BoxError> {
     let body = format!(
         "{{\"service_id\":\"{}\",\"plan_id\":\"{}\",\"organization_guid\":\"o\",\"space_guid\":\"s\"}}",
         of.service, of.plan
     );
     let start = format!("PUT /v2/service_instances/{id}?accepts_incomplete=true");
-    let (status, text) = line.ask(&start, &body).await?;
+    let (status, text) = line.send(&start, &body).await?;
     let json: serde_json::Value = serde_json::from_str(&text)?;
     match (status, json["operation"].as_str()) {
         (202, Some(operation)) => Ok(operation.to_owned()),
@@ -267,7 +267,7 @@ async fn accept(line: &mut KeptConnection, of: &BenchBundle, id: &str) -> Result
 
 /// Polls until it has succeeded.
 async fn done(
-    line: &mut KeptConnection,
+    line: &mut UserConnection,
     id: &str,
     operation: &str,
     every: Duration,
@@ -276,7 +276,7 @@ async fn done(
     let began = std::time::Instant::now();
     while began.elapsed() < PATIENCE {
         tokio::time::sleep(every).await;
-        let (_, text) = line.ask(&start, "").await?;
+        let (_, text) = line.send(&start, "").await?;
         let json: serde_json::Value = serde_json::from_str(&text)?;
         match json["state"].as_str() {
             Some("in progress") => {}

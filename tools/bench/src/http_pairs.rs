@@ -1,4 +1,4 @@
-//! Requests over HTTP, each kind beside its baselines.
+//! Requests over HTTP, each kind compared with its baselines.
 
 use crate::RunArgs;
 use crate::load::{self, Kind, LoadResult};
@@ -82,7 +82,7 @@ pub(crate) async fn measure(args: &RunArgs) -> Result<(), BoxError> {
                     (it, cpu)
                 })
             };
-            // Which comes first alternates, so that a machine that slows down favours neither.
+            // The order alternates, so that a machine that slows down favours neither.
             let (ours, theirs): ((LoadResult, f64), (LoadResult, f64)) = if pair % 2 == 0 {
                 let theirs = once(&baseline)?;
                 (once(&broker)?, theirs)

@@ -3,17 +3,17 @@
 use crate::broker::{PLAN, SERVICE};
 use crate::subject::{PASSWORD, USER};
 use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use sutler_servers::http::HttpConnection;
 
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What is asked.
+/// Kind of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kind {
     /// The catalog.
@@ -34,7 +34,7 @@ pub(crate) struct LoadArgs {
     port: u16,
     #[arg(long, default_value_t = 3.0)]
     seconds: f64,
-    /// Stop after so many requests
+    /// Stop after this many requests
     #[arg(long, default_value_t = usize::MAX)]
     count: usize,
     #[arg(long, default_value_t = 64)]
@@ -44,7 +44,7 @@ pub(crate) struct LoadArgs {
     list: Option<PathBuf>,
 }
 
-/// What was measured.
+/// Result of a load.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LoadResult {
     pub(crate) per_second: f64,
@@ -154,21 +154,19 @@ async fn client(
     stop: Instant,
     most: usize,
 ) -> Result<(Vec<u32>, String), BoxError> {
-    let mut stream = TcpStream::connect(("127.0.0.1", args.port)).await?;
-    stream.set_nodelay(true)?;
+    let mut http = HttpConnection::connect(("127.0.0.1", args.port)).await?;
     let (mut times, mut lines) = (Vec::new(), String::new());
-    let mut buffer = Vec::with_capacity(16 * 1024);
     let tag = uuid::Uuid::new_v4().simple().to_string();
     let mut n = 0usize;
     while n < most && Instant::now() < stop {
         let id = format!("{tag}-{connection}-{n}");
         let request = request(args.kind, &id, targets, connection * 7919 + n * 104_729);
         let began = Instant::now();
-        stream.write_all(request.as_bytes()).await?;
-        let (status, body) = read_answer(&mut stream, &mut buffer).await?;
+        let response = http.send(request.as_bytes()).await?;
         times.push(u32::try_from(began.elapsed().as_micros()).unwrap_or(u32::MAX));
-        if !(200..300).contains(&status) {
-            return Err(format!("answered {status}: {body}").into());
+        let body = String::from_utf8_lossy(response.body);
+        if !(200..300).contains(&response.status) {
+            return Err(format!("answered {}: {body}", response.status).into());
         }
         if args.kind == Kind::Accept {
             let operation = body.split('"').nth(3).unwrap_or_default();
@@ -180,7 +178,7 @@ async fn client(
 }
 
 fn request(kind: Kind, id: &str, targets: &[String], turn: usize) -> String {
-    let login = base64::engine::general_purpose::STANDARD.encode(format!("{USER}:{PASSWORD}"));
+    let login = STANDARD.encode(format!("{USER}:{PASSWORD}"));
     let head =
         format!("Host: bench\r\nX-Broker-API-Version: 2.17\r\nAuthorization: Basic {login}\r\n");
     match kind {
@@ -208,73 +206,36 @@ fn request(kind: Kind, id: &str, targets: &[String], turn: usize) -> String {
     }
 }
 
-async fn read_answer(
-    stream: &mut TcpStream,
-    buffer: &mut Vec<u8>,
-) -> Result<(u16, String), BoxError> {
-    buffer.clear();
-    loop {
-        if stream.read_buf(buffer).await? == 0 {
-            return Err("the connection was closed".into());
-        }
-        let Some(end) = buffer.windows(4).position(|window| window == b"\r\n\r\n") else {
-            continue;
-        };
-        let head = String::from_utf8_lossy(&buffer[..end]).to_ascii_lowercase();
-        let status = head
-            .get(9..12)
-            .and_then(|text| text.parse().ok())
-            .unwrap_or(0);
-        let length = head
-            .lines()
-            .find_map(|line| line.strip_prefix("content-length: "));
-        let length: usize = length
-            .and_then(|text| text.trim().parse().ok())
-            .unwrap_or(0);
-        while buffer.len() < end + 4 + length {
-            if stream.read_buf(buffer).await? == 0 {
-                return Err("the connection was closed".into());
-            }
-        }
-        let body = String::from_utf8_lossy(&buffer[end + 4..]).into_owned();
-        return Ok((status, body));
-    }
-}
+/// A kept connection of a user of the broker.
+pub(crate) struct UserConnection(HttpConnection);
 
-/// A connection that is kept.
-pub(crate) struct KeptConnection {
-    stream: TcpStream,
-    buffer: Vec<u8>,
-}
-
-impl KeptConnection {
+impl UserConnection {
     pub(crate) async fn to(port: u16) -> Result<Self, BoxError> {
-        let stream = TcpStream::connect(("127.0.0.1", port)).await?;
-        stream.set_nodelay(true)?;
-        let buffer = Vec::with_capacity(4096);
-        Ok(Self { stream, buffer })
+        Ok(Self(HttpConnection::connect(("127.0.0.1", port)).await?))
     }
 
-    /// Asks for something; `start` is method and path.
-    pub(crate) async fn ask(&mut self, start: &str, body: &str) -> Result<(u16, String), BoxError> {
-        let login = base64::engine::general_purpose::STANDARD.encode(format!("{USER}:{PASSWORD}"));
+    /// Sends a request; `start` is method and path.
+    pub(crate) async fn send(
+        &mut self,
+        start: &str,
+        body: &str,
+    ) -> Result<(u16, String), BoxError> {
+        let login = STANDARD.encode(format!("{USER}:{PASSWORD}"));
         let length = body.len();
         let request = format!(
             "{start} HTTP/1.1\r\nHost: bench\r\nX-Broker-API-Version: 2.17\r\nAuthorization: Basic {login}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
         );
-        self.stream.write_all(request.as_bytes()).await?;
-        read_answer(&mut self.stream, &mut self.buffer).await
+        let response = self.0.send(request.as_bytes()).await?;
+        let body = String::from_utf8_lossy(response.body).into_owned();
+        Ok((response.status, body))
     }
 }
 
-/// Whether anybody answers on a port.
+/// Whether a server answers on a port.
 pub(crate) async fn answers(port: u16) -> bool {
-    let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)).await else {
-        return false;
-    };
     let request = request(Kind::Catalog, "", &[], 0);
-    if stream.write_all(request.as_bytes()).await.is_err() {
-        return false;
+    match HttpConnection::connect(("127.0.0.1", port)).await {
+        Ok(mut connection) => connection.send(request.as_bytes()).await.is_ok(),
+        Err(_) => false,
     }
-    read_answer(&mut stream, &mut Vec::new()).await.is_ok()
 }

@@ -1,4 +1,4 @@
-//! What the figures were measured on: file system, and the time of one fdatasync.
+//! The machine of the figures: file system, and the duration of one fdatasync.
 
 use crate::load::BoxError;
 use crate::report::{median, say};

@@ -31,7 +31,7 @@ struct Cli {
     run: RunArgs,
 }
 
-/// What to measure, and for how long.
+/// Parts and durations of a run.
 #[derive(clap::Args, Clone)]
 pub(crate) struct RunArgs {
     /// A directory on a real disk; tmpfs is refused
@@ -58,7 +58,7 @@ pub(crate) struct RunArgs {
 enum Command {
     /// Measures runs of bundles as processes: the broker's share, how soon they start, what waiting costs
     Bundles(bundles::BundleArgs),
-    /// Measures refreshes of a large registry, by a real broker, beside a bare loop of the same questions
+    /// Measures refreshes of a large registry by a real broker, compared with a bare loop of the same requests
     Registries(registries::RegistryArgs),
     /// (internal) Ask a registry for everything once
     #[command(hide = true)]

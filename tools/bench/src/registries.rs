@@ -26,17 +26,17 @@ use crate::load::BoxError;
 
 /// The goal: a refresh with nothing changed, as a multiple of the bare loop.
 const GOAL: f64 = 1.3;
-/// The same where the listing says versions, in seconds.
+/// The same for a listing with versions, in seconds.
 const GOAL_SECONDS: f64 = 3.0;
 /// Most memory of the broker, in MB.
 const MEMORY_MB: f64 = 100.0;
-/// What users may notice of a refresh: multiples of what it is without one.
+/// Limits of the effect of a refresh on users: multiples of the time without one.
 const GOAL_P50: f64 = 1.1;
 const GOAL_P99: f64 = 2.0;
 /// Refreshes of an index that are watched in one go: each takes part of a second.
 const INDEX_REFRESHES: usize = 50;
 
-/// How large, and how often.
+/// Sizes and repetitions.
 #[derive(clap::Args, Clone)]
 pub(crate) struct RegistryArgs {
     /// A directory on a real disk; tmpfs is refused
@@ -59,7 +59,7 @@ pub(crate) struct RegistryArgs {
     only: String,
 }
 
-/// Where images are asked for by somebody else.
+/// Registry that another client scans.
 #[derive(clap::Args)]
 pub(crate) struct BareArgs {
     #[arg(long)]
@@ -156,7 +156,7 @@ async fn images(args: &RegistryArgs) -> Result<(), BoxError> {
     counts(&dir, &registry, args).await
 }
 
-/// How many questions are asked, by a front that counts them and takes its time.
+/// Counts the requests of a refresh, by a proxy with a delay.
 async fn counts(
     dir: &std::path::Path,
     registry: &LargeRegistry,

@@ -72,7 +72,7 @@ pub(crate) async fn measure(args: &RunArgs) -> Result<(), BoxError> {
     Ok(())
 }
 
-/// Provisions so many instances in this process, without sockets, and lists some to poll.
+/// Provisions this many instances in this process, without sockets, and lists some to poll.
 async fn fill(dir: &Path, instances: usize) -> Result<(), BoxError> {
     let began = Instant::now();
     let running = broker::start(dir, ResponseMode::AtOnce).await?;

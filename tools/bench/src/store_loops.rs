@@ -1,4 +1,4 @@
-//! The store alone, beside a bare group-commit loop on the same disk.
+//! The store alone, compared with a bare group-commit loop on the same disk.
 //!
 //! The bare loop does what the fastest hand-written writer would: one thread, one transaction for all
 //! that waits, two rows for each caller. The store does the broker's two commits of a provision.

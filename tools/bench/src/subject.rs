@@ -1,4 +1,4 @@
-//! What is measured, each in a process of its own: bare hyper, the skeletons, the broker.
+//! Subjects of measurements, each in a process of its own: bare hyper, the skeletons, the broker.
 
 use crate::load::BoxError;
 use crate::{baseline, broker, bundles};
@@ -12,7 +12,7 @@ pub(crate) const USER: &str = "bench";
 /// Its password.
 pub(crate) const PASSWORD: &str = "a password of usual length";
 
-/// What to serve.
+/// Subject to serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Subject {
     /// Hyper and the catalog's bytes, nothing else.

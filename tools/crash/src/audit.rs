@@ -16,16 +16,16 @@ const PAGE: usize = 500;
 /// The broker's own scheduled work, which always waits for its next turn.
 const SCHEDULED: &str = "cleanup";
 
-/// What was found.
+/// Result of the audit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AuditReport {
     /// Operations in the store, without scheduled work.
     pub operations: u64,
-    /// How many of them a 202 had named.
+    /// Number of operations that a 202 had named.
     pub acknowledged: u64,
 }
 
-/// Holds the store to what platforms were told and to what the ledger says.
+/// Compares the store with the responses to platforms and with the effect log.
 ///
 /// # Guarantees
 /// Every acknowledged operation is there and succeeded; none is unfinished; none failed; each

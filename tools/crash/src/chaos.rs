@@ -4,9 +4,10 @@
 //! `run.rs` is one round from beginning to end: it starts replicas (`replica.rs`), each with its own way
 //! to the server (`cuttable_link.rs`), has clients ask (`client.rs`) and things broken (`fault_injector.rs`), and reads
 //! what is left (`final_state.rs`).
-//! Pure parts: `fault_plan.rs` says what is broken when; `history.rs` is what clients saw; `sequential_model.rs`,
-//! `operation_ends.rs` and `linearizability.rs` judge whether it can have been so; `executions.rs`, `external_world.rs` and
-//! `check_leftovers.rs` judge what was done and what is left.
+//! Pure parts: `fault_plan.rs` plans the faults; `history.rs` records what clients saw; `sequential_model.rs`,
+//! `operation_ends.rs` and `linearizability.rs` check whether it is possible; `executions.rs`, `external_world.rs`
+//! and
+//! `leftovers.rs` check what was done and what is left.
 
 mod client;
 mod cuttable_link;

@@ -5,7 +5,7 @@ use crate::violation::{CheckResult, Violation};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// What the ledger tells.
+/// Result of the check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EffectsReport {
     /// Steps done.
@@ -27,7 +27,7 @@ struct OperationStory {
     ended: bool,
 }
 
-/// Reads and judges a ledger.
+/// Reads and checks an effect log.
 ///
 /// # Flow
 /// A step may be repeated only if nothing was written down after it: no memo, no later step, no end;

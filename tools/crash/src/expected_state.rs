@@ -1,4 +1,4 @@
-//! What a platform knows of a resource, and what must therefore be true after a crash.
+//! State that a platform expects of a resource, and that must hold after a crash.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ pub struct PendingChange {
     pub operation: Option<String>,
 }
 
-/// What was last acknowledged of a resource.
+/// Last acknowledged state of a resource.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum AcknowledgedState {
     /// Nothing: it was never there.
@@ -23,7 +23,7 @@ pub enum AcknowledgedState {
     Gone,
 }
 
-/// What a platform knows of a resource.
+/// Expected state of a resource.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExpectedState {
     /// Acknowledged.
@@ -32,7 +32,7 @@ pub struct ExpectedState {
     pub pending: Option<PendingChange>,
 }
 
-/// What a fetch may answer now.
+/// Allowed responses to a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpectedFetch {
     /// 200 with what was acknowledged.
@@ -44,7 +44,7 @@ pub enum ExpectedFetch {
 }
 
 impl ExpectedState {
-    /// What a fetch of it may answer.
+    /// Allowed responses to a fetch of this resource.
     pub fn fetchable(&self) -> ExpectedFetch {
         match (&self.settled, &self.pending) {
             (_, Some(_)) => ExpectedFetch::Whatever,

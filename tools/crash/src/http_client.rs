@@ -1,4 +1,4 @@
-//! A tiny HTTP client: one connection, JSON in, JSON out, and a clear word when the line is dead.
+//! A small HTTP client: one connection, JSON in and out, with lost responses as an error.
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -22,7 +22,7 @@ pub struct HttpResponse {
     pub status: u16,
     /// Its body; null if there was none.
     pub body: Value,
-    /// What it says about when to come again.
+    /// `Retry-After`.
     pub retry_after: Option<String>,
 }
 
@@ -121,7 +121,7 @@ impl HttpClient {
 
 async fn connect(address: SocketAddr) -> Option<SendRequest<Full<Bytes>>> {
     let stream = TcpStream::connect(address).await.ok()?;
-    // Nobody listens there, and the kernel chose that very port for our end: we met ourselves.
+    // The kernel chose the unused target port for this end: the socket is connected to itself.
     if stream.local_addr().ok()? == address {
         return None;
     }

@@ -18,14 +18,14 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// No life has so many calls; if one seems to, something runs in circles.
+/// Limit of calls per life; more means an endless loop.
 const CALLS_MAX: u64 = 400;
 /// Every so often the victim is killed once more while it recovers.
 const TWICE_EVERY: u64 = 3;
-/// Which call of a recovery a second kill comes at.
+/// Store call of a recovery at which a second kill happens.
 const SECOND_KILL_WITHIN: u64 = 9;
 
-/// What all lives came to.
+/// Report of all lives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KillPointsReport {
     /// Deaths.
@@ -117,7 +117,7 @@ async fn worker(
             over.store(true, Ordering::Relaxed);
         }
         lives.push(life);
-        // What went well need not be kept.
+        // The data of a successful life is removed.
         let _ = std::fs::remove_dir_all(dir);
     }
     Ok(lives)
@@ -191,7 +191,7 @@ fn second_kill(number: u64, moment: Moment, kills: u64) -> Option<(u64, Moment)>
     second.then_some((number % SECOND_KILL_WITHIN + 1, moment))
 }
 
-/// A victim that was to die later might do so while it drains; that is no fault of its own.
+/// A victim that was to die later may do so while it drains; that is not an error.
 async fn end(victim: VictimProcess, launch: &Launch) -> CheckResult<()> {
     if launch.mortal() {
         victim.kill().await

@@ -5,7 +5,7 @@
 //! Two halves, in two processes. The *victim* (`victim.rs`) is a small broker over a SQLite store that
 //! logs every effect and every memo. The rest plays the platform: `process.rs` starts and kills the
 //! victim, `platform.rs` sends requests and remembers what was acknowledged, `effects.rs` and
-//! `audit.rs` judge the logs and the store afterwards, `random_kills.rs` and `kill_points.rs` say when to kill.
+//! `audit.rs` check the logs and the store afterwards, `random_kills.rs` and `kill_points.rs` decide when to kill.
 //! `trace.rs` reads system-call traces. Run it long with `cargo run -p sutler-crash -- --kills 5000`.
 
 mod audit;

@@ -1,4 +1,4 @@
-//! The long run: kills a victim thousands of times and says what was found. Also the victim itself.
+//! The long run: kills a victim thousands of times and reports the result. Also the victim itself.
 //!
 //! `cargo run -p sutler-crash -- --kills 5000`, or `-- chaos --store postgres --minutes 10`. The short
 //! run of both is `cargo test -p sutler-crash`.
@@ -18,16 +18,16 @@ use sutler_crash::{RandomKills, kill_at_every_point, kill_at_random};
 struct Cli {
     #[command(subcommand)]
     part: Option<Part>,
-    /// How many kills in all: first at every commit point, then at random.
+    /// Total number of kills: first at every commit point, then at random
     #[arg(long, default_value_t = 1000)]
     kills: u64,
-    /// Repeats the same chances.
+    /// Seed; the same seed gives the same choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How many platforms send requests at once.
+    /// Number of platforms that send requests concurrently
     #[arg(long, default_value_t = 6)]
     clients: usize,
-    /// Where victims live; a directory that is removed at the end, unless named.
+    /// Directory of victims; by default a temporary one
     #[arg(long)]
     dir: Option<PathBuf>,
 }
@@ -46,22 +46,22 @@ enum Part {
 
 #[derive(Args)]
 struct ChaosArgs {
-    /// Over which store.
+    /// Store
     #[arg(long, value_enum, default_value_t = ServerKind::Postgres)]
     store: ServerKind,
-    /// How long, in rounds of a minute.
+    /// Duration, in rounds of one minute
     #[arg(long, default_value_t = 10)]
     minutes: u64,
-    /// One round of so many seconds instead.
+    /// Duration of a single round, in seconds, instead
     #[arg(long, conflicts_with = "minutes")]
     seconds: Option<u64>,
-    /// Repeats the same blows; the next round takes the next number.
+    /// Seed; the next round takes the next number
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Be wrong on purpose, to see it noticed.
+    /// Be wrong on purpose, to check that the harness notices
     #[arg(long, value_enum)]
     flaw: Option<Flaw>,
-    /// Where keys, ledger and logs are; a directory that is removed at the end, unless named.
+    /// Directory of keys, event log and logs; by default a temporary one
     #[arg(long)]
     dir: Option<PathBuf>,
 }
@@ -133,7 +133,7 @@ async fn chaos_run(args: ChaosArgs) -> Result<(), Box<dyn std::error::Error>> {
         }
         let ended = unleash(&chaos, &plan, Arc::clone(&server)).await;
         let report = ended.map_err(|violation| {
-            // What went wrong is worth looking at.
+            // The data of a failed round is kept.
             let kept = temporary.path().display();
             format!("seed {seed}: {violation}; see {kept}")
         });

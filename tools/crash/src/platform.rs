@@ -23,11 +23,11 @@ pub(crate) const PLAN: &str = "0c6f1f0e-2f7a-4a6a-8d41-3f0b6a1c0002";
 const RESTART_WITHIN: Duration = Duration::from_secs(30);
 /// Longest time an operation may take while its victim lives: else its lane is stuck.
 const SETTLED_WITHIN: Duration = Duration::from_secs(20);
-/// How long what a dead victim had sent may be on its way.
+/// Maximum time for bytes of a dead victim to arrive.
 const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
 const POLL_EVERY: Duration = Duration::from_millis(3);
 
-/// Where the present victim serves.
+/// Address of the current victim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
     /// Grows with every start.
@@ -63,7 +63,7 @@ pub enum PlatformAction {
     Deprovision,
 }
 
-/// A whole life: one binding is deleted by itself, the other goes with its instance.
+/// A whole life: one binding is deleted by itself, the other with its instance.
 pub const SCRIPT: [(PlatformAction, RequestMode); 6] = [
     (PlatformAction::Provision, RequestMode::Async),
     (PlatformAction::Bind("own"), RequestMode::Sync),
@@ -136,7 +136,7 @@ pub struct Platform {
     pub acknowledged: Vec<(String, &'static str)>,
     /// Requests sent, by verb.
     pub sent: BTreeMap<&'static str, u64>,
-    /// How often the victim died on it.
+    /// Number of deaths of the victim.
     pub deaths: u64,
     /// Longest time from a restart to the end of an operation that was under way.
     pub recovery: Duration,
@@ -382,8 +382,8 @@ fn unexpected(what: &str, answer: &HttpResponse) -> Violation {
     ))
 }
 
-/// Ends some time after the victim has a successor: whoever has the port now is not the one that
-/// was asked. What the dead one had still sent has long arrived by then.
+/// Ends some time after the victim has a successor: the process on the port is then not the one that
+/// got the request, and bytes of the dead one have arrived by then.
 async fn superseded(mut home: TargetReceiver, generation: u64) {
     let newer = home.wait_for(|it| it.is_some_and(|target| target.generation > generation));
     if newer.await.is_err() {

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 /// Longest wait for `ready`; usually some 30 ms, but traced and busy machines are slow.
 const READY_WITHIN: Duration = Duration::from_secs(20);
-/// Longest wait for the end of a victim that was told to stop.
+/// Maximum time for a victim to stop.
 const STOP_WITHIN: Duration = Duration::from_secs(30);
 
 /// How victims in one directory are started.
@@ -28,9 +28,9 @@ pub struct Launch {
     pub db: PathBuf,
     /// The log of effects.
     pub ledger: PathBuf,
-    /// What the victim says on standard error, of all its starts.
+    /// Log of standard error of all starts.
     pub log: PathBuf,
-    /// Which start it is.
+    /// Number of the start.
     pub boot: u64,
     /// When it kills itself, if it does.
     pub kill_at: Option<(u64, Moment)>,
@@ -141,9 +141,9 @@ impl Launch {
 #[derive(Debug)]
 pub struct VictimProcess {
     child: Child,
-    /// Where it serves.
+    /// Address.
     pub address: SocketAddr,
-    /// How long it took until it served.
+    /// Time until it served.
     pub ready: Duration,
 }
 

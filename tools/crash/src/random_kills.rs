@@ -1,7 +1,7 @@
 //! Kills a victim under load at random, again and again, and checks it after every restart.
 //!
 //! Kills come in rounds of a few dozen on one file; between kills the platforms verify and go on.
-//! After each round they end their lives, the victim drains, and ledger and store are judged.
+//! After each round the platforms finish, the victim drains, and effect log and store are checked.
 
 use crate::audit::audit;
 use crate::effects::check_effects;
@@ -22,9 +22,9 @@ use tokio::task::JoinSet;
 const KILLS_PER_ROUND: u64 = 25;
 /// A victim lives at most so long before it is killed from outside, in milliseconds.
 const LIFE_MAX_MS: u64 = 60;
-/// A victim kills itself at one of its first so many calls to the store.
+/// Maximum number of the store call at which a victim kills itself.
 const CALLS_MAX: u64 = 80;
-/// How long a victim that should kill itself is waited for.
+/// Maximum time to wait for a victim that should kill itself.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Every so many kills the victim may work until every platform got on: an operation that is
 /// interrupted more than five times without progress is rightly given up.
@@ -33,22 +33,22 @@ const REST_EVERY: u64 = 4;
 const REST_MAX: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// What to do.
+/// Configuration of a run.
 #[derive(Clone, Debug)]
 pub struct RandomKills {
     /// This package's executable.
     pub program: PathBuf,
-    /// Where victims live.
+    /// Directory of victims.
     pub dir: PathBuf,
-    /// How many kills.
+    /// Number of kills.
     pub kills: u64,
-    /// How many platforms at a time.
+    /// Number of concurrent platforms.
     pub clients: usize,
     /// Repeats the same chances.
     pub seed: u64,
 }
 
-/// What was done.
+/// Report of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RandomKillsReport {
     /// Deaths.
@@ -87,7 +87,7 @@ impl fmt::Display for RandomKillsReport {
     }
 }
 
-/// Kills until there were enough; `progress` hears a line after each round.
+/// Kills until the number is reached; `progress` gets a line after each round.
 ///
 /// # Errors
 /// The first broken promise, with its round.
@@ -177,7 +177,7 @@ impl Round<'_> {
             .max()
             .unwrap_or_default();
         report.recovery = report.recovery.max(recovery);
-        // What went well need not be kept.
+        // The data of a successful round is removed.
         let _ = std::fs::remove_dir_all(&self.dir);
         Ok(())
     }

@@ -28,7 +28,7 @@ pub struct SentAnswer {
     pub not_durable: usize,
 }
 
-/// What a trace tells.
+/// Result of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceReport {
     /// Every answer, in order.
@@ -43,7 +43,7 @@ impl TraceReport {
     }
 }
 
-/// What a call is to us.
+/// Kind of a system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Call {
     LogWrite(u64),
@@ -61,7 +61,7 @@ struct Reader {
     writing: BTreeSet<u64>,
     /// Calls that have not returned, by thread.
     open: BTreeMap<String, Call>,
-    /// What each open sync covers, by thread.
+    /// Writes covered by each open sync, by thread.
     covers: BTreeMap<String, BTreeSet<u64>>,
     durable: usize,
     report: TraceReport,

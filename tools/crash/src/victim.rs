@@ -31,22 +31,22 @@ use sutler_journal::KeyRing;
 use sutler_store_sqlite::{SqliteSettings, SqliteStore};
 use tokio::net::TcpListener;
 
-/// What it offers.
+/// Catalog.
 const CATALOG: &str = include_str!("victim/catalog.yaml");
 
-/// How the victim is started.
+/// Arguments of the victim.
 #[derive(Args, Clone, Debug)]
 pub struct VictimArgs {
-    /// The store's file; the key file is kept beside it.
+    /// File of the store; the key file is in the same directory.
     #[arg(long)]
     pub db: PathBuf,
-    /// Where effects are logged.
+    /// File of the effect log.
     #[arg(long)]
     pub ledger: PathBuf,
-    /// Which start of this victim it is, for the log.
+    /// Number of this start, for the log.
     #[arg(long, default_value_t = 1)]
     pub boot: u64,
-    /// How long each step of a hook takes, in milliseconds.
+    /// Duration of each step of a hook, in milliseconds.
     #[arg(long, default_value_t = 1)]
     pub step_ms: u64,
     /// Hooks of instances with the parameter `gated` begin when this file exists.
@@ -70,11 +70,11 @@ pub enum Moment {
     Before,
     /// While the store is at it, from another thread.
     During,
-    /// After the store has answered, before anybody hears of it.
+    /// After the store has answered, before the caller gets the result.
     After,
     /// In the writer's thread: all is written, nothing is committed.
     Written,
-    /// In the writer's thread: COMMIT has returned, nobody has been answered.
+    /// In the thread of the writer: COMMIT has returned, no caller has an answer.
     Synced,
 }
 

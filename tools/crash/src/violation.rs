@@ -1,4 +1,4 @@
-//! What the harness found that must not be.
+//! Violations: broken guarantees that the harness found.
 
 /// A promise that was broken, in words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,21 +1,22 @@
 //! The attackers: connections that are held, headers and bodies that trickle, one user who floods.
 //!
-//! Each attacker opens what it was told to, says so on its standard output, and goes on until it is
-//! killed or its time is over. What the server closes is opened again.
+//! Each attacker opens its connections, reports that on its standard output, and continues until it is
+//! killed or its time is over. A connection that the server closes is opened again.
 
 use crate::ToolResult;
 use crate::broker::GREEDY;
-use crate::http::{connect, exchange, provision, request};
+use crate::http::{connect, provision, request};
 use clap::{Args, ValueEnum};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use sutler_servers::http::HttpConnection;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
-/// Longest an attacker lives, whatever happens to whoever started it.
+/// Maximum lifetime of an attacker, even if its parent dies.
 const LIFE_MAX: Duration = Duration::from_secs(300);
 /// Most connections from one address: fewer than the broker allows to one.
 const PER_ADDRESS: usize = 900;
@@ -26,7 +27,7 @@ const AGAIN: Duration = Duration::from_millis(200);
 /// Connections that are being opened at one time.
 const OPENING: usize = 200;
 
-/// What is done to the broker.
+/// Kind of attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kind {
     /// Connections that ask once and then stay.
@@ -46,7 +47,7 @@ pub(crate) struct AttackArgs {
     kind: Kind,
     #[arg(long)]
     to: SocketAddr,
-    /// How many connections.
+    /// Number of connections.
     #[arg(long)]
     count: usize,
 }
@@ -95,9 +96,11 @@ pub(crate) async fn run(args: AttackArgs) -> ToolResult {
 async fn attack(kind: Kind, mut stream: TcpStream, n: usize) -> std::io::Result<()> {
     match kind {
         Kind::Held => {
-            exchange(&mut stream, &request(GREEDY, "GET /v2/nowhere", "")).await?;
-            // Until the server has enough of it.
-            stream.read_u8().await.map(|_| ())
+            let mut connection = HttpConnection::new(stream)?;
+            let request = request(GREEDY, "GET /v2/nowhere", "");
+            connection.send(request.as_bytes()).await?;
+            // Returns when the server closes the connection.
+            connection.into_stream().read_u8().await.map(|_| ())
         }
         Kind::SlowHeaders => trickle(&mut stream, &request(GREEDY, "GET /v2/catalog", "")).await,
         Kind::SlowBodies => {
@@ -107,13 +110,14 @@ async fn attack(kind: Kind, mut stream: TcpStream, n: usize) -> std::io::Result<
             trickle(&mut stream, body).await
         }
         Kind::Flood => {
+            let mut connection = HttpConnection::new(stream)?;
             for round in 0_u64.. {
-                let asked = match round % 4 {
+                let request = match round % 4 {
                     0 => provision(GREEDY, &format!("flood-{n}-{round}")),
                     1 => request(GREEDY, &format!("GET /v2/service_instances/flood-{n}"), ""),
                     _ => request(GREEDY, "GET /v2/catalog", ""),
                 };
-                exchange(&mut stream, &asked).await?;
+                connection.send(request.as_bytes()).await?;
             }
             Ok(())
         }

@@ -18,9 +18,9 @@ pub(crate) const SERVICE: &str = "flood-service";
 pub(crate) const PLAN: &str = "flood-plan";
 /// The user that floods, and the one that sends slowly.
 pub(crate) const GREEDY: &str = "greedy";
-/// Everybody's password.
+/// Password of all users.
 pub(crate) const PASSWORD: &str = "not-a-secret";
-/// How many users there are beside.
+/// Number of well-behaved users.
 pub(crate) const USERS: usize = 8;
 
 const CATALOG: &str = "services:
@@ -35,7 +35,7 @@ const CATALOG: &str = "services:
         description: The only plan.
 ";
 
-/// Where the broker keeps its records.
+/// Path of the store.
 #[derive(Args)]
 pub(crate) struct ServeArgs {
     #[arg(long)]

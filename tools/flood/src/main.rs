@@ -54,5 +54,5 @@ async fn main() -> ExitCode {
     }
 }
 
-/// What a part ends with.
+/// Result of a part.
 type ToolResult = Result<(), Box<dyn std::error::Error>>;

@@ -13,12 +13,12 @@ pub(crate) fn say(line: &str) {
 /// A part of this run in a process of its own; ended when dropped.
 pub(crate) struct ChildProcess {
     child: Child,
-    /// The first line it said.
+    /// First line of its output.
     pub said: String,
 }
 
 impl ChildProcess {
-    /// Starts this executable again, and waits for the first line it says.
+    /// Starts this executable again, and waits for its first line.
     pub(crate) fn start(arguments: &[&str]) -> std::io::Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
             .args(arguments)
@@ -33,7 +33,7 @@ impl ChildProcess {
         Ok(Self { child, said })
     }
 
-    /// How many files and connections it has open.
+    /// Number of its open files and connections.
     pub(crate) fn descriptors(&self) -> std::io::Result<usize> {
         let folder = format!("/proc/{}/fd", self.child.id());
         Ok(std::fs::read_dir(folder)?.count())

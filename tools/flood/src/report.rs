@@ -3,7 +3,7 @@
 use crate::users::UserLatency;
 use std::time::Duration;
 
-/// What was measured of one attack.
+/// Measurements of one attack.
 pub(crate) struct Row {
     pub name: String,
     pub calm: UserLatency,

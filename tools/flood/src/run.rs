@@ -16,10 +16,10 @@ const MEMORY_FIXED_BYTES: u64 = 160 * 1024 * 1024;
 const MEMORY_PER_CONNECTION_BYTES: u64 = 24 * 1024;
 /// Descriptors that a database may open and close meanwhile.
 const DESCRIPTORS_SLACK: usize = 16;
-/// How long closed connections may take to go.
+/// Maximum time for closed connections to disappear.
 const SETTLE_WITHIN: Duration = Duration::from_secs(30);
 
-/// How much of everything.
+/// Sizes of a run.
 #[derive(Args)]
 pub(crate) struct RunArgs {
     /// Connections that are held open

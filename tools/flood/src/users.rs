@@ -1,12 +1,13 @@
 //! The other users: a steady load, and how long each answer took.
 //!
 //! Requests have their times before they are sent, and an answer is late by the time it was due: a
-//! server that stands still cannot hide what it did not answer.
+//! server that stalls cannot hide requests without a response.
 
 use crate::broker::{USERS, user};
-use crate::http::{connect, exchange, provision, request};
+use crate::http::{connect, provision, request};
 use std::net::SocketAddr;
 use std::time::Duration;
+use sutler_servers::http::HttpConnection;
 use tokio::time::{Instant, sleep_until, timeout};
 
 /// Pause between the requests of one user.
@@ -14,10 +15,10 @@ const EVERY: Duration = Duration::from_millis(25);
 /// An answer that takes longer counts as none.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What the users noticed.
+/// Response times of the users.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UserLatency {
-    /// How long answers took, sorted.
+    /// Response times, sorted.
     took: Vec<Duration>,
     /// Requests that were refused, cut off, or not answered.
     pub unanswered: usize,
@@ -33,7 +34,7 @@ impl UserLatency {
         self.took.len()
     }
 
-    /// The time within which so many of a hundred answers came.
+    /// Response time of a percentile.
     pub(crate) fn percentile(&self, percent: usize) -> Duration {
         let last = self.took.len().saturating_sub(1);
         let at = (self.took.len() * percent / 100).min(last);
@@ -79,9 +80,9 @@ async fn one(to: SocketAddr, n: usize, lasting: Duration, round: usize) -> (Vec<
         let answer = async {
             let mut open = match stream.take() {
                 Some(open) => open,
-                None => connect(to, 1).await?,
+                None => HttpConnection::new(connect(to, 1).await?)?,
             };
-            let status = exchange(&mut open, &asked).await?;
+            let status = open.send(asked.as_bytes()).await?.status;
             stream = Some(open);
             Ok::<_, std::io::Error>(status)
         };

@@ -1,6 +1,6 @@
 //! The kept inputs: seeds written by hand, and every input that ever broke a property.
 //!
-//! One folder for each target. A file's name says what it is; `regression-…` was found by a run.
+//! One directory per target. The name of a file describes it; `regression-…` was found by a run.
 
 use std::fs;
 use std::io;
@@ -37,7 +37,7 @@ pub fn entries(target: &str) -> io::Result<Vec<Entry>> {
     Ok(found)
 }
 
-/// Keeps an input; says where.
+/// Saves an input; returns its path.
 ///
 /// # Errors
 /// The file cannot be written.

@@ -5,7 +5,7 @@
 //! format (`mutate.rs`): keys doubled, subtrees moved, numbers and nesting made extreme, lines
 //! shuffled, bytes broken. And what a parser *answered* is the guide (`session.rs`): an input with
 //! an answer not seen before, be it a new refusal or a new shape of success, is mutated further.
-//! What must hold for each parser is in `targets/`; the seeds and all regressions, in `corpus/`.
+//! The properties of each parser are in `targets/`; the seeds and all regressions, in `corpus/`.
 //! Run it with `cargo run -p sutler-fuzz --profile bench -- --seconds 30`; read `targets.rs` next.
 
 mod corpus;

@@ -18,18 +18,18 @@ const STACK_BYTES: usize = 2 * 1024 * 1024;
 const PER_INPUT: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Parser)]
-#[command(about = "Throws bad input at every parser of outside bytes")]
+#[command(about = "Fuzzes every parser of untrusted input")]
 struct Arguments {
-    /// How long each target runs.
+    /// Seconds per target
     #[arg(long, default_value_t = 30)]
     seconds: u64,
-    /// How many targets run at a time.
+    /// Number of concurrent targets
     #[arg(long, default_value_t = 2)]
     jobs: usize,
-    /// Only these targets, by name.
+    /// Only these targets, by name
     #[arg(long)]
     target: Vec<String>,
-    /// Repeats a run: the same seed makes the same inputs.
+    /// Seed; the same seed makes the same inputs
     #[arg(long)]
     seed: Option<u64>,
     /// Runs one target in this process.
@@ -79,7 +79,7 @@ fn main() -> io::Result<ExitCode> {
     })
 }
 
-/// Runs a target in a process of its own; says whether all is well.
+/// Runs a target in a process of its own; returns whether it succeeded.
 fn outside(target: &Target, arguments: &Arguments) -> io::Result<bool> {
     let start = |seconds: u64, trace: Option<&PathBuf>| {
         let mut command = Command::new(std::env::current_exe()?);

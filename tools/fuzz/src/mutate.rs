@@ -10,7 +10,7 @@ use sutler_servers::SeededRng;
 /// Longest input, in bytes. Longer ones only take time; `hostile.rs` of the broker has those.
 const INPUT_BYTES_MAX: usize = 16 * 1024;
 
-/// What an input mostly is.
+/// Syntax of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Syntax {
     /// A JSON text.
@@ -23,7 +23,7 @@ pub(crate) enum Syntax {
     Bytes,
 }
 
-/// What texts stumble over: invalid UTF-8, odd characters, extremes.
+/// Difficult texts: invalid UTF-8, odd characters, extremes.
 const ODDITIES: [&[u8]; 34] = [
     b"\0",
     b"\xff",

@@ -15,12 +15,12 @@ pub(crate) fn noted<T>(run: impl FnOnce() -> T) -> T {
         LAST.with_borrow_mut(|last| *last = Some(format!("panicked at {place}: {text}")));
     }));
     let result = run();
-    // From here on whoever panics should be read about.
+    // From here on panics are recorded.
     drop(std::panic::take_hook());
     result
 }
 
-/// What panicked since the last look, also if somebody caught it.
+/// Panics since the last call, also those that were caught.
 pub(crate) fn taken() -> Option<String> {
     LAST.take()
 }

@@ -11,13 +11,13 @@ use sutler_osb::from_json;
 /// Longest sentence, in bytes.
 const SENTENCE_BYTES_MAX: usize = 2_000;
 
-/// Stands in the seeds where secrets stand; no error may repeat it.
+/// Marker of secrets in the seeds; no error may repeat it.
 const CANARY: &str = "hush";
 
-/// The number that stands where secret numbers stand.
+/// Marker of secret numbers.
 const CANARY_NUMBER: &str = "424242";
 
-/// A body: round trips when it is read, says a sentence when it is not.
+/// A body: round trips if it parses, else the error is a sentence.
 pub(crate) fn body<T>(input: &[u8]) -> Verdict
 where
     T: Serialize + DeserializeOwned + PartialEq,
@@ -28,7 +28,7 @@ where
     }
 }
 
-/// What was read is written, read again, and the same.
+/// A parsed value is written, parsed again, and the same.
 pub(crate) fn round_trip<T>(value: &T) -> Verdict
 where
     T: Serialize + DeserializeOwned + PartialEq,
@@ -91,7 +91,7 @@ pub(crate) fn same<T: PartialEq + Debug + ?Sized>(
     }
 }
 
-/// Whether the word stands in a key or another name somewhere: names may be repeated.
+/// Whether the word is in a key or another name: names may be repeated.
 fn is_name(word: &str, input: &[u8]) -> bool {
     let text = String::from_utf8_lossy(input);
     text.match_indices(word).any(|(at, _)| {

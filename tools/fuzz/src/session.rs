@@ -21,7 +21,7 @@ const POOLED_BYTES_MAX: usize = 4_096;
 const FAILURES_MAX: usize = 5;
 /// Most tries to make one failure smaller.
 const SHRINK_TRIES_MAX: usize = 3_000;
-/// How often a slow input is tried again: the machine may have been busy.
+/// Number of retries of a slow input: the machine may have been busy.
 const SLOW_TRIES: usize = 4;
 
 /// When to stop, and how slow is too slow.
@@ -29,7 +29,7 @@ const SLOW_TRIES: usize = 4;
 pub struct Limits {
     /// Stops after so long.
     pub time: Duration,
-    /// Stops after so many inputs.
+    /// Maximum number of inputs.
     pub inputs: u64,
     /// Longest time for one input.
     pub per_input: Duration,
@@ -39,7 +39,7 @@ pub struct Limits {
     pub trace: Option<PathBuf>,
 }
 
-/// What a run came to.
+/// Report of a run.
 #[derive(Debug)]
 pub struct Report {
     /// Inputs tried.
@@ -57,11 +57,11 @@ pub struct Report {
 /// A broken property.
 #[derive(Debug)]
 pub struct Failure {
-    /// What is wrong.
+    /// Broken property.
     pub reason: String,
     /// The input, made small.
     pub input: Vec<u8>,
-    /// Where it was kept.
+    /// Path of the saved input.
     pub kept: Option<PathBuf>,
 }
 
@@ -144,7 +144,7 @@ impl Session<'_> {
         }
     }
 
-    /// Tries an input; says whether its answer is new.
+    /// Tries an input; returns whether its result is new.
     fn attempt(&mut self, input: &[u8]) -> std::io::Result<bool> {
         if let Some(trace) = &self.limits.trace {
             std::fs::write(trace, input)?;
@@ -226,7 +226,7 @@ impl Session<'_> {
     }
 }
 
-/// Which property was broken, whatever the details.
+/// The broken property, without details.
 fn property_of(reason: &str) -> String {
     kind_of(reason.split(": ").next().unwrap_or_default())
 }

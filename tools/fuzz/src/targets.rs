@@ -18,7 +18,7 @@ mod tokens;
 
 use crate::mutate::Syntax;
 
-/// What became of an input: the kind of answer it got, or the property that it broke.
+/// Result of an input: the kind of response, or the broken property.
 pub type Verdict = Result<String, String>;
 
 /// Judges inputs one after the other.
@@ -40,11 +40,11 @@ impl Check for PlainCheck {
 pub struct Target {
     /// Its name, and its folder in the corpus.
     pub name: &'static str,
-    /// What its inputs mostly are.
+    /// Syntax of its inputs.
     pub(crate) syntax: Syntax,
     /// Words that mean something to it.
     pub(crate) words: &'static [&'static str],
-    /// Makes the judge.
+    /// Creates the check.
     pub(crate) check: fn() -> Box<dyn Check>,
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use sutler_spec_map::{Level, Line, checklist};
 
-/// The checklist in short, beside the tool that maps it to tests.
+/// Short form of the checklist, in the directory of the tool that maps it to tests.
 const CHECKLIST: &str = "tools/spec-map/checklist.txt";
 
 /// The MUST lines that nothing breaks.

@@ -30,10 +30,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// What to break.
+/// File of mutations.
 const MUTATIONS: &str = "tools/mutants/mutations.txt";
 
-/// What went wrong, in a sentence.
+/// Error of the tool: a sentence.
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Applies every mutation of `mutations.txt` and reports the ones that no test notices.

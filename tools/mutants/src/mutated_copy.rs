@@ -19,10 +19,10 @@ pub(crate) fn mutant(name: &str) -> bool {
 }
 "#;
 
-/// Where expressions stand in a file, and the mutations of each.
+/// Positions of expressions in a file, and the mutations of each.
 pub(crate) type Sites<'m> = BTreeMap<PathBuf, Vec<(Range<usize>, Vec<&'m Mutation>)>>;
 
-/// Finds every mutation's place; says all that have none, or more than one.
+/// Finds the position of every mutation; reports all that have none, or more than one.
 pub(crate) fn sites<'m>(root: &Path, mutations: &'m [Mutation]) -> Result<Sites<'m>, BoxError> {
     let mut sites: Sites = BTreeMap::new();
     let mut faults = Vec::new();
@@ -63,7 +63,7 @@ fn overlaps(one: &Range<usize>, other: &Range<usize>) -> bool {
     one.start < other.end && other.start < one.end
 }
 
-/// Every place of the expression in its function, on a line that has the text beside it.
+/// Positions of the expression in its function, on lines that contain the other text.
 fn places(text: &str, one: &Mutation) -> Vec<Range<usize>> {
     let mut places = Vec::new();
     let mut start = 0;
@@ -86,7 +86,7 @@ fn places(text: &str, one: &Mutation) -> Vec<Range<usize>> {
     places
 }
 
-/// Where a function stands: from its name to the brace in the column that its line begins in.
+/// Extent of a function: from its name to the brace in the column in which its line begins.
 fn function(text: &str, name: &str) -> Range<usize> {
     let heads = [format!("fn {name}("), format!("fn {name}<")];
     let Some(at) = heads.iter().find_map(|head| text.find(head.as_str())) else {

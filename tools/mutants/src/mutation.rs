@@ -24,9 +24,9 @@ pub(crate) struct Mutation {
     /// The file, from the workspace's root.
     pub file: PathBuf,
     pub original: String,
-    /// Another text of the line it stands on.
+    /// Another text of its line.
     pub beside: Option<String>,
-    /// The function it stands in.
+    /// Its function.
     pub within: Option<String>,
     pub mutated: String,
     pub breaks: String,

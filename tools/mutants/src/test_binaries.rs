@@ -1,4 +1,4 @@
-//! Builds the test binaries of the copy, once, and says where they are.
+//! Builds the test binaries of the copy once, and returns their paths.
 
 use crate::BoxError;
 use serde_json::Value;

@@ -1,6 +1,6 @@
-//! Which test holds which lines of the checklist, as `tools/spec-map` reads it from the source.
+//! Lines of the checklist that each test holds, as `tools/spec-map` reads them from the source.
 //!
-//! Tests `… as_the_table_says` hold besides what the table of their file cites.
+//! Tests `… as_the_table_says` also hold the lines that the table of their file cites.
 
 use crate::BoxError;
 use crate::test_binaries::Binary;

@@ -1,4 +1,4 @@
-//! What the runs mean, and the report.
+//! Verdicts of the runs, and the report.
 
 use crate::mutation::Mutation;
 
@@ -12,11 +12,11 @@ pub(crate) struct FailedTest {
     pub random: bool,
 }
 
-/// What came of one mutation.
+/// Verdict on one mutation.
 #[derive(Clone, Debug)]
 pub(crate) struct Verdict {
     pub mutation: Mutation,
-    /// How many tests hold its line.
+    /// Number of tests that hold its line.
     pub holders: usize,
     /// Whether tests of other lines ran, too.
     pub all_ran: bool,
@@ -128,7 +128,7 @@ fn missing(without: &[String]) {
         .for_each(|line| say(&format!("{line}: no mutation\n")));
 }
 
-/// The report goes to standard output; progress goes to standard error.
+/// The report is written to standard output, progress to standard error.
 fn say(text: &str) {
     use std::io::Write as _;
     // A reader that went away needs no report.

@@ -20,7 +20,7 @@ pub struct Definition {
 const KINDS: [&str; 4] = ["struct", "enum", "union", "trait"];
 
 /// Words that end in `ed` and are not participles.
-const NOUNS_IN_ED: [&str; 6] = ["Bed", "Feed", "Need", "Seed", "Shed", "Speed"];
+const NOUNS_IN_ED: [&str; 7] = ["Bed", "Deed", "Feed", "Need", "Seed", "Shed", "Speed"];
 
 /// Participles that do not end in `ed`. `Lost` is an error of the glossary; `Read`, `Set` and `Put`
 /// are nouns or verbs as often.

@@ -1,5 +1,4 @@
-//! What an instance shows after an update, where it can be fetched: what was asked for is changed, and
-//! nothing else is.
+//! Fetched instances after an update: the requested change is visible, and nothing else changes.
 
 use super::{LiveInstance, compare};
 use crate::case::Case;
@@ -33,7 +32,7 @@ const DASHBOARD: Case = Case::must(
 
 pub(crate) const CASES: &[&Case] = &[&APPLIED, &KEEPS_PLAN, &KEEPS_PARAMETERS, &DASHBOARD];
 
-/// What the instance shows after an update.
+/// Checks the fetched instance after an update.
 pub(super) async fn shown(
     run: &PlanRun,
     live: &mut LiveInstance,
@@ -91,7 +90,7 @@ pub(super) async fn look(run: &PlanRun, live: &mut LiveInstance) -> Result<(), S
     Ok(())
 }
 
-/// Fetches the instance anew, where that is possible.
+/// Fetches the instance again, if that is possible.
 pub(super) async fn refresh(
     run: &PlanRun,
     live: &mut LiveInstance,

@@ -1,4 +1,4 @@
-//! Authentication: whoever does not prove who they are stays outside, at each of the ten endpoints.
+//! Authentication: requests without valid credentials are refused at each of the ten endpoints.
 
 use super::each_endpoint;
 use crate::case::{Case, Level, Scope};
@@ -45,7 +45,7 @@ pub(crate) const CASES: &[&Case] = &[&MISSING, &WRONG, &FIRST, &TLS];
 /// Tries to get in.
 pub(crate) async fn walk(run: &PlanRun) -> Result<(), StopReason> {
     match by_tls(run.client.connection.base()) {
-        Some(judgement) => run.judge_broker_by_itself(&TLS, judgement),
+        Some(judgement) => run.record_broker_alone(&TLS, judgement),
         None => run.skip_broker(&TLS, "the broker is on this machine"),
     }
     if !run.client.connection.is_authenticated() {
@@ -58,7 +58,7 @@ pub(crate) async fn walk(run: &PlanRun) -> Result<(), StopReason> {
         let answers = each_endpoint::ask(run, |it| it.proof(proof)).await?;
         all_outside(run, case, &answers);
     }
-    // Without any credentials: nobody has to take this for another guess.
+    // Without credentials, so that the broker need not count it as an attempt to guess.
     let wrong_in_both = |request: Request| {
         request
             .proof(Proof::Missing)
@@ -69,13 +69,13 @@ pub(crate) async fn walk(run: &PlanRun) -> Result<(), StopReason> {
     Ok(())
 }
 
-/// Everybody gets 401. Who tried too often may be told to wait, which is no way in either.
+/// Must be 401. After too many attempts, a request to wait is acceptable too.
 fn all_outside(run: &PlanRun, case: &'static Case, answers: &[Arc<Exchange>]) {
     for answer in answers {
         if answer.is(&[429]) {
             run.skip_broker(case, "the broker answers 429 to everybody who tries");
         } else {
-            run.judge_broker(case, answer, answer.must_be(&[401]));
+            run.record_broker(case, answer, answer.must_be(&[401]));
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Bindings of the walk's instance, from the first bind to the last unbind. Each file is a chapter
-//! with its own cases; here is their order, and what they share.
+//! Cases about bindings of the tested instance, from the first bind to the last unbind.
 //!
-//! Few bindings are made: one that is asked about most, one more that is made and removed
-//! asynchronously where the broker does that, a third while the second is being made, a successor
-//! where the plan rotates, and one that is deleted while it is made. Read `create.rs` first.
+//! Each file has its own cases; this file has their order and shared types. Few bindings are created: one for
+//! most cases, one created and removed asynchronously where the broker does that, a third while the second is
+//! in progress, a successor where the plan rotates, and one that is deleted while it is created. Read
+//! `create.rs` first.
 
 pub(crate) mod binding_contents;
 pub(crate) mod create;
@@ -28,7 +28,7 @@ use crate::target::Target;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// The cases of all chapters about bindings, in the order of the walk.
+/// All cases about bindings, in order.
 const CASES: &[&[&Case]] = &[
     refusals::CASES,
     create::CASES,
@@ -52,7 +52,7 @@ pub(crate) struct LiveBinding {
     pub made_by: Arc<Exchange>,
     /// The answer to the first fetch, where bindings can be fetched.
     pub fetched: Option<Arc<Exchange>>,
-    /// Whether a later fetch gave the same: some brokers make credentials anew each time.
+    /// Whether a later fetch returned the same: some brokers generate new credentials each time.
     pub is_stable: bool,
 }
 
@@ -87,7 +87,7 @@ pub(crate) async fn walk(run: &PlanRun, live: &LiveInstance) -> Result<(), StopR
     Ok(())
 }
 
-/// Walks a plan that can be bound; tells why what was not seen was not.
+/// Checks a bindable plan; records why other cases do not apply.
 async fn walk_bindable(run: &PlanRun, live: &LiveInstance) -> Result<&'static str, StopReason> {
     run.skip(&refusals::NOT_BINDABLE, "the plan is bindable");
     let Some(mut first) = create::walk(run, live).await? else {

@@ -1,8 +1,8 @@
-//! The catalog: fetched twice, judged as a whole. What it says of plans steers the rest of the walk.
+//! Cases about the catalog, which is fetched twice and decides which other cases apply.
 //!
-//! Each rule is a pure function of raw JSON. Rules of one field of offerings and plans stand in
-//! tables (`catalog/offering.rs`, `catalog/plan.rs`) and are applied by `catalog/field.rs`; those of
-//! parameter schemas are in `catalog/schemas.rs`.
+//! Each rule is a pure function of raw JSON. Rules about single fields are tables (`catalog/offering.rs`,
+//! `catalog/plan.rs`), applied by `catalog/field.rs`; rules about parameter schemas are in
+//! `catalog/schemas.rs`.
 
 mod field;
 mod names;
@@ -130,7 +130,7 @@ fn skip(client: &CheckClient, case: &'static Case, reason: &str) {
     client.verdicts.record(case, &Subject::Broker, verdict);
 }
 
-/// Asks again as somebody who has it already.
+/// Fetches the catalog again with its `ETag`.
 async fn cached(client: &CheckClient, known: &Exchange) -> Result<(), StopReason> {
     let request = match (known.header("ETag"), known.header("Last-Modified")) {
         (Some(tag), _) => request().header("If-None-Match", tag),
@@ -159,7 +159,7 @@ fn services(exchange: &Exchange) -> Result<(), String> {
     }
 }
 
-/// What the catalog by itself shows.
+/// Checks the catalog by itself.
 fn check(catalog: &Value, profile: Profile) -> Vec<(&'static Case, CatalogVerdict)> {
     let mut all = Vec::new();
     names::check(catalog, profile, &mut all);
@@ -169,7 +169,7 @@ fn check(catalog: &Value, profile: Profile) -> Vec<(&'static Case, CatalogVerdic
     all
 }
 
-/// What has the same name in both has the same id in both.
+/// Equal names in both catalogs must have equal ids.
 fn same_ids(one: &Value, other: &Value) -> Result<(), String> {
     let after = named(field::offerings(other));
     for (name, before) in named(field::offerings(one)) {

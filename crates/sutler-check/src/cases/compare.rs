@@ -1,5 +1,4 @@
-//! Whether two answers are about the same thing, and whether a fetched instance is what was asked
-//! for. Pure.
+//! Compares two answers, and a fetched instance with the request. Pure.
 
 use crate::exchange::Exchange;
 use serde_json::{Map, Value};

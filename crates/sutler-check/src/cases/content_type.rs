@@ -1,9 +1,10 @@
-//! Bodies and their types, at an instance that is there: a body that says the same is answered the
-//! same, whatever is around it, and one that cannot be read is a 400. Nothing new is made here.
+//! Content types and encodings of bodies: an equivalent body gets the same answer, an unreadable one gets 400.
+//!
+//! Uses the existing instance and creates nothing.
 
 use super::LiveInstance;
 use crate::case::Case;
-use crate::client::{StopReason, dressed};
+use crate::client::{StopReason, with_headers};
 use crate::created::BindingId;
 use crate::exchange::Exchange;
 use crate::plan_run::{PlanRun, with_incomplete};
@@ -111,7 +112,7 @@ async fn repeat(
 ) -> Result<Arc<Exchange>, StopReason> {
     let put = Target::Instance(&live.id).request(Method::Put);
     let put = with_incomplete(put, true).body(body.to_owned());
-    run.client.ask_bare(alter(dressed(put))).await
+    run.client.ask_bare(alter(with_headers(put))).await
 }
 
 /// A body that nothing can come of, to each endpoint that takes one.

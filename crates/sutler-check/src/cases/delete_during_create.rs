@@ -1,5 +1,4 @@
-//! The id of the deleted instance once more; and, where provisions run long enough to see it, a delete
-//! of an instance that is still being made.
+//! Reuse of a deleted instance id; and deprovision during a provision in progress.
 
 use super::deprovision::concurrent;
 use super::refusal::NOWHERE;
@@ -106,7 +105,7 @@ async fn halt(
         concurrent(run, &answer);
     }
     let (deleted, gone) = run.remove(target).await?;
-    // Whatever the broker said: the provision may still be going on.
+    // The provision may still be in progress, whatever the broker answered.
     run.client.created.may_exist(target.made(), run.owner());
     run.record(
         &ACCEPTED,

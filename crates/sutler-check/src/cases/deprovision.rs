@@ -1,4 +1,4 @@
-//! Deprovision: the walk's instance goes, and stays gone.
+//! Deprovision: the tested instance is deleted and stays deleted.
 
 use super::{ENDED_BEFORE, LiveInstance, compare, fetch_instance};
 use crate::case::Case;
@@ -62,7 +62,7 @@ pub(crate) const CASES: &[&Case] = &[
     &UPDATED,
 ];
 
-/// Removes the walk's instance; tells the answer to the delete that was accepted.
+/// Deletes the instance; returns the answer to the accepted delete.
 pub(crate) async fn walk(
     run: &PlanRun,
     live: &LiveInstance,
@@ -92,7 +92,7 @@ pub(crate) async fn walk(
     Ok(Some(answer))
 }
 
-/// Deletes that do not name all they have to; tells whether one was accepted all the same.
+/// Sends deletes without mandatory parameters; returns whether one was accepted.
 async fn incomplete(run: &PlanRun, live: &LiveInstance) -> Result<bool, StopReason> {
     let owner = run.owner_of(live.target());
     let fields = [
@@ -159,7 +159,7 @@ pub(super) fn concurrent(run: &PlanRun, answer: &Arc<Exchange>) {
     }
 }
 
-/// What is asked about an instance that was deleted.
+/// Checks requests about a deleted instance.
 async fn after(run: &PlanRun, live: &LiveInstance, first: &Exchange) -> Result<(), StopReason> {
     let target = live.target();
     if first.is(&[202]) {

@@ -1,7 +1,6 @@
-//! The ten endpoints, asked about things that are not there: what holds for every request is asked
-//! of each of them. Takes no decisions.
+//! Requests to each of the ten endpoints, for rules that hold for every request. Takes no decisions.
 
-use crate::client::{StopReason, dressed};
+use crate::client::{StopReason, with_headers};
 use crate::created::{BindingId, InstanceId};
 use crate::exchange::Exchange;
 use crate::plan_run::{PlanRun, with_incomplete};
@@ -25,7 +24,7 @@ pub(super) async fn ask(
         if let Some(made) = &made {
             run.client.created.may_exist(made.clone(), run.owner());
         }
-        let answer = run.client.ask_bare(alter(dressed(request))).await?;
+        let answer = run.client.ask_bare(alter(with_headers(request))).await?;
         // Who is refused has made nothing; `provision-refused-makes-nothing` holds brokers to it.
         let is_refused = answer.status().is_some_and(|it| (400..500).contains(&it));
         if let Some(made) = made.filter(|_| is_refused) {

@@ -1,5 +1,6 @@
-//! Fetching the instance: at once after its provision, and what it shows. Only where the catalog says
-//! `instances_retrievable`.
+//! Fetches the instance directly after its provision and checks the contents.
+//!
+//! Only if the catalog sets `instances_retrievable`.
 
 use super::{LiveInstance, compare};
 use crate::case::Case;
@@ -119,7 +120,7 @@ fn version(shown: &Value, catalog: Option<&str>) -> Result<(), String> {
     }
 }
 
-/// What is shown later has to be what the first answer said.
+/// Later contents must equal the first answer.
 fn dashboard(first: &Exchange, shown: &Value) -> Result<(), String> {
     let url = |it: Option<&Value>| it.and_then(Value::as_str).map(str::to_owned);
     match (

@@ -1,4 +1,4 @@
-//! The version and the originating identity: what a broker does with them, and without them.
+//! Cases about the API version header and the originating identity, present and absent.
 
 use super::each_endpoint;
 use crate::case::{Case, Level, Scope};
@@ -86,11 +86,11 @@ pub(crate) async fn walk(run: &PlanRun) -> Result<(), StopReason> {
     other_versions(run).await?;
     let catalog = || Request::new(Method::Get, &["v2", "catalog"]);
     let bare = run.client.ask(catalog()).await?;
-    run.judge_broker(&IDENTITY_ABSENT, &bare, bare.must_be(&[200]));
+    run.record_broker(&IDENTITY_ABSENT, &bare, bare.must_be(&[200]));
     for (platform, who) in identities() {
         let value = format!("{platform} {}", BASE64_STANDARD.encode(who.to_string()));
         let answer = run.client.ask(catalog().header(IDENTITY, &value)).await?;
-        run.judge_broker(&IDENTITY_PRESENT, &answer, answer.must_be(&[200]));
+        run.record_broker(&IDENTITY_PRESENT, &answer, answer.must_be(&[200]));
     }
     Ok(())
 }
@@ -99,9 +99,9 @@ async fn without_version(run: &PlanRun) -> Result<(), StopReason> {
     let profile = run.client.options.profile;
     let answers = each_endpoint::ask(run, |it| it.without_header(VERSION)).await?;
     for answer in answers.iter().filter(|it| !each_endpoint::is_provision(it)) {
-        run.judge_broker(&VERSION_MISSING, answer, is_refused(answer));
+        run.record_broker(&VERSION_MISSING, answer, is_refused(answer));
         match missing_status(profile, answer) {
-            Some(judgement) => run.judge_broker(&VERSION_MISSING_STATUS, answer, judgement),
+            Some(judgement) => run.record_broker(&VERSION_MISSING_STATUS, answer, judgement),
             None => run.skip_broker(&VERSION_MISSING_STATUS, "the request was served"),
         }
     }
@@ -131,7 +131,7 @@ async fn other_versions(run: &PlanRun) -> Result<(), StopReason> {
             .client
             .ask(catalog.clone().header(VERSION, version))
             .await?;
-        run.judge_broker(&VERSION_UNKNOWN, &answer, is_refused(&answer));
+        run.record_broker(&VERSION_UNKNOWN, &answer, is_refused(&answer));
         if is_refused(&answer).is_err() {
             run.skip_broker(&VERSION_UNKNOWN_STATUS, "the request was served");
             continue;
@@ -141,10 +141,10 @@ async fn other_versions(run: &PlanRun) -> Result<(), StopReason> {
             _ => &[412],
         };
         let judgement = answer.must_be(expected);
-        run.judge_broker(&VERSION_UNKNOWN_STATUS, &answer, judgement);
+        run.record_broker(&VERSION_UNKNOWN_STATUS, &answer, judgement);
     }
     let newer = run.client.ask(catalog.header(VERSION, "2.99")).await?;
-    run.judge_broker(&VERSION_NEWER, &newer, newer.must_be(&[200]));
+    run.record_broker(&VERSION_NEWER, &newer, newer.must_be(&[200]));
     Ok(())
 }
 

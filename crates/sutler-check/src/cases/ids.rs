@@ -1,4 +1,4 @@
-//! Ids of any characters: nothing is there under them, and nobody stumbles.
+//! Ids with unusual characters, of instances that do not exist.
 
 use crate::case::{Case, Level, Scope};
 use crate::client::StopReason;
@@ -21,8 +21,8 @@ pub(crate) async fn walk(run: &PlanRun) -> Result<(), StopReason> {
     let id = InstanceId::unusual();
     let target = Target::Instance(&id);
     let poll = run.poll(target, None).await?;
-    run.judge_broker(&UNUSUAL, &poll, poll.must_be(&[404]));
+    run.record_broker(&UNUSUAL, &poll, poll.must_be(&[404]));
     let delete = run.delete(target, true).await?;
-    run.judge_broker(&UNUSUAL, &delete, delete.must_be(&[410]));
+    run.record_broker(&UNUSUAL, &delete, delete.must_be(&[410]));
     Ok(())
 }

@@ -1,5 +1,6 @@
-//! Polls: what they answer about instances that are there, were there, and never were. Shapes of the
-//! answers are standing rules.
+//! Cases about polls of existing, deleted and unknown instances.
+//!
+//! The form of the answers is checked in `response_rules.rs`.
 
 use super::LiveInstance;
 use crate::case::Case;
@@ -88,7 +89,7 @@ pub(crate) async fn walk(run: &PlanRun, live: &LiveInstance) -> Result<(), StopR
     Ok(())
 }
 
-/// What the polls of a provision or an update show.
+/// Checks the polls of a provision or an update.
 pub(crate) fn judge_polls(run: &PlanRun, polled: &PollResult) {
     for answer in &polled.answers {
         let judgement = match answer.status() {

@@ -1,5 +1,6 @@
-//! Changing the plan of an instance, where the catalog says that plans can be changed. It is done with
-//! an instance to spare: what comes after is about the other plan.
+//! Plan changes, where the catalog allows them.
+//!
+//! Uses an extra instance, because later cases depend on the plan of the main one.
 
 use super::refusal::with;
 use super::update::{accepted, finish, plain};
@@ -22,7 +23,7 @@ pub(crate) fn skip(run: &PlanRun, reason: &str) {
     run.skip_all(&[&PLAN, &last_operation::OLD_PLAN], reason);
 }
 
-/// Changes the plan of an instance that no other chapter needs as it is.
+/// Changes the plan of an instance that no other case needs.
 pub(crate) async fn walk(run: &PlanRun, live: &mut LiveInstance) -> Result<(), StopReason> {
     if !run.plan().flag(run.offering(), "plan_updateable") {
         skip(run, "the plan is not `plan_updateable`");

@@ -1,5 +1,4 @@
-//! Provision: the instance that most other chapters use is made here. What is asked once it is there:
-//! `repeat.rs`.
+//! Provision: creates the instance that most other cases use. Repeated provisions: `repeat.rs`.
 
 use super::{ENDED_BEFORE, LiveInstance, compare, fetch_instance, last_operation};
 use crate::case::Case;

@@ -1,5 +1,5 @@
-//! What only further instances can show: requests without `accepts_incomplete`, the same request
-//! several times at once, and bindings that are still there. Deletes during creates: `delete_during_create.rs`.
+//! Cases that need further instances: requests without `accepts_incomplete`, parallel requests, and instances
+//! that still have bindings. Deletes during creates: `delete_during_create.rs`.
 
 use super::update::served_or_blocked;
 use super::{LiveInstance, after_update, compare, plan_change};
@@ -135,7 +135,7 @@ async fn without_incomplete(run: &PlanRun, live: &LiveInstance) -> Result<bool, 
     Ok(is_made)
 }
 
-/// A deprovision that may not go on after its answer; tells whether the instance is gone.
+/// A synchronous deprovision; returns whether the instance is gone.
 async fn delete_at_once(run: &PlanRun, target: Target<'_>) -> Result<bool, StopReason> {
     let answer = run.delete(target, false).await?;
     let judgement = match answer.status() {
@@ -215,7 +215,7 @@ fn agree(run: &PlanRun, case: &'static Case, answers: &[Arc<Exchange>], served: 
     }
 }
 
-/// A binding that is still there when its instance goes.
+/// A binding that still exists when its instance is deleted.
 async fn bind(run: &PlanRun, id: &InstanceId) -> Result<Option<BindingId>, StopReason> {
     // Its plan may have been changed.
     let plan_id = run.owner_of(Target::Instance(id)).plan_id;

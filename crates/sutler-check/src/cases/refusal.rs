@@ -1,5 +1,6 @@
-//! How a request that has to be refused is refused, and the bodies that deserve it. Pure; what is
-//! asked with them: `refusals.rs` and `update_refusals.rs`.
+//! Bodies that must be refused, and the expected refusals. Pure.
+//!
+//! Sent by `refusals.rs` and `update_refusals.rs`.
 
 use crate::case::Case;
 use crate::exchange::Exchange;
@@ -27,7 +28,7 @@ pub(crate) enum ExpectedRefusal {
 /// A body that has to be refused.
 pub(crate) struct BadBody {
     pub case: &'static Case,
-    /// What is wrong with it, to stand behind "with".
+    /// The fault, to follow "with".
     pub what: String,
     /// Bytes, as it need not be JSON.
     pub body: String,
@@ -49,7 +50,7 @@ impl BadBody {
         }
     }
 
-    /// Bodies whose parameters do not fit the schema, at most so many.
+    /// Bodies whose parameters do not fit the schema, at most `most`.
     pub(crate) fn unfit(
         case: &'static Case,
         invalid: &[InvalidSample],

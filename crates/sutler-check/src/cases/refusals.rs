@@ -1,4 +1,4 @@
-//! Provisions that have to be refused, each under an id of its own: afterwards nothing may be there.
+//! Provisions that must be refused, each with its own id; none may leave an instance behind.
 
 use super::refusal::{BadBody, ExpectedRefusal, NOWHERE, with, without};
 use crate::case::Case;

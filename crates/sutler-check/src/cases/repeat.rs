@@ -1,5 +1,4 @@
-//! The provision again, once the instance is there: the same is answered with 200, anything else is a
-//! conflict and changes nothing.
+//! Repeated provisions of an existing instance: 200 for the same request, 409 for a different one.
 
 use super::LiveInstance;
 use super::provision::other_organization;

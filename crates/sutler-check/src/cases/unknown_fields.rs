@@ -1,5 +1,6 @@
-//! Fields that nobody knows, in requests about an instance that is not there: a broker that stumbles
-//! over them does so while it reads, and nothing is made. Provisions with such fields: `repeat.rs`.
+//! Unknown fields in requests about an instance that does not exist: they must be ignored.
+//!
+//! Nothing is created. Provisions with unknown fields: `repeat.rs`.
 
 use crate::case::{Case, Level, Scope};
 use crate::client::StopReason;
@@ -39,7 +40,7 @@ pub(crate) async fn walk(run: &PlanRun) -> Result<(), StopReason> {
         body[known] = json!({});
         let plain = ask(run, target, method, &body).await?;
         let more = ask(run, target, method, &with_additions(&body, known)).await?;
-        run.judge_broker(&UNKNOWN_FIELDS, &more, same(&plain, &more));
+        run.record_broker(&UNKNOWN_FIELDS, &more, same(&plain, &more));
     }
     Ok(())
 }

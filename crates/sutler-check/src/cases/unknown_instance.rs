@@ -1,4 +1,4 @@
-//! Instances that never existed: every question about them has its own answer.
+//! Requests about instances that never existed.
 
 use super::{fetch_instance, last_operation, update};
 use crate::case::Case;
@@ -16,7 +16,7 @@ const DELETED: Case = Case::must(
 
 pub(crate) const CASES: &[&Case] = &[&DELETED];
 
-/// Asks about an instance that never existed; tells whether a delete shows that there is none.
+/// Requests an instance that never existed; returns whether a delete is answered with 410.
 pub(crate) async fn walk(run: &PlanRun) -> Result<bool, StopReason> {
     let id = InstanceId::new();
     let target = Target::Instance(&id);

@@ -1,5 +1,6 @@
-//! Updates that should work: parameters, context, without `accepts_incomplete`. What has to be refused:
-//! `update_refusals.rs`; another plan: `plan_change.rs`.
+//! Updates that must succeed: parameters, context, without `accepts_incomplete`.
+//!
+//! Refused updates: `update_refusals.rs`; plan changes: `plan_change.rs`.
 
 use super::refusal::{with, without};
 use super::{

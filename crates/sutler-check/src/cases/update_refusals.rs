@@ -1,4 +1,4 @@
-//! Updates that have to be refused, of the instance that is there: afterwards it is as before.
+//! Updates of the tested instance that must be refused and must not change it.
 
 use super::refusal::{BadBody, ExpectedRefusal, NOWHERE, with, without};
 use super::{LiveInstance, compare};

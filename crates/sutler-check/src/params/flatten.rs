@@ -1,5 +1,6 @@
-//! A schema taken apart: its alternatives, each as one plain mapping without references,
-//! combinations and conditions. What gets lost on the way, the validator finds.
+//! Flattens a schema into alternatives, each one mapping without references, combinations and conditions.
+//!
+//! Approximate: the validator checks every sample in the end.
 
 use super::limits::CANDIDATES_MAX;
 use super::schema::Schema;
@@ -114,7 +115,7 @@ fn merged(one: &FlatSchema, other: &FlatSchema) -> Option<FlatSchema> {
     Some(all)
 }
 
-/// What a keyword says if it is said twice; none if nothing can be both.
+/// Combines two values of a keyword; `None` if they contradict each other.
 fn join(name: &str, ours: &Value, theirs: &Value) -> Option<Value> {
     let number = |it: &Value| it.as_f64();
     match (name, ours, theirs) {

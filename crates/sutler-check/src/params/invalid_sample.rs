@@ -1,4 +1,4 @@
-//! Breaks parameters so that they no longer fit a schema: one rule at a time, with a word for it.
+//! Derives parameters that break a schema, one rule at a time, with a description.
 
 use super::flatten::{FlatSchema, flats, types};
 use super::limits::{TEXT_MAX, WIDTH_MAX};
@@ -13,7 +13,7 @@ const FOUND_MAX: usize = 8;
 const TRIED_MAX: usize = 400;
 /// How deep broken values are put.
 const DEPTH_MAX: usize = 3;
-/// What is allowed nowhere, unless everything is.
+/// Name of an entry that no closed schema allows.
 const NOBODY: &str = "sutler-check-is-not-allowed";
 
 /// Parameters that do not fit, each in another way. What the schema is worth to a broker shows in

@@ -1,5 +1,4 @@
-//! How far samples and schemas may go. A schema comes from a stranger, and a sample is only useful
-//! while it is small.
+//! Limits of samples and schemas. Schemas are untrusted, and samples are only useful while they are small.
 
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
-//! Texts that match a pattern, for the patterns that schemas really have: literals, classes,
-//! groups, alternatives and repeats. Look-around, back-references and the like are left alone, and
-//! what comes out is only a guess: the validator has the last word.
+//! Generates texts for the usual patterns of schemas: literals, classes, groups, alternatives and repeats.
+//!
+//! Look-around, back-references and the like are not supported. The result is a guess; the validator decides.
 
 use super::limits::TEXT_MAX;
 
@@ -17,7 +17,7 @@ enum Part {
     One(Vec<char>),
     /// One of these ways, each a sequence.
     Group(Vec<Vec<Part>>),
-    /// A part so many times, at least and at most.
+    /// A part with its least and greatest number of repeats.
     Repeat(Box<Part>, usize, usize),
 }
 
@@ -218,7 +218,7 @@ impl Reader<'_> {
     }
 }
 
-/// What stands behind a backslash: some of the characters meant.
+/// Some characters of the class after a backslash.
 fn escaped(letter: char) -> Option<Vec<char>> {
     Some(match letter {
         'd' => vec!['1', '2', '3'],

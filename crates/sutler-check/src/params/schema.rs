@@ -51,7 +51,7 @@ impl<'a> Schema<'a> {
             && self.compiled.applications_max(extent) <= APPLICATIONS_MAX
     }
 
-    /// What a reference inside the document leads to.
+    /// The target of a reference inside the document.
     pub(super) fn resolve(&self, reference: &str) -> Option<&'a Value> {
         resolve(self.root, reference)
     }

@@ -1,6 +1,7 @@
-//! Makes parameters that fit a schema: small ones first. Values that the schema itself names
-//! (default, constants, examples) come before invented ones; whatever comes out is held to the
-//! validator at the end, so a guess that misses costs nothing but itself.
+//! Derives parameters that fit a schema, small ones first.
+//!
+//! Values that the schema names (default, constants, examples) precede invented ones; the validator checks
+//! every result, so a wrong guess is harmless.
 
 use super::Parameters;
 use super::flatten::{FlatSchema, flats, types};
@@ -13,7 +14,7 @@ use std::cell::Cell;
 /// Most parameters that are found, and most that are tried.
 const FOUND_MAX: usize = 6;
 const TRIED_MAX: usize = 200;
-/// What an entry is called that no schema names.
+/// Name of an entry that no schema names.
 const ENTRY: &str = "sutler_check";
 
 /// Parameters that fit, the smallest likely ones first, no two the same.
@@ -227,7 +228,7 @@ fn distinct(all: Vec<Value>) -> Vec<Value> {
     kept
 }
 
-/// What a schema without `type` is probably about.
+/// Likely type of a schema without `type`.
 fn likely_type(flat: &FlatSchema) -> &'static str {
     let has = |names: &[&str]| names.iter().any(|it| flat.contains_key(*it));
     if has(&["properties", "required", "minProperties"]) {
@@ -253,7 +254,7 @@ pub(super) fn size(flat: &FlatSchema, name: &str) -> Option<usize> {
     (number >= 0.0).then_some(number as usize)
 }
 
-/// The names, and those that must be there beside them.
+/// The names, and the names that they require.
 fn with_dependencies(flat: &FlatSchema, mut needed: Vec<String>) -> Vec<String> {
     let mut seen = 0;
     while seen < needed.len() && needed.len() <= WIDTH_MAX {

@@ -1,5 +1,6 @@
-//! A report as JSON, for machines. Members may be added; `version` grows when one goes or changes
-//! its meaning. `docs/check.md` describes them.
+//! The report as JSON. Members may be added; `version` grows when one is removed or changes its meaning.
+//!
+//! `docs/check.md` describes them.
 
 use super::{Counts, Report};
 use crate::case::Level;

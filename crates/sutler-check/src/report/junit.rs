@@ -1,5 +1,6 @@
-//! A report as JUnit's XML, which most build servers read: a suite for each subject, a case for
-//! each case. What is not applicable is skipped; what is a MAY never fails a build.
+//! The report as JUnit XML: one suite per subject, one test case per case.
+//!
+//! Cases that do not apply are skipped; a MAY never fails a build.
 
 use super::Report;
 use crate::case::Level;
@@ -93,7 +94,7 @@ fn evidence(report: &Report, finding: &Finding) -> String {
     text
 }
 
-/// What went wrong with the check itself.
+/// Faults of the check itself.
 fn errors(report: &Report, xml: &mut String) {
     let not_walked = report
         .not_walked

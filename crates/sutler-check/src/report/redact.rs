@@ -1,10 +1,10 @@
-//! What is kept back from every report: credentials, secrets of dashboard clients, parameters that
-//! the caller gave, and passwords in URLs. Pure.
+//! Redacts reports: credentials, secrets of dashboard clients, parameters of the caller, and passwords in
+//! URLs. Pure.
 
 use crate::exchange::Exchange;
 use serde_json::{Map, Value};
 
-/// What stands in place of a secret.
+/// Replacement for a secret.
 pub(crate) const REDACTED: &str = "[redacted]";
 /// Shorter texts are not looked for in sentences: they would be found everywhere.
 const TEXT_CHARS_MIN: usize = 4;
@@ -23,9 +23,9 @@ const SECRET_HEADERS: [&str; 4] = [
 /// Knows what must not be shown.
 #[derive(Clone, Default)]
 pub struct Redaction {
-    /// Whether parameters are the caller's, and so nobody else's business.
+    /// Whether parameters are the caller's, and therefore redacted.
     parameters: bool,
-    /// Texts that are kept back wherever they stand, longest first.
+    /// Texts that are redacted everywhere, longest first.
     texts: Vec<String>,
 }
 
@@ -178,7 +178,7 @@ fn secrets(value: &Value, into: &mut Vec<String>) {
     }
 }
 
-/// URLs without what stands before their host.
+/// Removes user and password from URLs.
 fn without_userinfo(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;

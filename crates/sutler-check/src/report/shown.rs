@@ -1,4 +1,4 @@
-//! An exchange as people may see it: without secrets, and not longer than a screen.
+//! An exchange for display: redacted and limited in length.
 
 use super::redact::Redaction;
 use crate::exchange::Exchange;
@@ -70,7 +70,7 @@ fn answered(exchange: &Exchange, answer: &Answer, redaction: &Redaction) -> Vec<
     let bytes = answer.body.len();
     match exchange.json() {
         Some(json) => lines.extend(pretty(json, redaction)),
-        // What cannot be read cannot be searched for credentials.
+        // An unreadable body cannot be searched for credentials.
         None if may_hold_credentials(exchange) => {
             lines.push(format!(
                 "({bytes} bytes that are not JSON; not shown, they may hold credentials)"

@@ -71,7 +71,7 @@ pub(super) const LAST_OPERATION: Case = Case {
     rule: "A poll of a binding is answered with an object of `state`, which is one of the three, and perhaps a `description`.",
 };
 
-/// What only a binding that is there can tell.
+/// Fields that only an existing binding has.
 const OF_A_BINDING: [&str; 6] = [
     "credentials",
     "syslog_drain_url",

@@ -1,5 +1,6 @@
-//! Which of the ten endpoints a request asks, and the fields that the specification gives its
-//! answers. Takes no decisions.
+//! The endpoint of a request, and the fields that the specification defines for its answers.
+//!
+//! Takes no decisions.
 
 use sutler_client::wire::{Method, Request};
 
@@ -13,7 +14,7 @@ pub(super) enum Endpoint {
     BindingOperation,
 }
 
-/// What is done to an instance or a binding.
+/// Operation on an instance or a binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verb {
     Create,

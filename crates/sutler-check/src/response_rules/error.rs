@@ -69,7 +69,7 @@ pub(super) fn check(
     json: Option<&Value>,
     into: &mut Vec<Judgement>,
 ) {
-    // What stands in front of a broker often answers 401 for it, in a language of its own.
+    // A proxy in front of a broker often answers 401 in its own format.
     match status {
         401 => into.push((&UNAUTHORIZED_BODY, body(json))),
         _ => into.push((&BODY, body(json))),

@@ -1,5 +1,4 @@
-//! Small judges of JSON that the shapes of all bodies are put together from. Each failure is the
-//! rest of a sentence that names the field.
+//! Small checks of JSON values for all bodies. Each failure completes a sentence that names the field.
 
 use serde_json::{Map, Value};
 

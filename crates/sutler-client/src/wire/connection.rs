@@ -19,7 +19,7 @@ const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How long an unused connection is kept. Some servers close theirs after five seconds, and a
 /// request that is sent just then has no answer.
 const UNUSED_FOR: Duration = Duration::from_secs(4);
-/// What is sent in place of the right password or token when a wrong one is asked for.
+/// Password or token sent for `Proof::Wrong`.
 const NOBODY: &str = "sutler-wrong-on-purpose";
 
 /// Why a connection cannot be set up. Says what to change; holds no secret.

@@ -1,11 +1,11 @@
-//! One request and its one answer, or why there is none. Plain data: sending is `connection.rs`.
+//! One request and its answer, or the error in place of one. Plain data; `connection.rs` sends.
 
 use bytes::Bytes;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
-/// The methods of the protocol, and `POST` for whoever wants to see it refused.
+/// The methods of the protocol, and `POST`, which a broker has to refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// Reads.
@@ -16,7 +16,7 @@ pub enum Method {
     Patch,
     /// Removes.
     Delete,
-    /// Is not part of the protocol.
+    /// Not part of the protocol.
     Post,
 }
 
@@ -32,7 +32,7 @@ impl fmt::Display for Method {
     }
 }
 
-/// Which proof of identity a request carries.
+/// Credentials that a request carries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Proof {
     /// The connection's own.
@@ -44,11 +44,11 @@ pub enum Proof {
     Wrong,
 }
 
-/// A request as it goes out. Ids are given as they are; the path and the query are encoded here.
+/// An outgoing request. Ids are passed decoded; path and query are encoded here.
 /// `Debug` shows neither header values nor the body: both may hold secrets.
 #[derive(Clone)]
 pub struct Request {
-    /// What to do.
+    /// Method.
     pub method: Method,
     /// The segments behind the broker's URL, decoded.
     pub path: Vec<String>,
@@ -58,7 +58,7 @@ pub struct Request {
     pub headers: Vec<(String, String)>,
     /// The body, if there is one.
     pub body: Option<Bytes>,
-    /// How the request proves who sends it.
+    /// Credentials to send.
     pub proof: Proof,
 }
 
@@ -112,7 +112,7 @@ impl Request {
         self
     }
 
-    /// Why this request would not arrive as it is, if so, and what to do about it.
+    /// The reason why this request cannot be sent unchanged, if any, with advice.
     pub(crate) fn unsendable(&self) -> Option<String> {
         // However they are encoded, URLs are read so that these lead to another path.
         let is_step = |segment: &&String| matches!(segment.as_str(), "." | "..");
@@ -130,7 +130,7 @@ impl Request {
         ))
     }
 
-    /// Path and query as they go over the wire.
+    /// Path and query, encoded.
     pub fn target(&self) -> String {
         let mut text = String::new();
         for segment in &self.path {
@@ -197,8 +197,7 @@ impl fmt::Debug for Answer {
 }
 
 impl Answer {
-    /// An answer that came from nowhere, for whoever reads answers without a wire. Headers that are
-    /// none are left out.
+    /// Creates an answer without a connection, e.g. for tests. Invalid headers are left out.
     pub fn new(status: u16, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Self {
         let parsed = |(name, value): &(&str, &str)| {
             let name = HeaderName::try_from(*name).ok()?;
@@ -218,10 +217,10 @@ impl Answer {
     }
 }
 
-/// Why there is no answer.
+/// Missing answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TransportError {
-    /// There was no connection: nothing was sent.
+    /// No connection: nothing was sent.
     #[error("no connection: {0}")]
     NotSent(String),
     /// The request was sent, and no whole answer came in time.
@@ -230,10 +229,10 @@ pub enum TransportError {
     /// The connection ended before a whole answer had come.
     #[error("the connection was closed before a whole answer had come")]
     Closed,
-    /// What came was not HTTP.
+    /// The answer was not HTTP.
     #[error("the answer is not HTTP: {0}")]
     Garbage(String),
-    /// The answer is longer than anybody should send.
+    /// The answer exceeds the size limit.
     #[error("the answer is longer than {0} bytes")]
     TooLong(usize),
 }

@@ -1,5 +1,6 @@
-//! Why there was no whole answer, told apart by what it means for whoever asked: nothing was sent,
-//! or nobody knows what became of it. Reads what reqwest reports; sends nothing itself.
+//! Classifies errors of reqwest: either nothing was sent, or the outcome is unknown.
+//!
+//! Sends nothing itself; `connection.rs` does.
 
 use super::exchange::TransportError;
 use std::error::Error;
@@ -20,7 +21,7 @@ const REFUSED_HANDSHAKE: [&str; 6] = [
 /// Words for a connection that ended too early.
 const CLOSED: [&str; 5] = ["closed", "incomplete", "eof", "reset", "cancel"];
 
-/// What an error of the transport means.
+/// Classifies an error of reqwest.
 pub(super) fn classify_error(error: &reqwest::Error, answer_within: Duration) -> TransportError {
     if error.is_builder() {
         // URL and headers were looked at before; what is left is what proves who asks.
@@ -74,7 +75,7 @@ fn io_kind(error: &dyn Error) -> Option<io::ErrorKind> {
     None
 }
 
-/// The first cause: what lies around it names the URL, which is known.
+/// The innermost cause; the outer ones only repeat the URL.
 pub(super) fn innermost(error: &dyn Error) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 const MARKER_BYTES: usize = 8 * 1024;
 const MARKER_WRITES: usize = 1;
 
-/// What became of a commit.
+/// Result of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BatchResult {
     /// It was written.
@@ -25,7 +25,7 @@ pub(super) enum BatchResult {
     Unfit,
 }
 
-/// Ranges of writes of these sizes, each for one commit. One that is too large stands alone.
+/// Ranges of writes of these sizes, each for one commit. A write that is too large gets its own.
 pub(super) fn batches(sizes: &[usize]) -> Vec<Range<usize>> {
     let (most, room) = (WRITES_MAX - MARKER_WRITES, BYTES_MAX - MARKER_BYTES);
     let mut ranges: Vec<Range<usize>> = Vec::new();
@@ -123,7 +123,7 @@ impl BatchWriter {
     }
 }
 
-/// What the only write of a commit is about.
+/// Subject of the only write of a commit, for an error.
 fn subject(commit: &Commit) -> String {
     match commit.writes().first() {
         Some(Write::Put { key, .. }) => format!("the document {key:?}"),

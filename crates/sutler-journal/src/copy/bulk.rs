@@ -1,6 +1,6 @@
 //! The first look: all documents by key, then all operations that ended, newest first.
 //!
-//! What changes meanwhile is in the feed behind the cursor that was taken before, and is looked at again.
+//! Changes made meanwhile are in the feed behind the cursor that was taken before, and are copied again.
 //! Operations that have not ended are passed over: see `finish.rs`.
 
 use super::batch_writer::{BatchResult, batches, sizes};

@@ -1,7 +1,7 @@
-//! What changed in the source since it was looked at, from its feed, until little is left.
+//! Follows the feed of the source until few changes are left.
 //!
-//! The feed says what changed, not how: the present state is read and copied, so it does not matter how
-//! often something changed, nor that the feed has no claims.
+//! The feed names what changed; the current state is read and copied. So repeated changes do not matter,
+//! nor that the feed has no claims.
 
 use super::batch_writer::{batches, sizes};
 use super::bulk::{is_done, put};
@@ -14,7 +14,7 @@ use crate::operation::OperationId;
 use crate::query::{Change, Cursor, Subject};
 use std::collections::BTreeSet;
 
-/// Where following ended.
+/// Result of following the feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CatchUp {
     /// Little enough was left.
@@ -23,7 +23,7 @@ pub(super) enum CatchUp {
     AGap,
 }
 
-/// What is to be looked at again.
+/// Documents and operations to copy again.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct ChangedItems {
     documents: BTreeSet<Key>,
@@ -47,7 +47,7 @@ fn touched(changes: &[Change]) -> ChangedItems {
 }
 
 impl StoreCopy {
-    /// Follows the feed until an answer has at most so many changes.
+    /// Follows the feed until an answer has at most `enough` changes.
     pub(super) async fn follow(&mut self, enough: usize) -> Result<CatchUp, CopyError> {
         self.tell(CopyStep::Following);
         loop {

@@ -1,4 +1,4 @@
-//! What two ordered stores have and have not in common, window by window. Pure.
+//! Differences between two ordered lists of keys, window by window. Pure.
 //!
 //! A window is what was read of one side from one place on. Both are only known up to the nearer end of
 //! the two, so that is as far as one comparison goes; the next begins behind it.
@@ -70,7 +70,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    /// What is read from a place on, at most so many.
+    /// The keys after a key, at most `limit`.
     fn window(keys: &BTreeSet<u16>, after: Option<u16>, limit: usize) -> DiffWindow<u16> {
         let behind = keys
             .iter()

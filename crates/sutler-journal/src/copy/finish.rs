@@ -1,4 +1,4 @@
-//! The end of a copy, when the source stands still: the rest is copied, and both are compared whole.
+//! The end of a copy, when the source no longer changes: copies the rest and compares both stores.
 //!
 //! A pass reads both stores from end to end, side by side. What is missing, different or too much in the
 //! target is put right and counted; then there is another pass. A pass that found nothing is the proof.
@@ -23,13 +23,13 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Passes before it is given up. Three are enough when nobody interferes: what must go may take along
-/// what must stay, and that comes back in the pass after.
+/// Passes before it is given up. Three are enough without interference: deleting an extra operation may
+/// delete others too, which the next pass restores.
 const PASSES_MAX: u32 = 5;
 /// Operations that are swept at a time to make one go.
 const SWEEP: usize = 100;
 
-/// What one pass found.
+/// Result of one pass.
 struct Pass {
     documents: u64,
     operations: u64,
@@ -39,7 +39,7 @@ struct Pass {
 }
 
 impl StoreCopy {
-    /// Copies the rest of a source that nobody works in, and compares both stores whole.
+    /// Copies the rest of a source that is not in use, and compares both stores.
     ///
     /// # Guarantees
     /// After `Ok` both held the same: every document with its terms, every operation with its log.
@@ -93,7 +93,7 @@ impl StoreCopy {
         Ok(finished)
     }
 
-    /// Nobody holds a lease in the source.
+    /// Fails if a worker holds a lease in the source.
     async fn stands_still(&self) -> Result<(), CopyError> {
         let survey = self.source.info().await;
         match survey.map_err(CopyError::of(Side::Source))?.leases {
@@ -293,7 +293,7 @@ impl StoreCopy {
             .is_some()
         {
             if self.target.sweep(&sweep).await.map_err(&at_target)? == 0 {
-                // Somebody else holds on to it; the passes end, and say that it differs.
+                // It cannot be deleted; the passes end and report a difference.
                 return Ok(());
             }
         }

@@ -1,7 +1,7 @@
-//! Where a copy stands: one document of the target, in a realm that nobody else uses.
+//! State of a copy: one document of the target, in a realm of its own.
 //!
-//! It is never copied along. When the copy is finished it stays, and says so: a repeated command then has
-//! nothing to do. It holds no secret, and is not sealed: a copy has no keys.
+//! It is never copied along. It stays when the copy is finished, and records that: a repeated command
+//! then has nothing to do. It holds no secret, and is not sealed: a copy has no keys.
 
 use super::{CopyError, CopyReport};
 use crate::key::{Key, Kind, Realm};
@@ -66,7 +66,7 @@ pub(super) struct Marker {
     pub(super) form: u32,
     /// Which store is copied.
     pub(super) source: String,
-    /// What changed after this is still to be looked at.
+    /// Cursor of the feed: later changes are not copied yet.
     pub(super) feed: Binary,
     pub(super) place: CopyPosition,
     pub(super) documents: u64,

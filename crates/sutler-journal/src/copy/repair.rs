@@ -1,7 +1,7 @@
-//! Whether an operation of the target is that of the source, and what makes it so. Pure.
+//! Compares an operation of source and target, and computes the writes that make them equal. Pure.
 //!
-//! One that runs arrives as ready and due (`Write::Import`), because nobody in the target has a claim to
-//! it; apart from that, the same means the same in every field.
+//! A running operation is imported as ready and due (`Write::Import`), because no worker of the target
+//! holds a claim to it; all other fields must be equal.
 
 use super::operation_with_log::OperationWithLog;
 use crate::commit::Write;
@@ -10,7 +10,7 @@ use crate::operation::{Operation, OperationRow, Outcome, State};
 use aws_lc_rs::digest::{Context, SHA256};
 use bytes::Bytes;
 
-/// What is to be done about an operation that both have.
+/// How to repair an operation that both stores have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Repair {
     /// Nothing: they are the same.
@@ -27,7 +27,7 @@ pub(super) fn mend(source: &Operation, target: &Operation) -> Repair {
     if wanted == *target {
         return Repair::Nothing;
     }
-    // What ended changes by being unpinned or sealed anew, and by nothing else.
+    // An ended operation changes only by being unpinned or sealed with another key.
     let amended = Operation {
         row: OperationRow {
             pinned: wanted.row.pinned,

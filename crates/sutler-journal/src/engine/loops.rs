@@ -1,7 +1,6 @@
 //! The engine's loops: renewing the lease, claiming, and running one operation.
 //!
-//! No loop takes a hint at its word: each is woken by a signal or a timer, reads what is so, and
-//! does what follows.
+//! Wakeups carry no data: a loop is woken by a signal or a timer, reads the current state, and acts on it.
 
 use super::run::{Lost, Run};
 use super::{Engine, Incarnation, Inner, Permit, RunCompletion, RunHandle, RunResult};
@@ -114,8 +113,8 @@ impl Engine {
         }
     }
 
-    /// Runs what the store says is ours and nobody here runs: the answer to its claim got lost. Only
-    /// what was so at the renewal before too, so that nothing is taken between a commit and its start.
+    /// Runs operations that this worker holds in the store but does not run, because the answer to a claim
+    /// was lost. Only those that were unknown at the previous renewal too: others may just be starting.
     async fn recover_unacknowledged_claims(
         &self,
         held: Vec<OperationId>,
@@ -187,7 +186,7 @@ impl Engine {
                     inner.look.notify_one();
                 }
             }
-            // The renewing loop finds out by itself and comes back under a new name.
+            // The renewal loop notices this and acquires a new lease.
             Err(LeaseError::Lost) => {}
             Err(LeaseError::Store(error)) => {
                 tracing::warn!(%error, "no operation could be claimed")
@@ -263,14 +262,14 @@ impl Inner {
         }
     }
 
-    /// Everything this worker ran is somebody else's now.
+    /// Ends all runs of this worker: others may claim its operations now.
     fn lease_lost(&self, incarnation: &Incarnation) {
         tracing::warn!("the lease ran out; starting again under a new name");
         metrics::record_lease_loss();
         incarnation.lost.cancel();
     }
 
-    /// Takes a new name and a new lease; tells since when it holds.
+    /// Acquires a lease under a new worker id. Returns the time since which it is held.
     async fn acquire_new_lease(&self) -> Option<Instant> {
         let next = Incarnation {
             worker: WorkerId::fresh(),

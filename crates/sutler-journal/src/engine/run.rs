@@ -1,6 +1,6 @@
-//! One execution of one operation: what an executor may do with its claim.
+//! One execution of one operation, as an executor sees it.
 //!
-//! Every write carries the fence. A claim that was lost can write nothing, and says [`Lost`].
+//! Every write carries the fence. After the claim is lost every write returns [`Lost`].
 
 use super::Engine;
 use crate::commit::{Commit, CommitError, CommitSizeError, Expect, Next, StaleItem, Write};
@@ -16,24 +16,24 @@ use tokio_util::sync::CancellationToken;
 const AGAIN_FIRST: Duration = Duration::from_millis(20);
 const AGAIN_LAST: Duration = Duration::from_secs(2);
 
-/// The claim is gone: stop, and say nothing to anybody.
+/// The claim is lost: stop without reporting anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the claim was lost")]
 pub struct Lost;
 
-/// Why nothing more is tried under a claim.
+/// Why a commit under a claim was given up.
 #[derive(Debug)]
 pub enum CommitAborted {
-    /// The claim is gone.
+    /// The claim is lost.
     Lost,
-    /// The store took no write for as long as it was waited for. Whether the last try was written is not known.
+    /// The store accepted no write within the time limit. Whether the last attempt was written is unknown.
     Refused(StoreError),
 }
 
-/// Why a commit under a claim was not made.
+/// Why a commit under a claim was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommitRejected {
-    /// Somebody wrote first: read and decide again.
+    /// Another commit came first: read and decide again.
     Stale(StaleItem),
     /// It is over the limits of every store.
     TooLarge(CommitSizeError),
@@ -74,17 +74,17 @@ impl Run {
         self.operation.row.id
     }
 
-    /// The claim's number.
+    /// Fencing token of the claim.
     pub fn fence(&self) -> Fence {
         self.operation.row.fence
     }
 
-    /// Fires when somebody wants the operation to stop.
+    /// Fires when the operation is cancelled.
     pub fn cancelled(&self) -> &CancellationToken {
         &self.cancel
     }
 
-    /// Fires when the claim is gone: nothing can be written any more.
+    /// Fires when the claim is lost: nothing can be written any more.
     pub fn lost(&self) -> &CancellationToken {
         &self.lost
     }
@@ -105,7 +105,7 @@ impl Run {
     /// writes is waited for, as long as the claim lasts.
     ///
     /// # Errors
-    /// `Ok(Err(unwritten))`: somebody wrote first, or no store would take it; decide again.
+    /// `Ok(Err(rejected))`: another commit came first, or the commit is too large; decide again.
     /// `Err(Lost)`: stop.
     pub async fn commit(&self, commit: Commit) -> Result<Result<(), CommitRejected>, Lost> {
         match self.commit_until(commit, None).await {
@@ -117,8 +117,8 @@ impl Run {
     /// Commits like [`Run::commit`], but waits no longer than this for a store that takes no writes.
     ///
     /// # Errors
-    /// `Ok(Err(unwritten))`: somebody wrote first, or no store would take it; decide again.
-    /// `Err(stopped)`: stop, and say that the store refuses if it does.
+    /// `Ok(Err(rejected))`: another commit came first, or the commit is too large; decide again.
+    /// `Err(aborted)`: stop; `Refused` if the store accepts no writes.
     pub async fn commit_within(
         &self,
         commit: Commit,
@@ -162,7 +162,7 @@ impl Run {
         }
     }
 
-    /// An operation that runs here and was just cancelled need not wait for the next renewal.
+    /// Cancels runs of this engine that the commit cancels, without waiting for a renewal.
     fn notify_cancelled(&self, commit: &Commit) {
         for write in commit.writes() {
             if let Write::Cancel(id) = write {
@@ -191,13 +191,13 @@ impl Run {
         self.commit(commit).await?.map_err(|_| Lost)
     }
 
-    /// Waits until the store may answer again, or the claim is gone.
+    /// Waits before the store is tried again, as long as the claim is held.
     pub async fn wait_for_store(&self, cause: &StoreError, wait: Duration) -> Result<(), Lost> {
         tracing::warn!(operation.id = %self.id(), error = %cause, "the store takes no write; trying again");
         self.sleep(wait).await
     }
 
-    /// Waits, as long as the claim lasts.
+    /// Sleeps, as long as the claim is held.
     pub async fn sleep(&self, wait: Duration) -> Result<(), Lost> {
         tokio::select! {
             () = tokio::time::sleep(wait) => Ok(()),

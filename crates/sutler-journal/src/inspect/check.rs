@@ -1,7 +1,7 @@
-//! Whether a store holds together.
+//! Consistency check of a store.
 //!
 //! Documents are read first, then operations. In a store that is in use something may move between the
-//! two, so whatever looks wrong is looked at once more, by itself, before it is told.
+//! two, so every suspect is read once more, by itself, before it is reported.
 
 use super::finding::{CheckReport, Finding, Severity};
 use super::{DocumentFacts, ProgressCallback, SealedReader, every_document, some_operations};
@@ -14,14 +14,14 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-/// Most findings that are told; the rest is counted.
+/// Most findings reported; the rest is counted.
 const FINDINGS_MAX: usize = 1000;
-/// Operations that are opened at the same time.
+/// Operations read concurrently.
 const AT_ONCE: usize = 16;
-/// How often something that changes while it is looked at is looked at again.
+/// Attempts to read a lane that keeps changing.
 const LOOKS_MAX: usize = 10;
 
-/// What was seen so far.
+/// State of a check.
 #[derive(Default)]
 struct Notes {
     checked: CheckReport,
@@ -31,7 +31,7 @@ struct Notes {
     kinds: BTreeSet<(String, String)>,
     seen: HashSet<OperationId>,
     running: BTreeMap<Key, Vec<OperationId>>,
-    /// What is to be looked at again: lanes, by key.
+    /// Keys of lanes to read again.
     suspects: BTreeSet<Key>,
     findings: BTreeSet<Finding>,
     more: u64,
@@ -105,8 +105,8 @@ impl Notes {
     }
 }
 
-/// Reads everything and tells what does not hold. Without a reader, what is sealed is left alone, and so
-/// is what documents point to.
+/// Reads everything and reports inconsistencies. Without a reader, sealed bodies are skipped, and so are
+/// the links from documents to operations.
 ///
 /// # Errors
 /// The store did not answer.
@@ -194,7 +194,7 @@ async fn look_again(
         let operations = of_lane(store, key, &points_to).await?;
         findings = judge(key, &points_to, &operations);
         if reader.is_none() {
-            // What documents say is not known, so only what runs can be judged.
+            // Without bodies only running operations can be checked.
             findings.retain(|it| matches!(it, Finding::TwoRun(..)));
         }
         let after = one(store, key).await?;
@@ -208,7 +208,7 @@ async fn look_again(
     Ok(findings)
 }
 
-/// What is wrong with a lane whose document points to some operations, if anything is.
+/// Inconsistencies of a lane whose document points to these operations.
 fn judge(key: &Key, points_to: &[OperationId], operations: &[Operation]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for id in points_to {

@@ -1,4 +1,4 @@
-//! How much of what there is: documents by realm and kind, operations by state and outcome.
+//! Counts of documents by realm and kind, and of operations by state and outcome.
 
 use super::{ProgressCallback, every_document, some_operations};
 use crate::clock::StoreTime;
@@ -11,13 +11,13 @@ use std::collections::BTreeMap;
 /// The operation that has waited longest for its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OldestOperation {
-    /// Which.
+    /// Id.
     pub id: OperationId,
-    /// What it changes.
+    /// Key of the resource it changes.
     pub lane: Key,
-    /// What it does.
+    /// Verb: `provision`, `unbind` …
     pub verb: Cow<'static, str>,
-    /// Since when.
+    /// Time of acceptance.
     pub accepted: StoreTime,
 }
 

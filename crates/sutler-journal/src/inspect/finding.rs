@@ -1,4 +1,4 @@
-//! What a check may find, in words for operators: what it is, and what to do about it.
+//! Findings of a check, with messages for operators: the problem and the remedy.
 
 use crate::key::Key;
 use crate::operation::OperationId;
@@ -32,13 +32,13 @@ pub enum Finding {
     SealedDocument(Key, String),
     /// An operation cannot be opened.
     SealedOperation(OperationId, String),
-    /// So many operations have a log and are not there.
+    /// Number of logs without an operation.
     StrayLogs(u64),
-    /// So many operations run under leases that ran out.
+    /// Number of operations running under expired leases.
     Abandoned(u64),
     /// The store is the target of a copy that is not finished.
     UnfinishedCopy,
-    /// More was found than is told.
+    /// Number of findings that are not listed.
     AndMore(u64),
 }
 
@@ -147,14 +147,14 @@ fn name(key: &Key) -> String {
     format!("{} {ids} of realm {}", key.kind(), key.realm())
 }
 
-/// What was looked at, and what was found.
+/// Result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
     /// Documents that were read.
     pub documents: u64,
     /// Operations that were read.
     pub operations: u64,
-    /// What does not hold, faults first.
+    /// Inconsistencies, faults first.
     pub findings: Vec<Finding>,
 }
 

@@ -1,4 +1,4 @@
-//! What a commit demands of the tables, and what it does to it.
+//! Checks the preconditions of a commit against the tables, and applies it.
 //!
 //! [`Tables::verify`] looks at everything before [`Tables::apply`] touches anything, and `apply`
 //! cannot fail: so a commit is whole or has not happened. `Commit::check` has made sure that no two

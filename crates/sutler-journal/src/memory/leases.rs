@@ -17,7 +17,7 @@ pub(super) struct Lease {
     expires: StoreTime,
 }
 
-/// What a worker runs.
+/// Operations that a worker runs.
 #[derive(Default)]
 pub(super) struct HeldOperations {
     pub(super) operations: BTreeSet<OperationId>,

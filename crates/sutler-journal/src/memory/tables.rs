@@ -1,4 +1,4 @@
-//! What the memory store keeps, and the indexes that find it.
+//! Tables of the memory store, and their indexes.
 //!
 //! Plain data under the store's lock. An operation is only changed through [`Tables::change`], which
 //! takes it out of every index and puts it back, so no index can be forgotten. Not here: what a
@@ -26,7 +26,7 @@ pub(super) struct TermEntry {
     pub(super) key: Box<[u8]>,
 }
 
-/// An operation and who runs it; `worker` is there exactly while the state is `Running`.
+/// An operation and its worker, which is set exactly while the state is `Running`.
 pub(super) struct OperationEntry {
     pub(super) operation: Operation,
     pub(super) worker: Option<WorkerId>,
@@ -39,7 +39,7 @@ pub(super) struct Log {
     bytes: usize,
 }
 
-/// Everything the store knows.
+/// All data of the store.
 #[derive(Default)]
 pub(super) struct Tables {
     pub(super) documents: BTreeMap<Box<[u8]>, IndexedDocument>,
@@ -70,7 +70,7 @@ impl Tables {
         self.operations.get(&id).map(|entry| &entry.operation)
     }
 
-    /// Files a document in the place of the one before it.
+    /// Stores a document in place of its predecessor.
     pub(super) fn file(&mut self, filed: IndexedDocument) {
         self.discard(&filed.document.key);
         for term in &filed.terms {
@@ -205,7 +205,7 @@ impl Tables {
     }
 
     pub(super) fn append_log(&mut self, id: OperationId, mut text: Bytes) {
-        // What was swept must not come back as a log without an operation.
+        // A swept operation must not leave a log behind.
         if text.is_empty() || !self.operations.contains_key(&id) {
             return;
         }

@@ -131,7 +131,7 @@ type Playing = Pin<Box<dyn Future<Output = Result<RunResult, Lost>> + Send>>;
 
 /// What an executor saw of one claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Seen {
+struct SeenRun {
     id: OperationId,
     fence: u64,
     attempt: u32,
@@ -141,8 +141,8 @@ struct Seen {
 /// An executor that does what the test says, and remembers what it saw.
 struct Script {
     play: Box<dyn Fn(Arc<Run>, usize) -> Playing + Send + Sync>,
-    seen: Mutex<Vec<Seen>>,
-    given_up: Mutex<Vec<Seen>>,
+    seen: Mutex<Vec<SeenRun>>,
+    given_up: Mutex<Vec<SeenRun>>,
     inside: Mutex<HashMap<OperationId, u32>>,
 }
 
@@ -161,18 +161,18 @@ impl Script {
         })
     }
 
-    fn seen(&self) -> Vec<Seen> {
+    fn seen(&self) -> Vec<SeenRun> {
         self.seen.lock().unwrap().clone()
     }
 
-    fn given_up(&self) -> Vec<Seen> {
+    fn given_up(&self) -> Vec<SeenRun> {
         self.given_up.lock().unwrap().clone()
     }
 }
 
-fn seen(run: &Run) -> Seen {
+fn seen(run: &Run) -> SeenRun {
     let row = &run.operation().row;
-    Seen {
+    SeenRun {
         id: row.id,
         fence: row.fence.0,
         attempt: row.attempt,

@@ -1,15 +1,15 @@
-//! What is wrong with a catalog, all of it at once.
+//! All faults of a catalog, collected in one pass.
 //!
 //! The rules that find faults are in `load.rs` and `schema.rs`.
 
 use std::fmt;
 
-/// One fault: where, what, and which line of the checklist says so.
+/// One fault: path, reason, and the line of the checklist that it breaks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CatalogFault {
     /// Where, e.g. `services[0].plans[2].id`.
     pub path: String,
-    /// What, e.g. `must not be empty`.
+    /// Reason, e.g. `must not be empty`.
     pub reason: String,
     /// The checklist's line, e.g. `B-068`.
     pub rule: &'static str,
@@ -26,7 +26,7 @@ impl fmt::Display for CatalogFault {
 pub struct CatalogFaults {
     /// Each breaks a rule; at least one.
     pub faults: Vec<CatalogFault>,
-    /// Each goes against a recommendation; alone they would not have stopped the catalog.
+    /// Broken recommendations; alone they do not make a catalog invalid.
     pub warnings: Vec<CatalogFault>,
 }
 

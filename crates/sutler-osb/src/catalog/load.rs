@@ -1,7 +1,7 @@
 //! The rules of a catalog, B-053 to B-079: from what was written to what can be served.
 //!
 //! Every function reads one thing, notes each fault with its path, and gives the checked value or
-//! nothing. Nothing stops at the first fault. What schemas must keep is in `schema.rs`.
+//! nothing. Nothing stops at the first fault. The rules of schemas are in `schema.rs`.
 
 use super::faults::{CatalogFault, CatalogFaults, Findings};
 use super::offering::{DashboardClient, Requires, ServiceOffering};
@@ -274,7 +274,7 @@ impl<'a> SeenNames<'a> {
         rule: &'static str,
         findings: &mut Findings,
     ) {
-        // What is missing or empty is a fault of another kind.
+        // Missing and empty values are reported as other faults.
         let Some(text) = text.as_deref().filter(|text| !text.is_empty()) else {
             return;
         };

@@ -1,6 +1,6 @@
 //! A checked service offering.
 //!
-//! Fields that nobody set stay unset, so that the answer shows what was written; the defaults are
+//! Fields that are not set stay unset, so that the answer shows what was written; the defaults are
 //! applied by [`super::PlanRef`].
 
 use super::plan::{Plan, PlanRef};
@@ -25,7 +25,7 @@ pub struct ServiceOffering {
     /// Permissions the offering needs from the platform.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requires: Option<Vec<Requires>>,
-    /// Whether instances can be bound, unless the plan says otherwise.
+    /// Whether instances can be bound; a plan may override it.
     pub bindable: bool,
     /// Whether instances can be fetched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,7 +42,7 @@ pub struct ServiceOffering {
     /// Cloud Foundry's single sign-on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dashboard_client: Option<DashboardClient>,
-    /// Whether plans can be changed, unless the plan says otherwise.
+    /// Whether plans can be changed; a plan may override it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_updateable: Option<bool>,
     /// At least one.

@@ -22,19 +22,19 @@ pub struct Plan {
     /// For the platform's pages; opaque.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Map<String, Value>>,
-    /// Whether it costs nothing; true if not said.
+    /// Whether it costs nothing; defaults to true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub free: Option<bool>,
     /// Overrides the offering's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bindable: Option<bool>,
-    /// Whether bindings can be rotated; false if not said.
+    /// Whether bindings can be rotated; defaults to false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binding_rotatable: Option<bool>,
     /// Overrides the offering's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_updateable: Option<bool>,
-    /// What the parameters must look like.
+    /// Schemas of the parameters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schemas: Option<Schemas>,
     /// How long a platform should poll at most, in seconds.
@@ -43,7 +43,7 @@ pub struct Plan {
     /// The version of what the instances run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maintenance_info: Option<MaintenanceInfo>,
-    /// What the broker itself makes of where the plan comes from. Opaque; no platform ever sees it.
+    /// Origin of the plan, as the creator of the catalog marks it. Opaque; never shown to platforms.
     #[serde(skip)]
     pub origin: Option<String>,
 }
@@ -118,7 +118,7 @@ impl<'a> PlanRef<'a> {
         MaintenanceInfo::requested_version(self.plan.maintenance_info.as_ref())
     }
 
-    /// What the parameters must look like (B-078).
+    /// Schemas of the parameters (B-078).
     pub fn schemas(&self) -> Option<&'a Schemas> {
         self.plan.schemas.as_ref()
     }
@@ -150,7 +150,7 @@ impl<'a> PlanRef<'a> {
     }
 }
 
-/// What an instance must know of its offering and plan after the catalog has forgotten them.
+/// Copy of an offering and a plan that an instance keeps after both have left the catalog.
 ///
 /// Every value is the effective one: no default and no override is left to apply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -181,13 +181,13 @@ pub struct PinnedPlan {
     /// The maintenance version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maintenance_info: Option<MaintenanceInfo>,
-    /// What the parameters must look like.
+    /// Schemas of the parameters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schemas: Option<Schemas>,
     /// How long a platform should poll at most, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maximum_polling_duration: Option<u64>,
-    /// Where the plan comes from, in words of whoever made the catalog.
+    /// Origin of the plan, as the creator of the catalog marks it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<String>,
 }

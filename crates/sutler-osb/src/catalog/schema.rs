@@ -1,7 +1,6 @@
-//! The parameter schemas of a plan, and what OSB demands of them (B-078, B-079).
+//! The parameter schemas of a plan, and the rules of OSB about them (B-078, B-079).
 //!
-//! Looks at size, `$schema` and references. Compiling a schema, and holding parameters to it, is done
-//! in `sutler-broker`.
+//! Checks size, `$schema` and references. `sutler-schema` compiles schemas and checks parameters.
 
 use super::faults::Findings;
 use serde::{Deserialize, Serialize};
@@ -14,7 +13,7 @@ pub const SCHEMA_BYTES_MAX: usize = 64 * 1024;
 /// Keywords that refer to another schema, in any draft.
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
-/// What the parameters of a plan must look like.
+/// The parameter schemas of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Schemas {
     /// For instances.
@@ -143,14 +142,14 @@ fn serialised_bytes(schema: &Value) -> usize {
 }
 
 struct ExternalReference<'a> {
-    /// Where the reference stands, e.g. `.properties.size`.
+    /// Path of the reference, e.g. `.properties.size`.
     pointer: String,
     keyword: &'a str,
     target: &'a str,
 }
 
-/// Finds references that do not begin with `#`, wherever they stand: even where a validator would
-/// take them for data, since validators disagree about that.
+/// Finds references that do not begin with `#`, at any position: even where a validator would treat them
+/// as data, since validators disagree about that.
 fn external_references(schema: &Value) -> Vec<ExternalReference<'_>> {
     let mut found = Vec::new();
     // A stack of our own: a schema made in code may be nested deeper than ours is.

@@ -1,4 +1,4 @@
-//! The catalog as somebody wrote it: everything may be missing.
+//! The catalog as it is written: every field may be missing.
 //!
 //! A missing field must become a fault with a path beside all the other faults, not the one error
 //! a deserialiser stops at. `load.rs` turns these into the checked types.
@@ -69,7 +69,7 @@ pub struct PlanSpec {
     pub binding_rotatable: Option<bool>,
     /// Overrides the offering's.
     pub plan_updateable: Option<bool>,
-    /// What the parameters must look like.
+    /// Schemas of the parameters.
     pub schemas: Option<Schemas>,
     /// Seconds.
     pub maximum_polling_duration: Option<i64>,

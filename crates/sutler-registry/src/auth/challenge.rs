@@ -1,14 +1,14 @@
-//! What a registry asks for when it refuses: the header `WWW-Authenticate`, read. Pure.
+//! Parses challenges: the `WWW-Authenticate` headers of a 401. Pure.
 
-/// Longest header that is read, in bytes.
+/// Maximum length of a header, in bytes.
 const HEADER_BYTES_MAX: usize = 8 * 1024;
 
-/// What is asked for.
+/// Authentication scheme that a registry requires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Challenge {
-    /// A user and a password.
+    /// User and password.
     Basic,
-    /// A token, which is had at the realm.
+    /// A token from the service at `realm`.
     Bearer {
         realm: String,
         service: Option<String>,
@@ -16,7 +16,7 @@ pub(crate) enum Challenge {
     },
 }
 
-/// The best of all that is asked for: a token, if one will do.
+/// The preferred challenge of all headers: a token, if that is possible.
 pub(crate) fn best<'a>(headers: impl Iterator<Item = &'a str>) -> Option<Challenge> {
     let mut found: Vec<Challenge> = headers.filter_map(read).collect();
     let token = |it: &Challenge| matches!(it, Challenge::Bearer { .. });
@@ -48,7 +48,7 @@ fn read(header: &str) -> Option<Challenge> {
     })
 }
 
-/// `a="x, y", b=z`: values may be quoted, and then hold commas.
+/// Parses `a="x, y", b=z`: quoted values may contain commas.
 fn fields(text: &str) -> Vec<(String, String)> {
     let mut fields = Vec::new();
     let mut rest = text;
@@ -68,7 +68,7 @@ fn fields(text: &str) -> Vec<(String, String)> {
     fields
 }
 
-/// What is quoted, without its backslashes, and what comes after it.
+/// Splits a quoted value, without its backslashes, from the rest.
 fn until_quote(text: &str) -> (String, &str) {
     let mut value = String::new();
     let mut escaped = false;

@@ -1,10 +1,10 @@
-//! What every registry promises of its listings. The vocabulary: `conformance.rs`.
+//! Guarantees of listings. The trait of candidates: `conformance.rs`.
 
 use super::Candidate;
 use crate::error::ItemError;
 use crate::scan::{CONCURRENT_ITEMS, ItemState, scan};
 
-/// Names of what is listed now, as they are found by a whole look.
+/// Names of the items of a whole scan.
 async fn found(candidate: &dyn Candidate) -> Vec<String> {
     let result = scan(candidate.registry(), &|_| None, CONCURRENT_ITEMS).await;
     let found = result.expect("a listing").items.into_iter();

@@ -1,4 +1,4 @@
-//! What every registry promises of single items. The vocabulary: `conformance.rs`.
+//! Guarantees of single items. The trait of candidates: `conformance.rs`.
 
 use super::Candidate;
 use crate::digest::Digest;
@@ -28,7 +28,7 @@ pub async fn what_was_put_is_what_is_read(candidate: &dyn Candidate) {
     };
     assert_eq!(spec.manifest, manifest.as_bytes());
     assert_eq!(spec.item, candidate.item("apple").at(spec.digest.clone()));
-    // By its name alone, without any listing.
+    // By name alone, without a listing.
     let alone = candidate.registry().fetch(&candidate.item("apple")).await;
     assert_eq!(alone.as_ref(), Ok(spec));
     let digest = candidate.registry().look_up(&candidate.item("apple")).await;
@@ -174,6 +174,6 @@ pub async fn what_is_spoiled_is_neither_gone_nor_read_and_hurts_no_other(
     ));
     let before = candidate.reads();
     assert_eq!(look(candidate).await.len(), 2);
-    // The good one was read again, since nobody said that it is known; the spoiled one need not be.
+    // The good item is read again, because it is not known; the spoiled one need not be.
     assert!(candidate.reads() - before <= 3);
 }

@@ -1,19 +1,19 @@
-//! How often a question is repeated, and how long is waited before. Pure.
+//! Schedule of retries, and the `Retry-After` header. Pure.
 
 use jiff::fmt::rfc2822::DateTimeParser;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Longest header that is looked at, in bytes.
+/// Maximum length of the header, in bytes.
 const HEADER_BYTES_MAX: usize = 64;
 
-/// How often and when a question is repeated.
+/// Number and times of retries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RetrySchedule {
-    /// How often it is asked in all.
+    /// Maximum number of attempts.
     pub tries: u32,
-    /// How long is waited before the second time; before each further time, twice as long.
+    /// Wait before the second attempt; doubled before each further one.
     pub first_wait: Duration,
-    /// The longest wait. A server that wants a longer one is not asked again this time.
+    /// Maximum wait. If a server asks for a longer one, the request is not retried.
     pub wait_max: Duration,
 }
 
@@ -28,7 +28,7 @@ impl Default for RetrySchedule {
 }
 
 impl RetrySchedule {
-    /// How long to wait before the next try, after so many; nothing if there should be none.
+    /// Wait before the next attempt after `tried` attempts; `None` if there is none.
     pub(super) fn wait(&self, tried: u32, asked_for: Option<Duration>) -> Option<Duration> {
         if tried >= self.tries {
             return None;
@@ -43,14 +43,14 @@ impl RetrySchedule {
     }
 }
 
-/// Reads `Retry-After`: so many seconds, or a moment. What is neither counts as absent.
+/// Parses `Retry-After`: seconds or a date. Other values count as absent.
 pub(crate) fn retry_after(header: &str, now: SystemTime) -> Option<Duration> {
     let text = header.trim();
     if text.is_empty() || text.len() > HEADER_BYTES_MAX {
         return None;
     }
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
-        // More seconds than can be counted are more than anybody will wait.
+        // An overflow is longer than any accepted wait.
         return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
     }
     let moment = DateTimeParser::new().parse_timestamp(text).ok()?;

@@ -1,7 +1,8 @@
-//! One image of the distribution API: which version a tag has, and what is in a version.
+//! Images of the distribution API: the version of a tag, and the content of a version.
 //!
-//! Everything that is fetched by its digest is held to it. Blobs may lie elsewhere: that is followed without
-//! credentials, to the same host or by TLS.
+//! Content that is fetched by digest is verified. Redirects of blobs are followed without credentials, to the same
+//! host
+//! or over TLS.
 
 use super::manifest::{self, BundleLabels, ImageManifest, Labels};
 use crate::auth::RegistryAuth;
@@ -17,39 +18,39 @@ use reqwest::Url;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What manifests may come as.
+/// Accepted media types of manifests.
 const MANIFESTS: &str = "application/vnd.oci.image.index.v1+json, \
      application/vnd.oci.image.manifest.v1+json, \
      application/vnd.docker.distribution.manifest.list.v2+json, \
      application/vnd.docker.distribution.manifest.v2+json";
-/// Longest manifest, in bytes: what registries take at most.
+/// Maximum length of a manifest, in bytes: the limit of registries.
 const MANIFEST_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Longest configuration, in bytes.
+/// Maximum length of a configuration, in bytes.
 const CONFIG_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// How often a blob may be said to lie elsewhere.
+/// Maximum number of redirects of a blob.
 const REDIRECTS_MAX: usize = 3;
-/// Most versions that are remembered not to be usable.
+/// Maximum number of unusable versions in the cache.
 const VERDICTS_MAX: usize = 20_000;
-/// Which version an answer is.
+/// Header with the digest of a response.
 const DIGEST_HEADER: &str = "docker-content-digest";
 
-/// The images of one registry.
+/// Reader of the images of one registry.
 pub(super) struct ImageReader {
     http: Arc<HttpClient>,
     auth: Arc<RegistryAuth>,
     base_url: BaseUrl,
     pull_from: String,
     platform: String,
-    /// Versions that are no bundles, or broken ones, and will never be others.
+    /// Versions that are not bundles, or broken ones; this never changes.
     verdicts: Mutex<HashMap<Item, ItemError>>,
 }
 
-/// Why a version has no spec.
+/// Reason why a version has no spec.
 enum ImageReadError {
     Http(HttpError),
-    /// It is no bundle.
+    /// The image is not a bundle.
     Foreign,
-    /// It is one, and broken.
+    /// The image is a bundle, and broken.
     Broken(String),
 }
 
@@ -77,7 +78,7 @@ impl ImageReader {
         }
     }
 
-    /// Which version a tag has now.
+    /// Returns the current version of a tag.
     pub(super) async fn look_up(&self, item: &Item, subject: &str) -> Result<Digest, ItemError> {
         check(item, subject)?;
         let response = self.manifest(HttpMethod::Head, item, &item.tag).await;
@@ -88,7 +89,8 @@ impl ImageReader {
             digest,
         ) {
             (Ok(()), Some(Ok(digest))) => return Ok(digest),
-            // Some do not say it, without a body a refusal may say too little, and some know no such question.
+            // Some registries omit the header, an error without a body is inconclusive, and some do not support
+            // HEAD.
             (Ok(()), Some(Err(_)) | None) => {}
             (Err(HttpError::Silent(_) | HttpError::Garbled(_)), _)
                 if matches!(response.status, 404 | 405) => {}
@@ -98,7 +100,7 @@ impl ImageReader {
         Ok(digest)
     }
 
-    /// Reads the version that an item names, or the one there is now.
+    /// Reads the version that an item names, or the current one.
     pub(super) async fn fetch(&self, item: &Item, subject: &str) -> Result<Spec, ItemError> {
         check(item, subject)?;
         if item.digest.is_some()
@@ -132,7 +134,7 @@ impl ImageReader {
         }
     }
 
-    /// A fault of a version; one that will stay is remembered.
+    /// Converts an error of a version; a permanent one is cached.
     fn item_error(
         &self,
         error: ImageReadError,
@@ -145,7 +147,7 @@ impl ImageReader {
             ImageReadError::Foreign => ItemError::NotABundle {
                 digest,
                 sentence: format!(
-                    "{subject} is no bundle: it has no label com.redhat.apb.spec; leave it out by the deny list, \
+                    "{subject} is not a bundle: it has no label com.redhat.apb.spec; leave it out by the deny list, \
                      or push one that has it"
                 ),
             },
@@ -162,7 +164,7 @@ impl ImageReader {
         fault
     }
 
-    /// What the labels of a version say.
+    /// Reads the bundle labels of a version.
     async fn read(&self, item: &Item, bytes: &[u8]) -> Result<BundleLabels, ImageReadError> {
         match manifest::read(bytes).map_err(ImageReadError::Broken)? {
             ImageManifest::Image {
@@ -194,7 +196,7 @@ impl ImageReader {
         }
     }
 
-    /// What annotations or labels of one image say; the labels are farther away.
+    /// Reads the annotations of one image, or its labels, which need another request.
     async fn image(
         &self,
         item: &Item,
@@ -223,7 +225,7 @@ impl ImageReader {
         self.auth.send(request, &scope(item)).await
     }
 
-    /// What a tag leads to now.
+    /// Reads the current manifest of a tag.
     async fn by_tag(&self, item: &Item) -> Result<(Digest, Bytes), HttpError> {
         let response = self.manifest(HttpMethod::Get, item, &item.tag).await?;
         check_status(response.status, &response.headers, &response.body)?;
@@ -235,7 +237,7 @@ impl ImageReader {
         }
     }
 
-    /// A manifest by its digest. What was just seen and is not there was replaced meanwhile.
+    /// Reads a manifest by digest. One that was just listed and is missing was replaced meanwhile.
     async fn by_digest(&self, item: &Item, digest: &Digest) -> Result<Bytes, HttpError> {
         let response = self
             .manifest(HttpMethod::Get, item, &digest.to_string())
@@ -245,7 +247,7 @@ impl ImageReader {
         verify_digest(digest, response.body)
     }
 
-    /// A blob by its digest, from wherever it lies.
+    /// Reads a blob by digest, following redirects.
     async fn blob(&self, item: &Item, digest: &Digest) -> Result<Bytes, HttpError> {
         let mut url = self.url(&format!("/v2/{}/blobs/{digest}", item.image))?;
         let request = |url: &Url| {
@@ -259,7 +261,7 @@ impl ImageReader {
                 break;
             };
             url = next;
-            // Credentials are for the registry, and not for where it keeps its blobs.
+            // Credentials are for the registry, not for its blob storage.
             response = self.http.send(&request(&url)).await?;
         }
         check_status(response.status, &response.headers, &response.body)
@@ -276,19 +278,19 @@ impl ImageReader {
     }
 }
 
-/// What it takes to read an image.
+/// Scope for reading an image.
 fn scope(item: &Item) -> String {
     format!("repository:{}:pull", item.image)
 }
 
-/// Names become parts of URLs: what is no name is not asked for.
+/// Validates a name, because it becomes a part of URLs.
 fn check(item: &Item, subject: &str) -> Result<(), ItemError> {
     match is_image(&item.image) && is_tag(&item.tag) {
         true => Ok(()),
         false => Err(ItemError::Malformed {
             digest: None,
             sentence: format!(
-                "{subject:?} is no name of an image with a tag: use small letters, digits and single separators"
+                "{subject:?} is not the name of an image with a tag: use lower-case letters, digits and single separators"
             ),
         }),
     }
@@ -309,7 +311,7 @@ fn digest_mismatch() -> HttpError {
     )
 }
 
-/// What is not there although it was named a moment ago says nothing about its tag.
+/// Treats a missing resource as transient: it was listed just before, so its tag may still exist.
 fn gone_to_transient(error: HttpError) -> HttpError {
     match error {
         HttpError::Absent(_) => HttpError::Silent(
@@ -320,7 +322,7 @@ fn gone_to_transient(error: HttpError) -> HttpError {
     }
 }
 
-/// Where an answer says that the blob lies, if it says so and we may go there.
+/// Target of a redirect, if the response is one and the target is allowed.
 fn redirect_target(response: &HttpResponse, from: &Url) -> Result<Option<Url>, HttpError> {
     if !matches!(response.status, 301 | 302 | 303 | 307 | 308) {
         return Ok(None);

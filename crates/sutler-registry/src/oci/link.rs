@@ -1,9 +1,9 @@
-//! Where the next page of a listing is: the header `Link`, read. Pure.
+//! Parses the `Link` header, which names the next page of a listing. Pure.
 
-/// What the next page is called, if there is one; it may be given relative to this page.
+/// Target of the next page, if there is one; it may be relative.
 ///
 /// # Errors
-/// It is there and cannot be understood: whoever took that for the end would miss what comes after it.
+/// The header exists and cannot be parsed: treating that as the end would lose the following pages.
 pub(crate) fn next<'a>(
     headers: impl IntoIterator<Item = &'a str>,
 ) -> Result<Option<&'a str>, String> {
@@ -16,7 +16,7 @@ pub(crate) fn next<'a>(
     Ok(found)
 }
 
-/// `<target>; rel="next"` among others.
+/// Parses `<target>; rel="next"` among other links.
 fn target(header: &str) -> Result<Option<&str>, String> {
     let garbled = || {
         "has a header `Link` that cannot be understood, so that nobody knows where its listing ends: look at \
@@ -34,7 +34,7 @@ fn target(header: &str) -> Result<Option<&str>, String> {
         if after[..end].split([';', ',']).any(is_next) {
             return Ok(Some(target));
         }
-        // What follows a comma is the next one; what comes before it belonged to this one.
+        // A comma separates links; the text before it belongs to this one.
         rest = &after[end..];
     }
     Ok(None)

@@ -1,4 +1,4 @@
-//! Which images a registry has: by its catalog, by a list, or by an API beside it.
+//! Listing of the images of a registry: by its catalog, by a configured list, or by a separate API.
 
 use super::link;
 use crate::auth::RegistryAuth;
@@ -17,38 +17,38 @@ use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// How many names are asked for at once; registries may give fewer.
+/// Requested page size; registries may return fewer.
 const PAGE: usize = 1_000;
-/// The rights that a catalog needs.
+/// Scope of the catalog.
 const SCOPE: &str = "registry:catalog:*";
 
-/// How the images of a registry are found.
+/// How the images of a registry are listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListingMethod {
-    /// By the registry's own catalog; only those below an organisation, if one is given.
+    /// By the catalog of the registry; only images of an organisation, if one is given.
     Catalog {
-        /// The first part of the names that are wanted.
+        /// First part of the names.
         org: Option<String>,
     },
-    /// By a list.
+    /// By a configured list.
     Images(Vec<String>),
     /// By the API of Docker Hub.
     DockerHub {
-        /// Where that API is.
+        /// URL of the API.
         url: String,
-        /// Whose images.
+        /// Organisation that owns the images.
         org: String,
     },
     /// By the API of Quay.
     Quay {
-        /// Where that API is.
+        /// URL of the API.
         url: String,
-        /// Whose images.
+        /// Organisation that owns the images.
         org: String,
     },
 }
 
-/// Whoever knows the names.
+/// Lister of a registry, by method.
 pub(super) enum ImageLister {
     Catalog(Catalog),
     Images(Vec<String>),
@@ -80,7 +80,7 @@ impl ImageLister {
         })
     }
 
-    /// All names that are wanted.
+    /// Lists all selected names.
     pub(super) async fn names(&self, filter: &ImageFilter) -> Result<BTreeSet<String>, HttpError> {
         match self {
             Self::Catalog(catalog) => catalog.names(filter).await,
@@ -94,7 +94,7 @@ impl ImageLister {
     }
 }
 
-/// A registry's own catalog.
+/// Lister of the catalog of a registry.
 pub(super) struct Catalog {
     auth: Arc<RegistryAuth>,
     base_url: BaseUrl,
@@ -103,15 +103,15 @@ pub(super) struct Catalog {
 
 #[derive(Deserialize)]
 struct Body {
-    /// Some say `null` where they have none. Who says nothing of it is no catalog.
+    /// Some registries send `null` for an empty list. Without the field, the response is not a catalog.
     #[serde(deserialize_with = "maybe_null")]
     repositories: Vec<String>,
 }
 
-/// The names on a page of a catalog.
+/// Parses a page of a catalog.
 pub(crate) fn read(body: &[u8]) -> Result<Vec<String>, String> {
     let body: Body = serde_json::from_slice(body).map_err(|_| {
-        "answered with something that is no catalog: check that the URL is the registry's"
+        "answered with something that is not a catalog: check that the URL is the registry's"
             .to_owned()
     })?;
     Ok(body.repositories)
@@ -139,7 +139,7 @@ impl Catalog {
 impl NamePages for Catalog {
     async fn page(&self, url: &Url) -> Result<NamePage, HttpError> {
         let mut response = self.send(url.clone()).await?;
-        // Some refuse to give so many at once, and say how many only by giving as many as they like.
+        // Some registries refuse a large page size, and choose their own without one.
         if response.status == 400 && url.query() == Some(&format!("n={PAGE}")) {
             let mut any = url.clone();
             any.set_query(None);
@@ -147,7 +147,7 @@ impl NamePages for Catalog {
         }
         check_status(response.status, &response.headers, &response.body).map_err(no_catalog)?;
         let links = response.headers.get_all(LINK).iter();
-        // What is no text cannot be understood, and must not be taken for the end.
+        // A value that is not text must not be mistaken for the last page.
         let links = links.map(|it| it.to_str().unwrap_or("?"));
         let next = link::next(links).map_err(HttpError::Garbled)?;
         Ok(NamePage {
@@ -160,7 +160,7 @@ impl NamePages for Catalog {
     }
 }
 
-/// Many registries have no catalog, or not for everybody.
+/// Adds a remedy, because many registries have no catalog, or restrict it.
 fn no_catalog(error: HttpError) -> HttpError {
     let or_list = |why: String| format!("{why}; or list `images`, if it has no catalog for us");
     match error {

@@ -1,6 +1,6 @@
-//! Manifests, indexes, configurations and labels of images, read. Pure.
+//! Parses manifests, indexes, configurations and labels of images. Pure.
 //!
-//! OCI's forms and those of Docker (schema 2) differ in names only, so they are told apart by what they hold.
+//! The formats of OCI and Docker (schema 2) differ only in names, so they are distinguished by their content.
 
 use crate::digest::Digest;
 use base64::Engine as _;
@@ -10,32 +10,32 @@ use bytes::Bytes;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The label that makes an image a bundle: its manifest, in Base64.
+/// Label that makes an image a bundle: its manifest in Base64.
 const SPEC_LABEL: &str = "com.redhat.apb.spec";
-/// The label that says how bundle and broker talk; the first counts.
+/// Labels with the runtime version; the first one counts.
 const RUNTIME_LABELS: [&str; 2] = ["com.redhat.bundle.runtime", "com.redhat.apb.runtime"];
-/// The label that says which file the manifest was.
+/// Label with the file name of the manifest.
 const FILE_LABEL: &str = "sutler.bundle.file";
-/// The file, where nothing is said.
+/// Default file name of the manifest.
 const FILE: &str = "apb.yml";
-/// Longest manifest of a bundle, in bytes: nobody reads a longer one.
+/// Maximum length of the manifest of a bundle, in bytes.
 const SPEC_BYTES_MAX: usize = 256 * 1024;
-/// Longest text that says how bundle and broker talk, in bytes.
+/// Maximum length of a runtime version, in bytes.
 const RUNTIME_BYTES_MAX: usize = 16;
 
-/// Names and values, of labels and annotations alike.
+/// Labels or annotations.
 pub(crate) type Labels = BTreeMap<String, String>;
 
-/// What a tag leads to.
+/// Content that a tag refers to.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ImageManifest {
     /// One image.
     Image {
-        /// Where its labels are.
+        /// Configuration with the labels.
         config: Digest,
         annotations: Labels,
     },
-    /// Several, for several platforms.
+    /// Several images, for several platforms.
     Index {
         children: Vec<Child>,
         annotations: Labels,
@@ -50,7 +50,7 @@ pub(crate) struct Child {
     pub(crate) platform: Option<String>,
 }
 
-/// What labels say of a bundle.
+/// Content of the labels of a bundle.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct BundleLabels {
     pub(crate) manifest: Bytes,
@@ -81,7 +81,7 @@ struct RawPlatform {
     variant: Option<String>,
 }
 
-/// Reads what a tag leads to, or says what is wrong with it.
+/// Parses a manifest or an index; the error is a sentence.
 pub(crate) fn read(bytes: &[u8]) -> Result<ImageManifest, String> {
     let raw: RawManifest = serde_json::from_slice(bytes)
         .map_err(|_| "has a manifest that cannot be read: push it again".to_owned())?;
@@ -122,7 +122,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<ImageManifest, String> {
     }
 }
 
-/// The image for a platform: the same one, or the same but for its variant, or the only one there is.
+/// Chooses the image for a platform: an exact match, a match apart from the variant, or the only image.
 pub(crate) fn choose<'a>(children: &'a [Child], platform: &str) -> Result<&'a Child, String> {
     let plain = |it: &str| it.splitn(3, '/').take(2).collect::<Vec<_>>().join("/");
     let exact = |it: &&Child| it.platform.as_deref() == Some(platform);
@@ -145,7 +145,7 @@ pub(crate) fn choose<'a>(children: &'a [Child], platform: &str) -> Result<&'a Ch
     })
 }
 
-/// The labels in a configuration. What is no configuration of an image has none.
+/// Labels in a configuration; none if it is not the configuration of an image.
 pub(crate) fn labels(config: &[u8]) -> Labels {
     #[derive(Deserialize)]
     struct Config {
@@ -164,15 +164,15 @@ pub(crate) fn labels(config: &[u8]) -> Labels {
     places.filter_map(|it| it.labels).next().unwrap_or_default()
 }
 
-/// What labels say of a bundle; nothing if they do not say that it is one.
+/// Reads the labels of a bundle; `None` if the image is not a bundle.
 ///
 /// # Errors
-/// They say so, and what they say cannot be read.
+/// The image is a bundle, and its labels are invalid.
 pub(crate) fn labelled(labels: &Labels) -> Result<Option<BundleLabels>, String> {
     let Some(encoded) = labels.get(SPEC_LABEL) else {
         return Ok(None);
     };
-    // Tools break the lines of what they encode, and leave out what fills them up.
+    // Tools wrap encoded lines and omit the padding.
     let packed: String = encoded.split_whitespace().collect();
     if packed.len() / 4 * 3 > SPEC_BYTES_MAX {
         return Err(format!(
@@ -183,7 +183,7 @@ pub(crate) fn labelled(labels: &Labels) -> Result<Option<BundleLabels>, String> 
     let config = GeneralPurposeConfig::new().with_decode_padding_mode(indifferent);
     let decoded = GeneralPurpose::new(&STANDARD, config).decode(packed);
     let manifest = decoded.ok().filter(|it| !it.is_empty()).ok_or_else(|| {
-        format!("has a label {SPEC_LABEL} that is no Base64: prepare, build and push it again")
+        format!("has a label {SPEC_LABEL} that is not Base64: prepare, build and push it again")
     })?;
     let runtime = RUNTIME_LABELS.iter().find_map(|it| labels.get(*it));
     if !runtime.is_none_or(|it| is_runtime(it)) {
@@ -197,12 +197,12 @@ pub(crate) fn labelled(labels: &Labels) -> Result<Option<BundleLabels>, String> 
     }))
 }
 
-/// Whether a text may say how bundle and broker talk; what it says is not judged here.
+/// Whether a text is a valid runtime version; its value is not checked here.
 pub(crate) fn is_runtime(text: &str) -> bool {
     text.len() <= RUNTIME_BYTES_MAX && text.bytes().all(|it| it.is_ascii_graphic())
 }
 
-/// Whether a text may be the name of a manifest's file.
+/// Whether a text is a valid file name of a manifest.
 pub(crate) fn is_file_name(text: &str) -> bool {
     let allowed = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'.' | b'-' | b'_');
     !text.is_empty() && text.len() <= 64 && text.bytes().all(allowed)

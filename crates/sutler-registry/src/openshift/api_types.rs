@@ -1,4 +1,4 @@
-//! What OpenShift's API says of image streams, as far as anybody here needs it. Pure.
+//! Types of the OpenShift API for image streams, with the fields in use. Pure.
 
 use crate::digest::Digest;
 use crate::error::ItemError;
@@ -46,7 +46,7 @@ struct Status {
 #[derive(Debug, Deserialize)]
 struct StreamTag {
     tag: String,
-    /// The newest first; `null` where importing failed.
+    /// Newest first; `null` if the import failed.
     items: Option<Vec<TagEvent>>,
 }
 
@@ -56,7 +56,7 @@ struct TagEvent {
 }
 
 impl ImageStream {
-    /// Which image a tag leads to now.
+    /// Current image of a tag.
     pub(crate) fn version(&self, tag: &str) -> Option<Digest> {
         let found = self.status.tags.iter().find(|it| it.tag == tag)?;
         let newest = found.items.as_ref()?.first()?;
@@ -92,7 +92,7 @@ struct Inner {
 }
 
 impl ImageStreamImage {
-    /// Which version it is.
+    /// Version of the image.
     pub(crate) fn digest(&self, subject: &str) -> Result<Digest, ItemError> {
         Digest::parse(&self.image.metadata.name).map_err(|_| ItemError::Malformed {
             digest: None,
@@ -100,7 +100,7 @@ impl ImageStreamImage {
         })
     }
 
-    /// Its labels.
+    /// Labels of the image.
     pub(crate) fn labels(&self) -> Labels {
         let metadata = self.image.docker_image_metadata.iter();
         let mut places = metadata.flat_map(|it| [&it.config, &it.container_config]);
@@ -108,11 +108,11 @@ impl ImageStreamImage {
         labels.unwrap_or_default()
     }
 
-    /// How an engine pulls this very version.
+    /// Reference by which an engine pulls this version.
     pub(crate) fn reference(&self, digest: &Digest) -> Option<String> {
         let named = self.image.docker_image_reference.as_deref()?;
         let name = named.split_once('@').map_or(named, |(name, _)| name);
-        // A colon behind the last slash begins a tag; one before it, a port.
+        // A colon after the last slash begins a tag; one before it, a port.
         let at = name.rfind('/').unwrap_or(0);
         let end = name[at..].find(':').map_or(name.len(), |it| at + it);
         let name = &name[..end];
@@ -120,7 +120,7 @@ impl ImageStreamImage {
     }
 }
 
-/// Whether it is the API's own word that something is not there.
+/// Whether a 404 comes from the API itself and not from a proxy.
 pub(crate) fn is_not_found(status: u16, body: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct StatusBody {

@@ -1,11 +1,11 @@
-//! One change of what is known, and how it is said in a line.
+//! Changes of the known state, and their texts.
 
 use super::{ClaimedNames, SpecName, WithdrawalMark};
 use jiff::Timestamp;
 use serde::Serialize;
 use std::fmt;
 
-/// How many characters of a digest are shown.
+/// Number of characters of a digest in a text.
 const DIGEST_CHARS: usize = 19;
 
 /// One change.
@@ -14,89 +14,89 @@ const DIGEST_CHARS: usize = 19;
 pub enum RegistryChange {
     /// A registry was listed completely.
     Listed {
-        /// Which.
+        /// Registry.
         registry: String,
-        /// How many items it has.
+        /// Number of its items.
         items: usize,
-        /// When.
+        /// Time of the listing.
         at: Timestamp,
     },
-    /// A registry could not be listed: everything of it stays.
+    /// A registry could not be listed: all its specs stay.
     Failed {
-        /// Which.
+        /// Registry.
         registry: String,
-        /// How often in a row by now.
+        /// Number of failures in a row.
         failures: u32,
-        /// Why.
+        /// Cause.
         why: String,
     },
     /// A new spec.
     Add {
-        /// Which.
+        /// Spec.
         spec: SpecName,
-        /// Names its content.
+        /// Digest of the content.
         digest: String,
-        /// What no other offering may have.
+        /// Names that no other offering may have.
         wants: ClaimedNames,
     },
-    /// A spec has another content.
+    /// A spec has other content.
     Replace {
-        /// Which.
+        /// Spec.
         spec: SpecName,
-        /// The content that was offered.
+        /// Digest of the previous content.
         from: String,
-        /// The content that is offered from now on.
+        /// Digest of the new content.
         to: String,
-        /// What no other offering may have.
+        /// Names that no other offering may have.
         wants: ClaimedNames,
     },
     /// A spec cannot be read: its last good version stays.
     Keep {
-        /// Which.
+        /// Spec.
         spec: SpecName,
-        /// Why it cannot be read.
+        /// Cause.
         why: String,
     },
-    /// A spec can be read again, and is what it was.
+    /// A spec can be read again, and is unchanged.
     Mend {
-        /// Which.
+        /// Spec.
         spec: SpecName,
     },
     /// An item cannot be read, and no good version of it is known.
     Skip {
-        /// Which.
+        /// Item.
         spec: SpecName,
-        /// Why it cannot be read.
+        /// Cause.
         why: String,
     },
     /// A spec is withdrawn.
     Mark {
-        /// Which.
+        /// Spec.
         spec: SpecName,
-        /// Why, and until when it is kept at least.
+        /// Reason and times.
         mark: WithdrawalMark,
     },
-    /// A spec is there again.
+    /// A withdrawn spec exists again.
     Unmark {
-        /// Which.
+        /// Spec.
         spec: SpecName,
     },
-    /// A spec is deleted: withdrawn long enough, and nobody needs it.
+    /// A spec is deleted: its grace period is over, and no instance uses it.
     Delete {
-        /// Which.
+        /// Spec.
         spec: SpecName,
-        /// Names its content.
+        /// Digest of the content.
         digest: String,
     },
-    /// A registry that is not configured any more, and has no spec left, is forgotten.
+    /// A registry that is no longer configured and has no specs is forgotten.
     Forget {
-        /// Which.
+        /// Registry.
         registry: String,
     },
 }
 
 impl RegistryChange {
-    /// One word, for metrics and logs.
+    /// Label for metrics and logs.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
@@ -114,7 +114,7 @@ impl RegistryChange {
         }
     }
 
-    /// The registry it is about.
+    /// Registry of the change.
     #[must_use]
     pub fn registry(&self) -> &str {
         match self {
@@ -125,7 +125,7 @@ impl RegistryChange {
         }
     }
 
-    /// The spec it is about, if it is about one.
+    /// Spec of the change, if there is one.
     #[must_use]
     pub fn spec(&self) -> Option<&SpecName> {
         match self {
@@ -141,7 +141,7 @@ impl RegistryChange {
         }
     }
 
-    /// Whether it changes what platforms are offered.
+    /// Whether the change affects the catalog of platforms.
     #[must_use]
     pub fn is_seen_by_platforms(&self) -> bool {
         match self {
@@ -158,7 +158,7 @@ impl RegistryChange {
         }
     }
 
-    /// Whether something is wrong that an operator should know.
+    /// Whether the change is a problem that operators should see.
     #[must_use]
     pub fn is_trouble(&self) -> bool {
         matches!(

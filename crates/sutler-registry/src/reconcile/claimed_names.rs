@@ -1,20 +1,21 @@
-//! What no other offering may have, in words: small, because it is kept of every spec.
+//! Names that no other offering may have. Compact, because every spec has them.
 
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What no other offering may have: its name, its id, the ids of its plans. Each once, in order. Cheap to clone.
+/// Names that no other offering may have: its name, its id, the ids of its plans. Sorted, without duplicates,
+/// cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<Box<str>>", into = "Vec<Box<str>>")]
 pub struct ClaimedNames(Arc<[Box<str>]>);
 
 impl ClaimedNames {
-    /// Each of them.
+    /// Iterates over the names.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(AsRef::as_ref)
     }
 
-    /// Whether this is one of them.
+    /// Whether a name is claimed.
     #[must_use]
     pub fn contains(&self, what: &str) -> bool {
         let base_url = self.0.binary_search_by(|it| it.as_ref().cmp(what));

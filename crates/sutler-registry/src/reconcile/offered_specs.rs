@@ -1,21 +1,22 @@
-//! Which of the specs are offered where several want the same name or id: an order, and a told conflict.
+//! Chooses the offered specs where several claim the same name or id: by a fixed order, with reported conflicts.
 //!
-//! The order is that of the configuration, then that of names. It does not depend on what happened when, so
-//! every replica, and every start, comes to the same.
+//! The order is that of registries in the configuration, then of names. It does not depend on time, so every
+//! replica
+//! and every start chooses the same specs.
 
 use super::{KnownRegistries, KnownSpec, SpecName};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::fmt;
 
-/// Two specs want the same.
+/// Two specs claim the same name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct NameConflict {
-    /// What both want, e.g. `the service id 1dda…`.
+    /// The claimed name, e.g. `the service id 1dda…`.
     pub what: String,
-    /// The spec that is offered.
+    /// The offered spec.
     pub offered: SpecName,
-    /// The spec that is left out for it.
+    /// The spec that is not offered.
     pub left_out: SpecName,
 }
 
@@ -34,20 +35,21 @@ impl fmt::Display for NameConflict {
     }
 }
 
-/// What is offered, and what is not although it could be.
+/// Offered specs, and conflicts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OfferedSpecs<'a> {
-    /// In the order of the configuration, then of names.
+    /// Ordered by registry in the configuration, then by name.
     pub specs: Vec<(SpecName, &'a KnownSpec)>,
-    /// What was left out.
+    /// Specs that are not offered because of a conflict.
     pub conflicts: Vec<NameConflict>,
 }
 
-/// What is offered of all that is known. `order`: the registries as they are configured; of others nothing
-/// is offered.
+/// Chooses the offered specs. `order` is the order of registries in the configuration; specs of other registries
+/// are
+/// not offered.
 #[must_use]
 pub fn offered_specs<'a>(known: &'a KnownRegistries, order: &[String]) -> OfferedSpecs<'a> {
-    // Which of the specs has it.
+    // Index of the spec that has the name.
     let mut taken: HashMap<&'a str, usize> = HashMap::new();
     let mut result = OfferedSpecs::default();
     for registry in order {

@@ -1,8 +1,9 @@
-//! What developers pushed: a registry of its own that nobody asks, so that no refresh can miss what is in it.
+//! Specs that developers push: a registry of its own that is never listed, so no refresh can withdraw its specs.
 //!
-//! A push is like an item that was seen. A deletion by its developer withdraws it, and what is withdrawn is
-//! deleted as everywhere. Where pushes are not taken any more all of it is withdrawn, as of any registry
-//! that is not configured, and is offered again when they are.
+//! A push is treated like a listed item. A deletion by the developer withdraws the spec, which is then deleted
+//! like any
+//! other. If pushes are disabled, all pushed specs are withdrawn, as for any registry that is not configured, and
+//! offered again when pushes are enabled.
 
 use super::{
     ClaimedNames, ItemOutcome, KnownRegistries, KnownSpec, RegistryChange, SpecName,
@@ -11,10 +12,10 @@ use super::{
 use jiff::Timestamp;
 use std::collections::BTreeSet;
 
-/// The name of the registry of what was pushed. No other may have it.
+/// Name of the registry of pushed specs, which no other registry may have.
 pub const PUSHED_REGISTRY: &str = "apb-push";
 
-/// What changes when an item is pushed of which this is known.
+/// Changes caused by a push.
 #[must_use]
 pub fn push(
     item: &str,
@@ -36,7 +37,7 @@ pub fn push(
     changes
 }
 
-/// What changes when its developer deletes an item.
+/// Change caused by a deletion by the developer.
 #[must_use]
 pub fn unpush(
     item: &str,
@@ -46,7 +47,7 @@ pub fn unpush(
 ) -> Option<RegistryChange> {
     let reason = held.mark.as_ref().map(|it| it.reason);
     match reason {
-        // It would be offered again when pushes are taken again.
+        // Without the mark it would be offered again when pushes are enabled.
         None | Some(WithdrawalReason::NotConfigured) => Some(RegistryChange::Mark {
             spec: SpecName::new(PUSHED_REGISTRY, item),
             mark: marked(WithdrawalReason::Deleted, rules, now),
@@ -59,7 +60,7 @@ pub fn unpush(
     }
 }
 
-/// What is offered again because pushes are taken again.
+/// Changes caused by enabling pushes again.
 pub(super) fn taken_again(
     known: &KnownRegistries,
     configured: &BTreeSet<String>,

@@ -1,4 +1,4 @@
-//! What is known of registries between refreshes: what is kept, and what changes do to it.
+//! State of registries that is stored between refreshes, and how changes modify it.
 
 use super::{ClaimedNames, RegistryChange};
 use jiff::Timestamp;
@@ -7,20 +7,20 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Most items of one registry of which it is kept why they cannot be offered.
+/// Maximum number of unreadable items per registry whose causes are stored.
 pub const UNREAD_KEPT_MAX: usize = 100;
 
-/// Names a spec: a registry, and an item of it.
+/// Name of a spec: a registry and an item.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SpecName {
-    /// The registry.
+    /// Registry.
     pub registry: String,
-    /// The item, as its registry names it.
+    /// Item, as its registry names it.
     pub item: String,
 }
 
 impl SpecName {
-    /// An item of a registry.
+    /// Name of an item of a registry.
     #[must_use]
     pub fn new(registry: &str, item: &str) -> Self {
         Self {
@@ -36,20 +36,20 @@ impl fmt::Display for SpecName {
     }
 }
 
-/// Why a spec is withdrawn.
+/// Reason why a spec is withdrawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum WithdrawalReason {
-    /// A complete listing does not have it.
+    /// A complete listing does not contain it.
     Absent,
-    /// Its registry could not be listed so many times in a row.
+    /// Its registry could not be listed several times in a row.
     Unreachable {
-        /// How often.
+        /// Number of failures.
         failures: u32,
     },
-    /// Its registry is not configured any more.
+    /// Its registry is no longer configured.
     NotConfigured,
-    /// The developer who pushed it deleted it.
+    /// Its developer deleted it.
     Deleted,
 }
 
@@ -69,57 +69,57 @@ impl fmt::Display for WithdrawalReason {
     }
 }
 
-/// A spec that is withdrawn: not offered, and deleted later if nobody needs it.
+/// Mark of a withdrawn spec, which is not offered, and deleted later if no instance uses it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WithdrawalMark {
-    /// Why.
+    /// Reason.
     #[serde(flatten)]
     pub reason: WithdrawalReason,
-    /// Since when.
+    /// Time of the withdrawal.
     pub at: Timestamp,
-    /// It is not deleted before.
+    /// End of the grace period.
     pub until: Timestamp,
 }
 
-/// A spec that is kept.
+/// A known spec.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownSpec {
-    /// Names the content of its last good version.
+    /// Digest of its last good version.
     pub digest: String,
-    /// What no other offering may have.
+    /// Names that no other offering may have.
     pub wants: ClaimedNames,
-    /// Whether it is withdrawn.
+    /// Mark, if it is withdrawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<WithdrawalMark>,
-    /// Why its present version cannot be read, so that an earlier one is offered.
+    /// Reason why the current version cannot be read, so that an earlier one is offered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
 }
 
-/// What is known of one registry.
+/// Known state of one registry.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownRegistry {
-    /// Refreshes that failed since the last that did not.
+    /// Failed refreshes since the last successful one.
     pub failures: u32,
-    /// When it was last listed completely.
+    /// Time of the last complete listing.
     #[serde(default)]
     pub listed: Option<Timestamp>,
-    /// Why it could not be listed the last time.
+    /// Cause of the last failed listing.
     #[serde(default)]
     pub fault: Option<String>,
-    /// How many items the last complete listing had.
+    /// Number of items of the last complete listing.
     #[serde(default)]
     pub items: usize,
-    /// Items that could not be read and of which no good version is known, and why: at most
+    /// Unreadable items without a known good version, and the causes: at most
     /// [`UNREAD_KEPT_MAX`].
     #[serde(default)]
     pub unread: BTreeMap<String, String>,
-    /// What is kept of it, by item. There may be thousands, so copies share them.
+    /// Specs by item. There may be thousands, so clones share them.
     #[serde(default)]
     pub specs: BTreeMap<String, Arc<KnownSpec>>,
 }
 
-/// What is known of all registries, by name.
+/// Known state of all registries, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownRegistries(pub BTreeMap<String, KnownRegistry>);
 
@@ -139,13 +139,13 @@ impl KnownRegistries {
         self.held(name).map(Arc::as_ref)
     }
 
-    /// The same, to be kept.
+    /// A spec, shared.
     #[must_use]
     pub fn held(&self, name: &SpecName) -> Option<&Arc<KnownSpec>> {
         self.0.get(&name.registry)?.specs.get(&name.item)
     }
 
-    /// Does what a change says. A change that does not fit changes nothing.
+    /// Applies a change. A change of an unknown spec has no effect.
     pub fn apply(&mut self, change: &RegistryChange) {
         match change {
             RegistryChange::Listed {

@@ -1,30 +1,32 @@
-//! Images made for tests, and put into a registry: by its API, or by laying them into its folder.
+//! Images for tests, pushed by the API of a registry or written into its directory.
 
-use crate::http::{HttpRequest, exchange};
+use crate::http::HttpRequest;
 use crate::server::Server;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
 use std::fs;
 use std::net::SocketAddr;
 
-/// An image without any layer: tests of registries look at labels only.
+/// An image without layers, because registry tests only read labels.
 #[derive(Clone, Debug, Default)]
 pub struct Image {
-    /// Labels of its configuration.
+    /// Labels of the configuration.
     pub labels: Vec<(String, String)>,
-    /// Annotations of its manifest.
+    /// Annotations of the manifest.
     pub annotations: Vec<(String, String)>,
-    /// It is written as Docker does, and not as OCI does.
+    /// Uses the format of Docker instead of OCI.
     pub docker: bool,
-    /// It is one of a list, for this processor; the others of it are empty.
+    /// Architecture of the image in an index with other, empty images.
     pub listed_for: Option<String>,
 }
 
 impl Image {
-    /// A bundle, as Automation Broker's tools made them: its manifest in the label.
+    /// A bundle in the format of Automation Broker: the manifest is in a label.
     #[must_use]
     pub fn bundle(manifest: &str) -> Self {
-        let spec = crate::etcd::base64(manifest.as_bytes());
+        let spec = STANDARD.encode(manifest);
         Self {
             labels: vec![
                 ("com.redhat.apb.spec".to_owned(), spec),
@@ -34,7 +36,7 @@ impl Image {
         }
     }
 
-    /// Its documents: each with its media type, the last is what a tag leads to.
+    /// Documents with their media types; the tag refers to the last one.
     fn documents(&self) -> (Vec<u8>, Vec<(&'static str, Vec<u8>)>) {
         let config = format!(
             r#"{{"architecture":"amd64","os":"linux","config":{{"Labels":{}}},"rootfs":{{"type":"layers","diff_ids":[]}}}}"#,
@@ -76,18 +78,18 @@ impl Image {
     }
 }
 
-/// What was pushed.
+/// A pushed image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PushedImage {
-    /// What the tag leads to: `sha256:…`.
+    /// Digest that the tag refers to: `sha256:…`.
     pub digest: String,
 }
 
 impl Server {
-    /// Pushes an image by the registry's API, which must be open and without TLS.
+    /// Pushes an image by the API of the registry, which must be open and without TLS.
     ///
     /// # Panics
-    /// If the registry refuses any of it.
+    /// If the registry rejects a request.
     pub fn push(&self, name: &str, tag: &str, image: &Image) -> PushedImage {
         let at = self.address();
         let (config, documents) = image.documents();
@@ -121,19 +123,19 @@ impl Server {
         PushedImage { digest: last }
     }
 
-    /// Removes a version by the registry's API, and with it every tag that leads to it.
+    /// Removes a version by the API of the registry, with all its tags.
     ///
     /// # Panics
-    /// If the registry refuses.
+    /// If the registry rejects the request.
     pub fn remove(&self, name: &str, pushed: &PushedImage) {
         let target = format!("/v2/{name}/manifests/{}", pushed.digest);
         ask(self.address(), "DELETE", &target, "", &[]);
     }
 
-    /// Lays an image into the registry's folder, as if it had been pushed: for thousands of them.
+    /// Writes an image into the directory of the registry, as if it were pushed: for thousands of images.
     ///
     /// # Panics
-    /// If the folder is not ours.
+    /// If the server was not started here.
     pub fn write_image(&self, name: &str, tag: &str, image: &Image) -> PushedImage {
         let root = self.dir().folder().join("data/docker/registry/v2");
         let repository = root.join("repositories").join(name);
@@ -169,7 +171,7 @@ impl Server {
     }
 }
 
-/// Asks a registry; its status, and where it says that things are.
+/// Sends a request to a registry; returns the status and the `Location`.
 fn ask(
     at: SocketAddr,
     method: &str,
@@ -177,18 +179,12 @@ fn ask(
     media: &str,
     body: &[u8],
 ) -> (u16, Option<String>) {
-    let mut request = HttpRequest {
-        method: method.to_owned(),
-        target: target.to_owned(),
-        headers: Vec::new(),
-        body: body.to_vec(),
+    let request = HttpRequest::new(method, target);
+    let request = match media {
+        "" => request,
+        media => request.with_body(media, body),
     };
-    if !media.is_empty() {
-        request
-            .headers
-            .push(("Content-Type".to_owned(), media.to_owned()));
-    }
-    let answer = exchange(at, &request).expect("the registry answers");
+    let answer = request.send(at).expect("the registry answers");
     let said = String::from_utf8_lossy(&answer.body);
     assert!(
         (200..300).contains(&answer.status),
@@ -206,7 +202,7 @@ fn digest(bytes: &[u8]) -> String {
     text
 }
 
-/// An object of JSON; tests write nothing that needs more than this.
+/// Formats a JSON object; no value in tests needs escaping.
 fn pairs(pairs: &[(String, String)]) -> String {
     let pair = |(name, value): &(String, String)| {
         let value = value

@@ -1,20 +1,22 @@
-//! Images of bundles as their authors make them: built by podman of busybox and one script,
-//! labelled with their manifest, and pushed to a registry. Other images: `registry/push.rs`.
+//! Images of bundles: built by podman from busybox and one script, labelled with their manifest, and pushed
+//! to a registry. Other images: `docker_registry/push.rs`.
 
 use super::{OwnProcess, Podman, SHELL_IMAGE, podman};
 use crate::docker_registry::{PushedImage, USER};
 use crate::server::{PASSWORD, Server};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What an image is called while it is on its way to a registry.
+/// Number of the next image, for its temporary name.
 static BUILT: AtomicU32 = AtomicU32::new(0);
 
 impl Podman {
-    /// Builds a bundle of a manifest and the script that does its actions, and pushes it; its version.
+    /// Builds a bundle from a manifest and the script of its actions, and pushes it; returns its version.
     ///
     /// # Panics
-    /// If this is somebody else's engine, or anything of it fails; with what was said.
+    /// If the engine was not started here, or a step fails; with the output.
     pub fn push_bundle(
         &self,
         server: &Server,
@@ -26,10 +28,10 @@ impl Podman {
         let number = BUILT.fetch_add(1, Ordering::Relaxed);
         let folder = own.server_dir.folder().join(format!("build-{number}"));
         fs::create_dir(&folder).expect("a folder");
-        // A layer of its own, which nobody else's removal can take along.
+        // A unique layer, which the removal of another image cannot remove.
         let script = format!("#!/bin/sh\n# {number}\n{script}\n");
         fs::write(folder.join("bundle"), script).expect("a file");
-        let spec = crate::etcd::base64(manifest.as_bytes());
+        let spec = STANDARD.encode(manifest);
         let recipe = format!(
             "FROM {SHELL_IMAGE}\nCOPY --chmod=755 bundle /bin/bundle\n\
              LABEL com.redhat.apb.spec=\"{spec}\"\nENTRYPOINT [\"/bin/bundle\"]\n"
@@ -37,7 +39,7 @@ impl Podman {
         fs::write(folder.join("Containerfile"), recipe).expect("a file");
         let image = format!("localhost/built-{number}:latest");
         let context = folder.display().to_string();
-        // Without a label of the builder's own: the manifest is all that an old image says of itself.
+        // Without the labels of the builder: the manifest is the only label of an old image.
         own.must(&[
             "build",
             "--quiet",
@@ -53,26 +55,26 @@ impl Podman {
         pushed
     }
 
-    /// Removes what the engine has of an image, as operators do who need the room.
+    /// Removes an image from the engine, as operators do to free space.
     ///
     /// # Panics
-    /// If this is somebody else's engine, or it has no such image.
+    /// If the engine was not started here, or has no such image.
     pub fn forget(&self, image: &str) {
         let own = self.own.as_ref().expect("an engine of our own");
         own.must(&["image", "rm", "--force", image]);
     }
 
-    /// Has the engine trust a registry if that has a certificate; the host that its images are named by.
+    /// Makes the engine trust a registry with a certificate; returns the host in the names of its images.
     ///
     /// # Panics
-    /// If the authority of the certificate cannot be made known to the engine.
+    /// If the certificate of the authority cannot be installed.
     #[must_use]
     pub fn trust(&self, server: &Server) -> String {
         let place = server.admin_url();
         if place.scheme != "https" {
             return format!("{}:{}", place.host, place.port);
         }
-        // Not by its number: under that, the engine takes registries as they are.
+        // Not by address: the engine treats registries at 127.0.0.1 as insecure.
         let host = format!("localhost:{}", place.port);
         if let Some(own) = &self.own {
             let dir = own.server_dir.folder();
@@ -81,7 +83,7 @@ impl Podman {
             let (new, known) = (trusted.join("ca.new"), trusted.join("ca.crt"));
             if !known.exists() {
                 fs::copy(&server.certificates().authority, &new).expect("a copy");
-                // Others may be reading there.
+                // Written and renamed, because other tests may read the file.
                 fs::rename(new, known).expect("it is ours");
             }
         }
@@ -91,8 +93,8 @@ impl Podman {
 
 impl OwnProcess {
     fn push(&self, host: &str, image: &str, to: &str, number: u32) -> PushedImage {
-        // A password in the arguments would be in the list of processes.
-        let login = crate::etcd::base64(format!("{USER}:{PASSWORD}").as_bytes());
+        // Arguments are visible in the list of processes, so the password is in a file.
+        let login = STANDARD.encode(format!("{USER}:{PASSWORD}"));
         let logins = format!(r#"{{"auths":{{"{host}":{{"auth":"{login}"}}}}}}"#);
         let logins = self
             .server_dir

@@ -1,9 +1,10 @@
-//! As much of HTTP as the wire of the tests needs: where a request of etcd's gateway ends, and whether
-//! it is a transaction. Watches are not waited for, so they are not counted.
+//! The part of HTTP that the proxy needs: the end of a request to the gateway of etcd, and whether it is a
+//! transaction.
+//! Watches have no response to wait for, so they are not counted.
 
 use super::{Dialect, Message};
 
-/// Requests carry all there is to know.
+/// Stateless: every request is self-contained.
 #[derive(Default)]
 pub struct EtcdDialect;
 
@@ -27,7 +28,7 @@ impl Dialect for EtcdDialect {
         })
     }
 
-    /// Whatever comes is the beginning of an answer, and nobody needs to know more.
+    /// Any bytes begin a response; more is not needed.
     fn server(&mut self, bytes: &[u8]) -> Option<(usize, bool)> {
         (!bytes.is_empty()).then_some((bytes.len(), true))
     }

@@ -1,13 +1,13 @@
-//! As much of MongoDB's protocol as the wire of the tests needs: where a message ends, and which command
-//! it has. What drivers do by themselves (greetings, listening to streams) is not waited for.
+//! The part of the protocol of MongoDB that the proxy needs: the end of a message, and its command.
+//! Messages that drivers send by themselves (greetings, streams) are not counted.
 
 use super::{Dialect, Message};
 
-/// A message with a command; others are greetings of an older kind.
+/// Opcode of a message with a command; others are legacy greetings.
 const COMMAND: i32 = 2013;
-/// Before the command's document: head, flags, the kind of the first section.
+/// Bytes before the document of the command: header, flags, kind of the first section.
 const HEAD: usize = 21;
-/// What no test waits for.
+/// Commands that are not counted.
 const UNASKED: [&str; 8] = [
     "hello",
     "isMaster",
@@ -19,7 +19,7 @@ const UNASKED: [&str; 8] = [
     "saslContinue",
 ];
 
-/// Messages carry all there is to know.
+/// Stateless: every message is self-contained.
 #[derive(Default)]
 pub struct MongoDialect;
 
@@ -43,13 +43,13 @@ impl Dialect for MongoDialect {
     }
 }
 
-/// The length that stands first, if so much is there.
+/// The length at the beginning, if it is complete.
 fn length(bytes: &[u8]) -> Option<usize> {
     let length = usize::try_from(i32::from_le_bytes(*bytes.first_chunk()?)).ok()?;
     (bytes.len() >= length).then_some(length)
 }
 
-/// The name of a command is that of its document's first field.
+/// Name of a command: the first field of its document.
 fn command(message: &[u8]) -> Option<&str> {
     let code = i32::from_le_bytes(message.get(12..16)?.try_into().ok()?);
     let fields = message.get(HEAD + 5..).filter(|_| code == COMMAND)?;

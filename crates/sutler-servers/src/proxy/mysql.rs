@@ -1,4 +1,4 @@
-//! As much of MySQL's protocol as the wire of the tests needs, and what a commit of the store is.
+//! The part of the protocol of MySQL that the proxy needs, and the statement of a commit.
 //!
 //! Every packet begins with its length in three bytes and its number in one; a command is number 0.
 
@@ -9,12 +9,12 @@ const QUERY: u8 = 0x03;
 const PREPARE: u8 = 0x16;
 const EXECUTE: u8 = 0x17;
 const MORE_FOLLOWS: u16 = 0x0008;
-/// How the store's commits begin.
+/// Beginning of a commit of the store.
 const COMMIT: &[u8] = b"CALL sutler_commit";
-/// How much of a statement is kept.
+/// Maximum length of the recorded text of a statement.
 const WORDS: usize = 60;
 
-/// Which part of an answer comes next.
+/// Next part of a response.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum NextReply {
     #[default]
@@ -23,13 +23,13 @@ enum NextReply {
     Rows,
 }
 
-/// A connection's own state.
+/// State of one connection.
 #[derive(Default)]
 pub struct MySqlDialect {
     next: NextReply,
-    /// A statement is being prepared: the answer will tell its number.
+    /// Text of a statement that is being prepared; the response contains its number.
     preparing: Option<Vec<u8>>,
-    /// Texts of prepared statements, by their numbers.
+    /// Texts of prepared statements, by number.
     prepared: HashMap<[u8; 4], Vec<u8>>,
 }
 
@@ -104,14 +104,14 @@ fn few_words(text: &[u8]) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The first whole packet: its length, its number, its content.
+/// The first whole packet: its length, number and content.
 fn packet(bytes: &[u8]) -> Option<(usize, u8, &[u8])> {
     let [a, b, c, number] = *bytes.first_chunk()?;
     let length = 4 + u32::from_le_bytes([a, b, c, 0]) as usize;
     Some((length, number, bytes.get(4..length)?))
 }
 
-/// The flags behind two small counts.
+/// Status flags, after two length-encoded numbers.
 fn status(body: &[u8]) -> u16 {
     match body.get(3..5) {
         Some(flags) => u16::from_le_bytes([flags[0], flags[1]]),

@@ -1,20 +1,20 @@
-//! As much of PostgreSQL's protocol as the wire of the tests needs, and what a commit of the store is.
+//! The part of the protocol of PostgreSQL that the proxy needs, and the statement of a commit.
 
 use super::{Dialect, Message};
 use std::collections::HashMap;
 
-/// How the store's commits begin.
+/// Beginning of a commit of the store.
 const COMMIT: &[u8] = b"SELECT sutler_commit";
-/// How much of a statement is kept.
+/// Maximum length of the recorded text of a statement.
 const WORDS: usize = 60;
 
-/// A connection's own state. After its first message every one begins with a letter and a length.
+/// State of one connection. After the first message, every message begins with a letter and a length.
 #[derive(Default)]
 pub struct PostgresDialect {
     begun: bool,
-    /// Texts of prepared statements, by their names.
+    /// Texts of prepared statements, by name.
     prepared: HashMap<Vec<u8>, Vec<u8>>,
-    /// What was asked since the client last waited.
+    /// Statements since the client last waited.
     asked: Vec<u8>,
 }
 
@@ -34,13 +34,13 @@ impl Dialect for PostgresDialect {
         let body = bytes.get(5..message.length)?;
         let mut words = body.split(|byte| *byte == 0);
         match bytes.first()? {
-            // Parse: the name, then the text.
+            // Parse: name, then text.
             b'P' => {
                 let name = words.next()?.to_vec();
                 self.asked = words.next()?.to_vec();
                 self.prepared.insert(name, self.asked.clone());
             }
-            // Bind: the portal, then the statement.
+            // Bind: portal, then statement.
             b'B' => {
                 let text = self.prepared.get(words.nth(1)?);
                 self.asked = text.cloned().unwrap_or_default();
@@ -67,7 +67,7 @@ fn few_words(text: &[u8]) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The length that stands here, if so much is there.
+/// The length at this position, if it is complete.
 fn length(bytes: &[u8]) -> Option<usize> {
     let length = u32::from_be_bytes(*bytes.first_chunk()?) as usize;
     (bytes.len() >= length).then_some(length)

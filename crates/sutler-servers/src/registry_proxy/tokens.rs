@@ -1,13 +1,15 @@
-//! Tokens as registries want them: handed out for a scope to whoever shows a password, and asked for.
+//! Token authentication of registries: tokens are issued for a scope and a password, and required.
 
 use crate::http::{HttpRequest, HttpResponse};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-/// Who hands them out.
+/// A token service.
 pub(super) struct TokenService {
     realm: String,
-    /// The header that earns one.
+    /// Authorization header that is required for a token.
     proof: String,
     /// Scopes, by token.
     given: HashMap<String, String>,
@@ -16,7 +18,7 @@ pub(super) struct TokenService {
 
 impl TokenService {
     pub(super) fn new(at: SocketAddr, user: &str, password: &str) -> Self {
-        let login = crate::etcd::base64(format!("{user}:{password}").as_bytes());
+        let login = STANDARD.encode(format!("{user}:{password}"));
         Self {
             realm: format!("http://{at}/token"),
             proof: format!("Basic {login}"),
@@ -29,7 +31,7 @@ impl TokenService {
         self.given.clear();
     }
 
-    /// A token, or a refusal; nothing if the request may pass.
+    /// Responds with a token or a challenge; `None` if the request is authorized.
     pub(super) fn answer(&mut self, request: &HttpRequest) -> Option<HttpResponse> {
         let shown = request.header("authorization").unwrap_or_default();
         let (path, query) = request
@@ -78,7 +80,7 @@ fn refusal(status: u16, wanted: &str) -> HttpResponse {
     }
 }
 
-/// What it takes to ask for a path of a registry.
+/// Scope of a path of a registry.
 fn scope_of(path: &str) -> Option<String> {
     let rest = path.strip_prefix("/v2/")?;
     if rest == "_catalog" {

@@ -1,4 +1,4 @@
-//! What commits become, against small views. Not here: whether etcd takes it (`tests/it`).
+//! Transactions of commits, against small views. Not here: whether etcd takes them (`tests/it`).
 
 use super::{CommitContext, CommitDecision, Transaction, decide};
 use crate::keys::Keys;

@@ -52,7 +52,7 @@ pub(crate) struct Operations {
     sweepable: BTreeSet<(StoreTime, OperationId)>,
     /// How often each sheet is used.
     sheets: BTreeMap<CommitId, usize>,
-    /// Sheets that nobody uses any more.
+    /// Overflow values without users.
     garbage: BTreeSet<CommitId>,
 }
 
@@ -149,7 +149,7 @@ impl Operations {
         Some(entry)
     }
 
-    /// What a worker runs.
+    /// Operations that a worker runs.
     pub(crate) fn held(&self, worker: WorkerId) -> impl Iterator<Item = OperationId> {
         self.held.get(&worker).into_iter().flatten().copied()
     }

@@ -97,18 +97,18 @@ impl Candidate for Etcd {
         let HeldCommit { arrived, go } = self.proxy.hold();
         let commit = tokio::spawn(async move { store.commit(&commit).await });
         arrived.await.expect("the transaction is sent");
-        Box::new(Kept { commit, go })
+        Box::new(HeldCommit { commit, go })
     }
 }
 
 /// A commit whose transaction the proxy keeps.
-struct Kept {
+struct HeldCommit {
     commit: JoinHandle<Result<(), CommitError>>,
     go: tokio::sync::oneshot::Sender<()>,
 }
 
 #[async_trait]
-impl StalledCommit for Kept {
+impl StalledCommit for HeldCommit {
     async fn finish(self: Box<Self>) -> Result<(), CommitError> {
         let _ = self.go.send(());
         let ended = self.commit.await;

@@ -1,4 +1,4 @@
-//! What commits become, and what results mean: without a server.
+//! Steps of commits and their evaluation, without a server.
 
 use super::{CommitSteps, StepResult, StepRole, StepsResult};
 use bytes::Bytes;
@@ -28,7 +28,7 @@ fn plan(commit: &Commit) -> CommitSteps {
     CommitSteps::of(commit, |_, _| WorkerId(Uuid::nil())).expect("a plan")
 }
 
-/// What each step does, and which part of the commit it speaks for.
+/// Effect of each step, and the part of the commit it belongs to.
 fn outline(commit: &Commit) -> Vec<(String, StepRole)> {
     let verb = |told: &Bsons| told.keys().next().cloned().unwrap_or_default();
     let steps = plan(commit).steps;

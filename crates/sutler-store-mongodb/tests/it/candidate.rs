@@ -83,18 +83,18 @@ impl Candidate for Mongo {
         let HeldCommit { arrived, go } = self.proxy.hold();
         let commit = tokio::spawn(async move { store.commit(&commit).await });
         arrived.await.expect("the commit is sent");
-        Box::new(Kept { commit, go })
+        Box::new(HeldCommit { commit, go })
     }
 }
 
 /// A commit that the proxy keeps.
-struct Kept {
+struct HeldCommit {
     commit: JoinHandle<Result<(), CommitError>>,
     go: tokio::sync::oneshot::Sender<()>,
 }
 
 #[async_trait]
-impl StalledCommit for Kept {
+impl StalledCommit for HeldCommit {
     async fn finish(self: Box<Self>) -> Result<(), CommitError> {
         let _ = self.go.send(());
         let ended = self.commit.await;

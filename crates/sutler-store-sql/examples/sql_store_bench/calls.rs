@@ -1,6 +1,6 @@
 //! What is measured, call by call. Not here: how many there are, and when (`main.rs`, `sweep.rs`).
 
-use crate::Failed;
+use crate::BenchError;
 use bytes::Bytes;
 use sutler_journal::{
     Commit, Fence, Key, Kind, NewOperation, Next, OperationId, Outcome, Queue, Realm, Start, Store,
@@ -14,13 +14,13 @@ const BODY: usize = 400;
 pub(crate) const POLLED: u64 = 10_000;
 
 /// What was accepted, and under which lease.
-pub(crate) struct Accepted {
+pub(crate) struct AcceptedOperation {
     pub(crate) key: Key,
     pub(crate) id: OperationId,
     version: Version,
 }
 
-fn key(id: &str) -> Result<Key, Failed> {
+fn key(id: &str) -> Result<Key, BenchError> {
     Ok(Key::new(&Realm::new("broker")?, KIND, &[id])?)
 }
 
@@ -45,7 +45,10 @@ fn terms(id: OperationId) -> Vec<Term> {
 }
 
 /// A commit of a new document and its operation.
-pub(crate) async fn accept(store: &dyn Store, worker: WorkerId) -> Result<Accepted, Failed> {
+pub(crate) async fn accept(
+    store: &dyn Store,
+    worker: WorkerId,
+) -> Result<AcceptedOperation, BenchError> {
     let id = OperationId::fresh();
     let key = key(&Uuid::new_v4().to_string())?;
     let commit = Commit::new()
@@ -53,12 +56,12 @@ pub(crate) async fn accept(store: &dyn Store, worker: WorkerId) -> Result<Accept
         .start(operation(id, key.clone(), Start::Claimed(worker)));
     store.commit(&commit).await?;
     let version = Version(commit.id());
-    Ok(Accepted { key, id, version })
+    Ok(AcceptedOperation { key, id, version })
 }
 
 /// The commit of its result.
-pub(crate) async fn end(store: &dyn Store, accepted: Accepted) -> Result<(), Failed> {
-    let Accepted { key, id, version } = accepted;
+pub(crate) async fn end(store: &dyn Store, accepted: AcceptedOperation) -> Result<(), BenchError> {
+    let AcceptedOperation { key, id, version } = accepted;
     let body = Bytes::from_static(&[8; BODY]);
     let detail = Some(Bytes::from_static(&[8; 100]));
     let result = Commit::new()
@@ -69,20 +72,20 @@ pub(crate) async fn end(store: &dyn Store, accepted: Accepted) -> Result<(), Fai
 }
 
 /// Asks for the n-th of the operations that `prepare` made.
-pub(crate) async fn poll(store: &dyn Store, n: u64) -> Result<(), Failed> {
+pub(crate) async fn poll(store: &dyn Store, n: u64) -> Result<(), BenchError> {
     let (lane, id) = polled(n % POLLED)?;
     let found = store.poll(&lane, id).await?;
     found.ok_or("nothing to poll: run `prepare` first")?;
     Ok(())
 }
 
-fn polled(n: u64) -> Result<(Key, OperationId), Failed> {
+fn polled(n: u64) -> Result<(Key, OperationId), BenchError> {
     let id = Uuid::from_u128(u128::from(n) + (1 << 100));
     Ok((key("polled")?, OperationId(id)))
 }
 
 /// Makes what polls ask for.
-pub(crate) async fn prepare(store: &dyn Store) -> Result<(), Failed> {
+pub(crate) async fn prepare(store: &dyn Store) -> Result<(), BenchError> {
     for first in (0..POLLED).step_by(100) {
         let mut commit = Commit::new();
         for n in first..first + 100 {

@@ -21,12 +21,12 @@ use sutler_journal::{Store, WorkerId};
 use sutler_store_sql::{MySqlStore, PostgresStore, SqlSettings};
 use tokio::task::JoinSet;
 
-pub(crate) type Failed = Box<dyn Error + Send + Sync>;
+pub(crate) type BenchError = Box<dyn Error + Send + Sync>;
 const USAGE: &str =
     "sql_store_bench URL accept|end|poll|bare|prepare|sweep CALLERS SECONDS REPLICAS";
 
 #[tokio::main]
-async fn main() -> Result<(), Failed> {
+async fn main() -> Result<(), BenchError> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [url, what, callers, seconds, replicas] = arguments.as_slice() else {
         return Err(USAGE.into());
@@ -46,12 +46,12 @@ async fn main() -> Result<(), Failed> {
     }
 }
 
-fn say(rate: f64) -> Result<(), Failed> {
+fn say(rate: f64) -> Result<(), BenchError> {
     writeln!(std::io::stdout(), "{rate:.0}")?;
     Ok(())
 }
 
-async fn open(url: &SecretString, connections: usize) -> Result<Arc<dyn Store>, Failed> {
+async fn open(url: &SecretString, connections: usize) -> Result<Arc<dyn Store>, BenchError> {
     let settings = SqlSettings {
         connections,
         hint_every: Duration::from_secs(3600),
@@ -65,11 +65,11 @@ async fn open(url: &SecretString, connections: usize) -> Result<Arc<dyn Store>, 
 
 /// Callers that call until their time is over, and what they count.
 struct Calling {
-    tasks: JoinSet<Result<(), Failed>>,
+    tasks: JoinSet<Result<(), BenchError>>,
     calls: Arc<AtomicU64>,
 }
 
-async fn rate(time: Duration, mut calling: Calling) -> Result<f64, Failed> {
+async fn rate(time: Duration, mut calling: Calling) -> Result<f64, BenchError> {
     while let Some(done) = calling.tasks.join_next().await {
         done??;
     }
@@ -82,7 +82,7 @@ async fn stores(
     callers: usize,
     replicas: usize,
     time: Duration,
-) -> Result<Calling, Failed> {
+) -> Result<Calling, BenchError> {
     let mut opened = Vec::new();
     for _ in 0..replicas {
         let store = open(url, callers / replicas.max(1)).await?;
@@ -120,7 +120,7 @@ async fn stores(
 }
 
 /// The baseline of MySQL: `bench/accept_mysql.sql` makes the procedure.
-async fn bare(url: &SecretString, callers: usize, time: Duration) -> Result<Calling, Failed> {
+async fn bare(url: &SecretString, callers: usize, time: Duration) -> Result<Calling, BenchError> {
     let options = sqlx::mysql::MySqlConnectOptions::from_str(url.expose_secret())?;
     let mut lines: Vec<MySqlConnection> = Vec::new();
     for _ in 0..callers {

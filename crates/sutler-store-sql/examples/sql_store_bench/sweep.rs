@@ -4,7 +4,7 @@
 //! time from when it should have begun, so that a standstill counts for all that it holds up. In every
 //! other window somebody sweeps as a broker does. It ends when nothing is left to sweep.
 
-use crate::{Failed, calls};
+use crate::{BenchError, calls};
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,7 +33,7 @@ pub(crate) async fn measure(
     store: Arc<dyn Store>,
     callers: usize,
     window: Duration,
-) -> Result<(), Failed> {
+) -> Result<(), BenchError> {
     let worker = WorkerId::fresh();
     store.renew(worker, Duration::from_secs(3600)).await?;
     let stage = Arc::new(Stage {
@@ -58,7 +58,7 @@ pub(crate) async fn measure(
     report(&stage, swept, spent)
 }
 
-async fn call(stage: Arc<Stage>, first: Instant) -> Result<(), Failed> {
+async fn call(stage: Arc<Stage>, first: Instant) -> Result<(), BenchError> {
     let mut n = 0;
     while !stage.over.load(Ordering::Relaxed) {
         let due = first + EVERY * u32::try_from(n)?;
@@ -86,7 +86,7 @@ impl Stage {
 }
 
 /// How many were swept, and in how much time.
-async fn sweep_in_turns(stage: &Stage, window: Duration) -> Result<(u64, Duration), Failed> {
+async fn sweep_in_turns(stage: &Stage, window: Duration) -> Result<(u64, Duration), BenchError> {
     let finished_before = stage.store.now().await?.minus(Duration::from_secs(3600));
     let sweep = Sweep::Operations {
         lanes: Vec::new(),
@@ -113,7 +113,7 @@ async fn sweep_in_turns(stage: &Stage, window: Duration) -> Result<(u64, Duratio
     }
 }
 
-fn report(stage: &Stage, swept: u64, spent: Duration) -> Result<(), Failed> {
+fn report(stage: &Stage, swept: u64, spent: Duration) -> Result<(), BenchError> {
     let all = stage
         .latencies
         .lock()

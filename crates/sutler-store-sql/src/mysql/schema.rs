@@ -1,28 +1,26 @@
-//! Making the tables, and bringing them up to date.
+//! Creates and upgrades the tables.
 //!
 //! A layout is never changed once released: a new one is appended to [`LAYOUTS`] and takes the tables
 //! from the one before. Definitions do not roll back here, so every part of a layout may be done twice,
 //! and the layout's number is written last. Procedures carry the number of their version in their name,
 //! and a new layout leaves the old ones for replicas that have not been replaced yet.
 
-use super::connect::Server;
-use super::query::error_of;
+use super::MySqlDialect;
+use crate::dialect::Dialect as _;
 use crate::error::SqlError;
 use crate::settings::SqlOpenError;
 use sqlx::mysql::MySqlConnection;
-use sqlx::{Connection, Executor, Row};
-use std::time::Duration;
-use sutler_journal::Layout;
-use tokio::time::timeout;
+use sqlx::{Executor, Row};
+use std::sync::atomic::Ordering;
 
 /// Each takes the tables from the layout before it to its own number, counted from 1.
-const LAYOUTS: [&[&str]; 1] = [&[
+pub(super) const LAYOUTS: [&[&str]; 1] = [&[
     include_str!("layout_1/tables.sql"),
     include_str!("layout_1/commit.sql"),
     include_str!("layout_1/work.sql"),
 ]];
 
-/// One at a time, however many start: whoever holds this name. It goes with the session.
+/// Lock by which replicas upgrade one at a time; released with the session.
 const LOCK: &str =
     "SELECT CAST(GET_LOCK(CONCAT('sutler.layout.', MD5(DATABASE())), 120) AS SIGNED)";
 const MAKE_LAYOUT: &str = "CREATE TABLE IF NOT EXISTS sutler_layout (
@@ -35,37 +33,21 @@ const VERSION: &str = "SELECT CAST(VERSION() AS CHAR),
 /// The oldest servers that pass over locked rows.
 const NEEDED: &str = "MySQL 8 or later, or MariaDB 10.6 or later";
 
-/// Makes the tables or brings them up to date; nothing is written if they are. Says what was found.
-pub(super) async fn migrate(server: &Server, within: Duration) -> Result<Layout, SqlOpenError> {
-    let unreachable = |said: String| SqlOpenError::Unreachable {
-        server: server.name(),
-        said,
-    };
-    let mut db = match timeout(within, server.connect_for_migration()).await {
-        Ok(Ok(connection)) => connection,
-        Ok(Err(cause)) => return Err(unreachable(said(cause))),
-        Err(_) => return Err(unreachable(format!("no answer within {within:?}"))),
-    };
-    examine(&mut db, server).await?;
+/// Creates or upgrades the tables. Returns the layout found.
+pub(super) async fn upgrade(
+    db: &mut MySqlConnection,
+    dialect: &MySqlDialect,
+) -> Result<i64, SqlOpenError> {
+    examine(db, dialect).await?;
     let failed = |cause| SqlOpenError::Layout {
-        server: server.name(),
+        server: dialect.name(),
         said: said(cause),
     };
-    let found = upgrade(&mut db).await.map_err(failed)?;
-    let known = LAYOUTS.len() as i64;
-    if found > known {
-        return Err(SqlOpenError::Newer {
-            server: server.name(),
-            found,
-            known,
-        });
-    }
-    drop(db.close().await);
-    Ok(crate::codec::layout(found, known))
+    add_missing(db).await.map_err(failed)
 }
 
 /// Refuses a server that is too old.
-async fn examine(db: &mut MySqlConnection, server: &Server) -> Result<(), SqlOpenError> {
+async fn examine(db: &mut MySqlConnection, dialect: &MySqlDialect) -> Result<(), SqlOpenError> {
     let read = async {
         let row = sqlx::query(VERSION).fetch_one(&mut *db).await?;
         let version: String = row.try_get_unchecked(0)?;
@@ -75,20 +57,22 @@ async fn examine(db: &mut MySqlConnection, server: &Server) -> Result<(), SqlOpe
     let (version, flush) = read
         .await
         .map_err(|cause: sqlx::Error| SqlOpenError::Unreachable {
-            server: server.name(),
+            server: dialect.name(),
             said: said(cause),
         })?;
     if !is_fit(&version) {
         return Err(SqlOpenError::Unfit {
-            server: server.name(),
+            server: dialect.name(),
             found: version,
             needed: NEEDED,
         });
     }
-    server.set_mariadb(version.contains("MariaDB"));
+    dialect
+        .mariadb
+        .store(version.contains("MariaDB"), Ordering::Relaxed);
     if flush != 1 {
         tracing::warn!(
-            server = server.name(),
+            server = dialect.name(),
             "innodb_flush_log_at_trx_commit is not 1: a power cut may lose what was acknowledged; set it"
         );
     }
@@ -108,7 +92,7 @@ fn is_fit(version: &str) -> bool {
 }
 
 /// Does what is missing, under the lock; the layout that was found.
-async fn upgrade(db: &mut MySqlConnection) -> Result<i64, sqlx::Error> {
+async fn add_missing(db: &mut MySqlConnection) -> Result<i64, sqlx::Error> {
     db.execute(LOCK).await?;
     db.execute(MAKE_LAYOUT).await?;
     let found: i64 = db.fetch_one(FIND_LAYOUT).await?.try_get_unchecked(0)?;
@@ -124,12 +108,9 @@ async fn upgrade(db: &mut MySqlConnection) -> Result<i64, sqlx::Error> {
     Ok(found)
 }
 
-/// The server's words.
+/// The server's message.
 fn said(cause: sqlx::Error) -> String {
-    match error_of(cause) {
-        SqlError::Refused { code, said } => format!("{code}: {said}"),
-        SqlError::Lost(said) | SqlError::Unsent(said) | SqlError::Odd(said) => said,
-    }
+    SqlError::of::<MySqlDialect>(cause).said()
 }
 
 #[cfg(test)]

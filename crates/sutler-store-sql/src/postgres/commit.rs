@@ -1,95 +1,51 @@
 //! A commit: one statement, and what its answer means. How it is tried: `commit_retry.rs`; the shorter
 //! way that usual commits take: `fast_commit.rs`.
 
-use super::connect::{Server, Session};
+use super::connect::Session;
 use super::fast_commit::FastCommit;
 use super::ids::Id;
-use super::query::finish;
-use super::{SqlShared, sql};
-use crate::commit_retry::{CommitAttempt, Committer, UnresolvedCommits, unknown, verdict_of};
+use super::{PostgresDialect, sql};
+use crate::commit_retry::{CommitAttempt, unknown, verdict_of};
 use crate::commit_rows::{CommitRows, WriteRow};
 use crate::error::SqlError;
 use crate::pool::PooledConnection;
 use crate::rows::one;
-use crate::wakeups::Wakeups;
+use crate::store::SqlShared;
 use sqlx::Arguments;
 use sqlx::error::BoxDynError;
 use sqlx::postgres::PgArguments;
 
-impl Committer for SqlShared {
-    type Session = Session;
-
-    fn unresolved(&self) -> &UnresolvedCommits<Session> {
-        &self.unresolved
-    }
-
-    fn hints(&self) -> &Wakeups {
-        &self.hints
-    }
-
-    async fn try_commit(&self, staged: &CommitRows<'_>) -> CommitAttempt<Session> {
-        let mut pooled = match self.pool.acquire().await {
-            Ok(pooled) => pooled,
-            Err(trouble) => return CommitAttempt::Settled(Err(trouble.into_commit_error())),
-        };
-        let session = pooled.connection().session;
-        let stale = !pooled.is_fresh();
-        let answer = self.send_commit(&mut pooled, staged).await;
-        match finish(pooled, answer) {
-            Ok(verdict) => CommitAttempt::Settled(verdict_of(verdict)),
-            Err(trouble @ (SqlError::Lost(_) | SqlError::Odd(_))) => CommitAttempt::Broke {
-                trouble,
-                session,
-                stale,
-            },
-            Err(trouble) => refusal(trouble),
+/// Sends a commit: the fast way if there is one, and the general way where that has no answer.
+pub(super) async fn send(
+    shared: &SqlShared<PostgresDialect>,
+    pooled: &mut PooledConnection<'_, PostgresDialect>,
+    rows: &CommitRows<'_>,
+) -> Result<i64, SqlError> {
+    if let Some(fast) = FastCommit::of(rows) {
+        let fill = |to: &mut PgArguments| fast.fill(to);
+        let answer = shared.send(pooled, fast.statement(), &fill).await;
+        if let Some(verdict) = FastCommit::verdict(answer) {
+            return verdict;
         }
     }
-
-    async fn end_session(&self, session: &Session) -> Result<bool, SqlError> {
-        let left = self
-            .ask(sql::END_SESSION, &|a| {
-                a.add(session.process)?;
-                a.add(session.began)
-            })
-            .await?;
-        Ok(left.is_empty())
-    }
+    let fill = |to: &mut PgArguments| fill(to, rows);
+    one(&shared.send(pooled, sql::COMMIT, &fill).await?)
 }
 
-impl SqlShared {
-    /// The usual way if there is one, and the general way where that does not know.
-    async fn send_commit(
-        &self,
-        pooled: &mut PooledConnection<'_, Server>,
-        staged: &CommitRows<'_>,
-    ) -> Result<i64, SqlError> {
-        if let Some(usual) = FastCommit::of(staged) {
-            let fill = |to: &mut PgArguments| usual.fill(to);
-            let answer = self.send(pooled, usual.statement(), &fill).await;
-            if let Some(verdict) = FastCommit::verdict(answer) {
-                return verdict;
-            }
-        }
-        let found = self.send(pooled, sql::COMMIT, &|a| fill(a, staged)).await?;
-        one(&found)
-    }
-}
-
-/// What the server's refusal means for a commit; the codes beginning with SU are our own.
-fn refusal(trouble: SqlError) -> CommitAttempt<Session> {
-    let SqlError::Refused { code, said } = &trouble else {
-        return CommitAttempt::Settled(Err(trouble.into_commit_error()));
+/// Meaning of a refused commit; codes that begin with SU are our own.
+pub(super) fn refused(error: SqlError) -> CommitAttempt<Session> {
+    let SqlError::Refused { code, said } = &error else {
+        return CommitAttempt::Settled(Err(error.into_commit_error()));
     };
     match code.as_str() {
         "SU000" => CommitAttempt::Settled(Ok(())),
         "SU001" => CommitAttempt::Settled(match said.parse::<i64>() {
             Ok(n) => verdict_of(-n),
-            Err(_) => Err(unknown(&trouble)),
+            Err(_) => Err(unknown(&error)),
         }),
         // Two made the same thing at once, or locked the same things: one of them gave way.
-        "23505" | "40001" | "40P01" => CommitAttempt::Again(trouble),
-        _ => CommitAttempt::Settled(Err(trouble.into_commit_error())),
+        "23505" | "40001" | "40P01" => CommitAttempt::Again(error),
+        _ => CommitAttempt::Settled(Err(error.into_commit_error())),
     }
 }
 

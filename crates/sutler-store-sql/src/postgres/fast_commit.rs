@@ -21,7 +21,7 @@ pub(super) struct FastCommit<'s> {
     staged: &'s CommitRows<'s>,
     form: FastCommitKind<'s>,
     put: &'s WriteRow<'s>,
-    /// What is written of the operation.
+    /// Write of the operation.
     operation: &'s WriteRow<'s>,
 }
 
@@ -40,7 +40,7 @@ impl<'s> FastCommit<'s> {
             return None;
         };
         // The expectation of the document must be the first: it is what these functions look at first,
-        // and the first that does not hold is what a commit is told.
+        // and a stale commit names the first precondition that fails.
         let form = match (put.kind, operation.kind, staged.expects.as_slice()) {
             (PUT_NEW, START, [one]) if one.kind == ABSENT => FastCommitKind::Accept,
             (PUT, ADVANCE, [read, fence]) if read.kind == VERSION && fence.kind == FENCE => {
@@ -108,7 +108,7 @@ impl<'s> FastCommit<'s> {
         to.add([&put.subject[..], &operation.subject[..]].concat())
     }
 
-    /// What the answer means, as the general function would say it; `None` if that must be asked. The
+    /// Result as the general function would return it; `None` if that must be called. The
     /// document is the first expectation, so what is said of it counts the same.
     pub(super) fn verdict(answer: Result<Vec<PgRow>, SqlError>) -> Option<Result<i64, SqlError>> {
         let found = match answer {

@@ -1,11 +1,11 @@
 //! For tests: a commit that stops at its last moment, and how statements are carried out.
 
+use super::PostgresDialect;
 use super::commit::fill;
-use super::connect::Server;
 use super::fast_commit::FastCommit;
 use super::sql;
 use crate::commit_rows::CommitRows;
-use crate::pool::Connector;
+use crate::dialect::Dialect as _;
 use crate::settings::SqlSettings;
 use secrecy::SecretString;
 use sqlx::postgres::{PgArguments, PgConnection};
@@ -21,8 +21,8 @@ impl OpenCommit {
     /// # Panics
     /// If the server does not take it.
     pub async fn begin(url: &SecretString, commit: &Commit) -> Self {
-        let server = Server::at(url, &SqlSettings::default()).expect("a URL");
-        let mut line = server.connect().await.expect("a connection");
+        let server = PostgresDialect::at(url, &SqlSettings::default()).expect("a URL");
+        let mut line = server.connect_session().await.expect("a connection");
         let mut arguments = PgArguments::default();
         let staged = CommitRows::of(commit);
         let (statement, filled) = match FastCommit::of(&staged) {
@@ -30,11 +30,11 @@ impl OpenCommit {
             None => (sql::COMMIT, fill(&mut arguments, &staged)),
         };
         filled.expect("parameters");
-        let begin = sqlx::raw_sql("BEGIN").execute(&mut line.connection).await;
+        let begin = sqlx::raw_sql("BEGIN").execute(&mut line.driver).await;
         begin.expect("a transaction");
-        let done = sqlx::query_with(statement, arguments).fetch_all(&mut line.connection);
+        let done = sqlx::query_with(statement, arguments).fetch_all(&mut line.driver);
         done.await.expect("a commit");
-        Self(line.connection)
+        Self(line.driver)
     }
 
     /// Says the last word.
@@ -52,20 +52,20 @@ impl OpenCommit {
 /// # Panics
 /// If the server does not take it.
 pub async fn connection(url: &SecretString) -> PgConnection {
-    let server = Server::at(url, &SqlSettings::default()).expect("a URL");
-    server.connect().await.expect("a connection").connection
+    let server = PostgresDialect::at(url, &SqlSettings::default()).expect("a URL");
+    server.connect_session().await.expect("a connection").driver
 }
 
 /// Statements whose cost must not grow with what is stored.
 const HOT: [&str; 8] = [
-    sql::GET,
-    sql::LIST_BY_KEY,
-    sql::LIST_BY_TERM,
-    sql::POLL,
-    sql::OPERATION,
-    sql::OPERATIONS,
-    sql::OPERATIONS_OF_LANE,
-    sql::READ_LOG,
+    sql::STATEMENTS.get,
+    sql::STATEMENTS.list_by_key,
+    sql::STATEMENTS.list_by_term,
+    sql::STATEMENTS.poll,
+    sql::STATEMENTS.operation,
+    sql::STATEMENTS.operations,
+    sql::STATEMENTS.operations_of_lane,
+    sql::STATEMENTS.read_log,
 ];
 
 /// How the server carries out each of the hot statements on a connection of the store.

@@ -1,15 +1,17 @@
 //! Wakeups to and from other replicas, by LISTEN and NOTIFY, and by a timer.
 //!
-//! Three tasks: one passes this replica's hints on, one hears those of others, one gives a hint from
+//! Two tasks: one sends this replica's wakeups, one receives those of others. The store's timer wakes workers from
 //! time to time. All end with the store. What is lost is made up for by the timer.
 
-use super::{SqlShared, sql};
+use super::{PostgresDialect, sql};
+use crate::error::SqlError;
+use crate::store::SqlShared;
 use sqlx::Arguments;
-use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
+use sqlx::postgres::{PgArguments, PgListener, PgPoolOptions};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinHandle;
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::sleep;
 use uuid::Uuid;
 
 const CHANNEL: &str = "sutler_hint";
@@ -18,31 +20,22 @@ const CALM: Duration = Duration::from_millis(5);
 /// How long to wait before listening again.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// The tasks; they end when this is dropped.
-pub(super) struct WakeupTasks(Vec<JoinHandle<()>>);
-
-impl Drop for WakeupTasks {
-    fn drop(&mut self) {
-        for task in &self.0 {
-            task.abort();
-        }
-    }
-}
-
-pub(super) fn start(shared: &Arc<SqlShared>, options: PgConnectOptions) -> WakeupTasks {
-    // Who speaks, so that nobody hears himself.
+/// Starts the tasks.
+pub(super) fn start(shared: &Arc<SqlShared<PostgresDialect>>) -> Vec<JoinHandle<()>> {
+    // Names this replica, so that it ignores its own notifications.
     let voice = Uuid::new_v4().simple().to_string();
-    WakeupTasks(vec![
+    vec![
         tokio::spawn(speak(Arc::clone(shared), voice.clone())),
-        tokio::spawn(listen(Arc::clone(shared), options, voice)),
-        tokio::spawn(remind(Arc::clone(shared))),
-    ])
+        tokio::spawn(listen(Arc::clone(shared), voice)),
+    ]
 }
 
-async fn speak(shared: Arc<SqlShared>, voice: String) {
+async fn speak(shared: Arc<SqlShared<PostgresDialect>>, voice: String) {
     loop {
-        shared.hints.until_outward().await;
-        let told = shared.ask(sql::NOTIFY, &|a| a.add(&voice[..])).await;
+        shared.wakeups.until_outward().await;
+        let told = shared
+            .ask_with(sql::NOTIFY, &|to: &mut PgArguments| to.add(&voice[..]))
+            .await;
         if let Err(trouble) = told {
             tracing::debug!(said = trouble.sentence(), "a hint was not passed on");
         }
@@ -50,46 +43,33 @@ async fn speak(shared: Arc<SqlShared>, voice: String) {
     }
 }
 
-async fn listen(shared: Arc<SqlShared>, options: PgConnectOptions, voice: String) {
+async fn listen(shared: Arc<SqlShared<PostgresDialect>>, voice: String) {
     loop {
-        if let Err(cause) = hear(&shared, &options, &voice).await {
-            let said = super::query::error_of(cause).sentence();
+        if let Err(cause) = hear(&shared, &voice).await {
+            let said = SqlError::of::<PostgresDialect>(cause).sentence();
             tracing::debug!(said, "hints of other replicas are not heard");
         }
         // Whatever was said meanwhile was missed.
-        shared.hints.here();
+        shared.wakeups.here();
         sleep(PAUSE).await;
     }
 }
 
 /// Listens until the connection breaks.
-async fn hear(
-    shared: &SqlShared,
-    options: &PgConnectOptions,
-    voice: &str,
-) -> Result<(), sqlx::Error> {
+async fn hear(shared: &SqlShared<PostgresDialect>, voice: &str) -> Result<(), sqlx::Error> {
     let one = PgPoolOptions::new()
         .max_connections(1)
         .acquire_timeout(shared.settings.connect_timeout)
-        .connect_with(options.clone())
+        .connect_with(shared.pool.connector().options.clone())
         .await?;
     let mut listener = PgListener::connect_with(&one).await?;
     listener.eager_reconnect(false);
     listener.listen(CHANNEL).await?;
-    shared.hints.here();
+    shared.wakeups.here();
     while let Some(heard) = listener.try_recv().await? {
         if heard.payload() != voice {
-            shared.hints.here();
+            shared.wakeups.here();
         }
     }
     Ok(())
-}
-
-async fn remind(shared: Arc<SqlShared>) {
-    let mut ticks = interval(shared.settings.hint_every.max(CALM));
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        shared.hints.here();
-    }
 }

@@ -1,20 +1,17 @@
-//! Making the tables, and bringing them up to date.
+//! Creates and upgrades the tables.
 //!
 //! A layout is never changed once released: a new one is appended to [`LAYOUTS`] and takes the tables
 //! from the one before. Functions carry the number of their version in their name, and a new layout
 //! leaves the old ones: replicas of the version before go on while they are replaced one by one.
 
-use super::connect::Server;
-use super::query::error_of;
+use super::PostgresDialect;
+use crate::error::SqlError;
 use crate::settings::SqlOpenError;
+use sqlx::Row;
 use sqlx::postgres::PgConnection;
-use sqlx::{Connection, Row};
-use std::time::Duration;
-use sutler_journal::Layout;
-use tokio::time::timeout;
 
 /// Each takes the tables from the layout before it to its own number, counted from 1.
-const LAYOUTS: [&[&str]; 1] = [&[
+pub(super) const LAYOUTS: [&[&str]; 1] = [&[
     include_str!("layout_1/tables.sql"),
     include_str!("layout_1/feed.sql"),
     include_str!("layout_1/commit.sql"),
@@ -35,44 +32,24 @@ const VERSION: &str = "SELECT current_setting('server_version_num')::integer,
     current_setting('server_version'), current_setting('fsync') = 'off',
     to_regclass('sutler_layout') IS NOT NULL";
 
-/// Makes the tables or brings them up to date; nothing is written if they are. Says what was found.
-pub(super) async fn migrate(server: &Server, within: Duration) -> Result<Layout, SqlOpenError> {
-    let unreachable = |said: String| SqlOpenError::Unreachable {
-        server: server.name(),
-        said,
-    };
-    let connecting = server.connect_for_migration();
-    let mut db = match timeout(within, connecting).await {
-        Ok(Ok(connection)) => connection,
-        Ok(Err(cause)) => return Err(unreachable(said(cause))),
-        Err(_) => return Err(unreachable(format!("no answer within {within:?}"))),
-    };
-    let there = examine(&mut db, server).await?;
+/// Creates or upgrades the tables; writes nothing if they are up to date. Returns the layout found.
+pub(super) async fn upgrade(db: &mut PgConnection, server: &str) -> Result<i64, SqlOpenError> {
     let failed = |cause| SqlOpenError::Layout {
-        server: server.name(),
+        server: server.to_owned(),
         said: said(cause),
     };
-    let found = match there {
-        true => layout(&mut db).await.map_err(failed)?,
+    let found = match examine(db, server).await? {
+        true => layout(db).await.map_err(failed)?,
         false => 0,
     };
-    let known = LAYOUTS.len() as i64;
-    if found < known {
-        upgrade(&mut db).await.map_err(failed)?;
+    if found < LAYOUTS.len() as i64 {
+        add_missing(db).await.map_err(failed)?;
     }
-    if found > known {
-        return Err(SqlOpenError::Newer {
-            server: server.name(),
-            found,
-            known,
-        });
-    }
-    drop(db.close().await);
-    Ok(crate::codec::layout(found, known))
+    Ok(found)
 }
 
 /// Whether there is a layout already; refuses a server that is too old.
-async fn examine(db: &mut PgConnection, server: &Server) -> Result<bool, SqlOpenError> {
+async fn examine(db: &mut PgConnection, server: &str) -> Result<bool, SqlOpenError> {
     let read = async {
         let row = sqlx::query(VERSION).fetch_one(&mut *db).await?;
         let number: i32 = row.try_get(0)?;
@@ -84,19 +61,19 @@ async fn examine(db: &mut PgConnection, server: &Server) -> Result<bool, SqlOpen
     let (number, version, careless, there) =
         read.await
             .map_err(|cause: sqlx::Error| SqlOpenError::Unreachable {
-                server: server.name(),
+                server: server.to_owned(),
                 said: said(cause),
             })?;
     if number < SERVER_MIN {
         return Err(SqlOpenError::Unfit {
-            server: server.name(),
+            server: server.to_owned(),
             found: format!("PostgreSQL {version}"),
             needed: "PostgreSQL 12 or later",
         });
     }
     if careless {
         tracing::warn!(
-            server = server.name(),
+            server,
             "the server runs with fsync=off: a power cut may lose what was acknowledged; turn it on"
         );
     }
@@ -109,7 +86,7 @@ async fn layout(db: &mut PgConnection) -> Result<i64, sqlx::Error> {
 }
 
 /// Looks again under the lock: another replica may have been first.
-async fn upgrade(db: &mut PgConnection) -> Result<(), sqlx::Error> {
+async fn add_missing(db: &mut PgConnection) -> Result<(), sqlx::Error> {
     sqlx::raw_sql(BEGIN).execute(&mut *db).await?;
     sqlx::raw_sql(MAKE_LAYOUT).execute(&mut *db).await?;
     let found = layout(db).await?;
@@ -126,12 +103,7 @@ async fn upgrade(db: &mut PgConnection) -> Result<(), sqlx::Error> {
     Ok(())
 }
 
-/// The server's words without its details.
+/// The server's message without its details.
 fn said(cause: sqlx::Error) -> String {
-    match error_of(cause) {
-        crate::error::SqlError::Refused { code, said } => format!("{code}: {said}"),
-        crate::error::SqlError::Lost(said)
-        | crate::error::SqlError::Unsent(said)
-        | crate::error::SqlError::Odd(said) => said,
-    }
+    SqlError::of::<PostgresDialect>(cause).said()
 }

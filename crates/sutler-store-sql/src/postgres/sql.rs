@@ -2,6 +2,8 @@
 //!
 //! Nothing here is put together from parts at run time, so each is prepared once a connection.
 
+use crate::dialect::Statements;
+
 pub(super) const COMMIT: &str = "SELECT sutler_commit_v1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10,
     $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)";
 pub(super) const ACCEPT: &str = "SELECT sutler_commit_accept_v1($1, $2, $3, $4, $5, $6, $7, $8, $9,
@@ -10,52 +12,45 @@ pub(super) const RESULT: &str = "SELECT sutler_commit_result_v1($1, $2, $3, $4, 
     $10, $11, $12, $13)";
 pub(super) const END_SESSION: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
     WHERE pid = $1 AND (extract(epoch FROM backend_start) * 1000000)::bigint = $2";
+pub(super) const NOTIFY: &str = "SELECT pg_notify('sutler_hint', $1)";
+pub(super) const FOLD: &str = "SELECT sutler_fold_v1(sutler_horizon_v1())";
 
-pub(super) const GET: &str = "SELECT version, body FROM sutler_doc WHERE key = $1";
-pub(super) const LIST_BY_KEY: &str = "SELECT key, version, body FROM sutler_doc
-    WHERE key >= $1 AND key < $2 ORDER BY key LIMIT $3";
-pub(super) const FILED: &str = "SELECT key, version, body, scopes, vals FROM sutler_doc
-    WHERE key >= $1 ORDER BY key LIMIT $2";
-pub(super) const LIST_BY_TERM: &str = "SELECT t.key, d.version, d.body, t.value FROM (
+pub(super) const STATEMENTS: Statements = Statements {
+    get: "SELECT version, body FROM sutler_doc WHERE key = $1",
+    list_by_key: "SELECT key, version, body FROM sutler_doc
+    WHERE key >= $1 AND key < $2 ORDER BY key LIMIT $3",
+    scan_documents: "SELECT key, version, body, scopes, vals FROM sutler_doc
+    WHERE key >= $1 ORDER BY key LIMIT $2",
+    list_by_term: "SELECT t.key, d.version, d.body, t.value FROM (
         SELECT value, key FROM sutler_term
         WHERE scope = $1 AND (value, key) >= ($2, $3) AND value <= $4
         ORDER BY value, key LIMIT $5) t
-    JOIN sutler_doc d ON d.key = t.key ORDER BY t.value, t.key";
-
-pub(super) const POLL: &str =
-    "SELECT state, verb, detail FROM sutler_op WHERE id = $1 AND lane = $2";
-pub(super) const OPERATION: &str =
-    "SELECT id, lane, verb, queue, state, due, fence, attempt, takeovers, cancel, pinned, accepted,
-            finished, detail, request, progress FROM sutler_op WHERE id = $1";
-pub(super) const OPERATIONS: &str =
-    "SELECT id, lane, verb, queue, state, due, fence, attempt, takeovers, cancel, pinned, accepted,
-            finished, detail FROM sutler_op WHERE id < $1 ORDER BY id DESC LIMIT $2";
-pub(super) const OPERATIONS_OF_LANE: &str =
-    "SELECT id, lane, verb, queue, state, due, fence, attempt, takeovers, cancel, pinned, accepted,
-            finished, detail FROM sutler_op WHERE lane = $3 AND id < $1 ORDER BY id DESC LIMIT $2";
-pub(super) const OPERATIONS_UNFINISHED: &str =
-    "SELECT o.id, o.lane, o.verb, o.queue, o.state, o.due, o.fence, o.attempt, o.takeovers, o.cancel,
-            o.pinned, o.accepted, o.finished, o.detail FROM (
+    JOIN sutler_doc d ON d.key = t.key ORDER BY t.value, t.key",
+    poll: "SELECT state, verb, detail FROM sutler_op WHERE id = $1 AND lane = $2",
+    operation: "SELECT id, lane, verb, queue, state, due, fence, attempt, takeovers, cancel,
+            pinned, accepted, finished, detail, request, progress FROM sutler_op WHERE id = $1",
+    operations: "SELECT id, lane, verb, queue, state, due, fence, attempt, takeovers, cancel,
+            pinned, accepted, finished, detail FROM sutler_op WHERE id < $1 ORDER BY id DESC LIMIT $2",
+    operations_of_lane: "SELECT id, lane, verb, queue, state, due, fence, attempt, takeovers, cancel,
+            pinned, accepted, finished, detail FROM sutler_op WHERE lane = $1 AND id < $2 ORDER BY id DESC LIMIT $3",
+    operations_unfinished: "SELECT o.id, o.lane, o.verb, o.queue, o.state, o.due, o.fence, o.attempt, o.takeovers,
+            o.cancel, o.pinned, o.accepted, o.finished, o.detail FROM (
         SELECT * FROM sutler_op WHERE state = 0
         UNION ALL SELECT * FROM sutler_op WHERE state = 1
         UNION ALL SELECT * FROM sutler_op WHERE state = 2) o
-    WHERE o.id < $1 ORDER BY o.id DESC LIMIT $2";
-
-pub(super) const RENEW: &str = "SELECT lost, op, cancelled FROM sutler_renew_v1($1, $2)";
-pub(super) const CLAIM: &str =
-    "SELECT id, lane, verb, queue, state, due, fence, attempt, takeovers, cancel, pinned, accepted,
-            finished, detail, request, progress FROM sutler_claim_v1($1, $2, $3, $4)";
-pub(super) const RELEASE: &str = "SELECT sutler_release_v1($1, $2)";
-pub(super) const SWEEP: &str = "SELECT sutler_sweep_v1($1, $2, $3, $4, $5)";
-pub(super) const TRIM: &str = "SELECT sutler_trim_v1($1, $2)";
-pub(super) const CHANGES: &str = "SELECT trimmed, seq, id, subjects FROM sutler_changes_v1($1, $2)";
-pub(super) const APPEND_LOG: &str = "SELECT sutler_append_log_v1($1, $2, $3)";
-pub(super) const READ_LOG: &str = "SELECT number, text FROM sutler_log
-    WHERE op = $1 AND number >= $2 ORDER BY number LIMIT $3";
-pub(super) const NOW: &str = "SELECT sutler_now()";
-pub(super) const NOTIFY: &str = "SELECT pg_notify('sutler_hint', $1)";
-pub(super) const FOLD: &str = "SELECT sutler_fold_v1(sutler_horizon_v1())";
-pub(super) const SURVEY: &str = "SELECT
+    WHERE o.id < $1 ORDER BY o.id DESC LIMIT $2",
+    renew: "SELECT lost, op, cancelled FROM sutler_renew_v1($1, $2)",
+    claim: "SELECT id, lane, verb, queue, state, due, fence, attempt, takeovers, cancel,
+            pinned, accepted, finished, detail, request, progress FROM sutler_claim_v1($1, $2, $3, $4)",
+    release: "SELECT sutler_release_v1($1, $2)",
+    sweep: "SELECT sutler_sweep_v1($1, $2, $3, $4, $5)",
+    trim: "SELECT sutler_trim_v1($1, $2)",
+    changes: "SELECT trimmed, seq, id, subjects FROM sutler_changes_v1($1, $2)",
+    append_log: "SELECT sutler_append_log_v1($1, $2, $3)",
+    read_log: "SELECT number, text FROM sutler_log
+    WHERE op = $1 AND number >= $2 ORDER BY number LIMIT $3",
+    now: "SELECT sutler_now()",
+    info: "SELECT
         (SELECT count(*) FROM sutler_lease l WHERE l.expires > n.micros),
         (SELECT count(*) FROM sutler_lease l WHERE l.expires <= n.micros),
         (SELECT count(*) FROM sutler_op o WHERE o.state = 2 AND NOT EXISTS (
@@ -67,9 +62,9 @@ pub(super) const SURVEY: &str = "SELECT
             FROM unnest(ARRAY['sutler_doc', 'sutler_term', 'sutler_op', 'sutler_lease',
                               'sutler_feed', 'sutler_log']) AS t (name)),
         (SELECT count(*) FROM sutler_doc)
-    FROM (SELECT sutler_now() AS micros OFFSET 0) n";
-/// One statement, so one view of everything: what is live and what ended is counted at one moment.
-pub(super) const STATS: &str = "SELECT t.ended + e.ended, t.cleaned, e.commits, q.queue, q.waiting,
+    FROM (SELECT sutler_now() AS micros OFFSET 0) n",
+    // One statement, so one view of everything: what is live and what ended is counted at one moment.
+    stats: "SELECT t.ended + e.ended, t.cleaned, e.commits, q.queue, q.waiting,
         q.ready, q.running, q.oldest
     FROM sutler_tally t
     CROSS JOIN LATERAL (
@@ -83,9 +78,5 @@ pub(super) const STATS: &str = "SELECT t.ended + e.ended, t.cleaned, e.commits, 
               UNION ALL SELECT queue, state, accepted FROM sutler_op WHERE state = 1
               UNION ALL SELECT queue, state, accepted FROM sutler_op WHERE state = 2) o
         GROUP BY o.queue) q ON true
-    ORDER BY q.queue";
-
-/// The beginning of a statement, for a line in the log.
-pub(super) fn name(statement: &str) -> &str {
-    statement.split('$').next().unwrap_or_default()
-}
+    ORDER BY q.queue",
+};

@@ -1,4 +1,4 @@
-//! What a commit demands of the file, and what it does to it.
+//! Checks the preconditions of a commit against the file, and applies it.
 //!
 //! [`WriteSession::commit`] looks at every expectation and every write before it changes anything: so a stale
 //! commit has written nothing. `Commit::check` has made sure that no two writes contend for one
@@ -17,7 +17,7 @@ use sutler_journal::{
     Commit, Expect, Key, OperationId, StaleItem, Start, StoreTime, Version, Write,
 };
 
-/// What became of a commit.
+/// Result of a commit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ApplyResult {
     /// It stands, now or from an earlier time.
@@ -35,7 +35,7 @@ pub(super) struct FoundDocument {
     young: bool,
 }
 
-/// What a commit has looked at, and what it knows of lanes.
+/// Rows that a commit has read, and its lanes.
 #[derive(Default)]
 pub(super) struct CommitCache<'a> {
     documents: Vec<(&'a Key, Option<FoundDocument>)>,
@@ -302,7 +302,7 @@ impl WriteSession<'_> {
             .doc_add
             .execute((number, &version[..], key.as_bytes(), terms, body))?;
         if lane.is_some() {
-            // Its number is an old one, behind which nobody looks for young documents.
+            // Its number is below the range in which unindexed documents are looked for.
             self.delete_bare_lane(key.as_bytes())?;
             self.sql.doc_file.execute((key.as_bytes(), number))?;
             self.enter_terms(number, key.as_bytes(), terms)?;
@@ -393,7 +393,7 @@ impl WriteSession<'_> {
         if let Some((_, number)) = seen.lanes.iter().find(|(other, _)| *other == key) {
             return Ok(*number);
         }
-        // What `seen` has of documents is from before this commit: it may have been removed since.
+        // Documents in `seen` are from before this commit: it may have removed them since.
         let number = match self.find_document(key)? {
             Some(found) => found.number,
             None => match self.find_bare_lane(key)? {

@@ -1,7 +1,7 @@
 //! One group of jobs in one transaction.
 //!
 //! Every job looks before it writes, so a stale commit leaves nothing behind and needs no savepoint.
-//! If a job fails in a way nobody foresaw, the whole group is rolled back and each job is done alone:
+//! If a job fails unexpectedly, the whole group is rolled back and each job is done alone:
 //! slow, but one bad job harms no other. Not here: what a job does.
 
 use super::job::{Job, JobError};
@@ -11,7 +11,7 @@ use crate::faults::{Fault, FaultPoint};
 use rusqlite::ErrorCode;
 use sutler_journal::{StoreError, metrics};
 
-/// What the thread does next.
+/// Next step of the writer thread.
 pub(super) enum Flow {
     /// The next group.
     GoOn,
@@ -26,7 +26,7 @@ enum GroupError {
     /// A test cut the line before COMMIT: nothing was written.
     #[cfg(any(test, feature = "testing"))]
     Cut,
-    /// In COMMIT: nobody knows.
+    /// In COMMIT: the outcome is unknown.
     During(StoreError),
 }
 
@@ -87,7 +87,7 @@ fn attempt(session: &mut WriteSession<'_>, group: &mut [Job]) -> Result<(), Grou
     }
     session.commit_transaction().map_err(|cause| {
         match cause.sqlite_error_code() {
-            // InternedStrings are reported before the record that makes the transaction valid is written.
+            // Both are reported before the record that makes the transaction valid is written.
             Some(ErrorCode::DiskFull | ErrorCode::DatabaseBusy) => before(cause),
             _ => GroupError::During(StoreError::caused("COMMIT failed", cause)),
         }

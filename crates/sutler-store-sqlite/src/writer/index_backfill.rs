@@ -10,7 +10,7 @@ use rusqlite::Result;
 
 /// How many may be young before a run begins. More share more pages, and take longer to open.
 const YOUNG_MAX: usize = 8192;
-/// Filed with a group, beside as many as it has writes: always more than the group can add.
+/// Indexed with a group, in addition to as many as it has writes: always more than the group can add.
 const FILED_MORE: usize = 64;
 
 /// A run under way.

@@ -1,4 +1,4 @@
-//! What callers ask of the writer, and how they hear of it.
+//! Jobs of the writer, and the answers to their callers.
 //!
 //! Commits are by far the most frequent and have a form of their own; everything else is a task. A
 //! job may be run twice (alone, after its group failed), so running it leaves it whole.
@@ -15,9 +15,9 @@ pub(crate) type CommitAnswer = (Box<StagedCommit>, Result<(), CommitError>);
 /// Why a job could not be done. Nothing of it stays.
 #[derive(Debug)]
 pub(crate) enum JobError {
-    /// The database said no.
+    /// The database failed.
     Sql(rusqlite::Error),
-    /// What is in the file makes no sense.
+    /// The contents of the file are invalid.
     Content(StoreError),
 }
 
@@ -37,11 +37,11 @@ impl From<StoreError> for JobError {
 pub(crate) enum Job {
     /// A commit.
     Commit {
-        /// It.
+        /// The commit.
         staged: Box<StagedCommit>,
-        /// What became of it, once run.
+        /// Result, once run.
         verdict: ApplyResult,
-        /// Who waits.
+        /// Channel to the caller.
         answer: oneshot::Sender<CommitAnswer>,
     },
     /// Anything else.
@@ -101,7 +101,7 @@ impl Job {
         }
     }
 
-    /// The transaction is durable: whoever waits hears what was done.
+    /// Answers the caller: the transaction is durable.
     pub(super) fn settle(self) {
         match self {
             Self::Commit {
@@ -113,7 +113,7 @@ impl Job {
                     ApplyResult::Applied => Ok(()),
                     ApplyResult::Stale(which) => Err(CommitError::Stale(which)),
                 };
-                // Nobody waits any more: the commit stands all the same.
+                // The caller is gone; the commit is durable all the same.
                 let _ = answer.send((staged, result));
             }
             Self::Task(task) => task.settle(),
@@ -130,7 +130,7 @@ impl Job {
         }
     }
 
-    /// Nobody knows whether it was written.
+    /// Answers that the outcome is unknown.
     pub(super) fn doubt(self, cause: StoreError) {
         match self {
             Self::Commit { staged, answer, .. } => {

@@ -95,7 +95,7 @@ impl Leases {
         }
     }
 
-    /// What workers whose lease ran out still have of this queue: (due, id, number, worker).
+    /// Operations of this queue held by workers with expired leases: (due, id, number, worker).
     pub(super) fn expired_claims(
         &self,
         queue: i64,

@@ -1,4 +1,4 @@
-//! What a commit does to operations.
+//! Writes of a commit to operations.
 //!
 //! Everything here runs after the commit was found to hold. The rows in the file and the memory of
 //! who runs what (`leases.rs`) are changed together; if the transaction fails, the memory is read
@@ -248,7 +248,7 @@ impl WriteSession<'_> {
         Ok(())
     }
 
-    /// Whether nobody wrote detail or progress since they were read.
+    /// Whether detail and progress are unchanged since they were read.
     pub(super) fn is_as_read(
         &mut self,
         number: i64,

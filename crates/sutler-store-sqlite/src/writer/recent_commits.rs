@@ -9,7 +9,7 @@ use std::collections::{HashSet, VecDeque};
 /// How many are remembered: far more than the callers that can wait at once.
 const REMEMBERED: usize = 8192;
 
-/// What is known of an id without asking the file.
+/// Result of a lookup without reading the file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum CommitIdLookup {
     /// It was seen.

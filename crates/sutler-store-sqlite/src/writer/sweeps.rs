@@ -1,6 +1,6 @@
 //! Throwing away what is old, and adding to logs.
 //!
-//! A sweep takes at most as many as it was told, so that no commit waits long behind it.
+//! A sweep deletes at most its limit, so that no commit waits long behind it.
 
 use super::job::JobError;
 use super::write_session::WriteSession;
@@ -97,7 +97,7 @@ impl WriteSession<'_> {
     /// Adds a chunk to a log, cut or dropped at the limits.
     pub(crate) fn append_log(&mut self, id: OperationId, text: &[u8]) -> Result<(), JobError> {
         let text = text.get(..LOG_CHUNK_BYTES_MAX).unwrap_or(text);
-        // What was swept must not come back as a log without an operation.
+        // A swept operation must not leave a log behind.
         let Some(head) = self.find_operation(id)? else {
             return Ok(());
         };

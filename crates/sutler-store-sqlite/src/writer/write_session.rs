@@ -45,7 +45,7 @@ pub(super) struct LastNumbers {
     pub(super) op_id: u128,
 }
 
-/// What the writer keeps in mind.
+/// In-memory state of the writer.
 #[derive(Default)]
 pub(super) struct WriterState {
     pub(super) leases: Leases,
@@ -73,7 +73,7 @@ impl WriterState {
 
     /// Reads everything from the file again; leases stay as long as they were.
     pub(super) fn reload(&mut self, db: &Connection) -> Result<()> {
-        // The claimants of a group in doubt were told nothing, so nobody works on these.
+        // The claimants of a group of unknown outcome got no answer, so none of these is being run.
         for claim in &self.claimed {
             db.execute(sql::OP_UNCLAIM, *claim)?;
         }
@@ -166,9 +166,9 @@ pub(crate) struct WriteSession<'c> {
     pub(super) hint: bool,
     /// Strings of this group; known to all once it is durable.
     learnt: Vec<(Word, i64)>,
-    /// What this group did to young documents; known to all once it is durable.
+    /// Changes of this group to unindexed documents; published once it is durable.
     young: HashMap<Box<[u8]>, Option<UnindexedDocument>>,
-    /// Operations this group wrote to; polls of them are answered anew once it is durable.
+    /// Operations this group wrote to; removed from the poll cache once it is durable.
     pub(super) touched: TouchedOperations,
 }
 
@@ -225,7 +225,7 @@ impl<'c> WriteSession<'c> {
     }
 
     /// Lets go of a group whose fate is not known; the memory is read again when the file is open
-    /// again. Claims of the group are kept in mind until then: nobody was told of them.
+    /// again. Claims of the group are kept until then: no worker knows of them.
     pub(super) fn abandon(&mut self) -> bool {
         self.hint = false;
         self.learnt.clear();
@@ -236,7 +236,7 @@ impl<'c> WriteSession<'c> {
         self.db.is_autocommit() || self.db.execute_batch("ROLLBACK").is_ok()
     }
 
-    /// After an answered group: tells whoever waits for work, and whoever needs the words.
+    /// After an answered group: wakes workers, and publishes new strings.
     pub(super) fn give_hints(&mut self) {
         self.memory.claimed.clear();
         if std::mem::take(&mut self.hint) {

@@ -9,14 +9,14 @@ use sutler_store_sqlite::{SqliteSettings, SqliteStore};
 use tempfile::TempDir;
 
 /// A store whose first group stands still, and a count of its groups.
-struct Stalled {
+struct StalledWriter {
     store: Arc<SqliteStore>,
     gate: Arc<Barrier>,
     groups: Arc<AtomicUsize>,
     _directory: TempDir,
 }
 
-async fn stalled() -> Stalled {
+async fn stalled() -> StalledWriter {
     let directory = directory();
     let gate = Arc::new(Barrier::new(2));
     let groups = Arc::new(AtomicUsize::new(0));
@@ -35,7 +35,7 @@ async fn stalled() -> Stalled {
     let store = Arc::new(store.expect("a store"));
     // The first commit teaches the store its words, so that later ones need one job each.
     store.commit(&insert("first")).await.expect("a commit");
-    Stalled {
+    StalledWriter {
         store,
         gate,
         groups,
@@ -43,7 +43,7 @@ async fn stalled() -> Stalled {
     }
 }
 
-impl Stalled {
+impl StalledWriter {
     /// Sends one commit, waits until its group stands still, then sends the others and lets go.
     async fn run(&self, commits: Vec<Commit>) -> Vec<Result<(), CommitError>> {
         let send = |commit: Commit| {

@@ -1,4 +1,4 @@
-//! The one error of a reading: what serde says, in our words, and where.
+//! The error of one pass: the message of serde in plain words, with path and location.
 //!
 //! Serde's own sentences quote values, and a value may be a secret: they are not taken over.
 
@@ -40,7 +40,7 @@ impl Error {
         Self::new(format!("must be {wanted}, but is {}", node.kind_name()))
     }
 
-    /// Says where, unless something further inside has said it.
+    /// Adds path and location, unless an inner value has set them.
     pub(super) fn at(mut self, node: &Node, trail: &Path<'_>) -> Self {
         if self.node.is_none() {
             self.node = Some(address(node));
@@ -130,7 +130,7 @@ fn meant(given: &str, known: &[&str]) -> String {
         .unwrap_or_default()
 }
 
-/// What a type of Rust can hold, in words.
+/// The values that a Rust type can hold, in words.
 fn range(name: &str) -> Option<String> {
     match name {
         "u8" => Some(format!("from 0 to {}", u8::MAX)),

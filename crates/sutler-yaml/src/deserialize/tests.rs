@@ -1,4 +1,4 @@
-//! What trees are read into, and what is said about faulty ones.
+//! Trees read into types, and the diagnostics of faulty trees.
 
 use crate::{Diagnostic, parse, read};
 use serde::Deserialize;

@@ -15,6 +15,7 @@ mod kill_at_every_step;
 mod process;
 mod pushed_services;
 mod readme_walkthrough;
+mod recorded_conversation;
 mod registries;
 mod reload_on_sighup;
 mod secrets_do_not_leak;

@@ -141,7 +141,7 @@ async fn eventually(
     Ok(())
 }
 
-/// What each child of a process has for itself alone, in kB.
+/// Private memory of each child of a process, in kB.
 pub(crate) fn private_kb_of_supervisors(parent: u32) -> Vec<f64> {
     let parent = format!("PPid:\t{parent}");
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();

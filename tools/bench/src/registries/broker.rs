@@ -1,4 +1,4 @@
-//! The broker under measurement: the executable that lies beside this one, on SQLite.
+//! The broker under measurement: the `sutler` executable in the directory of this one, on SQLite.
 
 use super::BoxError;
 use crate::load;
@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 const PASSWORD: &str = "only on this machine";
-/// How often it is looked whether a refresh is over.
+/// Interval at which the end of a refresh is checked.
 const LOOK: Duration = Duration::from_millis(10);
 /// Most of everything that one refresh may take.
 const PATIENCE: Duration = Duration::from_secs(1_200);
@@ -77,7 +77,7 @@ impl Broker {
         }
     }
 
-    /// Has the registry asked, and says how long it took until that was over.
+    /// Requests a refresh, and returns its duration.
     pub(super) async fn refresh(&self) -> Result<Duration, BoxError> {
         let began = Instant::now();
         let order = self
@@ -102,7 +102,7 @@ impl Broker {
         self.refresh().await.map(drop)
     }
 
-    /// Waits until so many services are offered.
+    /// Waits until this many services are offered.
     pub(super) async fn until_offered(&self, count: usize) -> Result<(), BoxError> {
         let began = Instant::now();
         loop {

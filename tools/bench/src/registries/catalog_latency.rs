@@ -15,7 +15,7 @@ const EVERY: Duration = Duration::from_millis(50);
 pub(super) struct CatalogTimes {
     /// Nothing.
     pub(super) quiet: Vec<f64>,
-    /// Somebody else asked the registry.
+    /// While another client scans the registry.
     pub(super) beside: Vec<f64>,
     /// The broker did.
     pub(super) refreshing: Vec<f64>,
@@ -35,7 +35,7 @@ impl CatalogWatch {
         Self { over, thread }
     }
 
-    /// How long each request took.
+    /// Duration of each request.
     pub(super) fn end(self) -> Vec<f64> {
         self.over.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_default()

@@ -56,7 +56,7 @@ impl IndexServer {
         self.list();
     }
 
-    /// How many lists and manifests were asked for since the last time this was asked.
+    /// Number of requests for lists and manifests since the last call.
     pub(super) fn asked(&self) -> (usize, usize) {
         let taken = |count: &AtomicUsize| count.swap(0, Ordering::Relaxed);
         (taken(&self.shared.lists), taken(&self.shared.read))

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use sutler_servers::docker_registry::{Image, RegistryAccess, own};
 use sutler_servers::{Demands, RegistryProxy, Server};
 
-/// How many questions are asked together: as many as a broker asks by default.
+/// Number of concurrent requests: the default of the broker.
 const AT_ONCE: usize = 8;
 
 /// The registry.

@@ -1,8 +1,8 @@
 //! Clients: any request about any of a few instances, at any replica, with retries as platforms make
 //! them; and what they saw.
 //!
-//! They judge nothing. Instances are replaced by others after some requests, so that each one's history
-//! stays short enough to be judged.
+//! They check nothing. Instances are replaced by others after some requests, so that each history
+//! stays short enough to be checked.
 
 use super::history::{BINDINGS, Call, ObservedReply, Progress, RecordedCall, Spec};
 use crate::http_client::{HttpClient, HttpResponse};
@@ -20,12 +20,12 @@ use tokio::time::timeout;
 /// How long an answer is waited for: shorter than a pause, so that what a paused replica says later
 /// comes too late.
 const ANSWER_WITHIN: Duration = Duration::from_millis(800);
-/// After so many requests about an instance, another one takes its place.
+/// Number of requests after which an instance is replaced by another.
 const REQUESTS_PER_INSTANCE: u64 = 40;
 /// Most polls of one operation by one client.
 const POLLS_MAX: u32 = 12;
 const POLL_EVERY: Duration = Duration::from_millis(12);
-/// A client that heard nothing waits so long.
+/// Wait of a client after a request without a response.
 const AFTER_SILENCE: Duration = Duration::from_millis(20);
 /// A replica that did not answer is avoided for so long, mostly.
 const AVOIDED: Duration = Duration::from_millis(500);
@@ -59,9 +59,9 @@ impl Slots {
     }
 }
 
-/// Where each replica serves at present.
+/// Current address of each replica.
 pub(super) type ReplicaAddresses = Vec<watch::Receiver<Option<SocketAddr>>>;
-/// What all clients saw.
+/// History of all clients.
 pub(super) type History = Arc<Mutex<Vec<RecordedCall>>>;
 
 /// One client.
@@ -102,7 +102,7 @@ impl Client {
                 _ => RequestMode::Async,
             };
             let mut seen = self.ask_anybody(&instance, &call, mode).await;
-            // What was not answered is repeated as it was; so is now and then what was.
+            // A request without a response is repeated unchanged; others sometimes, too.
             if (seen == ObservedReply::Unknown && !self.rng.one_in(3)) || self.rng.one_in(6) {
                 seen = self.ask_anybody(&instance, &call, mode).await;
             }
@@ -183,7 +183,7 @@ impl Client {
         self.ask(replica, instance, call, mode).await
     }
 
-    /// Asks one replica, and remembers what it said.
+    /// Sends a request to one replica and records the response.
     pub(super) async fn ask(
         &mut self,
         replica: usize,
@@ -192,7 +192,7 @@ impl Client {
         mode: RequestMode,
     ) -> ObservedReply {
         let Some(address) = *self.homes[replica].borrow() else {
-            // Nobody is there, so nobody is asked.
+            // The replica is down.
             self.silent[replica] = Some(Instant::now());
             tokio::time::sleep(AFTER_SILENCE).await;
             return ObservedReply::Unknown;
@@ -279,7 +279,7 @@ fn request_of(instance: &str, call: &Call, mode: RequestMode) -> (Method, String
     (method, path, body)
 }
 
-/// What an answer means for a client.
+/// Classifies a response.
 fn seen_of(call: &Call, answer: &HttpResponse) -> ObservedReply {
     let odd = || ObservedReply::Odd(format!("{} {}", answer.status, answer.body));
     let secret = || {

@@ -63,7 +63,7 @@ async fn carry(client: TcpStream, server: SocketAddr, state: watch::Receiver<Opt
         return;
     };
     for end in [&client, &server] {
-        // What is cut is reset, not closed in peace.
+        // A cut connection is reset, not closed.
         let _ = end.set_nodelay(true);
         let _ = end.set_zero_linger();
     }

@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// A replica stood still for so long; moments as in deeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
-    /// Who.
+    /// Process.
     pub who: ReplicaBoot,
     /// From here.
     pub from: u64,
@@ -37,7 +37,7 @@ pub(super) fn after_outages(pauses: &[Pause], outages: &[(u64, u64)]) -> Vec<Pau
     pauses.iter().map(shortened).collect()
 }
 
-/// What was counted.
+/// Counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Executions {
     /// Steps that ran.
@@ -53,7 +53,7 @@ pub struct Executions {
 /// All that was done under one operation.
 #[derive(Debug, Default)]
 struct OperationHistory {
-    /// Who holds which claim, and since when that was known.
+    /// Holder of each claim, and when that was known.
     claims: BTreeMap<u64, (ReplicaBoot, Option<u64>)>,
     /// Steps by claim, in the order in which they ran.
     ran: BTreeMap<u64, Vec<(u32, u32)>>,

@@ -7,7 +7,7 @@
 use crate::victim::{ReplicaEvent, steps_of};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is there.
+/// Existing resources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExternalWorld {
     /// Instances and bindings that were made and not removed.

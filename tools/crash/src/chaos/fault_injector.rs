@@ -1,4 +1,4 @@
-//! Carries the plan out: breaks what `fault_plan.rs` says, when it says so, and mends it again.
+//! Injects the faults of `fault_plan.rs` at their times, and repairs them.
 
 use super::fault_plan::{Fault, PlannedFault};
 use super::replica::Replica;
@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// What can be broken.
+/// Targets of faults.
 pub(super) struct FaultTargets {
     pub(super) replicas: Vec<Arc<Mutex<Replica>>>,
     pub(super) server: Arc<Mutex<RestartedServer>>,

@@ -1,4 +1,4 @@
-//! What is broken when: the nemesis' plan, made of a seed and nothing else.
+//! The plan of faults and their times, derived from a seed only.
 //!
 //! Pure and printable: the same seed breaks the same things at the same moments.
 //! Carrying it out is not here.
@@ -6,7 +6,7 @@
 use std::fmt;
 use sutler_servers::SeededRng;
 
-/// How a replica is cut from the database.
+/// How a replica is cut off from the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cut {
     /// Connections are closed, new ones too.
@@ -25,21 +25,21 @@ pub enum Cut {
 pub enum Fault {
     /// SIGKILL, and a new start after that.
     Kill {
-        /// Which replica.
+        /// Replica.
         replica: usize,
         /// Milliseconds until it is started again.
         down: u64,
     },
     /// SIGSTOP, and SIGCONT after that.
     Pause {
-        /// Which replica.
+        /// Replica.
         replica: usize,
-        /// Milliseconds that it stands still.
+        /// Duration of the pause, in milliseconds.
         down: u64,
     },
     /// The way to the database.
     Cut {
-        /// Which replica.
+        /// Replica.
         replica: usize,
         /// How.
         cut: Cut,
@@ -87,7 +87,7 @@ impl Fault {
         }
     }
 
-    /// Which replica it hits; `None`: all of them.
+    /// Replica that the fault hits; `None`: all.
     pub fn replica(self) -> Option<usize> {
         match self {
             Self::Kill { replica, .. }
@@ -98,24 +98,24 @@ impl Fault {
     }
 }
 
-/// What a plan is made of.
+/// Parameters of a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct FaultPlan {
     /// Repeats the same plan.
     pub seed: u64,
-    /// How long things are broken, in milliseconds. All is whole again by then.
+    /// Duration of the faults, in milliseconds. All faults are repaired by then.
     pub length: u64,
-    /// How many replicas there are.
+    /// Number of replicas.
     pub replicas: usize,
-    /// How long a lease lasts, in milliseconds: pauses are longer.
+    /// Duration of a lease, in milliseconds: pauses are longer.
     pub lease: u64,
 }
 
 /// Pauses are longer than a lease by this, in milliseconds, so that it has surely run out.
 const BEYOND_LEASE: u64 = 1_500;
-/// What was down is left alone for so long, in milliseconds.
+/// Minimum time between two faults of one target, in milliseconds.
 const AT_REST: u64 = 200;
-/// Kinds of blows, one of each before any comes again.
+/// Kinds of faults; each occurs once before any is repeated.
 const KINDS: usize = 7;
 
 impl FaultPlan {

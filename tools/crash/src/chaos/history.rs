@@ -1,6 +1,6 @@
-//! What clients asked and what they saw: the history that is judged.
+//! History of requests and responses of clients, which is checked afterwards.
 //!
-//! Pure data. `client.rs` fills it, `linearizability.rs` and `check_leftovers.rs` judge it. Not here: what the server
+//! Pure data. `client.rs` records it, `linearizability.rs` and `leftovers.rs` check it. Not here: what the server
 //! did, which is in the ledger (`victim/replica_log.rs`) and in the store.
 
 use crate::platform::RequestMode;
@@ -8,7 +8,7 @@ use crate::platform::RequestMode;
 /// Bindings that one instance may have.
 pub const BINDINGS: [&str; 2] = ["left", "right"];
 
-/// What an instance is asked to be.
+/// Requested properties of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Spec {
     /// Its size.
@@ -62,7 +62,7 @@ impl Call {
     }
 }
 
-/// What a poll says.
+/// State in a poll response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Progress {
     /// `in progress`.
@@ -73,7 +73,7 @@ pub enum Progress {
     Failed,
 }
 
-/// What came back.
+/// Response that a client observed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ObservedReply {
     /// No answer, or one that promises nothing: it may have happened, now or later, or not.
@@ -94,7 +94,7 @@ pub enum ObservedReply {
     Conflict,
     /// 422.
     Busy,
-    /// What no such request may be answered with.
+    /// A response that is not allowed for the request.
     Odd(String),
 }
 
@@ -103,16 +103,16 @@ pub enum ObservedReply {
 pub struct RecordedCall {
     /// The instance that it is about.
     pub instance: String,
-    /// What was asked.
+    /// Request.
     pub call: Call,
     /// With or without `accepts_incomplete`.
     pub mode: RequestMode,
-    /// Which replica was asked.
+    /// Replica that got the request.
     pub replica: usize,
     /// When it was sent.
     pub began: u64,
     /// When its answer was there, or given up.
     pub ended: u64,
-    /// What came back.
+    /// Response.
     pub seen: ObservedReply,
 }

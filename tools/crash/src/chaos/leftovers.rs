@@ -1,5 +1,6 @@
-//! Holds the store to what clients were told, and the world to the store: nothing acknowledged is
-//! lost, nothing is unfinished, nothing happened that nobody asked for, and nothing is left over.
+//! Compares the store with the responses to clients, and the external world with the store: nothing acknowledged
+//! is
+//! lost, nothing is unfinished, nothing happened without a request, and nothing is left over.
 //!
 //! Pure. Whether the order of things is right is `linearizability.rs`; this only counts.
 
@@ -18,7 +19,7 @@ use sutler_journal::{Outcome, Stats};
 /// Takeovers without progress after which an operation is rightly given up.
 const TAKEOVERS_MAX: u32 = 5;
 
-/// What the store holds in the end.
+/// Final content of the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FinalState {
     /// Every operation but scheduled work.
@@ -157,7 +158,7 @@ fn explained(history: &[RecordedCall], left: &FinalState) -> CheckResult<()> {
     Ok(())
 }
 
-/// What is live is in the world, and what is in the world is live or was left by a failed creation.
+/// Live resources exist in the world, and everything in the world is live or was left by a failed creation.
 fn leftovers(left: &FinalState, world: &ExternalWorld) -> CheckResult<()> {
     let word = |lane: &str| left.standing.get(lane).map_or("absent", String::as_str);
     let live = left.standing.iter().filter(|(_, word)| *word == "live");

@@ -15,7 +15,7 @@ use crate::platform::RequestMode;
 use crate::violation::{CheckResult, Violation};
 use std::collections::HashSet;
 
-/// Most places that the search looks at before it says that it does not know.
+/// Maximum number of states that the search visits before it gives up.
 const PLACES_MAX: usize = 3_000_000;
 
 /// Something that has one moment.
@@ -31,10 +31,10 @@ struct Event {
     began: u64,
     /// Never, for what may also not have happened.
     ended: u64,
-    /// The event whose moment comes first.
+    /// Event that must come before this one.
     after: Option<usize>,
     what: EventKind,
-    /// Which request it is of.
+    /// Index of its request.
     asked: usize,
 }
 
@@ -44,7 +44,7 @@ impl Event {
     }
 }
 
-/// How a search ended.
+/// Result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchEnd {
     /// There is such an order.
@@ -56,7 +56,7 @@ pub enum SearchEnd {
 /// Looks for an order that explains the requests about one instance.
 ///
 /// # Errors
-/// There is none: says which request could not be explained, and in which state.
+/// There is no such order: names the first unexplained request and the state.
 pub fn explain(
     asked: &[RecordedCall],
     names: &mut Names,
@@ -83,7 +83,7 @@ pub fn explain(
     })
 }
 
-/// What one request comes to. One that waited for its end has two moments.
+/// Events of one request. A request that waited for its end has two.
 fn events_of(
     n: usize,
     asked: &RecordedCall,
@@ -154,13 +154,13 @@ fn ask_of(call: &Call, names: &mut Names) -> Ask {
 
 fn content_of(call: &Call, content: &str, names: &mut Names) -> u32 {
     match call {
-        // A size is a number; what is none is no size that anybody asked for.
+        // A size is a number; any other text is not a requested size.
         Call::Fetch => content.parse().unwrap_or(u32::MAX),
         _ => names.of(content),
     }
 }
 
-/// What was so when a request that waited was answered.
+/// State when a request that waited was answered.
 fn sight_of(call: &Call, seen: &ObservedReply, names: &mut Names) -> Option<ObservedState> {
     match (call, seen) {
         (Call::Provision(spec), _) => Some(ObservedState::Live(*spec)),
@@ -174,7 +174,7 @@ fn sight_of(call: &Call, seen: &ObservedReply, names: &mut Names) -> Option<Obse
     }
 }
 
-/// Which events have their moment already.
+/// Events that already have a moment.
 type DoneSet = Box<[u64]>;
 
 struct Search<'s> {
@@ -218,7 +218,7 @@ impl Search<'_> {
             .min_by_key(|event| event.ended)
     }
 
-    /// Where one may go from here; what is most likely comes last, and is taken first.
+    /// Next candidates; the most likely is last, and taken first.
     fn steps(&self, done: &DoneSet, tree: Tree, limit: u64) -> Vec<(DoneSet, Tree)> {
         let moves = tree.moves(self.facts).into_iter();
         let mut steps: Vec<(DoneSet, Tree)> = moves.map(|it| (done.clone(), it)).collect();

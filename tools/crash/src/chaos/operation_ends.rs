@@ -1,4 +1,4 @@
-//! What the store says in the end about the operations of one instance and its bindings.
+//! Final outcomes of the operations of one instance and its bindings, from the store.
 //!
 //! The model may only end operations as they really ended (`sequential_model.rs`); what nobody was told the name
 //! of may end as some operation of its sort did.
@@ -16,11 +16,11 @@ pub struct EndedOperation {
     pub instance: String,
     /// The binding that it is about; `None`: the instance itself.
     pub binding: Option<usize>,
-    /// What it does.
+    /// Verb.
     pub verb: String,
-    /// How it ended; `None`: it has not.
+    /// Outcome; `None` if it has not ended.
     pub outcome: Option<Outcome>,
-    /// How often it was claimed from a dead worker since it last made progress.
+    /// Number of takeovers since the last progress.
     pub takeovers: u32,
 }
 
@@ -36,7 +36,7 @@ impl Names {
     }
 }
 
-/// What is known of how operations ended.
+/// Known outcomes of operations.
 #[derive(Clone, Debug, Default)]
 pub struct OperationEnds {
     named: BTreeMap<u32, Outcome>,

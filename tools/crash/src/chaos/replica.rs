@@ -22,7 +22,7 @@ const READY_WITHIN: Duration = Duration::from_secs(30);
 /// One start may take so long.
 const START_WITHIN: Duration = Duration::from_secs(10);
 const AGAIN_AFTER: Duration = Duration::from_millis(50);
-/// Longest wait for the end of a replica that was told to stop, and for one to stand still.
+/// Maximum time for a replica to stop or to freeze.
 const STOP_WITHIN: Duration = Duration::from_secs(30);
 
 /// How replicas are started.
@@ -70,7 +70,7 @@ impl Replica {
         (replica, serves)
     }
 
-    /// Where its log is.
+    /// Path of its log.
     fn log(&self) -> PathBuf {
         let name = format!("replica-{}.log", self.who.replica);
         self.launch.dir.join(name)

@@ -1,4 +1,4 @@
-//! One round of chaos from beginning to end: start, load, blows, peace, judgement.
+//! One round of chaos: start, load, faults, recovery, checks.
 
 use super::client::{Client, History, ReplicaAddresses, Slots};
 use super::cuttable_link::CuttableLink;
@@ -27,31 +27,31 @@ use sutler_servers::{Server, ServerUrl};
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
 
-/// How long unfinished work may take once everything is whole again.
+/// Maximum time for unfinished work after the last fault is repaired.
 const PEACE_WITHIN: Duration = Duration::from_secs(40);
 /// A store may let a lease live longer by this: etcd looks at leases every half second.
 const LEASE_MARGIN: Duration = Duration::from_secs(1);
 
-/// What to do.
+/// Configuration of a round.
 #[derive(Clone, Debug)]
 pub struct Chaos {
     /// This package's executable.
     pub program: PathBuf,
-    /// Where keys, ledger and logs are.
+    /// Directory of keys, event log and logs.
     pub dir: PathBuf,
     /// Repeats the same blows.
     pub seed: u64,
-    /// How long things are broken.
+    /// Duration of the faults.
     pub length: Duration,
-    /// How many replicas.
+    /// Number of replicas.
     pub replicas: usize,
-    /// How many clients ask at a time.
+    /// Number of concurrent clients.
     pub clients: usize,
     /// About how many instances at a time.
     pub instances: usize,
-    /// How long a lease lasts.
+    /// Duration of a lease.
     pub lease: Duration,
-    /// How long a step takes.
+    /// Duration of a step.
     pub step: Duration,
     /// How many times as long one of a large instance takes: so long that it still runs elsewhere when
     /// somebody who was paused comes back.
@@ -78,7 +78,7 @@ impl Chaos {
         }
     }
 
-    /// What will be broken when.
+    /// The faults and their times.
     pub fn plan(&self) -> Vec<PlannedFault> {
         let millis = |it: Duration| u64::try_from(it.as_millis()).unwrap_or(u64::MAX);
         let plan = FaultPlan {
@@ -91,7 +91,7 @@ impl Chaos {
     }
 }
 
-/// What was done.
+/// Report of a round.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChaosReport {
     /// Things broken.
@@ -104,11 +104,11 @@ pub struct ChaosReport {
     pub accepted: u64,
     /// Instances asked about.
     pub instances: u64,
-    /// Instances whose history took too long to judge.
+    /// Instances whose history took too long to check.
     pub undecided: u64,
     /// Operations in the store.
     pub operations: u64,
-    /// What replicas did.
+    /// Counts of executions.
     pub executions: Executions,
     /// Steps that came too late to have an effect.
     pub belated: u64,
@@ -139,7 +139,7 @@ impl fmt::Display for ChaosReport {
     }
 }
 
-/// Breaks things over a server as planned, and judges what came of it.
+/// Injects the planned faults over a server, and checks the result.
 ///
 /// # Errors
 /// The first broken promise.
@@ -150,7 +150,7 @@ pub async fn unleash(
 ) -> CheckResult<ChaosReport> {
     let failed = |error: std::io::Error| Violation::new(format!("no harness: {error}"));
     std::fs::create_dir_all(&chaos.dir).map_err(failed)?;
-    // What an earlier round did there is none of this one's business.
+    // Earlier rounds must not affect this one.
     let _ = std::fs::remove_file(chaos.dir.join("ledger"));
     KeyRing::file(chaos.dir.join("keys"))
         .map_err(|error| Violation::new(format!("no keys: {error}")))?;
@@ -294,7 +294,7 @@ fn read_deeds(ledger: &Path) -> CheckResult<Vec<ReplicaEvent>> {
     text.lines().map(read).collect()
 }
 
-/// All that is judged.
+/// All evidence that is checked.
 struct Evidence {
     history: Vec<RecordedCall>,
     deeds: Vec<ReplicaEvent>,

@@ -8,10 +8,10 @@ use super::history::{BINDINGS, Progress, Spec};
 use super::operation_ends::OperationEnds;
 use sutler_journal::Outcome;
 
-/// An operation, as far as clients were told its name.
+/// An operation, with its name if clients know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Op {
-    /// Nobody was told yet.
+    /// Not named to a client yet.
     Unnamed,
     /// By this name.
     Named(u32),
@@ -68,7 +68,7 @@ pub(crate) struct Tree {
     pub(crate) bindings: [Binding; BINDINGS.len()],
 }
 
-/// What a request asks of the model.
+/// Request to the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Ask {
     /// PUT of the instance.
@@ -89,10 +89,10 @@ pub(crate) enum Ask {
     Poll(Option<usize>, u32),
 }
 
-/// What it was answered.
+/// Response to the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Reply {
-    /// Nobody knows; but if it acted, it began something.
+    /// Unknown; if the request acted, it started an operation.
     Began,
     /// 202 with this operation.
     Accepted(u32),
@@ -102,7 +102,7 @@ pub(crate) enum Reply {
     Already,
     /// A fetch showed this.
     Found(u32),
-    /// A poll said this.
+    /// Response to a poll.
     Polled(Progress),
     /// 404.
     Missing,
@@ -114,7 +114,7 @@ pub(crate) enum Reply {
     Busy,
 }
 
-/// What somebody saw to be so at some moment.
+/// State observed at some moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ObservedState {
     /// The instance was there.
@@ -138,7 +138,7 @@ impl Default for Tree {
     }
 }
 
-/// What an operation that begins now is called.
+/// Name of an operation that begins now.
 fn begun(reply: Reply) -> Option<Op> {
     match reply {
         Reply::Began | Reply::Waited => Some(Op::Unnamed),
@@ -147,7 +147,7 @@ fn begun(reply: Reply) -> Option<Op> {
     }
 }
 
-/// What the operation that was joined is called from now on.
+/// Name of a joined operation from now on.
 fn joined(op: Op, reply: Reply) -> Option<Op> {
     match reply {
         Reply::Accepted(name) => op.met(name),
@@ -347,7 +347,7 @@ impl Tree {
         }
     }
 
-    /// What may happen by itself now, one thing at a time.
+    /// Transitions that may happen without a request, one at a time.
     pub(crate) fn moves(self, facts: &OperationEnds) -> Vec<Self> {
         let mut next = self.instance_moves(facts);
         for n in 0..BINDINGS.len() {

@@ -17,7 +17,7 @@ pub enum ServerKind {
 }
 
 impl ServerKind {
-    /// Starts one; `None` if there is none here, which is said.
+    /// Starts a server; `None`, with a report, if it is not installed.
     pub fn own(self) -> Option<Server> {
         match self {
             Self::Postgres => postgres::own(Demands::default()),

@@ -42,7 +42,7 @@ impl Platform {
         Ok(())
     }
 
-    /// What is finished can be asked for again: 200 for what is there, 410 for what is gone.
+    /// A repeated request for a finished change gets 200 if the resource exists, 410 if it was deleted.
     async fn repeat_settled(
         &mut self,
         binding: Option<&'static str>,

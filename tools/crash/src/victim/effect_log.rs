@@ -1,7 +1,7 @@
 //! The victim's log: one line for each effect and for each thing that became durable.
 //!
 //! Lines are appended whole, so their order is the order in which things happened. Written by the
-//! victim, judged by `effects.rs`.
+//! victim, checked by `effects.rs`.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -16,11 +16,11 @@ pub enum EffectEntry {
     Effect {
         /// Of which operation.
         operation: String,
-        /// What the operation does.
+        /// Verb.
         verb: String,
-        /// Which step, from 1.
+        /// Step, from 1.
         step: u32,
-        /// Which attempt the hook believed to be.
+        /// Attempt, as the hook saw it.
         attempt: u32,
         /// In which start of the victim.
         boot: u64,
@@ -59,7 +59,7 @@ impl fmt::Display for EffectEntry {
     }
 }
 
-/// A line that nobody wrote.
+/// An invalid line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a line of the ledger: {0:?}")]
 pub struct ParseError(String);
@@ -110,7 +110,7 @@ impl EffectLog {
         Ok(Self { file, boot })
     }
 
-    /// Which start of the victim this is.
+    /// Number of the start of the victim.
     pub fn boot(&self) -> u64 {
         self.boot
     }

@@ -1,6 +1,6 @@
-//! Where a victim writes down what it did: alone on its file, or beside other replicas.
+//! Log of a victim: of a single process, or shared by replicas.
 //!
-//! Hooks (`service.rs`) tell of steps, the store in between (`store.rs`) of commits and claims.
+//! Hooks (`service.rs`) log steps, the store (`instrumented_store.rs`) commits and claims.
 
 use super::effect_log::{EffectEntry, EffectLog};
 use super::replica_log::{ReplicaBoot, ReplicaEvent, now_us};
@@ -126,7 +126,7 @@ impl EventLog {
     /// The memo of a step that ran was taken.
     pub(super) fn kept(&self, cx: &Cx, step: u32) -> io::Result<()> {
         match self {
-            // There the store tells of it.
+            // The store logs it in this case.
             Self::Alone(_) => Ok(()),
             Self::Shared(shared) => shared.note(&ReplicaEvent::Kept {
                 operation: cx.operation_id().to_string(),

@@ -1,4 +1,4 @@
-//! The victim's store: passes everything on, logs what became durable, and dies when told to.
+//! The store of the victim: forwards all calls, logs durable changes, and kills the process at a given moment.
 //!
 //! Everything that changes the store (commit, claim, renew, release) is counted. Whoever wants the
 //! victim dead names a number and a moment of that call, see `Moment`.
@@ -20,10 +20,10 @@ use sutler_journal::{
 use sutler_store_sqlite::faults::{Fault, FaultPoint, Faults};
 use tokio::sync::watch;
 
-/// A kill in the middle of a call comes so long after its beginning, at most.
+/// Maximum delay of a kill in the middle of a call.
 const DURING_MAX_MICROS: u64 = 500;
 
-/// A store that forgets what it acknowledges forgets one in so many.
+/// A flawed store forgets one in this many acknowledged commits.
 const FORGOTTEN_EVERY: u64 = 3;
 
 /// When to die.

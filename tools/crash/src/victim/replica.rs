@@ -21,28 +21,28 @@ use sutler_store_sql::{MySqlStore, PostgresStore, SqlSettings};
 /// Names the store's URL in the environment.
 pub const STORE_VARIABLE: &str = "SUTLER_CRASH_STORE";
 
-/// How a replica is started.
+/// Arguments of a replica.
 #[derive(Args, Clone, Debug)]
 pub struct ReplicaArgs {
     /// The keys that all replicas share.
     #[arg(long)]
     pub keys: PathBuf,
-    /// Where deeds are logged, by all replicas.
+    /// File of events, shared by all replicas.
     #[arg(long)]
     pub ledger: PathBuf,
-    /// Which replica it is, for the log.
+    /// Number of the replica, for the log.
     #[arg(long)]
     pub replica: usize,
-    /// Which start of it, for the log.
+    /// Number of its start, for the log.
     #[arg(long)]
     pub boot: u64,
-    /// How long each step of a hook takes, in milliseconds.
+    /// Duration of each step of a hook, in milliseconds.
     #[arg(long)]
     pub step_ms: u64,
-    /// How many times as long one of a large instance takes.
+    /// Factor for steps of large instances.
     #[arg(long)]
     pub large: u32,
-    /// How long a lease lasts, in milliseconds.
+    /// Duration of a lease, in milliseconds.
     #[arg(long)]
     pub lease_ms: u64,
     /// Be wrong on purpose.
@@ -104,7 +104,7 @@ pub async fn run_replica(args: ReplicaArgs) -> Result<(), Box<dyn std::error::Er
 /// Opens a store by its URL, with less patience than a broker has: chaos is short.
 ///
 /// # Errors
-/// Nobody answers there, or the URL is none.
+/// The server is unreachable, or the URL is invalid.
 pub async fn open_store(url: &SecretString) -> Result<Arc<dyn Store>, Box<dyn std::error::Error>> {
     let settings = SqlSettings {
         connect_timeout: Duration::from_secs(1),

@@ -1,4 +1,4 @@
-//! What a replica writes into the ledger that all replicas share: one line of JSON for each deed.
+//! Events in the log that all replicas share: one line of JSON each.
 //!
 //! A line is one append, so the order of `Ran` lines is the order in which the world saw steps. All
 //! other lines come after what they tell of, by any time: whoever judges them (`chaos/executions.rs`)
@@ -7,12 +7,12 @@
 use serde::{Deserialize, Serialize};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Which process: the replica, and which start of it.
+/// Process: a replica and the number of its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ReplicaBoot {
-    /// Which replica.
+    /// Replica.
     pub replica: usize,
-    /// Which start of it.
+    /// Number of its start.
     pub boot: u64,
 }
 
@@ -22,13 +22,13 @@ pub struct ReplicaBoot {
 pub enum ReplicaEvent {
     /// The store gave it an operation.
     Claimed {
-        /// Which.
+        /// Operation.
         operation: String,
         /// Under which claim.
         fence: u64,
         /// When it knew.
         at: u64,
-        /// Who.
+        /// Process.
         by: ReplicaBoot,
     },
     /// A step did its work in the world.
@@ -37,26 +37,26 @@ pub enum ReplicaEvent {
         operation: String,
         /// On which instance, or which binding of it.
         lane: String,
-        /// What the operation does.
+        /// Verb.
         verb: String,
-        /// Which step, from 1.
+        /// Step, from 1.
         step: u32,
         /// In which attempt.
         attempt: u32,
         /// Under which claim.
         fence: u64,
-        /// Who.
+        /// Process.
         by: ReplicaBoot,
     },
     /// The store has taken the memo of a step that ran.
     Kept {
         /// Of which operation.
         operation: String,
-        /// Which step.
+        /// Step.
         step: u32,
         /// Under which claim.
         fence: u64,
-        /// Who.
+        /// Process.
         by: ReplicaBoot,
     },
     /// The store has taken a write under a claim.
@@ -67,7 +67,7 @@ pub enum ReplicaEvent {
         fence: u64,
         /// When it was first tried.
         began: u64,
-        /// Who.
+        /// Process.
         by: ReplicaBoot,
     },
     /// The store has taken the end of an operation.
@@ -78,7 +78,7 @@ pub enum ReplicaEvent {
         commit: String,
         /// Under which claim.
         fence: u64,
-        /// Who.
+        /// Process.
         by: ReplicaBoot,
     },
 }

@@ -11,13 +11,13 @@ use std::time::Duration;
 use sutler_broker::{Bound, Cx, Error, Provisioned, Result, Service, Update, Updated};
 use uuid::Uuid;
 
-/// How often a gated hook looks at its gate.
+/// Interval at which a gated hook checks its gate.
 const GATE_EVERY: Duration = Duration::from_millis(2);
 
 /// An instance of this size takes its time.
 const LARGE: u64 = 3;
 
-/// How many steps a verb has.
+/// Number of steps of a verb.
 pub fn steps_of(verb: &str) -> u32 {
     match verb {
         "provision" => 3,
@@ -26,7 +26,7 @@ pub fn steps_of(verb: &str) -> u32 {
     }
 }
 
-/// What an instance is asked to be.
+/// Parameters of an instance.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Params {
     #[serde(default)]
@@ -39,7 +39,7 @@ pub(super) struct Params {
     fails: bool,
 }
 
-/// What an instance is.
+/// State of an instance.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct State {
     size: u32,
@@ -49,7 +49,7 @@ pub(super) struct State {
 pub(super) struct ClockworkService {
     pub(super) event_log: Arc<EventLog>,
     pub(super) step: Duration,
-    /// How many times as long a step of a large instance takes.
+    /// Factor for steps of large instances.
     pub(super) large: u32,
     pub(super) gate: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! What brokers answer to a platform: every status, header and body has a meaning, and nothing of a
+//! Responses of brokers to a platform: every status, header and body has a meaning, and nothing of a
 //! body that could not be read is repeated.
 //!
 //! An input of `answer` is a line with the status and, behind a space, `Retry-After`; the rest is
@@ -55,7 +55,7 @@ pub(super) const RETRY_WORDS: &[&str] = &[
 /// Longest sentence of a broker that is kept, in characters.
 const SAID_CHARS_MAX: usize = 4_000;
 
-/// One answer, heard as the answer to everything.
+/// One response, read as the response to every request.
 pub(super) fn answer(input: &[u8]) -> Verdict {
     let end = input.iter().position(|byte| *byte == b'\n');
     let (line, body) = input.split_at(end.unwrap_or(input.len()));
@@ -113,7 +113,7 @@ fn read<B: Debug>(reply: Reply<B>, input: &[u8]) -> Verdict {
     })
 }
 
-/// What is wrong with a body is said in a sentence without its values.
+/// An invalid body is reported in a sentence without its values.
 fn faultless<B>(reply: &Reply<B>, input: &[u8]) -> Result<(), String> {
     if let Reply::Answer {
         answer: Answer::Malformed(_, fault),

@@ -1,4 +1,4 @@
-//! Catalogs in JSON and YAML, the settings beside them, and parameter schemas.
+//! Catalogs in JSON and YAML, the settings next to them, and parameter schemas.
 
 use super::Verdict;
 use crate::properties::{body, kind_of, refused, round_trip, same, sentence};
@@ -251,7 +251,7 @@ pub(super) fn schema(input: &[u8]) -> Verdict {
     match verdict {
         Ok(()) => Ok("fits".to_owned()),
         Err(text) => {
-            // The schema is public: what it lists may be said.
+            // The schema is public, so its values may be repeated.
             sentence(&text)?;
             let schema = plan
                 .schemas

@@ -90,7 +90,7 @@ pub(super) const VARIABLE_WORDS: &[&str] = &[
     "\n",
 ];
 
-/// A file: what is shown of it reads the same again; what is refused is told in sentences.
+/// A file: the shown configuration reads the same again; a refused one is reported in sentences.
 pub(super) fn file(input: &[u8]) -> Verdict {
     judge(&of_text(&String::from_utf8_lossy(input)), input)
 }

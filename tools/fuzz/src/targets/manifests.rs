@@ -1,4 +1,4 @@
-//! Manifests of bundles, new and old. What loads can be offered, shown and filled in.
+//! Manifests of bundles, new and old. A manifest that loads can be offered, shown and filled in.
 
 use super::Verdict;
 use crate::properties::{kind_of, same, sentence};

@@ -1,4 +1,4 @@
-//! What registries answer: manifests of images, headers, lists, pages of listings, tokens, image streams.
+//! Responses of registries: manifests of images, headers, lists, pages of listings, tokens, image streams.
 
 use super::Verdict;
 use crate::properties::{kind_of, sentence};

@@ -248,7 +248,7 @@ async fn received(answer: axum::response::Response) -> Result<ResponseParts, Str
     })
 }
 
-/// Where the feed of commits ends.
+/// End of the feed of commits.
 async fn feed_end(store: &MemoryStore) -> Result<Cursor, String> {
     let mut end = Cursor::default();
     loop {
@@ -263,7 +263,7 @@ async fn feed_end(store: &MemoryStore) -> Result<Cursor, String> {
     }
 }
 
-/// B-031, B-040: a JSON object that says so, with a description.
+/// B-031, B-040: a JSON object with a description.
 fn helpful(answer: &ResponseParts) -> Result<String, String> {
     same(&answer.is_json, &true, "is not said to be JSON")?;
     let body: Value = serde_json::from_slice(&answer.body).map_err(|error| {

@@ -1,4 +1,4 @@
-//! What stores and files hold: key rings, sealed texts, keys.
+//! Bytes in stores and files: key rings, sealed texts, keys.
 
 use super::Verdict;
 use crate::properties::{refused, same};
@@ -18,7 +18,7 @@ pub(super) const RING_WORDS: &[&str] = &[
 /// The ring that sealed what is in the corpus.
 const RING: &str = "2026:AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=\n\
                     2025:AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=\n";
-/// What both of them hold.
+/// Content of both sealed texts.
 const PLAIN: &[u8] = b"hush: a text that was sealed";
 const GENUINE: [&[u8]; 2] = [
     include_bytes!("../../corpus/sealed/by-the-current-key"),

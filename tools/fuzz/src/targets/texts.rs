@@ -288,7 +288,7 @@ pub(super) fn schedule(input: &[u8]) -> Verdict {
                 &empty,
                 "is nothing in one way only",
             )?;
-            // Its text is quoted, and may be: nobody's secret stands there.
+            // The text is quoted; it contains no secret.
             sentence(&error.to_string())?;
             Ok(kind_of(&error.reason))
         }

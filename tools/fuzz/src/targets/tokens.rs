@@ -1,7 +1,7 @@
 //! Tokens and key sets: only the one token that was signed lets in, whatever is made of it.
 //!
 //! An input of one line is a token as it is sent. One of several lines is a header, claims and all the
-//! rest: they are encoded here, so that changes reach what stands inside.
+//! rest: they are encoded here, so that changes reach the decoded content.
 
 use super::requests::{AcceptingService, CATALOG};
 use super::{Check, Verdict};
@@ -59,7 +59,7 @@ const KEYS: &str = r#"{"keys":[{"kty":"EC","crv":"P-256","kid":"k","use":"sig","
     "x":"bjbhZPWLLK2M_yCHsjvWaMZRBzO75xp0v2wftTs5AlE",
     "y":"CayCNmo7974AO2ub1tLoigEM0o1jPiQjAu0b18-r424"}]}"#;
 
-/// What it signed, and the signature.
+/// Signed content, and its signature.
 const MESSAGE: &str = "eyJhbGciOiJFUzI1NiIsImtpZCI6ImsifQ.eyJzY29wZSI6InVzZSIsImlzcyI6Imh0dHBzOi8vaSIsImF1ZCI6ImEiLCJzdWIiOiJzIiwiZXhwIjo0MTAyNDQ0ODAwfQ";
 const SIGNATURE: &str =
     "zOKCtn85WFeJg2IK5H9CUSugiR6W0wt7-QP6r7RwSq4H0_pUW6GLtxHEdYuwXt4z1bwrNynOFNQnqQrYVlpCqA";

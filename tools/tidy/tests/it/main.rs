@@ -4,6 +4,7 @@
 //! attribute in the code that breaks it.
 
 mod arrows;
+mod names;
 mod pages;
 mod regressions;
 mod sources;

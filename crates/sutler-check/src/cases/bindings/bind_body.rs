@@ -1,5 +1,6 @@
-//! The bodies of binds, and how a bind that is refused is asked for again: with an application,
-//! with patience. Pure; whether a refusal was the right one is judged in `create.rs`.
+//! Bodies of binds, and the next attempt after a refusal: with an application, then asynchronously. Pure.
+//!
+//! Whether a refusal is correct is checked in `create.rs`.
 
 use super::binding_contents;
 use crate::exchange::Exchange;
@@ -28,7 +29,7 @@ impl BindMode {
         incomplete: true,
     };
 
-    /// What to try after a refusal, if anything is left to try.
+    /// The next mode to try after a refusal, if any.
     pub(crate) fn after(self, refusal: &Exchange) -> Option<Self> {
         let status = refusal.status()?;
         if !(400..500).contains(&status) {

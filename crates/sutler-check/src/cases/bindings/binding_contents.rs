@@ -1,5 +1,6 @@
-//! What a binding gives: held against what the catalog announces, and against what other answers
-//! about the same plan gave. The shapes of its parts are judged elsewhere.
+//! Contents of a binding compared with the catalog and with other answers of the same plan.
+//!
+//! The form of the fields is checked in `response_rules/binding.rs`.
 
 use super::LiveBinding;
 use crate::case::Case;
@@ -83,7 +84,7 @@ const INFORMING: [&str; 5] = [
     "endpoints",
 ];
 
-/// What may be given only if the catalog announces it: the field, the word in `requires`, the case
+/// Contents allowed only if the catalog announces them: the field, the word in `requires`, the case
 /// of who gives without announcing, and the case of who announces without giving.
 const ANNOUNCED: [(&str, &str, &Case, &Case); 3] = [
     ("syslog_drain_url", "syslog_drain", &SYSLOG, &SYSLOG_GIVEN),

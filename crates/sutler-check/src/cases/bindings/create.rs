@@ -1,5 +1,6 @@
-//! The first binding. It is asked for with as little as possible, then with an application, then
-//! with patience: what the broker refuses on the way must be said in the right words.
+//! The first binding: requested with minimal fields, then with an application, then asynchronously.
+//!
+//! Each refusal on the way must use the error code of the specification.
 
 use super::bind_body::{self, BindMode};
 use super::{LiveBinding, binding_contents, fetch, polls};
@@ -105,7 +106,7 @@ pub(crate) async fn finish(
 /// Why nothing is seen of asynchronous binds.
 pub(crate) const SYNCHRONOUS: &str = "the bind was not answered with 202";
 
-/// What a 202 has to be.
+/// Checks a 202.
 pub(crate) fn accepted(run: &PlanRun, answer: &Arc<Exchange>) {
     let retrievable = run.offering().flag("bindings_retrievable");
     let judgement = if retrievable {

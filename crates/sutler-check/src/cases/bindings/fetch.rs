@@ -1,4 +1,4 @@
-//! Fetching bindings, where the offering says that they can be fetched.
+//! Fetches bindings, if the offering sets `bindings_retrievable`.
 
 use super::{LiveBinding, binding_contents};
 use crate::case::Case;

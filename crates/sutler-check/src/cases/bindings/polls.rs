@@ -1,4 +1,4 @@
-//! The last operation of bindings: polled to its end, asked again, asked in other ways.
+//! Polls of binding operations: to the end, repeated, and with other parameters.
 
 use super::LiveBinding;
 use crate::case::Case;

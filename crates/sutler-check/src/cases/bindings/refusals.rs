@@ -1,4 +1,4 @@
-//! Binds that must be refused, on an id that must never come to exist.
+//! Binds that must be refused, with an id that must never exist.
 
 use super::bind_body::{self, BindMode};
 use super::discard;

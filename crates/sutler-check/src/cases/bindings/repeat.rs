@@ -1,4 +1,4 @@
-//! A bind that is asked for again: the same once more, and something else under the same id.
+//! Repeated binds: the same request again, and a different one with the same id.
 
 use super::bind_body::{self, OtherBind};
 use super::{LiveBinding, binding_contents};
@@ -32,7 +32,7 @@ pub(crate) const CASES: &[&Case] = &[&DONE, &SAME, &CONFLICT];
 pub(crate) const OTHERS_REFUSED: &str =
     "the broker refuses the other parameters that were tried, whatever the id";
 
-/// Repeats a bind that is done; tells whether any answer held credentials.
+/// Repeats a finished bind; returns whether any answer contained credentials.
 pub(crate) async fn walk(run: &PlanRun, bound: &LiveBinding) -> Result<bool, StopReason> {
     let mut credentials = bound
         .answers()
@@ -62,19 +62,19 @@ pub(crate) async fn walk(run: &PlanRun, bound: &LiveBinding) -> Result<bool, Sto
     };
     let incomplete = bound.mode.incomplete;
     let answer = run.put(bound.target(), &other, incomplete).await?;
-    judge_conflict(run, &CONFLICT, &answer);
+    check_conflict(run, &CONFLICT, &answer);
     Ok(credentials)
 }
 
 /// Judges the answer to a bind with other parameters under an id that is taken.
-pub(crate) fn judge_conflict(run: &PlanRun, case: &'static Case, answer: &Arc<Exchange>) {
+pub(crate) fn check_conflict(run: &PlanRun, case: &'static Case, answer: &Arc<Exchange>) {
     match conflict(answer) {
         Some(judgement) => run.record(case, answer, judgement),
         None => run.skip(case, OTHERS_REFUSED),
     }
 }
 
-/// What an answer shows about the conflict; none if the parameters were refused for themselves.
+/// Verdict about the conflict; `None` if the parameters themselves were refused.
 fn conflict(answer: &Exchange) -> Option<Result<(), String>> {
     match answer.status() {
         Some(409) => Some(Ok(())),

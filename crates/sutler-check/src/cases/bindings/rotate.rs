@@ -1,4 +1,4 @@
-//! Rotation: a bind that succeeds another. Old and new stay side by side.
+//! Rotation: a bind with a predecessor; both bindings exist afterwards.
 
 use super::{LiveBinding, binding_contents, create, discard, fetch};
 use crate::case::Case;
@@ -185,7 +185,7 @@ async fn is_there(
     run: &PlanRun,
     bound: &LiveBinding,
 ) -> Result<Option<(Arc<Exchange>, Result<(), String>)>, StopReason> {
-    // What could never be fetched says nothing now.
+    // A binding that could never be fetched shows nothing now.
     let Some(before) = &bound.fetched else {
         return Ok(None);
     };

@@ -1,5 +1,6 @@
-//! A second binding, asked for with patience and with everything that a platform may send. While
-//! it is being made, the same is asked again, something else, a fetch, and another binding.
+//! A second, asynchronous binding with all optional fields.
+//!
+//! While it is in progress: the same bind, a conflicting one, a fetch, and another binding.
 
 use super::bind_body::{self, BindMode, OtherBind};
 use super::{LiveBinding, create, fetch, polls, repeat};
@@ -45,10 +46,10 @@ const CONCURRENCY: Case = Case::must(
 
 pub(crate) const CASES: &[&Case] = &[&OPTIONAL, &REPEAT, &CONFLICT, &FETCH, &CONCURRENCY];
 
-/// Why what happens while a bind goes on was not seen.
+/// Reason why cases about a bind in progress do not apply.
 pub(crate) const ENDED: &str = "the bind ended before it could be seen running";
 
-/// What this chapter leaves behind.
+/// Bindings created here.
 pub(crate) struct ConcurrentBinds {
     pub second: Option<LiveBinding>,
     /// An id that was asked for meanwhile, and the answer.
@@ -88,7 +89,7 @@ pub(crate) async fn walk(
     Ok(ConcurrentBinds { second, third })
 }
 
-/// What is asked while a bind goes on, and the poll after it.
+/// Answers to requests during a bind in progress, and the poll after them.
 struct AnswersDuringBind {
     repeat: Arc<Exchange>,
     conflict: Result<Arc<Exchange>, String>,
@@ -141,7 +142,7 @@ fn check(run: &PlanRun, accepted: &Exchange, asked: &AnswersDuringBind) {
         repeated(accepted, &asked.repeat, running),
     );
     match &asked.conflict {
-        Ok(answer) => repeat::judge_conflict(run, &CONFLICT, answer),
+        Ok(answer) => repeat::check_conflict(run, &CONFLICT, answer),
         Err(reason) => run.skip(&CONFLICT, reason),
     }
     match &asked.fetch {
@@ -159,7 +160,7 @@ fn check(run: &PlanRun, accepted: &Exchange, asked: &AnswersDuringBind) {
     }
 }
 
-/// What a repeat shows: a 202 was sent while the first went on, whatever a later poll says.
+/// Verdict about a repeated bind: a 202 was sent during the first one, whatever a later poll reports.
 pub(crate) fn repeated(
     first: &Exchange,
     repeat: &Exchange,
@@ -176,7 +177,7 @@ pub(crate) fn repeated(
     })
 }
 
-/// What an answer shows if it was given while the operation went on; none if that is not known.
+/// Verdict about an answer given during the operation; `None` if that is uncertain.
 pub(crate) fn while_running(
     answer: &Exchange,
     still_running: bool,

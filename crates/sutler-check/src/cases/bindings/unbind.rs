@@ -1,4 +1,4 @@
-//! Unbind: what is missing is refused, what is there goes, and what is gone stays gone.
+//! Unbind: incomplete requests are refused, the binding is deleted and stays deleted.
 
 use super::running::repeated;
 use super::{LiveBinding, fetch};
@@ -156,7 +156,7 @@ pub(crate) async fn remove(
     Ok(())
 }
 
-/// Asks the same again, polls to the end, and polls once more; tells whether it is gone.
+/// Repeats the delete, polls to the end, and polls once more; returns whether it is gone.
 async fn going(
     run: &PlanRun,
     target: Target<'_>,

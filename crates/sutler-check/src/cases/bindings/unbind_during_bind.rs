@@ -1,5 +1,4 @@
-//! A binding that is deleted while it is being made; and an id that is used a second time, since
-//! one is at hand.
+//! Unbind during a bind in progress; and reuse of a deleted binding id.
 
 use super::{LiveBinding, create, discard, fetch, unbind};
 use crate::case::Case;
@@ -107,7 +106,7 @@ async fn halted(
     Ok(())
 }
 
-/// What a poll without an operation has to show after a delete over a bind.
+/// Checks a poll without an operation after an unbind during a bind.
 fn shown(poll: &Exchange, delete: &Exchange) -> Result<(), String> {
     match (ended(poll), delete.is(&[202])) {
         (Some(PollEnd::Gone), _)

@@ -1,11 +1,12 @@
-//! Applies rules of one field to all offerings or plans of a catalog. Absent and null are the same
-//! for fields that need not be there: both say nothing.
+//! Applies rules about one field to all offerings or plans of a catalog.
+//!
+//! An absent optional field and a null one count the same.
 
 use crate::case::Case;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What a catalog shows about a case.
+/// Verdict of a catalog about a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CatalogVerdict {
     Judged(Result<(), String>),

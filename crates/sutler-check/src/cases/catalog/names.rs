@@ -1,4 +1,4 @@
-//! What is advised of names, ids and other texts of a catalog.
+//! Cases about recommended names, ids and other texts of a catalog.
 
 use super::field::{CaseVerdict, CatalogVerdict, Places, offering_places, plan_places};
 use crate::case::{Case, Level, Scope};
@@ -102,7 +102,7 @@ fn is_typeable(text: &str) -> Result<(), &'static str> {
     }
 }
 
-/// What the suites for 2.13 take for a name.
+/// Names that the test suites for 2.13 accept.
 fn is_plain(text: &str) -> Result<(), &'static str> {
     let plain = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || it == '-';
     if text.chars().all(plain) {

@@ -1,4 +1,4 @@
-//! What an offering has to be.
+//! Cases about the fields of an offering.
 
 use super::field::{
     CaseVerdict, Presence, Rule, apply, boolean, object, offering_places, strings, unique, words,

@@ -1,4 +1,4 @@
-//! What a plan has to be.
+//! Cases about the fields of a plan.
 
 use super::field::{
     CaseVerdict, CatalogVerdict, Presence, Rule, apply, boolean, object, offering_places,

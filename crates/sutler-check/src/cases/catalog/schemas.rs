@@ -1,5 +1,7 @@
-//! What the schemas of parameters have to be. They come from a stranger: `params` bounds what is done
-//! with them, and what is too much for a check is not held against a broker.
+//! Cases about the parameter schemas of a catalog.
+//!
+//! Schemas are untrusted: `params` bounds the work on them, and a schema that is only too large for a check
+//! is not reported as a fault of the broker.
 
 use super::field::{CaseVerdict, CatalogVerdict, plan_places};
 use crate::case::{Case, Level, Scope};
@@ -44,7 +46,7 @@ const BYTES_MAX: usize = 65_536;
 /// Most different schemas that are looked at: compiling each takes a moment.
 const SCHEMAS_MAX: usize = 300;
 
-/// Where schemas stand in a plan.
+/// Paths of the schemas in a plan.
 const PLACES: [&str; 3] = [
     "service_instance/create",
     "service_instance/update",

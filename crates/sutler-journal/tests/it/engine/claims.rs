@@ -1,6 +1,6 @@
 //! Claims: what a fence and an attempt count, and how often an operation may be taken over.
 
-use super::{Bench, Script, Seen, finish};
+use super::{Bench, Script, SeenRun, finish};
 use std::time::Duration;
 use sutler_journal::{Outcome, RunResult, State};
 use tokio::time::Instant;
@@ -13,7 +13,7 @@ async fn a_takeover_raises_the_fence_and_keeps_the_attempt() {
     let script = Script::new(|run, _| async move { finish(&run).await });
     bench.engine(script.clone()).await;
     assert_eq!(bench.done(id).await.state, State::Done(Outcome::Succeeded));
-    let taken_over = Seen {
+    let taken_over = SeenRun {
         id,
         fence: 2,
         attempt: 1,
@@ -71,7 +71,7 @@ async fn an_operation_that_is_taken_over_too_often_is_given_up_visibly() {
     bench.engine(script.clone()).await;
     assert_eq!(bench.done(id).await.state, State::Done(Outcome::Failed));
     assert_eq!(script.seen(), [], "it is not run a sixth time");
-    let given_up = Seen {
+    let given_up = SeenRun {
         id,
         fence: 7,
         attempt: 1,

@@ -4,7 +4,7 @@
 //! clock is the server's, put forward in the database where the suite lets time pass. Commits take their
 //! number one after the other, inside one call: one that is under way is held back before it is sent.
 
-use super::cluster::{self, Place};
+use super::cluster::{self, TestDatabase};
 use crate::fixture::point_of;
 use async_trait::async_trait;
 use secrecy::SecretString;
@@ -27,7 +27,7 @@ const CLOCK: &str = "
 /// A store in a database of its own.
 pub(crate) struct MySql {
     pub(crate) proxy: Proxy,
-    pub(crate) place: tokio::sync::Mutex<Place>,
+    pub(crate) place: tokio::sync::Mutex<TestDatabase>,
     pub(crate) url: SecretString,
     store: Mutex<Arc<MySqlStore>>,
 }
@@ -39,7 +39,7 @@ impl MySql {
     }
 
     pub(crate) async fn on(server: &Server) -> Self {
-        let mut place = Place::on(server).await;
+        let mut place = TestDatabase::on(server).await;
         let proxy = Proxy::to::<MySqlDialect>(server.address()).await;
         let url = cluster::url(server, &place.name, proxy.port());
         let store = open(&url).await;

@@ -35,12 +35,12 @@ pub(crate) fn url(server: &Server, name: &str, port: u16) -> SecretString {
 }
 
 /// A database, and a connection for looking behind a store's back.
-pub(crate) struct Place {
+pub(crate) struct TestDatabase {
     pub(crate) db: MySqlConnection,
     pub(crate) name: String,
 }
 
-impl Place {
+impl TestDatabase {
     /// An empty database.
     pub(crate) async fn on(server: &Server) -> Self {
         let fresh = server.fresh_database();

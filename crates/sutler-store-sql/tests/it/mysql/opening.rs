@@ -1,7 +1,7 @@
 //! Opening: several at once, tables of a later version, URLs that lead nowhere.
 
 use super::candidate::MySql;
-use super::cluster::{self, Place};
+use super::cluster::{self, TestDatabase};
 use crate::fixture::insert;
 use secrecy::SecretString;
 use sqlx::{Executor as _, Row as _};
@@ -13,7 +13,7 @@ async fn several_may_start_at_once_over_nothing() {
     let Some(server) = cluster::shared() else {
         return;
     };
-    let mut place = Place::on(server).await;
+    let mut place = TestDatabase::on(server).await;
     let url = cluster::url(server, &place.name, server.address().port());
     let opening = [(); 3].map(|()| {
         let url = url.clone();

@@ -3,7 +3,7 @@
 //! Each test has a schema of its own on the one server of the run, and a wire that can be cut. The
 //! clock is the server's, put forward in the schema where the suite lets time pass.
 
-use super::cluster::{self, Place};
+use super::cluster::{self, TestDatabase};
 use crate::fixture::point_of;
 use async_trait::async_trait;
 use secrecy::SecretString;
@@ -27,7 +27,7 @@ const CLOCK: &str = "
 /// A store in a schema of its own.
 pub(crate) struct Postgres {
     pub(crate) proxy: Proxy,
-    pub(crate) place: tokio::sync::Mutex<Place>,
+    pub(crate) place: tokio::sync::Mutex<TestDatabase>,
     pub(crate) url: SecretString,
     direct: SecretString,
     store: Mutex<Arc<PostgresStore>>,
@@ -40,7 +40,7 @@ impl Postgres {
     }
 
     pub(crate) async fn on(server: &Server) -> Self {
-        let mut place = Place::on(server).await;
+        let mut place = TestDatabase::on(server).await;
         let proxy = Proxy::to::<PostgresDialect>(server.address()).await;
         let url = cluster::url(server, &place.schema, proxy.port());
         let direct = cluster::url(server, &place.schema, server.address().port());
@@ -95,15 +95,17 @@ impl Candidate for Postgres {
     }
 
     async fn stall(&self, commit: Commit) -> Box<dyn StalledCommit> {
-        Box::new(Open(OpenCommit::begin(&self.direct, &commit).await))
+        Box::new(OpenTransaction(
+            OpenCommit::begin(&self.direct, &commit).await,
+        ))
     }
 }
 
 /// An open transaction.
-struct Open(OpenCommit);
+struct OpenTransaction(OpenCommit);
 
 #[async_trait]
-impl StalledCommit for Open {
+impl StalledCommit for OpenTransaction {
     async fn finish(self: Box<Self>) -> Result<(), CommitError> {
         self.0.finish().await;
         Ok(())

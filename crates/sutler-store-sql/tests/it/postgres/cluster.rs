@@ -33,12 +33,12 @@ pub(crate) fn url(server: &Server, schema: &str, port: u16) -> SecretString {
 }
 
 /// A schema, and a connection for looking behind a store's back.
-pub(crate) struct Place {
+pub(crate) struct TestDatabase {
     pub(crate) db: PgConnection,
     pub(crate) schema: String,
 }
 
-impl Place {
+impl TestDatabase {
     /// An empty schema.
     pub(crate) async fn on(server: &Server) -> Self {
         static PLACES: AtomicU32 = AtomicU32::new(0);

@@ -1,4 +1,4 @@
-//! FastCommit commits take a shorter way: what comes of them is the same.
+//! Fast commits have the same results as general ones.
 //!
 //! Every case is done twice, each in a store of its own: as it is, and with a write more that
 //! changes nothing, which makes it unusual. Answers and everything that can be read must be alike.

@@ -1,5 +1,6 @@
-//! Limits block: bounds on what clients send and on how long they take. Defaults are those of the server and, for timeouts of
-//! operations, of the broker.
+//! Limits block: bounds on what clients send and on how long they take.
+//!
+//! Defaults are those of the server and, for timeouts of operations, of the broker.
 
 use crate::config::findings::CheckFindings;
 use crate::config::value_types::{ByteSize, DurationText};
