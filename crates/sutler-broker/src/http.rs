@@ -257,7 +257,7 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), Answer> {
         return Ok(());
     }
     Err(Answer::invalid(
-        "ChunkedBody-Type must be application/json.".to_owned(),
+        "Content-Type must be application/json.".to_owned(),
     ))
 }
 
