@@ -9,6 +9,7 @@ mod cascade;
 mod hook;
 mod run_end;
 
+use crate::catalog::OfferedPlan;
 use crate::cleanup;
 use crate::cx::{Cx, HookInput};
 use crate::error::{Error, Kind};
@@ -16,7 +17,6 @@ use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
 use crate::lifecycle::{End, Verb};
 use crate::operation_log;
-use crate::plans::OfferedPlan;
 use crate::realm_context::RealmContext;
 use crate::refusal::Refusal;
 use crate::resources::{BINDING, Detail, INSTANCE, RefusedAs, Request, ResourceKeys as _, Steps};
@@ -41,7 +41,7 @@ const BACKOFF_MAX: Duration = Duration::from_secs(300);
 const MESSAGE_CHARS_MAX: usize = 4000;
 
 /// An operation of the broker that starts.
-type Started<S> = StartedOperation<S, Request, Detail>;
+type LoadedOperation<S> = StartedOperation<S, Request, Detail>;
 
 /// Carries out the operations of one platform.
 pub(crate) struct BrokerExecutor(pub Arc<RealmContext>);
@@ -77,7 +77,7 @@ impl Executor for RealmExecutors {
         match self.of(&run) {
             Some(executor) => {
                 // Whoever keeps the catalog has what operations need besides it.
-                executor.0.plans.keeper.ready().await;
+                executor.0.catalog.source.ready().await;
                 executor.execute(run).await
             }
             None => Ok(RunResult::Yield(STRANGER_AGAIN)),
@@ -156,7 +156,7 @@ impl BrokerExecutor {
         &self,
         run: Arc<Run>,
         verb: Verb,
-        fresh: Started<Instance>,
+        fresh: LoadedOperation<Instance>,
     ) -> Result<RunResult, Lost> {
         let StartedOperation {
             was,
@@ -191,7 +191,7 @@ impl BrokerExecutor {
         &self,
         run: Arc<Run>,
         verb: Verb,
-        fresh: Started<Instance>,
+        fresh: LoadedOperation<Instance>,
     ) -> Result<RunResult, Lost> {
         let lane = run.operation().row.lane.clone();
         let StartedOperation {
@@ -284,7 +284,7 @@ impl BrokerExecutor {
         &self,
         run: Arc<Run>,
         verb: Verb,
-        fresh: Started<Binding>,
+        fresh: LoadedOperation<Binding>,
     ) -> Result<RunResult, Lost> {
         let records = &self.0.records;
         let lane = run.operation().row.lane.clone();
@@ -381,7 +381,11 @@ impl BrokerExecutor {
     }
 
     /// The resource and the request: from the in-flight cache, else from the store.
-    async fn load_operation<S: Resource>(&self, run: &Run, lane: &Key) -> Result<Started<S>, Lost> {
+    async fn load_operation<S: Resource>(
+        &self,
+        run: &Run,
+        lane: &Key,
+    ) -> Result<LoadedOperation<S>, Lost> {
         if let Some(started) = self.0.inflight.remove(run.id()) {
             return Ok(started);
         }

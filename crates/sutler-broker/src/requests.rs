@@ -13,7 +13,7 @@ mod unknown_plan;
 mod update;
 mod wait;
 
-pub(crate) use admin_command::{Command, CommandRequest, CommandResult};
+pub(crate) use admin_command::{CommandKind, CommandRequest, CommandResult};
 pub(crate) use poll::LastOperation;
 
 use crate::lifecycle::{Decision, Effect, Reply, ResponseMode, Verb};

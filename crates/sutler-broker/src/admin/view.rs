@@ -3,10 +3,10 @@
 //! Plain values that serialise; who reads them is `list.rs`.
 
 use crate::audit::TrailEntry;
+use crate::catalog::LiveCatalog;
 use crate::lifecycle::AuthorState;
 use crate::lifecycle::binding::{Binding, BindingData};
 use crate::lifecycle::instance::{Instance, InstanceData};
-use crate::plans::Plans;
 use crate::requests::{self, RequestHandler};
 use crate::resources::{BINDING, Detail, INSTANCE};
 use crate::service::Provenance;
@@ -45,9 +45,9 @@ pub(crate) struct InstanceLine {
 }
 
 impl InstanceLine {
-    pub(crate) fn of(plans: &Plans, key: &Key, at: &Instance) -> Self {
+    pub(crate) fn of(catalog: &LiveCatalog, key: &Key, at: &Instance) -> Self {
         let instance_data = at.data();
-        let made = instance_data.and_then(|it| provenance(plans, it));
+        let made = instance_data.and_then(|it| provenance(catalog, it));
         let maintained = || instance_data.and_then(|it| it.spec.maintenance_version.clone());
         Self {
             id: key.id(0).to_owned(),
@@ -56,23 +56,23 @@ impl InstanceLine {
             plan_id: instance_data.map(|it| it.spec.plan_id.as_str().to_owned()),
             lifecycle: at.lifecycle(),
             version: made.map_or_else(maintained, |it| it.version),
-            upgrade_to: instance_data.and_then(|it| upgrade_to(plans, it)),
+            upgrade_to: instance_data.and_then(|it| upgrade_to(catalog, it)),
             created: instance_data.and_then(|it| born(it.made)),
             last_operation: at.last(),
         }
     }
 }
 
-fn provenance(plans: &Plans, instance_data: &InstanceData) -> Option<Provenance> {
+fn provenance(catalog: &LiveCatalog, instance_data: &InstanceData) -> Option<Provenance> {
     let service =
-        plans.service_named(&instance_data.spec.service_id, &instance_data.spec.plan_id)?;
+        catalog.service_named(&instance_data.spec.service_id, &instance_data.spec.plan_id)?;
     service.provenance(instance_data.state.as_ref())
 }
 
 /// The maintenance version of the catalog, where the instance has another.
-fn upgrade_to(plans: &Plans, instance_data: &InstanceData) -> Option<String> {
-    let offer = plans.offer();
-    let plan = offer.plan(&instance_data.spec.service_id, &instance_data.spec.plan_id)?;
+fn upgrade_to(catalog: &LiveCatalog, instance_data: &InstanceData) -> Option<String> {
+    let snapshot = catalog.snapshot();
+    let plan = snapshot.plan(&instance_data.spec.service_id, &instance_data.spec.plan_id)?;
     let version = plan.pinned.maintenance_version()?;
     let has = instance_data.spec.maintenance_version.as_deref();
     (has != Some(version)).then(|| version.to_owned())
@@ -101,12 +101,12 @@ pub(crate) struct InstanceView {
 }
 
 impl InstanceView {
-    pub(crate) fn of(plans: &Plans, key: &Key, at: &Instance) -> Self {
+    pub(crate) fn of(catalog: &LiveCatalog, key: &Key, at: &Instance) -> Self {
         let instance_data = at.data();
         let text = |it: fn(&InstanceData) -> String| instance_data.map(it);
-        let made = instance_data.and_then(|it| provenance(plans, it));
+        let made = instance_data.and_then(|it| provenance(catalog, it));
         Self {
-            line: InstanceLine::of(plans, key, at),
+            line: InstanceLine::of(catalog, key, at),
             bundle: made.as_ref().map(|it| it.name.clone()),
             bundle_digest: made.map(|it| it.digest),
             organization_guid: text(|it| it.spec.organization_guid.clone()),

@@ -24,21 +24,21 @@ const PAGES_MAX: usize = 2_000;
 
 /// What can be ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Command {
+pub(crate) enum CommandKind {
     Retry,
     Cancel,
     Abandon,
     Purge,
 }
 
-impl Command {
+impl CommandKind {
     pub(crate) const ALL: [Self; 4] = [Self::Retry, Self::Cancel, Self::Abandon, Self::Purge];
 
     pub(crate) fn word(self) -> &'static str {
-        self.deed().word()
+        self.action().word()
     }
 
-    fn deed(self) -> AuditAction {
+    fn action(self) -> AuditAction {
         match self {
             Self::Retry => AuditAction::Retry,
             Self::Cancel => AuditAction::Cancel,
@@ -60,7 +60,7 @@ impl Command {
 /// An order: what, by whom, why.
 #[derive(Clone, Debug)]
 pub(crate) struct CommandRequest {
-    pub command: Command,
+    pub command: CommandKind,
     pub by: Actor,
     /// Context of the request that gave it.
     pub context: Arc<RequestContext>,
@@ -87,7 +87,7 @@ impl RequestHandler {
         let key = self.realm_context.records.instance_key(id);
         let result = self.run_instance_command(id, &key, command_request).await;
         let result = self.audit_refusal(&key, command_request, result).await?;
-        if command_request.command == Command::Purge {
+        if command_request.command == CommandKind::Purge {
             self.purge_bindings(id, command_request).await?;
         }
         Ok(result)
@@ -159,7 +159,7 @@ impl RequestHandler {
             // What is done again must not meet an instance that is being changed meanwhile.
             let reads = above
                 .version
-                .filter(|_| command_request.command == Command::Retry)
+                .filter(|_| command_request.command == CommandKind::Retry)
                 .map(|version| (instance_key.clone(), version));
             let carried = self
                 .commit_command(key, &was, decision, command_request, request, reads)
@@ -189,8 +189,8 @@ impl RequestHandler {
             Reply::AlreadyDone => (AuditResult::NothingToDo, None),
             Reply::Nothing => (AuditResult::Done, None),
         };
-        let deed = command_request.command.deed();
-        let entry = TrailEntry::new(deed, AuditSubject::of(key), &command_request.by, outcome)
+        let action = command_request.command.action();
+        let entry = TrailEntry::new(action, AuditSubject::of(key), &command_request.by, outcome)
             .with_operation(operation);
         if !changes {
             self.file(&entry).await?;
@@ -235,12 +235,12 @@ impl RequestHandler {
     /// What failed last, where a retry wants to know.
     async fn failed(
         &self,
-        command: Command,
+        command: CommandKind,
         last: Option<OperationId>,
         instance: Option<&InstanceId>,
         was: &LoadedDocument<Instance>,
     ) -> Result<LastFailed, RequestError> {
-        let (Command::Retry, Some(last)) = (command, last) else {
+        let (CommandKind::Retry, Some(last)) = (command, last) else {
             return Ok(None);
         };
         let records = &self.realm_context.records;
@@ -312,8 +312,8 @@ impl RequestHandler {
         result: Result<CommandResult, RequestError>,
     ) -> Result<CommandResult, RequestError> {
         if let Err(RequestError::Refused(refusal)) = &result {
-            let (deed, on) = (command_request.command.deed(), AuditSubject::of(key));
-            let entry = TrailEntry::new(deed, on, &command_request.by, AuditResult::Refused)
+            let (action, on) = (command_request.command.action(), AuditSubject::of(key));
+            let entry = TrailEntry::new(action, on, &command_request.by, AuditResult::Refused)
                 .with_message(refusal.to_string());
             self.file(&entry).await?;
         }
@@ -330,15 +330,15 @@ impl RequestHandler {
     }
 }
 
-fn lifecycle_command(command: Command, failed: LastFailed) -> (AdminCommand, Option<Request>) {
+fn lifecycle_command(command: CommandKind, failed: LastFailed) -> (AdminCommand, Option<Request>) {
     let command = match command {
-        Command::Retry => {
+        CommandKind::Retry => {
             let (failed, request) = failed.unzip();
             return (AdminCommand::Retry { failed }, request);
         }
-        Command::Cancel => AdminCommand::Cancel,
-        Command::Abandon => AdminCommand::Abandon,
-        Command::Purge => AdminCommand::Purge,
+        CommandKind::Cancel => AdminCommand::Cancel,
+        CommandKind::Abandon => AdminCommand::Abandon,
+        CommandKind::Purge => AdminCommand::Purge,
     };
     (command, None)
 }

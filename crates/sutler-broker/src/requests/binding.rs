@@ -11,7 +11,7 @@ use crate::lifecycle::binding::{
 use crate::lifecycle::instance::{Instance, InstanceData, parent};
 use crate::refusal::{Refusal, Resource};
 use crate::resources::ResourceKeys as _;
-use crate::service::{Asked, Policy};
+use crate::service::{Policy, ProposedChange};
 use std::time::{SystemTime, UNIX_EPOCH};
 use sutler_osb::{BindBody, BindingId, FetchBindingResponse, InstanceId, PinnedPlan, Query};
 use sutler_records::LoadedDocument;
@@ -65,8 +65,8 @@ impl RequestHandler {
         if !pinned
             && self
                 .realm_context
-                .plans
-                .offer()
+                .catalog
+                .snapshot()
                 .plan(service_id, plan_id)
                 .is_none()
         {
@@ -84,7 +84,7 @@ impl RequestHandler {
         body: &BindBody,
         info: &RequestInfo,
     ) -> Result<(Bind, Policy), RequestError> {
-        let (Some(instance_data), standing) = parent(&above.state) else {
+        let (Some(instance_data), parent_state) = parent(&above.state) else {
             return Err(Refusal::NotFound(Resource::Instance).into());
         };
         let (plan, service) = self.realm_context.served(&instance_data.spec.plan).await?;
@@ -109,7 +109,7 @@ impl RequestHandler {
                 against = against.or(found.err());
             }
         }
-        let against = against.or_else(|| service.check(&Asked::Bind(&wanted)).err());
+        let against = against.or_else(|| service.check(&ProposedChange::Bind(&wanted)).err());
         // What a plan allows that is still awaited, nobody knows: the instance is being created.
         let against = against.filter(|_| !instance_data.spec.waits_for_plan());
         let same = was
@@ -122,7 +122,7 @@ impl RequestHandler {
             Bind {
                 wanted,
                 same,
-                parent: standing,
+                parent: parent_state,
                 against,
                 async_request,
             },
@@ -166,10 +166,10 @@ impl RequestHandler {
             let was = records.load::<Binding>(&key).await?;
             let policy = self.unbind_policy(above.state.data(), query).await?;
             let draft = draft(&"unbind", info).paced(&policy);
-            let (_, standing) = parent(&above.state);
+            let (_, parent_state) = parent(&above.state);
             let event = Event::Unbind(Unbind {
                 ids_given: query.service_id.is_some() && query.plan_id.is_some(),
-                parent: standing,
+                parent: parent_state,
                 cascade: false,
                 force: self.realm_context.settings.bindings.force_delete_unknown,
                 async_request: async_request(info, policy.asynchrony),

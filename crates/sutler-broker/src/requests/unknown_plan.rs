@@ -8,10 +8,10 @@ use super::instance::{asked_instance, async_request};
 use super::{
     ChangeOutcome, RequestError, RequestHandler, RequestInfo, TRIES, draft, too_contended,
 };
+use crate::catalog::OfferedPlan;
 use crate::catalog_source::PlanAvailability;
 use crate::lifecycle::Verb;
 use crate::lifecycle::instance::{Event, Instance, InstanceData, Provision, decide};
-use crate::plans::OfferedPlan;
 use crate::refusal::Refusal;
 use crate::resources::{INSTANCE, ResourceKeys as _, WAITS, WAITS_FOR_PLAN};
 use crate::service::Policy;
@@ -60,12 +60,12 @@ impl RequestHandler {
                 return Ok(UnknownPlan::Repeated(plan));
             }
             None => {
-                let standing = self.availability(body).await;
-                if !standing.refreshing {
-                    self.realm_context.plans.catch_up().await;
+                let availability = self.availability(body).await;
+                if !availability.refreshing {
+                    self.realm_context.catalog.catch_up().await;
                     return match self.is_offered(body) {
                         true => Ok(UnknownPlan::Come),
-                        false => Err(refusal(body, standing).into()),
+                        false => Err(refusal(body, availability).into()),
                     };
                 }
                 if !info.accepts_incomplete {
@@ -92,33 +92,33 @@ impl RequestHandler {
     }
 
     fn is_offered(&self, body: &ProvisionBody) -> bool {
-        let offer = self.realm_context.plans.offer();
-        offer.plan(&body.service_id, &body.plan_id).is_some()
+        let snapshot = self.realm_context.catalog.snapshot();
+        snapshot.plan(&body.service_id, &body.plan_id).is_some()
     }
 
     async fn availability(&self, body: &ProvisionBody) -> PlanAvailability {
-        let plans = &self.realm_context.plans;
-        plans.availability(&body.service_id, &body.plan_id).await
+        let catalog = &self.realm_context.catalog;
+        catalog.availability(&body.service_id, &body.plan_id).await
     }
 
     /// Waits until the plan is offered. The caller waits, too.
     async fn wait_here(&self, body: &ProvisionBody) -> Result<(), RequestError> {
         let max = self.realm_context.settings.patience.waiting_max;
-        let Some(_permit) = self.realm_context.plans.keeper.wait_permit(max) else {
+        let Some(_permit) = self.realm_context.catalog.source.wait_permit(max) else {
             return Err(Refusal::Busy(TOO_MANY).into());
         };
         let until = Instant::now() + self.realm_context.settings.patience.sync_wait;
         loop {
             tokio::time::sleep(LOOK_AGAIN).await;
-            let standing = self.availability(body).await;
-            if !standing.refreshing {
-                self.realm_context.plans.catch_up().await;
+            let availability = self.availability(body).await;
+            if !availability.refreshing {
+                self.realm_context.catalog.catch_up().await;
             }
             if self.is_offered(body) {
                 return Ok(());
             }
-            if !standing.refreshing {
-                return Err(refusal(body, standing).into());
+            if !availability.refreshing {
+                return Err(refusal(body, availability).into());
             }
             if Instant::now() >= until {
                 return Err(Refusal::Busy(NOT_YET).into());
@@ -172,8 +172,8 @@ impl RequestHandler {
     }
 }
 
-fn refusal(body: &ProvisionBody, standing: PlanAvailability) -> Refusal {
-    match standing.withdrawn {
+fn refusal(body: &ProvisionBody, availability: PlanAvailability) -> Refusal {
+    match availability.withdrawn {
         Some(sentence) => Refusal::Invalid(sentence),
         None => Refusal::unknown_plan(&body.service_id, &body.plan_id),
     }

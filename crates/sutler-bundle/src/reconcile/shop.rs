@@ -26,8 +26,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use sutler_broker::{
-    CatalogSource, CollectionItem, Collections, CollectionsError, Offering, PlanAvailability,
-    Revision, Running, run_blocking, run_in_background,
+    BrokerHandle, CatalogSource, CollectionItem, Collections, CollectionsError, Offering,
+    PlanAvailability, Revision, run_blocking, run_in_background,
 };
 use sutler_registry::{RegistryChange, SpecName};
 
@@ -74,7 +74,7 @@ pub enum ShopFault {
 /// What this process offers.
 pub struct Shop {
     parts: Arc<ShopParts>,
-    running: Running,
+    running: BrokerHandle,
     ledger: Collections,
     window: tokio::sync::Mutex<Window>,
     /// As it was last read, for whoever asks what is known.
@@ -88,7 +88,7 @@ impl Shop {
     /// See [`ShopFault`].
     pub async fn open(
         parts: ShopParts,
-        running: Running,
+        running: BrokerHandle,
         folders: Arc<Snapshot>,
     ) -> Result<Arc<Self>, ShopFault> {
         measure::describe();

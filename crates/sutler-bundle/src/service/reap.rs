@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use sutler_broker::{OperationStatus, Running};
+use sutler_broker::{BrokerHandle, OperationStatus};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
@@ -36,7 +36,7 @@ pub trait Fates: Send + Sync + 'static {
 }
 
 #[async_trait]
-impl Fates for Running {
+impl Fates for BrokerHandle {
     async fn fate(&self, operation: Uuid) -> Option<OperationStatus> {
         self.operation_status(operation).await.ok()
     }

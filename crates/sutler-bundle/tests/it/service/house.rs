@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use sutler_broker::{Admin, Broker, BuildError, Running};
+use sutler_broker::{Admin, Broker, BrokerHandle, BuildError};
 use sutler_bundle::{
     Action, BundleService, Folders, KeptSecret, Limits, Offers, Parts, ProcessRunner,
     ProcessSettings, Runner, Runners, Shelf, Snapshot, Supervisor,
@@ -212,7 +212,7 @@ impl House {
 /// A broker at work.
 pub(crate) struct Room {
     url: String,
-    running: Running,
+    running: BrokerHandle,
     service: Arc<BundleService>,
     folders: Folders,
     cut: Arc<AtomicBool>,

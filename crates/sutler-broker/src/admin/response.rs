@@ -13,7 +13,7 @@ use sutler_records::RecordError;
 
 /// Why there is no success to answer with.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct AdminError {
     status: StatusCode,
     /// One word, for programs.
     error: &'static str,
@@ -23,12 +23,12 @@ pub(crate) struct Fault {
 }
 
 #[derive(Serialize)]
-struct FaultBody<'a> {
+struct AdminErrorBody<'a> {
     error: &'a str,
     description: &'a str,
 }
 
-impl Fault {
+impl AdminError {
     fn new(status: StatusCode, error: &'static str, description: impl Into<String>) -> Self {
         Self {
             status,
@@ -93,7 +93,7 @@ impl Fault {
     }
 }
 
-impl From<Refusal> for Fault {
+impl From<Refusal> for AdminError {
     fn from(refusal: Refusal) -> Self {
         let sentence = refusal.to_string();
         match refusal {
@@ -111,7 +111,7 @@ impl From<Refusal> for Fault {
     }
 }
 
-impl From<RequestError> for Fault {
+impl From<RequestError> for AdminError {
     fn from(problem: RequestError) -> Self {
         match problem {
             RequestError::Refused(refusal) => refusal.into(),
@@ -123,21 +123,21 @@ impl From<RequestError> for Fault {
     }
 }
 
-impl From<StoreError> for Fault {
+impl From<StoreError> for AdminError {
     fn from(error: StoreError) -> Self {
         Self::unavailable(&error)
     }
 }
 
-impl From<RecordError> for Fault {
+impl From<RecordError> for AdminError {
     fn from(error: RecordError) -> Self {
         Self::unavailable(&error)
     }
 }
 
-impl From<Fault> for Response<Body> {
-    fn from(fault: Fault) -> Self {
-        let body = FaultBody {
+impl From<AdminError> for Response<Body> {
+    fn from(fault: AdminError) -> Self {
+        let body = AdminErrorBody {
             error: fault.error,
             description: &fault.description,
         };
@@ -152,7 +152,10 @@ impl From<Fault> for Response<Body> {
 }
 
 /// A JSON answer.
-pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Result<Response<Body>, Fault> {
+pub(crate) fn json(
+    status: StatusCode,
+    body: &impl Serialize,
+) -> Result<Response<Body>, AdminError> {
     Ok(written(status, body))
 }
 

@@ -3,7 +3,7 @@
 //! An index narrows the list where there is one; the rest is looked through, at most so many documents
 //! for one page. A page may therefore be short, or empty, and still have a next one.
 
-use super::answer::Fault;
+use super::response::AdminError;
 use crate::requests::RequestHandler;
 use sutler_journal::{Key, List, Position, SealContext};
 use sutler_records::Resource;
@@ -14,7 +14,7 @@ pub(crate) const SCAN_MAX: usize = 2_000;
 const CHUNK: usize = 200;
 
 /// Some of what a list has, and where to go on.
-pub(crate) struct Found<T> {
+pub(crate) struct FilteredPage<T> {
     pub items: Vec<T>,
     pub next: Option<Position>,
 }
@@ -26,7 +26,7 @@ pub(crate) async fn scan<S: Resource, T>(
     after: Option<Position>,
     limit: usize,
     pass: impl Fn(&Key, &S) -> Option<T>,
-) -> Result<Found<T>, Fault> {
+) -> Result<FilteredPage<T>, AdminError> {
     let records = &requests.realm_context.records;
     let mut items = Vec::new();
     let mut at = after;
@@ -43,7 +43,7 @@ pub(crate) async fn scan<S: Resource, T>(
         }
         at = page.next;
         if at.is_none() || items.len() >= limit || read >= SCAN_MAX {
-            return Ok(Found { items, next: at });
+            return Ok(FilteredPage { items, next: at });
         }
     }
 }

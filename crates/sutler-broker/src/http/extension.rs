@@ -3,11 +3,11 @@
 //! Behind the same authentication and the same limits. The version header is not asked for: it belongs to
 //! the specification, and these paths do not. What they mean is not known here.
 
-use super::error::{Answer, json};
-use super::route::{self, Routed};
-use super::route_labels::MORE;
-use super::{Http, Reply};
-use crate::broker::Running;
+use super::error::{ErrorReply, json};
+use super::route::{self, RouteMatch};
+use super::route_labels::EXTENSION;
+use super::{PlatformApi, Reply};
+use crate::broker::BrokerHandle;
 use crate::error::Result;
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -25,7 +25,7 @@ const SEGMENTS_MAX: usize = 8;
 
 /// Paths beside those of the specification.
 #[async_trait]
-pub trait MorePaths: Send + Sync + 'static {
+pub trait ExtensionRoutes: Send + Sync + 'static {
     /// The methods that a path takes, such as `DELETE, POST`; `None`: there is nothing. `path`: what is
     /// below `/v2`, in its segments.
     fn methods(&self, path: &[String]) -> Option<&'static str>;
@@ -34,12 +34,12 @@ pub trait MorePaths: Send + Sync + 'static {
     ///
     /// # Errors
     /// Answered like the error of a hook.
-    async fn answer(&self, request: MoreRequest) -> Result<MoreAnswer>;
+    async fn answer(&self, request: ExtensionRequest) -> Result<ExtensionResponse>;
 }
 
 /// A request to such a path.
 #[derive(Clone, Debug)]
-pub struct MoreRequest {
+pub struct ExtensionRequest {
     /// What is to be done there, such as `POST`.
     pub method: String,
     /// What is below `/v2`, in its segments.
@@ -54,7 +54,7 @@ pub struct MoreRequest {
 
 /// What is answered at such a path.
 #[derive(Clone, Debug, PartialEq)]
-pub enum MoreAnswer {
+pub enum ExtensionResponse {
     /// 200, with a body.
     Json(Value),
     /// 204.
@@ -63,34 +63,34 @@ pub enum MoreAnswer {
     Absent(String),
 }
 
-impl Running {
+impl BrokerHandle {
     /// Serves these paths from now on, on every platform. The first ones stay.
-    pub fn serve_more(&self, paths: Arc<dyn MorePaths>) {
+    pub fn add_routes(&self, paths: Arc<dyn ExtensionRoutes>) {
         for platform in &self.0.platforms {
-            let _ = platform.http.more.set(paths.clone());
+            let _ = platform.http.extension_routes.set(paths.clone());
         }
     }
 }
 
 /// A path that somebody serves.
-pub(super) struct Found {
-    paths: Arc<dyn MorePaths>,
+pub(super) struct ExtensionMatch {
+    paths: Arc<dyn ExtensionRoutes>,
     path: Vec<String>,
     methods: &'static str,
 }
 
-impl Http {
+impl PlatformApi {
     /// Whether somebody serves this path, which is this platform's from byte `at` on.
-    pub(super) fn beside(&self, parts: &Parts, at: usize) -> Option<Found> {
-        let paths = self.more.get()?;
+    pub(super) fn match_extension(&self, parts: &Parts, at: usize) -> Option<ExtensionMatch> {
+        let paths = self.extension_routes.get()?;
         let path = parts.uri.path().get(at..)?;
         // The endpoints of the specification are nobody else's.
-        let Routed::Nowhere = route::route(&parts.method, path) else {
+        let RouteMatch::Nowhere = route::route(&parts.method, path) else {
             return None;
         };
         let path = segments(path)?;
         let methods = paths.methods(&path)?;
-        Some(Found {
+        Some(ExtensionMatch {
             paths: paths.clone(),
             path,
             methods,
@@ -98,27 +98,27 @@ impl Http {
     }
 
     /// The same order of checks as for the ten endpoints (D-06), without the version.
-    pub(super) async fn answer_beside<B>(
+    pub(super) async fn serve_extension<B>(
         &self,
-        found: Found,
+        found: ExtensionMatch,
         parts: Parts,
         body: B,
         context: &RequestContext,
-    ) -> std::result::Result<Reply, Answer>
+    ) -> std::result::Result<Reply, ErrorReply>
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         self.check_size(&parts)?;
-        context.set_route(&MORE);
+        context.set_route(&EXTENSION);
         let (caller, permit) = self.admit(&parts, context).await?;
         let mut methods = found.methods.split(", ");
         if !methods.any(|it| it == parts.method.as_str()) {
-            return Err(Answer::method_not_allowed(found.methods));
+            return Err(ErrorReply::method_not_allowed(found.methods));
         }
         if self.requests.engine.is_paused() {
             metrics::limited(LimitKind::Draining);
-            return Err(Answer::draining());
+            return Err(ErrorReply::draining());
         }
         let mut budget = self.admission.body_budget(&permit);
         let limits = self.requests.realm_context.settings.body_limits();
@@ -126,7 +126,7 @@ impl Http {
         let _slot = self.admission.acquire_slot(RequestClass::Change).await?;
         let content_type = parts.headers.get(CONTENT_TYPE);
         let content_type = content_type.and_then(|it| Some(it.to_str().ok()?.to_owned()));
-        let request = MoreRequest {
+        let request = ExtensionRequest {
             method: parts.method.to_string(),
             path: found.path,
             content_type,
@@ -134,14 +134,14 @@ impl Http {
             caller,
         };
         let answered = found.paths.answer(request).await;
-        Ok(match answered.map_err(Answer::from)? {
-            MoreAnswer::Json(body) => json(StatusCode::OK, &body),
-            MoreAnswer::Empty => {
+        Ok(match answered.map_err(ErrorReply::from)? {
+            ExtensionResponse::Json(body) => json(StatusCode::OK, &body),
+            ExtensionResponse::Empty => {
                 let mut reply = Response::new(ChunkedBody::default());
                 *reply.status_mut() = StatusCode::NO_CONTENT;
                 reply
             }
-            MoreAnswer::Absent(sentence) => return Err(Answer::absent(sentence)),
+            ExtensionResponse::Absent(sentence) => return Err(ErrorReply::absent(sentence)),
         })
     }
 }

@@ -7,8 +7,8 @@ use crate::lifecycle::instance::InstanceSpec;
 use crate::lifecycle::{AuthorState, Verb};
 use crate::refusal::Refusal;
 use crate::service::{
-    Asked, Bound, DerivedSchemas, Policy, Predecessor, Provisioned, Service, UntypedService,
-    Update, Updated,
+    Bound, DerivedSchemas, Policy, Predecessor, ProposedChange, Provisioned, Service,
+    UntypedService, Update, Updated,
 };
 use async_trait::async_trait;
 use serde_json::Value;
@@ -17,7 +17,7 @@ use sutler_osb::{
 };
 
 /// A typed service behind the untyped trait.
-pub(crate) struct Typed<S>(pub S);
+pub(crate) struct TypedService<S>(pub S);
 
 fn read_params<S: Service>(parameters: Parameters) -> Result<S::Params> {
     // The schema was enforced before; what still does not fit is a matter between type and schema.
@@ -47,7 +47,7 @@ fn write_state<T: serde::Serialize>(made: Provisioned<T>) -> Result<Provisioned<
 }
 
 #[async_trait]
-impl<S: Service> UntypedService for Typed<S> {
+impl<S: Service> UntypedService for TypedService<S> {
     async fn provision(&self, cx: &Cx, parameters: Parameters) -> Result<Provisioned<AuthorState>> {
         let params = read_params::<S>(parameters)?;
         write_state(self.0.provision(cx, params).await?)
@@ -107,7 +107,7 @@ impl<S: Service> UntypedService for Typed<S> {
         self.0.policy(verb, plan)
     }
 
-    fn check(&self, asked: &Asked<'_>) -> std::result::Result<(), Refusal> {
+    fn check(&self, asked: &ProposedChange<'_>) -> std::result::Result<(), Refusal> {
         self.0.check(asked)
     }
 

@@ -1,9 +1,9 @@
 //! Catalogs that follow each other: what they are found by, what they say, and what is kept ready of them.
 
+use super::body_chunks::ChunkBuffer;
 use super::error::CatalogError;
-use super::sheets::Pad;
-use super::swap::{Assembled, OfferingUpdate, assemble};
-use super::{Cache, OTHERS, Offer, Offering, Services, offering};
+use super::replace::{NextCatalog, OfferingUpdate, assemble};
+use super::{CatalogSnapshot, OTHERS, Offering, PlanCache, Services, offering};
 use crate::cx::Cx;
 use crate::error::Result;
 use crate::lifecycle::AuthorState;
@@ -16,7 +16,7 @@ use sutler_journal::{Commit, Key, Kind, Realm, Version};
 use sutler_osb::{Parameters, PlanId, ServiceId, ServiceSpec};
 use sutler_server::ChunkedBody;
 
-static PAD: LazyLock<Pad> = LazyLock::new(Pad::default);
+static BUFFER: LazyLock<ChunkBuffer> = LazyLock::new(ChunkBuffer::default);
 
 /// A service that is never asked for anything.
 struct Idle;
@@ -50,7 +50,7 @@ fn checked(spec: Value, origin: Option<&str>) -> Offering {
         plan.origin = origin.map(str::to_owned);
     }
     let services = Services::from([(OTHERS.to_owned(), Arc::new(Idle) as Arc<_>)]);
-    offering::check(spec, &services, &PAD).expect("it can be offered")
+    offering::check(spec, &services, &BUFFER).expect("it can be offered")
 }
 
 fn new(id: &str, text: &str) -> OfferingUpdate {
@@ -61,18 +61,21 @@ fn same(id: &str) -> OfferingUpdate {
     OfferingUpdate::Same(id.to_owned())
 }
 
-fn try_next(was: &Offer, slots: Vec<OfferingUpdate>) -> std::result::Result<Offer, CatalogError> {
-    let cache: Arc<Cache> = was.cache.clone();
-    let Assembled { offer, .. } = assemble(was, slots, cache)?;
-    Ok(offer)
+fn try_next(
+    was: &CatalogSnapshot,
+    updates: Vec<OfferingUpdate>,
+) -> std::result::Result<CatalogSnapshot, CatalogError> {
+    let cache: Arc<PlanCache> = was.cache.clone();
+    let NextCatalog { snapshot, .. } = assemble(was, updates, cache)?;
+    Ok(snapshot)
 }
 
-fn next(was: &Offer, slots: Vec<OfferingUpdate>) -> Offer {
-    try_next(was, slots).expect("nothing is wrong with it")
+fn next(was: &CatalogSnapshot, updates: Vec<OfferingUpdate>) -> CatalogSnapshot {
+    try_next(was, updates).expect("nothing is wrong with it")
 }
 
-fn first(slots: Vec<OfferingUpdate>) -> Offer {
-    next(&Offer::default(), slots)
+fn first(updates: Vec<OfferingUpdate>) -> CatalogSnapshot {
+    next(&CatalogSnapshot::default(), updates)
 }
 
 async fn answer(content: &ChunkedBody) -> String {
@@ -81,9 +84,9 @@ async fn answer(content: &ChunkedBody) -> String {
     String::from_utf8(bytes.to_vec()).expect("it is JSON")
 }
 
-fn refused(slots: Vec<OfferingUpdate>) -> String {
+fn refused(updates: Vec<OfferingUpdate>) -> String {
     let was = first(vec![new("a", "one")]);
-    let refused = try_next(&was, slots).err().expect("it is refused");
+    let refused = try_next(&was, updates).err().expect("it is refused");
     crate::broker::BuildError::from(refused).to_string()
 }
 
@@ -115,8 +118,8 @@ fn the_etag_changes_with_what_is_said_and_with_its_order() {
         vec![same("a"), same("b"), new("c", "two")],
     ];
     let mut seen = vec![was.etag.clone()];
-    for slots in others {
-        let etag = next(&was, slots).etag;
+    for updates in others {
+        let etag = next(&was, updates).etag;
         assert!(!seen.contains(&etag), "{etag} a second time");
         seen.push(etag);
     }
@@ -134,9 +137,9 @@ fn what_is_checked_anew_and_says_the_same_keeps_its_bytes_and_gets_its_new_origi
     let was = first(vec![new("a", "one"), new("b", "two")]);
     let again = OfferingUpdate::New(checked(spec("a", "one"), Some("elsewhere")));
     let next = next(&was, vec![again, same("b")]);
-    let at = |offer: &Offer| offer.sheets.get(0).map(<[u8]>::as_ptr);
+    let at = |snapshot: &CatalogSnapshot| snapshot.chunks.get(0).map(<[u8]>::as_ptr);
     assert_eq!(at(&next), at(&was));
-    let origin = |offer: &Offer| offer.pinned(0, 0).and_then(|plan| plan.origin);
+    let origin = |snapshot: &CatalogSnapshot| snapshot.pinned(0, 0).and_then(|plan| plan.origin);
     assert_eq!(origin(&was), None);
     assert_eq!(origin(&next).as_deref(), Some("elsewhere"));
 }
@@ -154,8 +157,8 @@ fn two_offerings_that_are_alike_are_refused_although_each_is_good() {
         (with("/id", "a"), "id \"a\" twice"),
         (with("/plans/0/id", "a-plan"), "plan id \"a-plan\" twice"),
     ];
-    for (slot, expected) in alike {
-        let sentence = refused(vec![same("a"), new("c", "three"), slot]);
+    for (update, expected) in alike {
+        let sentence = refused(vec![same("a"), new("c", "three"), update]);
         assert!(sentence.contains(expected), "{sentence}");
     }
     assert!(refused(vec![same("a"), same("a")]).contains("twice"));
@@ -172,11 +175,11 @@ fn what_is_not_offered_cannot_stay() {
 #[test]
 fn plans_are_found_by_their_ids_and_with_their_own_service_only() {
     let ids = ["m", "a", "z", "k"];
-    let offer = first(ids.map(|id| new(id, id)).into());
+    let snapshot = first(ids.map(|id| new(id, id)).into());
     let plan = |service: &str, plan: &str| {
         let service = ServiceId::try_from(service).expect("an id");
         let plan = PlanId::try_from(plan).expect("an id");
-        offer.plan(&service, &plan)
+        snapshot.plan(&service, &plan)
     };
     for id in ids {
         let found = plan(id, &format!("{id}-plan")).expect("it is offered");
@@ -186,38 +189,40 @@ fn plans_are_found_by_their_ids_and_with_their_own_service_only() {
     assert!(plan("a", "b-plan").is_none());
     for (id, there) in [("a", true), ("b", false), ("zz", false)] {
         let id = ServiceId::try_from(id).expect("an id");
-        assert_eq!(offer.has_service(&id), there);
+        assert_eq!(snapshot.has_service(&id), there);
     }
 }
 
 #[test]
 fn an_offering_has_its_own_footing_or_none() {
-    let mut offer = first(vec![new("b", "two"), new("a", "one")]);
+    let mut snapshot = first(vec![new("b", "two"), new("a", "one")]);
     let realm = Realm::new("r").expect("a realm");
     let key = Key::new(&realm, Kind::new("spec"), &["of-a"]).expect("a key");
-    let footing = (key, Version(Commit::new().id()));
-    let of = |offer: &Offer, id: &str| offer.footing(&ServiceId::try_from(id).expect("an id"));
-    assert_eq!(of(&offer, "a"), None);
-    let gone = ("gone".to_owned(), footing.clone());
-    offer.stand_on(vec![("a".to_owned(), footing.clone()), gone]);
-    assert_eq!(of(&offer, "a"), Some(footing));
-    assert_eq!((of(&offer, "b"), of(&offer, "gone")), (None, None));
+    let precondition = (key, Version(Commit::new().id()));
+    let of = |snapshot: &CatalogSnapshot, id: &str| {
+        snapshot.precondition(&ServiceId::try_from(id).expect("an id"))
+    };
+    assert_eq!(of(&snapshot, "a"), None);
+    let gone = ("gone".to_owned(), precondition.clone());
+    snapshot.set_preconditions(vec![("a".to_owned(), precondition.clone()), gone]);
+    assert_eq!(of(&snapshot, "a"), Some(precondition));
+    assert_eq!((of(&snapshot, "b"), of(&snapshot, "gone")), (None, None));
 }
 
 #[test]
 fn a_plan_is_made_ready_when_it_is_first_used_and_then_never_again() {
     let was = first(vec![new("a", "one"), new("b", "two")]);
-    let offer = next(&was, vec![same("b"), new("a", "other"), new("c", "three")]);
-    assert!(offer.cache.lock().is_empty(), "checked is not used");
-    let used = |offer: &Offer| {
+    let snapshot = next(&was, vec![same("b"), new("a", "other"), new("c", "three")]);
+    assert!(snapshot.cache.lock().is_empty(), "checked is not used");
+    let used = |snapshot: &CatalogSnapshot| {
         let service = ServiceId::try_from("b").expect("an id");
         let plan = PlanId::try_from("b-plan").expect("an id");
-        offer.plan(&service, &plan).expect("it is offered")
+        snapshot.plan(&service, &plan).expect("it is offered")
     };
-    let ready = used(&offer);
-    let later = next(&offer, vec![new("d", "four"), same("b")]);
-    for offer in [&was, &offer, &later] {
-        assert!(Arc::ptr_eq(&used(offer), &ready));
+    let ready = used(&snapshot);
+    let later = next(&snapshot, vec![new("d", "four"), same("b")]);
+    for snapshot in [&was, &snapshot, &later] {
+        assert!(Arc::ptr_eq(&used(snapshot), &ready));
     }
-    assert_eq!(offer.cache.lock().len(), 1);
+    assert_eq!(snapshot.cache.lock().len(), 1);
 }

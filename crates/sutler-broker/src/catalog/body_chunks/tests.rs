@@ -1,6 +1,6 @@
 //! Answers that were written in many steps, against the same written at once.
 
-use super::{ChunkedBody, Pad, SHEET_BYTES, Sheets, Writer};
+use super::{BodyChunks, CHUNK_BYTES, ChunkBuffer, ChunkWriter, ChunkedBody};
 use bytes::Bytes;
 use hyper::body::Body as _;
 use proptest::collection::vec;
@@ -15,21 +15,21 @@ fn offering(number: usize, length: usize) -> String {
     format!("{{{number}:{}}}", "x".repeat(length))
 }
 
-fn sheets_of(sheet_bytes: usize, was: (&Sheets, &[String]), next: &[String]) -> Sheets {
-    let (sheets, there) = was;
-    let stood = |one: &String| there.iter().position(|it| it == one);
-    let stood: Vec<Option<usize>> = next.iter().map(stood).collect();
-    let mut writer = Writer::with_sheets_of(sheet_bytes, sheets);
+fn chunks_of(chunk_bytes: usize, was: (&BodyChunks, &[String]), next: &[String]) -> BodyChunks {
+    let (chunks, there) = was;
+    let positions = |one: &String| there.iter().position(|it| it == one);
+    let positions: Vec<Option<usize>> = next.iter().map(positions).collect();
+    let mut writer = ChunkWriter::with_chunk_bytes(chunk_bytes, chunks);
     for (nth, one) in next.iter().enumerate() {
-        if !writer.keep(&stood[nth..]) {
+        if !writer.keep(&positions[nth..]) {
             writer.write(one.as_bytes());
         }
     }
     writer.finish()
 }
 
-fn written_at_once(sheet_bytes: usize, offerings: &[String]) -> Sheets {
-    sheets_of(sheet_bytes, (&Sheets::default(), &[]), offerings)
+fn written_at_once(chunk_bytes: usize, offerings: &[String]) -> BodyChunks {
+    chunks_of(chunk_bytes, (&BodyChunks::default(), &[]), offerings)
 }
 
 fn pieces(content: ChunkedBody) -> Vec<Bytes> {
@@ -40,22 +40,22 @@ fn pieces(content: ChunkedBody) -> Vec<Bytes> {
 }
 
 /// Everything that is true of an answer, however it came about.
-fn check(sheets: &Sheets, offerings: &[String]) {
+fn check(chunks: &BodyChunks, offerings: &[String]) {
     let answer = format!("{{\"services\":[{}]}}", offerings.join(","));
-    assert_eq!(pieces(sheets.content()).concat(), answer.as_bytes());
+    assert_eq!(pieces(chunks.content()).concat(), answer.as_bytes());
     for (nth, one) in offerings.iter().enumerate() {
-        assert_eq!(sheets.get(nth), Some(one.as_bytes()), "the {nth}th");
+        assert_eq!(chunks.get(nth), Some(one.as_bytes()), "the {nth}th");
     }
-    assert_eq!(sheets.get(offerings.len()), None);
-    let all = &sheets.sheets;
+    assert_eq!(chunks.get(offerings.len()), None);
+    let all = &chunks.chunks;
     assert!(all.len() <= 2 * answer.len() / SMALL + 1);
-    for (sheet, next) in all.iter().zip(all.iter().skip(1)) {
-        let both = sheet.bytes.len() + next.bytes.len();
+    for (chunk, next) in all.iter().zip(all.iter().skip(1)) {
+        let both = chunk.bytes.len() + next.bytes.len();
         assert!(both > SMALL, "two sheets with {both} bytes");
     }
-    for sheet in all {
-        let length = sheet.bytes.len();
-        assert!(length <= SMALL || sheet.count == 1, "{length} on one sheet");
+    for chunk in all {
+        let length = chunk.bytes.len();
+        assert!(length <= SMALL || chunk.count == 1, "{length} on one sheet");
     }
 }
 
@@ -123,14 +123,14 @@ proptest! {
             .enumerate()
             .map(|(nth, length)| offering(nth, *length))
             .collect();
-        let mut sheets = written_at_once(SMALL, &there);
-        check(&sheets, &there);
+        let mut chunks = written_at_once(SMALL, &there);
+        check(&chunks, &there);
         for step in steps {
             let mut next = there.clone();
             step.done(&mut next, &mut number);
-            sheets = sheets_of(SMALL, (&sheets, &there), &next);
+            chunks = chunks_of(SMALL, (&chunks, &there), &next);
             there = next;
-            check(&sheets, &there);
+            check(&chunks, &there);
         }
     }
 }
@@ -138,17 +138,17 @@ proptest! {
 #[test]
 fn sheets_on_which_nothing_changed_are_taken_over_and_not_copied() {
     let was: Vec<String> = (0..1000).map(|nth| offering(nth, 20)).collect();
-    let sheets = written_at_once(SMALL, &was);
+    let chunks = written_at_once(SMALL, &was);
     let mut next = was.clone();
     next[500] = offering(1000, 33);
     next.remove(200);
     next.insert(800, offering(1001, 5));
-    let changed = sheets_of(SMALL, (&sheets, &was), &next);
-    let at = |sheets: &Sheets| -> Vec<*const u8> {
-        let all = sheets.sheets.iter();
-        all.map(|sheet| sheet.bytes.as_ptr()).collect()
+    let changed = chunks_of(SMALL, (&chunks, &was), &next);
+    let at = |chunks: &BodyChunks| -> Vec<*const u8> {
+        let all = chunks.chunks.iter();
+        all.map(|chunk| chunk.bytes.as_ptr()).collect()
     };
-    let (before, after) = (at(&sheets), at(&changed));
+    let (before, after) = (at(&chunks), at(&changed));
     let kept = after.iter().filter(|it| before.contains(it)).count();
     assert!(kept + 4 >= before.len(), "{kept} of {}", before.len());
     check(&changed, &next);
@@ -158,16 +158,16 @@ fn sheets_on_which_nothing_changed_are_taken_over_and_not_copied() {
 fn an_offering_longer_than_a_sheet_has_one_to_itself() {
     let lengths = [10, 300, 10, 10].into_iter().enumerate();
     let offerings: Vec<String> = lengths.map(|(nth, length)| offering(nth, length)).collect();
-    let sheets = written_at_once(SMALL, &offerings);
-    let counts: Vec<usize> = sheets.sheets.iter().map(|sheet| sheet.count).collect();
+    let chunks = written_at_once(SMALL, &offerings);
+    let counts: Vec<usize> = chunks.chunks.iter().map(|chunk| chunk.count).collect();
     assert_eq!(counts, [1, 1, 2]);
-    check(&sheets, &offerings);
+    check(&chunks, &offerings);
 }
 
 #[test]
 fn a_short_answer_is_one_piece_and_a_long_one_says_how_long_it_is() {
     let count_of = |offerings: &[String]| {
-        let content = written_at_once(SHEET_BYTES, offerings).content();
+        let content = written_at_once(CHUNK_BYTES, offerings).content();
         let said = content.size_hint().exact().expect("it is known");
         let pieces = pieces(content);
         assert_eq!(pieces.concat().len() as u64, said);
@@ -181,7 +181,7 @@ fn a_short_answer_is_one_piece_and_a_long_one_says_how_long_it_is() {
 
 #[test]
 fn what_is_on_the_pad_stands_side_by_side_on_leaves_of_the_size_of_a_sheet() {
-    let pad = Pad::default();
+    let buffer = ChunkBuffer::default();
     let offerings: Vec<String> = [20_000, 30_000, 20_000, 100_000, 10]
         .into_iter()
         .enumerate()
@@ -189,7 +189,7 @@ fn what_is_on_the_pad_stands_side_by_side_on_leaves_of_the_size_of_a_sheet() {
         .collect();
     let noted: Vec<Bytes> = offerings
         .iter()
-        .map(|it| pad.write(it.as_bytes()))
+        .map(|it| buffer.write(it.as_bytes()))
         .collect();
     assert_eq!(noted, offerings);
     let beside = |nth: usize| noted[nth].as_ptr_range().end == noted[nth + 1].as_ptr();

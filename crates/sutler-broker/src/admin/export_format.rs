@@ -18,7 +18,7 @@ pub(crate) const FORM: u32 = 1;
 /// One line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub(crate) enum Line {
+pub(crate) enum ExportLine {
     /// The first.
     Head { form: u32, realm: String },
     /// A document and the operations it points to.
@@ -31,8 +31,8 @@ pub(crate) enum Line {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DocumentLine {
-    pub key: Binary,
-    pub body: Binary,
+    pub key: Base64Bytes,
+    pub body: Base64Bytes,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<OperationLine>,
 }
@@ -43,20 +43,20 @@ pub(crate) struct DocumentLine {
 pub(crate) struct OperationLine {
     id: OperationId,
     verb: String,
-    state: Word,
+    state: StateWord,
     due: i64,
     attempt: u32,
     cancel: bool,
     accepted: i64,
     finished: Option<i64>,
-    detail: Binary,
-    request: Binary,
-    progress: Binary,
+    detail: Base64Bytes,
+    request: Base64Bytes,
+    progress: Base64Bytes,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Word {
+enum StateWord {
     Waiting,
     Ready,
     Running,
@@ -68,9 +68,9 @@ enum Word {
 /// Bytes, in base64.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub(crate) struct Binary(pub Bytes);
+pub(crate) struct Base64Bytes(pub Bytes);
 
-impl TryFrom<String> for Binary {
+impl TryFrom<String> for Base64Bytes {
     type Error = base64::DecodeError;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
@@ -78,8 +78,8 @@ impl TryFrom<String> for Binary {
     }
 }
 
-impl From<Binary> for String {
-    fn from(binary: Binary) -> Self {
+impl From<Base64Bytes> for String {
+    fn from(binary: Base64Bytes) -> Self {
         STANDARD.encode(binary.0)
     }
 }
@@ -91,21 +91,21 @@ impl OperationLine {
             id: row.id,
             verb: row.verb.to_string(),
             state: match row.state {
-                State::Waiting => Word::Waiting,
-                State::Ready => Word::Ready,
-                State::Running => Word::Running,
-                State::Done(Outcome::Succeeded) => Word::Succeeded,
-                State::Done(Outcome::Failed) => Word::Failed,
-                State::Done(Outcome::Cancelled) => Word::Cancelled,
+                State::Waiting => StateWord::Waiting,
+                State::Ready => StateWord::Ready,
+                State::Running => StateWord::Running,
+                State::Done(Outcome::Succeeded) => StateWord::Succeeded,
+                State::Done(Outcome::Failed) => StateWord::Failed,
+                State::Done(Outcome::Cancelled) => StateWord::Cancelled,
             },
             due: row.due.0,
             attempt: row.attempt,
             cancel: row.cancel,
             accepted: row.accepted.0,
             finished: row.finished.map(|at| at.0),
-            detail: Binary(row.detail.clone()),
-            request: Binary(operation.request.clone()),
-            progress: Binary(operation.progress.clone()),
+            detail: Base64Bytes(row.detail.clone()),
+            request: Base64Bytes(operation.request.clone()),
+            progress: Base64Bytes(operation.progress.clone()),
         }
     }
 
@@ -118,12 +118,12 @@ impl OperationLine {
                 verb: Cow::Owned(self.verb),
                 queue: queue.clone(),
                 state: match self.state {
-                    Word::Waiting => State::Waiting,
-                    Word::Ready => State::Ready,
-                    Word::Running => State::Running,
-                    Word::Succeeded => State::Done(Outcome::Succeeded),
-                    Word::Failed => State::Done(Outcome::Failed),
-                    Word::Cancelled => State::Done(Outcome::Cancelled),
+                    StateWord::Waiting => State::Waiting,
+                    StateWord::Ready => State::Ready,
+                    StateWord::Running => State::Running,
+                    StateWord::Succeeded => State::Done(Outcome::Succeeded),
+                    StateWord::Failed => State::Done(Outcome::Failed),
+                    StateWord::Cancelled => State::Done(Outcome::Cancelled),
                 },
                 due: StoreTime(self.due),
                 fence: Fence(0),

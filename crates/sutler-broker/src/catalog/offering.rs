@@ -1,10 +1,10 @@
 //! One offering, checked and ready to be served, and small whatever it says: ten thousand of them fit.
 //!
-//! It is kept as its part of the catalog's body. Who needs more than ids reads that again (`Entry::pinned`).
-//! Where that part is: `plans/sheets.rs`.
+//! It is kept as its part of the catalog's body. Who needs more than ids reads that again (`OfferingEntry::pinned`).
+//! Where that part is: `catalog/body_chunks.rs`.
 
+use super::body_chunks::ChunkBuffer;
 use super::error::CatalogError;
-use super::sheets::Pad;
 use super::{OTHERS, Services, service_of};
 use crate::lifecycle::{Asynchrony, Verb};
 use crate::plan_schemas::compile_schemas;
@@ -19,7 +19,7 @@ use sutler_osb::{Catalog, PinnedPlan, PlanId, ServiceId, ServiceOffering, Servic
 /// An offering that was checked and can be served. It may hold the secret of a dashboard, and prints its id only.
 #[derive(Clone)]
 pub struct Offering {
-    pub(super) entry: Arc<Entry>,
+    pub(super) entry: Arc<OfferingEntry>,
     /// Its part of the catalog's body.
     pub(super) json: Bytes,
 }
@@ -40,17 +40,17 @@ impl fmt::Debug for Offering {
 
 /// What is known of an offering without reading it.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct OfferingEntry {
     pub service_id: ServiceId,
     pub name: String,
     /// Of its part of the catalog's body.
     pub digest: [u8; 32],
-    pub plans: Box<[Copied]>,
+    pub plans: Box<[PlanCopy]>,
 }
 
 /// A plan, and which copy of it instances keep.
 #[derive(Debug)]
-pub(super) struct Copied {
+pub(super) struct PlanCopy {
     pub id: PlanId,
     /// Names this very copy, in hex.
     pub digest: [u8; 16],
@@ -58,7 +58,7 @@ pub(super) struct Copied {
     pub origin: Option<String>,
 }
 
-impl Entry {
+impl OfferingEntry {
     /// The copy of one of its plans. `json`: its part of the catalog's body.
     pub(super) fn pinned(&self, json: &[u8], nth: usize) -> Option<PinnedPlan> {
         let mut service: ServiceOffering = serde_json::from_slice(json).ok()?;
@@ -72,10 +72,10 @@ impl Entry {
 pub(super) fn check(
     spec: ServiceSpec,
     services: &Services,
-    pad: &Pad,
+    buffer: &ChunkBuffer,
 ) -> Result<Offering, CatalogError> {
     let catalog = Catalog::load(vec![spec]).map_err(CatalogError::Catalog)?;
-    let mut offerings = offerings(&catalog, services, pad)?;
+    let mut offerings = offerings(&catalog, services, buffer)?;
     offerings
         .pop()
         .ok_or_else(|| CatalogError::NotOffered(String::new()))
@@ -85,31 +85,32 @@ pub(super) fn check(
 pub(super) fn offerings(
     catalog: &Catalog,
     services: &Services,
-    pad: &Pad,
+    buffer: &ChunkBuffer,
 ) -> Result<Vec<Offering>, CatalogError> {
     let all = catalog.services().iter();
-    all.map(|service| prepare(service, services, pad)).collect()
+    all.map(|service| prepare(service, services, buffer))
+        .collect()
 }
 
 /// Checks an offering against its service, and adds derived schemas.
 fn prepare(
     service: &ServiceOffering,
     services: &Services,
-    pad: &Pad,
+    buffer: &ChunkBuffer,
 ) -> Result<Offering, CatalogError> {
     let named = [service.id.as_str(), service.name.as_str(), OTHERS];
     let by = named.iter().find_map(|name| services.get(*name));
     let by = by.ok_or_else(|| CatalogError::NoService(service.name.as_str().to_owned()))?;
     match by.schemas() {
-        derived if derived == DerivedSchemas::default() => prepared(service, services, pad),
-        derived => prepared(&with_derived_schemas(service, &derived)?, services, pad),
+        derived if derived == DerivedSchemas::default() => prepared(service, services, buffer),
+        derived => prepared(&with_derived_schemas(service, &derived)?, services, buffer),
     }
 }
 
 fn prepared(
     service: &ServiceOffering,
     services: &Services,
-    pad: &Pad,
+    buffer: &ChunkBuffer,
 ) -> Result<Offering, CatalogError> {
     let mut plans = Vec::with_capacity(service.plans.len());
     for plan in service.offered_plans() {
@@ -123,7 +124,7 @@ fn prepared(
             return Err(CatalogError::AsyncBindNotRetrievable(name.to_owned()));
         }
         compile_schemas(&pinned)?;
-        plans.push(Copied {
+        plans.push(PlanCopy {
             digest: digest_of(&pinned),
             id: pinned.plan_id,
             origin: pinned.origin,
@@ -132,7 +133,7 @@ fn prepared(
     let json = serde_json::to_vec(service).map_err(CatalogError::Form)?;
     // It is read again when it is used: what cannot be read, for being nested too deeply, is not offered.
     serde_json::from_slice::<ServiceOffering>(&json).map_err(CatalogError::Form)?;
-    let entry = Entry {
+    let entry = OfferingEntry {
         service_id: service.id.clone(),
         name: service.name.as_str().to_owned(),
         digest: Sha256::digest(&json).into(),
@@ -140,7 +141,7 @@ fn prepared(
     };
     Ok(Offering {
         entry: Arc::new(entry),
-        json: pad.write(&json),
+        json: buffer.write(&json),
     })
 }
 

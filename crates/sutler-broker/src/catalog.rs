@@ -2,28 +2,28 @@
 //!
 //! The catalog can be replaced at run time; an instance keeps the copy of its plan that it was made
 //! with, under the copy's digest, so a plan that vanishes is *withdrawn* and never makes an instance
-//! unmanageable. What one offering is kept as: `plans/offering.rs`, all of them: `plans/listing.rs`; the bytes of
-//! the answer: `plans/sheets.rs`; how the next catalog is put together of what stays and what is new:
-//! `plans/swap.rs`. Rules of a catalog: `sutler-osb`. Its file: `catalog_file.rs`.
+//! unmanageable. What one offering is kept as: `catalog/offering.rs`, all of them: `catalog/index.rs`; the bytes of
+//! the answer: `catalog/body_chunks.rs`; how the next catalog is put together of what stays and what is new:
+//! `catalog/replace.rs`. Rules of a catalog: `sutler-osb`. Its file: `catalog_file.rs`.
 
+mod body_chunks;
 mod error;
-mod listing;
+mod index;
 mod offering;
-mod sheets;
-mod swap;
+mod replace;
 #[cfg(test)]
 mod tests;
 
 pub use offering::Offering;
-pub use swap::OfferingUpdate;
+pub use replace::OfferingUpdate;
 
 use crate::catalog_source::{CatalogSourceSlot, PlanAvailability};
 use crate::plan_schemas::compile_schemas;
 use crate::resources::PLAN;
 use crate::service::UntypedService;
+use body_chunks::{BodyChunks, ChunkBuffer};
 pub(crate) use error::CatalogError;
-use listing::Listing;
-use sheets::{Pad, Sheets};
+use index::CatalogIndex;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use sutler_journal::{Key, SealContext, Version};
@@ -49,21 +49,21 @@ pub(crate) type CatalogPreconditions = Vec<(String, (Key, Version))>;
 
 /// The catalog and its answer, made once.
 #[derive(Default)]
-pub(crate) struct Offer {
-    listing: Listing,
-    sheets: Sheets,
+pub(crate) struct CatalogSnapshot {
+    index: CatalogIndex,
+    chunks: BodyChunks,
     pub content: ChunkedBody,
     pub etag: String,
     /// What each offering stands on; of nobody, where none stands on anything.
-    standing: Box<[Option<(Key, Version)>]>,
-    cache: Arc<Cache>,
+    preconditions: Box<[Option<(Key, Version)>]>,
+    cache: Arc<PlanCache>,
 }
 
-impl Offer {
+impl CatalogSnapshot {
     /// A plan *of that service* (B-120).
     pub(crate) fn plan(&self, service: &ServiceId, plan: &PlanId) -> Option<Arc<OfferedPlan>> {
-        let (nth, nth_plan) = self.listing.plan(plan.as_str())?;
-        let entry = self.listing.get(nth)?;
+        let (nth, nth_plan) = self.index.plan(plan.as_str())?;
+        let entry = self.index.get(nth)?;
         let of_it = Some(entry).filter(|entry| entry.service_id == *service);
         let digest = hex(&of_it?.plans.get(nth_plan)?.digest);
         if let Some(found) = self.cache.get(&digest) {
@@ -74,43 +74,43 @@ impl Offer {
     }
 
     /// What the offering stands on, if on anything.
-    pub(crate) fn footing(&self, service: &ServiceId) -> Option<(Key, Version)> {
-        let nth = self.listing.service(service.as_str())?;
-        self.standing.get(nth)?.clone()
+    pub(crate) fn precondition(&self, service: &ServiceId) -> Option<(Key, Version)> {
+        let nth = self.index.service(service.as_str())?;
+        self.preconditions.get(nth)?.clone()
     }
 
     /// Whether the offering is there.
     pub(crate) fn has_service(&self, service: &ServiceId) -> bool {
-        self.listing.service(service.as_str()).is_some()
+        self.index.service(service.as_str()).is_some()
     }
 
     /// Has offerings stand on something.
-    fn stand_on(&mut self, footings: CatalogPreconditions) {
-        let mut standing = match footings.is_empty() {
+    fn set_preconditions(&mut self, preconditions: CatalogPreconditions) {
+        let mut by_offering = match preconditions.is_empty() {
             true => Vec::new(),
-            false => vec![None; self.listing.entries().len()],
+            false => vec![None; self.index.entries().len()],
         };
-        for (service, footing) in footings {
-            let nth = self.listing.service(&service);
-            if let Some(place) = nth.and_then(|nth| standing.get_mut(nth)) {
-                *place = Some(footing);
+        for (service, precondition) in preconditions {
+            let nth = self.index.service(&service);
+            if let Some(place) = nth.and_then(|nth| by_offering.get_mut(nth)) {
+                *place = Some(precondition);
             }
         }
-        self.standing = standing.into();
+        self.preconditions = by_offering.into();
     }
 
     /// The copy of a plan, read from the answer.
     fn pinned(&self, nth: usize, nth_plan: usize) -> Option<PinnedPlan> {
-        let entry = self.listing.get(nth)?;
-        entry.pinned(self.sheets.get(nth)?, nth_plan)
+        let entry = self.index.get(nth)?;
+        entry.pinned(self.chunks.get(nth)?, nth_plan)
     }
 }
 
 /// Plans that were used lately, by digest.
 #[derive(Default)]
-struct Cache(Mutex<HashMap<String, Arc<OfferedPlan>>>);
+struct PlanCache(Mutex<HashMap<String, Arc<OfferedPlan>>>);
 
-impl Cache {
+impl PlanCache {
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<OfferedPlan>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -143,39 +143,40 @@ pub(crate) const OTHERS: &str = "";
 pub(crate) type Services = HashMap<String, Arc<dyn UntypedService>>;
 
 /// The plans, offered and pinned.
-pub(crate) struct Plans {
+pub(crate) struct LiveCatalog {
     services: Services,
-    pad: Pad,
-    offer: RwLock<Arc<Offer>>,
-    cache: Arc<Cache>,
+    buffer: ChunkBuffer,
+    snapshot: RwLock<Arc<CatalogSnapshot>>,
+    cache: Arc<PlanCache>,
     /// Who keeps the catalog, where somebody does.
-    pub keeper: CatalogSourceSlot,
+    pub source: CatalogSourceSlot,
 }
 
-impl Plans {
+impl LiveCatalog {
     /// `with_catalog_source`: somebody will keep the catalog.
     pub(crate) fn new(
         catalog: Catalog,
         services: Services,
         with_catalog_source: bool,
     ) -> Result<Self, CatalogError> {
-        let pad = Pad::default();
-        let slots = swap::slots_of(&catalog, &services, &pad)?;
+        let buffer = ChunkBuffer::default();
+        let updates = replace::updates_of(&catalog, &services, &buffer)?;
         let cache = Arc::default();
-        let offer = swap::assemble(&Offer::default(), slots, Arc::clone(&cache))?.offer;
+        let snapshot =
+            replace::assemble(&CatalogSnapshot::default(), updates, Arc::clone(&cache))?.snapshot;
         let plans = Self {
             services,
-            pad,
-            offer: RwLock::new(Arc::new(offer)),
+            buffer,
+            snapshot: RwLock::new(Arc::new(snapshot)),
             cache,
-            keeper: CatalogSourceSlot::new(with_catalog_source),
+            source: CatalogSourceSlot::new(with_catalog_source),
         };
         Ok(plans)
     }
 
     /// The present offer.
-    pub(crate) fn offer(&self) -> Arc<Offer> {
-        self.offer
+    pub(crate) fn snapshot(&self) -> Arc<CatalogSnapshot> {
+        self.snapshot
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
@@ -192,7 +193,7 @@ impl Plans {
         service: &ServiceId,
         plan: &PlanId,
     ) -> Option<&Arc<dyn UntypedService>> {
-        match self.offer().plan(service, plan) {
+        match self.snapshot().plan(service, plan) {
             Some(offered) => self.service(&offered.pinned),
             None => {
                 let own = self.services.get(service.as_str());
@@ -203,8 +204,8 @@ impl Plans {
 
     /// Has this process offer what is written down now, where somebody keeps the catalog.
     pub(crate) async fn catch_up(&self) {
-        if let Some(keeper) = self.keeper.get() {
-            keeper.catch_up().await;
+        if let Some(source) = self.source.get() {
+            source.catch_up().await;
         }
     }
 
@@ -214,19 +215,22 @@ impl Plans {
         service: &ServiceId,
         plan: &PlanId,
     ) -> PlanAvailability {
-        self.keeper
+        self.source
             .plan_availability(service.as_str(), plan.as_str())
             .await
     }
 
     /// Checks one offering, so that it can be part of a catalog.
     pub(crate) fn check(&self, spec: ServiceSpec) -> Result<Offering, CatalogError> {
-        offering::check(spec, &self.services, &self.pad)
+        offering::check(spec, &self.services, &self.buffer)
     }
 
     /// All offerings of a catalog, checked.
-    pub(crate) fn slots_of(&self, catalog: &Catalog) -> Result<Vec<OfferingUpdate>, CatalogError> {
-        swap::slots_of(catalog, &self.services, &self.pad)
+    pub(crate) fn updates_of(
+        &self,
+        catalog: &Catalog,
+    ) -> Result<Vec<OfferingUpdate>, CatalogError> {
+        replace::updates_of(catalog, &self.services, &self.buffer)
     }
 
     /// The copy of a plan that an instance was made with.

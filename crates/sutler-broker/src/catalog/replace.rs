@@ -1,14 +1,14 @@
 //! The next catalog, put together of what stays as it is offered and what is new.
 //!
 //! What stays is taken over as it is: it is neither read nor checked again, and its copies are known to be
-//! written. Its bytes stay where they are, if their neighbours stay too (`plans/sheets.rs`). So a swap costs
+//! written. Its bytes stay where they are, if their neighbours stay too (`catalog/body_chunks.rs`). So a swap costs
 //! what changed, and one look at each offering, which is done where nobody's request waits for it.
 
+use super::body_chunks::{ChunkBuffer, ChunkWriter};
 use super::error::CatalogError;
-use super::listing::Listing;
-use super::offering::{Entry, Offering, offerings};
-use super::sheets::{Pad, Writer};
-use super::{Cache, CatalogPreconditions, Offer, Plans, Services, hex};
+use super::index::CatalogIndex;
+use super::offering::{Offering, OfferingEntry, offerings};
+use super::{CatalogPreconditions, CatalogSnapshot, LiveCatalog, PlanCache, Services, hex};
 use crate::resources::PLAN;
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
@@ -35,68 +35,72 @@ pub enum OfferingUpdate {
 }
 
 /// The next catalog, and which of its plans are new in it.
-pub(super) struct Assembled {
-    pub offer: Offer,
+pub(super) struct NextCatalog {
+    pub snapshot: CatalogSnapshot,
     pub new: Vec<(usize, usize)>,
 }
 
 /// All offerings of a catalog, as new ones.
-pub(super) fn slots_of(
+pub(super) fn updates_of(
     catalog: &Catalog,
     services: &Services,
-    pad: &Pad,
+    buffer: &ChunkBuffer,
 ) -> Result<Vec<OfferingUpdate>, CatalogError> {
-    let all = offerings(catalog, services, pad)?;
+    let all = offerings(catalog, services, buffer)?;
     Ok(all.into_iter().map(OfferingUpdate::New).collect())
 }
 
-impl Plans {
+impl LiveCatalog {
     /// Replaces the whole catalog; copies of its plans are written before it is shown.
     pub(crate) async fn replace<'a>(
         &self,
         realm_contexts: impl Iterator<Item = &'a Documents>,
-        slots: Vec<OfferingUpdate>,
-        footings: CatalogPreconditions,
+        updates: Vec<OfferingUpdate>,
+        preconditions: CatalogPreconditions,
     ) -> Result<(), CatalogError> {
-        let (was, cache) = (self.offer(), self.cache.clone());
-        let assembled = run_blocking(move || assemble(&was, slots, cache));
-        let assembled = assembled
+        let (was, cache) = (self.snapshot(), self.cache.clone());
+        let next = run_blocking(move || assemble(&was, updates, cache));
+        let next = next
             .await
             .map_err(|error| CatalogError::Store(error.into()))?;
-        let Assembled { mut offer, new } = assembled?;
-        offer.stand_on(footings);
+        let NextCatalog { mut snapshot, new } = next?;
+        snapshot.set_preconditions(preconditions);
         for records in realm_contexts {
-            keep_copies(records, &offer, &new).await?;
+            store_copies(records, &snapshot, &new).await?;
         }
-        let next = Arc::new(offer);
-        *self.offer.write().unwrap_or_else(PoisonError::into_inner) = next;
+        let next = Arc::new(snapshot);
+        *self
+            .snapshot
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = next;
         Ok(())
     }
 
     /// Writes the copies of all plans now offered.
-    pub(crate) async fn keep_all_copies(&self, records: &Documents) -> Result<(), CatalogError> {
-        let offer = self.offer();
-        keep_copies(records, &offer, offer.listing.plans()).await
+    pub(crate) async fn store_all_copies(&self, records: &Documents) -> Result<(), CatalogError> {
+        let snapshot = self.snapshot();
+        store_copies(records, &snapshot, snapshot.index.plans()).await
     }
 }
 
 /// Puts the next catalog together. `was`: the one that is offered now.
 pub(super) fn assemble(
-    was: &Offer,
-    slots: Vec<OfferingUpdate>,
-    cache: Arc<Cache>,
-) -> Result<Assembled, CatalogError> {
-    let stood: Vec<Option<usize>> = slots.iter().map(|slot| stood(was, slot)).collect();
-    let mut entries = Vec::with_capacity(slots.len());
+    was: &CatalogSnapshot,
+    updates: Vec<OfferingUpdate>,
+    cache: Arc<PlanCache>,
+) -> Result<NextCatalog, CatalogError> {
+    let positions: Vec<Option<usize>> =
+        updates.iter().map(|update| position(was, update)).collect();
+    let mut entries = Vec::with_capacity(updates.len());
     let mut new = Vec::new();
-    let mut writer = Writer::after(&was.sheets);
-    for (nth, slot) in slots.into_iter().enumerate() {
-        let rest = stood.get(nth..).unwrap_or_default();
+    let mut writer = ChunkWriter::after(&was.chunks);
+    for (nth, update) in updates.into_iter().enumerate() {
+        let rest = positions.get(nth..).unwrap_or_default();
         let kept = writer.keep(rest);
-        let entry = match slot {
+        let entry = match update {
             OfferingUpdate::Same(id) => {
                 let at = rest.first().copied().flatten().filter(|_| kept);
-                let entry = at.and_then(|at| was.listing.get(at)).cloned();
+                let entry = at.and_then(|at| was.index.get(at)).cloned();
                 entry.ok_or(CatalogError::NotOffered(id))?
             }
             // Its JSON is let go of as soon as it is written: all of them at once are as much as the answer.
@@ -110,25 +114,25 @@ pub(super) fn assemble(
         };
         entries.push(entry);
     }
-    let sheets = writer.finish();
-    let offer = Offer {
+    let chunks = writer.finish();
+    let snapshot = CatalogSnapshot {
         etag: etag(&entries),
-        listing: Listing::of(entries)?,
-        content: sheets.content(),
-        sheets,
-        standing: Box::default(),
+        index: CatalogIndex::of(entries)?,
+        content: chunks.content(),
+        chunks,
+        preconditions: Box::default(),
         cache,
     };
-    Ok(Assembled { offer, new })
+    Ok(NextCatalog { snapshot, new })
 }
 
 /// Where an offering stands in the answer that is given now, if it says the very same there.
-fn stood(was: &Offer, slot: &OfferingUpdate) -> Option<usize> {
-    match slot {
-        OfferingUpdate::Same(id) => was.listing.service(id),
+fn position(was: &CatalogSnapshot, update: &OfferingUpdate) -> Option<usize> {
+    match update {
+        OfferingUpdate::Same(id) => was.index.service(id),
         OfferingUpdate::New(Offering { entry, .. }) => {
-            let nth = was.listing.service(entry.service_id.as_str())?;
-            let there = was.listing.get(nth)?;
+            let nth = was.index.service(entry.service_id.as_str())?;
+            let there = was.index.get(nth)?;
             Some(nth).filter(|_| there.digest == entry.digest)
         }
     }
@@ -136,7 +140,7 @@ fn stood(was: &Offer, slot: &OfferingUpdate) -> Option<usize> {
 
 /// Changes when any byte of the answer does, and by nothing else: replicas that came to the same catalog in
 /// other ways say the same.
-fn etag(entries: &[Arc<Entry>]) -> String {
+fn etag(entries: &[Arc<OfferingEntry>]) -> String {
     let all = entries.iter().fold(Sha256::new(), |all, entry| {
         // All are of the same length, so none can be taken for parts of others.
         all.chain_update(entry.digest)
@@ -145,31 +149,31 @@ fn etag(entries: &[Arc<Entry>]) -> String {
 }
 
 /// Writes the copies of plans that are not there yet.
-async fn keep_copies(
+async fn store_copies(
     records: &Documents,
-    offer: &Offer,
+    snapshot: &CatalogSnapshot,
     plans: &[(usize, usize)],
 ) -> Result<(), CatalogError> {
     let failed = |error: CommitError| CatalogError::Store(error.into());
-    let mut batch = Copies::default();
+    let mut batch = PlanCopyBatch::default();
     let there = match plans.len() >= LISTED_FROM {
-        true => Some(all_there(records).await?),
+        true => Some(stored_digests(records).await?),
         false => None,
     };
     for &(nth, nth_plan) in plans {
-        let entry = offer.listing.get(nth);
-        let Some(copied) = entry.and_then(|it| it.plans.get(nth_plan)) else {
+        let entry = snapshot.index.get(nth);
+        let Some(copy) = entry.and_then(|it| it.plans.get(nth_plan)) else {
             continue;
         };
-        let digest = hex(&copied.digest);
+        let digest = hex(&copy.digest);
         let key = records.key(PLAN, &digest);
         let known = match &there {
             Some(there) => there.contains(&digest),
-            None => is_there(records, &key).await?,
+            None => is_stored(records, &key).await?,
         };
         let pinned = match known || batch.digests.contains(&digest) {
             true => None,
-            false => offer.pinned(nth, nth_plan),
+            false => snapshot.pinned(nth, nth_plan),
         };
         if let Some(pinned) = pinned {
             let body = records.seal(SealContext::Document(&key), &pinned);
@@ -187,14 +191,14 @@ async fn keep_copies(
     batch.write(records).await.map_err(failed)
 }
 
-async fn is_there(records: &Documents, key: &Key) -> Result<bool, CatalogError> {
+async fn is_stored(records: &Documents, key: &Key) -> Result<bool, CatalogError> {
     let found = records.store.get(key).await;
     let found = found.map_err(|error| CatalogError::Store(error.into()))?;
     Ok(found.is_some())
 }
 
 /// The digests of all copies that are written.
-async fn all_there(records: &Documents) -> Result<HashSet<String>, CatalogError> {
+async fn stored_digests(records: &Documents) -> Result<HashSet<String>, CatalogError> {
     let list = List::Prefix(Key::prefix(&records.realm, PLAN, &[])?);
     let (mut there, mut after) = (HashSet::new(), None);
     loop {
@@ -210,13 +214,13 @@ async fn all_there(records: &Documents) -> Result<HashSet<String>, CatalogError>
 
 /// Copies that are about to be written together.
 #[derive(Default)]
-struct Copies {
+struct PlanCopyBatch {
     copies: Vec<(Key, bytes::Bytes)>,
     digests: HashSet<String>,
     bytes: usize,
 }
 
-impl Copies {
+impl PlanCopyBatch {
     fn is_full(&self) -> bool {
         self.copies.len() >= COPIES_MAX || self.bytes >= COPIES_BYTES_MAX
     }
