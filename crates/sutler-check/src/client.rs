@@ -206,7 +206,7 @@ pub(crate) fn with_headers(mut request: Request) -> Request {
 
 #[cfg(test)]
 mod tests {
-    use super::{Exchange, clipped, told_to_wait};
+    use super::{Exchange, clipped, requested_wait};
     use std::time::Duration;
     use sutler_client::wire::{Answer, Method, Proof, Request};
 

@@ -34,7 +34,7 @@ pub(crate) struct DockerHub {
 
 /// A page of the API. `next` is required, and `null` on the last page.
 #[derive(Deserialize)]
-struct Body {
+struct HubPage {
     count: Option<u64>,
     results: Vec<Repository>,
     #[serde(deserialize_with = "Option::deserialize")]
@@ -48,7 +48,7 @@ struct Repository {
 
 /// Parses a page of the listing of an organisation.
 pub(crate) fn read(body: &[u8], org: &str, url: &Url) -> Result<NamePage, HttpError> {
-    let body: Body = serde_json::from_slice(body).map_err(|_| {
+    let body: HubPage = serde_json::from_slice(body).map_err(|_| {
         HttpError::Garbled(
             "answered with something that is not a listing: check its URL".to_owned(),
         )

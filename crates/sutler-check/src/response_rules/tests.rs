@@ -95,7 +95,7 @@ fn fails(method: Method, path: &str, status: u16, body: &Value) -> Vec<&'static 
     failed(&exchange(request, status, &body.to_string(), &json))
 }
 
-fn check(table: &str) {
+fn check_table(table: &str) {
     for row in table.trim().lines() {
         let words: Vec<&str> = row.splitn(5, ' ').collect();
         let method = match words[0] {
@@ -119,12 +119,12 @@ fn check(table: &str) {
 
 #[test]
 fn answers_as_they_have_to_be_fail_nothing() {
-    check(GOOD);
+    check_table(GOOD);
 }
 
 #[test]
 fn each_broken_answer_fails_the_case_of_its_rule() {
-    check(BAD);
+    check_table(BAD);
     let long = json!({ "operation": "o".repeat(10_001) });
     assert_eq!(fails(Method::Put, INSTANCE, 202, &long), ["operation"]);
 }
