@@ -73,7 +73,8 @@ pub(crate) enum AuditAction {
     Import,
     Backup,
     /// A command of an extension.
-    Order,
+    #[serde(rename = "order")]
+    ExtensionCommand,
 }
 
 impl AuditAction {
@@ -88,7 +89,7 @@ impl AuditAction {
             Self::Export => "export",
             Self::Import => "import",
             Self::Backup => "backup",
-            Self::Order => "order",
+            Self::ExtensionCommand => "order",
         }
     }
 }

@@ -1,26 +1,26 @@
 //! Putting a broker together: catalog, services, store, authentication.
 //!
-//! [`Broker`] is the recipe, [`Running`] the broker at work. `serve.rs` binds it to a port.
+//! [`Broker`] is the recipe, [`BrokerHandle`] the broker at work. `serve.rs` binds it to a port.
 
 mod error;
 mod extension;
 
 pub use error::BuildError;
 
-use crate::admin::{Admin, Backup, Copied};
+use crate::admin::{Admin, Backup, BackupSource};
 use crate::app::{App, PlatformRoute, router};
+use crate::catalog::{CatalogPreconditions, LiveCatalog, OTHERS, Services};
 use crate::catalog_file::CatalogFile;
 use crate::cleanup;
 use crate::executor::{BrokerExecutor, RealmExecutors};
 use crate::health::{self, BrokerHealth, HealthWatch};
-use crate::http::{Endpoint, Http, Replacement};
-use crate::plans::{CatalogPreconditions, OTHERS, Plans, Services};
-use crate::platform::{Admitted, Platform, Prefix, admit};
+use crate::http::{Endpoint, PlatformApi, Replacement};
+use crate::platform::{CheckedPlatform, Platform, Prefix, check_platforms};
 use crate::realm_context::{RealmContext, host_queue_of, queue_of};
 use crate::requests::RequestHandler;
 use crate::service::{Service, UntypedService};
 use crate::settings::Settings;
-use crate::typed::Typed;
+use crate::typed_service::TypedService;
 use secrecy::SecretString;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ pub struct Broker {
     realm: String,
     platforms: Vec<Platform>,
     admin: Option<Admin>,
-    copied: Option<Copied>,
+    backup: Option<BackupSource>,
     replaced: HashMap<Endpoint, Arc<dyn Replacement>>,
     tls: Option<Tls>,
     metrics_page: Option<Arc<dyn Fn() -> String + Send + Sync>>,
@@ -73,7 +73,7 @@ impl Broker {
             realm: "broker".to_owned(),
             platforms: Vec::new(),
             admin: None,
-            copied: None,
+            backup: None,
             replaced: HashMap::new(),
             tls: None,
             metrics_page: None,
@@ -86,7 +86,7 @@ impl Broker {
     /// Serves an offering, by its name or id, with a typed service.
     #[must_use]
     pub fn service(self, offering: &str, service: impl Service) -> Self {
-        self.untyped_service(offering, Arc::new(Typed(service)))
+        self.untyped_service(offering, Arc::new(TypedService(service)))
     }
 
     /// Serves an offering, by its name or id, with a service known only at run time.
@@ -174,7 +174,7 @@ impl Broker {
     #[must_use]
     pub fn backup(mut self, store: Arc<dyn Backup>, folder: impl Into<PathBuf>) -> Self {
         let folder = folder.into();
-        self.copied = Some(Copied { store, folder });
+        self.backup = Some(BackupSource { store, folder });
         self
     }
 
@@ -224,7 +224,7 @@ impl Broker {
     ///
     /// # Errors
     /// See [`BuildError`].
-    pub async fn start(self) -> Result<Running, BuildError> {
+    pub async fn start(self) -> Result<BrokerHandle, BuildError> {
         let (store, keys) = self.store.ok_or(BuildError::NoStore)?;
         let observed = Arc::new(MeteredStore::new(store));
         let store: Arc<dyn Store> = observed.clone();
@@ -238,10 +238,10 @@ impl Broker {
                 auth,
             }),
         }
-        let platforms = admit(platforms)?;
+        let platforms = check_platforms(platforms)?;
         let tls = self.tls.map(TlsAcceptor::new).transpose()?.map(Arc::new);
         platforms.iter().for_each(|it| it.auth.prefetch_keys());
-        let plans = Arc::new(Plans::new(
+        let catalog = Arc::new(LiveCatalog::new(
             self.catalog,
             self.services,
             self.with_catalog_source,
@@ -254,7 +254,7 @@ impl Broker {
                 keys: keys.clone(),
                 realm: platform.realm.clone(),
             });
-            realm_contexts.push(realm_context(records, &plans, &settings).await?);
+            realm_contexts.push(realm_context(records, &catalog, &settings).await?);
         }
         let extensions = extensions(self.tasks, &store, &keys, &realm_contexts).await?;
         let (tasks, extra) = extensions.unzip();
@@ -264,9 +264,9 @@ impl Broker {
         let replaced = Arc::new(self.replaced);
         let draining = CancellationToken::new();
         let shared_limits = SharedLimits::new(settings.limits.clone(), draining.clone());
-        let served = |(platform, realm_context): (Admitted, Arc<RealmContext>)| {
+        let served = |(platform, realm_context): (CheckedPlatform, Arc<RealmContext>)| {
             let engine = engine.clone();
-            let http = Http {
+            let http = PlatformApi {
                 requests: RequestHandler {
                     realm_context,
                     engine,
@@ -274,7 +274,7 @@ impl Broker {
                 auth: platform.auth,
                 replaced: replaced.clone(),
                 admission: Admission::new(shared_limits.clone()),
-                more: OnceLock::new(),
+                extension_routes: OnceLock::new(),
             };
             let prefix = platform.prefix;
             PlatformRoute { prefix, http }
@@ -284,13 +284,13 @@ impl Broker {
             .zip(realm_contexts)
             .map(served)
             .collect();
-        let copied = self.copied;
-        let admin = self.admin.map(|admin| admin.over(&platforms, copied));
+        let backup = self.backup;
+        let admin = self.admin.map(|admin| admin.build(&platforms, backup));
         let admin = admin.transpose()?;
         let app = App {
             platforms,
             engine,
-            plans,
+            catalog,
             settings,
             tls,
             draining,
@@ -303,7 +303,7 @@ impl Broker {
             health,
             tasks,
         };
-        Ok(Running(Arc::new(app)))
+        Ok(BrokerHandle(Arc::new(app)))
     }
 
     /// Starts the broker as a plain router: nest it, add layers, call it in tests.
@@ -317,9 +317,9 @@ impl Broker {
 
 /// A broker at work. Cheap to clone.
 #[derive(Clone)]
-pub struct Running(pub(crate) Arc<App>);
+pub struct BrokerHandle(pub(crate) Arc<App>);
 
-impl Running {
+impl BrokerHandle {
     /// The broker as a router.
     pub fn router(&self) -> axum::Router {
         router(&self.0)
@@ -330,9 +330,9 @@ impl Running {
     /// # Errors
     /// The catalog cannot be used; the old one stays.
     pub async fn replace_catalog(&self, catalog: Catalog) -> Result<(), BuildError> {
-        let slots = self.0.plans.slots_of(&catalog)?;
+        let updates = self.0.catalog.updates_of(&catalog)?;
         self.0
-            .replace_catalog(slots, CatalogPreconditions::new())
+            .replace_catalog(updates, CatalogPreconditions::new())
             .await
     }
 
@@ -345,7 +345,7 @@ impl Running {
     }
 
     /// How many operations run here.
-    pub fn running(&self) -> usize {
+    pub fn operations_running(&self) -> usize {
         self.0.engine.operations_running()
     }
 
@@ -377,18 +377,18 @@ fn watch_health(
 /// What one platform needs: proved keys, copies of the plans, its scheduled work.
 async fn realm_context(
     records: Arc<Documents>,
-    plans: &Arc<Plans>,
+    catalog: &Arc<LiveCatalog>,
     settings: &Arc<Settings>,
 ) -> Result<Arc<RealmContext>, BuildError> {
     verify_keys(&records).await?;
-    plans.keep_all_copies(&records).await?;
+    catalog.store_all_copies(&records).await?;
     let queue = match &settings.host {
         None => queue_of(&records.realm),
         Some(host) => host_queue_of(&records.realm, host),
     };
     let realm_context = RealmContext {
         records,
-        plans: plans.clone(),
+        catalog: catalog.clone(),
         settings: settings.clone(),
         inflight: InflightCache::default(),
         queue,
@@ -420,7 +420,7 @@ async fn extensions(
     let tasks = PeriodicTasks::new(tasks, records.clone(), queue.clone(), write_timeout);
     let realm_context = RealmContext {
         records,
-        plans: first.plans.clone(),
+        catalog: first.catalog.clone(),
         settings: first.settings.clone(),
         inflight: InflightCache::default(),
         queue,

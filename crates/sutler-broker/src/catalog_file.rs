@@ -14,7 +14,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-pub use error::{CatalogFileError, FileFault};
+pub use error::{CatalogFileError, FileDiagnostic};
 pub use settings::{CleanupSettings, FileSettings, KindSettings};
 pub use sutler_yaml::Location;
 
@@ -212,7 +212,7 @@ fn services<'a>(documents: &[&'a Node], findings: &mut Findings) -> Option<Servi
                 (documents.first().map(|document| document.place), wanted)
             }
         };
-        findings.faults.push(FileFault {
+        findings.faults.push(FileDiagnostic {
             place,
             path: path(),
             reason: reason.to_owned(),
@@ -229,8 +229,8 @@ fn services<'a>(documents: &[&'a Node], findings: &mut Findings) -> Option<Servi
 }
 
 impl Services<'_> {
-    fn located(&self, fault: &CatalogFault) -> FileFault {
-        FileFault {
+    fn located(&self, fault: &CatalogFault) -> FileDiagnostic {
+        FileDiagnostic {
             place: Some(self.place_of(&fault.path)),
             path: fault.path.clone(),
             reason: fault.reason.clone(),
@@ -266,7 +266,7 @@ impl Services<'_> {
 }
 
 /// Schemas that cannot be used, whatever else is wrong.
-fn uncompilable(specs: &[ServiceSpec], services: &Services<'_>) -> Vec<FileFault> {
+fn uncompilable(specs: &[ServiceSpec], services: &Services<'_>) -> Vec<FileDiagnostic> {
     let mut faults = Vec::new();
     for (nth_service, service) in specs.iter().enumerate() {
         for (nth_plan, plan) in service.plans.iter().flatten().enumerate() {
@@ -286,7 +286,7 @@ fn uncompilable(specs: &[ServiceSpec], services: &Services<'_>) -> Vec<FileFault
 }
 
 /// Adds the faults of things about which nothing has been said yet.
-fn add_news(faults: Vec<FileFault>, findings: &mut Findings) {
+fn add_news(faults: Vec<FileDiagnostic>, findings: &mut Findings) {
     let known: HashSet<String> = findings.faults.iter().map(|it| it.path.clone()).collect();
     let news = faults.into_iter().filter(|it| !known.contains(&it.path));
     findings.faults.extend(news);

@@ -64,7 +64,7 @@ impl Default for PlanWaitLimits {
 
 /// The keeper, once there is one.
 pub(crate) struct CatalogSourceSlot {
-    keeper: OnceLock<Arc<dyn CatalogSource>>,
+    source: OnceLock<Arc<dyn CatalogSource>>,
     /// Whether nobody needs to be waited for.
     ready: watch::Sender<bool>,
     /// How many requests wait here.
@@ -75,20 +75,20 @@ impl CatalogSourceSlot {
     /// `awaited`: somebody will keep the catalog.
     pub(crate) fn new(awaited: bool) -> Self {
         Self {
-            keeper: OnceLock::new(),
+            source: OnceLock::new(),
             ready: watch::Sender::new(!awaited),
             seats: AtomicUsize::new(0),
         }
     }
 
-    pub(crate) fn set(&self, keeper: Arc<dyn CatalogSource>) {
+    pub(crate) fn set(&self, source: Arc<dyn CatalogSource>) {
         // A broker has one keeper for as long as it runs.
-        let _ = self.keeper.set(keeper);
+        let _ = self.source.set(source);
         self.ready.send_replace(true);
     }
 
     pub(crate) fn get(&self) -> Option<&Arc<dyn CatalogSource>> {
-        self.keeper.get()
+        self.source.get()
     }
 
     /// Waits until there is a keeper, if one is awaited.
@@ -103,7 +103,7 @@ impl CatalogSourceSlot {
         plan_id: &str,
     ) -> PlanAvailability {
         match self.get() {
-            Some(keeper) => keeper.plan_availability(service_id, plan_id).await,
+            Some(source) => source.plan_availability(service_id, plan_id).await,
             None => PlanAvailability {
                 withdrawn: None,
                 refreshing: !*self.ready.borrow(),

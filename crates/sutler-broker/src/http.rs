@@ -2,15 +2,15 @@
 //!
 //! The order of checks is D-06: path, authentication, version, query, body, then the desk's. Which
 //! status a refusal has is decided in `http/error.rs` and nowhere else; paths are in `http/route.rs`,
-//! the ten endpoints in `http/endpoints.rs`, what others serve beside them in `http/more.rs`.
+//! the ten endpoints in `http/endpoints.rs`, what others serve beside them in `http/extension.rs`.
 
 mod endpoints;
 mod error;
-mod more;
+mod extension;
 mod route;
 mod route_labels;
 
-pub use more::{MoreAnswer, MorePaths, MoreRequest};
+pub use extension::{ExtensionRequest, ExtensionResponse, ExtensionRoutes};
 pub use route::Endpoint;
 pub(crate) use route::PATHS;
 pub(crate) use route_labels::ADMIN;
@@ -18,10 +18,10 @@ pub(crate) use route_labels::ADMIN;
 use crate::requests::{RequestHandler, RequestInfo};
 use async_trait::async_trait;
 use bytes::Bytes;
-use error::Answer;
+use error::ErrorReply;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName};
 use hyper::{Request, Response};
-use route::{Ids, Routed};
+use route::{Ids, RouteMatch};
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use sutler_osb::{
@@ -46,24 +46,24 @@ pub trait Replacement: Send + Sync + 'static {
 }
 
 /// One platform of the broker as a function of requests.
-pub(crate) struct Http {
+pub(crate) struct PlatformApi {
     pub requests: RequestHandler,
     pub auth: Auth,
     pub replaced: Arc<HashMap<Endpoint, Arc<dyn Replacement>>>,
     pub admission: Admission,
     /// Paths beside the ten endpoints, where there are any.
-    pub more: OnceLock<Arc<dyn MorePaths>>,
+    pub extension_routes: OnceLock<Arc<dyn ExtensionRoutes>>,
 }
 
 /// A request whose headers, path and query were understood.
-struct Understood {
+struct ParsedRequest {
     endpoint: Endpoint,
     ids: Ids,
     query: Query,
     info: RequestInfo,
 }
 
-impl Http {
+impl PlatformApi {
     /// Answers one request, whose path is this platform's from byte `at` on. Never fails, never
     /// panics.
     pub(crate) async fn handle<B>(
@@ -98,38 +98,38 @@ impl Http {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let (parts, body) = request.into_parts();
-        if let Some(found) = self.beside(&parts, at) {
+        if let Some(found) = self.match_extension(&parts, at) {
             // Boxed: what platforms ask for should not carry its size around.
-            let answered = Box::pin(self.answer_beside(found, parts, body, context)).await;
+            let answered = Box::pin(self.serve_extension(found, parts, body, context)).await;
             return answered.unwrap_or_else(Reply::from);
         }
-        let answered = match self.understand(&parts, at, context).await {
-            Ok((understood, permit)) => self.work(understood, parts, body, &permit).await,
+        let answered = match self.parse_head(&parts, at, context).await {
+            Ok((parsed, permit)) => self.execute(parsed, parts, body, &permit).await,
             Err(answer) => Err(answer),
         };
         answered.unwrap_or_else(Reply::from)
     }
 
     /// Reads the body, takes a place, and serves.
-    async fn work<B>(
+    async fn execute<B>(
         &self,
-        understood: Understood,
+        parsed: ParsedRequest,
         mut parts: hyper::http::request::Parts,
         body: B,
         permit: &CallerPermit,
-    ) -> Result<Reply, Answer>
+    ) -> Result<Reply, ErrorReply>
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        if matches!(understood.endpoint.class(), RequestClass::Change)
+        if matches!(parsed.endpoint.class(), RequestClass::Change)
             && self.requests.engine.is_paused()
         {
             metrics::limited(LimitKind::Draining);
-            return Err(Answer::draining());
+            return Err(ErrorReply::draining());
         }
-        let takes_body = understood.endpoint.takes_body();
-        let replaced = self.replaced.get(&understood.endpoint);
+        let takes_body = parsed.endpoint.takes_body();
+        let replaced = self.replaced.get(&parsed.endpoint);
         let mut budget = self.admission.body_budget(permit);
         let bytes = if takes_body || replaced.is_some() {
             let limits = self.requests.realm_context.settings.body_limits();
@@ -138,12 +138,9 @@ impl Http {
             Bytes::new()
         };
         // Only now: who sends slowly holds no place.
-        let _slot = self
-            .admission
-            .acquire_slot(understood.endpoint.class())
-            .await?;
+        let _slot = self.admission.acquire_slot(parsed.endpoint.class()).await?;
         if let Some(replacement) = replaced {
-            let context = understood.info.context.as_deref();
+            let context = parsed.info.context.as_deref();
             if let Some(caller) = context.and_then(RequestContext::caller) {
                 parts.extensions.insert(caller.clone());
             }
@@ -153,49 +150,49 @@ impl Http {
         if takes_body {
             check_content_type(&parts.headers)?;
         }
-        self.serve(understood, &bytes, &parts.headers).await
+        self.serve(parsed, &bytes, &parts.headers).await
     }
 
     /// D-06: size, path, authentication, version, identities, query.
-    async fn understand(
+    async fn parse_head(
         &self,
         parts: &hyper::http::request::Parts,
         at: usize,
         context: &Arc<RequestContext>,
-    ) -> Result<(Understood, CallerPermit), Answer> {
+    ) -> Result<(ParsedRequest, CallerPermit), ErrorReply> {
         self.check_size(parts)?;
         let path = parts.uri.path().get(at..).unwrap_or_default();
         let (endpoint, ids) = match route::route(&parts.method, path) {
-            Routed::To(endpoint, ids) => (endpoint, ids),
-            Routed::Nowhere => return Err(Answer::no_such_path()),
-            Routed::OtherMethod(allowed) => {
+            RouteMatch::To(endpoint, ids) => (endpoint, ids),
+            RouteMatch::Nowhere => return Err(ErrorReply::no_such_path()),
+            RouteMatch::OtherMethod(allowed) => {
                 self.admit(parts, context).await?;
-                return Err(Answer::method_not_allowed(allowed));
+                return Err(ErrorReply::method_not_allowed(allowed));
             }
-            Routed::BadId(sentence) => {
+            RouteMatch::BadId(sentence) => {
                 self.admit(parts, context).await?;
                 self.check_version(&parts.headers)?;
-                return Err(Answer::invalid(sentence));
+                return Err(ErrorReply::invalid(sentence));
             }
         };
         context.set_route(endpoint.label());
         let (_, permit) = self.admit(parts, context).await?;
         self.check_version(&parts.headers)?;
         let query = Query::parse(parts.uri.query().unwrap_or_default())
-            .map_err(|error| Answer::invalid(error.to_string()))?;
+            .map_err(|error| ErrorReply::invalid(error.to_string()))?;
         let info = RequestInfo {
             context: Some(context.clone()),
             accepts_incomplete: query.accepts_incomplete,
             identity: originating_identity(&parts.headers)?,
             request_identity: request_identity(&parts.headers)?,
         };
-        let understood = Understood {
+        let parsed = ParsedRequest {
             endpoint,
             ids,
             query,
             info,
         };
-        Ok((understood, permit))
+        Ok((parsed, permit))
     }
 
     /// B-010, and its caller's share of what is worked on.
@@ -203,7 +200,7 @@ impl Http {
         &self,
         parts: &hyper::http::request::Parts,
         context: &RequestContext,
-    ) -> Result<(Caller, CallerPermit), Answer> {
+    ) -> Result<(Caller, CallerPermit), ErrorReply> {
         let caller = self.auth.admit(&parts.headers, &parts.extensions).await?;
         context.set_caller(&caller);
         let permit = self.admission.admit_caller(&caller.name).await?;
@@ -211,9 +208,9 @@ impl Http {
     }
 
     /// B-001, B-002, B-003: any minor version of ours will do.
-    fn check_version(&self, headers: &HeaderMap) -> Result<(), Answer> {
+    fn check_version(&self, headers: &HeaderMap) -> Result<(), ErrorReply> {
         let Some(value) = headers.get(API_VERSION_HEADER) else {
-            return Err(Answer::version_missing(
+            return Err(ErrorReply::version_missing(
                 self.requests.realm_context.settings.missing_version,
             ));
         };
@@ -223,28 +220,28 @@ impl Http {
             .and_then(|text| text.parse::<ApiVersion>().ok());
         match version {
             Some(version) if version.major == ApiVersion::CURRENT.major => Ok(()),
-            Some(_) | None => Err(Answer::version_not_served()),
+            Some(_) | None => Err(ErrorReply::version_not_served()),
         }
     }
 
     /// What is too much of, before anything is looked at.
-    fn check_size(&self, parts: &hyper::http::request::Parts) -> Result<(), Answer> {
+    fn check_size(&self, parts: &hyper::http::request::Parts) -> Result<(), ErrorReply> {
         let limits = self.admission.limits();
         let long = |uri: &hyper::Uri| uri.path_and_query().map_or(0, |it| it.as_str().len());
         if long(&parts.uri) > limits.uri_bytes_max {
             metrics::limited(LimitKind::HeaderSize);
-            return Err(Answer::uri_too_long(limits.uri_bytes_max));
+            return Err(ErrorReply::uri_too_long(limits.uri_bytes_max));
         }
         if parts.headers.len() > limits.headers_max {
             metrics::limited(LimitKind::HeaderSize);
-            return Err(Answer::too_many_headers(limits.headers_max));
+            return Err(ErrorReply::too_many_headers(limits.headers_max));
         }
         Ok(())
     }
 }
 
 /// B-041, B-042.
-fn check_content_type(headers: &HeaderMap) -> Result<(), Answer> {
+fn check_content_type(headers: &HeaderMap) -> Result<(), ErrorReply> {
     let Some(value) = headers.get(CONTENT_TYPE) else {
         return Ok(());
     };
@@ -256,13 +253,13 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), Answer> {
     if media.trim().eq_ignore_ascii_case("application/json") {
         return Ok(());
     }
-    Err(Answer::invalid(
-        "ChunkedBody-Type must be application/json.".to_owned(),
+    Err(ErrorReply::invalid(
+        "Content-Type must be application/json.".to_owned(),
     ))
 }
 
 /// B-005: absence is fine, nonsense is not.
-fn originating_identity(headers: &HeaderMap) -> Result<Option<OriginatingIdentity>, Answer> {
+fn originating_identity(headers: &HeaderMap) -> Result<Option<OriginatingIdentity>, ErrorReply> {
     let Some(value) = headers.get(ORIGINATING_IDENTITY_HEADER) else {
         return Ok(None);
     };
@@ -270,10 +267,10 @@ fn originating_identity(headers: &HeaderMap) -> Result<Option<OriginatingIdentit
     let parsed = OriginatingIdentity::parse(text);
     parsed
         .map(Some)
-        .map_err(|error| Answer::invalid(error.to_string()))
+        .map_err(|error| ErrorReply::invalid(error.to_string()))
 }
 
-fn request_identity(headers: &HeaderMap) -> Result<Option<RequestIdentity>, Answer> {
+fn request_identity(headers: &HeaderMap) -> Result<Option<RequestIdentity>, ErrorReply> {
     let Some(value) = headers.get(REQUEST_IDENTITY_HEADER) else {
         return Ok(None);
     };
@@ -281,7 +278,7 @@ fn request_identity(headers: &HeaderMap) -> Result<Option<RequestIdentity>, Answ
     let parsed = RequestIdentity::try_from(text);
     parsed
         .map(Some)
-        .map_err(|error| Answer::invalid(error.to_string()))
+        .map_err(|error| ErrorReply::invalid(error.to_string()))
 }
 
 /// The platform's id of a request, if it gave one that can be used.
@@ -293,10 +290,10 @@ pub(crate) fn request_id(headers: &HeaderMap) -> Option<String> {
 
 /// What somebody is answered who is not let in.
 pub(crate) fn rejected(rejection: Rejection) -> Reply {
-    Answer::from(rejection).into()
+    ErrorReply::from(rejection).into()
 }
 
 /// What is answered where no platform is.
 pub(crate) fn nowhere() -> Reply {
-    Answer::no_such_path().into()
+    ErrorReply::no_such_path().into()
 }

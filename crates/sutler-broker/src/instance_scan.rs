@@ -3,9 +3,9 @@
 //! A service may keep something for as long as instances need it, such as the version of a program that made
 //! them. Only the records say which those are. Reads everything: for work that comes round rarely.
 
+use crate::catalog::LiveCatalog;
 use crate::lifecycle::AuthorState;
 use crate::lifecycle::instance::Instance;
-use crate::plans::Plans;
 use crate::resources::INSTANCE;
 use sutler_journal::{Key, List, SealContext};
 use sutler_osb::PinnedPlan;
@@ -23,13 +23,13 @@ pub struct ReadInstancesError(#[source] Box<dyn std::error::Error + Send + Sync>
 /// state of its author. One that is moved to another plan, or to another copy of it, is visited with both.
 pub(crate) async fn each_instance(
     documents: &Documents,
-    plans: &Plans,
+    catalog: &LiveCatalog,
     mut see: impl FnMut(&PinnedPlan, Option<&AuthorState>) + Send,
 ) -> Result<(), ReadInstancesError> {
     let unread = |error: RecordError| ReadInstancesError(error.into());
     let realms = realms_with_same_keys(documents).await.map_err(unread)?;
     for documents in realms {
-        let seen = each_of(&documents, plans, &mut see).await;
+        let seen = each_of(&documents, catalog, &mut see).await;
         seen.map_err(unread)?;
     }
     Ok(())
@@ -37,7 +37,7 @@ pub(crate) async fn each_instance(
 
 async fn each_of(
     records: &Documents,
-    plans: &Plans,
+    catalog: &LiveCatalog,
     see: &mut (impl FnMut(&PinnedPlan, Option<&AuthorState>) + Send),
 ) -> Result<(), RecordError> {
     let list = List::Prefix(Key::prefix(&records.realm, INSTANCE, &[]).unwrap_or_default());
@@ -48,15 +48,15 @@ async fn each_of(
             let place = SealContext::Document(&document.key);
             let (instance, _) = records.open::<Instance>(place, &document.body)?;
             // Without a copy of a plan nothing was begun yet.
-            if let Some(thing) = instance.thing().filter(|it| !it.spec.plan.is_empty()) {
+            if let Some(instance_data) = instance.data().filter(|it| !it.spec.plan.is_empty()) {
                 // One that is being updated may come to need another, and still need its own.
                 let next = match &instance {
                     Instance::Updating { change, .. } => change.plan.as_ref().map(|it| &it.1),
                     _ => None,
                 };
-                for copy in [Some(&thing.spec.plan), next].into_iter().flatten() {
-                    let plan = plans.pinned(records, copy).await?;
-                    see(&plan.pinned, thing.state.as_ref());
+                for copy in [Some(&instance_data.spec.plan), next].into_iter().flatten() {
+                    let plan = catalog.pinned(records, copy).await?;
+                    see(&plan.pinned, instance_data.state.as_ref());
                 }
             }
         }

@@ -1,20 +1,14 @@
 //! The rules, as pure functions: no clock, no randomness, no I/O.
 //!
 //! `instance.rs` and `binding.rs` each decide what one event means for one resource. What they are
-//! held to is written by hand in `tests/transitions/*.txt`; what operators order is in `order.rs`. Who
+//! held to is written by hand in `tests/transitions/*.txt`; what operators order is in `admin_command.rs`. Who
 //! reads, asks and commits around them: `requests.rs` for requests, `executor.rs` for results.
 
+pub(crate) mod admin_command;
 pub(crate) mod binding;
 pub(crate) mod instance;
 #[cfg(test)]
-mod model;
-pub(crate) mod order;
-#[cfg(test)]
-mod rules;
-#[cfg(test)]
-mod sample;
-#[cfg(test)]
-mod table;
+mod tests;
 
 use crate::refusal::Refusal;
 use serde::{Deserialize, Serialize};
@@ -39,7 +33,7 @@ pub enum Asynchrony {
 
 /// How a change is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ask {
+pub(crate) struct AsyncRequest {
     /// The id a new operation would have.
     pub operation: OperationId,
     /// Whether the platform sent `accepts_incomplete=true`.
@@ -50,19 +44,19 @@ pub(crate) struct Ask {
 
 /// How an operation that starts now is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pace {
+pub(crate) enum ResponseMode {
     /// 202, and the platform polls.
     Background,
     /// The request waits for the result.
     Inline,
 }
 
-impl Ask {
+impl AsyncRequest {
     /// How to answer, or that it cannot be (B-082, B-083, B-084, B-085).
-    pub(crate) fn pace(&self) -> Result<Pace, Refusal> {
+    pub(crate) fn response_mode(&self) -> Result<ResponseMode, Refusal> {
         match (self.rule, self.accepts_incomplete) {
-            (Asynchrony::Never, _) | (Asynchrony::Preferred, false) => Ok(Pace::Inline),
-            (Asynchrony::Preferred | Asynchrony::Required, true) => Ok(Pace::Background),
+            (Asynchrony::Never, _) | (Asynchrony::Preferred, false) => Ok(ResponseMode::Inline),
+            (Asynchrony::Preferred | Asynchrony::Required, true) => Ok(ResponseMode::Background),
             (Asynchrony::Required, false) => Err(Refusal::AsyncRequired),
         }
     }
@@ -70,7 +64,7 @@ impl Ask {
     /// How to answer one who asks for what already runs: never 202 without `accepts_incomplete`.
     fn join(&self, operation: OperationId) -> Result<Reply, Refusal> {
         if self.rule == Asynchrony::Required {
-            self.pace()?;
+            self.response_mode()?;
         }
         Ok(Reply::Joined(operation))
     }
@@ -86,7 +80,7 @@ pub(crate) type Decision<S> = sutler_records::Decision<S, Verb, Reply>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     /// An operation was started.
-    Started(OperationId, Pace),
+    Started(OperationId, ResponseMode),
     /// The same was asked before and still runs.
     Joined(OperationId),
     /// It is already so.
@@ -96,8 +90,8 @@ pub(crate) enum Reply {
 }
 
 /// Stores a state and starts one operation.
-fn started<S>(next: S, verb: Verb, operation: OperationId, pace: Pace) -> Decision<S> {
-    Decision::start(next, verb, operation, Reply::Started(operation, pace))
+fn started<S>(next: S, verb: Verb, operation: OperationId, mode: ResponseMode) -> Decision<S> {
+    Decision::start(next, verb, operation, Reply::Started(operation, mode))
 }
 
 /// What an author keeps with an instance or a binding. May hold secrets, so it never prints itself.

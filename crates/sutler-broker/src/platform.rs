@@ -62,42 +62,44 @@ impl Platform {
 }
 
 /// A platform after its checks.
-pub(crate) struct Admitted {
+pub(crate) struct CheckedPlatform {
     pub prefix: Prefix,
     pub realm: sutler_journal::Realm,
     pub auth: Auth,
 }
 
 /// Checks all platforms of a broker, longest prefix first.
-pub(crate) fn admit(platforms: Vec<Platform>) -> Result<Vec<Admitted>, BuildError> {
-    let mut admitted: Vec<Admitted> = Vec::with_capacity(platforms.len());
+pub(crate) fn check_platforms(
+    platforms: Vec<Platform>,
+) -> Result<Vec<CheckedPlatform>, BuildError> {
+    let mut checked: Vec<CheckedPlatform> = Vec::with_capacity(platforms.len());
     for platform in platforms {
         let prefix = Prefix::parse(&platform.prefix)
             .map_err(|fault| BuildError::Prefix(platform.prefix.clone(), fault))?;
         let name = platform.realm.unwrap_or_else(|| prefix.segments.join("/"));
         let realm = sutler_journal::Realm::new(name)?;
-        if admitted.iter().any(|known| known.prefix == prefix) {
-            return Err(BuildError::Prefix(platform.prefix, PrefixFault::Twice));
+        if checked.iter().any(|known| known.prefix == prefix) {
+            return Err(BuildError::Prefix(platform.prefix, PrefixError::Twice));
         }
-        if admitted.iter().any(|known| known.realm == realm) {
+        if checked.iter().any(|known| known.realm == realm) {
             return Err(BuildError::RealmTwice(realm.as_str().to_owned()));
         }
         let auth = platform
             .auth
             .ok_or_else(|| BuildError::PlatformWithoutAuth(prefix.to_string()))??;
-        admitted.push(Admitted {
+        checked.push(CheckedPlatform {
             prefix,
             realm,
             auth,
         });
     }
-    admitted.sort_by_key(|it| std::cmp::Reverse(it.prefix.segments.len()));
-    Ok(admitted)
+    checked.sort_by_key(|it| std::cmp::Reverse(it.prefix.segments.len()));
+    Ok(checked)
 }
 
 /// What is wrong with a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PrefixFault {
+pub enum PrefixError {
     /// It does not begin with a slash.
     #[error("it must begin with a slash, such as /cf")]
     NoSlash,
@@ -125,22 +127,22 @@ pub(crate) struct Prefix {
 }
 
 impl Prefix {
-    pub(crate) fn parse(text: &str) -> Result<Self, PrefixFault> {
+    pub(crate) fn parse(text: &str) -> Result<Self, PrefixError> {
         if text.len() > PREFIX_BYTES_MAX {
-            return Err(PrefixFault::TooLong);
+            return Err(PrefixError::TooLong);
         }
-        let rest = text.strip_prefix('/').ok_or(PrefixFault::NoSlash)?;
+        let rest = text.strip_prefix('/').ok_or(PrefixError::NoSlash)?;
         let mut segments = Vec::new();
         for segment in rest.split('/').filter(|segment| !segment.is_empty()) {
             let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
             if !segment.bytes().all(plain) {
-                return Err(PrefixFault::Characters);
+                return Err(PrefixError::Characters);
             }
             if segment.eq_ignore_ascii_case("v2") {
-                return Err(PrefixFault::Version);
+                return Err(PrefixError::Version);
             }
             if segments.is_empty() && RESERVED.contains(&segment) {
-                return Err(PrefixFault::Reserved);
+                return Err(PrefixError::Reserved);
             }
             segments.push(segment.to_owned());
         }
@@ -174,29 +176,29 @@ impl fmt::Display for Prefix {
 
 #[cfg(test)]
 mod tests {
-    use super::{Platform, Prefix, PrefixFault, admit};
+    use super::{Platform, Prefix, PrefixError, check_platforms};
     use crate::broker::BuildError;
 
-    fn fault(text: &str) -> Option<PrefixFault> {
+    fn fault(text: &str) -> Option<PrefixError> {
         Prefix::parse(text).err()
     }
 
     #[test]
     fn a_prefix_says_what_is_wrong_with_it() {
-        assert_eq!(fault("cf"), Some(PrefixFault::NoSlash));
-        assert_eq!(fault(""), Some(PrefixFault::NoSlash));
+        assert_eq!(fault("cf"), Some(PrefixError::NoSlash));
+        assert_eq!(fault(""), Some(PrefixError::NoSlash));
         assert_eq!(
             fault(&format!("/{}", "a".repeat(200))),
-            Some(PrefixFault::TooLong)
+            Some(PrefixError::TooLong)
         );
         for text in ["/a b", "/a%20b", "/..", "/.", "/ä", "/a?b", "/{id}"] {
-            assert_eq!(fault(text), Some(PrefixFault::Characters), "{text}");
+            assert_eq!(fault(text), Some(PrefixError::Characters), "{text}");
         }
         for text in ["/v2", "/cf/v2", "/V2/cf"] {
-            assert_eq!(fault(text), Some(PrefixFault::Version), "{text}");
+            assert_eq!(fault(text), Some(PrefixError::Version), "{text}");
         }
         for text in ["/admin", "/healthz/x", "/metrics"] {
-            assert_eq!(fault(text), Some(PrefixFault::Reserved), "{text}");
+            assert_eq!(fault(text), Some(PrefixError::Reserved), "{text}");
         }
         for text in ["/", "/cf", "/cf/", "//cf//prod", "/a_b-c/1"] {
             assert_eq!(fault(text), None, "{text}");
@@ -216,7 +218,7 @@ mod tests {
     }
 
     fn refused(platforms: Vec<Platform>) -> BuildError {
-        match admit(platforms) {
+        match check_platforms(platforms) {
             Ok(_) => panic!("these platforms cannot stand beside each other"),
             Err(error) => error,
         }
@@ -226,7 +228,7 @@ mod tests {
     fn no_two_platforms_share_a_prefix_or_a_realm() {
         let at = |prefix| Platform::at(prefix).without_auth();
         let twice = refused(vec![at("/cf"), at("//cf/").realm("other")]);
-        assert!(matches!(twice, BuildError::Prefix(_, PrefixFault::Twice)));
+        assert!(matches!(twice, BuildError::Prefix(_, PrefixError::Twice)));
         let realm = refused(vec![at("/cf"), at("/k8s").realm("cf")]);
         assert!(matches!(realm, BuildError::RealmTwice(_)), "{realm}");
         let open = refused(vec![Platform::at("/cf")]);
@@ -236,7 +238,7 @@ mod tests {
     #[test]
     fn the_longest_prefix_is_tried_first() {
         let at = |prefix| Platform::at(prefix).without_auth();
-        let all = admit(vec![at("/").realm("broker"), at("/a"), at("/a/b")]).unwrap();
+        let all = check_platforms(vec![at("/").realm("broker"), at("/a"), at("/a/b")]).unwrap();
         let order: Vec<String> = all.iter().map(|it| it.prefix.to_string()).collect();
         assert_eq!(order, ["/a/b", "/a", "/"]);
     }

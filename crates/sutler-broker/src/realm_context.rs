@@ -2,10 +2,10 @@
 //!
 //! `requests.rs` takes requests in, `executor.rs` carries operations out; neither calls the other.
 
+use crate::catalog::{LiveCatalog, OfferedPlan};
 use crate::cx::Cx;
 use crate::error::{Error, Result};
 use crate::lifecycle::{Asynchrony, AuthorState, Verb};
-use crate::plans::{OfferedPlan, Plans};
 use crate::service::{Bound, Policy, Provisioned, UntypedService};
 use crate::settings::Settings;
 use async_trait::async_trait;
@@ -20,7 +20,7 @@ const DEFAULT_QUEUE: Queue = Queue::named("broker");
 /// What there is for one platform: its own records, and the plans and settings of all.
 pub(crate) struct RealmContext {
     pub records: Arc<Documents>,
-    pub plans: Arc<Plans>,
+    pub catalog: Arc<LiveCatalog>,
     pub settings: Arc<Settings>,
     pub inflight: InflightCache,
     /// Where the operations wait that are accepted here: one platform's work never waits for another's,
@@ -47,7 +47,7 @@ impl RealmContext {
     /// background (B-113).
     pub(crate) fn policy(&self, verb: Verb, plan: &PinnedPlan) -> Policy {
         let mut policy = self
-            .plans
+            .catalog
             .service(plan)
             .map_or_else(Policy::default, |it| it.policy(verb, plan));
         if verb == Verb::Bind && !plan.bindings_retrievable {
@@ -62,22 +62,22 @@ impl RealmContext {
         digest: &str,
     ) -> std::result::Result<(Arc<OfferedPlan>, Arc<dyn UntypedService>), RecordError> {
         if digest.is_empty() {
-            return Ok((crate::plans::plan_to_come(), Arc::new(NotYet)));
+            return Ok((crate::catalog::plan_to_come(), Arc::new(PlanToComeService)));
         }
-        let plan = self.plans.pinned(&self.records, digest).await?;
-        let found = self.plans.service(&plan.pinned).cloned();
-        let service = found.unwrap_or_else(|| Arc::new(Unserved));
+        let plan = self.catalog.pinned(&self.records, digest).await?;
+        let found = self.catalog.service(&plan.pinned).cloned();
+        let service = found.unwrap_or_else(|| Arc::new(UnregisteredService));
         Ok((plan, service))
     }
 }
 
 /// Stands in for the service of a plan that was not offered yet: nothing was made, so nothing is left.
-struct NotYet;
+struct PlanToComeService;
 
 #[async_trait]
-impl UntypedService for NotYet {
+impl UntypedService for PlanToComeService {
     async fn provision(&self, _: &Cx, _: Parameters) -> Result<Provisioned<AuthorState>> {
-        Err(Unserved::refusal())
+        Err(UnregisteredService::refusal())
     }
 
     async fn deprovision(&self, _: &Cx, _: Option<AuthorState>) -> Result<()> {
@@ -85,7 +85,7 @@ impl UntypedService for NotYet {
     }
 
     async fn bind(&self, _: &Cx, _: Option<AuthorState>) -> Result<Bound> {
-        Err(Unserved::refusal())
+        Err(UnregisteredService::refusal())
     }
 
     async fn unbind(&self, _: &Cx, _: Option<AuthorState>) -> Result<()> {
@@ -95,9 +95,9 @@ impl UntypedService for NotYet {
 
 /// Stands in for a service that is not registered any more: whatever is asked of its instances fails
 /// visibly, and is there to be asked again once it is back.
-struct Unserved;
+struct UnregisteredService;
 
-impl Unserved {
+impl UnregisteredService {
     fn refusal() -> Error {
         Error::failed("This service broker does not serve this offering at present.")
             .because("no service is registered for the offering of an existing instance")
@@ -105,7 +105,7 @@ impl Unserved {
 }
 
 #[async_trait]
-impl UntypedService for Unserved {
+impl UntypedService for UnregisteredService {
     async fn provision(&self, _: &Cx, _: Parameters) -> Result<Provisioned<AuthorState>> {
         Err(Self::refusal())
     }

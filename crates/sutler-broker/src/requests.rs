@@ -13,10 +13,10 @@ mod unknown_plan;
 mod update;
 mod wait;
 
-pub(crate) use admin_command::{Command, CommandRequest, CommandResult};
+pub(crate) use admin_command::{CommandKind, CommandRequest, CommandResult};
 pub(crate) use poll::LastOperation;
 
-use crate::lifecycle::{Decision, Effect, Pace, Reply, Verb};
+use crate::lifecycle::{Decision, Effect, Reply, ResponseMode, Verb};
 use crate::operation_log::{self, Origin};
 use crate::realm_context::RealmContext;
 use crate::refusal::Refusal;
@@ -146,7 +146,7 @@ impl RequestHandler {
                 result: None,
             }));
         }
-        let waits = matches!(decision.reply, Reply::Started(_, Pace::Inline));
+        let waits = matches!(decision.reply, Reply::Started(_, ResponseMode::Inline));
         let decided = DecisionCommit {
             documents,
             key,

@@ -105,16 +105,16 @@ impl SaveResult {
 
 impl Resource for Instance {
     fn terms(&self, _key: &Key) -> Vec<Term> {
-        match self.thing() {
-            Some(thing) => {
+        match self.data() {
+            Some(instance_data) => {
                 let mut terms = vec![
-                    Term::new(PLAN_TERM, thing.spec.plan_id.as_str()),
+                    Term::new(PLAN_TERM, instance_data.spec.plan_id.as_str()),
                     Term::new(LIFECYCLE, self.lifecycle()),
                 ];
                 if let Some(next) = self.next_plan() {
                     terms.push(Term::new(NEXT_PLAN_TERM, next.as_str()));
                 }
-                if thing.spec.waits_for_plan() {
+                if instance_data.spec.waits_for_plan() {
                     terms.push(Term::new(WAITS, WAITS_FOR_PLAN));
                 }
                 terms
@@ -130,7 +130,7 @@ impl Resource for Instance {
 
 impl Resource for Binding {
     fn terms(&self, key: &Key) -> Vec<Term> {
-        if self.bond().is_none() {
+        if self.data().is_none() {
             return vec![gone_term()];
         }
         let mut terms = vec![

@@ -91,7 +91,7 @@ pub trait Service: Send + Sync + 'static {
     }
 
     /// Refuses before anything is written.
-    fn check(&self, _asked: &Asked<'_>) -> std::result::Result<(), Refusal> {
+    fn check(&self, _asked: &ProposedChange<'_>) -> std::result::Result<(), Refusal> {
         Ok(())
     }
 
@@ -186,7 +186,7 @@ pub trait UntypedService: Send + Sync + 'static {
     }
 
     /// Refuses before anything is written.
-    fn check(&self, _asked: &Asked<'_>) -> std::result::Result<(), Refusal> {
+    fn check(&self, _asked: &ProposedChange<'_>) -> std::result::Result<(), Refusal> {
         Ok(())
     }
 
@@ -255,7 +255,7 @@ pub struct DerivedSchemas {
 
 /// A request that could be refused before anything is written.
 #[derive(Clone, Copy, Debug)]
-pub enum Asked<'a> {
+pub enum ProposedChange<'a> {
     /// A new instance.
     Provision(&'a InstanceSpec),
     /// A change of an instance.

@@ -3,7 +3,7 @@
 //! The copy is made beside the database under a name of its own, opened, and its name removed at once:
 //! whatever happens, no copy is left behind. How a store copies itself is the store's business.
 
-use super::answer::Fault;
+use super::response::AdminError;
 use async_trait::async_trait;
 use axum::body::Body;
 use bytes::Bytes;
@@ -27,23 +27,23 @@ pub trait Backup: Send + Sync + 'static {
 
 /// A store, and the folder where a copy may lie for a moment.
 #[derive(Clone)]
-pub(crate) struct Copied {
+pub(crate) struct BackupSource {
     pub store: Arc<dyn Backup>,
     pub folder: PathBuf,
 }
 
-impl Copied {
+impl BackupSource {
     /// Makes a copy and sends it.
-    pub(crate) async fn send(&self) -> Result<Response<Body>, Fault> {
+    pub(crate) async fn send(&self) -> Result<Response<Body>, AdminError> {
         let path = self.folder.join(format!("backup-{}", OperationId::fresh()));
         if let Err(error) = self.store.copy_to(&path).await {
             let cause = std::iter::successors(error.source(), |it| it.source())
                 .fold(error.to_string(), |text, it| format!("{text}: {it}"));
-            return Err(Fault::internal(&cause));
+            return Err(AdminError::internal(&cause));
         }
         let opened = File::open(&path);
         let removed = std::fs::remove_file(&path);
-        let file = opened.map_err(|error| Fault::internal(&error.to_string()))?;
+        let file = opened.map_err(|error| AdminError::internal(&error.to_string()))?;
         if let Err(error) = removed {
             tracing::warn!(%error, "a copy of the database was left behind; remove it");
         }
@@ -63,13 +63,13 @@ fn send(mut file: File, pieces: &ChunkSender) {
         let last = read.as_ref().map_or(true, Bytes::is_empty);
         let ended = matches!(&read, Ok(piece) if piece.is_empty());
         // Whoever reads may have gone.
-        if ended || pieces.blocking_send(read.map_err(told)).is_err() || last {
+        if ended || pieces.blocking_send(read.map_err(log_read_error)).is_err() || last {
             return;
         }
     }
 }
 
-fn told(error: io::Error) -> io::Error {
+fn log_read_error(error: io::Error) -> io::Error {
     tracing::warn!(%error, "a copy of the database could not be read to its end");
     error
 }

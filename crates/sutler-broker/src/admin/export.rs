@@ -3,7 +3,7 @@
 //! Each resource is written with the operations it points to, as they were at one moment. For one
 //! moment of the whole, drain the broker first. The form of the lines is in `line.rs`.
 
-use super::line::{Binary, DocumentLine, FORM, Line, OperationLine};
+use super::export_format::{Base64Bytes, DocumentLine, ExportLine, FORM, OperationLine};
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
 use crate::requests::RequestHandler;
@@ -20,20 +20,20 @@ const CHUNK: usize = 50;
 const TRIES: u32 = 20;
 
 /// What ends an export early.
-enum Stopped {
+enum ExportError {
     /// Nobody reads any more.
     Left,
     /// It cannot be read.
     Broken(RecordError),
 }
 
-impl From<RecordError> for Stopped {
+impl From<RecordError> for ExportError {
     fn from(error: RecordError) -> Self {
         Self::Broken(error)
     }
 }
 
-impl From<StoreError> for Stopped {
+impl From<StoreError> for ExportError {
     fn from(error: StoreError) -> Self {
         Self::Broken(error.into())
     }
@@ -41,7 +41,7 @@ impl From<StoreError> for Stopped {
 
 /// Writes it all; a line that is missing at the end says that it is not all.
 pub(crate) async fn write(requests: RequestHandler, pieces: ChunkSender) {
-    if let Err(Stopped::Broken(error)) = write_all(&requests, &pieces).await {
+    if let Err(ExportError::Broken(error)) = write_all(&requests, &pieces).await {
         tracing::error!(
             error = &error as &dyn std::error::Error,
             "an export broke off"
@@ -52,10 +52,10 @@ pub(crate) async fn write(requests: RequestHandler, pieces: ChunkSender) {
     }
 }
 
-async fn write_all(requests: &RequestHandler, pieces: &ChunkSender) -> Result<(), Stopped> {
+async fn write_all(requests: &RequestHandler, pieces: &ChunkSender) -> Result<(), ExportError> {
     let records = &requests.realm_context.records;
     let realm = records.realm.as_str().to_owned();
-    line(pieces, &Line::Head { form: FORM, realm }).await?;
+    line(pieces, &ExportLine::Head { form: FORM, realm }).await?;
     let (mut documents, mut operations) = (0, 0);
     for kind in [PLAN, INSTANCE, BINDING, AUDIT] {
         let list = List::Prefix(Key::prefix(&records.realm, kind, &[]).unwrap_or_default());
@@ -68,7 +68,7 @@ async fn write_all(requests: &RequestHandler, pieces: &ChunkSender) -> Result<()
                 };
                 documents += 1;
                 operations += written.operations.len() as u64;
-                line(pieces, &Line::Document(Box::new(written))).await?;
+                line(pieces, &ExportLine::Document(Box::new(written))).await?;
             }
             at = page.next;
             if at.is_none() {
@@ -76,7 +76,7 @@ async fn write_all(requests: &RequestHandler, pieces: &ChunkSender) -> Result<()
             }
         }
     }
-    let end = Line::End {
+    let end = ExportLine::End {
         documents,
         operations,
     };
@@ -87,7 +87,7 @@ async fn write_all(requests: &RequestHandler, pieces: &ChunkSender) -> Result<()
 async fn whole(
     requests: &RequestHandler,
     listed: Document,
-) -> Result<Option<DocumentLine>, Stopped> {
+) -> Result<Option<DocumentLine>, ExportError> {
     let records = &requests.realm_context.records;
     let mut document = listed;
     for _ in 0..TRIES {
@@ -101,8 +101,8 @@ async fn whole(
             None => return Ok(None),
             Some(again) if again.version == version => {
                 return Ok(Some(DocumentLine {
-                    key: Binary(Bytes::copy_from_slice(again.key.as_bytes())),
-                    body: Binary(again.body),
+                    key: Base64Bytes(Bytes::copy_from_slice(again.key.as_bytes())),
+                    body: Base64Bytes(again.body),
                     operations,
                 }));
             }
@@ -129,9 +129,9 @@ fn pins(requests: &RequestHandler, document: &Document) -> Result<Vec<OperationI
     Ok(Vec::new())
 }
 
-async fn line(pieces: &ChunkSender, line: &Line) -> Result<(), Stopped> {
+async fn line(pieces: &ChunkSender, line: &ExportLine) -> Result<(), ExportError> {
     let mut text = serde_json::to_vec(line).expect("our own types serialise");
     text.push(b'\n');
     let sent = pieces.send(Ok(text.into())).await;
-    sent.map_err(|_| Stopped::Left)
+    sent.map_err(|_| ExportError::Left)
 }

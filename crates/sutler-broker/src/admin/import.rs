@@ -3,8 +3,8 @@
 //! One commit for each resource with its operations. What is there already as in the file is passed
 //! over, so an import that was interrupted is repeated; what is there otherwise ends it.
 
-use super::answer::Fault;
-use super::line::{DocumentLine, FORM, Line, OperationLine};
+use super::export_format::{DocumentLine, ExportLine, FORM, OperationLine};
+use super::response::AdminError;
 use crate::audit::TrailEntry;
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
@@ -26,7 +26,7 @@ const SILENT_AT_MOST: Duration = Duration::from_secs(60);
 
 /// What an import did.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Imported {
+pub(crate) struct ImportResult {
     /// Documents that were added.
     pub documents: u64,
     /// Operations that were added.
@@ -42,11 +42,11 @@ struct Reader {
     ended: bool,
     line: u64,
     seen: u64,
-    done: Imported,
+    done: ImportResult,
 }
 
 /// Reads a whole body.
-pub(crate) async fn read<B>(requests: &RequestHandler, body: B) -> Result<Imported, Fault>
+pub(crate) async fn read<B>(requests: &RequestHandler, body: B) -> Result<ImportResult, AdminError>
 where
     B: hyper::body::Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -83,25 +83,25 @@ where
 }
 
 impl Reader {
-    fn fault(&self, sentence: &str) -> Fault {
-        let Imported {
+    fn fault(&self, sentence: &str) -> AdminError {
+        let ImportResult {
             documents,
             already_there,
             ..
         } = self.done;
-        Fault::invalid(format!(
+        AdminError::invalid(format!(
             "Line {}: {sentence}. {documents} documents were added before, {already_there} were there already.",
             self.line
         ))
     }
 
-    async fn take(&mut self, requests: &RequestHandler, text: &[u8]) -> Result<(), Fault> {
+    async fn take(&mut self, requests: &RequestHandler, text: &[u8]) -> Result<(), AdminError> {
         self.line += 1;
-        let line: Line = serde_json::from_slice(text)
+        let line: ExportLine = serde_json::from_slice(text)
             .map_err(|_| self.fault("it is not a line of an export; is this the right file?"))?;
         let realm = requests.realm_context.records.realm.as_str();
         match line {
-            Line::Head { form, realm: of } if !self.begun => {
+            ExportLine::Head { form, realm: of } if !self.begun => {
                 if form != FORM || of != realm {
                     let sentence = format!(
                         "this is form {form} of the realm {of:?}, and form {FORM} of {realm:?} is wanted; choose the realm with ?realm="
@@ -111,24 +111,28 @@ impl Reader {
                 self.begun = true;
                 Ok(())
             }
-            Line::Document(line) if self.begun && !self.ended => {
+            ExportLine::Document(line) if self.begun && !self.ended => {
                 self.seen += 1;
                 self.add(requests, *line).await
             }
-            Line::End { documents, .. } if self.begun && !self.ended => {
+            ExportLine::End { documents, .. } if self.begun && !self.ended => {
                 if documents != self.seen {
                     return Err(self.fault("lines are missing; export it again"));
                 }
                 self.ended = true;
                 Ok(())
             }
-            Line::Head { .. } | Line::Document(_) | Line::End { .. } => {
+            ExportLine::Head { .. } | ExportLine::Document(_) | ExportLine::End { .. } => {
                 Err(self.fault("it is not where it belongs; is this one whole file of export?"))
             }
         }
     }
 
-    async fn add(&mut self, requests: &RequestHandler, line: DocumentLine) -> Result<(), Fault> {
+    async fn add(
+        &mut self,
+        requests: &RequestHandler,
+        line: DocumentLine,
+    ) -> Result<(), AdminError> {
         let records = &requests.realm_context.records;
         let body = line.body.0;
         let key = Key::from_bytes(&line.key.0)
@@ -166,7 +170,7 @@ impl Reader {
                 }
                 let sentence =
                     format!("{key:?} is there already and is not the same; nothing is overwritten");
-                Err(Fault::conflict(self.fault(&sentence)))
+                Err(AdminError::conflict(self.fault(&sentence)))
             }
             Err(CommitError::NotWritten(error) | CommitError::Unknown(error)) => Err(error.into()),
         }

@@ -2,8 +2,8 @@
 //!
 //! Who writes it is `cx/log.rs`.
 
-use super::answer::Fault;
 use super::query::Query;
+use super::response::AdminError;
 use crate::cx::{Piece, log_from};
 use crate::requests::RequestHandler;
 use serde::Serialize;
@@ -45,13 +45,13 @@ pub(crate) async fn read(
     requests: &RequestHandler,
     id: OperationId,
     query: &Query,
-) -> Result<LogView, Fault> {
+) -> Result<LogView, AdminError> {
     let at = match query.after.as_deref().map(str::parse) {
         None => 0,
         Some(Ok(at)) => at,
         Some(Err(_)) => {
             let sentence = "after is not what this log has handed out as next; begin without it.";
-            return Err(Fault::invalid(sentence));
+            return Err(AdminError::invalid(sentence));
         }
     };
     let records = &requests.realm_context.records;
@@ -59,7 +59,9 @@ pub(crate) async fn read(
     let operation = found
         .filter(|it| it.row.lane.realm() == records.realm.as_str())
         .ok_or_else(|| {
-            Fault::not_found("There is no operation with this id; it may have been cleaned up.")
+            AdminError::not_found(
+                "There is no operation with this id; it may have been cleaned up.",
+            )
         })?;
     let (pieces, next) = log_from(records, id, at, query.limit).await?;
     Ok(LogView {

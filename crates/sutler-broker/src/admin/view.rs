@@ -3,10 +3,10 @@
 //! Plain values that serialise; who reads them is `list.rs`.
 
 use crate::audit::TrailEntry;
+use crate::catalog::LiveCatalog;
 use crate::lifecycle::AuthorState;
-use crate::lifecycle::binding::{Binding, Bond};
-use crate::lifecycle::instance::{Instance, Thing};
-use crate::plans::Plans;
+use crate::lifecycle::binding::{Binding, BindingData};
+use crate::lifecycle::instance::{Instance, InstanceData};
 use crate::requests::{self, RequestHandler};
 use crate::resources::{BINDING, Detail, INSTANCE};
 use crate::service::Provenance;
@@ -45,35 +45,36 @@ pub(crate) struct InstanceLine {
 }
 
 impl InstanceLine {
-    pub(crate) fn of(plans: &Plans, key: &Key, at: &Instance) -> Self {
-        let thing = at.thing();
-        let made = thing.and_then(|it| provenance(plans, it));
-        let maintained = || thing.and_then(|it| it.spec.maintenance_version.clone());
+    pub(crate) fn of(catalog: &LiveCatalog, key: &Key, at: &Instance) -> Self {
+        let instance_data = at.data();
+        let made = instance_data.and_then(|it| provenance(catalog, it));
+        let maintained = || instance_data.and_then(|it| it.spec.maintenance_version.clone());
         Self {
             id: key.id(0).to_owned(),
             realm: key.realm().to_owned(),
-            service_id: thing.map(|it| it.spec.service_id.as_str().to_owned()),
-            plan_id: thing.map(|it| it.spec.plan_id.as_str().to_owned()),
+            service_id: instance_data.map(|it| it.spec.service_id.as_str().to_owned()),
+            plan_id: instance_data.map(|it| it.spec.plan_id.as_str().to_owned()),
             lifecycle: at.lifecycle(),
             version: made.map_or_else(maintained, |it| it.version),
-            upgrade_to: thing.and_then(|it| upgrade_to(plans, it)),
-            created: thing.and_then(|it| born(it.made)),
+            upgrade_to: instance_data.and_then(|it| upgrade_to(catalog, it)),
+            created: instance_data.and_then(|it| born(it.made)),
             last_operation: at.last(),
         }
     }
 }
 
-fn provenance(plans: &Plans, thing: &Thing) -> Option<Provenance> {
-    let service = plans.service_named(&thing.spec.service_id, &thing.spec.plan_id)?;
-    service.provenance(thing.state.as_ref())
+fn provenance(catalog: &LiveCatalog, instance_data: &InstanceData) -> Option<Provenance> {
+    let service =
+        catalog.service_named(&instance_data.spec.service_id, &instance_data.spec.plan_id)?;
+    service.provenance(instance_data.state.as_ref())
 }
 
 /// The maintenance version of the catalog, where the instance has another.
-fn upgrade_to(plans: &Plans, thing: &Thing) -> Option<String> {
-    let offer = plans.offer();
-    let plan = offer.plan(&thing.spec.service_id, &thing.spec.plan_id)?;
+fn upgrade_to(catalog: &LiveCatalog, instance_data: &InstanceData) -> Option<String> {
+    let snapshot = catalog.snapshot();
+    let plan = snapshot.plan(&instance_data.spec.service_id, &instance_data.spec.plan_id)?;
     let version = plan.pinned.maintenance_version()?;
-    let has = thing.spec.maintenance_version.as_deref();
+    let has = instance_data.spec.maintenance_version.as_deref();
     (has != Some(version)).then(|| version.to_owned())
 }
 
@@ -100,22 +101,22 @@ pub(crate) struct InstanceView {
 }
 
 impl InstanceView {
-    pub(crate) fn of(plans: &Plans, key: &Key, at: &Instance) -> Self {
-        let thing = at.thing();
-        let text = |it: fn(&Thing) -> String| thing.map(it);
-        let made = thing.and_then(|it| provenance(plans, it));
+    pub(crate) fn of(catalog: &LiveCatalog, key: &Key, at: &Instance) -> Self {
+        let instance_data = at.data();
+        let text = |it: fn(&InstanceData) -> String| instance_data.map(it);
+        let made = instance_data.and_then(|it| provenance(catalog, it));
         Self {
-            line: InstanceLine::of(plans, key, at),
+            line: InstanceLine::of(catalog, key, at),
             bundle: made.as_ref().map(|it| it.name.clone()),
             bundle_digest: made.map(|it| it.digest),
             organization_guid: text(|it| it.spec.organization_guid.clone()),
             space_guid: text(|it| it.spec.space_guid.clone()),
-            maintenance_version: thing.and_then(|it| it.spec.maintenance_version.clone()),
-            dashboard_url: thing.and_then(|it| it.dashboard_url.clone()),
-            parameter_names: thing
+            maintenance_version: instance_data.and_then(|it| it.spec.maintenance_version.clone()),
+            dashboard_url: instance_data.and_then(|it| it.dashboard_url.clone()),
+            parameter_names: instance_data
                 .map(|it| it.spec.parameters.0.keys().cloned().collect())
                 .unwrap_or_default(),
-            state_keys: state_keys(thing.and_then(|it| it.state.as_ref())),
+            state_keys: state_keys(instance_data.and_then(|it| it.state.as_ref())),
             plan_copy: text(|it| it.spec.plan.clone()),
             executing: None,
             waiting: None,
@@ -139,15 +140,15 @@ pub(crate) struct BindingLine {
 
 impl BindingLine {
     pub(crate) fn of(key: &Key, at: &Binding) -> Self {
-        let bond = at.bond();
+        let binding_data = at.data();
         Self {
             instance_id: key.id(0).to_owned(),
             id: key.id(1).to_owned(),
             realm: key.realm().to_owned(),
-            service_id: bond.map(|it| it.spec.service_id.as_str().to_owned()),
-            plan_id: bond.map(|it| it.spec.plan_id.as_str().to_owned()),
+            service_id: binding_data.map(|it| it.spec.service_id.as_str().to_owned()),
+            plan_id: binding_data.map(|it| it.spec.plan_id.as_str().to_owned()),
             lifecycle: at.lifecycle(),
-            created: bond.and_then(|it| born(it.made)),
+            created: binding_data.and_then(|it| born(it.made)),
             last_operation: at.last(),
         }
     }
@@ -171,8 +172,8 @@ pub(crate) struct BindingView {
 
 impl BindingView {
     pub(crate) fn of(key: &Key, at: &Binding) -> Self {
-        let bond = at.bond();
-        let predecessor = |it: &Bond| {
+        let binding_data = at.data();
+        let predecessor = |it: &BindingData| {
             it.spec
                 .predecessor
                 .as_ref()
@@ -180,12 +181,12 @@ impl BindingView {
         };
         Self {
             line: BindingLine::of(key, at),
-            app_guid: bond.and_then(|it| it.spec.app_guid.clone()),
-            predecessor: bond.and_then(predecessor),
-            parameter_names: bond
+            app_guid: binding_data.and_then(|it| it.spec.app_guid.clone()),
+            predecessor: binding_data.and_then(predecessor),
+            parameter_names: binding_data
                 .map(|it| it.spec.parameters.0.keys().cloned().collect())
                 .unwrap_or_default(),
-            state_keys: state_keys(bond.and_then(|it| it.state.as_ref())),
+            state_keys: state_keys(binding_data.and_then(|it| it.state.as_ref())),
             executing: None,
             waiting: None,
             last: None,

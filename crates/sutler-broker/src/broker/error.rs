@@ -1,8 +1,8 @@
 //! Why a broker does not start, or a catalog cannot replace another. Each text says what to do.
 
+use crate::catalog::CatalogError;
 use crate::catalog_file::CatalogFileError;
-use crate::plans::CatalogError;
-use crate::platform::PrefixFault;
+use crate::platform::PrefixError;
 use sutler_osb::CatalogFaults;
 use sutler_records::VerifyKeysError;
 use sutler_schema::SchemaError;
@@ -56,7 +56,7 @@ pub enum BuildError {
     Realm(#[from] sutler_journal::KeyError),
     /// A platform's prefix cannot be used.
     #[error("the prefix {0:?} cannot be used: {1}")]
-    Prefix(String, #[source] PrefixFault),
+    Prefix(String, #[source] PrefixError),
     /// Two platforms would share their records.
     #[error("two platforms have the realm {0:?}; give each its own with .realm(…)")]
     RealmTwice(String),

@@ -25,7 +25,7 @@ pub enum CatalogFileError {
     },
     /// It is YAML, and says something that cannot be.
     #[error("{}", listed(.0))]
-    Faulty(Vec<FileFault>),
+    Faulty(Vec<FileDiagnostic>),
     /// Something is wrong with what stands in this file.
     #[error("{}: {fault}", .path.display())]
     In {
@@ -38,7 +38,7 @@ pub enum CatalogFileError {
 
 /// One fault of a catalog file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileFault {
+pub struct FileDiagnostic {
     /// Where in the file; of something missing, where the thing begins that lacks it.
     pub place: Option<Location>,
     /// Where in the catalog, e.g. `services[0].plans[2].id`, or the key of a setting.
@@ -49,7 +49,7 @@ pub struct FileFault {
     pub rule: Option<&'static str>,
 }
 
-impl fmt::Display for FileFault {
+impl fmt::Display for FileDiagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(place) = self.place {
             write!(f, "{place}: ")?;
@@ -67,7 +67,7 @@ fn at(place: Option<Location>) -> String {
 }
 
 /// One line for each fault.
-fn listed(faults: &[FileFault]) -> String {
+fn listed(faults: &[FileDiagnostic]) -> String {
     let plural = if faults.len() == 1 { "fault" } else { "faults" };
     let head = format!("the catalog file has {} {plural}:", faults.len());
     let lines = faults.iter().map(|fault| format!("\n  {fault}"));

@@ -3,7 +3,7 @@
 //! A value of the wrong kind becomes a fault with its place and counts as absent; a key nobody knows
 //! becomes a warning with the key that was probably meant.
 
-use super::error::FileFault;
+use super::error::FileDiagnostic;
 use sutler_yaml::{Kind, Location, Node};
 
 /// A key of the specification, and the checklist's line about it.
@@ -12,13 +12,13 @@ pub(super) type Key = (&'static str, &'static str);
 /// What was found while a file is read.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
-    pub(super) faults: Vec<FileFault>,
+    pub(super) faults: Vec<FileDiagnostic>,
     pub(super) warnings: Vec<String>,
 }
 
 impl Findings {
     pub(super) fn fault(&mut self, place: Location, path: String, reason: String, rule: Rule) {
-        self.faults.push(FileFault {
+        self.faults.push(FileDiagnostic {
             place: Some(place),
             path,
             reason,

@@ -7,7 +7,7 @@ mod settings;
 mod settings_alone;
 mod spelling;
 
-use super::{CatalogFile, CatalogFileError, FileFault};
+use super::{CatalogFile, CatalogFileError, FileDiagnostic};
 use serde_json::Value;
 use std::path::Path;
 
@@ -34,7 +34,7 @@ fn served(file: &CatalogFile) -> Value {
     serde_json::to_value(&file.catalog).unwrap()
 }
 
-fn faults(yaml: &str, directory: Option<&Path>) -> Vec<FileFault> {
+fn faults(yaml: &str, directory: Option<&Path>) -> Vec<FileDiagnostic> {
     match CatalogFile::parse(yaml, directory) {
         Err(CatalogFileError::Faulty(faults)) => faults,
         other => panic!("expected faults, not {other:?}"),

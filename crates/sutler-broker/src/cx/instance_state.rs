@@ -31,7 +31,10 @@ impl Cx {
         let key = self.records.instance_key(&self.facts.instance_id);
         let loaded = self.records.load_for_run::<Instance>(&self.run, &key).await;
         let at = loaded.map_err(|Lost| Error::lost())?;
-        Ok(at.state.thing().and_then(|thing| thing.state.clone()))
+        Ok(at
+            .state
+            .data()
+            .and_then(|instance_data| instance_data.state.clone()))
     }
 
     /// Changes the instance's state from the hook of a binding: `change` makes the next state of the
@@ -47,10 +50,10 @@ impl Cx {
         loop {
             let loaded = self.records.load_for_run::<Instance>(&self.run, &key).await;
             let was = loaded.map_err(|Lost| Error::lost())?;
-            let Some(thing) = was.state.thing() else {
+            let Some(instance_data) = was.state.data() else {
                 return Ok(());
             };
-            let Some(next) = change(thing.state.as_ref())? else {
+            let Some(next) = change(instance_data.state.as_ref())? else {
                 return Ok(());
             };
             let next = was.state.clone().with_state(next);

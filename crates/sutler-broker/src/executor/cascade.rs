@@ -5,7 +5,7 @@
 
 use super::BrokerExecutor;
 use crate::lifecycle::binding::{Binding, Event, Parent, Unbind, decide};
-use crate::lifecycle::{Ask, Asynchrony, Verb};
+use crate::lifecycle::{AsyncRequest, Asynchrony, Verb};
 use crate::operation_log;
 use crate::resources::{BINDING, BUSY, Detail, OF, Request, Steps, asked};
 use bytes::Bytes;
@@ -81,7 +81,7 @@ impl BrokerExecutor {
     ) -> Result<(), Lost> {
         let records = &self.0.records;
         let id = OperationId::fresh();
-        let ask = Ask {
+        let async_request = AsyncRequest {
             operation: id,
             accepts_incomplete: true,
             rule: Asynchrony::Preferred,
@@ -91,7 +91,7 @@ impl BrokerExecutor {
             parent: Parent::Live,
             cascade: true,
             force: false,
-            ask,
+            async_request,
         });
         let Ok(decision) = decide(was.state.clone(), event) else {
             return Ok(());
@@ -174,7 +174,9 @@ impl OperationContent<Verb> for UnbindContent<'_> {
 fn stuck(key: &Key, at: &Binding, steps: &Steps) -> Option<Detail> {
     let started = steps.cascade.get(key.id(1))?;
     match at {
-        Binding::Live { bond } | Binding::CreateFailed { bond } if bond.last == *started => {
+        Binding::Live { data: binding_data } | Binding::CreateFailed { data: binding_data }
+            if binding_data.last == *started =>
+        {
             Some(Detail {
                 description: Some(format!(
                     "The service binding {:?} could not be removed; the service instance is unchanged. Unbind it, then deprovision again.",

@@ -1,8 +1,8 @@
 //! The ten endpoints: a parsed request in, the desk's answer out.
 
-use super::error::{Answer, json};
+use super::error::{ErrorReply, json};
 use super::route::{Endpoint, Ids};
-use super::{Http, Reply, Understood};
+use super::{ParsedRequest, PlatformApi, Reply};
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
 use crate::refusal::{Refusal, Resource};
@@ -18,14 +18,14 @@ use sutler_osb::{
 };
 use sutler_server::ChunkedBody;
 
-impl Http {
+impl PlatformApi {
     pub(super) async fn serve(
         &self,
-        asked: Understood,
+        asked: ParsedRequest,
         body: &Bytes,
         headers: &HeaderMap,
-    ) -> Result<Reply, Answer> {
-        let Understood {
+    ) -> Result<Reply, ErrorReply> {
+        let ParsedRequest {
             endpoint,
             ids,
             query,
@@ -73,23 +73,23 @@ impl Http {
                     .await
             }
             // The router pairs each endpoint with its ids.
-            (_, Ids::None | Ids::Instance(_) | Ids::Binding(..)) => Err(Answer::no_such_path()),
+            (_, Ids::None | Ids::Instance(_) | Ids::Binding(..)) => Err(ErrorReply::no_such_path()),
         }
     }
 
     /// B-050, B-052: prepared bytes, and 304 for who has them.
     fn catalog(&self, headers: &HeaderMap) -> Reply {
-        let offer = self.requests.realm_context.plans.offer();
+        let snapshot = self.requests.realm_context.catalog.snapshot();
         let known = headers.get_all(IF_NONE_MATCH).iter().any(|value| {
             let tags = value.to_str().unwrap_or_default();
             tags.split(',')
                 .map(|tag| tag.trim().trim_start_matches("W/"))
-                .any(|tag| tag == "*" || tag == offer.etag)
+                .any(|tag| tag == "*" || tag == snapshot.etag)
         });
         let content = if known {
             ChunkedBody::default()
         } else {
-            offer.content.clone()
+            snapshot.content.clone()
         };
         let mut reply = Response::new(content);
         if known {
@@ -98,7 +98,7 @@ impl Http {
             let json = HeaderValue::from_static("application/json");
             reply.headers_mut().insert(CONTENT_TYPE, json);
         }
-        if let Ok(etag) = HeaderValue::from_str(&offer.etag) {
+        if let Ok(etag) = HeaderValue::from_str(&snapshot.etag) {
             reply.headers_mut().insert(ETAG, etag);
         }
         reply
@@ -109,7 +109,7 @@ impl Http {
         instance: &InstanceId,
         id: &BindingId,
         operation: Option<&OperationToken>,
-    ) -> Result<Reply, Answer> {
+    ) -> Result<Reply, ErrorReply> {
         let mut last = self.requests.poll_binding(instance, id, operation).await?;
         // B-110: a binding's answer has no more than state and description.
         if let LastOperation::Known { response, .. } = &mut last {
@@ -120,8 +120,8 @@ impl Http {
     }
 }
 
-fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, Answer> {
-    from_json(body).map_err(|error| Answer::invalid(error.to_string()))
+fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, ErrorReply> {
+    from_json(body).map_err(|error| ErrorReply::invalid(error.to_string()))
 }
 
 fn token(id: OperationId) -> Option<OperationToken> {
@@ -135,11 +135,11 @@ fn provisioned(changed: ChangeOutcome<Instance>) -> Reply {
         ChangeOutcome::AlreadyDone(state) => (StatusCode::OK, None, state),
         ChangeOutcome::Running(id, state) => (StatusCode::ACCEPTED, token(id), state),
     };
-    let thing = state.thing();
+    let instance_data = state.data();
     let body = ProvisionResponse {
-        dashboard_url: thing.and_then(|it| it.dashboard_url.clone()),
+        dashboard_url: instance_data.and_then(|it| it.dashboard_url.clone()),
         operation,
-        metadata: thing.and_then(|it| it.metadata.clone()),
+        metadata: instance_data.and_then(|it| it.metadata.clone()),
     };
     json(status, &body)
 }
@@ -156,11 +156,11 @@ fn updated(changed: ChangeOutcome<Instance>) -> Reply {
         Instance::Updating { dashboard_url, .. } => dashboard_url.clone(),
         _ => None,
     };
-    let thing = state.thing();
+    let instance_data = state.data();
     let body = UpdateResponse {
-        dashboard_url: soon.or_else(|| thing.and_then(|it| it.dashboard_url.clone())),
+        dashboard_url: soon.or_else(|| instance_data.and_then(|it| it.dashboard_url.clone())),
         operation,
-        metadata: thing.and_then(|it| it.metadata.clone()),
+        metadata: instance_data.and_then(|it| it.metadata.clone()),
     };
     json(status, &body)
 }
@@ -175,7 +175,7 @@ fn deleted<S>(changed: &ChangeOutcome<S>) -> Reply {
 }
 
 /// B-182, B-183, B-184: nothing but the operation while it runs.
-fn bound(changed: ChangeOutcome<Binding>) -> Result<Reply, Answer> {
+fn bound(changed: ChangeOutcome<Binding>) -> Result<Reply, ErrorReply> {
     let (status, state) = match changed {
         ChangeOutcome::Running(id, _) => {
             let body = AsyncBindResponse {
@@ -186,7 +186,9 @@ fn bound(changed: ChangeOutcome<Binding>) -> Result<Reply, Answer> {
         ChangeOutcome::Done(state) => (StatusCode::CREATED, state),
         ChangeOutcome::AlreadyDone(state) => (StatusCode::OK, state),
     };
-    let given = state.bond().and_then(|bond| bond.given.clone());
+    let given = state
+        .data()
+        .and_then(|binding_data| binding_data.given.clone());
     // Deleted between its end and our look.
     let given = given.ok_or(RequestError::Refused(Refusal::NotFound(Resource::Binding)))?;
     Ok(json(status, &given))
@@ -195,7 +197,7 @@ fn bound(changed: ChangeOutcome<Binding>) -> Result<Reply, Answer> {
 /// B-100, B-105, B-107.
 fn polled(last: LastOperation) -> Reply {
     match last {
-        LastOperation::Gone(what) => Answer::from(Refusal::Gone(what)).into(),
+        LastOperation::Gone(what) => ErrorReply::from(Refusal::Gone(what)).into(),
         LastOperation::Known {
             response,
             retry_after,

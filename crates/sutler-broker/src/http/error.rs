@@ -23,9 +23,9 @@ const INTERNAL: &str = "The service broker could not do this. Its operator can s
 const SERVER: &str = "service broker";
 
 /// Any answer that is not a success.
-pub(super) struct Answer(ErrorResponse);
+pub(super) struct ErrorReply(ErrorResponse);
 
-impl Answer {
+impl ErrorReply {
     fn new(status: StatusCode, body: &ErrorBody) -> Self {
         Self(ErrorResponse::new(status, body))
     }
@@ -34,7 +34,7 @@ impl Answer {
         Self::new(status, &ErrorBody::described(sentence))
     }
 
-    fn again_after(self, seconds: u64) -> Self {
+    fn retry_after(self, seconds: u64) -> Self {
         Self(self.0.retry_after(Duration::from_secs(seconds)))
     }
 
@@ -87,35 +87,35 @@ impl Answer {
     pub(super) fn draining() -> Self {
         let sentence = "This service broker takes no changes at present; repeat the request later.";
         let body = ErrorBody::described(sentence);
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, &body).again_after(30)
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, &body).retry_after(30)
     }
 }
 
-impl From<Rejection> for Answer {
+impl From<Rejection> for ErrorReply {
     fn from(rejection: Rejection) -> Self {
         Self(ErrorResponse::rejected(rejection, SERVER))
     }
 }
 
-impl From<QueueFull> for Answer {
+impl From<QueueFull> for ErrorReply {
     fn from(_: QueueFull) -> Self {
         Self(ErrorResponse::overloaded(SERVER))
     }
 }
 
-impl From<CallerLimitExceeded> for Answer {
+impl From<CallerLimitExceeded> for ErrorReply {
     fn from(exceeded: CallerLimitExceeded) -> Self {
         Self(ErrorResponse::caller_limited(exceeded))
     }
 }
 
-impl From<BodyError> for Answer {
+impl From<BodyError> for ErrorReply {
     fn from(error: BodyError) -> Self {
         Self(ErrorResponse::body(error, SERVER))
     }
 }
 
-impl From<Refusal> for Answer {
+impl From<Refusal> for ErrorReply {
     fn from(refusal: Refusal) -> Self {
         let (status, code) = match &refusal {
             Refusal::Invalid(_) => (StatusCode::BAD_REQUEST, None),
@@ -149,7 +149,7 @@ impl From<Refusal> for Answer {
     }
 }
 
-impl From<RequestError> for Answer {
+impl From<RequestError> for ErrorReply {
     fn from(problem: RequestError) -> Self {
         match problem {
             RequestError::Refused(refusal) => refusal.into(),
@@ -172,21 +172,21 @@ impl From<RequestError> for Answer {
                 tracing::error!(error = %chain(cause.as_ref()), "a request could not be served");
                 let sentence =
                     "The service broker cannot reach its records now; repeat the request later.";
-                Self::described(StatusCode::SERVICE_UNAVAILABLE, sentence).again_after(5)
+                Self::described(StatusCode::SERVICE_UNAVAILABLE, sentence).retry_after(5)
             }
         }
     }
 }
 
 /// Of a path beside those of the specification.
-impl From<Error> for Answer {
+impl From<Error> for ErrorReply {
     fn from(error: Error) -> Self {
         match &error.kind {
             Kind::Refused(refusal) => refusal.clone().into(),
             Kind::Transient => {
                 tracing::warn!(?error, "a request could not be served for now");
                 let body = ErrorBody::described(error.message);
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, &body).again_after(5)
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, &body).retry_after(5)
             }
             Kind::Failed | Kind::Lost => {
                 tracing::error!(?error, "a request could not be served");
@@ -198,11 +198,11 @@ impl From<Error> for Answer {
 }
 
 /// B-033, B-034: only an update or a deprovision may say more.
-fn failed(verb: Verb, detail: Detail) -> Answer {
+fn failed(verb: Verb, detail: Detail) -> ErrorReply {
     let mut body = ErrorBody::described(detail.description.unwrap_or_else(|| INTERNAL.to_owned()));
     body.instance_usable = detail.instance_usable;
     body.update_repeatable = detail.update_repeatable;
-    Answer::new(
+    ErrorReply::new(
         StatusCode::INTERNAL_SERVER_ERROR,
         &body.scoped_to(Some(verb)),
     )
@@ -223,11 +223,11 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
 pub(super) fn panicked() -> Reply {
     tracing::error!("a request handler panicked; the message is on standard error");
     let body = ErrorBody::described(INTERNAL);
-    Answer::new(StatusCode::INTERNAL_SERVER_ERROR, &body).into()
+    ErrorReply::new(StatusCode::INTERNAL_SERVER_ERROR, &body).into()
 }
 
-impl From<Answer> for Reply {
-    fn from(answer: Answer) -> Self {
+impl From<ErrorReply> for Reply {
+    fn from(answer: ErrorReply) -> Self {
         answer.0.into()
     }
 }

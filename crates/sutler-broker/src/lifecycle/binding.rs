@@ -3,10 +3,10 @@
 //! Like `instance.rs`, with two differences: a binding cannot be updated, and what its instance is
 //! doing matters. The table of all states and events is `tests/transitions/binding.txt`.
 
-mod orders;
+mod admin_commands;
 
-use super::order::Order;
-use super::{Ask, AuthorState, Decision, Effect, End, Pace, Reply, Verb, started};
+use super::admin_command::AdminCommand;
+use super::{AsyncRequest, AuthorState, Decision, Effect, End, Reply, ResponseMode, Verb, started};
 use crate::refusal::{Refusal, Resource};
 use serde::{Deserialize, Serialize};
 use sutler_journal::OperationId;
@@ -50,7 +50,7 @@ impl BindingSpec {
 
 /// A binding and all that is known of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Bond {
+pub(crate) struct BindingData {
     pub spec: BindingSpec,
     /// The author's own state.
     #[serde(
@@ -76,15 +76,26 @@ pub(crate) enum Binding {
     #[default]
     Absent,
     /// A bind runs.
-    Creating { bond: Bond },
+    Creating {
+        #[serde(rename = "bond")]
+        data: BindingData,
+    },
     /// A bind failed; something may be left behind.
-    CreateFailed { bond: Bond },
+    CreateFailed {
+        #[serde(rename = "bond")]
+        data: BindingData,
+    },
     /// It is there.
-    Live { bond: Bond },
-    /// An unbind is accepted. `over`: the bind that must end first.
+    Live {
+        #[serde(rename = "bond")]
+        data: BindingData,
+    },
+    /// An unbind is accepted. `pending_create`: the bind that must end first.
     Deleting {
-        bond: Bond,
-        over: Option<OperationId>,
+        #[serde(rename = "bond")]
+        data: BindingData,
+        #[serde(rename = "over")]
+        pending_create: Option<OperationId>,
         was_live: bool,
     },
     /// It was there.
@@ -122,7 +133,7 @@ pub(crate) enum Event {
     /// A run ended.
     Ended {
         operation: OperationId,
-        end: End<Made>,
+        end: End<HookOutput>,
     },
     /// The caller waited as long as it may. `cleanup`: the id for an unbind.
     Overdue {
@@ -130,8 +141,8 @@ pub(crate) enum Event {
         cleanup: OperationId,
     },
     /// An operator orders something. `new`: the id of whatever it starts or leaves behind.
-    Ordered {
-        order: Order,
+    Command {
+        command: AdminCommand,
         parent: Parent,
         new: OperationId,
     },
@@ -146,7 +157,7 @@ pub(crate) struct Bind {
     pub parent: Parent,
     /// What the plan says against a *new* binding like this.
     pub against: Option<Refusal>,
-    pub ask: Ask,
+    pub async_request: AsyncRequest,
 }
 
 /// A DELETE and the facts it is judged by.
@@ -159,12 +170,12 @@ pub(crate) struct Unbind {
     pub cascade: bool,
     /// An unknown binding counts as deleted.
     pub force: bool,
-    pub ask: Ask,
+    pub async_request: AsyncRequest,
 }
 
 /// What came of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Made {
+pub(crate) struct HookOutput {
     pub state: Option<AuthorState>,
     pub given: Box<BindResponse>,
 }
@@ -180,7 +191,11 @@ pub(crate) fn decide(at: Binding, event: Event) -> Result<Decision<Binding>, Ref
         Event::Saved { operation, state } => Ok(on_saved(at, operation, state)),
         Event::Ended { operation, end } => Ok(on_ended(at, operation, end)),
         Event::Overdue { operation, cleanup } => Ok(on_overdue(at, operation, cleanup)),
-        Event::Ordered { order, parent, new } => orders::on_ordered(at, order, parent, new),
+        Event::Command {
+            command,
+            parent,
+            new,
+        } => admin_commands::on_command(at, command, parent, new),
     }
 }
 
@@ -191,9 +206,9 @@ fn on_bind(at: Binding, asked: Bind) -> Result<Decision<Binding>, Refusal> {
     }
     match &at {
         Binding::Absent | Binding::Gone { .. } => create(None, asked),
-        Binding::CreateFailed { bond } => create(Some(bond), asked),
-        Binding::Creating { bond } if asked.same => {
-            let reply = asked.ask.join(bond.last)?;
+        Binding::CreateFailed { data } => create(Some(data), asked),
+        Binding::Creating { data } if asked.same => {
+            let reply = asked.async_request.join(data.last)?;
             Ok(Decision::stay(at, reply))
         }
         Binding::Live { .. } if asked.same => Ok(Decision::stay(at, Reply::AlreadyDone)),
@@ -205,27 +220,27 @@ fn on_bind(at: Binding, asked: Bind) -> Result<Decision<Binding>, Refusal> {
 }
 
 /// `failed`: what an earlier attempt may have left behind.
-fn create(failed: Option<&Bond>, asked: Bind) -> Result<Decision<Binding>, Refusal> {
+fn create(failed: Option<&BindingData>, asked: Bind) -> Result<Decision<Binding>, Refusal> {
     if let Some(refusal) = asked.against {
         return Err(refusal);
     }
-    let pace = asked.ask.pace()?;
+    let mode = asked.async_request.response_mode()?;
     if let Parent::Busy(why) = asked.parent {
         return Err(Refusal::Busy(why));
     }
-    let operation = asked.ask.operation;
-    let bond = Bond {
+    let operation = asked.async_request.operation;
+    let data = BindingData {
         spec: asked.wanted,
-        state: failed.and_then(|bond| bond.state.clone()),
+        state: failed.and_then(|data| data.state.clone()),
         given: None,
-        made: failed.map_or(operation, |bond| bond.made),
+        made: failed.map_or(operation, |data| data.made),
         last: operation,
     };
     Ok(started(
-        Binding::Creating { bond },
+        Binding::Creating { data },
         Verb::Bind,
         operation,
-        pace,
+        mode,
     ))
 }
 
@@ -235,10 +250,10 @@ fn on_unbind(at: Binding, asked: Unbind) -> Result<Decision<Binding>, Refusal> {
         parent,
         cascade,
         force,
-        ask,
+        async_request,
     } = asked;
     // D-06: what can only be asynchronous says so even for an unknown id.
-    let pace = ask.pace()?;
+    let mode = async_request.response_mode()?;
     if matches!(at, Binding::Absent | Binding::Gone { .. }) {
         return if force {
             Ok(Decision::stay(at, Reply::AlreadyDone))
@@ -250,56 +265,65 @@ fn on_unbind(at: Binding, asked: Unbind) -> Result<Decision<Binding>, Refusal> {
         let sentence = "The query must name service_id and plan_id of the service binding.";
         return Err(Refusal::Invalid(sentence.to_owned()));
     }
-    if let Binding::Deleting { bond, .. } = &at {
-        let reply = ask.join(bond.last)?;
+    if let Binding::Deleting { data, .. } = &at {
+        let reply = async_request.join(data.last)?;
         return Ok(Decision::stay(at, reply));
     }
     if let (Parent::Busy(why), false) = (parent, cascade) {
         return Err(Refusal::Busy(why));
     }
     match at {
-        Binding::Creating { bond } => Ok(halt(bond, ask.operation, pace)),
-        Binding::CreateFailed { bond } => Ok(delete(bond, ask.operation, pace, false)),
-        Binding::Live { bond } => Ok(delete(bond, ask.operation, pace, true)),
+        Binding::Creating { data } => Ok(halt(data, async_request.operation, mode)),
+        Binding::CreateFailed { data } => Ok(delete(data, async_request.operation, mode, false)),
+        Binding::Live { data } => Ok(delete(data, async_request.operation, mode, true)),
         // Answered above.
         Binding::Absent | Binding::Gone { .. } => Err(Refusal::Gone(Resource::Binding)),
         Binding::Deleting { .. } => Err(Refusal::Busy(BEING_DELETED)),
     }
 }
 
-fn delete(mut bond: Bond, operation: OperationId, pace: Pace, live: bool) -> Decision<Binding> {
-    bond.last = operation;
+fn delete(
+    mut data: BindingData,
+    operation: OperationId,
+    mode: ResponseMode,
+    live: bool,
+) -> Decision<Binding> {
+    data.last = operation;
     let next = Binding::Deleting {
-        bond,
-        over: None,
+        data,
+        pending_create: None,
         was_live: live,
     };
-    started(next, Verb::Unbind, operation, pace)
+    started(next, Verb::Unbind, operation, mode)
 }
 
 /// B-245: the creation is halted; the deletion begins when it has ended.
-fn halt(mut bond: Bond, operation: OperationId, pace: Pace) -> Decision<Binding> {
-    let creating = bond.last;
-    bond.last = operation;
+fn halt(mut data: BindingData, operation: OperationId, mode: ResponseMode) -> Decision<Binding> {
+    let creating = data.last;
+    data.last = operation;
     Decision {
         next: Binding::Deleting {
-            bond,
-            over: Some(creating),
+            data,
+            pending_create: Some(creating),
             was_live: false,
         },
         effects: vec![
             Effect::Cancel(creating),
             Effect::StartWaiting(Verb::Unbind, operation),
         ],
-        reply: Reply::Started(operation, pace),
+        reply: Reply::Started(operation, mode),
     }
 }
 
 fn on_saved(mut at: Binding, operation: OperationId, saved: AuthorState) -> Decision<Binding> {
     match &mut at {
-        Binding::Creating { bond } if bond.last == operation => bond.state = Some(saved),
-        Binding::Deleting { bond, over, .. } if over.unwrap_or(bond.last) == operation => {
-            bond.state = Some(saved);
+        Binding::Creating { data } if data.last == operation => data.state = Some(saved),
+        Binding::Deleting {
+            data,
+            pending_create,
+            ..
+        } if pending_create.unwrap_or(data.last) == operation => {
+            data.state = Some(saved);
         }
         Binding::Creating { .. }
         | Binding::Deleting { .. }
@@ -311,19 +335,19 @@ fn on_saved(mut at: Binding, operation: OperationId, saved: AuthorState) -> Deci
     Decision::stay(at, Reply::Nothing)
 }
 
-fn on_ended(at: Binding, ended: OperationId, end: End<Made>) -> Decision<Binding> {
+fn on_ended(at: Binding, ended: OperationId, end: End<HookOutput>) -> Decision<Binding> {
     match at {
-        Binding::Creating { bond } if bond.last == ended => created(bond, end),
+        Binding::Creating { data } if data.last == ended => created(data, end),
         Binding::Deleting {
-            bond,
-            over: Some(creating),
+            data,
+            pending_create: Some(creating),
             was_live,
-        } if creating == ended => create_halted(bond, was_live, end),
+        } if creating == ended => create_halted(data, was_live, end),
         Binding::Deleting {
-            bond,
-            over: None,
+            data,
+            pending_create: None,
             was_live,
-        } if bond.last == ended => deleted(bond, was_live, &end),
+        } if data.last == ended => deleted(data, was_live, &end),
         // A late result of another operation changes nothing.
         Binding::Absent
         | Binding::Creating { .. }
@@ -334,30 +358,30 @@ fn on_ended(at: Binding, ended: OperationId, end: End<Made>) -> Decision<Binding
     }
 }
 
-fn created(mut bond: Bond, end: End<Made>) -> Decision<Binding> {
+fn created(mut data: BindingData, end: End<HookOutput>) -> Decision<Binding> {
     let next = match end {
         End::Succeeded(made) => {
-            take_over(&mut bond, made);
-            bond.made = bond.last;
-            Binding::Live { bond }
+            take_over(&mut data, made);
+            data.made = data.last;
+            Binding::Live { data }
         }
-        End::Failed => Binding::CreateFailed { bond },
+        End::Failed => Binding::CreateFailed { data },
         // It made nothing, but the failed attempt before it may have.
-        End::Refused if bond.made != bond.last => Binding::CreateFailed { bond },
-        End::Refused => Binding::refused(bond.last),
+        End::Refused if data.made != data.last => Binding::CreateFailed { data },
+        End::Refused => Binding::refused(data.last),
     };
     Decision::stay(next, Reply::Nothing)
 }
 
-fn create_halted(mut bond: Bond, was_live: bool, end: End<Made>) -> Decision<Binding> {
+fn create_halted(mut data: BindingData, was_live: bool, end: End<HookOutput>) -> Decision<Binding> {
     match end {
-        End::Succeeded(made) => take_over(&mut bond, made),
+        End::Succeeded(made) => take_over(&mut data, made),
         End::Failed | End::Refused => {}
     }
-    let effects = vec![Effect::Wake(bond.last)];
+    let effects = vec![Effect::Wake(data.last)];
     let next = Binding::Deleting {
-        bond,
-        over: None,
+        data,
+        pending_create: None,
         was_live,
     };
     Decision {
@@ -367,26 +391,26 @@ fn create_halted(mut bond: Bond, was_live: bool, end: End<Made>) -> Decision<Bin
     }
 }
 
-fn deleted(bond: Bond, was_live: bool, end: &End<Made>) -> Decision<Binding> {
+fn deleted(data: BindingData, was_live: bool, end: &End<HookOutput>) -> Decision<Binding> {
     let next = match (end, was_live) {
-        (End::Succeeded(_), _) => Binding::gone(bond.last),
-        (End::Failed | End::Refused, true) => Binding::Live { bond },
-        (End::Failed | End::Refused, false) => Binding::CreateFailed { bond },
+        (End::Succeeded(_), _) => Binding::gone(data.last),
+        (End::Failed | End::Refused, true) => Binding::Live { data },
+        (End::Failed | End::Refused, false) => Binding::CreateFailed { data },
     };
     Decision::stay(next, Reply::Nothing)
 }
 
-fn take_over(bond: &mut Bond, made: Made) {
-    bond.state = made.state.or(bond.state.take());
-    bond.given = Some(*made.given);
+fn take_over(data: &mut BindingData, made: HookOutput) {
+    data.state = made.state.or(data.state.take());
+    data.given = Some(*made.given);
 }
 
 fn on_overdue(at: Binding, late: OperationId, cleanup: OperationId) -> Decision<Binding> {
     match at {
         // Its caller gets an error, so nobody is told of the clean-up.
-        Binding::Creating { bond } if bond.last == late => Decision {
+        Binding::Creating { data } if data.last == late => Decision {
             reply: Reply::Nothing,
-            ..halt(bond, cleanup, Pace::Background)
+            ..halt(data, cleanup, ResponseMode::Background)
         },
         // An unbind goes on; a repeat joins it.
         Binding::Absent
@@ -399,9 +423,9 @@ fn on_overdue(at: Binding, late: OperationId, cleanup: OperationId) -> Decision<
 }
 
 /// B-232: what a fetch may show now.
-pub(crate) fn fetch(at: &Binding) -> Result<&Bond, Refusal> {
+pub(crate) fn fetch(at: &Binding) -> Result<&BindingData, Refusal> {
     match at {
-        Binding::Live { bond } => Ok(bond),
+        Binding::Live { data } => Ok(data),
         Binding::Absent
         | Binding::Creating { .. }
         | Binding::CreateFailed { .. }
@@ -424,13 +448,13 @@ impl Binding {
     }
 
     /// What is known of it, where anything is.
-    pub(crate) fn bond(&self) -> Option<&Bond> {
+    pub(crate) fn data(&self) -> Option<&BindingData> {
         match self {
             Self::Absent | Self::Gone { .. } => None,
-            Self::Creating { bond }
-            | Self::CreateFailed { bond }
-            | Self::Live { bond }
-            | Self::Deleting { bond, .. } => Some(bond),
+            Self::Creating { data }
+            | Self::CreateFailed { data }
+            | Self::Live { data }
+            | Self::Deleting { data, .. } => Some(data),
         }
     }
 
@@ -438,21 +462,21 @@ impl Binding {
     pub(crate) fn last(&self) -> Option<OperationId> {
         match self {
             Self::Gone { last, .. } => Some(*last),
-            other => other.bond().map(|bond| bond.last),
+            other => other.data().map(|data| data.last),
         }
     }
 
     /// The operations the document points to: sweeping leaves them.
     pub(crate) fn pins(&self) -> Vec<OperationId> {
         let mut pins: Vec<OperationId> = match self {
-            Self::Deleting { over, .. } => over.iter().copied().collect(),
+            Self::Deleting { pending_create, .. } => pending_create.iter().copied().collect(),
             Self::Absent
             | Self::Gone { .. }
             | Self::Creating { .. }
             | Self::CreateFailed { .. }
             | Self::Live { .. } => Vec::new(),
         };
-        pins.extend(self.bond().map(|bond| bond.last));
+        pins.extend(self.data().map(|data| data.last));
         pins
     }
 

@@ -5,9 +5,9 @@
 
 use super::{AuditNote, RequestError, RequestHandler, RequestInfo, TRIES, draft, too_contended};
 use crate::audit::{AuditAction, AuditSubject, TrailEntry, log_entry};
+use crate::lifecycle::admin_command::{AdminCommand, FailedOperation, FailedUpdate};
 use crate::lifecycle::binding::{self, Binding};
 use crate::lifecycle::instance::{self, Change, Instance, parent};
-use crate::lifecycle::order::{Again, Failed, Order};
 use crate::lifecycle::{Decision, Effect, Reply, Verb};
 use crate::resources::{BINDING, OF, Request, ResourceKeys as _};
 use std::sync::Arc;
@@ -24,21 +24,21 @@ const PAGES_MAX: usize = 2_000;
 
 /// What can be ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Command {
+pub(crate) enum CommandKind {
     Retry,
     Cancel,
     Abandon,
     Purge,
 }
 
-impl Command {
+impl CommandKind {
     pub(crate) const ALL: [Self; 4] = [Self::Retry, Self::Cancel, Self::Abandon, Self::Purge];
 
     pub(crate) fn word(self) -> &'static str {
-        self.deed().word()
+        self.action().word()
     }
 
-    fn deed(self) -> AuditAction {
+    fn action(self) -> AuditAction {
         match self {
             Self::Retry => AuditAction::Retry,
             Self::Cancel => AuditAction::Cancel,
@@ -60,7 +60,7 @@ impl Command {
 /// An order: what, by whom, why.
 #[derive(Clone, Debug)]
 pub(crate) struct CommandRequest {
-    pub command: Command,
+    pub command: CommandKind,
     pub by: Actor,
     /// Context of the request that gave it.
     pub context: Arc<RequestContext>,
@@ -75,7 +75,7 @@ pub(crate) struct CommandResult {
 }
 
 /// What failed last, and what it was asked.
-type LastFailed = Option<(Failed, Request)>;
+type LastFailed = Option<(FailedOperation, Request)>;
 
 impl RequestHandler {
     /// Orders something for an instance. A purge takes its bindings along.
@@ -87,7 +87,7 @@ impl RequestHandler {
         let key = self.realm_context.records.instance_key(id);
         let result = self.run_instance_command(id, &key, command_request).await;
         let result = self.audit_refusal(&key, command_request, result).await?;
-        if command_request.command == Command::Purge {
+        if command_request.command == CommandKind::Purge {
             self.purge_bindings(id, command_request).await?;
         }
         Ok(result)
@@ -118,10 +118,10 @@ impl RequestHandler {
             let failed = self
                 .failed(command_request.command, was.state.last(), Some(id), &was)
                 .await?;
-            let (order, request) = order_of(command_request.command, failed);
+            let (command, request) = lifecycle_command(command_request.command, failed);
             let new = OperationId::fresh();
             let decision =
-                instance::decide(was.state.clone(), instance::Event::Ordered { order, new })?;
+                instance::decide(was.state.clone(), instance::Event::Command { command, new })?;
             let lifecycle = decision.next.lifecycle();
             let carried = self
                 .commit_command(key, &was, decision, command_request, request, None)
@@ -148,9 +148,9 @@ impl RequestHandler {
             let failed = self
                 .failed(command_request.command, was.state.last(), None, &none)
                 .await?;
-            let (order, request) = order_of(command_request.command, failed);
-            let event = binding::Event::Ordered {
-                order,
+            let (command, request) = lifecycle_command(command_request.command, failed);
+            let event = binding::Event::Command {
+                command,
                 parent: parent(&above.state).1,
                 new: OperationId::fresh(),
             };
@@ -159,7 +159,7 @@ impl RequestHandler {
             // What is done again must not meet an instance that is being changed meanwhile.
             let reads = above
                 .version
-                .filter(|_| command_request.command == Command::Retry)
+                .filter(|_| command_request.command == CommandKind::Retry)
                 .map(|version| (instance_key.clone(), version));
             let carried = self
                 .commit_command(key, &was, decision, command_request, request, reads)
@@ -189,8 +189,8 @@ impl RequestHandler {
             Reply::AlreadyDone => (AuditResult::NothingToDo, None),
             Reply::Nothing => (AuditResult::Done, None),
         };
-        let deed = command_request.command.deed();
-        let entry = TrailEntry::new(deed, AuditSubject::of(key), &command_request.by, outcome)
+        let action = command_request.command.action();
+        let entry = TrailEntry::new(action, AuditSubject::of(key), &command_request.by, outcome)
             .with_operation(operation);
         if !changes {
             self.file(&entry).await?;
@@ -235,12 +235,12 @@ impl RequestHandler {
     /// What failed last, where a retry wants to know.
     async fn failed(
         &self,
-        command: Command,
+        command: CommandKind,
         last: Option<OperationId>,
         instance: Option<&InstanceId>,
         was: &LoadedDocument<Instance>,
     ) -> Result<LastFailed, RequestError> {
-        let (Command::Retry, Some(last)) = (command, last) else {
+        let (CommandKind::Retry, Some(last)) = (command, last) else {
             return Ok(None);
         };
         let records = &self.realm_context.records;
@@ -252,13 +252,13 @@ impl RequestHandler {
         };
         let request = records.open_request::<Request>(&operation)?;
         let failed = match verb {
-            Verb::Provision | Verb::Bind => Failed::Create,
-            Verb::Deprovision | Verb::Unbind => Failed::Delete,
+            Verb::Provision | Verb::Bind => FailedOperation::Create,
+            Verb::Deprovision | Verb::Unbind => FailedOperation::Delete,
             Verb::Update => {
                 let change: Change =
                     serde_json::from_str(request.asked.get()).map_err(RecordError::Form)?;
                 let dashboard_url = self.dashboard_after(instance, was, &change).await?;
-                Failed::Update(Box::new(Again {
+                FailedOperation::Update(Box::new(FailedUpdate {
                     change,
                     dashboard_url,
                 }))
@@ -273,11 +273,11 @@ impl RequestHandler {
         was: &LoadedDocument<Instance>,
         change: &Change,
     ) -> Result<Option<String>, RequestError> {
-        let (Some(id), Some(thing)) = (id, was.state.thing()) else {
+        let (Some(id), Some(instance_data)) = (id, was.state.data()) else {
             return Ok(None);
         };
-        let (_, service) = self.realm_context.served(&thing.spec.plan).await?;
-        Ok(service.dashboard_url(id, &thing.spec.changed_by(change)))
+        let (_, service) = self.realm_context.served(&instance_data.spec.plan).await?;
+        Ok(service.dashboard_url(id, &instance_data.spec.changed_by(change)))
     }
 
     /// Purges what is left of a purged instance's bindings. No new ones can come: it is gone.
@@ -312,8 +312,8 @@ impl RequestHandler {
         result: Result<CommandResult, RequestError>,
     ) -> Result<CommandResult, RequestError> {
         if let Err(RequestError::Refused(refusal)) = &result {
-            let (deed, on) = (command_request.command.deed(), AuditSubject::of(key));
-            let entry = TrailEntry::new(deed, on, &command_request.by, AuditResult::Refused)
+            let (action, on) = (command_request.command.action(), AuditSubject::of(key));
+            let entry = TrailEntry::new(action, on, &command_request.by, AuditResult::Refused)
                 .with_message(refusal.to_string());
             self.file(&entry).await?;
         }
@@ -330,17 +330,17 @@ impl RequestHandler {
     }
 }
 
-fn order_of(command: Command, failed: LastFailed) -> (Order, Option<Request>) {
-    let order = match command {
-        Command::Retry => {
+fn lifecycle_command(command: CommandKind, failed: LastFailed) -> (AdminCommand, Option<Request>) {
+    let command = match command {
+        CommandKind::Retry => {
             let (failed, request) = failed.unzip();
-            return (Order::Retry { failed }, request);
+            return (AdminCommand::Retry { failed }, request);
         }
-        Command::Cancel => Order::Cancel,
-        Command::Abandon => Order::Abandon,
-        Command::Purge => Order::Purge,
+        CommandKind::Cancel => AdminCommand::Cancel,
+        CommandKind::Abandon => AdminCommand::Abandon,
+        CommandKind::Purge => AdminCommand::Purge,
     };
-    (order, None)
+    (command, None)
 }
 
 fn verb_that_failed(operation: &Operation) -> Option<Verb> {

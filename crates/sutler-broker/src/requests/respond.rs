@@ -7,7 +7,7 @@ use super::{
 };
 use crate::lifecycle::binding::{self, Binding};
 use crate::lifecycle::instance::{self, Instance};
-use crate::lifecycle::{Asynchrony, Decision, Pace, Reply, Verb};
+use crate::lifecycle::{Asynchrony, Decision, Reply, ResponseMode, Verb};
 use crate::refusal::Refusal;
 use crate::service::Policy;
 use sutler_journal::{Key, OperationId};
@@ -56,7 +56,7 @@ impl RequestHandler {
         } = committed;
         let (id, waits, mine) = match reply {
             Reply::AlreadyDone | Reply::Nothing => return Ok(ChangeOutcome::AlreadyDone(state)),
-            Reply::Started(id, pace) => (id, pace == Pace::Inline, true),
+            Reply::Started(id, mode) => (id, mode == ResponseMode::Inline, true),
             Reply::Joined(id) => (id, joiner_waits(info, policy), false),
         };
         if let Some(context) = &info.context {

@@ -4,14 +4,14 @@
 //! accepts incomplete operations is told 202 and the operation waits (`executor/await_plan.rs`); any other
 //! waits for the answer. Both within bounds. Otherwise the plan is refused, with the reason if there is one.
 
-use super::instance::{ask, asked_instance};
+use super::instance::{asked_instance, async_request};
 use super::{
     ChangeOutcome, RequestError, RequestHandler, RequestInfo, TRIES, draft, too_contended,
 };
+use crate::catalog::OfferedPlan;
 use crate::catalog_source::PlanAvailability;
 use crate::lifecycle::Verb;
-use crate::lifecycle::instance::{Event, Instance, Provision, Thing, decide};
-use crate::plans::OfferedPlan;
+use crate::lifecycle::instance::{Event, Instance, InstanceData, Provision, decide};
 use crate::refusal::Refusal;
 use crate::resources::{INSTANCE, ResourceKeys as _, WAITS, WAITS_FOR_PLAN};
 use crate::service::Policy;
@@ -47,23 +47,25 @@ impl RequestHandler {
         let key = self.realm_context.records.instance_key(id);
         match self.there(&key, body).await? {
             // It waits itself; who does not accept that must come again.
-            Some(thing) if thing.spec.waits_for_plan() && !info.accepts_incomplete => {
+            Some(instance_data)
+                if instance_data.spec.waits_for_plan() && !info.accepts_incomplete =>
+            {
                 return Err(Refusal::Busy(NOT_YET).into());
             }
-            Some(thing) if thing.spec.waits_for_plan() => {}
+            Some(instance_data) if instance_data.spec.waits_for_plan() => {}
             // Who repeats the request that made it learns what became of it (B-087, B-123). Nothing new
             // is made of such a plan.
-            Some(thing) => {
-                let (plan, _) = self.realm_context.served(&thing.spec.plan).await?;
+            Some(instance_data) => {
+                let (plan, _) = self.realm_context.served(&instance_data.spec.plan).await?;
                 return Ok(UnknownPlan::Repeated(plan));
             }
             None => {
-                let standing = self.availability(body).await;
-                if !standing.refreshing {
-                    self.realm_context.plans.catch_up().await;
+                let availability = self.availability(body).await;
+                if !availability.refreshing {
+                    self.realm_context.catalog.catch_up().await;
                     return match self.is_offered(body) {
                         true => Ok(UnknownPlan::Come),
-                        false => Err(refusal(body, standing).into()),
+                        false => Err(refusal(body, availability).into()),
                     };
                 }
                 if !info.accepts_incomplete {
@@ -76,42 +78,47 @@ impl RequestHandler {
     }
 
     /// What is there of this very plan.
-    async fn there(&self, key: &Key, body: &ProvisionBody) -> Result<Option<Thing>, RequestError> {
+    async fn there(
+        &self,
+        key: &Key,
+        body: &ProvisionBody,
+    ) -> Result<Option<InstanceData>, RequestError> {
         let was = self.realm_context.records.load::<Instance>(key).await?;
-        let same = |thing: &&Thing| {
-            thing.spec.service_id == body.service_id && thing.spec.plan_id == body.plan_id
+        let same = |instance_data: &&InstanceData| {
+            instance_data.spec.service_id == body.service_id
+                && instance_data.spec.plan_id == body.plan_id
         };
-        Ok(was.state.thing().filter(same).cloned())
+        Ok(was.state.data().filter(same).cloned())
     }
 
     fn is_offered(&self, body: &ProvisionBody) -> bool {
-        let offer = self.realm_context.plans.offer();
-        offer.plan(&body.service_id, &body.plan_id).is_some()
+        let snapshot = self.realm_context.catalog.snapshot();
+        snapshot.plan(&body.service_id, &body.plan_id).is_some()
     }
 
     async fn availability(&self, body: &ProvisionBody) -> PlanAvailability {
-        let plans = &self.realm_context.plans;
-        plans.availability(&body.service_id, &body.plan_id).await
+        let catalog = &self.realm_context.catalog;
+        catalog.availability(&body.service_id, &body.plan_id).await
     }
 
     /// Waits until the plan is offered. The caller waits, too.
     async fn wait_here(&self, body: &ProvisionBody) -> Result<(), RequestError> {
         let max = self.realm_context.settings.patience.waiting_max;
-        let Some(_permit) = self.realm_context.plans.keeper.wait_permit(max) else {
+        let Some(_permit) = self.realm_context.catalog.source.wait_permit(max) else {
             return Err(Refusal::Busy(TOO_MANY).into());
         };
         let until = Instant::now() + self.realm_context.settings.patience.sync_wait;
         loop {
             tokio::time::sleep(LOOK_AGAIN).await;
-            let standing = self.availability(body).await;
-            if !standing.refreshing {
-                self.realm_context.plans.catch_up().await;
+            let availability = self.availability(body).await;
+            if !availability.refreshing {
+                self.realm_context.catalog.catch_up().await;
             }
             if self.is_offered(body) {
                 return Ok(());
             }
-            if !standing.refreshing {
-                return Err(refusal(body, standing).into());
+            if !availability.refreshing {
+                return Err(refusal(body, availability).into());
             }
             if Instant::now() >= until {
                 return Err(Refusal::Busy(NOT_YET).into());
@@ -131,13 +138,13 @@ impl RequestHandler {
         let draft = draft(&wanted, info);
         for _ in 0..TRIES {
             let was = self.realm_context.records.load::<Instance>(key).await?;
-            let there = was.state.thing();
+            let there = was.state.data();
             let provision = Provision {
                 same: there.is_some_and(|it| it.spec.same_request(&wanted)),
                 wanted: wanted.clone(),
                 maintenance_conflict: false,
                 dashboard_url: None,
-                ask: ask(info, policy.asynchrony),
+                async_request: async_request(info, policy.asynchrony),
             };
             let decision = decide(was.state.clone(), Event::Provision(Box::new(provision)))?;
             if !decision.effects.is_empty() && self.is_full().await? {
@@ -165,8 +172,8 @@ impl RequestHandler {
     }
 }
 
-fn refusal(body: &ProvisionBody, standing: PlanAvailability) -> Refusal {
-    match standing.withdrawn {
+fn refusal(body: &ProvisionBody, availability: PlanAvailability) -> Refusal {
+    match availability.withdrawn {
         Some(sentence) => Refusal::Invalid(sentence),
         None => Refusal::unknown_plan(&body.service_id, &body.plan_id),
     }

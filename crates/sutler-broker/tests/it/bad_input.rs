@@ -20,7 +20,7 @@ use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Method, Request, Response};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use sutler_broker::{Broker, Running, Settings};
+use sutler_broker::{Broker, BrokerHandle, Settings};
 use sutler_journal::{
     Document, KeyRing, List, MemoryStore, Operation, OperationFilter, OperationList, Store,
 };
@@ -33,7 +33,7 @@ const BINDING: &str = "/v2/service_instances/there/service_bindings/bound";
 
 /// A broker with an instance `there` and a binding `bound`.
 struct Besieged {
-    running: Running,
+    running: BrokerHandle,
     router: Router,
     store: Arc<dyn Store>,
     _folder: Option<TempDir>,

@@ -14,7 +14,7 @@ use scripted_service::Script;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
-use sutler_broker::{Broker, Running};
+use sutler_broker::{Broker, BrokerHandle};
 use sutler_journal::{KeyRing, MemoryStore};
 use sutler_osb::Catalog;
 use sutler_store_sqlite::SqliteStore;
@@ -32,7 +32,7 @@ pub(crate) const VERSION: &str = "X-Broker-API-Version";
 
 /// A broker at work, its service, and a client.
 pub(crate) struct Fixture {
-    pub running: Running,
+    pub running: BrokerHandle,
     pub script: Arc<Script>,
     router: Router,
     /// Holds the database for as long as the test lasts.
@@ -105,7 +105,7 @@ impl Fixture {
     }
 
     /// A client of a broker that a test set up by itself, with services of its own.
-    pub(crate) fn around(running: Running) -> Self {
+    pub(crate) fn around(running: BrokerHandle) -> Self {
         Self {
             router: running.router(),
             running,
@@ -118,7 +118,7 @@ impl Fixture {
     async fn come_to_rest(&self) {
         self.script.open_all();
         self.until("nothing runs any more", async || {
-            self.running.running() == 0
+            self.running.operations_running() == 0
         })
         .await;
         self.running.shut_down().await;

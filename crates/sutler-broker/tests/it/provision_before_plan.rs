@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use sutler_broker::{
-    Broker, CatalogPrecondition, CatalogSource, PeriodicTask, PlanAvailability, PlanWaitLimits,
-    Running, TaskContext, TaskResult,
+    Broker, BrokerHandle, CatalogPrecondition, CatalogSource, PeriodicTask, PlanAvailability,
+    PlanWaitLimits, TaskContext, TaskResult,
 };
 use sutler_osb::OperationKind;
 
 /// Keeps a catalog as a test says.
 pub(crate) struct TestCatalogKeeper {
-    running: Running,
+    running: BrokerHandle,
     standing: Mutex<PlanAvailability>,
     asked: AtomicUsize,
     /// What a catch-up offers, if it offers anything.

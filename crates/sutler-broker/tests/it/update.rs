@@ -5,7 +5,7 @@ use crate::fixture::test_catalog::{
 };
 use crate::fixture::{catalog_of, on_each_store};
 use serde_json::{Value, json};
-use sutler_broker::{Asked, Error, Refusal};
+use sutler_broker::{Error, ProposedChange, Refusal};
 use sutler_osb::{InstanceMetadata, OperationKind};
 
 /// Holds: B-160, B-161.
@@ -183,7 +183,9 @@ async fn what_is_not_supported_is_a_422_with_a_sentence_and_no_word() {
         let quota = kit.update("i").plan(LARGE).send().await.is(422);
         assert_eq!(quota.description(), "No quota.");
         kit.script.checks(|asked| match asked {
-            Asked::Update { .. } => Err(Refusal::Unsupported("Never downwards.".to_owned())),
+            ProposedChange::Update { .. } => {
+                Err(Refusal::Unsupported("Never downwards.".to_owned()))
+            }
             _ => Ok(()),
         });
         let checked = kit

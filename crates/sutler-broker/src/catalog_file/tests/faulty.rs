@@ -1,13 +1,13 @@
 //! Files that do not load, and what is said about them.
 
 use super::{OFFERING, faults, parse};
-use crate::{CatalogFile, CatalogFileError, FileFault, Location};
+use crate::{CatalogFile, CatalogFileError, FileDiagnostic, Location};
 use proptest::prelude::{any, proptest};
 
 fn told(yaml: &str) -> Vec<String> {
     faults(yaml, None)
         .iter()
-        .map(FileFault::to_string)
+        .map(FileDiagnostic::to_string)
         .collect()
 }
 

@@ -92,8 +92,10 @@ async fn an_abandoned_operation_tells_who_and_why_and_its_late_result_changes_no
         assert!(polled.description().contains("Abandoned by"));
         assert!(polled.description().contains("because"));
         gate.open();
-        kit.until("the run is dropped", async || kit.running.running() == 0)
-            .await;
+        kit.until("the run is dropped", async || {
+            kit.running.operations_running() == 0
+        })
+        .await;
         let there = get(kit, "instances/i").send().await.is(200);
         assert_eq!(there.json["lifecycle"], "create_failed");
     })

@@ -451,10 +451,10 @@ async fn a_broker_on_a_busy_store_says_how_many_operations_it_runs() {
         let ask = room.provision(id).parameters(json!({}));
         ask.accepts_incomplete().send().await.is(202);
     }
-    assert_eq!(room.running.running(), 3);
+    assert_eq!(room.running.operations_running(), 3);
     for id in ["a", "b", "c"] {
         let ask = room.deprovision(id).accepts_incomplete();
         assert_eq!(room.finish(id, ask).await.json["state"], "succeeded");
     }
-    assert_eq!(room.running.running(), 0);
+    assert_eq!(room.running.operations_running(), 0);
 }

@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use sutler_broker::{
-    Admin, Asked, AuthorState, Bound, Broker, Cx, Error, OperationStatus, Provisioned, Refusal,
-    Result, UntypedService, Update, Updated,
+    Admin, AuthorState, Bound, Broker, Cx, Error, OperationStatus, ProposedChange, Provisioned,
+    Refusal, Result, UntypedService, Update, Updated,
 };
 use sutler_osb::{Catalog, CatalogSpec, Parameters};
 
@@ -66,14 +66,16 @@ impl UntypedService for Diary {
         Ok(Bound::credentials(json!({ "state": state })))
     }
 
-    fn check(&self, asked: &Asked<'_>) -> std::result::Result<(), Refusal> {
+    fn check(&self, asked: &ProposedChange<'_>) -> std::result::Result<(), Refusal> {
         match asked {
-            Asked::Move { from, to } => Err(Refusal::Invalid(format!(
+            ProposedChange::Move { from, to } => Err(Refusal::Invalid(format!(
                 "No way from {} to {}.",
                 from.plan_name.as_str(),
                 to.plan_name.as_str()
             ))),
-            Asked::Provision(_) | Asked::Update { .. } | Asked::Bind(_) => Ok(()),
+            ProposedChange::Provision(_)
+            | ProposedChange::Update { .. }
+            | ProposedChange::Bind(_) => Ok(()),
         }
     }
 }

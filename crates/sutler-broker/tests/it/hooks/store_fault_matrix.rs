@@ -144,7 +144,7 @@ impl Play {
     async fn start(
         &self,
         store: Arc<dyn Store>,
-    ) -> Result<sutler_broker::Running, sutler_broker::BuildError> {
+    ) -> Result<sutler_broker::BrokerHandle, sutler_broker::BuildError> {
         let catalog: sutler_osb::Catalog =
             serde_json::from_value(super::catalog()).expect("it keeps the rules");
         Broker::new(catalog)

@@ -164,7 +164,7 @@ async fn what_waits_goes_on_waiting_in_a_broker_that_starts_anew() {
     let kit = shared.open().await;
     let poll = |id: &str, it: &str| kit.poll(id).plan(LARGE).operation(it);
     kit.until("what waits was claimed", async || {
-        kit.running.running() >= 2
+        kit.running.operations_running() >= 2
     })
     .await;
     assert_eq!(

@@ -168,7 +168,7 @@ impl Journey {
     /// B-037: on any 5xx nothing of an update may be applied.
     async fn unchanged_by_a_failed_update(&self, kit: &Fixture, wish: Wish) {
         if wish == Wish::Update {
-            while kit.running.running() > 0 {
+            while kit.running.operations_running() > 0 {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
             let shown = read(|| kit.fetch(ID)).await.is(200);
