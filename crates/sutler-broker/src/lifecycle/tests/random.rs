@@ -257,7 +257,7 @@ fn live<L: ModelledResource>(steps: &[Step]) -> Result<BTreeSet<&'static str>, T
             Step::Saved(who) | Step::Ended(who, _) | Step::Overdue(who) => {
                 occur(&mut world, at, step, who, new)?
             }
-            Step::Command(command) => orders::run_command(&mut world, at, command, new)?,
+            Step::Command(command) => admin_commands::run_command(&mut world, at, command, new)?,
         };
         prop_assert_eq!(at.name(), world.state::<L>());
         let waits_for_a_create = match world.executing {
@@ -454,7 +454,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => who.clone().prop_map(Step::Saved),
         5 => (who.clone(), outcome).prop_map(|(who, outcome)| Step::Ended(who, outcome)),
         1 => who.prop_map(Step::Overdue),
-        2 => select(orders).prop_map(Step::Ordered),
+        2 => select(orders).prop_map(Step::Command),
     ];
     collection::vec(step, 1..STEPS_MAX)
 }
