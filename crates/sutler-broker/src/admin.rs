@@ -2,7 +2,7 @@
 //!
 //! What an order means is decided in `lifecycle/` and committed by `requests/admin_command.rs`. Here: the paths
 //! (`admin/route.rs`), lists (`admin/list.rs`, `admin/query.rs`), logs (`admin/log.rs`), what is shown
-//! (`admin/view.rs`), the audit trail (`admin/audit.rs`) and the answers (`admin/response.rs`). Platforms
+//! (`admin/view.rs`), the audit trail (`audit.rs`) and the answers (`admin/response.rs`). Platforms
 //! never come here: `http.rs` is their way in.
 
 mod backup;

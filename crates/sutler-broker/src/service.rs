@@ -2,7 +2,7 @@
 //!
 //! [`Service`] is the typed trait; parameters and state are the author's own serde types.
 //! [`UntypedService`] is what the framework calls; it serves what is known only at run time.
-//! `typed.rs` joins the two. What hooks are given besides: `cx.rs`.
+//! `typed_service.rs` joins the two. What hooks are given besides: `cx.rs`.
 
 use crate::cx::Cx;
 use crate::error::{Error, Result};

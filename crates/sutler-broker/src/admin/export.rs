@@ -1,7 +1,7 @@
 //! Everything of a realm as JSON lines, written while it is sent: memory is bounded.
 //!
 //! Each resource is written with the operations it points to, as they were at one moment. For one
-//! moment of the whole, drain the broker first. The form of the lines is in `line.rs`.
+//! moment of the whole, drain the broker first. The form of the lines is in `export_format.rs`.
 
 use super::export_format::{Base64Bytes, DocumentLine, ExportLine, FORM, OperationLine};
 use crate::lifecycle::binding::Binding;
