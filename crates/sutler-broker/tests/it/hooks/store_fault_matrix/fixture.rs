@@ -11,7 +11,7 @@ use sutler_broker::{
 };
 use sutler_osb::{OperationKind, PinnedPlan};
 
-/// What is outside: things by name, and how often each step was really done.
+/// External system: resources by name, and the number of real runs of each step.
 #[derive(Default)]
 pub(super) struct World {
     things: Mutex<BTreeSet<String>>,
@@ -59,9 +59,9 @@ pub(super) struct Size {
     size: u32,
 }
 
-/// What it remembers.
+/// State of an instance.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Deed {
+pub(super) struct StoredState {
     disk: String,
     server: Option<String>,
     size: u32,
@@ -72,14 +72,14 @@ pub(super) struct CountingService(pub Arc<World>);
 
 impl Service for CountingService {
     type Params = Size;
-    type State = Deed;
+    type State = StoredState;
     const UPDATES: bool = true;
 
-    async fn provision(&self, cx: &Cx, params: Size) -> Result<Provisioned<Deed>> {
+    async fn provision(&self, cx: &Cx, params: Size) -> Result<Provisioned<StoredState>> {
         let (world, id) = (&self.0, cx.instance_id().as_str());
         let make = |step: &'static str| async move { world.make(cx, step, format!("{id}/{step}")) };
         let disk = cx.step("disk", || make("disk")).await?;
-        let mut deed = Deed {
+        let mut deed = StoredState {
             disk,
             server: None,
             size: params.size,
@@ -97,14 +97,19 @@ impl Service for CountingService {
         Ok(Provisioned::new(deed))
     }
 
-    async fn update(&self, cx: &Cx, mut deed: Deed, update: Update<Size>) -> Result<Updated<Deed>> {
+    async fn update(
+        &self,
+        cx: &Cx,
+        mut deed: StoredState,
+        update: Update<Size>,
+    ) -> Result<Updated<StoredState>> {
         let resize = || async { self.0.make(cx, "resize", deed.disk.clone()) };
         cx.step("resize", resize).await?;
         deed.size = update.params.size;
         Ok(Provisioned::new(deed))
     }
 
-    async fn deprovision(&self, cx: &Cx, deed: Option<Deed>) -> Result<()> {
+    async fn deprovision(&self, cx: &Cx, deed: Option<StoredState>) -> Result<()> {
         // Whatever was written down before the disk was made is not enough to find it again.
         let begins = deed.map_or(format!("{}/", cx.instance_id().as_str()), |deed| {
             deed.disk.trim_end_matches("disk").to_owned()
@@ -113,7 +118,7 @@ impl Service for CountingService {
         cx.step("raze", work).await
     }
 
-    async fn bind(&self, cx: &Cx, deed: &Deed) -> Result<Bound> {
+    async fn bind(&self, cx: &Cx, deed: &StoredState) -> Result<Bound> {
         let id = cx.binding_id().map_or("", |id| id.as_str());
         let user = format!("user of {}/{id}", cx.instance_id().as_str());
         let user = cx
@@ -123,7 +128,7 @@ impl Service for CountingService {
         Bound::credentials(json!({ "key": key, "server": deed.server })).state(&user)
     }
 
-    async fn unbind(&self, cx: &Cx, _deed: &Deed) -> Result<()> {
+    async fn unbind(&self, cx: &Cx, _deed: &StoredState) -> Result<()> {
         let user: String = cx.binding_state()?.unwrap_or_default();
         let work = || async { self.0.remove(cx, "evict", &user) };
         cx.step("evict", work).await
