@@ -21,7 +21,7 @@ pub enum Action {
 /// There is no such action.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no action {0:?}: it is one of provision, update, deprovision, bind, unbind")]
-pub struct UnknownAction(String);
+pub struct UnknownActionError(String);
 
 impl Action {
     /// All of them, in the order of an instance's life.
@@ -53,11 +53,11 @@ impl fmt::Display for Action {
 }
 
 impl FromStr for Action {
-    type Err = UnknownAction;
+    type Err = UnknownActionError;
 
-    fn from_str(text: &str) -> Result<Self, UnknownAction> {
+    fn from_str(text: &str) -> Result<Self, UnknownActionError> {
         let mut all = Self::ALL.into_iter();
         all.find(|action| action.as_str() == text)
-            .ok_or_else(|| UnknownAction(text.chars().take(64).collect()))
+            .ok_or_else(|| UnknownActionError(text.chars().take(64).collect()))
     }
 }

@@ -3,9 +3,9 @@
 //! Pure. Reading manifests is `manifest.rs`, schemas are `schema.rs`, ids are `ids.rs`; who looks for
 //! bundles and swaps catalogs knows nothing of what is made here.
 
-use crate::form;
+use crate::console_forms;
 use crate::ids::IdScheme;
-use crate::manifest::{Manifest, Occasion, Parameter, PlanEntry};
+use crate::manifest::{Manifest, Parameter, PlanEntry, ValidationPoint};
 use crate::schema::{Dialect, schema};
 use crate::upgrade;
 use serde_json::{Map, Value};
@@ -75,7 +75,7 @@ pub fn offering(manifest: &Manifest, offer: &Offer) -> ServiceSpec {
 fn plan_spec(manifest: &Manifest, plan: &PlanEntry, offer: &Offer) -> PlanSpec {
     let mut metadata: Map<String, Value> = plan.metadata.clone();
     if offer.forms {
-        metadata.insert("schemas".to_owned(), form::definitions(plan));
+        metadata.insert("schemas".to_owned(), console_forms::definitions(plan));
     }
     let any_changes = manifest.plans.iter().any(|it| !it.updates_to.is_empty());
     let stays = any_changes && plan.updates_to.is_empty();
@@ -96,7 +96,7 @@ fn plan_spec(manifest: &Manifest, plan: &PlanEntry, offer: &Offer) -> PlanSpec {
 }
 
 fn schemas(manifest: &Manifest, plan: &PlanEntry, offer: &Offer) -> Schemas {
-    let of = |parameters: &[Parameter], occasion: Occasion| {
+    let of = |parameters: &[Parameter], occasion: ValidationPoint| {
         let asked = unanswered(parameters, &offer.answered);
         let parameters = Some(schema(&asked, occasion, offer.dialect));
         Some(OperationSchema { parameters })
@@ -104,11 +104,11 @@ fn schemas(manifest: &Manifest, plan: &PlanEntry, offer: &Offer) -> Schemas {
     let bindable = manifest.is_bindable(plan);
     Schemas {
         service_instance: Some(InstanceSchemas {
-            create: of(&plan.parameters, Occasion::Create),
-            update: of(&plan.parameters, Occasion::Update),
+            create: of(&plan.parameters, ValidationPoint::Create),
+            update: of(&plan.parameters, ValidationPoint::Update),
         }),
         service_binding: bindable.then(|| BindingSchemas {
-            create: of(&plan.bind_parameters, Occasion::Create),
+            create: of(&plan.bind_parameters, ValidationPoint::Create),
         }),
     }
 }
@@ -124,7 +124,7 @@ fn unanswered(parameters: &[Parameter], answered: &BTreeSet<String>) -> Vec<Para
 }
 
 /// Why a manifest would make no offering that can be served: where, and what.
-pub(crate) fn unservable(manifest: &Manifest, offer: &Offer) -> Vec<(String, String)> {
+pub(crate) fn catalog_problems(manifest: &Manifest, offer: &Offer) -> Vec<(String, String)> {
     let below = |path: &str| path.trim_start_matches("services[0].").to_owned();
     let catalog = match Catalog::load(vec![offering(manifest, offer)]) {
         Ok(catalog) => catalog,
@@ -143,7 +143,10 @@ pub(crate) fn unservable(manifest: &Manifest, offer: &Offer) -> Vec<(String, Str
 }
 
 /// Compiles the schemas of a plan.
-pub(crate) fn compile_schemas(plan: &PinnedPlan) -> Result<ParameterSchemas, SchemaError> {
+///
+/// # Errors
+/// The first schema that cannot be used, with its path.
+pub fn compile_schemas(plan: &PinnedPlan) -> Result<ParameterSchemas, SchemaError> {
     let schemas = plan.schemas.as_ref().map(|schemas| PlanSchemas {
         provision: schemas.provision(),
         update: schemas.update(),
@@ -182,14 +185,14 @@ impl std::error::Error for Collision {}
 /// Offerings side by side: of those that collide the first stays. Each comes with what its bundle is called
 /// by, e.g. its folder.
 #[must_use]
-pub fn side_by_side(
+pub fn resolve_collisions(
     bundles: impl IntoIterator<Item = (String, ServiceSpec)>,
 ) -> (Vec<(String, ServiceSpec)>, Vec<Collision>) {
     let mut taken: BTreeMap<String, String> = BTreeMap::new();
     let mut kept = Vec::new();
     let mut collisions = Vec::new();
     for (bundle, spec) in bundles {
-        let wanted = wanted(&spec);
+        let wanted = claimed_names(&spec);
         let same = wanted.iter().find_map(|what| {
             let first = taken.get(what)?.clone();
             Some((what.clone(), first))
@@ -210,7 +213,8 @@ pub fn side_by_side(
 }
 
 /// What an offering must have alone.
-pub(crate) fn wanted(spec: &ServiceSpec) -> Vec<String> {
+#[must_use]
+pub fn claimed_names(spec: &ServiceSpec) -> Vec<String> {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let mut wanted = vec![
         format!("the service name {}", text(&spec.name)),

@@ -2,7 +2,7 @@
 //!
 //! Reads and decides nothing. Who judges what is found: `inspect.rs`; who makes an image of it: `pack.rs`.
 
-use crate::manifest::{Faults, MANIFEST_BYTES_MAX, MANIFEST_FILES, Manifest};
+use crate::manifest::{MANIFEST_BYTES_MAX, MANIFEST_FILES, Manifest, ManifestError};
 use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -19,7 +19,7 @@ const LEFT_OUT: [&str; 3] = [".git", ".sutler", "__pycache__"];
 
 /// Why a bundle's folder cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum FolderFault {
+pub enum FolderError {
     /// It is none, or cannot be read.
     #[error("{} cannot be read: see that it is there and that you may read it", .path.display())]
     Unreadable {
@@ -44,12 +44,12 @@ pub enum FolderFault {
     },
     /// Its manifest has faults.
     #[error(transparent)]
-    Manifest(#[from] Faults),
+    Manifest(#[from] ManifestError),
 }
 
 /// A manifest as it lies in a folder.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct FoundManifest {
     /// The name of its file.
     pub file: &'static str,
     /// What stands in it.
@@ -60,8 +60,8 @@ pub struct Found {
 ///
 /// # Errors
 /// There is none, or it cannot be read.
-pub fn find_manifest(folder: &Path) -> Result<Found, FolderFault> {
-    let unreadable = |path: &Path, source| FolderFault::Unreadable {
+pub fn find_manifest(folder: &Path) -> Result<FoundManifest, FolderError> {
+    let unreadable = |path: &Path, source| FolderError::Unreadable {
         path: path.to_owned(),
         source,
     };
@@ -70,7 +70,7 @@ pub fn find_manifest(folder: &Path) -> Result<Found, FolderFault> {
         .into_iter()
         .find(|file| folder.join(file).is_file());
     let Some(file) = file.filter(|_| there.is_dir()) else {
-        return Err(FolderFault::NoManifest(folder.to_owned()));
+        return Err(FolderError::NoManifest(folder.to_owned()));
     };
     let path = folder.join(file);
     let opened = File::open(&path).map_err(|source| unreadable(&path, source))?;
@@ -80,14 +80,14 @@ pub fn find_manifest(folder: &Path) -> Result<Found, FolderFault> {
         .take(MANIFEST_BYTES_MAX as u64 + 1)
         .read_to_end(&mut bytes)
         .map_err(|source| unreadable(&path, source))?;
-    Ok(Found { file, bytes })
+    Ok(FoundManifest { file, bytes })
 }
 
 /// Reads the manifest of a folder.
 ///
 /// # Errors
 /// There is none, it cannot be read, or it has faults.
-pub fn read_manifest(folder: &Path) -> Result<Manifest, FolderFault> {
+pub fn read_manifest(folder: &Path) -> Result<Manifest, FolderError> {
     let found = find_manifest(folder)?;
     Ok(Manifest::load(&found.bytes, found.file)?)
 }
@@ -148,18 +148,18 @@ impl FolderEntry {
 ///
 /// # Errors
 /// Something cannot be read, has a name that is no UTF-8, or there is too much of it.
-pub fn entries(folder: &Path) -> Result<Vec<FolderEntry>, FolderFault> {
+pub fn entries(folder: &Path) -> Result<Vec<FolderEntry>, FolderError> {
     let mut found = Vec::new();
     let mut open = vec![(String::new(), 0)];
     while let Some((below, depth)) = open.pop() {
         let path = folder.join(&below);
-        let unreadable = |source| FolderFault::Unreadable {
+        let unreadable = |source| FolderError::Unreadable {
             path: path.clone(),
             source,
         };
         for entry in std::fs::read_dir(&path).map_err(unreadable)? {
             let entry = entry.map_err(unreadable)?;
-            let too_much = |reason: &str| FolderFault::TooMuch {
+            let too_much = |reason: &str| FolderError::TooMuch {
                 path: path.clone(),
                 reason: reason.to_owned(),
             };

@@ -1,12 +1,12 @@
 //! Looking a bundle over: its manifest, its scripts and its folder, everything at once, with hints.
 //!
 //! [`inspect`] is what `sutler bundle check` prints. What can be told from names and manifests is told in
-//! `inspect/judge.rs`, which reads nothing.
+//! `inspect/checks.rs`, which reads nothing.
 
-mod judge;
+mod checks;
 
-use crate::folder::{self, EntryKind, FolderEntry, FolderFault};
-use crate::manifest::{Manifest, ManifestFault};
+use crate::folder::{self, EntryKind, FolderEntry, FolderError};
+use crate::manifest::{Manifest, ManifestFinding};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
@@ -38,7 +38,7 @@ impl Severity {
 
 /// Something that was found in a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct InspectionFinding {
     /// How bad it is.
     pub severity: Severity,
     /// The file, below the bundle's folder.
@@ -49,7 +49,7 @@ pub struct Finding {
     pub message: String,
 }
 
-impl Finding {
+impl InspectionFinding {
     /// `bundle.yml:3:5: error: …`, as editors and build logs know it.
     #[must_use]
     pub fn line(&self) -> String {
@@ -68,7 +68,7 @@ pub struct Inspection {
     /// The manifest, if it can be read.
     pub manifest: Option<Manifest>,
     /// What is to be said, by file and place.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<InspectionFinding>,
 }
 
 impl Inspection {
@@ -84,12 +84,12 @@ impl Inspection {
 ///
 /// # Errors
 /// There is no bundle to look at.
-pub fn inspect(folder: &Path) -> Result<Inspection, FolderFault> {
+pub fn inspect(folder: &Path) -> Result<Inspection, FolderError> {
     let found = folder::find_manifest(folder)?;
     let entries = folder::entries(folder)?;
-    let mut findings = judge::names(&entries, found.file);
+    let mut findings = checks::names(&entries, found.file);
     let in_manifest = |severity: Severity| {
-        move |it: ManifestFault| Finding {
+        move |it: ManifestFinding| InspectionFinding {
             severity,
             file: found.file.to_owned(),
             place: it.place,
@@ -101,8 +101,8 @@ pub fn inspect(folder: &Path) -> Result<Inspection, FolderFault> {
             let warnings = manifest.warnings.iter().cloned();
             findings.extend(warnings.map(in_manifest(Severity::Warning)));
             let heads = heads(folder, &entries);
-            findings.extend(judge::actions(&manifest, &entries, &heads));
-            findings.extend(judge::advice(&manifest, found.file));
+            findings.extend(checks::actions(&manifest, &entries, &heads));
+            findings.extend(checks::advice(&manifest, found.file));
             Some(manifest)
         }
         Err(faults) => {
@@ -113,7 +113,7 @@ pub fn inspect(folder: &Path) -> Result<Inspection, FolderFault> {
         }
     };
     findings.sort_by(|one, other| {
-        let key = |it: &Finding| {
+        let key = |it: &InspectionFinding| {
             (
                 it.file != found.file,
                 it.file.clone(),

@@ -1,42 +1,42 @@
 //! The manifest of a bundle: `bundle.yml`, or an `apb.yml` as it is.
 //!
 //! [`Manifest::load`] is the way in: text to tree (`sutler-yaml`), tree to this type, every fault at once
-//! (`manifest/fault.rs`). Plans are in `manifest/plan.rs`, parameters in `manifest/parameter.rs`, how it is
+//! (`manifest/findings.rs`). Plans are in `manifest/plan.rs`, parameters in `manifest/parameter.rs`, how it is
 //! run in `manifest/settings.rs`. What a platform sees of it is made in `catalog.rs`.
 
-mod accept;
 mod dashboard;
 mod example;
-mod fault;
 mod fields;
+mod findings;
 mod parameter;
-mod pattern;
 mod plan;
-mod reserved;
+mod reserved_names;
+mod scalars;
 mod settings;
-mod shape;
 #[cfg(test)]
 mod tests;
-mod words;
+mod validate;
+mod value_type;
 
-pub(crate) use accept::same;
-pub use accept::{Occasion, accepts, accepts_change, with_defaults};
 pub use dashboard::{Dashboard, DashboardOf};
 pub use example::{Example, ExampleUpdate};
-pub use fault::{Faults, Form, ManifestFault};
+pub use findings::{ManifestError, ManifestFinding, ManifestForm};
 pub use parameter::{Condition, Parameter};
-pub use pattern::Pattern;
 pub use plan::PlanEntry;
-pub use reserved::refuse_reserved;
-pub use settings::{ActionRules, Entry, InlineVars, OnLost, SecretWish, Upgrade};
-pub use shape::{Bound, Kind, Range, Shape};
-pub use words::duration_text;
+pub use reserved_names::refuse_reserved;
+pub use scalars::duration_text;
+pub use settings::{
+    ActionRules, AsyncSupport, Entrypoint, InlineVars, OnLost, SecretRequirement, UpgradePolicy,
+};
+pub(crate) use validate::same_value;
+pub use validate::{ValidationPoint, accepts, accepts_change, with_defaults};
+pub use value_type::{NumberRange, RangeBound, ValueKind, ValueType};
 
 use crate::action::Action;
 use crate::catalog::{self, Offer};
-use crate::order::Limits;
-use fault::Findings;
+use crate::limits::RunLimits;
 use fields::Fields;
+use findings::ManifestFindings;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -93,7 +93,7 @@ const KEYS: [&str; 28] = [
 #[derive(Clone, Debug, PartialEq)]
 pub struct Manifest {
     /// Which file it was.
-    pub form: Form,
+    pub form: ManifestForm,
     /// The bundle's name.
     pub name: String,
     /// The offering's id, where the author chose one.
@@ -101,7 +101,7 @@ pub struct Manifest {
     /// The author's own version: pinned in instances, and given to every later action.
     pub bundle_version: Option<String>,
     /// Whether instances of other versions can be moved on to this one.
-    pub upgrade: Upgrade,
+    pub upgrade: UpgradePolicy,
     /// For the user.
     pub description: String,
     /// Whether instances can be bound, unless a plan says otherwise.
@@ -115,13 +115,13 @@ pub struct Manifest {
     /// The image it is run from; `None`: its folder, as processes.
     pub image: Option<String>,
     /// What is started.
-    pub entry: Entry,
+    pub entry: Entrypoint,
     /// How bundle and broker talk: 1 or 2.
     pub runtime: u8,
     /// Whether variables may stand on a command line.
     pub inline_vars: InlineVars,
     /// What the operator must give it.
-    pub secrets: Vec<SecretWish>,
+    pub secrets: Vec<SecretRequirement>,
     /// Whether a binding without credentials of its own gets those of the provision.
     pub share_provision_credentials: bool,
     /// Where users manage instances.
@@ -131,9 +131,9 @@ pub struct Manifest {
     /// Parameters that work.
     pub examples: Vec<Example>,
     /// What is probably not meant.
-    pub warnings: Vec<ManifestFault>,
+    pub warnings: Vec<ManifestFinding>,
     actions: BTreeMap<Action, ActionRules>,
-    limits: Limits,
+    limits: RunLimits,
 }
 
 impl Manifest {
@@ -141,10 +141,10 @@ impl Manifest {
     ///
     /// # Errors
     /// Every fault there is, each with its place.
-    pub fn load(bytes: &[u8], file: &str) -> Result<Self, Faults> {
-        let mut findings = Findings::new(form_of(file));
+    pub fn load(bytes: &[u8], file: &str) -> Result<Self, ManifestError> {
+        let mut findings = ManifestFindings::new(form_of(file));
         let manifest = read(bytes, &mut findings);
-        let Findings {
+        let ManifestFindings {
             form: _,
             mut faults,
             mut warnings,
@@ -156,7 +156,7 @@ impl Manifest {
                 warnings,
                 ..manifest
             }),
-            Some(_) | None => Err(Faults {
+            Some(_) | None => Err(ManifestError {
                 file: file.to_owned(),
                 faults,
                 warnings,
@@ -165,7 +165,10 @@ impl Manifest {
     }
 
     /// The image that a manifest names, also one that is passed over because its file was called `apb.yml`.
-    pub(crate) fn image_of(bytes: &[u8]) -> Result<Option<String>, String> {
+    ///
+    /// # Errors
+    /// It names one that is not a reference.
+    pub fn image_of(bytes: &[u8]) -> Result<Option<String>, String> {
         let text = std::str::from_utf8(bytes).unwrap_or_default();
         let documents = sutler_yaml::parse(text).unwrap_or_default();
         let image = documents.first().and_then(|it| it.get("image"));
@@ -184,8 +187,8 @@ impl Manifest {
 
     /// What a run of an action may use.
     #[must_use]
-    pub fn limits(&self, action: Action) -> Limits {
-        Limits {
+    pub fn limits(&self, action: Action) -> RunLimits {
+        RunLimits {
             deadline: self.rules(action).deadline,
             ..self.limits.clone()
         }
@@ -204,15 +207,15 @@ impl Manifest {
     }
 }
 
-fn form_of(file: &str) -> Form {
+fn form_of(file: &str) -> ManifestForm {
     let stem = Path::new(file).file_stem().and_then(|stem| stem.to_str());
     match stem {
-        Some("apb") => Form::Apb,
-        Some(_) | None => Form::Bundle,
+        Some("apb") => ManifestForm::Apb,
+        Some(_) | None => ManifestForm::Bundle,
     }
 }
 
-fn read(bytes: &[u8], findings: &mut Findings) -> Option<Manifest> {
+fn read(bytes: &[u8], findings: &mut ManifestFindings) -> Option<Manifest> {
     let document = document(bytes, findings)?;
     let top = Fields::read(&document, "", &KEYS, findings)?;
     contract_version(&top, findings);
@@ -250,7 +253,7 @@ fn read(bytes: &[u8], findings: &mut Findings) -> Option<Manifest> {
 }
 
 /// The one document of the file.
-fn document(bytes: &[u8], findings: &mut Findings) -> Option<Node> {
+fn document(bytes: &[u8], findings: &mut ManifestFindings) -> Option<Node> {
     let nowhere = Location { line: 0, column: 0 };
     if bytes.len() > MANIFEST_BYTES_MAX {
         let reason = format!("must not be longer than {MANIFEST_BYTES_MAX} bytes");
@@ -281,7 +284,7 @@ fn document(bytes: &[u8], findings: &mut Findings) -> Option<Node> {
 }
 
 /// `version` is the version of the contract, and there is only one.
-fn contract_version(top: &Fields<'_>, findings: &mut Findings) {
+fn contract_version(top: &Fields<'_>, findings: &mut ManifestFindings) {
     let version = top.text("version", findings);
     let known = |version: &str| matches!(version, "1.0" | "1.0.0" | "1");
     match version {
@@ -291,14 +294,14 @@ fn contract_version(top: &Fields<'_>, findings: &mut Findings) {
                           `bundle_version`";
             findings.fault(top.place_of("version"), "version", reason);
         }
-        None if findings.form == Form::Apb && top.get("version").is_none() => {
+        None if findings.form == ManifestForm::Apb && top.get("version").is_none() => {
             findings.warn(top.place, "version", "should be there: `version: 1.0`");
         }
         None => (),
     }
 }
 
-fn name(top: &Fields<'_>, findings: &mut Findings) -> Option<String> {
+fn name(top: &Fields<'_>, findings: &mut ManifestFindings) -> Option<String> {
     let name = top.required_text("name", findings)?;
     let place = top.place_of("name");
     let simple = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
@@ -314,7 +317,7 @@ fn name(top: &Fields<'_>, findings: &mut Findings) -> Option<String> {
     Some(name)
 }
 
-fn bundle_version(top: &Fields<'_>, findings: &mut Findings) -> Option<String> {
+fn bundle_version(top: &Fields<'_>, findings: &mut ManifestFindings) -> Option<String> {
     let version = top.text("bundle_version", findings)?;
     let fits = |c: char| c.is_ascii_alphanumeric() || ".-+_".contains(c);
     if version.len() > 64 || version.is_empty() || !version.chars().all(fits) {
@@ -325,10 +328,10 @@ fn bundle_version(top: &Fields<'_>, findings: &mut Findings) -> Option<String> {
 }
 
 /// `image` of an old manifest is what it was built as; what is run was always told by the registry.
-fn image(top: &Fields<'_>, findings: &mut Findings) -> Option<String> {
+fn image(top: &Fields<'_>, findings: &mut ManifestFindings) -> Option<String> {
     let image = top.text("image", findings)?;
     let place = top.place_of("image");
-    if findings.form == Form::Apb {
+    if findings.form == ManifestForm::Apb {
         findings.warn(
             place,
             "image",
@@ -347,7 +350,7 @@ fn is_reference(image: &str) -> bool {
     (1..=IMAGE_BYTES_MAX).contains(&image.len()) && image.chars().all(fits)
 }
 
-fn runtime(top: &Fields<'_>, findings: &mut Findings) -> u8 {
+fn runtime(top: &Fields<'_>, findings: &mut ManifestFindings) -> u8 {
     let reason = match top.count("runtime", findings) {
         None | Some(RUNTIME) => return 2,
         Some(1) => {
@@ -360,7 +363,7 @@ fn runtime(top: &Fields<'_>, findings: &mut Findings) -> u8 {
     2
 }
 
-fn dashboard(top: &Fields<'_>, findings: &mut Findings) -> Option<Dashboard> {
+fn dashboard(top: &Fields<'_>, findings: &mut ManifestFindings) -> Option<Dashboard> {
     let text = top.text("dashboard_url", findings)?;
     let parsed = Dashboard::parse(&text);
     if let Err(reason) = &parsed {
@@ -369,18 +372,18 @@ fn dashboard(top: &Fields<'_>, findings: &mut Findings) -> Option<Dashboard> {
     parsed.ok()
 }
 
-fn dashboard_redirect(top: &Fields<'_>, findings: &mut Findings) -> bool {
+fn dashboard_redirect(top: &Fields<'_>, findings: &mut ManifestFindings) -> bool {
     let alpha = top.fields("alpha", &["dashboard_redirect"], findings);
     let flag = alpha.and_then(|alpha| alpha.boolean("dashboard_redirect", findings));
     flag.unwrap_or(false)
 }
 
 /// What the manifest becomes must be an offering that a broker can serve.
-fn check_offering(manifest: &Manifest, document: &Node, findings: &mut Findings) {
+fn check_offering(manifest: &Manifest, document: &Node, findings: &mut ManifestFindings) {
     if manifest.plans.is_empty() || !findings.faults.is_empty() {
         return;
     }
-    for (path, reason) in catalog::unservable(manifest, &Offer::default()) {
+    for (path, reason) in catalog::catalog_problems(manifest, &Offer::default()) {
         let nth = path
             .strip_prefix("plans[")
             .and_then(|it| it.split(']').next());

@@ -10,8 +10,8 @@ mod layout;
 
 pub use layout::{FILE_LABEL, RUNTIME_LABEL, SPEC_LABEL};
 
-use crate::folder::{self, FolderFault};
-use crate::manifest::{Entry, Manifest};
+use crate::folder::{self, FolderError};
+use crate::manifest::{Entrypoint, Manifest};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -42,7 +42,7 @@ impl Default for PackOptions {
 
 /// What was packed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Packed {
+pub struct PackedImage {
     /// The digest of the image's manifest: `sha256:…`, what it is pinned by.
     pub digest: String,
     /// The name of the image in the layout.
@@ -55,10 +55,10 @@ pub struct Packed {
 
 /// Why a bundle cannot be packed.
 #[derive(Debug, thiserror::Error)]
-pub enum PackFault {
+pub enum PackError {
     /// There is no usable bundle in the folder.
     #[error(transparent)]
-    Folder(#[from] FolderFault),
+    Folder(#[from] FolderError),
     /// The bundle cannot be an image, or not this way; the sentence says what to do.
     #[error("{0}")]
     Refused(String),
@@ -91,23 +91,23 @@ pub fn pack(
     folder: &Path,
     options: &PackOptions,
     out: &mut dyn Write,
-) -> Result<Packed, PackFault> {
+) -> Result<PackedImage, PackError> {
     let found = folder::find_manifest(folder)?;
-    let manifest = Manifest::load(&found.bytes, found.file).map_err(FolderFault::from)?;
+    let manifest = Manifest::load(&found.bytes, found.file).map_err(FolderError::from)?;
     if manifest.image.is_some() {
         let reason = "the manifest names an image already, which is what would be run: leave \
                       `image` out to pack the folder";
-        return Err(PackFault::Refused(reason.to_owned()));
+        return Err(PackError::Refused(reason.to_owned()));
     }
     let base = options
         .base
         .as_deref()
         .map(|path| base::open(path, &options.architecture));
     let base = base.transpose()?;
-    if manifest.entry == Entry::Playbooks && base.is_none() {
+    if manifest.entry == Entrypoint::Playbooks && base.is_none() {
         let reason = "a bundle of playbooks needs a base with Ansible and an entry point that \
                       takes `ACTION --extra-vars`: name one with --base";
-        return Err(PackFault::Refused(reason.to_owned()));
+        return Err(PackError::Refused(reason.to_owned()));
     }
     let layer = layer::of(folder, &manifest)?;
     let reference = reference(&manifest, options);
@@ -132,9 +132,9 @@ fn reference(manifest: &Manifest, options: &PackOptions) -> String {
 }
 
 /// An I/O error with what was tried.
-fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> PackFault {
+fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> PackError {
     let what = what.into();
-    move |source| PackFault::Io { what, source }
+    move |source| PackError::Io { what, source }
 }
 
 #[cfg(test)]

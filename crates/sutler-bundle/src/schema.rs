@@ -1,9 +1,12 @@
 //! JSON Schemas of parameters, as a platform's catalog shows them and the broker enforces them.
 //!
-//! They accept exactly what `manifest/accept.rs` accepts. Conditional parameters stay among the properties,
+//! They accept exactly what `manifest/validate.rs` accepts. Conditional parameters stay among the properties,
 //! so that closed objects can have them; when they may and must be there is said beside.
 
-use crate::manifest::{Bound, Condition, Kind, Occasion, Parameter, Range, Shape, same};
+use crate::manifest::{
+    Condition, NumberRange, Parameter, RangeBound, ValidationPoint, ValueKind, ValueType,
+    same_value,
+};
 use serde_json::{Map, Value, json};
 
 /// Which JSON Schema.
@@ -27,8 +30,8 @@ impl Dialect {
 
 /// The schema of the parameters of a provision or a bind, or of an update.
 #[must_use]
-pub fn schema(parameters: &[Parameter], occasion: Occasion, dialect: Dialect) -> Value {
-    let given = |it: &&Parameter| occasion == Occasion::Create || it.updatable;
+pub fn schema(parameters: &[Parameter], occasion: ValidationPoint, dialect: Dialect) -> Value {
+    let given = |it: &&Parameter| occasion == ValidationPoint::Create || it.updatable;
     let listed: Vec<&Parameter> = parameters.iter().filter(given).collect();
     let properties: Map<String, Value> = listed
         .iter()
@@ -44,7 +47,7 @@ pub fn schema(parameters: &[Parameter], occasion: Occasion, dialect: Dialect) ->
         set("properties", Value::Object(properties));
     }
     // A change names what it changes, and need not name anything else.
-    if occasion == Occasion::Create {
+    if occasion == ValidationPoint::Create {
         let demanded = listed.iter().filter(|it| it.is_demanded());
         let always: Vec<&str> = demanded
             .filter(|it| it.conditions.is_empty())
@@ -66,8 +69,8 @@ pub fn schema(parameters: &[Parameter], occasion: Occasion, dialect: Dialect) ->
         .iter()
         .filter_map(|it| {
             let condition = match occasion {
-                Occasion::Create => active(it, parameters),
-                Occasion::Update => unless_given(it, &listed)?,
+                ValidationPoint::Create => active(it, parameters),
+                ValidationPoint::Update => unless_given(it, &listed)?,
             };
             (!it.conditions.is_empty()).then(|| (it.name.clone(), condition))
         })
@@ -95,26 +98,26 @@ fn property(parameter: &Parameter, dialect: Dialect) -> Value {
         parameter.description.clone().map(Value::String),
     );
     set("default", parameter.default.clone());
-    describe(&parameter.shape, dialect, &mut schema);
+    describe(&parameter.value_type, dialect, &mut schema);
     Value::Object(schema)
 }
 
-fn shaped(shape: &Shape, dialect: Dialect) -> Value {
+fn shaped(value_type: &ValueType, dialect: Dialect) -> Value {
     let mut schema = Map::new();
-    describe(shape, dialect, &mut schema);
+    describe(value_type, dialect, &mut schema);
     Value::Object(schema)
 }
 
-fn describe(shape: &Shape, dialect: Dialect, schema: &mut Map<String, Value>) {
+fn describe(value_type: &ValueType, dialect: Dialect, schema: &mut Map<String, Value>) {
     let mut set = |key: &str, value: Option<Value>| {
         if let Some(value) = value {
             schema.insert(key.to_owned(), value);
         }
     };
-    set("type", Some(json!(shape.kind.name())));
-    set("enum", shape.choices.clone().map(Value::Array));
-    match &shape.kind {
-        Kind::Text {
+    set("type", Some(json!(value_type.kind.name())));
+    set("enum", value_type.choices.clone().map(Value::Array));
+    match &value_type.kind {
+        ValueKind::Text {
             min_length,
             max_length,
             pattern,
@@ -123,9 +126,9 @@ fn describe(shape: &Shape, dialect: Dialect, schema: &mut Map<String, Value>) {
             set("maxLength", max_length.map(Value::from));
             set("pattern", pattern.as_ref().map(|it| json!(it.as_str())));
         }
-        Kind::Integer(range) | Kind::Number(range) => ranged(range, dialect, schema),
-        Kind::Boolean | Kind::Null => (),
-        Kind::Object { properties, open } => {
+        ValueKind::Integer(range) | ValueKind::Number(range) => ranged(range, dialect, schema),
+        ValueKind::Boolean | ValueKind::Null => (),
+        ValueKind::Object { properties, open } => {
             let required: Vec<&str> = properties
                 .iter()
                 .filter(|it| it.required)
@@ -145,7 +148,7 @@ fn describe(shape: &Shape, dialect: Dialect, schema: &mut Map<String, Value>) {
                 (!open).then_some(Value::Bool(false)),
             );
         }
-        Kind::Array {
+        ValueKind::Array {
             items,
             min_items,
             max_items,
@@ -157,8 +160,8 @@ fn describe(shape: &Shape, dialect: Dialect, schema: &mut Map<String, Value>) {
     }
 }
 
-fn ranged(range: &Range, dialect: Dialect, schema: &mut Map<String, Value>) {
-    let mut end = |bound: &Option<Bound>, plain: &str, strict: &str| {
+fn ranged(range: &NumberRange, dialect: Dialect, schema: &mut Map<String, Value>) {
+    let mut end = |bound: &Option<RangeBound>, plain: &str, strict: &str| {
         let Some(bound) = bound else {
             return;
         };
@@ -191,7 +194,7 @@ fn active(parameter: &Parameter, all: &[Parameter]) -> Value {
             continue;
         };
         let mut part = one_of(condition);
-        let has = |default: &Value| condition.values.iter().any(|it| same(it, default));
+        let has = |default: &Value| condition.values.iter().any(|it| same_value(it, default));
         if controller.default.as_ref().is_some_and(has) {
             // Not given, it has its default; but only where it may be given at all.
             if !controller.conditions.is_empty() {

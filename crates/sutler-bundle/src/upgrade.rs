@@ -4,20 +4,19 @@
 //! upgrade itself is an update that runs the new version: `service/hooks.rs`.
 
 use crate::action::Action;
-use crate::manifest::{Manifest, Upgrade};
+use crate::manifest::{Manifest, UpgradePolicy};
 use semver::Version;
 use serde_json::{Map, Value};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
-use sutler_broker::Refusal;
 use sutler_osb::MaintenanceInfo;
 
 /// What the catalog says of a bundle's version: `None` where instances cannot be moved on to it.
 pub(crate) fn maintenance(manifest: &Manifest) -> Option<MaintenanceInfo> {
     let version = manifest.bundle_version.as_deref()?;
     let impact = match &manifest.upgrade {
-        Upgrade::Offered { impact } => impact.clone(),
-        Upgrade::Never => return None,
+        UpgradePolicy::Offered { impact } => impact.clone(),
+        UpgradePolicy::Never => return None,
     };
     let can = manifest.rules(Action::Update).offered && is_semantic(version);
     can.then(|| MaintenanceInfo {
@@ -31,29 +30,40 @@ pub(crate) fn is_semantic(version: &str) -> bool {
     Version::parse(version).is_ok()
 }
 
+/// Reason why an upgrade is refused. The text is for the user and names no value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UpgradeError {
+    /// The request lacks a parameter that it could send.
+    #[error("{0}")]
+    Invalid(String),
+    /// No request can move this instance to this version.
+    #[error("{0}")]
+    Unsupported(String),
+}
+
 /// An upgrade that is asked for.
-pub(crate) struct Way<'a> {
+pub struct UpgradePath<'a> {
     /// The version that the instance has.
-    pub(crate) from: Option<&'a str>,
+    pub from: Option<&'a str>,
     /// The bundle it is to have.
-    pub(crate) to: &'a Manifest,
+    pub to: &'a Manifest,
     /// The name of the plan it is to have.
-    pub(crate) plan: &'a str,
+    pub plan: &'a str,
     /// Its parameters, with those of the request.
-    pub(crate) parameters: &'a Map<String, Value>,
+    pub parameters: &'a Map<String, Value>,
     /// Parameters that the operator answers.
-    pub(crate) answered: &'a BTreeSet<String>,
+    pub answered: &'a BTreeSet<String>,
 }
 
 /// Whether an instance can go there.
 ///
 /// # Errors
 /// Why not, for the user; it names no value.
-pub(crate) fn is_open(way: &Way<'_>) -> Result<(), Refusal> {
+pub fn check_upgrade(way: &UpgradePath<'_>) -> Result<(), UpgradeError> {
     let version = way.to.bundle_version.as_deref().unwrap_or_default();
     if is_back(way.from, version) {
         let from = way.from.unwrap_or_default();
-        return Err(Refusal::Unsupported(format!(
+        return Err(UpgradeError::Unsupported(format!(
             "This service instance is at version {from}, and the catalog has {version}: what was written \
              before does not know what came after it, so instances are never taken back. Wait until the \
              catalog has a later version."
@@ -67,12 +77,12 @@ pub(crate) fn is_open(way: &Way<'_>) -> Result<(), Refusal> {
     });
     match missing.next() {
         None => Ok(()),
-        Some(parameter) if parameter.updatable => Err(Refusal::Invalid(format!(
+        Some(parameter) if parameter.updatable => Err(UpgradeError::Invalid(format!(
             "Version {version} needs the parameter {:?}, which this service instance does not have: send it \
              with this update.",
             parameter.name
         ))),
-        Some(parameter) => Err(Refusal::Unsupported(format!(
+        Some(parameter) => Err(UpgradeError::Unsupported(format!(
             "Version {version} needs the parameter {:?}, which this service instance does not have and no \
              update can give it. Its bundle's author must give it a default.",
             parameter.name
@@ -91,11 +101,10 @@ fn is_back(from: Option<&str>, to: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Way, is_open, maintenance};
+    use super::{UpgradeError, UpgradePath, check_upgrade, maintenance};
     use crate::manifest::Manifest;
     use serde_json::{Map, Value, json};
     use std::collections::BTreeSet;
-    use sutler_broker::Refusal;
 
     fn manifest(more: &str) -> Manifest {
         let text = format!(
@@ -142,16 +151,16 @@ mod tests {
     fn judged(from: Option<&str>, to: &str, parameters: Value, answered: &[&str]) -> String {
         let parameters: Map<String, Value> = serde_json::from_value(parameters).expect("an object");
         let answered: BTreeSet<String> = answered.iter().map(|it| (*it).to_owned()).collect();
-        let way = Way {
+        let way = UpgradePath {
             from,
             to: &manifest(&format!("bundle_version: {to}")),
             plan: "p",
             parameters: &parameters,
             answered: &answered,
         };
-        match is_open(&way) {
+        match check_upgrade(&way) {
             Ok(()) => String::new(),
-            Err(Refusal::Invalid(sentence)) => format!("invalid: {sentence}"),
+            Err(UpgradeError::Invalid(sentence)) => format!("invalid: {sentence}"),
             Err(other) => format!("unsupported: {other}"),
         }
     }

@@ -47,7 +47,9 @@ fn main() -> ExitCode {
     // A supervisor of a run. Hundreds may wait at once, so it starts without a runtime.
     let words: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();
     match words.as_slice() {
-        [word, rest @ ..] if word == sutler_bundle::SUPERVISOR => sutler_bundle::supervisor(rest),
+        [word, rest @ ..] if word == sutler_runner::SUPERVISOR => {
+            sutler_runner::run_supervisor(rest)
+        }
         _ => run_command(Cli::parse()),
     }
 }

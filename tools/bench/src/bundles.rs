@@ -15,10 +15,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use sutler_broker::Broker;
-use sutler_bundle::{
-    BundleService, Folders, Limits, Offers, Parts, ProcessRunner, ProcessSettings, Runners, Shelf,
+use sutler_bundle::RunLimits;
+use sutler_bundle_service::{
+    BundleFolders, BundleService, OfferSettings, Runners, ServiceParts, VersionStore,
 };
 use sutler_journal::KeyRing;
+use sutler_runner::{ProcessRunner, ProcessSettings};
 use sutler_store_sqlite::SqliteStore;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -46,20 +48,21 @@ pub(crate) struct BundleArgs {
 pub(crate) async fn serve(port: u16, dir: &Path) -> Result<(), BoxError> {
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
     let work = dir.join("work");
-    let shelf = Arc::new(Shelf::open(&work)?);
+    let shelf = Arc::new(VersionStore::open(&work)?);
     let roots = vec![dir.join("bundles")];
-    let snapshot = Arc::new(Folders::new(roots, shelf.clone(), Offers::default()).look());
+    let snapshot =
+        Arc::new(BundleFolders::new(roots, shelf.clone(), OfferSettings::default()).look());
     if let Some(fault) = snapshot.faults.first() {
         return Err(fault.clone().into());
     }
-    let service = Arc::new(BundleService::new(Parts {
+    let service = Arc::new(BundleService::new(ServiceParts {
         shelf,
         runners: Arc::new(Runners {
             processes: Arc::new(ProcessRunner::open(ProcessSettings::new(work))?),
             containers: None,
         }),
         secrets: Vec::new(),
-        limits: Limits::default(),
+        limits: RunLimits::default(),
         share_provision_credentials: false,
         host: None,
     }));
@@ -108,7 +111,7 @@ fn small_supervisor() -> Result<(), BoxError> {
     match small.is_file() {
         true => Ok(()),
         false => Err(
-            "sutler-supervisor is not beside this: cargo build --profile bench -p sutler-bundle"
+            "sutler-supervisor is not beside this: cargo build --profile bench -p sutler-runner"
                 .into(),
         ),
     }

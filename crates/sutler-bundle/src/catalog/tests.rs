@@ -1,6 +1,6 @@
 //! Offerings: what a platform sees of a bundle, in our way and in the old one.
 
-use super::{Offer, offering, side_by_side};
+use super::{Offer, offering, resolve_collisions};
 use crate::manifest::Manifest;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -162,7 +162,7 @@ fn of_bundles_that_collide_the_first_stays_and_both_are_named() {
         ("five", offered("d", "")),
     ];
     let bundles = bundles.map(|(bundle, spec)| (bundle.to_owned(), spec));
-    let (kept, collisions) = side_by_side(bundles);
+    let (kept, collisions) = resolve_collisions(bundles);
     let kept: Vec<&str> = kept.iter().map(|(bundle, _)| bundle.as_str()).collect();
     assert_eq!(kept, ["one", "three", "five"]);
     let told: Vec<String> = collisions.iter().map(ToString::to_string).collect();
@@ -179,6 +179,6 @@ fn names_that_the_old_scheme_cuts_to_the_same_are_a_collision() {
     let offer = Offer::compatible("dh");
     let one = offering(&named(&format!("{long}-one"), ""), &offer);
     let two = offering(&named(&format!("{long}-two"), ""), &offer);
-    let (kept, collisions) = side_by_side([("1".to_owned(), one), ("2".to_owned(), two)]);
+    let (kept, collisions) = resolve_collisions([("1".to_owned(), one), ("2".to_owned(), two)]);
     assert_eq!((kept.len(), collisions.len()), (1, 1));
 }

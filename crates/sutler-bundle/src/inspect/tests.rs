@@ -28,7 +28,7 @@ fn told(inspection: &Inspection) -> Vec<String> {
     inspection
         .findings
         .iter()
-        .map(super::Finding::line)
+        .map(super::InspectionFinding::line)
         .collect()
 }
 

@@ -1,9 +1,9 @@
 //! Examples: parameters that work. They are shown to users, and run by `sutler bundle test`.
 
-use super::accept::{self, Occasion};
-use super::fault::Findings;
 use super::fields::Fields;
+use super::findings::ManifestFindings;
 use super::plan::PlanEntry;
+use super::validate::{self, ValidationPoint};
 use serde_json::{Map, Value};
 use sutler_yaml::Node;
 
@@ -46,7 +46,11 @@ pub struct ExampleUpdate {
 }
 
 /// Reads the examples, and holds each to its plan.
-pub(super) fn list(top: &Fields<'_>, plans: &[PlanEntry], findings: &mut Findings) -> Vec<Example> {
+pub(super) fn list(
+    top: &Fields<'_>,
+    plans: &[PlanEntry],
+    findings: &mut ManifestFindings,
+) -> Vec<Example> {
     let nodes = top.list("examples", findings).unwrap_or_default();
     if let Some(beyond) = nodes.get(EXAMPLES_MAX) {
         let reason = format!("must not have more than {EXAMPLES_MAX} examples");
@@ -72,18 +76,21 @@ fn example(
     node: &Node,
     path: &str,
     plans: &[PlanEntry],
-    findings: &mut Findings,
+    findings: &mut ManifestFindings,
 ) -> Option<Example> {
     let fields = Fields::read(node, path, &KEYS, findings)?;
     let name = fields.required_text("name", findings);
     let plan = plan_named(&fields, plans, findings)?;
     let parameters = object(&fields, "parameters", findings);
-    if let Err(reason) = accept::accepts(&plan.parameters, &parameters, Occasion::Create) {
+    if let Err(reason) = validate::accepts(&plan.parameters, &parameters, ValidationPoint::Create) {
         misfit(&fields, "parameters", &reason, findings);
     }
     let bind_parameters = object(&fields, "bind_parameters", findings);
-    if let Err(reason) = accept::accepts(&plan.bind_parameters, &bind_parameters, Occasion::Create)
-    {
+    if let Err(reason) = validate::accepts(
+        &plan.bind_parameters,
+        &bind_parameters,
+        ValidationPoint::Create,
+    ) {
         misfit(&fields, "bind_parameters", &reason, findings);
     }
     let known = ["plan", "parameters"];
@@ -104,7 +111,7 @@ fn change(
     plan: &PlanEntry,
     before: &Map<String, Value>,
     plans: &[PlanEntry],
-    findings: &mut Findings,
+    findings: &mut ManifestFindings,
 ) -> ExampleUpdate {
     let parameters = object(fields, "parameters", findings);
     let target = fields.text("plan", findings);
@@ -123,8 +130,8 @@ fn change(
     merged.extend(parameters.clone());
     // What the new plan does not know stays behind with the old one.
     merged.retain(|name, _| after.parameters.iter().any(|it| it.name == *name));
-    let judged = accept::accepts(&after.parameters, &parameters, Occasion::Update)
-        .and_then(|()| accept::accepts(&after.parameters, &merged, Occasion::Create));
+    let judged = validate::accepts(&after.parameters, &parameters, ValidationPoint::Update)
+        .and_then(|()| validate::accepts(&after.parameters, &merged, ValidationPoint::Create));
     if let Err(reason) = judged {
         misfit(fields, "parameters", &reason, findings);
     }
@@ -138,7 +145,7 @@ fn change(
 fn plan_named<'p>(
     fields: &Fields<'_>,
     plans: &'p [PlanEntry],
-    findings: &mut Findings,
+    findings: &mut ManifestFindings,
 ) -> Option<&'p PlanEntry> {
     let name = fields.text("plan", findings);
     let found = match (&name, plans) {
@@ -155,7 +162,7 @@ fn plan_named<'p>(
     found
 }
 
-fn object(fields: &Fields<'_>, name: &str, findings: &mut Findings) -> Map<String, Value> {
+fn object(fields: &Fields<'_>, name: &str, findings: &mut ManifestFindings) -> Map<String, Value> {
     let Some(node) = fields.get(name) else {
         return Map::new();
     };
@@ -169,7 +176,7 @@ fn object(fields: &Fields<'_>, name: &str, findings: &mut Findings) -> Map<Strin
     }
 }
 
-fn misfit(fields: &Fields<'_>, name: &str, reason: &str, findings: &mut Findings) {
+fn misfit(fields: &Fields<'_>, name: &str, reason: &str, findings: &mut ManifestFindings) {
     let reason = format!("does not fit the plan: {reason}");
     findings.fault(fields.place_of(name), &fields.path_of(name), reason);
 }

@@ -3,8 +3,8 @@
 //! Keys may be spelled `max_length`, `max-length` or `maxLength`: the YAML form and the JSON form of a
 //! manifest differ in nothing else. A value of the wrong kind is a fault and counts as absent.
 
-use super::fault::Findings;
-use super::words;
+use super::findings::ManifestFindings;
+use super::scalars;
 use serde_json::Number;
 use std::time::Duration;
 use sutler_yaml::{Kind, Location, Node};
@@ -24,7 +24,7 @@ impl<'a> Fields<'a> {
         node: &'a Node,
         path: &str,
         known: &[&'static str],
-        findings: &mut Findings,
+        findings: &mut ManifestFindings,
     ) -> Option<Self> {
         let Some(entries) = node.entries() else {
             let reason = format!("must be a mapping, but is {}", node.kind_name());
@@ -72,12 +72,16 @@ impl<'a> Fields<'a> {
     }
 
     /// A text; numbers and booleans count as what was written.
-    pub(crate) fn text(&self, name: &str, findings: &mut Findings) -> Option<String> {
+    pub(crate) fn text(&self, name: &str, findings: &mut ManifestFindings) -> Option<String> {
         self.read_as(name, "text", Node::text, findings)
     }
 
     /// A text that must be there and not be empty.
-    pub(crate) fn required_text(&self, name: &str, findings: &mut Findings) -> Option<String> {
+    pub(crate) fn required_text(
+        &self,
+        name: &str,
+        findings: &mut ManifestFindings,
+    ) -> Option<String> {
         let text = self.text(name, findings);
         let empty = text.as_ref().is_some_and(|text| text.trim().is_empty());
         if empty || self.get(name).is_none() {
@@ -88,37 +92,37 @@ impl<'a> Fields<'a> {
     }
 
     /// True or false.
-    pub(crate) fn boolean(&self, name: &str, findings: &mut Findings) -> Option<bool> {
+    pub(crate) fn boolean(&self, name: &str, findings: &mut ManifestFindings) -> Option<bool> {
         self.read_as(name, "true or false", Node::boolean, findings)
     }
 
     /// A whole number that is not negative.
-    pub(crate) fn count(&self, name: &str, findings: &mut Findings) -> Option<u64> {
+    pub(crate) fn count(&self, name: &str, findings: &mut ManifestFindings) -> Option<u64> {
         let count = |node: &Node| node.text()?.trim().parse().ok();
         self.read_as(name, "a whole number, 0 or more", count, findings)
     }
 
     /// A number.
-    pub(crate) fn number(&self, name: &str, findings: &mut Findings) -> Option<Number> {
-        self.read_as(name, "a number", words::number, findings)
+    pub(crate) fn number(&self, name: &str, findings: &mut ManifestFindings) -> Option<Number> {
+        self.read_as(name, "a number", scalars::number, findings)
     }
 
     /// How long.
-    pub(crate) fn duration(&self, name: &str, findings: &mut Findings) -> Option<Duration> {
+    pub(crate) fn duration(&self, name: &str, findings: &mut ManifestFindings) -> Option<Duration> {
         let wanted = "a duration such as `30s`, `5m` or `2h`, at most 30 days";
-        let duration = |node: &Node| words::duration(&node.text()?);
+        let duration = |node: &Node| scalars::duration(&node.text()?);
         self.read_as(name, wanted, duration, findings)
     }
 
     /// How many bytes.
-    pub(crate) fn size(&self, name: &str, findings: &mut Findings) -> Option<u64> {
-        let size = |node: &Node| words::size(&node.text()?);
+    pub(crate) fn size(&self, name: &str, findings: &mut ManifestFindings) -> Option<u64> {
+        let size = |node: &Node| scalars::size(&node.text()?);
         let wanted = "a size such as `64KiB` or `512MiB`, at most 1024GiB";
         self.read_as(name, wanted, size, findings)
     }
 
     /// The items of a list.
-    pub(crate) fn list(&self, name: &str, findings: &mut Findings) -> Option<&'a [Node]> {
+    pub(crate) fn list(&self, name: &str, findings: &mut ManifestFindings) -> Option<&'a [Node]> {
         let node = self.get(name)?;
         match &node.kind {
             Kind::List(items) => Some(items),
@@ -130,7 +134,7 @@ impl<'a> Fields<'a> {
     }
 
     /// A list of texts.
-    pub(crate) fn texts(&self, name: &str, findings: &mut Findings) -> Option<Vec<String>> {
+    pub(crate) fn texts(&self, name: &str, findings: &mut ManifestFindings) -> Option<Vec<String>> {
         let items = self.list(name, findings)?;
         let texts: Option<Vec<String>> = items.iter().map(Node::text).collect();
         if texts.is_none() {
@@ -144,7 +148,7 @@ impl<'a> Fields<'a> {
         &self,
         name: &str,
         known: &[&'static str],
-        findings: &mut Findings,
+        findings: &mut ManifestFindings,
     ) -> Option<Self> {
         Self::read(self.get(name)?, &self.path_of(name), known, findings)
     }
@@ -154,7 +158,7 @@ impl<'a> Fields<'a> {
         &self,
         name: &str,
         words: &[(&str, T)],
-        findings: &mut Findings,
+        findings: &mut ManifestFindings,
     ) -> Option<T> {
         let text = self.text(name, findings)?;
         let found = words.iter().find(|(word, _)| *word == text);
@@ -171,7 +175,7 @@ impl<'a> Fields<'a> {
         name: &str,
         wanted: &str,
         read: impl Fn(&Node) -> Option<T>,
-        findings: &mut Findings,
+        findings: &mut ManifestFindings,
     ) -> Option<T> {
         let node = self.get(name)?;
         let value = read(node);
@@ -186,7 +190,7 @@ impl<'a> Fields<'a> {
         value
     }
 
-    fn wrong(&self, name: &str, node: &Node, wanted: &str, findings: &mut Findings) {
+    fn wrong(&self, name: &str, node: &Node, wanted: &str, findings: &mut ManifestFindings) {
         let reason = format!("must be {wanted}, but is {}", node.kind_name());
         findings.fault(node.place, &self.path_of(name), reason);
     }
@@ -205,7 +209,7 @@ fn unknown(
     value: &Node,
     path: &str,
     known: &[&'static str],
-    findings: &mut Findings,
+    findings: &mut ManifestFindings,
 ) {
     let meant = sutler_yaml::nearest(written, known.iter().copied());
     let hint = meant.map_or_else(String::new, |meant| format!(", did you mean `{meant}`?"));

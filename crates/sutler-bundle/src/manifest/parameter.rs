@@ -1,12 +1,12 @@
 //! Parameters: what a user may say about an instance or a binding, each described once.
 //!
-//! What one value may be is in `shape.rs`; names that belong to the broker in `reserved.rs`; whether given
-//! parameters fit in `accept.rs`.
+//! What one value may be is in `value_type.rs`; names that belong to the broker in `reserved_names.rs`; whether given
+//! parameters fit in `validate.rs`.
 
-use super::fault::{Findings, Form};
 use super::fields::Fields;
-use super::reserved;
-use super::shape::{self, Shape};
+use super::findings::{ManifestFindings, ManifestForm};
+use super::reserved_names;
+use super::value_type::{self, ValueType};
 use serde_json::Value;
 use sutler_yaml::{Kind as Yaml, Node};
 
@@ -49,7 +49,7 @@ pub struct Parameter {
     /// A sentence for a form.
     pub description: Option<String>,
     /// What it may be.
-    pub shape: Shape,
+    pub value_type: ValueType,
     /// What holds if it is not given; fits the shape.
     pub default: Option<Value>,
     /// Whether it must be there, if its conditions hold.
@@ -88,9 +88,9 @@ pub(super) fn list(
     nodes: &[Node],
     path: &str,
     required: &[String],
-    findings: &mut Findings,
+    findings: &mut ManifestFindings,
 ) -> Vec<Parameter> {
-    let mut read: Vec<Entry<'_>> = Vec::new();
+    let mut read: Vec<ParameterSource<'_>> = Vec::new();
     if let Some(beyond) = nodes.get(PARAMETERS_MAX) {
         let reason = format!("must not have more than {PARAMETERS_MAX} parameters");
         findings.fault(beyond.place, path, reason);
@@ -112,13 +112,13 @@ pub(super) fn list(
             );
             continue;
         }
-        if let Some(reason) = reserved::why_not(&parameter.name) {
+        if let Some(reason) = reserved_names::why_not(&parameter.name) {
             let instead = "the broker's own value always won, and it is left out";
             findings.doubt(node.place, &name_path, &reason, instead);
             continue;
         }
         parameter.required |= required.contains(&parameter.name);
-        read.push(Entry {
+        read.push(ParameterSource {
             parameter,
             node,
             path: format!("{path}.dependencies"),
@@ -129,17 +129,21 @@ pub(super) fn list(
 }
 
 /// A parameter, what it was read from, and where its conditions stand.
-struct Entry<'a> {
+struct ParameterSource<'a> {
     parameter: Parameter,
     node: &'a Node,
     path: String,
 }
 
 /// Reads the properties of an object: a list of descriptors, or a mapping from names to descriptors.
-pub(super) fn properties(node: &Node, path: &str, findings: &mut Findings) -> Vec<Parameter> {
+pub(super) fn properties(
+    node: &Node,
+    path: &str,
+    findings: &mut ManifestFindings,
+) -> Vec<Parameter> {
     let known: Vec<&'static str> = keys().filter(|key| *key != "dependencies").collect();
     let mut properties: Vec<Parameter> = Vec::new();
-    let mut add = |node: &Node, path: &str, name: Option<&str>, findings: &mut Findings| {
+    let mut add = |node: &Node, path: &str, name: Option<&str>, findings: &mut ManifestFindings| {
         let fields = Fields::read(node, path, &known, findings);
         let read = fields.and_then(|fields| described(&fields, name, findings));
         match read {
@@ -170,14 +174,14 @@ pub(super) fn properties(node: &Node, path: &str, findings: &mut Findings) -> Ve
 }
 
 fn keys() -> impl Iterator<Item = &'static str> {
-    let shape = shape::KEYS.into_iter().filter(|key| *key != "secret");
-    KEYS.into_iter().chain(shape)
+    let value_type = value_type::KEYS.into_iter().filter(|key| *key != "secret");
+    KEYS.into_iter().chain(value_type)
 }
 
 /// One entry of a list. Before there were plans, an entry was `- name: {type: …}`.
-fn entry(node: &Node, path: &str, findings: &mut Findings) -> Option<Parameter> {
+fn entry(node: &Node, path: &str, findings: &mut ManifestFindings) -> Option<Parameter> {
     let known: Vec<&'static str> = keys().collect();
-    if let (Form::Apb, Some([(name, inner)])) = (findings.form, node.entries())
+    if let (ManifestForm::Apb, Some([(name, inner)])) = (findings.form, node.entries())
         && inner.entries().is_some()
     {
         let reason = "is written the way it was before there were plans: put the name under `name`";
@@ -192,16 +196,16 @@ fn entry(node: &Node, path: &str, findings: &mut Findings) -> Option<Parameter> 
 fn described(
     fields: &Fields<'_>,
     name: Option<&str>,
-    findings: &mut Findings,
+    findings: &mut ManifestFindings,
 ) -> Option<Parameter> {
     let name = match name {
         Some(name) => Some(name.to_owned()),
         None => fields.required_text("name", findings),
     };
-    let shape = shape::read(fields, findings);
-    let (name, shape) = (name?, shape?);
+    let value_type = value_type::read(fields, findings);
+    let (name, value_type) = (name?, value_type?);
     check_name(&name, fields, findings);
-    let default = default(&shape, fields, findings);
+    let default = default(&value_type, fields, findings);
     let display_type = fields.text("display_type", findings);
     if let Some(word) = display_type.as_deref()
         && !DISPLAY_TYPES.contains(&word)
@@ -221,12 +225,12 @@ fn described(
         secret: secret.unwrap_or(display_type.as_deref() == Some("password")),
         display_type,
         display_group: fields.text("display_group", findings),
-        shape,
+        value_type,
         conditions: Vec::new(),
     })
 }
 
-fn check_name(name: &str, fields: &Fields<'_>, findings: &mut Findings) {
+fn check_name(name: &str, fields: &Fields<'_>, findings: &mut ManifestFindings) {
     let place = fields.place_of("name");
     let path = fields.path_of("name");
     let letter = |c: char| c.is_ascii_alphabetic() || c == '_';
@@ -240,9 +244,13 @@ fn check_name(name: &str, fields: &Fields<'_>, findings: &mut Findings) {
     }
 }
 
-fn default(shape: &Shape, fields: &Fields<'_>, findings: &mut Findings) -> Option<Value> {
+fn default(
+    value_type: &ValueType,
+    fields: &Fields<'_>,
+    findings: &mut ManifestFindings,
+) -> Option<Value> {
     let node = fields.get("default")?;
-    match shape.typed(node) {
+    match value_type.typed(node) {
         Ok(value) => Some(value),
         Err(reason) => {
             let path = fields.path_of("default");
@@ -253,9 +261,14 @@ fn default(shape: &Shape, fields: &Fields<'_>, findings: &mut Findings) -> Optio
 }
 
 /// Reads what parameters depend on, now that all are known.
-fn conditions(read: &mut [Entry<'_>], findings: &mut Findings) {
-    let known = |entry: &Entry<'_>| (entry.parameter.name.clone(), entry.parameter.shape.clone());
-    let controllers: Vec<(String, Shape)> = read.iter().map(known).collect();
+fn conditions(read: &mut [ParameterSource<'_>], findings: &mut ManifestFindings) {
+    let known = |entry: &ParameterSource<'_>| {
+        (
+            entry.parameter.name.clone(),
+            entry.parameter.value_type.clone(),
+        )
+    };
+    let controllers: Vec<(String, ValueType)> = read.iter().map(known).collect();
     for entry in read.iter_mut() {
         let Some(dependencies) = entry.node.get("dependencies") else {
             continue;
@@ -293,12 +306,12 @@ fn condition(
     node: &Node,
     path: &str,
     parameter: &Parameter,
-    controllers: &[(String, Shape)],
-    findings: &mut Findings,
+    controllers: &[(String, ValueType)],
+    findings: &mut ManifestFindings,
 ) -> Option<Condition> {
     let fields = Fields::read(node, path, &["key", "value"], findings)?;
     let key = fields.required_text("key", findings)?;
-    let Some((_, shape)) = controllers.iter().find(|(name, _)| *name == key) else {
+    let Some((_, value_type)) = controllers.iter().find(|(name, _)| *name == key) else {
         let names = controllers.iter().map(|(name, _)| name.as_str());
         let meant = sutler_yaml::nearest(&key, names);
         let hint = meant.map_or_else(String::new, |meant| format!(", did you mean `{meant}`?"));
@@ -322,7 +335,7 @@ fn condition(
     };
     let mut values = Vec::new();
     for node in written {
-        match shape.typed(node) {
+        match value_type.typed(node) {
             Ok(value) => values.push(value),
             Err(reason) => findings.fault(node.place, &value_path, reason),
         }

@@ -1,7 +1,7 @@
 //! Plans: what a user chooses, and what can be said about each.
 
-use super::fault::Findings;
 use super::fields::Fields;
+use super::findings::ManifestFindings;
 use super::parameter::{self, Parameter};
 use serde_json::{Map, Value};
 use sutler_yaml::{Kind as Yaml, Node};
@@ -52,7 +52,7 @@ pub struct PlanEntry {
 
 /// Reads the plans. A manifest from before there were plans has its parameters at the top: they become
 /// the plan `default`.
-pub(super) fn list(top: &Fields<'_>, findings: &mut Findings) -> Vec<PlanEntry> {
+pub(super) fn list(top: &Fields<'_>, findings: &mut ManifestFindings) -> Vec<PlanEntry> {
     let old = top.get("parameters");
     let nodes = top.list("plans", findings).unwrap_or_default();
     if let Some(old) = old {
@@ -92,7 +92,7 @@ pub(super) fn list(top: &Fields<'_>, findings: &mut Findings) -> Vec<PlanEntry> 
     plans.into_iter().map(|(plan, _)| plan).collect()
 }
 
-fn default_plan(top: &Fields<'_>, findings: &mut Findings) -> PlanEntry {
+fn default_plan(top: &Fields<'_>, findings: &mut ManifestFindings) -> PlanEntry {
     let nodes = top.list("parameters", findings).unwrap_or_default();
     let required = top.texts("required", findings).unwrap_or_default();
     PlanEntry {
@@ -109,7 +109,7 @@ fn default_plan(top: &Fields<'_>, findings: &mut Findings) -> PlanEntry {
     }
 }
 
-fn plan(node: &Node, path: &str, findings: &mut Findings) -> Option<PlanEntry> {
+fn plan(node: &Node, path: &str, findings: &mut ManifestFindings) -> Option<PlanEntry> {
     let fields = Fields::read(node, path, &KEYS, findings)?;
     let name = fields.required_text("name", findings);
     let too_long = |name: &&String| name.len() > NAME_BYTES_MAX || name.contains(char::is_control);
@@ -117,7 +117,7 @@ fn plan(node: &Node, path: &str, findings: &mut Findings) -> Option<PlanEntry> {
         let reason = format!("must have at most {NAME_BYTES_MAX} bytes, on one line");
         findings.fault(fields.place_of("name"), &fields.path_of("name"), reason);
     }
-    let parameters = |name: &str, findings: &mut Findings| {
+    let parameters = |name: &str, findings: &mut ManifestFindings| {
         let nodes = fields.list(name, findings).unwrap_or_default();
         parameter::list(nodes, &fields.path_of(name), &[], findings)
     };
@@ -141,7 +141,11 @@ fn plan(node: &Node, path: &str, findings: &mut Findings) -> Option<PlanEntry> {
 }
 
 /// A description, which OSB demands and old manifests need not have.
-pub(super) fn described(fields: &Fields<'_>, instead: &str, findings: &mut Findings) -> String {
+pub(super) fn described(
+    fields: &Fields<'_>,
+    instead: &str,
+    findings: &mut ManifestFindings,
+) -> String {
     let text = fields.text("description", findings).unwrap_or_default();
     if !text.trim().is_empty() {
         return text;
@@ -154,7 +158,7 @@ pub(super) fn described(fields: &Fields<'_>, instead: &str, findings: &mut Findi
 }
 
 /// Metadata, as it is.
-pub(super) fn metadata(fields: &Fields<'_>, findings: &mut Findings) -> Map<String, Value> {
+pub(super) fn metadata(fields: &Fields<'_>, findings: &mut ManifestFindings) -> Map<String, Value> {
     let Some(node) = fields.get("metadata") else {
         return Map::new();
     };
@@ -169,7 +173,7 @@ pub(super) fn metadata(fields: &Fields<'_>, findings: &mut Findings) -> Map<Stri
 }
 
 /// Plans to change to must be there, and be others.
-fn check_targets(plans: &[(PlanEntry, &Node)], findings: &mut Findings) {
+fn check_targets(plans: &[(PlanEntry, &Node)], findings: &mut ManifestFindings) {
     for (nth, (plan, node)) in plans.iter().enumerate() {
         for target in &plan.updates_to {
             let path = format!("plans[{nth}].updates_to");

@@ -1,12 +1,11 @@
 //! How a bundle is run: its actions, its limits, what it needs and how it starts.
 
-use super::fault::{Findings, Form};
 use super::fields::Fields;
+use super::findings::{ManifestFindings, ManifestForm};
 use crate::action::Action;
-use crate::order::Limits;
+use crate::limits::RunLimits;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use sutler_broker::Asynchrony;
 use sutler_yaml::{Kind as Yaml, Node};
 
 /// How long an action may take, if nobody says.
@@ -21,13 +20,25 @@ const IMPACT_CHARS_MAX: usize = 1_000;
 /// Most words of an entry point.
 const WORDS_MAX: usize = 64;
 
-const ASYNC: [(&str, Asynchrony); 3] = [
-    ("optional", Asynchrony::Preferred),
-    ("required", Asynchrony::Required),
-    ("unsupported", Asynchrony::Never),
+const ASYNC: [(&str, AsyncSupport); 3] = [
+    ("optional", AsyncSupport::Optional),
+    ("required", AsyncSupport::Required),
+    ("unsupported", AsyncSupport::Unsupported),
 ];
 
 const ON_LOST: [(&str, OnLost); 2] = [("fail", OnLost::Fail), ("rerun", OnLost::Rerun)];
+
+/// Whether an action runs while its caller waits or after the response.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AsyncSupport {
+    /// After the response where the platform allows it.
+    #[default]
+    Optional,
+    /// Only after the response.
+    Required,
+    /// Only while the caller waits.
+    Unsupported,
+}
 
 /// What is done about a run of which nobody can tell how it ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,7 +56,7 @@ pub struct ActionRules {
     /// Whether the bundle has it at all.
     pub offered: bool,
     /// At once or later.
-    pub asynchrony: Asynchrony,
+    pub asynchrony: AsyncSupport,
     /// How long it may take.
     pub deadline: Duration,
     /// What is done about a lost run.
@@ -54,7 +65,7 @@ pub struct ActionRules {
 
 /// Whether instances that other versions have made can be moved on to this one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Upgrade {
+pub enum UpgradePolicy {
     /// By an update, where the bundle's version is a semantic one.
     Offered {
         /// What that means for the user, e.g. that it restarts something.
@@ -66,7 +77,7 @@ pub enum Upgrade {
 
 /// What is started for an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub enum Entrypoint {
     /// One program for all actions, with its first arguments.
     Program(Vec<String>),
     /// A script for each action, `actions/ACTION`. One that is missing is an action that is not there.
@@ -91,7 +102,7 @@ pub enum InlineVars {
 
 /// A secret that the operator must give to the bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SecretWish {
+pub struct SecretRequirement {
     /// Its name: the folder is `apb-NAME`.
     pub name: String,
     /// What it is for.
@@ -103,7 +114,10 @@ pub struct SecretWish {
 }
 
 /// The rules of all actions.
-pub(super) fn actions(top: &Fields<'_>, findings: &mut Findings) -> BTreeMap<Action, ActionRules> {
+pub(super) fn actions(
+    top: &Fields<'_>,
+    findings: &mut ManifestFindings,
+) -> BTreeMap<Action, ActionRules> {
     let rules = ActionRules {
         offered: true,
         asynchrony: top.word("async", &ASYNC, findings).unwrap_or_default(),
@@ -124,7 +138,12 @@ pub(super) fn actions(top: &Fields<'_>, findings: &mut Findings) -> BTreeMap<Act
     Action::ALL.into_iter().map(each).collect()
 }
 
-fn one(node: &Node, path: &str, rules: ActionRules, findings: &mut Findings) -> ActionRules {
+fn one(
+    node: &Node,
+    path: &str,
+    rules: ActionRules,
+    findings: &mut ManifestFindings,
+) -> ActionRules {
     if let Yaml::Bool(offered) = node.kind {
         return ActionRules { offered, ..rules };
     }
@@ -146,12 +165,12 @@ fn one(node: &Node, path: &str, rules: ActionRules, findings: &mut Findings) -> 
 }
 
 /// `upgrade`: what an upgrade means for the user, or whether there is one.
-pub(super) fn upgrade(top: &Fields<'_>, findings: &mut Findings) -> Upgrade {
-    let without = Upgrade::Offered { impact: None };
+pub(super) fn upgrade(top: &Fields<'_>, findings: &mut ManifestFindings) -> UpgradePolicy {
+    let without = UpgradePolicy::Offered { impact: None };
     let place = top.place_of("upgrade");
     match top.get("upgrade").map(|node| &node.kind) {
         None | Some(Yaml::Bool(true)) => return without,
-        Some(Yaml::Bool(false)) => return Upgrade::Never,
+        Some(Yaml::Bool(false)) => return UpgradePolicy::Never,
         Some(_) => {}
     }
     let impact = top.text("upgrade", findings).unwrap_or_default();
@@ -169,19 +188,19 @@ pub(super) fn upgrade(top: &Fields<'_>, findings: &mut Findings) -> Upgrade {
                       as `1.4.2`";
         findings.warn(place, "upgrade", reason);
     }
-    Upgrade::Offered {
+    UpgradePolicy::Offered {
         impact: Some(impact.to_owned()),
     }
 }
 
 /// What a run may use.
-pub(super) fn limits(top: &Fields<'_>, findings: &mut Findings) -> Limits {
-    let mut limits = Limits::default();
+pub(super) fn limits(top: &Fields<'_>, findings: &mut ManifestFindings) -> RunLimits {
+    let mut limits = RunLimits::default();
     let known = ["memory", "output", "open_files", "processes"];
     let Some(fields) = top.fields("limits", &known, findings) else {
         return limits;
     };
-    let positive = |name: &str, findings: &mut Findings| {
+    let positive = |name: &str, findings: &mut ManifestFindings| {
         let count = fields.count(name, findings);
         if count == Some(0) {
             findings.fault(
@@ -200,13 +219,13 @@ pub(super) fn limits(top: &Fields<'_>, findings: &mut Findings) -> Limits {
 }
 
 /// The secrets that the bundle asks for.
-pub(super) fn secrets(top: &Fields<'_>, findings: &mut Findings) -> Vec<SecretWish> {
+pub(super) fn secrets(top: &Fields<'_>, findings: &mut ManifestFindings) -> Vec<SecretRequirement> {
     let nodes = top.list("secrets", findings).unwrap_or_default();
     if let Some(beyond) = nodes.get(SECRETS_MAX) {
         let reason = format!("must not have more than {SECRETS_MAX} secrets");
         findings.fault(beyond.place, "secrets", reason);
     }
-    let mut secrets: Vec<SecretWish> = Vec::new();
+    let mut secrets: Vec<SecretRequirement> = Vec::new();
     for (nth, node) in nodes.iter().enumerate().take(SECRETS_MAX) {
         let path = format!("secrets[{nth}]");
         let Some(secret) = secret(node, &path, findings) else {
@@ -229,9 +248,9 @@ pub(super) fn secrets(top: &Fields<'_>, findings: &mut Findings) -> Vec<SecretWi
     secrets
 }
 
-fn secret(node: &Node, path: &str, findings: &mut Findings) -> Option<SecretWish> {
+fn secret(node: &Node, path: &str, findings: &mut ManifestFindings) -> Option<SecretRequirement> {
     if let Some(name) = node.text() {
-        return Some(SecretWish {
+        return Some(SecretRequirement {
             name,
             description: None,
             required: true,
@@ -240,7 +259,7 @@ fn secret(node: &Node, path: &str, findings: &mut Findings) -> Option<SecretWish
     }
     let known = ["name", "description", "required", "keys"];
     let fields = Fields::read(node, path, &known, findings)?;
-    Some(SecretWish {
+    Some(SecretRequirement {
         name: fields.required_text("name", findings)?,
         description: fields.text("description", findings),
         required: fields.boolean("required", findings).unwrap_or(true),
@@ -254,16 +273,16 @@ fn is_file_name(name: &str) -> bool {
 }
 
 /// What is started.
-pub(super) fn entry(top: &Fields<'_>, findings: &mut Findings) -> Entry {
+pub(super) fn entry(top: &Fields<'_>, findings: &mut ManifestFindings) -> Entrypoint {
     let Some(node) = top.get("entrypoint") else {
         return match findings.form {
-            Form::Bundle => Entry::Scripts,
-            Form::Apb => Entry::Playbooks,
+            ManifestForm::Bundle => Entrypoint::Scripts,
+            ManifestForm::Apb => Entrypoint::Playbooks,
         };
     };
     let words = match &node.kind {
-        Yaml::Text(word) if word == "playbooks" => return Entry::Playbooks,
-        Yaml::Text(word) if word == "scripts" => return Entry::Scripts,
+        Yaml::Text(word) if word == "playbooks" => return Entrypoint::Playbooks,
+        Yaml::Text(word) if word == "scripts" => return Entrypoint::Scripts,
         Yaml::Text(word) => Some(vec![word.clone()]),
         Yaml::List(items) => items.iter().map(Node::text).collect(),
         Yaml::Null | Yaml::Bool(_) | Yaml::Number(..) | Yaml::Mapping(_) => None,
@@ -273,18 +292,18 @@ pub(super) fn entry(top: &Fields<'_>, findings: &mut Findings) -> Entry {
         (1..=WORDS_MAX).contains(&words.len()) && words.iter().all(fits)
     };
     match words.filter(usable) {
-        Some(words) => Entry::Program(words),
+        Some(words) => Entrypoint::Program(words),
         None => {
             let reason = "must be `scripts`, `playbooks`, a program, or a list of a program and \
                           its arguments";
             findings.fault(node.place, "entrypoint", reason);
-            Entry::Scripts
+            Entrypoint::Scripts
         }
     }
 }
 
 /// Whether variables may be inline.
-pub(super) fn inline_vars(top: &Fields<'_>, findings: &mut Findings) -> InlineVars {
+pub(super) fn inline_vars(top: &Fields<'_>, findings: &mut ManifestFindings) -> InlineVars {
     let Some(node) = top.get("inline_vars") else {
         return InlineVars::No;
     };

@@ -1,16 +1,16 @@
 //! Manifests that load, and every way in which they do not.
 
+mod apb_yml;
+mod bundle_yml;
 mod faulty;
-mod new;
-mod old;
 
-use super::{Faults, Manifest};
+use super::{Manifest, ManifestError};
 
 fn load(text: &str, file: &str) -> Manifest {
     Manifest::load(text.as_bytes(), file).unwrap_or_else(|faults| panic!("{faults}"))
 }
 
-fn refused(text: &str, file: &str) -> Faults {
+fn refused(text: &str, file: &str) -> ManifestError {
     match Manifest::load(text.as_bytes(), file) {
         Ok(_) => panic!("it has no fault:\n{text}"),
         Err(faults) => faults,

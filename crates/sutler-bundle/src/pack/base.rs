@@ -2,7 +2,7 @@
 //!
 //! Nothing of it is trusted: every blob is held to its digest, and sizes are bounded.
 
-use super::PackFault;
+use super::PackError;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::fs::File;
@@ -19,7 +19,7 @@ const LAYERS_MAX: usize = 120;
 const INDEXES_MAX: usize = 4;
 
 /// An image that was found in a layout.
-pub(super) struct Base {
+pub(super) struct BaseImage {
     path: PathBuf,
     /// Its configuration.
     pub(super) config: Value,
@@ -28,8 +28,8 @@ pub(super) struct Base {
 }
 
 /// Opens a layout and finds the image for this processor.
-pub(super) fn open(path: &Path, architecture: &str) -> Result<Base, PackFault> {
-    let mut base = Base {
+pub(super) fn open(path: &Path, architecture: &str) -> Result<BaseImage, PackError> {
+    let mut base = BaseImage {
         path: path.to_owned(),
         config: Value::Null,
         layers: Vec::new(),
@@ -65,9 +65,9 @@ pub(super) fn open(path: &Path, architecture: &str) -> Result<Base, PackFault> {
     Ok(base)
 }
 
-impl Base {
+impl BaseImage {
     /// Copies a blob, and holds it to its digest.
-    pub(super) fn copy(&self, descriptor: &Value, out: &mut dyn Write) -> Result<(), PackFault> {
+    pub(super) fn copy(&self, descriptor: &Value, out: &mut dyn Write) -> Result<(), PackError> {
         let (name, digest, size) = self.located(descriptor)?;
         let mut hash = Sha256::new();
         let mut bytes = 0;
@@ -93,7 +93,7 @@ impl Base {
     }
 
     /// The name, the digest without its algorithm, and the size of a blob.
-    fn located(&self, descriptor: &Value) -> Result<(String, String, u64), PackFault> {
+    fn located(&self, descriptor: &Value) -> Result<(String, String, u64), PackError> {
         let digest = descriptor["digest"].as_str();
         let digest = digest.and_then(|it| it.strip_prefix("sha256:"));
         let fits = |it: &&str| it.len() == 64 && it.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -106,7 +106,7 @@ impl Base {
         }
     }
 
-    fn blob_bytes(&self, descriptor: &Value) -> Result<Vec<u8>, PackFault> {
+    fn blob_bytes(&self, descriptor: &Value) -> Result<Vec<u8>, PackError> {
         let (name, digest, _) = self.located(descriptor)?;
         let bytes = self.bytes(&name)?;
         let mut hash = Sha256::new();
@@ -117,11 +117,11 @@ impl Base {
         }
     }
 
-    fn json(&self, bytes: &[u8]) -> Result<Value, PackFault> {
+    fn json(&self, bytes: &[u8]) -> Result<Value, PackError> {
         serde_json::from_slice(bytes).map_err(|_| self.fault("is damaged: it has broken JSON"))
     }
 
-    fn bytes(&self, name: &str) -> Result<Vec<u8>, PackFault> {
+    fn bytes(&self, name: &str) -> Result<Vec<u8>, PackError> {
         let mut bytes = Vec::new();
         self.with(name, &mut |reader| {
             reader.take(JSON_BYTES_MAX + 1).read_to_end(&mut bytes)?;
@@ -138,8 +138,8 @@ impl Base {
         &self,
         name: &str,
         read: &mut dyn FnMut(&mut dyn Read) -> std::io::Result<()>,
-    ) -> Result<(), PackFault> {
-        let failed = |source| PackFault::Io {
+    ) -> Result<(), PackError> {
+        let failed = |source| PackError::Io {
             what: format!("reading {name} of the base {}", self.path.display()),
             source,
         };
@@ -163,8 +163,8 @@ impl Base {
         )))
     }
 
-    fn fault(&self, reason: &str) -> PackFault {
-        PackFault::Base {
+    fn fault(&self, reason: &str) -> PackError {
+        PackError::Base {
             path: self.path.clone(),
             reason: reason.to_owned(),
         }

@@ -3,9 +3,9 @@
 //! It is not compressed: what a compressor writes may change with its version, and then the same bundle
 //! would have another digest.
 
-use super::{PACKED_BYTES_MAX, PackFault, io};
+use super::{PACKED_BYTES_MAX, PackError, io};
 use crate::folder::{self, EntryKind};
-use crate::manifest::{Entry, Manifest};
+use crate::manifest::{Entrypoint, Manifest};
 use std::fs::File;
 use std::path::Path;
 use tar::{Builder, EntryType, Header};
@@ -30,7 +30,7 @@ const DISPATCH: &str = "#!/bin/sh\n\
     exec \"$script\" \"$@\"\n";
 
 /// The layer of a bundle.
-pub(super) fn of(folder: &Path, manifest: &Manifest) -> Result<Vec<u8>, PackFault> {
+pub(super) fn of(folder: &Path, manifest: &Manifest) -> Result<Vec<u8>, PackError> {
     let mut archive = Layer::new();
     let mut bytes = 0;
     for entry in folder::entries(folder)? {
@@ -48,7 +48,7 @@ pub(super) fn of(folder: &Path, manifest: &Manifest) -> Result<Vec<u8>, PackFaul
                         "the folder has more than {} MiB: keep only what the bundle needs in it",
                         PACKED_BYTES_MAX >> 20
                     );
-                    return Err(PackFault::Refused(reason));
+                    return Err(PackError::Refused(reason));
                 }
                 let source = folder.join(&entry.path);
                 archive.copy(&path, &source, *size, *executable)?;
@@ -59,11 +59,11 @@ pub(super) fn of(folder: &Path, manifest: &Manifest) -> Result<Vec<u8>, PackFaul
             EntryKind::Link { .. } | EntryKind::Strange => {
                 let path = &entry.path;
                 let reason = format!("{path} cannot be packed: it leads out, or is no file");
-                return Err(PackFault::Refused(reason));
+                return Err(PackError::Refused(reason));
             }
         }
     }
-    if manifest.entry == Entry::Scripts {
+    if manifest.entry == Entrypoint::Scripts {
         archive.file(DISPATCHER, DISPATCH.as_bytes(), true)?;
     }
     archive.finish()
@@ -76,8 +76,8 @@ fn place(path: &str, manifest: &Manifest) -> String {
         (rest.is_empty() || rest.starts_with('/')).then(|| format!("{to}{rest}"))
     };
     let playbooks = match manifest.entry {
-        Entry::Playbooks => moved("playbooks", PROJECT).or_else(|| moved("roles", ROLES)),
-        Entry::Scripts | Entry::Program(_) => None,
+        Entrypoint::Playbooks => moved("playbooks", PROJECT).or_else(|| moved("roles", ROLES)),
+        Entrypoint::Scripts | Entrypoint::Program(_) => None,
     };
     playbooks.unwrap_or_else(|| format!("{PLACE}/{path}"))
 }
@@ -97,7 +97,7 @@ impl Layer {
     }
 
     /// Adds the folders above a path that are not there yet.
-    fn above(&mut self, path: &str) -> Result<(), PackFault> {
+    fn above(&mut self, path: &str) -> Result<(), PackError> {
         for (at, _) in path.match_indices('/') {
             let above = &path[..at];
             if !self.folders.iter().any(|there| there == above) {
@@ -107,7 +107,7 @@ impl Layer {
         Ok(())
     }
 
-    fn folder(&mut self, path: &str) -> Result<(), PackFault> {
+    fn folder(&mut self, path: &str) -> Result<(), PackError> {
         self.above(path)?;
         match self.folders.iter().any(|there| there == path) {
             true => Ok(()),
@@ -115,7 +115,7 @@ impl Layer {
         }
     }
 
-    fn add_folder(&mut self, path: &str) -> Result<(), PackFault> {
+    fn add_folder(&mut self, path: &str) -> Result<(), PackError> {
         self.folders.push(path.to_owned());
         let mut header = header(EntryType::Directory, 0, 0o755);
         let name = format!("{path}/");
@@ -129,7 +129,7 @@ impl Layer {
         source: &Path,
         bytes: u64,
         executable: bool,
-    ) -> Result<(), PackFault> {
+    ) -> Result<(), PackError> {
         self.above(path)?;
         let what = || format!("packing {}", source.display());
         let file = File::open(source).map_err(io(what()))?;
@@ -140,7 +140,7 @@ impl Layer {
         added.map_err(io(what()))
     }
 
-    fn file(&mut self, path: &str, content: &[u8], executable: bool) -> Result<(), PackFault> {
+    fn file(&mut self, path: &str, content: &[u8], executable: bool) -> Result<(), PackError> {
         self.above(path)?;
         let bytes = content.len() as u64;
         let mut header = header(EntryType::Regular, bytes, mode(executable));
@@ -148,14 +148,14 @@ impl Layer {
         added.map_err(io(format!("packing {path}")))
     }
 
-    fn link(&mut self, path: &str, target: &Path) -> Result<(), PackFault> {
+    fn link(&mut self, path: &str, target: &Path) -> Result<(), PackError> {
         self.above(path)?;
         let mut header = header(EntryType::Symlink, 0, 0o777);
         let added = self.archive.append_link(&mut header, path, target);
         added.map_err(io(format!("packing {path}")))
     }
 
-    fn finish(self) -> Result<Vec<u8>, PackFault> {
+    fn finish(self) -> Result<Vec<u8>, PackError> {
         self.archive.into_inner().map_err(io("packing the bundle"))
     }
 }

@@ -1,10 +1,10 @@
 //! An image as OCI has it: configuration, manifest and index, and all of it in one tar file.
 
-use super::base::{self, Base};
+use super::base::{self, BaseImage};
 use super::layer::{DISPATCHER, PLACE};
-use super::{PackFault, Packed, io};
-use crate::folder::Found;
-use crate::manifest::{Entry, Manifest};
+use super::{PackError, PackedImage, io};
+use crate::folder::FoundManifest;
+use crate::manifest::{Entrypoint, Manifest};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
@@ -32,16 +32,16 @@ const INDEX_TYPE: &str = "application/vnd.oci.image.index.v1+json";
 /// All that an image is made of.
 pub(super) struct Image<'a> {
     pub(super) manifest: &'a Manifest,
-    pub(super) found: &'a Found,
+    pub(super) found: &'a FoundManifest,
     pub(super) layer: Vec<u8>,
-    pub(super) base: Option<Base>,
+    pub(super) base: Option<BaseImage>,
     pub(super) architecture: &'a str,
     pub(super) reference: &'a str,
 }
 
 impl Image<'_> {
     /// Writes the layout.
-    pub(super) fn write(&self, out: &mut dyn Write) -> Result<Packed, PackFault> {
+    pub(super) fn write(&self, out: &mut dyn Write) -> Result<PackedImage, PackError> {
         let config = text(&self.config());
         let mut layers = match &self.base {
             Some(base) => base.layers.clone(),
@@ -65,7 +65,7 @@ impl Image<'_> {
             "mediaType": INDEX_TYPE,
             "manifests": [entry],
         }));
-        let mut archive = Layout(Builder::new(out));
+        let mut archive = ImageLayout(Builder::new(out));
         archive.file("oci-layout", br#"{"imageLayoutVersion":"1.0.0"}"#)?;
         archive.file("index.json", index.as_bytes())?;
         for blob in [image.as_bytes(), config.as_bytes(), &self.layer] {
@@ -76,7 +76,7 @@ impl Image<'_> {
             bytes += archive.base(base)?;
         }
         archive.0.finish().map_err(io("writing the image"))?;
-        Ok(Packed {
+        Ok(PackedImage {
             digest: format!("sha256:{}", digest(image.as_bytes())),
             reference: self.reference.to_owned(),
             layers: layers.len(),
@@ -131,9 +131,9 @@ impl Image<'_> {
     /// What the image starts; playbooks are started by what their base has.
     fn entrypoint(&self) -> Option<Vec<String>> {
         match &self.manifest.entry {
-            Entry::Scripts => Some(vec![format!("/{DISPATCHER}")]),
-            Entry::Playbooks => None,
-            Entry::Program(words) => {
+            Entrypoint::Scripts => Some(vec![format!("/{DISPATCHER}")]),
+            Entrypoint::Playbooks => None,
+            Entrypoint::Program(words) => {
                 let mut words = words.clone();
                 if let Some(program) = words.first_mut()
                     && program.contains('/')
@@ -177,17 +177,17 @@ impl Image<'_> {
 }
 
 /// The tar file of a layout.
-struct Layout<'a>(Builder<&'a mut dyn Write>);
+struct ImageLayout<'a>(Builder<&'a mut dyn Write>);
 
-impl Layout<'_> {
-    fn file(&mut self, name: &str, content: &[u8]) -> Result<(), PackFault> {
+impl ImageLayout<'_> {
+    fn file(&mut self, name: &str, content: &[u8]) -> Result<(), PackError> {
         let mut header = header(content.len() as u64);
         let added = self.0.append_data(&mut header, name, content);
         added.map_err(io(format!("writing {name}")))
     }
 
     /// Copies the layers of the base, each once.
-    fn base(&mut self, base: &Base) -> Result<u64, PackFault> {
+    fn base(&mut self, base: &BaseImage) -> Result<u64, PackError> {
         let mut bytes = 0;
         let mut written: Vec<&Value> = Vec::new();
         for layer in &base.layers {

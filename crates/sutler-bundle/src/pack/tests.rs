@@ -1,6 +1,6 @@
 //! Images: the same bytes for the same bundle, and what others read from them.
 
-use super::{PackFault, PackOptions, pack};
+use super::{PackError, PackOptions, pack};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ fn bundle(folder: &Path) {
     symlink("actions/provision", folder.join("first")).expect("a link");
 }
 
-fn packed(folder: &Path, options: &PackOptions) -> (Vec<u8>, super::Packed) {
+fn packed(folder: &Path, options: &PackOptions) -> (Vec<u8>, super::PackedImage) {
     let mut out = Vec::new();
     let packed = pack(folder, options, &mut out);
     let packed = packed.unwrap_or_else(|fault| panic!("{fault}"));
@@ -208,7 +208,7 @@ fn a_base_that_is_not_what_it_says_is_refused() {
         ..PackOptions::default()
     };
     let fault = pack(folder.path(), &options, &mut Vec::new()).expect_err("damaged");
-    assert!(matches!(&fault, PackFault::Base { .. }), "{fault}");
+    assert!(matches!(&fault, PackError::Base { .. }), "{fault}");
     assert!(fault.to_string().contains("damaged"), "{fault}");
 }
 

@@ -1,9 +1,9 @@
 //! Schemas held to our own reading of parameters, by examples and by chance.
 
-mod chance;
+mod random;
 
 use super::{Dialect, schema};
-use crate::manifest::{Manifest, Occasion, PlanEntry, accepts, with_defaults};
+use crate::manifest::{Manifest, PlanEntry, ValidationPoint, accepts, with_defaults};
 use jsonschema::{Draft, Validator};
 use serde_json::{Map, Value, json};
 
@@ -37,7 +37,7 @@ fn object(value: &Value) -> &Map<String, Value> {
 
 /// Fails unless our reading and both schemas say the same of the values, and say this.
 #[track_caller]
-fn check(plan: &PlanEntry, occasion: Occasion, values: &Value, expected: bool) {
+fn check(plan: &PlanEntry, occasion: ValidationPoint, values: &Value, expected: bool) {
     let own = accepts(&plan.parameters, object(values), occasion);
     assert_eq!(own.is_ok(), expected, "{values}: {own:?}");
     for dialect in [Dialect::Draft2020, Dialect::Draft4] {
@@ -54,20 +54,30 @@ fn choices_are_of_the_type_of_their_parameter() {
         { "name": "version", "type": "enum", "enum": ["9.6", "10"] },
         { "name": "fast", "type": "bool", "enum": ["true"] },
     ]));
-    let schema = schema(&plan.parameters, Occasion::Create, Dialect::Draft4);
+    let schema = schema(&plan.parameters, ValidationPoint::Create, Dialect::Draft4);
     assert_eq!(schema["properties"]["size"]["enum"], json!([1, 2, 3]));
     assert_eq!(schema["properties"]["size"]["default"], json!(2));
     assert_eq!(schema["properties"]["version"]["type"], json!("string"));
     assert_eq!(schema["properties"]["fast"]["enum"], json!([true]));
     check(
         &plan,
-        Occasion::Create,
+        ValidationPoint::Create,
         &json!({ "size": 3, "version": "10" }),
         true,
     );
-    check(&plan, Occasion::Create, &json!({ "size": "3" }), false);
-    check(&plan, Occasion::Create, &json!({ "size": 4 }), false);
-    check(&plan, Occasion::Create, &json!({ "fast": false }), false);
+    check(
+        &plan,
+        ValidationPoint::Create,
+        &json!({ "size": "3" }),
+        false,
+    );
+    check(&plan, ValidationPoint::Create, &json!({ "size": 4 }), false);
+    check(
+        &plan,
+        ValidationPoint::Create,
+        &json!({ "fast": false }),
+        false,
+    );
 }
 
 #[test]
@@ -95,7 +105,7 @@ fn objects_and_lists_have_what_is_said_of_them_and_may_be_any_otherwise() {
         (json!({ "disk": { "size": 1, "other": 1 } }), false),
         (json!({ "any": [] }), false),
     ] {
-        check(&plan, Occasion::Create, &values, fits);
+        check(&plan, ValidationPoint::Create, &values, fits);
     }
 }
 
@@ -106,7 +116,7 @@ fn a_bound_that_is_outside_is_so_in_every_draft() {
         { "name": "m", "type": "int", "minimum": 0, "exclusive_minimum": 3, "multiple_of": 2 },
         { "name": "z", "type": "int", "maximum": 0 },
     ]));
-    let schema = schema(&plan.parameters, Occasion::Create, Dialect::Draft4);
+    let schema = schema(&plan.parameters, ValidationPoint::Create, Dialect::Draft4);
     let n = &schema["properties"]["n"];
     assert_eq!(
         (&n["minimum"], &n["exclusiveMinimum"]),
@@ -123,7 +133,7 @@ fn a_bound_that_is_outside_is_so_in_every_draft() {
         (json!({ "z": 1 }), false),
         (json!({ "z": -1 }), true),
     ] {
-        check(&plan, Occasion::Create, &values, fits);
+        check(&plan, ValidationPoint::Create, &values, fits);
     }
 }
 
@@ -173,7 +183,7 @@ fn a_conditional_parameter_can_be_given_where_its_condition_holds_and_only_there
             false,
         ),
     ] {
-        check(&conditional(), Occasion::Create, &values, fits);
+        check(&conditional(), ValidationPoint::Create, &values, fits);
     }
 }
 
@@ -187,7 +197,7 @@ fn a_change_names_what_it_changes_and_nothing_else_is_asked_for() {
         (json!({ "region": "us" }), false),
         (json!({ "unknown": 1 }), false),
     ] {
-        check(&conditional(), Occasion::Update, &values, fits);
+        check(&conditional(), ValidationPoint::Update, &values, fits);
     }
 }
 
@@ -197,8 +207,18 @@ fn what_has_a_default_is_never_missed_and_is_filled_in_where_it_belongs() {
         { "name": "user", "type": "string", "required": true, "default": "admin" },
         { "name": "password", "type": "string", "required": true },
     ]));
-    check(&plan, Occasion::Create, &json!({ "password": "x" }), true);
-    check(&plan, Occasion::Create, &json!({ "user": "x" }), false);
+    check(
+        &plan,
+        ValidationPoint::Create,
+        &json!({ "password": "x" }),
+        true,
+    );
+    check(
+        &plan,
+        ValidationPoint::Create,
+        &json!({ "user": "x" }),
+        false,
+    );
     let filled = with_defaults(&plan.parameters, object(&json!({ "password": "x" })));
     assert_eq!(
         Value::Object(filled),
@@ -218,7 +238,11 @@ fn what_has_a_default_is_never_missed_and_is_filled_in_where_it_belongs() {
 #[test]
 fn a_refusal_names_every_parameter_and_no_value() {
     let values = json!({ "storage": "s3cret", "gigabytes": "s3cret", "s3": 1 });
-    let refusal = accepts(&conditional().parameters, object(&values), Occasion::Create);
+    let refusal = accepts(
+        &conditional().parameters,
+        object(&values),
+        ValidationPoint::Create,
+    );
     let refusal = refusal.expect_err("nothing of it fits");
     for name in ["storage", "gigabytes", "\"s3\" is not known"] {
         assert!(refusal.contains(name), "{refusal}");

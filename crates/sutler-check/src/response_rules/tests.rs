@@ -1,6 +1,6 @@
 //! Good and bad answers, and the cases they fail.
 
-use super::check;
+use super::check as check_exchange;
 use crate::exchange::Exchange;
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
 use serde_json::{Value, json};
@@ -83,7 +83,7 @@ fn exchange(
 
 /// The names of the cases that an answer fails.
 fn failed(exchange: &Exchange) -> Vec<&'static str> {
-    let all = check(exchange).into_iter();
+    let all = check_exchange(exchange).into_iter();
     all.filter(|it| it.1.is_err()).map(|it| it.0.name).collect()
 }
 

@@ -1,6 +1,6 @@
 //! The bundles that come with Sutler, against real servers: each is tested as its author would
 //! (`sutler bundle test`), offered by a real broker and held to the protocol (`sutler check`), and leaves its
-//! server as it was. What a bundle is made of and how it is run is tested in `sutler-bundle`.
+//! server as it was. What a bundle is made of and how it is run is tested in `sutler-bundle` and `sutler-runner`.
 
 mod ansible_bundles;
 mod fixture;

@@ -3,7 +3,9 @@
 use super::Verdict;
 use crate::properties::{kind_of, same, sentence};
 use serde_json::Map;
-use sutler_bundle::{Manifest, Occasion, Offer, accepts, offering, page, with_defaults};
+use sutler_bundle::{
+    Manifest, Offer, ValidationPoint, accepts, docs_page, offering, with_defaults,
+};
 use sutler_osb::Catalog;
 
 pub(super) const WORDS: &[&str] = &[
@@ -105,14 +107,14 @@ fn loaded(manifest: &Manifest, file: &str) -> Verdict {
         for list in [&plan.parameters, &plan.bind_parameters] {
             let none = Map::new();
             let filled = with_defaults(list, &none);
-            let before = accepts(list, &none, Occasion::Create);
-            let after = accepts(list, &filled, Occasion::Create);
+            let before = accepts(list, &none, ValidationPoint::Create);
+            let after = accepts(list, &filled, ValidationPoint::Create);
             if before.is_ok() && after.is_err() {
                 return Err(format!("refuses its own defaults: {after:?}"));
             }
         }
     }
-    same(&page(manifest).is_empty(), &false, "an empty page")?;
+    same(&docs_page(manifest).is_empty(), &false, "an empty page")?;
     let parameters: usize = manifest.plans.iter().map(|it| it.parameters.len()).sum();
     Ok(format!(
         "{} plans, {parameters} parameters",

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use sutler_tidy::{ArrowKind, Package, Repository, Workspace, licence, picture};
 
 /// The crates of the product, and which others of them each may depend on.
-const ALLOWED: [(&str, &[&str]); 17] = [
+const ALLOWED: [(&str, &[&str]); 19] = [
     ("sutler-yaml", &[]),
     ("sutler-schema", &[]),
     ("sutler-osb", &[]),
@@ -31,11 +31,17 @@ const ALLOWED: [(&str, &[&str]); 17] = [
     ("sutler-store-mongodb", &["sutler-journal"]),
     (
         "sutler-bundle",
+        &["sutler-osb", "sutler-schema", "sutler-yaml"],
+    ),
+    ("sutler-runner", &["sutler-bundle"]),
+    (
+        "sutler-bundle-service",
         &[
             "sutler-broker",
+            "sutler-bundle",
             "sutler-osb",
             "sutler-registry",
-            "sutler-schema",
+            "sutler-runner",
             "sutler-yaml",
         ],
     ),
@@ -54,7 +60,9 @@ const ALLOWED: [(&str, &[&str]); 17] = [
             "sutler-store-mongodb",
             "sutler-broker",
             "sutler-bundle",
+            "sutler-bundle-service",
             "sutler-registry",
+            "sutler-runner",
             "sutler-server",
             "sutler-yaml",
         ],
@@ -69,7 +77,7 @@ const RESERVED: [(&str, &[&str]); 9] = [
     ("hyper-util", &["sutler-server"]),
     ("rusqlite", &["sutler-store-sqlite"]),
     ("mongodb", &["sutler-store-mongodb"]),
-    ("bollard", &["sutler-bundle"]),
+    ("bollard", &["sutler-runner"]),
     ("clap", &["sutler"]),
     (
         "tokio",
@@ -82,7 +90,8 @@ const RESERVED: [(&str, &[&str]); 9] = [
             "sutler-server",
             "sutler-records",
             "sutler-broker",
-            "sutler-bundle",
+            "sutler-bundle-service",
+            "sutler-runner",
             "sutler-registry",
             "sutler-client",
             "sutler-check",

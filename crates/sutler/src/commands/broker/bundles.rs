@@ -14,13 +14,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sutler::{BrokerConfig, BundleSecret, BundlesConfig, RunNetwork, StoreUrl};
 use sutler_broker::{BrokerHandle, Collections};
-use sutler_bundle::{
-    BundleService, ContainerRunner, ContainerSettings, Folders, KeptSecret, Limits, Network, Offer,
-    Offers, OldPaths, Parts, ProcessRunner, ProcessSettings, REGISTRY_RECORDS, RegistryLogin,
-    RunUser, Runner, Runners, Shelf, Shop, Snapshot, Work,
+use sutler_bundle::{Offer, RunLimits};
+use sutler_bundle_service::{
+    ApbCompatRoutes, BundleFolders, BundleService, CatalogPublisher, OfferSettings, OperatorSecret,
+    REGISTRY_RECORDS, Runners, ServiceParts, Snapshot, VersionStore,
 };
 use sutler_journal::Store;
 use sutler_osb::Catalog;
+use sutler_runner::{
+    ContainerRunner, ContainerSettings, Network, ProcessRunner, ProcessSettings, RegistryLogin,
+    RunUser, Runner, WorkDir,
+};
 
 /// How long a bundle must be missing before it is withdrawn: editors and checkouts put it back sooner.
 const WITHDRAWN_AFTER: Duration = Duration::from_secs(3);
@@ -30,20 +34,20 @@ const SWEEP_EVERY: Duration = Duration::from_secs(3600);
 /// The configured bundles, and everything that runs them.
 pub(super) struct BundlesRuntime {
     pub(super) service: Arc<BundleService>,
-    folders: Folders,
+    folders: BundleFolders,
     offered: Arc<Snapshot>,
     pub(super) shown: FolderBundlesPage,
     every: Duration,
     shared: bool,
     /// Store of bundle versions.
-    shelf: Arc<Shelf>,
+    shelf: Arc<VersionStore>,
     pub(super) registries: Option<Registries>,
     /// Publishes the bundles of registries; set once the broker runs.
-    shop: Option<Arc<Shop>>,
+    shop: Option<Arc<CatalogPublisher>>,
     /// Whether the paths of Automation Broker are served.
     compatible: bool,
     /// Working directory; locked for as long as the broker runs.
-    work: Work,
+    work: WorkDir,
 }
 
 /// Opens the configured bundles, and reads their folders for the first time.
@@ -51,8 +55,8 @@ pub(super) fn open(config: &BrokerConfig) -> Result<Option<BundlesRuntime>, BoxE
     let Some(configured) = &config.bundles else {
         return Ok(None);
     };
-    let work = Work::open(&configured.work.0)?;
-    let shelf = Arc::new(Shelf::open(work.path())?);
+    let work = WorkDir::open(&configured.work.0)?;
+    let shelf = Arc::new(VersionStore::open(work.path())?);
     let settings = ProcessSettings {
         user: user(configured),
         ..ProcessSettings::new(work.path().to_owned())
@@ -62,11 +66,11 @@ pub(super) fn open(config: &BrokerConfig) -> Result<Option<BundlesRuntime>, BoxE
     }
     let secrets = secrets(&configured.secrets)?;
     let roots = configured.all_folders().map(|it| it.0.clone()).collect();
-    let folders = Folders::new(roots, shelf.clone(), offers(configured));
+    let folders = BundleFolders::new(roots, shelf.clone(), offers(configured));
     let mut folders = folders.withdrawn_after(WITHDRAWN_AFTER);
     let offered = Arc::new(folders.look());
     let shared = matches!(config.store.url, StoreUrl::Server(_));
-    let service = Arc::new(BundleService::new(Parts {
+    let service = Arc::new(BundleService::new(ServiceParts {
         shelf: shelf.clone(),
         runners: Arc::new(Runners {
             processes: Arc::new(ProcessRunner::open(settings)?),
@@ -138,7 +142,7 @@ impl BundlesRuntime {
             self.shop = Some(shop.await?);
         }
         if self.compatible {
-            running.add_routes(Arc::new(OldPaths::new(self.shop.clone())));
+            running.add_routes(Arc::new(ApbCompatRoutes::new(self.shop.clone())));
         }
         Ok(())
     }
@@ -196,7 +200,7 @@ impl BundlesRuntime {
 async fn offer(
     running: &BrokerHandle,
     service: &BundleService,
-    shop: Option<&Arc<Shop>>,
+    shop: Option<&Arc<CatalogPublisher>>,
     folders: &Arc<Snapshot>,
 ) -> Result<(), String> {
     if let Some(shop) = shop {
@@ -262,7 +266,7 @@ fn shared_user(user: &RunUser) -> Option<&'static str> {
 /// The runner of images, if an engine is configured.
 fn containers(
     configured: &BundlesConfig,
-    work: &Work,
+    work: &WorkDir,
 ) -> Result<Option<Arc<dyn Runner>>, BoxError> {
     let Some(engine) = &configured.container else {
         return Ok(None);
@@ -291,7 +295,7 @@ fn containers(
     Ok(Some(Arc::new(ContainerRunner::open(settings)?)))
 }
 
-fn offers(configured: &BundlesConfig) -> Offers {
+fn offers(configured: &BundlesConfig) -> OfferSettings {
     let all = match &configured.compat.registry {
         None => Offer::default(),
         Some(registry) => Offer::compatible(registry),
@@ -303,12 +307,12 @@ fn offers(configured: &BundlesConfig) -> Offers {
             answered.entry(bundle.clone()).or_default().extend(keys);
         }
     }
-    Offers { all, answered }
+    OfferSettings { all, answered }
 }
 
-fn limits(configured: &BundlesConfig) -> Limits {
+fn limits(configured: &BundlesConfig) -> RunLimits {
     let limits = &configured.limits;
-    Limits {
+    RunLimits {
         deadline: limits.deadline.0,
         memory: limits.memory.0 as u64,
         output: limits.output.0 as u64,
@@ -317,7 +321,7 @@ fn limits(configured: &BundlesConfig) -> Limits {
     }
 }
 
-fn secrets(configured: &[BundleSecret]) -> Result<Vec<KeptSecret>, BoxError> {
+fn secrets(configured: &[BundleSecret]) -> Result<Vec<OperatorSecret>, BoxError> {
     let variable = |name: &str| std::env::var(name).ok();
     let mut persistent = Vec::with_capacity(configured.len());
     for secret in configured {
@@ -327,7 +331,7 @@ fn secrets(configured: &[BundleSecret]) -> Result<Vec<KeptSecret>, BoxError> {
             let told = |reason| format!("the secret {}, key {}, {reason}", secret.name, it.key);
             keys.insert(it.key.clone(), value.map_err(told)?);
         }
-        persistent.push(KeptSecret {
+        persistent.push(OperatorSecret {
             name: secret.name.clone(),
             bundles: secret.bundles.iter().cloned().collect(),
             keys,
@@ -339,7 +343,7 @@ fn secrets(configured: &[BundleSecret]) -> Result<Vec<KeptSecret>, BoxError> {
 #[cfg(test)]
 mod tests {
     use super::shared_user;
-    use sutler_bundle::RunUser;
+    use sutler_runner::RunUser;
 
     #[test]
     fn runs_with_the_brokers_own_user_are_warned_of() {

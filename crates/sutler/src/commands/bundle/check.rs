@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
-use sutler_bundle::{Finding, Inspection, Severity};
+use sutler_bundle::{Inspection, InspectionFinding, Severity};
 
 #[derive(Args)]
 pub(super) struct BundleCheckArgs {
@@ -73,7 +73,7 @@ fn lines(inspection: &Inspection, folder: &Path) -> String {
 }
 
 fn document(inspection: &Inspection) -> Value {
-    let one = |it: &Finding| {
+    let one = |it: &InspectionFinding| {
         json!({
             "severity": it.severity.as_str(),
             "file": it.file,

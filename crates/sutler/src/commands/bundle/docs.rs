@@ -6,7 +6,7 @@ use std::path::Path;
 
 pub(super) fn run(folder: &Path) -> CommandResult {
     let manifest = sutler_bundle::read_manifest(folder)?;
-    let page = sutler_bundle::page(&manifest);
+    let page = sutler_bundle::docs_page(&manifest);
     std::io::stdout().write_all(page.as_bytes())?;
     Ok(())
 }

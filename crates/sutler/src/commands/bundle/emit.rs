@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value};
 use std::io::Read;
 use std::path::PathBuf;
-use sutler_bundle::{Keyed, ResultWriter, Vars};
+use sutler_runner::{KeyedFile, ResultWriter, Vars};
 
 /// Maximum input on standard input, in bytes.
 const INPUT_BYTES_MAX: u64 = 1 << 20;
@@ -72,9 +72,9 @@ pub(super) fn run(args: &EmitArgs) -> CommandResult {
     };
     let writer = ResultWriter::new(folder.clone());
     let written = match &args.what {
-        EmitCommand::Credentials(keys) => keyed(&writer, Keyed::Credentials, keys)?,
-        EmitCommand::State(keys) => keyed(&writer, Keyed::State, keys)?,
-        EmitCommand::BindingState(keys) => keyed(&writer, Keyed::BindingState, keys)?,
+        EmitCommand::Credentials(keys) => keyed(&writer, KeyedFile::Credentials, keys)?,
+        EmitCommand::State(keys) => keyed(&writer, KeyedFile::State, keys)?,
+        EmitCommand::BindingState(keys) => keyed(&writer, KeyedFile::BindingState, keys)?,
         EmitCommand::Progress { text, percent } => writer.progress(text, *percent),
         EmitCommand::DashboardUrl { url } => writer.dashboard_url(url),
         EmitCommand::Error { text } => writer.error(text),
@@ -88,7 +88,7 @@ pub(super) fn run(args: &EmitArgs) -> CommandResult {
 
 fn keyed(
     writer: &ResultWriter,
-    what: Keyed,
+    what: KeyedFile,
     keys: &KeysArgs,
 ) -> Result<std::io::Result<()>, Box<dyn std::error::Error>> {
     let mut set: Map<String, Value> = Map::new();

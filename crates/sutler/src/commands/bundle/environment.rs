@@ -7,9 +7,11 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use sutler_bundle::{
-    Bundle, ContainerRunner, ContainerSettings, KeptSecret, Local, Manifest, Network,
-    ProcessRunner, ProcessSettings, RunUser, Runner, Shelf, Work,
+use sutler_bundle::Manifest;
+use sutler_bundle_service::{Bundle, LocalInstance, OperatorSecret, VersionStore};
+use sutler_runner::{
+    ContainerRunner, ContainerSettings, Network, ProcessRunner, ProcessSettings, RunUser, Runner,
+    WorkDir,
 };
 
 /// Default sockets of container engines.
@@ -101,7 +103,7 @@ impl RunnerArgs {
 pub(super) struct BundleEnv {
     bundle: Arc<Bundle>,
     runner: Arc<dyn Runner>,
-    work: Work,
+    work: WorkDir,
 }
 
 impl BundleEnv {
@@ -112,8 +114,8 @@ impl BundleEnv {
         runner: &RunnerArgs,
     ) -> Result<Self, Box<dyn Error>> {
         let own = folder.join(".sutler");
-        let work = Work::open(state.unwrap_or(&own))?;
-        let shelf = Shelf::open(work.path())?;
+        let work = WorkDir::open(state.unwrap_or(&own))?;
+        let shelf = VersionStore::open(work.path())?;
         let mut bundle = shelf.take_in(folder)?;
         let runner: Arc<dyn Runner> = match runner.choose(&bundle.manifest)? {
             RunnerName::Process => {
@@ -152,13 +154,13 @@ impl BundleEnv {
     pub(super) fn instance(
         &self,
         name: &str,
-        mut secrets: Vec<KeptSecret>,
-    ) -> Result<Local, Box<dyn Error>> {
+        mut secrets: Vec<OperatorSecret>,
+    ) -> Result<LocalInstance, Box<dyn Error>> {
         for secret in &mut secrets {
             secret.bundles.insert(self.bundle.manifest.name.clone());
         }
         let (bundle, runner) = (self.bundle.clone(), self.runner.clone());
         let work = self.work.path();
-        Ok(Local::open(bundle, runner, secrets, work, name)?)
+        Ok(LocalInstance::open(bundle, runner, secrets, work, name)?)
     }
 }

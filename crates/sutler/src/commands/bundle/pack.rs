@@ -6,7 +6,7 @@ use clap::Args;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
-use sutler_bundle::{PackFault, PackOptions, Packed, pack};
+use sutler_bundle::{PackError, PackOptions, PackedImage, pack};
 
 #[derive(Args)]
 pub(super) struct PackArgs {
@@ -45,7 +45,7 @@ pub(super) fn run(args: &PackArgs) -> CommandResult {
         }
     };
     fs::rename(&aside, &args.output)?;
-    let Packed {
+    let PackedImage {
         digest,
         reference,
         layers,
@@ -61,8 +61,8 @@ fn write(
     folder: &Path,
     options: &PackOptions,
     aside: &Path,
-) -> Result<Packed, Box<dyn std::error::Error>> {
-    let opened = File::create(aside).map_err(|source| PackFault::Io {
+) -> Result<PackedImage, Box<dyn std::error::Error>> {
+    let opened = File::create(aside).map_err(|source| PackError::Io {
         what: format!("writing {}", aside.display()),
         source,
     })?;

@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 use std::error::Error;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use sutler_bundle::{Action, KeptSecret, LocalRequest};
+use sutler_bundle::Action;
+use sutler_bundle_service::{LocalRequest, OperatorSecret};
 
 /// Arguments of `bundle run`.
 #[derive(Args)]
@@ -114,12 +115,12 @@ fn object(file: Option<&Path>) -> Result<Map<String, Value>, Box<dyn Error>> {
     Ok(object)
 }
 
-pub(super) fn secrets(file: Option<&Path>) -> Result<Vec<KeptSecret>, Box<dyn Error>> {
+pub(super) fn secrets(file: Option<&Path>) -> Result<Vec<OperatorSecret>, Box<dyn Error>> {
     let mut kept = Vec::new();
     for (name, keys) in object(file)? {
         let keys = keys.as_object().cloned().unwrap_or_default();
         let text = |(key, value): (String, Value)| Some((key, value.as_str()?.to_owned().into()));
-        kept.push(KeptSecret {
+        kept.push(OperatorSecret {
             name,
             bundles: std::collections::BTreeSet::new(),
             keys: keys.into_iter().filter_map(text).collect(),

@@ -3,7 +3,8 @@
 use async_trait::async_trait;
 use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
-use sutler_bundle::{Progress, Witness};
+use sutler_bundle_service::RunObserver;
+use sutler_runner::Progress;
 use tokio_util::sync::CancellationToken;
 
 /// Maximum of output that is kept, in bytes.
@@ -52,7 +53,7 @@ impl TerminalWitness {
 }
 
 #[async_trait]
-impl Witness for TerminalWitness {
+impl RunObserver for TerminalWitness {
     async fn output(&self, _from: u64, text: &str) -> sutler_broker::Result<()> {
         self.write(text);
         Ok(())

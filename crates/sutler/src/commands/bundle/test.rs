@@ -15,7 +15,8 @@ use std::io::BufRead as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use sutler_bundle::{Action, Example, KeptSecret, Manifest, manifest_in};
+use sutler_bundle::{Action, Example, Manifest};
+use sutler_bundle_service::{OperatorSecret, manifest_in};
 
 /// Arguments of `bundle test`.
 #[derive(Args)]
@@ -106,7 +107,7 @@ pub(super) async fn run(args: &TestArgs) -> super::CommandResult {
 struct ExampleRun<'a> {
     args: &'a TestArgs,
     state: &'a Path,
-    secrets: &'a [KeptSecret],
+    secrets: &'a [OperatorSecret],
     example: &'a Example,
     round: TestRound,
 }

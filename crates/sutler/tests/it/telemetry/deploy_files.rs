@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use sutler_broker::metrics::{self, MetricKind};
-use sutler_bundle::REGISTRY_METRICS;
+use sutler_bundle_service::REGISTRY_METRICS;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy")

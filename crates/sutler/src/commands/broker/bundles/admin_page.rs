@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use std::sync::{Arc, PoisonError, RwLock};
-use sutler_bundle::{BundlesView, Snapshot};
+use sutler_bundle_service::{BundlesView, Snapshot};
 
 /// The last snapshot of the folders.
 #[derive(Clone)]

@@ -5,16 +5,16 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use sutler::{BrokerConfig, open_registry};
 use sutler_broker::{AdminExtension, BrokerHandle, Error, PeriodicTask, Result};
-use sutler_bundle::{
-    BundleService, Deletions, Offers, Pushes, Refresh, Shelf, Shop, ShopFault, ShopParts, Snapshot,
-    Source,
+use sutler_bundle_service::{
+    BundleService, CatalogPublisher, Deletions, OfferSettings, PublishError, PublisherConfig,
+    Pushes, Refresh, Snapshot, Source, VersionStore,
 };
 use sutler_registry::{DEFAULT_TAG, WithdrawalRules};
 
 /// The configured registries and their periodic tasks.
 pub(in crate::commands::broker) struct Registries {
     sources: Arc<[Source]>,
-    offers: Offers,
+    offers: OfferSettings,
     pushes: Pushes,
     refresh: Arc<Refresh>,
     deletions: Arc<Deletions>,
@@ -23,7 +23,7 @@ pub(in crate::commands::broker) struct Registries {
 /// Opens the configured registries without sending a request. `None` if there is no registry and pushes are off.
 pub(super) fn open(
     config: &BrokerConfig,
-    offers: Offers,
+    offers: OfferSettings,
 ) -> std::result::Result<Option<Registries>, String> {
     if config.registry.is_empty() && pushes(config) == Pushes::Refused {
         return Ok(None);
@@ -41,7 +41,7 @@ fn pushes(config: &BrokerConfig) -> Pushes {
 /// As [`open`], but also without any registry.
 pub(super) fn open_any(
     config: &BrokerConfig,
-    offers: Offers,
+    offers: OfferSettings,
 ) -> std::result::Result<Registries, String> {
     let pushes = pushes(config);
     let variable = |name: &str| std::env::var(name).ok();
@@ -83,11 +83,11 @@ impl Registries {
     pub(super) async fn start_publishing(
         &self,
         running: &BrokerHandle,
-        shelf: Arc<Shelf>,
+        shelf: Arc<VersionStore>,
         service: Arc<BundleService>,
         folders: Arc<Snapshot>,
-    ) -> std::result::Result<Arc<Shop>, ShopFault> {
-        let parts = ShopParts {
+    ) -> std::result::Result<Arc<CatalogPublisher>, PublishError> {
+        let parts = PublisherConfig {
             sources: self.sources.clone(),
             offers: self.offers.clone(),
             shelf,
@@ -95,15 +95,15 @@ impl Registries {
             refresh: self.refresh.clone(),
             pushes: self.pushes,
         };
-        let shop = Shop::open(parts, running.clone(), folders).await?;
+        let shop = CatalogPublisher::open(parts, running.clone(), folders).await?;
         running.extend_admin(Arc::new(RegistryAdminPages(shop.clone())));
         shop.refresh().await?;
         Ok(shop)
     }
 }
 
-/// Pages and commands of the administration API.
-struct RegistryAdminPages(Arc<Shop>);
+/// AdminExtension and actions of the administration API.
+struct RegistryAdminPages(Arc<CatalogPublisher>);
 
 const REFRESH: [&str; 2] = ["registries", "refresh"];
 

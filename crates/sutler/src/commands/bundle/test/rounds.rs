@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 use std::error::Error;
-use sutler_bundle::{Action, Example, LocalRequest, Manifest};
+use sutler_bundle::{Action, Example, Manifest};
+use sutler_bundle_service::LocalRequest;
 
 /// One run through the lifecycle of an example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,272 @@
+//! Folders of bundles, looked at again and again: what is offered now, and what is wrong with the rest.
+//!
+//! A bundle is gone only if its folder was listed and it was not there, again and for a while: an editor or
+//! a checkout may put it back at once. One that cannot be read keeps its last good version. One that changes
+//! is taken in once it has stopped changing (`bundle_folders/folder_state.rs`). Each folder is a registry like others
+//! (`bundle_folders/folder_registry.rs`); what it has is this host's alone, and is not written down. Nothing here serves
+//! anything: a [`Snapshot`] becomes a catalog, and the shelf keeps the copies (`version_store.rs`).
+
+mod fingerprint;
+mod folder_registry;
+mod folder_state;
+
+pub use folder_registry::FolderRegistry;
+
+use crate::service::runnable;
+use crate::version_store::{Bundle, VersionStore};
+use folder_state::{FolderState, contained};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use sutler_bundle::{Action, Collision, Offer, offering, resolve_collisions};
+use sutler_osb::{Catalog, CatalogFaults, ServiceSpec};
+
+/// Most bundles of all folders together.
+pub const BUNDLES_MAX: usize = 1_000;
+
+/// How bundles are offered, for all of them and for each.
+#[derive(Clone, Debug, Default)]
+pub struct OfferSettings {
+    /// For all of them.
+    pub all: Offer,
+    /// Parameters that the operator answers, by bundle.
+    pub answered: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl OfferSettings {
+    pub(crate) fn of(&self, bundle: &str) -> Offer {
+        let mut offer = self.all.clone();
+        offer.answered = self.answered.get(bundle).cloned().unwrap_or_default();
+        offer
+    }
+}
+
+/// A bundle that is offered.
+#[derive(Clone, Debug)]
+pub struct FoundBundle {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// What is offered of it.
+    pub bundle: Arc<Bundle>,
+    /// As a platform sees it.
+    pub spec: ServiceSpec,
+}
+
+/// What there is at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// What is offered, in the order of folders and names.
+    pub listed: Vec<FoundBundle>,
+    /// What is wrong with the rest; each sentence names a folder and says what to do.
+    pub faults: Vec<String>,
+    /// Every version that a later look may offer without reading it again.
+    pub held: BTreeSet<String>,
+    /// What is offered of images, by the id of the service.
+    pub(crate) images: Arc<HashMap<String, Arc<OfferedImage>>>,
+}
+
+/// An image that is offered: what of it must be at hand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OfferedImage {
+    /// Names the version that is offered.
+    pub version: String,
+    pub service_id: String,
+    pub service_name: String,
+    /// What the bundle calls itself, and its version.
+    pub bundle: String,
+    pub bundle_version: Option<String>,
+    /// Ids and names.
+    pub plans: Box<[(String, String)]>,
+}
+
+impl Snapshot {
+    /// The catalog of it.
+    ///
+    /// # Errors
+    /// The offerings do not go together; each by itself was checked when it was read.
+    pub fn catalog(&self) -> Result<Catalog, CatalogFaults> {
+        Catalog::load(self.listed.iter().map(|it| it.spec.clone()).collect())
+    }
+
+    /// The digests of what is offered.
+    #[must_use]
+    pub fn digests(&self) -> Vec<&str> {
+        let listed = self.listed.iter();
+        listed.map(|it| it.bundle.digest.as_str()).collect()
+    }
+
+    /// Whether two snapshots offer, hold and complain about the same.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.digests() == other.digests() && self.faults == other.faults && self.held == other.held
+    }
+}
+
+/// Folders of bundles.
+pub struct BundleFolders {
+    roots: Vec<FolderRegistry>,
+    offers: OfferSettings,
+    grace: Duration,
+    known: BTreeMap<PathBuf, FolderState>,
+    /// What each root listed last.
+    listings: BTreeMap<PathBuf, Vec<PathBuf>>,
+    /// What was offered last.
+    last: Snapshot,
+}
+
+impl BundleFolders {
+    /// Folders that are bundles, or that have bundles as their sub-folders.
+    #[must_use]
+    pub fn new(roots: Vec<PathBuf>, shelf: Arc<VersionStore>, offers: OfferSettings) -> Self {
+        let root = |root: PathBuf| FolderRegistry::new(root, shelf.clone());
+        Self {
+            roots: roots.into_iter().map(root).collect(),
+            offers,
+            grace: Duration::ZERO,
+            known: BTreeMap::new(),
+            listings: BTreeMap::new(),
+            last: Snapshot::default(),
+        }
+    }
+
+    /// How long a bundle must be missing, at more than one look, before it is gone.
+    #[must_use]
+    pub fn withdrawn_after(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// Looks at everything. Blocks, and never panics. What changed since the last look is taken in when it
+    /// did not change between the last two; at the very first look, at once.
+    pub fn look(&mut self) -> Snapshot {
+        let now = Instant::now();
+        match contained(|| self.look_at(now)) {
+            Ok(snapshot) => self.last = snapshot,
+            Err(sentence) => {
+                let sentence = format!("bundles cannot be looked at: {sentence}");
+                if !self.last.faults.contains(&sentence) {
+                    self.last.faults.push(sentence);
+                }
+            }
+        }
+        self.last.clone()
+    }
+
+    fn look_at(&mut self, now: Instant) -> Snapshot {
+        let mut faults = Vec::new();
+        let mut folders: Vec<(PathBuf, FolderRegistry)> = Vec::new();
+        for root in self.roots.clone() {
+            match root.folders() {
+                Ok(found) => {
+                    let there = self.with_missing(root.root(), found, now);
+                    self.listings.insert(root.root().to_owned(), there);
+                }
+                // What was there before stays: nobody knows better.
+                Err(fault) => faults.push(fault.to_string()),
+            }
+            let listed = self.listings.get(root.root()).into_iter().flatten();
+            folders.extend(listed.map(|it| (it.clone(), root.clone())));
+        }
+        if folders.len() > BUNDLES_MAX {
+            let count = folders.len();
+            let sentence = format!(
+                "there are {count} bundles, and only the first {BUNDLES_MAX} are offered: use fewer"
+            );
+            faults.push(sentence);
+            folders.truncate(BUNDLES_MAX);
+        }
+        let is_there = |folder: &PathBuf| folders.iter().any(|(it, _)| it == folder);
+        self.known.retain(|folder, _| is_there(folder));
+        for (folder, root) in &folders {
+            let known = self.known.entry(folder.clone()).or_default();
+            known.examine(folder, now, &|folder| root.take_in(folder));
+            faults.extend(known.fault(folder));
+        }
+        let folders: Vec<PathBuf> = folders.into_iter().map(|(it, _)| it).collect();
+        self.offered(&folders, faults)
+    }
+
+    /// What a root has, with those of its bundles that are missing and not yet gone.
+    fn with_missing(&mut self, root: &Path, mut found: Vec<PathBuf>, now: Instant) -> Vec<PathBuf> {
+        let before = self.listings.get(root).into_iter().flatten();
+        let missing: Vec<PathBuf> = before.filter(|it| !found.contains(it)).cloned().collect();
+        for folder in &found {
+            if let Some(known) = self.known.get_mut(folder) {
+                known.is_there();
+            }
+        }
+        for folder in missing {
+            let known = self.known.get_mut(&folder);
+            if known.is_some_and(|it| it.is_missing(now, self.grace)) {
+                found.push(folder);
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+
+    /// Everything good, side by side.
+    fn offered(&self, folders: &[PathBuf], mut faults: Vec<String>) -> Snapshot {
+        let all = folders
+            .iter()
+            .filter_map(|folder| Some((folder, self.known.get(folder)?)));
+        let (missing, there): (Vec<_>, Vec<_>) = all.partition(|(_, known)| known.was_missing());
+        // One that was moved is at two places until it is gone from the first.
+        let moved = |bundle: &Bundle| {
+            let mut there = there.iter().filter_map(|(_, known)| known.good.as_ref());
+            there.any(|it| it.manifest.name == bundle.manifest.name)
+        };
+        let mut good: Vec<(&PathBuf, &Arc<Bundle>)> = there
+            .iter()
+            .chain(&missing)
+            .filter_map(|(folder, known)| Some((*folder, known.good.as_ref()?)))
+            .collect();
+        good.retain(|(folder, bundle)| {
+            let is_missing = missing.iter().any(|it| it.0 == *folder);
+            !(is_missing && moved(bundle))
+        });
+        good.sort_by_key(|(folder, _)| folders.iter().position(|it| it == *folder));
+        let specs = good.iter().map(|(folder, bundle)| {
+            let offer = self.offers.of(&bundle.manifest.name);
+            let spec = with_origin(offering(&bundle.manifest, &offer), bundle);
+            (folder.display().to_string(), spec)
+        });
+        let (kept, collisions) = resolve_collisions(specs);
+        faults.extend(collisions.iter().map(Collision::to_string));
+        let by_name: BTreeMap<String, &Arc<Bundle>> = good
+            .iter()
+            .map(|(folder, bundle)| (folder.display().to_string(), *bundle))
+            .collect();
+        let listed = kept.into_iter().filter_map(|(name, spec)| {
+            let bundle = (*by_name.get(&name)?).clone();
+            let folder = PathBuf::from(name);
+            Some(FoundBundle {
+                folder,
+                bundle,
+                spec,
+            })
+        });
+        let held = self.known.values().filter_map(|it| it.good.as_ref());
+        Snapshot {
+            listed: listed.collect(),
+            faults,
+            held: held.map(|it| it.digest.clone()).collect(),
+            images: Arc::default(),
+        }
+    }
+}
+
+/// Every plan says which version of the bundle it comes from. What has nothing to run for an update is offered
+/// to nobody as an upgrade.
+pub(crate) fn with_origin(mut spec: ServiceSpec, bundle: &Bundle) -> ServiceSpec {
+    let updates = runnable(bundle, Action::Update).is_some();
+    for plan in spec.plans.iter_mut().flatten() {
+        plan.origin = Some(bundle.digest.clone());
+        plan.maintenance_info = plan.maintenance_info.take().filter(|_| updates);
+    }
+    spec
+}
+
+#[cfg(test)]
+mod tests;

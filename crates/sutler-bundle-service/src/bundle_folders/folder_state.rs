@@ -1,0 +1,242 @@
+//! What is known of one bundle's folder, from look to look. Time comes in; nothing is listed here.
+
+use super::fingerprint::{self, Fingerprint};
+use crate::version_store::{Bundle, VersionStoreError};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often in a row a bundle must be missing before it is gone.
+const MISSING_LOOKS: u32 = 2;
+/// How soon something that the disk refused is tried again; the wait doubles up to the last.
+const AGAIN_FIRST: Duration = Duration::from_secs(1);
+const AGAIN_LAST: Duration = Duration::from_secs(60);
+
+/// What is known of one bundle's folder.
+#[derive(Default)]
+pub(super) struct FolderState {
+    /// As it was when it was last taken in, or refused.
+    taken: Option<Fingerprint>,
+    /// As it was at the last look.
+    seen: Option<Fingerprint>,
+    /// What is offered of it.
+    pub(super) good: Option<Arc<Bundle>>,
+    /// What is wrong with it as it was last taken in.
+    fault: Option<String>,
+    /// Why it cannot be looked at just now.
+    trouble: Option<String>,
+    missing: Option<MissingSince>,
+    again: Option<RetryAt>,
+}
+
+/// Since when a bundle is missing, and how often in a row it was.
+struct MissingSince {
+    since: Instant,
+    looks: u32,
+}
+
+/// When something is tried again, and how long was waited for that.
+struct RetryAt {
+    at: Instant,
+    wait: Duration,
+}
+
+impl RetryAt {
+    fn after(before: Option<&Self>, now: Instant) -> Self {
+        let wait = before.map_or(AGAIN_FIRST, |it| (it.wait * 2).min(AGAIN_LAST));
+        Self {
+            at: now + wait,
+            wait,
+        }
+    }
+}
+
+impl FolderState {
+    /// Its folder has a manifest.
+    pub(super) fn is_there(&mut self) {
+        self.missing = None;
+    }
+
+    /// It was not listed; whether it is kept for now.
+    pub(super) fn is_missing(&mut self, now: Instant, grace: Duration) -> bool {
+        let missing = self.missing.get_or_insert(MissingSince {
+            since: now,
+            looks: 0,
+        });
+        missing.looks += 1;
+        let for_long = now.duration_since(missing.since) >= grace;
+        let gone = missing.looks >= MISSING_LOOKS && for_long;
+        self.good.is_some() && !gone
+    }
+
+    /// Whether it was missing at the last look.
+    pub(super) fn was_missing(&self) -> bool {
+        self.missing.is_some()
+    }
+
+    /// What is wrong with it, and what is offered of it all the same.
+    pub(super) fn fault(&self, folder: &Path) -> Option<String> {
+        if self.was_missing() {
+            let folder = folder.display();
+            return Some(format!(
+                "{folder} has no manifest any more: its last good version is offered for a moment, and \
+                 withdrawn if that lasts"
+            ));
+        }
+        let sentence = self.trouble.as_ref().or(self.fault.as_ref())?;
+        let what = match self.good {
+            Some(_) => "its last good version is offered",
+            None => "it is not offered",
+        };
+        Some(format!("{sentence} ({what})"))
+    }
+
+    /// Looks at the bundle, and takes it in if it changed and has come to rest, or if the disk did not do
+    /// its part before.
+    pub(super) fn examine(
+        &mut self,
+        folder: &Path,
+        now: Instant,
+        take_in: &dyn Fn(&Path) -> Result<Arc<Bundle>, VersionStoreError>,
+    ) {
+        if self.was_missing() {
+            return;
+        }
+        let looks = match fingerprint::fingerprint(folder) {
+            Ok(looks) => looks,
+            Err(sentence) => {
+                self.trouble = Some(sentence);
+                return;
+            }
+        };
+        self.trouble = None;
+        let due = self.again.as_ref().is_some_and(|it| it.at <= now);
+        let first = self.taken.is_none() && self.seen.is_none();
+        let at_rest = first || self.seen == Some(looks);
+        self.seen = Some(looks);
+        if at_rest && (due || self.taken != Some(looks)) {
+            self.taken = Some(looks);
+            self.take(folder, now, take_in);
+        }
+    }
+
+    fn take(
+        &mut self,
+        folder: &Path,
+        now: Instant,
+        take_in: &dyn Fn(&Path) -> Result<Arc<Bundle>, VersionStoreError>,
+    ) {
+        let sentence = match contained(|| take_in(folder)) {
+            Ok(Ok(bundle)) => {
+                self.good = Some(bundle);
+                (self.fault, self.again) = (None, None);
+                return;
+            }
+            Ok(Err(fault)) => {
+                let again = fault.is_passing();
+                self.again = again.then(|| RetryAt::after(self.again.as_ref(), now));
+                fault.to_string()
+            }
+            Err(sentence) => {
+                self.again = Some(RetryAt::after(self.again.as_ref(), now));
+                sentence
+            }
+        };
+        self.fault = Some(format!("{}: {sentence}", folder.display()));
+    }
+}
+
+/// Does something that must not end whoever does it.
+pub(super) fn contained<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(work)).map_err(|_| {
+        "a fault in this program, whose words are on standard error; please report it".to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AGAIN_FIRST, FolderState};
+    use crate::version_store::{Bundle, VersionStore, VersionStoreError};
+    use std::fs;
+    use std::path::{Path, PathBuf};
+    use std::sync::Arc;
+    use std::time::{Duration, Instant};
+    use tempfile::TempDir;
+
+    const MANIFEST: &str = "version: 1.0\nname: one\ndescription: One.\nplans:\n  - name: small\n    description: Small.\n";
+
+    fn scene() -> (TempDir, PathBuf, Arc<Bundle>) {
+        let root = tempfile::tempdir().expect("a folder");
+        let folder = root.path().join("one");
+        fs::create_dir(&folder).expect("a folder");
+        fs::write(folder.join("bundle.yml"), MANIFEST).expect("a manifest");
+        let shelf = VersionStore::open(&root.path().join("work")).expect("a shelf");
+        let bundle = shelf.take_in(&folder).expect("a bundle");
+        (root, folder, bundle)
+    }
+
+    fn full(path: &Path) -> Result<Arc<Bundle>, VersionStoreError> {
+        let error = std::io::Error::from(std::io::ErrorKind::StorageFull);
+        Err(VersionStoreError::Disk(path.to_owned(), error))
+    }
+
+    #[test]
+    fn what_the_disk_refused_is_tried_again_after_a_while() {
+        let (_root, folder, bundle) = scene();
+        let (mut known, now) = (FolderState::default(), Instant::now());
+        known.examine(&folder, now, &full);
+        assert!(
+            known
+                .fault(&folder)
+                .is_some_and(|it| it.contains("not offered"))
+        );
+        let good = |_: &Path| Ok(bundle.clone());
+        known.examine(&folder, now, &good);
+        assert!(known.good.is_none(), "not at once");
+        known.examine(&folder, now + AGAIN_FIRST, &good);
+        assert!(known.good.is_some());
+        assert_eq!(known.fault(&folder), None);
+        known.examine(&folder, now + AGAIN_FIRST * 9, &full);
+        assert_eq!(
+            known.fault(&folder),
+            None,
+            "what is in is not taken in again"
+        );
+    }
+
+    #[test]
+    fn a_panic_is_a_fault_of_one_bundle_and_ends_nothing() {
+        let (_root, folder, bundle) = scene();
+        let (mut known, now) = (FolderState::default(), Instant::now());
+        known.examine(&folder, now, &|_| panic!("a test said so"));
+        assert!(
+            known
+                .fault(&folder)
+                .is_some_and(|it| it.contains("report it"))
+        );
+        known.examine(&folder, now + AGAIN_FIRST, &|_| Ok(bundle.clone()));
+        assert!(known.good.is_some());
+    }
+
+    #[test]
+    fn one_that_is_missing_is_gone_after_two_looks_and_a_while() {
+        let (_root, folder, bundle) = scene();
+        let (mut known, now) = (FolderState::default(), Instant::now());
+        let grace = Duration::from_secs(3);
+        assert!(!known.is_missing(now, grace), "it never was there");
+        known = FolderState::default();
+        known.examine(&folder, now, &|_| Ok(bundle.clone()));
+        assert!(known.is_missing(now, grace));
+        assert!(known.is_missing(now + grace / 2, grace));
+        known.is_there();
+        assert!(known.is_missing(now + grace * 2, grace), "counted anew");
+        assert!(known.is_missing(now + grace * 2, grace));
+        assert!(!known.is_missing(now + grace * 3, grace));
+        assert!(
+            known
+                .fault(&folder)
+                .is_some_and(|it| it.contains("withdrawn"))
+        );
+    }
+}

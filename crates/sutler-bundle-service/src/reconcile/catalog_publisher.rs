@@ -1,0 +1,424 @@
+//! What this process offers: the bundles of folders, and those of registries as they are written down.
+//!
+//! Every replica follows what is written, whoever wrote it, and replaces its catalog as a whole. Each
+//! offering of a registry stands on its spec's record: a provision is accepted only while that is as it was
+//! offered. Folders come first; of two that want the same name or id the first is offered, and both are told.
+//! What becomes of what was read is in `catalog_publisher/diff.rs`, what developers push in `catalog_publisher/push.rs`.
+
+mod diff;
+mod push;
+
+pub use push::Pushes;
+
+use super::bundles::{self, BundlesView};
+use super::metrics;
+use super::published_catalog::{PublishedCatalog, make};
+use super::records::{RegistryRecords, VERSIONS, VersionRecord, generation, pushes, registries};
+use super::refresh::{REFRESH, Refresh, Source};
+use super::version;
+use super::view::{self, RegistriesView, RegistryView};
+use crate::bundle_folders::{OfferSettings, OfferedImage, Snapshot};
+use crate::service::{BundleService, VersionLookup};
+use crate::version_store::{Bundle, VersionStore};
+use async_trait::async_trait;
+use diff::{CatalogDiff, RegistrySnapshot, WantedVersion, diff, keep_unchanged};
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+use sutler_broker::{
+    BrokerHandle, CatalogSource, CollectionItem, Collections, CollectionsError, Offering,
+    PlanAvailability, Revision, run_blocking, run_in_background,
+};
+use sutler_registry::{RegistryChange, SpecName};
+
+/// How often it is looked whether something else is written down.
+const FOLLOW_EVERY: Duration = Duration::from_secs(1);
+/// From so many versions on all of them are read, instead of each by itself.
+const READ_ALL_FROM: usize = 50;
+/// Offerings that are made in one go, where nobody's request waits for them.
+const MADE_AT_ONCE: usize = 50;
+
+/// What the shop is made of.
+pub struct PublisherConfig {
+    /// The registries, in the order of the configuration.
+    pub sources: Arc<[Source]>,
+    /// How bundles are offered.
+    pub offers: OfferSettings,
+    /// Where versions are looked for.
+    pub shelf: Arc<VersionStore>,
+    /// Who serves what is offered.
+    pub service: Arc<BundleService>,
+    /// Who asks registries.
+    pub refresh: Arc<Refresh>,
+    /// Whether developers may push services.
+    pub pushes: Pushes,
+}
+
+/// Why nothing else can be offered now. What was offered stays.
+#[derive(Debug, thiserror::Error)]
+pub enum PublishError {
+    /// The records cannot be read.
+    #[error(transparent)]
+    Collections(#[from] CollectionsError),
+    /// The process ends.
+    #[error("the process stops: {0}")]
+    Stopping(#[from] tokio::task::JoinError),
+    /// The broker cannot take the catalog.
+    #[error("the catalog cannot be replaced: {0}")]
+    Replace(Box<sutler_broker::BuildError>),
+    /// The broker has no records.
+    #[error("the broker keeps no records of registries; start it with its chores")]
+    NoLedger,
+}
+
+/// What this process offers.
+pub struct CatalogPublisher {
+    parts: Arc<PublisherConfig>,
+    running: BrokerHandle,
+    ledger: Collections,
+    published: tokio::sync::Mutex<PublishedCatalog>,
+    /// As it was last read, for whoever asks what is known.
+    read: RwLock<RegistrySnapshot>,
+}
+
+impl CatalogPublisher {
+    /// A shop of a running broker, with the bundles of folders. Offers what is known.
+    ///
+    /// # Errors
+    /// See [`PublishError`].
+    pub async fn open(
+        parts: PublisherConfig,
+        running: BrokerHandle,
+        folders: Arc<Snapshot>,
+    ) -> Result<Arc<Self>, PublishError> {
+        metrics::describe();
+        let ledger = running.collections().ok_or(PublishError::NoLedger)?;
+        let publisher = Arc::new(Self {
+            parts: Arc::new(parts),
+            ledger,
+            running,
+            published: tokio::sync::Mutex::new(PublishedCatalog::of(folders)),
+            read: RwLock::default(),
+        });
+        let archive: Arc<dyn VersionLookup> = publisher.clone();
+        publisher.parts.service.look_in(Arc::downgrade(&archive));
+        publisher.fetch_versions().await?;
+        let mut published = publisher.published.lock().await;
+        publisher.read_again(&mut published).await?;
+        publisher.publish(&mut published).await?;
+        drop(published);
+        publisher.running.set_catalog_source(publisher.clone());
+        Ok(publisher)
+    }
+
+    /// Offers other bundles of folders from now on.
+    ///
+    /// # Errors
+    /// See [`PublishError`]; what was offered stays.
+    pub async fn offer_folders(&self, folders: Arc<Snapshot>) -> Result<(), PublishError> {
+        let mut published = self.published.lock().await;
+        published.replace_folders(folders);
+        if published.generation.is_none() {
+            self.read_again(&mut published).await?;
+        }
+        self.publish(&mut published).await
+    }
+
+    /// Follows what is written down, for as long as it is polled.
+    pub async fn follow(&self) {
+        loop {
+            tokio::time::sleep(FOLLOW_EVERY).await;
+            self.catch_up_or_tell(Freshness::Complete).await;
+        }
+    }
+
+    /// What operators are shown of all registries. What is shown as served is offered by this process.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    pub async fn view(&self) -> Result<RegistriesView, CollectionsError> {
+        let refresh = self.running.task_status(REFRESH).await?;
+        self.catch_up_or_tell(Freshness::AtLeastServed).await;
+        let read = self.read.read().unwrap_or_else(PoisonError::into_inner);
+        let order = self.names_in_config_order();
+        Ok(view::all(&read.registries, &read.counts, &order, refresh))
+    }
+
+    /// What operators are shown of one registry, if there is one of that name.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    pub async fn view_of(&self, registry: &str) -> Result<Option<RegistryView>, CollectionsError> {
+        let records = RegistryRecords::read(&self.ledger).await?;
+        Ok(view::one(&records, &self.names_in_config_order(), registry))
+    }
+
+    /// What operators are shown of all bundles, those of folders too.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    pub async fn bundles(&self) -> Result<BundlesView, CollectionsError> {
+        self.catch_up().await;
+        let folders = self.published.lock().await.folders.clone();
+        let records = RegistryRecords::read(&self.ledger).await?;
+        let published = self.parts.service.snapshot();
+        let found = |version: &str| self.parts.shelf.kept(version);
+        Ok(bundles::all(&records, &folders, &published, found))
+    }
+
+    /// What would change if registries were asked now.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    pub async fn plan(&self) -> sutler_broker::Result<Vec<RegistryChange>> {
+        let (refresh, ledger) = (self.parts.refresh.clone(), self.ledger.clone());
+        let plan = run_in_background(async move { refresh.plan(&ledger).await }).await?;
+        plan.map_err(sutler_broker::Error::from_task)
+    }
+
+    /// Has registries asked now; says the number to wait for.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    pub async fn refresh(&self) -> Result<u64, CollectionsError> {
+        self.running.request_run(REFRESH).await
+    }
+
+    fn names_in_config_order(&self) -> Vec<String> {
+        let sources = self.parts.sources.iter();
+        let names = sources.map(|it| it.registry.name().to_owned());
+        names.chain(self.parts.pushes.registry()).collect()
+    }
+
+    /// Whether there is any registry that could be asked.
+    pub(super) fn has_registry(&self) -> bool {
+        !self.parts.sources.is_empty()
+    }
+
+    /// Takes in every version, those that only instances still need, too. None is read yet.
+    async fn fetch_versions(&self) -> Result<(), PublishError> {
+        let keep = |shelf: &mut Arc<VersionStore>, it: CollectionItem<VersionRecord>| {
+            shelf.keep(&it.id, &version::written(it.value));
+        };
+        let shelf = self.parts.shelf.clone();
+        self.ledger.fold(VERSIONS, shelf, keep).await?;
+        Ok(())
+    }
+
+    async fn catch_up_or_tell(&self, haste: Freshness) {
+        if let Err(error) = self.catch_up_with(haste).await {
+            tracing::warn!(%error, "what registries have cannot be offered now, what was offered stays");
+        }
+    }
+
+    async fn catch_up_with(&self, haste: Freshness) -> Result<(), PublishError> {
+        let mut published = self.published.lock().await;
+        let now = generation(&self.ledger).await?;
+        let pushed = pushes(&self.ledger).await?.map(|it| it.revision);
+        let same = now.as_ref().map(|it| it.revision) == published.generation
+            && pushed == published.pushes;
+        let whole = now.as_ref().is_none_or(|it| !it.value.dirty);
+        let reads = match haste {
+            Freshness::Complete => !same && whole,
+            Freshness::AtLeastServed => {
+                let served = now.as_ref().map(|it| it.value.number) == published.number;
+                !same && (whole || !served || pushed != published.pushes)
+            }
+            Freshness::Immediate => !same || !whole,
+        };
+        if reads && self.read_again(&mut published).await? {
+            self.publish(&mut published).await?;
+        }
+        Ok(())
+    }
+
+    /// Reads what changed, and makes something of it. Whether there is anything else to offer.
+    async fn read_again(&self, published: &mut PublishedCatalog) -> Result<bool, PublishError> {
+        let now = generation(&self.ledger).await?;
+        let specs = now.as_ref().and_then(|it| it.value.whole());
+        let pushed = pushes(&self.ledger).await?.map(|it| it.revision);
+        if specs.is_some() && specs == published.specs && pushed == published.pushes {
+            // Refreshes with nothing changed are the rule, and there may be thousands of specs.
+            let registries = registries(&self.ledger).await?;
+            self.write_read().read_again(registries);
+            self.measure();
+            published.number = now.as_ref().map(|it| it.value.number);
+            published.generation = now.map(|it| it.revision);
+            return Ok(false);
+        }
+        let records = RegistryRecords::read(&self.ledger).await?;
+        let (now, pushed) = (records.generation.clone(), records.pushes);
+        let order = self.names_in_config_order();
+        let mut made = std::mem::take(&mut published.made);
+        let sorted = run_blocking(move || {
+            let mut sorted = diff(records, &order);
+            let gone = keep_unchanged(&mut made, &mut sorted.offered);
+            (sorted, made, gone)
+        });
+        let (sorted, made, gone) = match sorted.await {
+            Ok(sorted) => sorted,
+            Err(error) => {
+                published.forget();
+                return Err(error.into());
+            }
+        };
+        published.made = made;
+        let CatalogDiff {
+            offered: changed,
+            mut faults,
+            read,
+        } = sorted;
+        *self.write_read() = read;
+        self.measure();
+        let mut differs = !changed.is_empty() || gone;
+        if let Err(fault) = self.make_all(published, changed, &mut faults).await {
+            published.forget();
+            return Err(fault);
+        }
+        differs |= published.faults != faults;
+        published.faults = faults;
+        published.generation = now.as_ref().map(|it| it.revision);
+        published.number = now.as_ref().map(|it| it.value.number);
+        published.specs = now.and_then(|it| it.value.whole());
+        published.pushes = pushed;
+        Ok(differs)
+    }
+
+    fn write_read(&self) -> std::sync::RwLockWriteGuard<'_, RegistrySnapshot> {
+        self.read.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn measure(&self) {
+        let read = self.read.read().unwrap_or_else(PoisonError::into_inner);
+        for (registry, its) in &read.registries.0 {
+            let counts = read.counts.get(registry).copied().unwrap_or_default();
+            metrics::standing(registry, its, counts);
+        }
+    }
+
+    /// Makes something of specs that changed, where no request waits for it.
+    async fn make_all(
+        &self,
+        published: &mut PublishedCatalog,
+        changed: BTreeMap<Arc<SpecName>, WantedVersion>,
+        faults: &mut Vec<String>,
+    ) -> Result<(), PublishError> {
+        self.fetch(changed.values().map(|it| it.version.as_str()))
+            .await?;
+        let many = changed.len() >= READ_ALL_FROM;
+        let mut changed = changed.into_iter().peekable();
+        while changed.peek().is_some() {
+            let some: Vec<(Arc<SpecName>, WantedVersion)> =
+                changed.by_ref().take(MADE_AT_ONCE).collect();
+            let (parts, running) = (self.parts.clone(), self.running.clone());
+            let made = run_blocking(move || {
+                let some = some.into_iter();
+                let make = |(name, it): (Arc<SpecName>, WantedVersion)| {
+                    let made = make(&parts, &running, &name, &it.version);
+                    (made, name, it.revision)
+                };
+                some.map(make)
+                    .collect::<Vec<(MadeOffering, Arc<SpecName>, Revision)>>()
+            });
+            for (outcome, name, revision) in made.await? {
+                match outcome {
+                    Ok((image, offering)) => {
+                        published
+                            .made
+                            .insert(name.clone(), (revision, Arc::new(image)));
+                        published.fresh.insert(name, offering);
+                    }
+                    Err(why) => faults.push(format!("{name}: {why}")),
+                }
+            }
+        }
+        if many {
+            // A map that is made in one go takes half of what one takes that grows.
+            published.made = std::mem::take(&mut published.made).into_iter().collect();
+        }
+        Ok(())
+    }
+
+    /// Has these versions on the shelf, as far as they are written down.
+    async fn fetch(&self, versions: impl Iterator<Item = &str>) -> Result<(), PublishError> {
+        let shelf = &self.parts.shelf;
+        let missing: Vec<&str> = versions.filter(|it| !shelf.keeps(it)).collect();
+        if missing.len() >= READ_ALL_FROM {
+            return self.fetch_versions().await;
+        }
+        for digest in missing {
+            let found = self.ledger.get::<VersionRecord>(VERSIONS, digest).await?;
+            if let Some(found) = found {
+                shelf.keep(digest, &version::written(found.value));
+            }
+        }
+        Ok(())
+    }
+
+    /// Offers all of it, as a whole.
+    async fn publish(&self, published: &mut PublishedCatalog) -> Result<(), PublishError> {
+        match published.show(&self.running).await {
+            Ok(snapshot) => {
+                self.parts.service.offer(Arc::new(snapshot));
+                Ok(())
+            }
+            Err(error) => {
+                // What was offered stays, and everything is made anew the next time.
+                published.forget();
+                Err(PublishError::Replace(Box::new(error)))
+            }
+        }
+    }
+}
+
+/// What was made of it, or why nothing.
+type MadeOffering = Result<(OfferedImage, Offering), String>;
+
+/// When records are read that somebody is in the middle of writing.
+#[derive(Clone, Copy)]
+enum Freshness {
+    /// When they are whole.
+    Complete,
+    /// When there is something in them of a refresh that is over. One that is not over is no reason to read all it
+    /// has written so far, again and again.
+    AtLeastServed,
+    /// Now: each of them is right by itself.
+    Immediate,
+}
+
+#[async_trait]
+impl VersionLookup for CatalogPublisher {
+    async fn find(&self, digest: &str) -> Result<Option<Arc<Bundle>>, String> {
+        let fetched = self.fetch([digest].into_iter()).await;
+        fetched.map_err(|fault| fault.to_string())?;
+        Ok(self.parts.shelf.kept(digest))
+    }
+}
+
+#[async_trait]
+impl CatalogSource for CatalogPublisher {
+    async fn catch_up(&self) {
+        self.catch_up_or_tell(Freshness::Immediate).await;
+    }
+
+    async fn plan_availability(&self, service_id: &str, plan_id: &str) -> PlanAvailability {
+        let refreshing = match self.running.task_status(REFRESH).await {
+            // Before the first is over, nobody knows what there is.
+            Ok(status) => {
+                let waits = status.requested > status.served;
+                status.running_since.is_some() || status.ended.is_none() || waits
+            }
+            Err(_) => false,
+        };
+        // What the last refresh withdrew may not have been read here yet.
+        if !refreshing {
+            self.catch_up().await;
+        }
+        let read = self.read.read().unwrap_or_else(PoisonError::into_inner);
+        let sentence = read.withdrawn.sentence(service_id, plan_id);
+        PlanAvailability {
+            withdrawn: sentence.map(str::to_owned),
+            refreshing,
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Services that developers push: written down under a registry of their own, and offered like all others.
+//!
+//! What is pushed stands in one commit, version and spec together, before anybody is answered. No refresh
+//! asks for it, so none can miss it (`sutler_registry::PUSHED_REGISTRY`). Who may push, and how that looks on the
+//! wire: `reconcile/apb_compat_routes.rs`.
+
+use super::{CatalogPublisher, PublishError};
+use crate::bundle_folders::OfferSettings;
+use crate::reconcile::records::{
+    RegistryRecords, SPECS, SpecRecord, VERSIONS, VersionRecord, id_of, pushes, put_pushes,
+};
+use crate::reconcile::refresh::log_change;
+use crate::reconcile::version::{self, NewVersion};
+use jiff::Timestamp;
+use serde_json::Value;
+use sutler_broker::{CatalogSource as _, Error, Result};
+use sutler_bundle::{Manifest, claimed_names};
+use sutler_osb::Catalog;
+use sutler_registry::{
+    Digest, Item, KnownRegistries, KnownSpec, PUSHED_REGISTRY, RegistryChange, Spec, SpecName,
+    offered_specs, push, unpush,
+};
+
+/// Most services that developers have pushed and that are not deleted yet.
+const PUSHED_MAX: usize = 1_000;
+/// How often a commit is tried beside others before it is given up.
+const TRIES: u32 = 8;
+/// How what is pushed is read: as it always was.
+const FILE: &str = "apb.yml";
+/// The runtime of the contract that what is pushed is taken to speak.
+const RUNTIME: &str = "2";
+
+/// Whether developers may push services.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pushes {
+    /// They may.
+    Taken,
+    /// They may not; what was pushed before is withdrawn.
+    #[default]
+    Refused,
+}
+
+impl Pushes {
+    /// The name of the registry of what is pushed, where there is one.
+    pub(in crate::reconcile) fn registry(self) -> Option<String> {
+        (self == Self::Taken).then(|| PUSHED_REGISTRY.to_owned())
+    }
+}
+
+impl CatalogPublisher {
+    /// Whether developers may push services.
+    pub(in crate::reconcile) fn takes_pushes(&self) -> bool {
+        self.parts.pushes == Pushes::Taken
+    }
+
+    /// Offers the service of a manifest from now on, in place of an earlier one of its name; says what
+    /// platforms see of it.
+    ///
+    /// # Guarantees
+    /// It is written down, and offered by this process; every other replica follows.
+    ///
+    /// # Errors
+    /// The manifest has faults, another offering has its name or id, or the store does not answer.
+    pub async fn push(&self, manifest: &[u8]) -> Result<Value> {
+        let (name, fresh) = read(manifest, &self.parts.offers).map_err(Error::invalid)?;
+        let shown = self.shown(&fresh)?;
+        let records = self.look().await?;
+        self.check_room(&records, &name, &fresh).await?;
+        let plan = |held: Option<&KnownSpec>| {
+            let digest = fresh.terms.version.as_str();
+            push(&name.item, held, digest, &fresh.wants)
+        };
+        self.change(&name, Some(&fresh), plan).await?;
+        Ok(shown)
+    }
+
+    /// Withdraws what a developer pushed, by the id of its service; says its name, if there is one.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    pub async fn unpush(&self, service_id: &str) -> Result<Option<String>> {
+        let records = self.look().await?;
+        let mut pushed = pushed(&records);
+        let Some(spec) = pushed.find(|it| it.service_id == service_id) else {
+            return Ok(None);
+        };
+        self.withdraw(&spec.name).await?;
+        Ok(Some(spec.name.item.clone()))
+    }
+
+    /// Withdraws everything that developers pushed.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    pub async fn unpush_all(&self) -> Result<()> {
+        let records = self.look().await?;
+        for spec in pushed(&records) {
+            self.withdraw(&spec.name).await?;
+        }
+        Ok(())
+    }
+
+    async fn withdraw(&self, name: &SpecName) -> Result<()> {
+        let (rules, now) = (self.parts.refresh.rules(), Timestamp::now());
+        let plan = |held: Option<&KnownSpec>| {
+            let change = held.and_then(|held| unpush(&name.item, held, rules, now));
+            change.into_iter().collect()
+        };
+        self.change(name, None, plan).await
+    }
+
+    /// What is written down now.
+    async fn look(&self) -> Result<RegistryRecords> {
+        let records = RegistryRecords::read(&self.ledger).await;
+        records.map_err(|fault| unavailable(fault.into()))
+    }
+
+    /// What platforms see of it.
+    fn shown(&self, fresh: &NewVersion) -> Result<Value> {
+        let bundle =
+            version::bundle(&fresh.terms.version, &fresh.record).map_err(Error::invalid)?;
+        let offer = self.parts.offers.of(&bundle.manifest.name);
+        let offer = version::offer_of(PUSHED_REGISTRY, offer);
+        let catalog = Catalog::load(vec![version::offered(&bundle, &offer, None)]);
+        let catalog = catalog.map_err(|faults| Error::invalid(faults.to_string()))?;
+        Ok(serde_json::to_value(&catalog)?)
+    }
+
+    /// Whether it could be offered beside what is offered now.
+    async fn check_room(
+        &self,
+        records: &RegistryRecords,
+        name: &SpecName,
+        fresh: &NewVersion,
+    ) -> Result<()> {
+        let published = self.published.lock().await;
+        for listed in &published.folders.listed {
+            let mut wanted = claimed_names(&listed.spec).into_iter();
+            if let Some(what) = wanted.find(|it| fresh.wants.contains(it)) {
+                let folder = listed.folder.display();
+                return Err(Error::invalid(format!(
+                    "The bundle in {folder} has {what} already: give this one another name, or remove that."
+                )));
+            }
+        }
+        drop(published);
+        let mut known = records.known();
+        let held = known.spec(name);
+        if held.is_none() && pushed(records).count() >= PUSHED_MAX {
+            return Err(Error::invalid(format!(
+                "There are {PUSHED_MAX} services that developers pushed: delete some first."
+            )));
+        }
+        let changes = push(&name.item, held, &fresh.terms.version, &fresh.wants);
+        changes.iter().for_each(|change| known.apply(change));
+        let offered = offered_specs(&known, &self.names_in_config_order());
+        let mut conflicts = offered.conflicts.iter();
+        match conflicts.find(|it| it.left_out == *name) {
+            None => Ok(()),
+            Some(conflict) => Err(Error::invalid(format!(
+                "{} has {} already: give this bundle another name.",
+                conflict.offered, conflict.what
+            ))),
+        }
+    }
+
+    /// Writes what changes of one spec, and offers it. `fresh`: the version that it names.
+    async fn change(
+        &self,
+        name: &SpecName,
+        fresh: Option<&NewVersion>,
+        plan: impl Fn(Option<&KnownSpec>) -> Vec<RegistryChange>,
+    ) -> Result<()> {
+        for _ in 0..TRIES {
+            let written = self.try_change(name, fresh, &plan).await;
+            let Some(changes) = written.map_err(unavailable)? else {
+                continue;
+            };
+            changes.iter().for_each(log_change);
+            // It is written: where it cannot be offered now, that is told and tried again.
+            self.catch_up().await;
+            return Ok(());
+        }
+        Err(Error::transient(
+            "Too many push at once; repeat the request a little later.",
+        ))
+    }
+
+    /// All of it in one commit. `None`: somebody wrote first.
+    async fn try_change(
+        &self,
+        name: &SpecName,
+        fresh: Option<&NewVersion>,
+        plan: impl Fn(Option<&KnownSpec>) -> Vec<RegistryChange>,
+    ) -> std::result::Result<Option<Vec<RegistryChange>>, PublishError> {
+        let id = id_of(name);
+        let count = pushes(&self.ledger).await?;
+        let was = self.ledger.get::<SpecRecord>(SPECS, &id).await?;
+        let (changes, record) = next(name, fresh, was.as_ref().map(|it| &it.value), plan);
+        let Some(record) = record else {
+            return Ok(Some(Vec::new()));
+        };
+        let revision = was.map(|it| it.revision);
+        let mut batch = put_pushes(self.ledger.batch(), count);
+        batch = batch.put(SPECS, &id, revision, &record);
+        if let Some(fresh) = fresh {
+            // One that is there is written again: whoever is about to delete it must notice.
+            let version = &fresh.terms.version;
+            let was = self.ledger.get::<VersionRecord>(VERSIONS, version).await?;
+            let revision = was.map(|it| it.revision);
+            batch = batch.put(VERSIONS, version, revision, &fresh.record);
+        }
+        let written = self.ledger.write(batch).await?;
+        Ok(written.then_some(changes))
+    }
+}
+
+/// Everything that was pushed and is not deleted yet.
+fn pushed(records: &RegistryRecords) -> impl Iterator<Item = &SpecRecord> {
+    let specs = records.specs.values().map(|it| &it.value);
+    specs.filter(|it| it.name.registry == PUSHED_REGISTRY)
+}
+
+/// What a developer is told who could push at another time.
+fn unavailable(fault: PublishError) -> Error {
+    let sentence = "The service broker cannot reach its records now; repeat the request later.";
+    Error::transient(sentence).because(fault)
+}
+
+/// The record after a change; `None`: it is as it was.
+fn next(
+    name: &SpecName,
+    fresh: Option<&NewVersion>,
+    was: Option<&SpecRecord>,
+    plan: impl Fn(Option<&KnownSpec>) -> Vec<RegistryChange>,
+) -> (Vec<RegistryChange>, Option<SpecRecord>) {
+    let changes = plan(was.map(|it| it.held.as_ref()));
+    let mut known = KnownRegistries::default();
+    if let Some(was) = was {
+        let its = known.0.entry(PUSHED_REGISTRY.to_owned()).or_default();
+        its.specs.insert(name.item.clone(), was.held.clone());
+    }
+    changes.iter().for_each(|change| known.apply(change));
+    let record = known.held(name).and_then(|held| match (fresh, was) {
+        (Some(fresh), _) => Some(fresh.terms.named(name, held)),
+        (None, Some(was)) => Some(SpecRecord {
+            held: held.clone(),
+            ..was.clone()
+        }),
+        (None, None) => None,
+    });
+    (changes, record.filter(|it| Some(it) != was))
+}
+
+/// What is made of a manifest that was pushed.
+fn read(
+    text: &[u8],
+    offers: &OfferSettings,
+) -> std::result::Result<(SpecName, NewVersion), String> {
+    let manifest = Manifest::load(text, FILE).map_err(|faults| faults.to_string())?;
+    let image = Manifest::image_of(text)?;
+    let name = SpecName::new(PUSHED_REGISTRY, &manifest.name);
+    let spec = Spec {
+        item: Item::new(&manifest.name, ""),
+        digest: Digest::of(text),
+        manifest: text.to_vec().into(),
+        file: FILE.to_owned(),
+        runtime: Some(RUNTIME.to_owned()),
+        // Automation Broker ran the image that is called as the bundle.
+        image: Some(image.unwrap_or(manifest.name)),
+    };
+    let offer = version::offer_of(PUSHED_REGISTRY, offers.all.clone());
+    let fresh = version::read(&name, &spec, &offer, None)?;
+    Ok((name, fresh))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PUSHED_REGISTRY, read};
+    use crate::bundle_folders::OfferSettings;
+    use sutler_bundle::Offer;
+
+    const MANIFEST: &str = "version: 1.0\nname: hello-apb\ndescription: d\n\
+                            plans: [{name: p, description: d}]\n";
+
+    #[test]
+    fn the_image_is_that_of_the_manifest_or_is_called_as_the_bundle() {
+        let image = |text: &str| {
+            let read = read(text.as_bytes(), &OfferSettings::default());
+            read.map(|(_, fresh)| fresh.record.image.unwrap_or_default())
+        };
+        assert_eq!(image(MANIFEST).as_deref(), Ok("hello-apb"));
+        let named = format!("{MANIFEST}image: registry.example/hello:dev\n");
+        assert_eq!(image(&named).as_deref(), Ok("registry.example/hello:dev"));
+        let faulty = format!("{MANIFEST}image: two words\n");
+        let fault = image(&faulty).expect_err("no image");
+        assert!(fault.contains("must be a reference"), "{fault}");
+    }
+
+    #[test]
+    fn the_old_ids_are_those_of_what_was_pushed_there() {
+        let offers = OfferSettings {
+            all: Offer::compatible("dh"),
+            ..OfferSettings::default()
+        };
+        let (name, fresh) = read(MANIFEST.as_bytes(), &offers).expect("it can be offered");
+        assert_eq!(name.to_string(), format!("{PUSHED_REGISTRY}/hello-apb"));
+        assert_eq!(fresh.terms.service_name, "apb-push-hello-apb");
+        // printf %s apb-push-hello-apb | md5sum
+        assert_eq!(fresh.terms.service_id, "acbf1bc854924ec2da09f70faf39458f");
+    }
+
+    #[test]
+    fn a_faulty_manifest_is_told_what_is_wrong_and_where() {
+        let fault = read(b"name: hello\n", &OfferSettings::default()).expect_err("no plans");
+        assert!(fault.contains("plans"), "{fault}");
+    }
+}

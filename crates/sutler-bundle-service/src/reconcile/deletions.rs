@@ -1,0 +1,164 @@
+//! The chore that deletes what is withdrawn, past its grace, and needed by no instance.
+//!
+//! First it reads what is withdrawn, then it asks who has instances (`spec_usage.rs`), then it deletes what is still
+//! as it was read. A provision expects its spec as it was offered, so one that was accepted is seen here, and
+//! one that comes later finds its spec gone.
+
+use super::catalog_publisher::Pushes;
+use super::records::{RegistryRecords, SPECS, VERSIONS, generation, id_of, put_generation};
+use super::refresh::{Source, log_change};
+use super::spec_usage::{SpecUsage, VersionOfSpec};
+use async_trait::async_trait;
+use jiff::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+use sutler_broker::{PeriodicTask, TaskContext, TaskResult};
+use sutler_registry::{
+    RefreshFacts, RegistryChange, SpecName, WithdrawalRules, deletions, usage_candidates,
+};
+
+/// The name of the chore.
+pub const DELETIONS: &str = "registry-deletions";
+
+/// Deletes what nobody needs.
+pub struct Deletions {
+    sources: Arc<[Source]>,
+    rules: WithdrawalRules,
+    every: Duration,
+    pushes: Pushes,
+}
+
+impl Deletions {
+    /// Of these registries.
+    #[must_use]
+    pub fn new(sources: Arc<[Source]>, rules: WithdrawalRules, every: Duration) -> Self {
+        Self {
+            sources,
+            rules,
+            every,
+            pushes: Pushes::default(),
+        }
+    }
+
+    /// Whether developers may push; if so, what they pushed is of a registry that is configured.
+    #[must_use]
+    pub fn pushes(mut self, pushes: Pushes) -> Self {
+        self.pushes = pushes;
+        self
+    }
+}
+
+#[async_trait]
+impl PeriodicTask for Deletions {
+    fn name(&self) -> &str {
+        DELETIONS
+    }
+
+    fn every(&self) -> Duration {
+        self.every
+    }
+
+    async fn run_once(&self, cx: &TaskContext) -> TaskResult<()> {
+        let ledger = cx.collections();
+        let records = RegistryRecords::read(ledger).await?;
+        let uses = SpecUsage::read(ledger, &records).await?;
+        let known = records.known();
+        let (nothing, now) = (BTreeMap::new(), Timestamp::now());
+        let names = usage_candidates(&known, &nothing, self.rules, now);
+        let used = uses.among(ledger, names).await?;
+        let names = self.sources.iter().map(|it| it.registry.name().to_owned());
+        let configured: BTreeSet<String> = names.chain(self.pushes.registry()).collect();
+        let facts = RefreshFacts {
+            configured: &configured,
+            outcomes: &nothing,
+            used: &used,
+            rules: self.rules,
+            now,
+        };
+        let (mut gone, mut forgotten) = (BTreeSet::new(), false);
+        for change in deletions(&known, &facts) {
+            if delete(cx, &records, &change).await? {
+                gone.extend(change.spec().cloned());
+                forgotten |= change.spec().is_none();
+                log_change(&change);
+            }
+        }
+        delete_versions(cx, &records, &gone, uses).await?;
+        match (gone.is_empty(), forgotten) {
+            (true, false) => Ok(()),
+            (no_spec, _) => bump_generation(cx, !no_spec).await,
+        }
+    }
+}
+
+/// Has everybody read again, specs too if one is gone. A refresh that is in the middle does so itself.
+async fn bump_generation(cx: &TaskContext, specs: bool) -> TaskResult<()> {
+    if let Some(now) = generation(cx.collections()).await?
+        && !now.value.dirty
+        && !now.value.filling
+    {
+        let next = now.value.next(specs);
+        let batch = put_generation(cx.batch(), Some(now.revision), next);
+        cx.write(batch).await?;
+    }
+    Ok(())
+}
+
+/// Whether it was still as it was read, and is gone now.
+async fn delete(
+    cx: &TaskContext,
+    records: &RegistryRecords,
+    change: &RegistryChange,
+) -> TaskResult<bool> {
+    let batch = match (change, change.spec()) {
+        (RegistryChange::Delete { .. }, Some(name)) => {
+            let Some(was) = records.specs.get(name) else {
+                return Ok(false);
+            };
+            cx.batch().remove(SPECS, &id_of(name), was.revision)
+        }
+        (RegistryChange::Forget { registry }, _) => {
+            let Some(was) = records.registries.get(registry) else {
+                return Ok(false);
+            };
+            cx.batch()
+                .remove(super::records::REGISTRIES, registry, was.revision)
+        }
+        _ => return Ok(false),
+    };
+    cx.write(batch).await
+}
+
+/// Deletes versions that no spec names and whose spec has no instance, of whatever version: one that was moved to
+/// a plan of another version is still run by the one that made it.
+async fn delete_versions(
+    cx: &TaskContext,
+    records: &RegistryRecords,
+    gone: &BTreeSet<SpecName>,
+    uses: SpecUsage,
+) -> TaskResult<()> {
+    // A refresh writes a version before the spec that names it. While one is in the middle, or began or
+    // somebody pushed since, nobody can tell which versions are needed: the next turn will.
+    let generation = records.generation.as_ref();
+    if generation.is_some_and(|it| it.value.dirty || it.value.filling) {
+        return Ok(());
+    }
+    let specs = records.specs.iter();
+    let specs = specs.filter(|(name, _)| !gone.contains(*name));
+    let named: BTreeSet<&str> = specs.map(|(_, it)| it.value.version.as_str()).collect();
+    let unnamed = |it: &&VersionOfSpec| !named.contains(it.digest.as_str());
+    let unnamed: Vec<&VersionOfSpec> = uses.versions.iter().filter(unnamed).collect();
+    let of_specs = unnamed.iter().map(|it| it.spec.clone()).collect();
+    let used = uses.among(cx.collections(), of_specs).await?;
+    for version in unnamed.iter().filter(|it| !used.contains(&it.spec)) {
+        let batch = cx
+            .batch()
+            .remove(VERSIONS, &version.digest, version.revision);
+        let batch = records.undisturbed(batch);
+        if cx.write(batch).await? {
+            tracing::info!(digest = %version.digest, spec = %version.spec, "a version of a bundle that no instance needs was deleted");
+        }
+    }
+    Ok(())
+}

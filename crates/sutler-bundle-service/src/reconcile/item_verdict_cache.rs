@@ -1,0 +1,45 @@
+//! What is known for ever of single versions of items, so that they need not be read again.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use sutler_registry::{Digest, ItemOutcome, SpecName};
+
+/// Most verdicts; beyond that items are read again.
+const VERDICTS_MAX: usize = 100_000;
+
+/// What is known for ever of one version of an item.
+#[derive(Clone, Debug)]
+pub(super) enum ItemVerdict {
+    NotABundle(String),
+    Faulty(String),
+}
+
+impl ItemVerdict {
+    pub(super) fn seen(self) -> ItemOutcome {
+        match self {
+            Self::NotABundle(why) => ItemOutcome::NotABundle(why),
+            Self::Faulty(why) => ItemOutcome::Faulty(why),
+        }
+    }
+}
+
+/// The last verdict on each item.
+#[derive(Debug, Default)]
+pub(super) struct ItemVerdictCache(Mutex<HashMap<SpecName, (Digest, ItemVerdict)>>);
+
+impl ItemVerdictCache {
+    /// The verdict on this version, if there is one.
+    pub(super) fn of(&self, name: &SpecName, digest: &Digest) -> Option<ItemVerdict> {
+        let verdicts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (of, verdict) = verdicts.get(name)?;
+        (of == digest).then(|| verdict.clone())
+    }
+
+    pub(super) fn add(&self, name: &SpecName, digest: &Digest, verdict: ItemVerdict) {
+        let mut verdicts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if verdicts.len() >= VERDICTS_MAX {
+            verdicts.clear();
+        }
+        verdicts.insert(name.clone(), (digest.clone(), verdict));
+    }
+}

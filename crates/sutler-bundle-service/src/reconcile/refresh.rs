@@ -1,0 +1,508 @@
+//! The chore that asks registries what they have, and writes down what changed.
+//!
+//! It is done by one replica at a time. What it finds out is decided by `sutler_registry::refresh`; it
+//! writes in batches, and everything that is written is right by itself, so that a crash in the middle
+//! leaves nothing to repair: the next turn goes on. What is offered follows what is written (`catalog_publisher.rs`).
+
+use super::catalog_publisher::Pushes;
+use super::item_verdict_cache::{ItemVerdict, ItemVerdictCache};
+use super::metrics;
+use super::records::{RegistryRecords, SpecRecord, without_specs};
+use super::spec_usage::SpecUsage;
+use super::version::{self, NewVersion, OfferTerms};
+use super::writer::Writer;
+use crate::bundle_folders::OfferSettings;
+use async_trait::async_trait;
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream;
+use jiff::Timestamp;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use sutler_broker::{Collections, PeriodicTask, TaskContext, TaskError, TaskResult, run_blocking};
+use sutler_registry::{
+    Item, ItemError, ItemOutcome, ItemState, KnownRegistries, KnownSpec, ListOutcome,
+    PUSHED_REGISTRY, RefreshFacts, Registry, RegistryChange, ScannedItem, SpecName,
+    WithdrawalRules, refresh, scan_items, usage_candidates,
+};
+
+/// The name of the chore.
+pub const REFRESH: &str = "registries";
+/// Registries that are asked together.
+const REGISTRIES_AT_ONCE: usize = 4;
+/// Longest sentence that is kept of what is wrong with an item, in characters.
+const SENTENCE_CHARS_MAX: usize = 600;
+/// How often what registries said is looked at anew because somebody else wrote meanwhile.
+const TRIES: u32 = 4;
+/// How often it is written down how far a turn is.
+const TELL_EVERY: Duration = Duration::from_secs(2);
+
+/// A registry as it is configured.
+#[derive(Clone)]
+pub struct Source {
+    /// Where bundles are found.
+    pub registry: Arc<dyn Registry>,
+    /// The tag under which a bundle has its own name; under every other it is an offering of its own.
+    pub default_tag: String,
+    /// How many items are looked at together.
+    pub at_once: usize,
+}
+
+impl Source {
+    /// The tag that an item's name needs.
+    pub(super) fn tag_of<'a>(&self, item: &'a str) -> Option<&'a str> {
+        let (_, tag) = item.rsplit_once(':')?;
+        (tag != self.default_tag).then_some(tag)
+    }
+}
+
+/// Asks registries what they have.
+pub struct Refresh {
+    sources: Arc<[Source]>,
+    offers: OfferSettings,
+    rules: WithdrawalRules,
+    every: Duration,
+    pushes: Pushes,
+    verdicts: ItemVerdictCache,
+}
+
+/// What came of asking registries.
+struct RefreshFindings {
+    asked: BTreeMap<String, ListOutcome>,
+    /// What was read.
+    fresh: BTreeMap<SpecName, OfferTerms>,
+    used: BTreeSet<SpecName>,
+    configured: BTreeSet<String>,
+    rules: WithdrawalRules,
+    now: Timestamp,
+}
+
+impl RefreshFindings {
+    fn facts(&self) -> RefreshFacts<'_> {
+        RefreshFacts {
+            configured: &self.configured,
+            outcomes: &self.asked,
+            used: &self.used,
+            rules: self.rules,
+            now: self.now,
+        }
+    }
+}
+
+/// A turn that writes.
+struct RefreshRun<'a> {
+    /// Where versions are written as they are read.
+    writer: tokio::sync::Mutex<Writer<'a>>,
+    /// How many items were looked at.
+    looked: AtomicUsize,
+}
+
+/// There is none if it is only looked what would change.
+type WritingRun<'a, 'b> = Option<&'a RefreshRun<'b>>;
+
+/// What a look at one registry came to.
+struct RegistryScan {
+    registry: String,
+    asked: ListOutcome,
+    fresh: BTreeMap<SpecName, OfferTerms>,
+}
+
+impl Refresh {
+    /// Of these registries, in the order of the configuration.
+    #[must_use]
+    pub fn new(
+        sources: Arc<[Source]>,
+        offers: OfferSettings,
+        rules: WithdrawalRules,
+        every: Duration,
+    ) -> Self {
+        Self {
+            sources,
+            offers,
+            rules,
+            every,
+            pushes: Pushes::default(),
+            verdicts: ItemVerdictCache::default(),
+        }
+    }
+
+    /// Whether developers may push; if not, what they pushed is withdrawn.
+    #[must_use]
+    pub fn pushes(mut self, pushes: Pushes) -> Self {
+        self.pushes = pushes;
+        self
+    }
+
+    pub(super) fn rules(&self) -> WithdrawalRules {
+        self.rules
+    }
+
+    /// What would change if registries were asked now. Nothing is written.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    pub async fn plan(&self, ledger: &Collections) -> TaskResult<Vec<RegistryChange>> {
+        let (records, known) = Self::known(ledger).await?;
+        let findings = self.find(ledger, &records, &known, None).await?;
+        let plan = move || sutler_registry::reconcile(&known, &findings.facts());
+        Ok(run_blocking(plan).await?)
+    }
+
+    /// All records, and what the rules see of them.
+    async fn known(ledger: &Collections) -> TaskResult<(RegistryRecords, KnownRegistries)> {
+        let records = RegistryRecords::read(ledger).await?;
+        let known = move || {
+            let known = records.known();
+            (records, known)
+        };
+        Ok(run_blocking(known).await?)
+    }
+
+    /// Asks registries, and whoever else must be asked before anything can be decided.
+    async fn find(
+        &self,
+        ledger: &Collections,
+        records: &RegistryRecords,
+        known: &KnownRegistries,
+        writes: WritingRun<'_, '_>,
+    ) -> TaskResult<RefreshFindings> {
+        let (asked, fresh) = self.ask_all(records, known, writes).await?;
+        let now = Timestamp::now();
+        Ok(RefreshFindings {
+            used: self.used(ledger, records, known, &asked, now).await?,
+            asked,
+            fresh,
+            configured: self.configured(),
+            rules: self.rules,
+            now,
+        })
+    }
+
+    fn configured(&self) -> BTreeSet<String> {
+        let names = self.sources.iter().map(|it| it.registry.name().to_owned());
+        names.chain(self.pushes.registry()).collect()
+    }
+
+    /// The specs that instances were made of, as far as it matters.
+    async fn used(
+        &self,
+        ledger: &Collections,
+        records: &RegistryRecords,
+        known: &KnownRegistries,
+        asked: &BTreeMap<String, ListOutcome>,
+        now: Timestamp,
+    ) -> TaskResult<BTreeSet<SpecName>> {
+        let names = usage_candidates(known, asked, self.rules, now);
+        if names.is_empty() {
+            return Ok(names);
+        }
+        let uses = SpecUsage::read(ledger, records).await?;
+        Ok(uses.among(ledger, names).await?)
+    }
+
+    async fn ask_all(
+        &self,
+        records: &RegistryRecords,
+        known: &KnownRegistries,
+        writes: WritingRun<'_, '_>,
+    ) -> TaskResult<(
+        BTreeMap<String, ListOutcome>,
+        BTreeMap<SpecName, OfferTerms>,
+    )> {
+        let mut looks: Vec<BoxFuture<'_, TaskResult<RegistryScan>>> = Vec::new();
+        for source in self.sources.iter() {
+            looks.push(Box::pin(self.look(source, records, known, writes)));
+        }
+        let mut looks = stream::iter(looks).buffer_unordered(REGISTRIES_AT_ONCE);
+        let (mut asked, mut fresh) = (BTreeMap::new(), BTreeMap::new());
+        while let Some(looked) = looks.next().await {
+            let looked = looked?;
+            asked.insert(looked.registry, looked.asked);
+            fresh.extend(looked.fresh);
+        }
+        Ok((asked, fresh))
+    }
+
+    async fn look(
+        &self,
+        source: &Source,
+        records: &RegistryRecords,
+        known: &KnownRegistries,
+        writes: WritingRun<'_, '_>,
+    ) -> TaskResult<RegistryScan> {
+        let registry = source.registry.name();
+        let offer = version::offer_of(registry, self.offers.all.clone());
+        let known_as = |item: &Item| {
+            let digest = item.digest.clone()?;
+            let name = SpecName::new(registry, &item.to_string());
+            let held = known.spec(&name);
+            // Under another configuration it has other names and ids.
+            let written = records.specs.get(&name);
+            let offered_by = version::offered_by(&offer, source.tag_of(&name.item));
+            let as_before = written.is_some_and(|it| it.value.is_offered_by(&offered_by));
+            let is_held = as_before && held.is_some_and(|it| digest.is(&it.digest));
+            let is_known = is_held || self.verdicts.of(&name, &digest).is_some();
+            is_known.then_some(digest)
+        };
+        let (mut items, mut fresh) = (BTreeMap::new(), BTreeMap::new());
+        let all = match scan_items(source.registry.as_ref(), &known_as, source.at_once).await {
+            Ok(all) => all,
+            Err(fault) => {
+                return Ok(RegistryScan {
+                    registry: registry.to_owned(),
+                    asked: ListOutcome::Failed(sentence(&fault.to_string())),
+                    fresh,
+                });
+            }
+        };
+        let mut all = std::pin::pin!(all);
+        while let Some(found) = all.next().await {
+            // Where nothing has to be asked for, nothing else would let others have their turn.
+            tokio::task::coop::consume_budget().await;
+            if let Some(turn) = writes {
+                turn.looked.fetch_add(1, Ordering::Relaxed);
+            }
+            let item = found.item.to_string();
+            let (seen, read) = self.made_of(source, &item, found);
+            if let Some(read) = read {
+                if let Some(turn) = writes {
+                    let mut writer = turn.writer.lock().await;
+                    let put = writer.put_version(&read.terms.version, &read.record);
+                    put.await.inspect_err(|_| metrics::unwritten())?;
+                }
+                fresh.insert(SpecName::new(registry, &item), read.terms);
+            }
+            items.extend(seen.map(|seen| (item, seen)));
+        }
+        Ok(RegistryScan {
+            registry: registry.to_owned(),
+            asked: ListOutcome::Complete(items),
+            fresh,
+        })
+    }
+
+    /// What is made of one item.
+    fn made_of(
+        &self,
+        source: &Source,
+        item: &str,
+        found: ScannedItem,
+    ) -> (Option<ItemOutcome>, Option<NewVersion>) {
+        let name = SpecName::new(source.registry.name(), item);
+        let seen = match found.state {
+            ItemState::Known(digest) => match self.verdicts.of(&name, &digest) {
+                None => Some(ItemOutcome::Same),
+                Some(verdict) => Some(verdict.seen()),
+            },
+            ItemState::Read(spec) => match self.read(source, &name, &spec) {
+                Ok(read) => {
+                    let digest = spec.digest.to_string();
+                    let wants = read.wants.clone();
+                    return (Some(ItemOutcome::Good { digest, wants }), Some(read));
+                }
+                Err(why) => {
+                    let verdict = ItemVerdict::Faulty(why.clone());
+                    self.verdicts.add(&name, &spec.digest, verdict);
+                    Some(ItemOutcome::Faulty(why))
+                }
+            },
+            ItemState::Failed(fault) => self.failed(&name, &fault),
+        };
+        (seen, None)
+    }
+
+    /// `None`: it counts as not listed.
+    fn failed(&self, name: &SpecName, fault: &ItemError) -> Option<ItemOutcome> {
+        let why = sentence(&fault.to_string());
+        let verdict = match fault {
+            ItemError::Gone(_) => return None,
+            ItemError::NotABundle { .. } => ItemVerdict::NotABundle(why),
+            ItemError::Malformed { .. } | ItemError::Denied(_) | ItemError::Transient(_) => {
+                ItemVerdict::Faulty(why)
+            }
+        };
+        if let Some(digest) = fault.verdict_on() {
+            self.verdicts.add(name, digest, verdict.clone());
+        }
+        Some(verdict.seen())
+    }
+
+    fn read(
+        &self,
+        source: &Source,
+        name: &SpecName,
+        spec: &sutler_registry::Spec,
+    ) -> std::result::Result<NewVersion, String> {
+        let offer = version::offer_of(&name.registry, self.offers.all.clone());
+        let read = version::listed(name, spec, &offer, source.tag_of(&name.item));
+        read.map_err(|why| sentence(&why))
+    }
+}
+
+#[async_trait]
+impl PeriodicTask for Refresh {
+    fn name(&self) -> &str {
+        REFRESH
+    }
+
+    fn every(&self) -> Duration {
+        self.every
+    }
+
+    async fn run_once(&self, cx: &TaskContext) -> TaskResult<()> {
+        for _ in 0..TRIES {
+            if self.try_once(cx).await? {
+                return Ok(());
+            }
+        }
+        Err(TaskError::failed(
+            "others keep writing what is known of registries; the next turn reads it again",
+        ))
+    }
+}
+
+impl Refresh {
+    /// `false`: somebody else wrote meanwhile. What was written is right, and the rest is to be found out anew.
+    async fn try_once(&self, cx: &TaskContext) -> TaskResult<bool> {
+        let ledger = cx.collections();
+        let (records, known) = Self::known(ledger).await?;
+        let turn = RefreshRun {
+            writer: tokio::sync::Mutex::new(Writer::new(cx, &records)),
+            looked: AtomicUsize::default(),
+        };
+        let finds = self.find(ledger, &records, &known, Some(&turn));
+        let findings = self.with_progress(cx, &turn.looked, finds).await?;
+        let next = run_blocking(move || RefreshResult::of(known, findings)).await?;
+        cx.progress(&format!("writing {} changes", next.changes.len()))
+            .await?;
+        let written = write(turn.writer.into_inner(), &records, &next).await;
+        let written = written.inspect_err(|_| metrics::unwritten())?;
+        if written {
+            next.changes.iter().for_each(log_change);
+        }
+        run_blocking(move || drop((records, next))).await?;
+        Ok(written)
+    }
+
+    /// Says from time to time how far it is.
+    async fn with_progress<T>(
+        &self,
+        cx: &TaskContext,
+        looked: &AtomicUsize,
+        finds: impl Future<Output = TaskResult<T>> + Send,
+    ) -> TaskResult<T> {
+        let mut finds = std::pin::pin!(finds);
+        let names: Vec<&str> = self.sources.iter().map(|it| it.registry.name()).collect();
+        if names.is_empty() {
+            return finds.await;
+        }
+        let names = names.join(", ");
+        loop {
+            let looked = looked.load(Ordering::Relaxed);
+            cx.progress(&format!("asking {names}; items looked at: {looked}"))
+                .await?;
+            if let Ok(found) = tokio::time::timeout(TELL_EVERY, &mut finds).await {
+                return found;
+            }
+        }
+    }
+}
+
+/// What is to be written.
+struct RefreshResult {
+    changes: Vec<RegistryChange>,
+    /// What may have changed, as it was.
+    before: BTreeMap<SpecName, Option<Arc<KnownSpec>>>,
+    after: KnownRegistries,
+    fresh: BTreeMap<SpecName, OfferTerms>,
+}
+
+impl RefreshResult {
+    /// What comes of what was found.
+    fn of(mut known: KnownRegistries, findings: RefreshFindings) -> Self {
+        let changes = refresh(&known, &findings.facts());
+        let mut before = BTreeMap::new();
+        for name in changes.iter().filter_map(RegistryChange::spec) {
+            let was = || known.held(name).cloned();
+            before.entry(name.clone()).or_insert_with(was);
+        }
+        changes.iter().for_each(|change| known.apply(change));
+        Self {
+            changes,
+            before,
+            after: known,
+            fresh: findings.fresh,
+        }
+    }
+}
+
+/// Writes what is other than before. `false`: somebody else wrote meanwhile.
+async fn write(
+    mut writer: Writer<'_>,
+    records: &RegistryRecords,
+    next: &RefreshResult,
+) -> TaskResult<bool> {
+    for (name, was) in &next.before {
+        let held = next.after.held(name).filter(|it| Some(*it) != was.as_ref());
+        let record = held.and_then(|held| record_of(name, held, records, &next.fresh));
+        if let Some(record) = record {
+            let was = records.specs.get(name).map(|it| it.revision);
+            writer.put_spec(name, was, &record).await?;
+        }
+    }
+    for (registry, its) in &next.after.0 {
+        let was = records.registries.get(registry);
+        let its = without_specs(its);
+        // What was pushed is of no registry that is asked.
+        if registry != PUSHED_REGISTRY && was.is_none_or(|was| was.value != its) {
+            writer.put_registry(registry, was.map(|it| it.revision), its);
+        }
+    }
+    writer.end().await
+}
+
+/// What is to be written of a spec; nothing, if it was neither read nor written before.
+fn record_of(
+    name: &SpecName,
+    held: &Arc<KnownSpec>,
+    records: &RegistryRecords,
+    fresh: &BTreeMap<SpecName, OfferTerms>,
+) -> Option<SpecRecord> {
+    match (fresh.get(name), records.specs.get(name)) {
+        (Some(fresh), _) => Some(fresh.named(name, held)),
+        (None, Some(was)) => Some(SpecRecord {
+            held: held.clone(),
+            ..was.value.clone()
+        }),
+        (None, None) => None,
+    }
+}
+
+/// A sentence as it is kept and told: what others wrote must fit into a record, and onto a line.
+fn sentence(said: &str) -> String {
+    let plain = |letter: char| match letter.is_control() {
+        true => ' ',
+        false => letter,
+    };
+    let mut kept: String = said.chars().take(SENTENCE_CHARS_MAX).map(plain).collect();
+    if said.chars().nth(SENTENCE_CHARS_MAX).is_some() {
+        kept.push('…');
+    }
+    kept
+}
+
+/// Tells a change, once it is written down.
+pub(super) fn log_change(change: &RegistryChange) {
+    metrics::changed(change);
+    let registry = change.registry();
+    let word = change.word();
+    match (change.is_trouble(), change) {
+        (true, _) => tracing::warn!(registry, change = word, "{change}"),
+        (false, RegistryChange::Listed { .. }) => {
+            tracing::debug!(registry, change = word, "{change}")
+        }
+        (false, _) => tracing::info!(registry, change = word, "{change}"),
+    }
+}

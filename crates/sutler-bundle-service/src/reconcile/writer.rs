@@ -1,0 +1,173 @@
+//! Writes down what a refresh found, in batches, each of them right by itself.
+//!
+//! Versions come first, as they are read, so that no more than a batch of them is in memory; then the specs that
+//! name them; at last the registries, together with the next state of all records. If nothing but registries
+//! changed, that is one commit. Who reads along is told by the state what may have changed (`Generation`).
+
+use super::records::{
+    Generation, REGISTRIES, RegistryRecords, SPECS, SpecRecord, VERSIONS, VersionRecord, id_of,
+    put_generation,
+};
+use std::collections::BTreeSet;
+use sutler_broker::{BATCH_BYTES_MAX, BATCH_WRITES_MAX, Batch, Revision, TaskContext, TaskResult};
+use sutler_registry::{KnownRegistry, SpecName};
+
+/// Writes records in batches, each of them whole.
+pub(super) struct Writer<'a> {
+    cx: &'a TaskContext,
+    generation: Generation,
+    revision: Option<Revision>,
+    specs_changed: bool,
+    /// Somebody else wrote: nothing more is written.
+    stale: bool,
+    batch: Option<Batch<'a>>,
+    /// Versions of the next batch, and how long they are.
+    versions: Vec<(String, VersionRecord)>,
+    bytes: usize,
+    /// All versions that were written, or are about to be.
+    seen: BTreeSet<String>,
+    registries: Vec<(String, Option<Revision>, KnownRegistry)>,
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(cx: &'a TaskContext, records: &RegistryRecords) -> Self {
+        let generation = records.generation.as_ref();
+        let value = generation.map(|it| it.value).unwrap_or_default();
+        Self {
+            cx,
+            generation: value,
+            revision: generation.map(|it| it.revision),
+            // Somebody died in the middle: what was written then counts from now on.
+            specs_changed: value.dirty,
+            stale: false,
+            batch: None,
+            versions: Vec::new(),
+            bytes: 0,
+            seen: BTreeSet::new(),
+            registries: Vec::new(),
+        }
+    }
+
+    /// Writes a version that a spec is about to name.
+    pub(super) async fn put_version(
+        &mut self,
+        digest: &str,
+        record: &VersionRecord,
+    ) -> TaskResult<()> {
+        if self.stale || !self.seen.insert(digest.to_owned()) {
+            return Ok(());
+        }
+        let bytes = record.manifest.len();
+        let full = self.versions.len() >= BATCH_WRITES_MAX;
+        if full || self.bytes + bytes > BATCH_BYTES_MAX / 2 {
+            self.write_versions().await?;
+        }
+        if !self.generation.filling && !self.generation.dirty {
+            let filling = Generation {
+                filling: true,
+                ..self.generation
+            };
+            self.enter(filling).await?;
+        }
+        self.bytes += bytes;
+        self.versions.push((digest.to_owned(), record.clone()));
+        Ok(())
+    }
+
+    /// Writes a spec; the version that it names is put already.
+    pub(super) async fn put_spec(
+        &mut self,
+        name: &SpecName,
+        was: Option<Revision>,
+        record: &SpecRecord,
+    ) -> TaskResult<()> {
+        self.write_versions().await?;
+        if !self.generation.dirty {
+            let dirty = Generation {
+                dirty: true,
+                ..self.generation
+            };
+            self.enter(dirty).await?;
+        }
+        if self.stale {
+            return Ok(());
+        }
+        self.specs_changed = true;
+        let batch = self.batch.take().unwrap_or_else(|| self.cx.batch());
+        let batch = batch.put(SPECS, &id_of(name), was, record);
+        match batch.is_full() {
+            true => self.commit(batch).await,
+            false => {
+                self.batch = Some(batch);
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes a registry, at the end.
+    pub(super) fn put_registry(&mut self, name: &str, was: Option<Revision>, known: KnownRegistry) {
+        self.registries.push((name.to_owned(), was, known));
+    }
+
+    /// Ends the state that was begun, if anything was written. Whether all of it was.
+    pub(super) async fn end(mut self) -> TaskResult<bool> {
+        self.write_versions().await?;
+        if let Some(batch) = self.batch.take() {
+            self.commit(batch).await?;
+        }
+        let begun = self.generation.filling || self.generation.dirty;
+        if self.stale || (!begun && self.registries.is_empty()) {
+            return Ok(!self.stale);
+        }
+        let mut batch = self.cx.batch();
+        for (name, was, known) in std::mem::take(&mut self.registries) {
+            if batch.is_full() {
+                self.commit(batch).await?;
+                batch = self.cx.batch();
+            }
+            batch = batch.put(REGISTRIES, &name, was, &known);
+        }
+        let next = self.generation.next(self.specs_changed);
+        if !self.stale {
+            self.commit(put_generation(batch, self.revision, next))
+                .await?;
+        }
+        Ok(!self.stale)
+    }
+
+    /// Writes versions. One that is there is written again: whoever is about to delete it must notice.
+    async fn write_versions(&mut self) -> TaskResult<()> {
+        let versions = std::mem::take(&mut self.versions);
+        self.bytes = 0;
+        if self.stale || versions.is_empty() {
+            return Ok(());
+        }
+        let each = versions.iter();
+        let new = each.fold(self.cx.batch(), |batch, (digest, record)| {
+            batch.put(VERSIONS, digest, None, record)
+        });
+        if self.cx.write(new).await? {
+            return Ok(());
+        }
+        let mut batch = self.cx.batch();
+        for (digest, record) in &versions {
+            let there = self.cx.collections().get::<VersionRecord>(VERSIONS, digest);
+            let was = there.await?.map(|it| it.revision);
+            batch = batch.put(VERSIONS, digest, was, record);
+        }
+        self.commit(batch).await
+    }
+
+    async fn enter(&mut self, next: Generation) -> TaskResult<()> {
+        let batch = put_generation(self.cx.batch(), self.revision, next);
+        let revision = batch.revision();
+        self.commit(batch).await?;
+        (self.generation, self.revision) = (next, Some(revision));
+        Ok(())
+    }
+
+    async fn commit(&mut self, batch: Batch<'a>) -> TaskResult<()> {
+        self.stale |= !self.cx.write(batch).await?;
+        Ok(())
+    }
+}

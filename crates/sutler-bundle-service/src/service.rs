@@ -1,0 +1,159 @@
+//! The service behind the broker: what it is told becomes runs, what runs give becomes results.
+//!
+//! Pure parts: `service/vars.rs` (what a run is told), `service/build_run.rs` (the order of it),
+//! `service/request_checks.rs` (what is refused), `service/outcome.rs` (what its end means), `service/state.rs` (what is
+//! remembered) and `service/redact.rs` (what no log shows, in none of its forms: `service/redact/encodings.rs`).
+//! `service/run_driver.rs` brings one run to its end, wherever it is found; `service/hooks.rs` is what the framework
+//! calls, `service/local_run.rs` does the same without a broker; `service/run_cleanup.rs` removes what runs leave,
+//! `service/version_sweep.rs` versions that nobody needs; `service/version_lookup.rs` finds those that are not on this host.
+//! Nothing is run here: that is a [`Runner`].
+
+mod build_run;
+mod hooks;
+mod local_run;
+mod log_writer;
+mod missing_runner;
+mod outcome;
+mod redact;
+mod request_checks;
+mod run_action;
+mod run_cleanup;
+mod run_driver;
+mod run_observer;
+mod state;
+mod vars;
+mod version_lookup;
+mod version_sweep;
+
+pub use build_run::OperatorSecret;
+pub(crate) use build_run::runnable;
+pub use local_run::{LocalInstance, LocalRequest, LocalResult, LocalRunError};
+pub use outcome::{Ending, NO_SUCH_ACTION, Outcome, conclude};
+pub use redact::{Redaction, Secrets};
+pub use run_cleanup::OperationLookup;
+pub use run_observer::RunObserver;
+pub use state::{
+    BindingState, BundlePin, ChangeOrigin, HISTORY_MAX, HistoryEntry, InstanceState,
+    STATE_BYTES_MAX, STATE_KEYS_MAX, StateReadError, StateTooLargeError,
+};
+pub use vars::{ActionInputs, BINDING_STATE_PREFIX, STATE_PREFIX, vars};
+pub(crate) use version_lookup::VersionLookup;
+pub use version_sweep::SweepError;
+
+use crate::bundle_folders::Snapshot;
+use crate::version_store::{Bundle, VersionStore};
+use run_cleanup::RunCleanup;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
+use sutler_bundle::RunLimits;
+use sutler_runner::{Runnable, Runner};
+
+/// Who runs what.
+pub struct Runners {
+    /// Runs folders.
+    pub processes: Arc<dyn Runner>,
+    /// Runs images, where there is an engine.
+    pub containers: Option<Arc<dyn Runner>>,
+}
+
+impl Runners {
+    fn all(&self) -> impl Iterator<Item = &Arc<dyn Runner>> {
+        [&self.processes].into_iter().chain(&self.containers)
+    }
+
+    fn of(&self, runnable: &Runnable) -> Result<&Arc<dyn Runner>, String> {
+        match runnable {
+            Runnable::Folder { .. } => Ok(&self.processes),
+            Runnable::Image { reference, .. } => self.containers.as_ref().ok_or_else(|| {
+                format!(
+                    "the bundle is the image {reference}: name an engine under bundles.container"
+                )
+            }),
+        }
+    }
+}
+
+/// What the service is made of.
+pub struct ServiceParts {
+    /// Where versions of bundles are.
+    pub shelf: Arc<VersionStore>,
+    /// Who runs them.
+    pub runners: Arc<Runners>,
+    /// What the operator keeps for them.
+    pub secrets: Vec<OperatorSecret>,
+    /// The most that any bundle may use.
+    pub limits: RunLimits,
+    /// Whether bindings get what the provision gave, whatever the manifest says.
+    pub share_provision_credentials: bool,
+    /// This host, where several share a store: runs are looked for where they were started.
+    pub host: Option<String>,
+}
+
+/// Serves every offering that comes from a bundle.
+pub struct BundleService {
+    parts: ServiceParts,
+    snapshot: RwLock<Arc<Snapshot>>,
+    reaper: RunCleanup,
+    archive: OnceLock<Weak<dyn VersionLookup>>,
+}
+
+impl BundleService {
+    /// Of these parts, with nothing offered yet.
+    #[must_use]
+    pub fn new(parts: ServiceParts) -> Self {
+        Self {
+            parts,
+            snapshot: RwLock::default(),
+            reaper: RunCleanup::default(),
+            archive: OnceLock::new(),
+        }
+    }
+
+    /// What is offered from now on.
+    pub fn offer(&self, snapshot: Arc<Snapshot>) {
+        let mut current = self
+            .snapshot
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        *current = snapshot;
+    }
+
+    /// Removes what runs left, for as long as it is polled: let it run beside the broker.
+    pub async fn reap(&self, fates: Arc<dyn OperationLookup>) {
+        let runners = self.parts.runners.clone();
+        self.reaper.clone().work(runners, fates).await;
+    }
+
+    /// What is offered now.
+    pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
+        let current = self.snapshot.read().unwrap_or_else(PoisonError::into_inner);
+        current.clone()
+    }
+
+    /// The bundle of an offering, as it is offered now.
+    fn offered(&self, service_id: &str) -> Option<Arc<Bundle>> {
+        let snapshot = self.snapshot();
+        let mut listed = snapshot.listed.iter();
+        let found = listed.find(|it| it.spec.id.as_deref() == Some(service_id));
+        match found {
+            Some(found) => Some(found.bundle.clone()),
+            None => {
+                let image = snapshot.images.get(service_id)?;
+                self.parts.shelf.kept(&image.version)
+            }
+        }
+    }
+
+    /// The name of a plan that is offered now.
+    fn plan_name(&self, service_id: &str, plan_id: &str) -> Option<String> {
+        let snapshot = self.snapshot();
+        let mut listed = snapshot.listed.iter();
+        let Some(found) = listed.find(|it| it.spec.id.as_deref() == Some(service_id)) else {
+            let mut plans = snapshot.images.get(service_id)?.plans.iter();
+            let (_, name) = plans.find(|(id, _)| id == plan_id)?;
+            return Some(name.clone());
+        };
+        let mut plans = found.spec.plans.iter().flatten();
+        let plan = plans.find(|it| it.id.as_deref() == Some(plan_id))?;
+        plan.name.clone()
+    }
+}

@@ -1,0 +1,136 @@
+//! Makes text of what a run says: without secrets, in whole characters, in pieces of a sensible size.
+//!
+//! The text is the same however the output was cut on its way here, so a place in it is a number that
+//! still holds after a restart.
+
+use super::redact::Redaction;
+use super::run_observer::RunObserver;
+use sutler_broker::Result;
+
+/// So much is passed on at once; less only when time has passed.
+const PASS_ON_BYTES: usize = 16 * 1024;
+
+/// Writes down what a run says.
+pub(super) struct RedactingLogWriter<'a> {
+    observer: &'a dyn RunObserver,
+    redaction: Redaction,
+    undecoded: Vec<u8>,
+    unsaid: String,
+    from: u64,
+}
+
+impl<'a> RedactingLogWriter<'a> {
+    pub(super) fn new(observer: &'a dyn RunObserver, redaction: Redaction) -> Self {
+        Self {
+            observer,
+            redaction,
+            undecoded: Vec::new(),
+            unsaid: String::new(),
+            from: 0,
+        }
+    }
+
+    /// Takes output, and passes on what is enough.
+    pub(super) async fn take(&mut self, bytes: &[u8]) -> Result<()> {
+        let clean = self.redaction.feed(bytes);
+        self.undecoded.extend(clean);
+        decode(&mut self.undecoded, &mut self.unsaid);
+        if self.unsaid.len() >= PASS_ON_BYTES {
+            self.pass_on().await?;
+        }
+        Ok(())
+    }
+
+    /// Whether something waits to be passed on.
+    pub(super) fn has_more(&self) -> bool {
+        !self.unsaid.is_empty()
+    }
+
+    /// Passes on what there is.
+    pub(super) async fn pass_on(&mut self) -> Result<()> {
+        if !self.unsaid.is_empty() {
+            self.observer.output(self.from, &self.unsaid).await?;
+            self.from += self.unsaid.len() as u64;
+            self.unsaid.clear();
+        }
+        Ok(())
+    }
+
+    /// Nothing follows.
+    pub(super) async fn finish(mut self) -> Result<()> {
+        let rest = self.redaction.finish();
+        self.undecoded.extend(rest);
+        decode(&mut self.undecoded, &mut self.unsaid);
+        if !self.undecoded.is_empty() {
+            self.unsaid.push(char::REPLACEMENT_CHARACTER);
+        }
+        self.pass_on().await
+    }
+}
+
+/// Moves whole characters; what is none is replaced, what may become one stays.
+fn decode(bytes: &mut Vec<u8>, text: &mut String) {
+    let mut at = 0;
+    for chunk in bytes.utf8_chunks() {
+        text.extend(
+            chunk
+                .valid()
+                .chars()
+                .map(|c| if c == '\0' { ' ' } else { c }),
+        );
+        at += chunk.valid().len();
+        let invalid = chunk.invalid();
+        let is_tail = at + invalid.len() == bytes.len() && may_go_on(invalid);
+        if is_tail {
+            break;
+        }
+        if !invalid.is_empty() {
+            text.push(char::REPLACEMENT_CHARACTER);
+            at += invalid.len();
+        }
+    }
+    bytes.drain(..at);
+}
+
+/// Whether bytes are the beginning of a character.
+fn may_go_on(bytes: &[u8]) -> bool {
+    match std::str::from_utf8(bytes) {
+        Ok(_) => false,
+        Err(error) => error.valid_up_to() == 0 && error.error_len().is_none(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decode;
+
+    fn decoded(pieces: &[&[u8]]) -> (String, usize) {
+        let (mut bytes, mut text) = (Vec::new(), String::new());
+        for piece in pieces {
+            bytes.extend_from_slice(piece);
+            decode(&mut bytes, &mut text);
+        }
+        (text, bytes.len())
+    }
+
+    #[test]
+    fn text_is_the_same_however_output_is_cut() {
+        let output = "größer — 🦀 end".as_bytes();
+        for cut in 0..output.len() {
+            let (text, left) = decoded(&[&output[..cut], &output[cut..]]);
+            assert_eq!(
+                (text.as_str(), left),
+                ("größer — 🦀 end", 0),
+                "cut at {cut}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_no_text_is_replaced_and_a_beginning_waits() {
+        assert_eq!(decoded(&[b"a\xffb"]), ("a\u{fffd}b".to_owned(), 0));
+        assert_eq!(decoded(&[b"a\xc3"]), ("a".to_owned(), 1));
+        assert_eq!(decoded(&[b"a\xc3", b"x"]), ("a\u{fffd}x".to_owned(), 0));
+        assert_eq!(decoded(&[b"a\0b"]), ("a b".to_owned(), 0));
+    }
+}

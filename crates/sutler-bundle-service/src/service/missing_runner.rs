@@ -1,0 +1,48 @@
+//! Stands in for a runner that is not configured any more, while there may be runs of it.
+//!
+//! It answers nothing: what was begun is neither found nor given up until there is a runner again, or
+//! patience is at its end (`run_driver.rs`).
+
+use async_trait::async_trait;
+use sutler_runner::{RunError, RunEvent, RunName, RunResult, RunSpec, RunStatus, Runner};
+use tokio::sync::mpsc;
+
+/// No runner; the sentence says what to do about it.
+pub(super) struct MissingRunner(pub(super) String);
+
+impl MissingRunner {
+    fn answer<T>(&self) -> Result<T, RunError> {
+        Err(RunError::Unavailable(self.0.clone()))
+    }
+}
+
+#[async_trait]
+impl Runner for MissingRunner {
+    async fn status(&self, _: RunName) -> Result<RunStatus, RunError> {
+        self.answer()
+    }
+
+    async fn start(&self, _: &RunSpec) -> Result<(), RunError> {
+        self.answer()
+    }
+
+    async fn watch(&self, _: RunName, _: mpsc::Sender<RunEvent>) -> Result<RunStatus, RunError> {
+        self.answer()
+    }
+
+    async fn result(&self, _: RunName) -> Result<RunResult, RunError> {
+        self.answer()
+    }
+
+    async fn stop(&self, _: RunName) -> Result<(), RunError> {
+        self.answer()
+    }
+
+    async fn remove(&self, _: RunName) -> Result<(), RunError> {
+        self.answer()
+    }
+
+    async fn list(&self) -> Result<Vec<RunName>, RunError> {
+        self.answer()
+    }
+}

@@ -1,0 +1,163 @@
+//! Strikes known words out of a stream of bytes, wherever it is cut. Pure.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// What stands in the place of a word.
+const STRUCK: &[u8] = b"***";
+/// Words are found by so many of their first bytes; shorter ones are never looked for.
+const HEAD: usize = 2;
+
+/// Words that are looked for, all at once.
+pub(super) struct SecretWords {
+    /// By their beginning; longest first, so that a word that begins another leaves nothing of it.
+    by_head: HashMap<[u8; HEAD], Vec<Vec<u8>>>,
+    /// The bytes that words begin with.
+    firsts: BTreeSet<u8>,
+}
+
+/// What is at a place.
+enum WordMatch {
+    /// A word of so many bytes.
+    Word(usize),
+    Nothing,
+    /// What follows decides.
+    Perhaps,
+}
+
+impl SecretWords {
+    pub(super) fn new(words: BTreeSet<Vec<u8>>) -> Self {
+        let mut by_head: HashMap<[u8; HEAD], Vec<Vec<u8>>> = HashMap::new();
+        for word in words {
+            if let Some(head) = word.first_chunk::<HEAD>() {
+                by_head.entry(*head).or_default().push(word);
+            }
+        }
+        for alike in by_head.values_mut() {
+            alike.sort_by_key(|word| std::cmp::Reverse(word.len()));
+        }
+        let firsts = by_head.keys().map(|head| head[0]).collect();
+        Self { by_head, firsts }
+    }
+
+    /// What these bytes begin with: the longest word counts. `more`: whether others follow.
+    fn at(&self, bytes: &[u8], more: bool) -> WordMatch {
+        let Some(head) = bytes.first_chunk::<HEAD>() else {
+            let may = bytes
+                .first()
+                .is_some_and(|first| self.firsts.contains(first));
+            return if more && may {
+                WordMatch::Perhaps
+            } else {
+                WordMatch::Nothing
+            };
+        };
+        let Some(alike) = self.by_head.get(head) else {
+            return WordMatch::Nothing;
+        };
+        for word in alike {
+            if bytes.starts_with(word) {
+                return WordMatch::Word(word.len());
+            }
+            if more && word.starts_with(bytes) {
+                return WordMatch::Perhaps;
+            }
+        }
+        WordMatch::Nothing
+    }
+}
+
+/// Strikes words out of one stream.
+pub(super) struct StreamRedactor {
+    words: Arc<SecretWords>,
+    held: Vec<u8>,
+}
+
+impl StreamRedactor {
+    pub(super) fn new(words: Arc<SecretWords>) -> Self {
+        Self {
+            words,
+            held: Vec::new(),
+        }
+    }
+
+    /// Takes bytes, and gives all of which it is known that no word begins in them.
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Vec<u8> {
+        self.held.extend_from_slice(bytes);
+        self.strike(true)
+    }
+
+    /// Gives what is left: nothing follows.
+    pub(super) fn finish(&mut self) -> Vec<u8> {
+        self.strike(false)
+    }
+
+    /// Decides every place that can be decided.
+    fn strike(&mut self, more: bool) -> Vec<u8> {
+        let mut clean = Vec::with_capacity(self.held.len());
+        let mut at = 0;
+        while let Some(first) = self.held.get(at) {
+            match self.words.at(&self.held[at..], more) {
+                WordMatch::Word(length) => {
+                    clean.extend_from_slice(STRUCK);
+                    at += length;
+                }
+                WordMatch::Nothing => {
+                    clean.push(*first);
+                    at += 1;
+                }
+                WordMatch::Perhaps => break,
+            }
+        }
+        self.held.drain(..at);
+        clean
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SecretWords, StreamRedactor};
+    use std::sync::Arc;
+
+    fn struck(words: &[&str], pieces: &[&[u8]]) -> String {
+        let words = words.iter().map(|it| it.as_bytes().to_vec()).collect();
+        let mut striker = StreamRedactor::new(Arc::new(SecretWords::new(words)));
+        let mut clean = Vec::new();
+        for piece in pieces {
+            clean.extend(striker.feed(piece));
+        }
+        clean.extend(striker.finish());
+        String::from_utf8(clean).expect("text")
+    }
+
+    #[test]
+    fn words_are_struck_out_wherever_the_stream_is_cut() {
+        let text = b"user hunter2 said hunter22, then hunter and hunter2";
+        let expected = "user *** said ***, then hunter and ***";
+        for cut in 0..=text.len() {
+            let found = struck(&["hunter2", "hunter22"], &[&text[..cut], &text[cut..]]);
+            assert_eq!(found, expected, "cut at {cut}");
+        }
+        let bytes: Vec<&[u8]> = text.chunks(1).collect();
+        assert_eq!(struck(&["hunter22", "hunter2"], &bytes), expected);
+    }
+
+    #[test]
+    fn what_cannot_be_the_beginning_of_a_word_passes_at_once() {
+        let word = "-----BEGIN-----".repeat(100).into_bytes();
+        let mut striker = StreamRedactor::new(Arc::new(SecretWords::new([word.clone()].into())));
+        assert_eq!(striker.feed(b"making it - "), b"making it - ");
+        assert_eq!(striker.feed(b"now: --"), b"now: ");
+        assert_eq!(striker.feed(b"help"), b"--help");
+        assert_eq!(striker.feed(&word[..900]), b"");
+        assert_eq!(striker.feed(&word[900..]), b"***");
+        assert_eq!(striker.feed(b"-"), b"");
+        assert_eq!(striker.finish(), b"-");
+    }
+
+    #[test]
+    fn without_words_everything_passes() {
+        assert_eq!(struck(&[], &[b"plain ", b"text"]), "plain text");
+        assert_eq!(struck(&[""], &[b"plain"]), "plain");
+    }
+}

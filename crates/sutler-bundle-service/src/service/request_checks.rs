@@ -1,0 +1,258 @@
+//! What is refused before anything is run, with or without a broker: the same schemas, the same sentences.
+//!
+//! A broker asks the framework for most of it; those who run a bundle by themselves (`local_run.rs`) ask here. Pure.
+
+use super::build_run::OperatorSecret;
+use serde_json::{Map, Value};
+use sutler_bundle::{
+    Action, Manifest, Offer, accepts_change, compile_schemas, offering, refuse_reserved,
+};
+use sutler_osb::Catalog;
+
+/// What is asked of a bundle.
+pub(super) struct RequestedAction<'a> {
+    pub(super) action: Action,
+    /// The plan that the instance has afterwards.
+    pub(super) plan: &'a str,
+    /// The plan that it has now, if it is there.
+    pub(super) before: Option<&'a str>,
+    /// The parameters that it has now.
+    pub(super) there: &'a Map<String, Value>,
+    /// What the user gives: for a change, only what is to change.
+    pub(super) parameters: &'a Map<String, Value>,
+}
+
+/// Whether a broker would take this in.
+///
+/// # Errors
+/// A sentence for the user that names the parameter or the plan, and no value.
+pub(super) fn accepts(
+    manifest: &Manifest,
+    secrets: &[OperatorSecret],
+    asked: &RequestedAction<'_>,
+) -> Result<(), String> {
+    let named = secrets
+        .iter()
+        .filter(|it| it.bundles.contains(&manifest.name));
+    let offer = Offer {
+        answered: named.flat_map(|it| it.keys.keys().cloned()).collect(),
+        ..Offer::default()
+    };
+    let catalog = Catalog::load(vec![offering(manifest, &offer)]);
+    let catalog = catalog.map_err(|faults| faults.to_string())?;
+    let mut plans = catalog.plans().map(|it| it.pin());
+    let Some(plan) = plans.find(|it| it.plan_name.as_str() == asked.plan) else {
+        let names: Vec<&str> = manifest.plans.iter().map(|it| it.name.as_str()).collect();
+        return Err(format!(
+            "there is no such plan; use one of: {}",
+            names.join(", ")
+        ));
+    };
+    let schemas = compile_schemas(&plan).map_err(|fault| fault.to_string())?;
+    let parameters = asked.parameters;
+    match asked.action {
+        Action::Provision => schemas.check_provision(parameters)?,
+        Action::Update => {
+            schemas.check_update(parameters)?;
+            fits(manifest, asked.plan, asked.there, asked.parameters)?;
+            if let Some(before) = asked.before.filter(|it| *it != asked.plan) {
+                leads_to(manifest, before, asked.plan)?;
+            }
+        }
+        Action::Bind if !plan.bindable => {
+            return Err(format!(
+                "Instances of the plan {:?} cannot be bound: say `bindable: true` in the manifest.",
+                asked.plan
+            ));
+        }
+        Action::Bind => schemas.check_bind(parameters)?,
+        Action::Unbind | Action::Deprovision => return Ok(()),
+    }
+    refuse_reserved(asked.parameters).map_err(|clause| whole(&clause))
+}
+
+/// Parameters that depend on each other must do so with what there is, too.
+///
+/// # Errors
+/// A sentence that names the parameter, and no value.
+pub(super) fn fits(
+    manifest: &Manifest,
+    plan: &str,
+    before: &Map<String, Value>,
+    change: &Map<String, Value>,
+) -> Result<(), String> {
+    let judged = match manifest.plan(plan) {
+        Some(plan) if !change.is_empty() => accepts_change(&plan.parameters, before, change),
+        Some(_) | None => Ok(()),
+    };
+    judged.map_err(|reason| format!("The parameters do not fit: {reason}."))
+}
+
+/// Only the ways that the manifest names lead from plan to plan.
+///
+/// # Errors
+/// A sentence that says where the plan leads to.
+pub(super) fn leads_to(manifest: &Manifest, old: &str, new: &str) -> Result<(), String> {
+    let ways = manifest.plan(old).map(|plan| plan.updates_to.clone());
+    let ways = ways.unwrap_or_default();
+    if ways.iter().any(|way| way == new) && manifest.plan(new).is_some() {
+        return Ok(());
+    }
+    let instead = match ways.is_empty() {
+        true => "it cannot be left".to_owned(),
+        false => format!("use one of: {}", ways.join(", ")),
+    };
+    Err(format!(
+        "An instance of the plan {old:?} cannot change to {new:?}; {instead}."
+    ))
+}
+
+/// A clause as a sentence.
+pub(super) fn whole(clause: &str) -> String {
+    let mut letters = clause.chars();
+    let first = letters.next().map(|it| it.to_uppercase().to_string());
+    format!("{}{}.", first.unwrap_or_default(), letters.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RequestedAction, accepts};
+    use crate::service::OperatorSecret;
+    use serde_json::{Map, Value, json};
+    use std::collections::{BTreeMap, BTreeSet};
+    use sutler_bundle::{Action, Manifest};
+
+    const MANIFEST: &str = "
+name: db
+description: A database.
+bindable: true
+plans:
+  - name: small
+    description: Small.
+    updates_to: [large]
+    parameters:
+      - {name: size, type: integer, minimum: 1, required: true, updatable: true}
+      - {name: region, type: string}
+    bind_parameters:
+      - {name: role, type: string, enum: [reader, writer]}
+  - {name: large, description: Large., bindable: false}
+";
+
+    fn said(action: Action, plan: &str, before: Option<&str>, parameters: Value) -> String {
+        said_with(&[], action, plan, before, parameters)
+    }
+
+    fn said_with(
+        secrets: &[OperatorSecret],
+        action: Action,
+        plan: &str,
+        before: Option<&str>,
+        parameters: Value,
+    ) -> String {
+        let manifest = Manifest::load(MANIFEST.as_bytes(), "bundle.yml").expect("a manifest");
+        let parameters: Map<String, Value> = serde_json::from_value(parameters).expect("an object");
+        let asked = RequestedAction {
+            action,
+            plan,
+            before,
+            there: &Map::new(),
+            parameters: &parameters,
+        };
+        accepts(&manifest, secrets, &asked)
+            .err()
+            .unwrap_or_default()
+    }
+
+    #[test]
+    fn what_a_broker_takes_in_is_taken_in() {
+        for (action, plan, before, parameters) in [
+            (Action::Provision, "small", None, json!({ "size": 1 })),
+            (Action::Update, "small", Some("small"), json!({ "size": 2 })),
+            (Action::Update, "large", Some("small"), json!({})),
+            (
+                Action::Bind,
+                "small",
+                Some("small"),
+                json!({ "role": "reader" }),
+            ),
+            // What is to go is never held up.
+            (Action::Unbind, "large", Some("large"), json!({ "x": 1 })),
+            (
+                Action::Deprovision,
+                "large",
+                Some("large"),
+                json!({ "x": 1 }),
+            ),
+        ] {
+            assert_eq!(said(action, plan, before, parameters), "", "{action}");
+        }
+    }
+
+    #[test]
+    fn what_a_broker_refuses_is_refused_with_the_name_and_without_the_value() {
+        for (action, plan, before, parameters, word) in [
+            (Action::Provision, "small", None, json!({}), "size"),
+            (
+                Action::Provision,
+                "small",
+                None,
+                json!({ "size": "77" }),
+                "size",
+            ),
+            (
+                Action::Provision,
+                "small",
+                None,
+                json!({ "size": 1, "_apb_x": 77 }),
+                "_apb_",
+            ),
+            (Action::Provision, "tiny", None, json!({}), "small, large"),
+            (
+                Action::Update,
+                "small",
+                Some("small"),
+                json!({ "region": "77" }),
+                "region",
+            ),
+            (
+                Action::Update,
+                "small",
+                Some("large"),
+                json!({}),
+                "cannot be left",
+            ),
+            (
+                Action::Bind,
+                "small",
+                Some("small"),
+                json!({ "role": "77" }),
+                "role",
+            ),
+            (
+                Action::Bind,
+                "large",
+                Some("large"),
+                json!({}),
+                "cannot be bound",
+            ),
+        ] {
+            let sentence = said(action, plan, before, parameters);
+            assert!(sentence.contains(word), "{action}: {sentence}");
+            assert!(!sentence.contains("77"), "{action}: {sentence}");
+        }
+    }
+
+    #[test]
+    fn what_a_secret_answers_is_not_asked() {
+        let secret = OperatorSecret {
+            name: "sizes".to_owned(),
+            bundles: BTreeSet::from(["db".to_owned()]),
+            keys: BTreeMap::from([("size".to_owned(), "3".to_owned().into())]),
+        };
+        let secrets = [secret];
+        assert_eq!(
+            said_with(&secrets, Action::Provision, "small", None, json!({})),
+            ""
+        );
+    }
+}

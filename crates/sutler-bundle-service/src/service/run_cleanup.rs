@@ -1,0 +1,293 @@
+//! Removes what runs leave, once nobody needs it: after the end of their operation is written down.
+//!
+//! A run keeps the only copy of what it gave until then. So a run is looked at when its hook has returned,
+//! and all that lie about are looked at from time to time, and at the start: whatever its operation says
+//! counts, and nothing is ever removed because a store did not answer. Several are seen to at once, each
+//! within a time: one that is stuck does not hold the others.
+
+use super::Runners;
+use async_trait::async_trait;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use sutler_broker::{BrokerHandle, OperationStatus};
+use sutler_runner::RunName;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until};
+use uuid::Uuid;
+
+/// How often runs whose hooks returned are looked at.
+const SOON: Duration = Duration::from_millis(500);
+/// How often in a row a run is looked at whose operation does not end.
+const LOOKS_MAX: u32 = 20;
+/// How often everything that lies about is looked at.
+const ALL_EVERY: Duration = Duration::from_secs(60);
+/// How many runs are seen to at once.
+const AT_ONCE: usize = 8;
+/// How long it may take to see to one. After that it waits for the next look at everything.
+const WITHIN: Duration = Duration::from_secs(30);
+
+/// Who knows what became of operations.
+#[async_trait]
+pub trait OperationLookup: Send + Sync + 'static {
+    /// What became of an operation; `None`: nobody can tell now.
+    async fn fate(&self, operation: Uuid) -> Option<OperationStatus>;
+}
+
+#[async_trait]
+impl OperationLookup for BrokerHandle {
+    async fn fate(&self, operation: Uuid) -> Option<OperationStatus> {
+        self.operation_status(operation).await.ok()
+    }
+}
+
+/// Runs whose hooks have returned.
+#[derive(Clone, Default)]
+pub(super) struct RunCleanup(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    over: Mutex<BTreeMap<RunName, FinishedRun>>,
+    running: Mutex<BTreeSet<RunName>>,
+    /// Those of `over` that are being seen to.
+    in_hand: Mutex<BTreeSet<RunName>>,
+    more: Notify,
+}
+
+/// How often a run was looked at, and when it is to be next.
+struct FinishedRun {
+    looks: u32,
+    due: Instant,
+}
+
+impl FinishedRun {
+    fn now() -> Self {
+        Self {
+            looks: 0,
+            due: Instant::now(),
+        }
+    }
+}
+
+/// Says that a run is being seen to, until it is dropped.
+struct CleanupGuard<'a>(&'a Inner, RunName);
+
+impl Drop for CleanupGuard<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.in_hand).remove(&self.1);
+    }
+}
+
+/// Says that a hook is at work with a run, until it is dropped.
+pub(super) struct ActiveRun(RunCleanup, RunName);
+
+impl Drop for ActiveRun {
+    fn drop(&mut self) {
+        let inner = &self.0.0;
+        lock(&inner.running).remove(&self.1);
+        lock(&inner.over).insert(self.1, FinishedRun::now());
+        inner.more.notify_one();
+    }
+}
+
+impl RunCleanup {
+    /// A hook is at work with this run.
+    pub(super) fn watch(&self, name: RunName) -> ActiveRun {
+        lock(&self.0.running).insert(name);
+        ActiveRun(self.clone(), name)
+    }
+
+    /// Removes what is over, for as long as the process lives.
+    pub(super) async fn work(self, runners: Arc<Runners>, fates: Arc<dyn OperationLookup>) {
+        let mut all = Instant::now();
+        let (mut gathering, mut hands) = (JoinSet::new(), JoinSet::new());
+        loop {
+            if all <= Instant::now() {
+                all = Instant::now() + ALL_EVERY;
+                // A runner that is still being asked is not asked a second time.
+                if gathering.is_empty() {
+                    let (reaper, runners) = (self.clone(), runners.clone());
+                    gathering.spawn(async move { reaper.gather(&runners).await });
+                }
+            }
+            for (name, looks) in self.take(AT_ONCE - hands.len()) {
+                let (reaper, runners, fates) = (self.clone(), runners.clone(), fates.clone());
+                hands.spawn(async move { reaper.see_to(&runners, &*fates, name, looks).await });
+            }
+            let is_free = hands.len() < AT_ONCE;
+            let next = self.next_due().map_or(all, |due| due.min(all));
+            tokio::select! {
+                Some(_) = hands.join_next() => {}
+                Some(_) = gathering.join_next() => {}
+                () = self.0.more.notified(), if is_free => {}
+                () = sleep_until(next), if is_free => {}
+                () = sleep_until(all) => {}
+            }
+        }
+    }
+
+    /// Everything that lies about may be over.
+    async fn gather(&self, runners: &Runners) {
+        for runner in runners.all() {
+            match runner.list().await {
+                Ok(names) => {
+                    let mut over = lock(&self.0.over);
+                    for name in names {
+                        over.entry(name).or_insert_with(FinishedRun::now);
+                    }
+                }
+                Err(fault) => tracing::warn!(error = %fault, "runs cannot be listed now"),
+            }
+        }
+    }
+
+    /// Takes so many of those that are due in hand.
+    fn take(&self, count: usize) -> Vec<(RunName, u32)> {
+        let now = Instant::now();
+        let mut in_hand = lock(&self.0.in_hand);
+        let mut over = lock(&self.0.over);
+        let due = over
+            .iter_mut()
+            .filter(|(name, it)| it.due <= now && !in_hand.contains(name));
+        let taken: Vec<(RunName, u32)> = due
+            .take(count)
+            .map(|(name, it)| {
+                it.looks += 1;
+                it.due = now + SOON;
+                (*name, it.looks)
+            })
+            .collect();
+        in_hand.extend(taken.iter().map(|(name, _)| *name));
+        taken
+    }
+
+    /// When the next of those that are in nobody's hand is due.
+    fn next_due(&self) -> Option<Instant> {
+        let in_hand = lock(&self.0.in_hand);
+        let over = lock(&self.0.over);
+        let free = over.iter().filter(|(name, _)| !in_hand.contains(name));
+        free.map(|(_, it)| it.due).min()
+    }
+
+    /// Looks at a run that may be over, once.
+    async fn see_to(
+        &self,
+        runners: &Runners,
+        fates: &dyn OperationLookup,
+        name: RunName,
+        looks: u32,
+    ) {
+        let _in_hand = CleanupGuard(&self.0, name);
+        let status = tokio::time::timeout(WITHIN, self.clean_up(runners, fates, name, looks));
+        if status.await.is_err() {
+            tracing::warn!(run = %name, "a run takes too long to be removed; trying again later");
+            lock(&self.0.over).remove(&name);
+        }
+    }
+
+    async fn clean_up(
+        &self,
+        runners: &Runners,
+        fates: &dyn OperationLookup,
+        name: RunName,
+        looks: u32,
+    ) {
+        let fate = fates.fate(name.operation).await;
+        let at_work = lock(&self.0.running).contains(&name);
+        match verdict(fate, at_work, looks) {
+            CleanupVerdict::Remove => self.remove(runners, name).await,
+            CleanupVerdict::Stop => {
+                tracing::warn!(run = %name, "the operation of a run was ended over its head; ending it");
+                self.stop(runners, name).await;
+                lock(&self.0.over).remove(&name);
+            }
+            CleanupVerdict::Leave => {
+                lock(&self.0.over).remove(&name);
+            }
+            CleanupVerdict::Wait => {}
+        }
+    }
+
+    async fn stop(&self, runners: &Runners, name: RunName) {
+        for runner in runners.all() {
+            if let Err(fault) = runner.stop(name).await {
+                tracing::warn!(run = %name, error = %fault, "a run cannot be ended; trying again later");
+            }
+        }
+    }
+
+    async fn remove(&self, runners: &Runners, name: RunName) {
+        for runner in runners.all() {
+            // An operation that was abandoned may have left a run at work.
+            let gone = match runner.stop(name).await {
+                Ok(()) => runner.remove(name).await,
+                Err(fault) => Err(fault),
+            };
+            if let Err(fault) = gone {
+                tracing::warn!(run = %name, error = %fault, "a run cannot be removed; trying again later");
+            }
+        }
+        lock(&self.0.over).remove(&name);
+    }
+}
+
+/// What is done about a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CleanupVerdict {
+    /// Nobody needs it.
+    Remove,
+    /// It is to end; whoever is at work with it finds out by that.
+    Stop,
+    /// The next hook, or the next look at everything, sees to it.
+    Leave,
+    /// Look again soon.
+    Wait,
+}
+
+/// Decides by what became of the operation, whether a hook is at work, and how often it was looked at.
+fn verdict(fate: Option<OperationStatus>, at_work: bool, looks: u32) -> CleanupVerdict {
+    match (fate, at_work) {
+        (Some(OperationStatus::Ended | OperationStatus::Unknown), false) => CleanupVerdict::Remove,
+        // A hook is at work until its operation ends: somebody on another replica has abandoned it.
+        (Some(OperationStatus::Ended), true) => CleanupVerdict::Stop,
+        (Some(OperationStatus::Unknown | OperationStatus::Open), true) => CleanupVerdict::Leave,
+        (Some(OperationStatus::Open), false) if looks >= LOOKS_MAX => CleanupVerdict::Leave,
+        (Some(OperationStatus::Open), false) | (None, _) => CleanupVerdict::Wait,
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CleanupVerdict, LOOKS_MAX, verdict};
+    use sutler_broker::OperationStatus;
+
+    #[test]
+    fn a_run_is_removed_only_when_its_end_is_written_down_and_nobody_is_at_work_with_it() {
+        let table = [
+            (Some(OperationStatus::Ended), false, CleanupVerdict::Remove),
+            (Some(OperationStatus::Ended), true, CleanupVerdict::Stop),
+            (
+                Some(OperationStatus::Unknown),
+                false,
+                CleanupVerdict::Remove,
+            ),
+            (Some(OperationStatus::Unknown), true, CleanupVerdict::Leave),
+            (Some(OperationStatus::Open), false, CleanupVerdict::Wait),
+            (Some(OperationStatus::Open), true, CleanupVerdict::Leave),
+            (None, false, CleanupVerdict::Wait),
+            (None, true, CleanupVerdict::Wait),
+        ];
+        for (fate, at_work, expected) in table {
+            assert_eq!(verdict(fate, at_work, 1), expected, "{fate:?}, {at_work}");
+        }
+        assert_eq!(
+            verdict(Some(OperationStatus::Open), false, LOOKS_MAX),
+            CleanupVerdict::Leave
+        );
+    }
+}

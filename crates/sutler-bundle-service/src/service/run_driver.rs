@@ -1,0 +1,322 @@
+//! One run from its beginning, or from wherever it is found, to its end.
+//!
+//! Looks first, always: whoever comes back after a crash finds what became of the run, and goes on from
+//! there. A runner that does not answer is waited for within bounds; a run is never started because nobody
+//! could be asked about it, and none is given up as lost while it may still be at work.
+
+use super::log_writer::RedactingLogWriter;
+use super::outcome::Ending;
+use super::redact::Redaction;
+use super::run_observer::RunObserver;
+use std::time::Duration;
+use sutler_broker::{Error, Result};
+use sutler_runner::{
+    Exit, Progress, RunError, RunEvent, RunName, RunResult, RunSpec, RunStatus, Runner,
+};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout};
+
+/// Lines between a run and whoever writes them down.
+const LINES_MAX: usize = 64;
+/// How long output may wait to be passed on.
+const PASS_ON_EVERY: Duration = Duration::from_millis(500);
+/// First wait for a runner that does not answer; doubles up to the last.
+const AGAIN_FIRST: Duration = Duration::from_millis(200);
+const AGAIN_LAST: Duration = Duration::from_secs(10);
+/// How much longer than the deadline of its run a runner may not answer.
+const SILENCE: Duration = Duration::from_secs(900);
+/// How long a start that nobody wants any more may take to come back by itself: most take a moment, and
+/// one that is dropped at once might still begin behind our back.
+const START_GRACE: Duration = Duration::from_secs(3);
+
+/// A run that is to be brought to its end.
+pub(super) struct RunTask<'a> {
+    pub(super) name: RunName,
+    pub(super) deadline: Duration,
+    pub(super) redaction: &'a Redaction,
+}
+
+/// What operators read of a start that came to nothing; there is a pause before the next one.
+const UNDONE: &str = "The run was gone before it began, and is started again: see what ends processes or \
+                      removes containers here.";
+
+/// Brings a run to its end, and reads what it gave.
+///
+/// # Flow
+/// Look; if it provably never started, make the order of it (`make`) and start it; watch it; read what it
+/// gave. A run that is lost is ended before anybody is told so, as far as that can be done.
+///
+/// # Errors
+/// It cannot be ordered or started, or the claim was lost.
+pub(super) async fn drive_run(
+    runner: &dyn Runner,
+    task: &RunTask<'_>,
+    make: impl Fn() -> std::result::Result<RunSpec, String> + Send,
+    observer: &dyn RunObserver,
+) -> Result<(Ending, RunResult)> {
+    let mut budget = RetryBudget::new(task.deadline);
+    let mut driver = RunDriver {
+        runner,
+        task,
+        observer,
+        make,
+        order: None,
+        begun: false,
+        ours: false,
+        late: false,
+    };
+    loop {
+        let fault = match driver.step().await? {
+            Ok(DriverStep::On) => {
+                budget.answered();
+                continue;
+            }
+            Ok(DriverStep::Unbegun(exit)) => {
+                return Ok((Ending::Exited(exit), RunResult::default()));
+            }
+            Ok(DriverStep::Ended(exit)) => match driver.result().await {
+                Ok(result) => return Ok((Ending::Exited(exit), result)),
+                Err(fault) => fault,
+            },
+            Ok(DriverStep::Lost(why)) => return driver.lost(why, &mut budget).await,
+            Err(fault) => fault,
+        };
+        match fault {
+            RunError::Refused(sentence) => return Err(refused(sentence)),
+            RunError::Unavailable(sentence) => {
+                if let Some(why) = budget.bear(task.name, sentence).await {
+                    return driver.lost(why, &mut budget).await;
+                }
+            }
+        }
+    }
+}
+
+/// What a step came to.
+enum DriverStep {
+    /// Look again.
+    On,
+    /// It never began, and nobody wants it any more.
+    Unbegun(Exit),
+    Ended(Exit),
+    Lost(String),
+}
+
+/// A run on its way.
+struct RunDriver<'a, M> {
+    runner: &'a dyn Runner,
+    task: &'a RunTask<'a>,
+    observer: &'a dyn RunObserver,
+    /// Makes the order: again, if whoever was to carry it out died before it began.
+    make: M,
+    order: Option<RunSpec>,
+    /// Whether it was started here since it was last seen not to be.
+    begun: bool,
+    /// Whether it was started here, or it was said that it was found.
+    ours: bool,
+    /// Whether it did not start within its deadline.
+    late: bool,
+}
+
+impl<M: Fn() -> std::result::Result<RunSpec, String> + Send> RunDriver<'_, M> {
+    async fn step(&mut self) -> Result<std::result::Result<DriverStep, RunError>> {
+        let status = match self.runner.status(self.task.name).await {
+            Ok(status) => status,
+            Err(fault) => return Ok(Err(fault)),
+        };
+        let status = match status {
+            RunStatus::NeverStarted if self.observer.cancelled().is_cancelled() => {
+                return Ok(Ok(DriverStep::Unbegun(Exit::Stopped)));
+            }
+            RunStatus::NeverStarted if self.late => {
+                return Ok(Ok(DriverStep::Unbegun(Exit::Deadline)));
+            }
+            RunStatus::NeverStarted if std::mem::take(&mut self.begun) => {
+                return Ok(Err(RunError::Unavailable(UNDONE.to_owned())));
+            }
+            RunStatus::NeverStarted => {
+                let started = self.start().await?;
+                self.begun = started.is_ok();
+                return Ok(started.map(|()| DriverStep::On));
+            }
+            RunStatus::Lost(_) => status,
+            RunStatus::Running | RunStatus::Finished(_) => {
+                // Nobody needs it any more, and it may be large.
+                self.order = None;
+                if !self.ours {
+                    self.ours = true;
+                    self.observer.adopted().await?;
+                }
+                let RunTask {
+                    name, redaction, ..
+                } = self.task;
+                match follow(self.runner, *name, redaction, self.observer).await? {
+                    Ok(status) => status,
+                    Err(fault) => return Ok(Err(fault)),
+                }
+            }
+        };
+        Ok(Ok(match status {
+            RunStatus::Finished(exit) => DriverStep::Ended(exit),
+            RunStatus::Lost(why) => DriverStep::Lost(why),
+            RunStatus::Running | RunStatus::NeverStarted => DriverStep::On,
+        }))
+    }
+
+    /// Starts the run. An image may have to be fetched for it, so neither a cancellation nor the deadline
+    /// waits for its return; whoever looks next sees what became of it.
+    async fn start(&mut self) -> Result<std::result::Result<(), RunError>> {
+        let order = match self.order.take() {
+            Some(order) => order,
+            None => (self.make)().map_err(refused)?,
+        };
+        let order = self.order.insert(order);
+        self.ours = true;
+        let mut start = self.runner.start(order);
+        tokio::select! {
+            biased;
+            started = &mut start => return Ok(started),
+            () = self.observer.cancelled().cancelled() => {}
+            () = sleep(self.task.deadline) => self.late = true,
+        }
+        match timeout(START_GRACE, start).await {
+            Ok(started) => Ok(started),
+            Err(_) => Ok(Ok(())),
+        }
+    }
+
+    async fn result(&mut self) -> std::result::Result<RunResult, RunError> {
+        let RunTask {
+            name, redaction, ..
+        } = self.task;
+        let result = self.runner.result(*name).await?;
+        for sentence in &result.refused {
+            tracing::warn!(run = %name, %sentence, "a bundle gave back something that cannot be used");
+        }
+        Ok(redaction.clean(result))
+    }
+
+    /// How a run ended that cannot be found any more. Nothing is said before it is certain that it does
+    /// not go on somewhere: whoever is told may have it run again.
+    async fn lost(&mut self, why: String, budget: &mut RetryBudget) -> Result<(Ending, RunResult)> {
+        let name = self.task.name;
+        let mut told = false;
+        let ending = loop {
+            let fault = match self.runner.stop(name).await {
+                Ok(()) => break Ending::Lost(why),
+                Err(fault) => fault.to_string(),
+            };
+            if !told {
+                told = true;
+                self.observer.progress(&waits()).await?;
+            }
+            if let Some(fault) = budget.bear(name, fault).await {
+                break Ending::Unreachable(format!("{why}; and it cannot be ended: {fault}"));
+            }
+        };
+        // Whatever can still be read is for whoever cleans up.
+        Ok((ending, self.result().await.unwrap_or_default()))
+    }
+}
+
+/// What polls are told while a lost run is being ended.
+fn waits() -> Progress {
+    Progress {
+        text: "The run is lost. Nothing is done before it is certain that it has ended.".to_owned(),
+        percent: None,
+    }
+}
+
+/// Watches a run to its end, passes on what it says, and stops it when it is cancelled.
+async fn follow(
+    runner: &dyn Runner,
+    name: RunName,
+    redaction: &Redaction,
+    observer: &dyn RunObserver,
+) -> Result<std::result::Result<RunStatus, RunError>> {
+    let (said, mut lines) = mpsc::channel(LINES_MAX);
+    let mut scribe = RedactingLogWriter::new(observer, redaction.restart());
+    let mut watch = std::pin::pin!(runner.watch(name, said));
+    let mut stopping = false;
+    let mut open = true;
+    let status = loop {
+        tokio::select! {
+            biased;
+            line = lines.recv(), if open => match line {
+                Some(line) => forward(line, &mut scribe, redaction, observer).await?,
+                None => open = false,
+            },
+            status = &mut watch => break status,
+            () = observer.cancelled().cancelled(), if !stopping => {
+                stopping = true;
+                if let Err(fault) = runner.stop(name).await {
+                    tracing::warn!(run = %name, error = %fault, "a run could not be stopped; its deadline ends it");
+                }
+            }
+            () = sleep(PASS_ON_EVERY), if scribe.has_more() => scribe.pass_on().await?,
+        }
+    };
+    while let Ok(line) = lines.try_recv() {
+        forward(line, &mut scribe, redaction, observer).await?;
+    }
+    scribe.finish().await?;
+    Ok(status)
+}
+
+async fn forward(
+    line: RunEvent,
+    scribe: &mut RedactingLogWriter<'_>,
+    redaction: &Redaction,
+    observer: &dyn RunObserver,
+) -> Result<()> {
+    match line {
+        RunEvent::Output(bytes) => scribe.take(&bytes).await,
+        RunEvent::Progress(mut progress) => {
+            progress.text = redaction.clean_text(&progress.text);
+            observer.progress(&progress).await
+        }
+    }
+}
+
+fn refused(sentence: String) -> Error {
+    Error::failed(
+        "The bundle of this service cannot be run. The operator of the service broker can see why.",
+    )
+    .because(sentence)
+}
+
+/// How long a runner that does not answer is waited for.
+struct RetryBudget {
+    limit: Duration,
+    since: Option<Instant>,
+    wait: Duration,
+}
+
+impl RetryBudget {
+    fn new(deadline: Duration) -> Self {
+        Self {
+            limit: deadline.saturating_add(SILENCE),
+            since: None,
+            wait: AGAIN_FIRST,
+        }
+    }
+
+    fn answered(&mut self) {
+        self.since = None;
+        self.wait = AGAIN_FIRST;
+    }
+
+    /// Waits; a sentence when there is nothing left to wait for.
+    async fn bear(&mut self, name: RunName, sentence: String) -> Option<String> {
+        let since = *self.since.get_or_insert_with(Instant::now);
+        tracing::warn!(run = %name, error = %sentence, "a runner does not answer; asking again");
+        if since.elapsed() >= self.limit {
+            return Some(format!(
+                "the runner did not answer for too long: {sentence}"
+            ));
+        }
+        sleep(self.wait).await;
+        self.wait = (self.wait * 2).min(AGAIN_LAST);
+        None
+    }
+}

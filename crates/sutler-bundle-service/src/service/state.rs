@@ -1,0 +1,427 @@
+//! What is remembered of instances and bindings between actions, and how it changes. Pure.
+//!
+//! One JSON each, sealed by the broker as any author's state. A run says which keys it sets and which
+//! it removes; that is merged here, and only here. Values are never printed.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::fmt;
+use sutler_broker::AuthorState;
+use sutler_bundle::Action;
+use sutler_runner::Vars;
+use uuid::Uuid;
+
+/// Most bytes of a state, as JSON.
+pub const STATE_BYTES_MAX: usize = 256 * 1024;
+/// Most keys of a state: each is a variable and a file.
+pub const STATE_KEYS_MAX: usize = 1_000;
+/// Most entries of a history; the oldest go first.
+pub const HISTORY_MAX: usize = 50;
+/// Most keys named by one entry of a history.
+const HISTORY_KEYS_MAX: usize = 50;
+
+/// The version of a bundle that made an instance: later actions run this one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BundlePin {
+    /// The bundle's name.
+    pub name: String,
+    /// Its version, as the manifest says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Its content: `sha256:…`.
+    pub digest: String,
+}
+
+/// That something changed. Keys only, never values.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HistoryEntry {
+    /// Which operation did it.
+    pub operation: Uuid,
+    /// What it was.
+    pub action: String,
+    /// When.
+    pub at: Timestamp,
+    /// Keys that were set.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub set: Vec<String>,
+    /// Keys that were removed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub removed: Vec<String>,
+}
+
+/// What is remembered of an instance.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct InstanceState {
+    /// What made it.
+    pub bundle: BundlePin,
+    /// What the bundle set, told to every later action.
+    #[serde(default)]
+    pub state: Map<String, Value>,
+    /// What a provision that failed had set: for the action that cleans up, or tries again.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub aside: Map<String, Value>,
+    /// What the provision gave: for the bundle's own later actions, and nobody else by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credentials: Option<Map<String, Value>>,
+    /// Where the bundle says the instance can be managed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dashboard_url: Option<String>,
+    /// What changed, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<HistoryEntry>,
+}
+
+/// What is remembered of a binding.
+#[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct BindingState {
+    /// What the bundle set for it.
+    #[serde(default)]
+    pub state: Map<String, Value>,
+    /// What the bind gave, for the unbind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credentials: Option<Map<String, Value>>,
+    /// Whether it has the provision's credentials: nothing was run, and nothing is to be undone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared: bool,
+}
+
+/// What is kept cannot be read as ours.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("what is kept was not written by this version; restore the store, or purge the resource")]
+pub struct StateReadError;
+
+/// A state would be too large.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "The bundle's state would have {bytes} bytes and {keys} keys; at most {STATE_BYTES_MAX} and \
+     {STATE_KEYS_MAX} are kept. Keep less in it, or remove keys by setting them to null."
+)]
+pub struct StateTooLargeError {
+    bytes: usize,
+    keys: usize,
+}
+
+impl fmt::Debug for InstanceState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let keys: Vec<&String> = self.state.keys().collect();
+        f.debug_struct("InstanceState")
+            .field("bundle", &self.bundle)
+            .field("keys", &keys)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for BindingState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let keys: Vec<&String> = self.state.keys().collect();
+        f.debug_struct("BindingState")
+            .field("keys", &keys)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Who changes a state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChangeOrigin {
+    /// The operation.
+    pub operation: Uuid,
+    /// What it does.
+    pub action: Action,
+    /// When.
+    pub at: Timestamp,
+}
+
+impl InstanceState {
+    /// Of a new instance.
+    #[must_use]
+    pub fn of(bundle: BundlePin) -> Self {
+        Self {
+            bundle,
+            ..Self::default()
+        }
+    }
+
+    /// Reads what the broker kept.
+    ///
+    /// # Errors
+    /// It is not ours.
+    pub fn read(kept: &AuthorState) -> Result<Self, StateReadError> {
+        serde_json::from_value(kept.0.clone()).map_err(|_| StateReadError)
+    }
+
+    /// For the broker to keep.
+    #[must_use]
+    pub fn kept(&self) -> AuthorState {
+        AuthorState(serde_json::to_value(self).unwrap_or_default())
+    }
+
+    /// What an action is told: the state, and under it what was set aside, where it is about what a
+    /// failed provision left. `None`: nothing was ever set.
+    #[must_use]
+    pub fn as_vars(&self) -> Option<Map<String, Value>> {
+        let mut all = self.aside.clone();
+        all.extend(self.state.clone());
+        (!all.is_empty()).then_some(all)
+    }
+
+    /// Whether an operation has changed it already.
+    #[must_use]
+    pub fn has_entry_of(&self, operation: Uuid) -> bool {
+        self.history.iter().any(|it| it.operation == operation)
+    }
+
+    /// Merges what a run set.
+    ///
+    /// # Errors
+    /// The state would be too large; nothing changed.
+    pub fn merge(
+        &mut self,
+        patch: Option<&Vars>,
+        by: ChangeOrigin,
+    ) -> Result<(), StateTooLargeError> {
+        let Some(patch) = patch else { return Ok(()) };
+        let (next, set, removed) = merged(&self.state, &patch.0)?;
+        self.state = next;
+        if !set.is_empty() || !removed.is_empty() {
+            self.history.push(HistoryEntry {
+                operation: by.operation,
+                action: by.action.to_string(),
+                at: by.at,
+                set,
+                removed,
+            });
+            let over = self.history.len().saturating_sub(HISTORY_MAX);
+            self.history.drain(..over);
+        }
+        Ok(())
+    }
+
+    /// A provision has succeeded that was told what an earlier one left: it is part of the state now.
+    pub fn promote_aside(&mut self) {
+        self.state = self.as_vars().unwrap_or_default();
+        self.aside.clear();
+    }
+
+    /// Puts aside what a failed provision had set, for whoever cleans up after it. More than may be
+    /// kept is cut: that a clean-up knows little is better than that it knows nothing.
+    pub fn set_aside(&mut self, patch: Option<&Vars>) {
+        keep_what_fits(&mut self.aside, patch);
+    }
+}
+
+impl BindingState {
+    /// Reads what the broker kept.
+    ///
+    /// # Errors
+    /// It is not ours.
+    pub fn read(kept: &AuthorState) -> Result<Self, StateReadError> {
+        serde_json::from_value(kept.0.clone()).map_err(|_| StateReadError)
+    }
+
+    /// What an unbind is told. `None`: nothing was ever set.
+    #[must_use]
+    pub fn as_vars(&self) -> Option<Map<String, Value>> {
+        (!self.state.is_empty()).then(|| self.state.clone())
+    }
+
+    /// Merges what a run set.
+    ///
+    /// # Errors
+    /// The state would be too large; nothing changed.
+    pub fn merge(&mut self, patch: Option<&Vars>) -> Result<(), StateTooLargeError> {
+        if let Some(patch) = patch {
+            self.state = merged(&self.state, &patch.0)?.0;
+        }
+        Ok(())
+    }
+
+    /// Merges as much as may be kept of what a bind set that did not succeed: that a clean-up knows
+    /// little is better than that it knows nothing.
+    pub fn keep_what_fits(&mut self, patch: Option<&Vars>) {
+        keep_what_fits(&mut self.state, patch);
+    }
+}
+
+/// Merges as much of a patch as may be kept, the smallest values first.
+fn keep_what_fits(state: &mut Map<String, Value>, patch: Option<&Vars>) {
+    let Some(patch) = patch else { return };
+    let (removed, mut set): (Vec<_>, Vec<_>) = patch.0.iter().partition(|it| it.1.is_null());
+    for (key, _) in removed {
+        state.remove(key);
+    }
+    let written = |value: &Value| serde_json::to_vec(value).map_or(usize::MAX, |it| it.len());
+    set.sort_by_cached_key(|(_, value)| written(value));
+    for (key, value) in set {
+        let before = state.insert(key.clone(), value.clone());
+        if fits(state).is_ok() {
+            continue;
+        }
+        match before {
+            Some(before) => state.insert(key.clone(), before),
+            None => state.remove(key),
+        };
+    }
+}
+
+type MergedState = (Map<String, Value>, Vec<String>, Vec<String>);
+
+/// The state after a patch, and which keys were set and removed.
+fn merged(
+    state: &Map<String, Value>,
+    patch: &Map<String, Value>,
+) -> Result<MergedState, StateTooLargeError> {
+    let mut next = state.clone();
+    let (mut set, mut removed) = (Vec::new(), Vec::new());
+    for (key, value) in patch {
+        if value.is_null() {
+            if next.remove(key).is_some() {
+                removed.push(key.clone());
+            }
+        } else {
+            next.insert(key.clone(), value.clone());
+            set.push(key.clone());
+        }
+    }
+    fits(&next)?;
+    set.truncate(HISTORY_KEYS_MAX);
+    removed.truncate(HISTORY_KEYS_MAX);
+    Ok((next, set, removed))
+}
+
+fn fits(state: &Map<String, Value>) -> Result<(), StateTooLargeError> {
+    let bytes = serde_json::to_vec(state).map_or(usize::MAX, |it| it.len());
+    let keys = state.len();
+    if bytes > STATE_BYTES_MAX || keys > STATE_KEYS_MAX {
+        return Err(StateTooLargeError { bytes, keys });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BundlePin, ChangeOrigin, HISTORY_MAX, InstanceState, STATE_BYTES_MAX};
+    use jiff::Timestamp;
+    use serde_json::{Value, json};
+    use sutler_bundle::Action;
+    use sutler_runner::Vars;
+    use uuid::Uuid;
+
+    fn vars(value: Value) -> Vars {
+        Vars(serde_json::from_value(value).expect("an object"))
+    }
+
+    fn by(nth: u128) -> ChangeOrigin {
+        ChangeOrigin {
+            operation: Uuid::from_u128(nth),
+            action: Action::Update,
+            at: Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    fn with(state: Value) -> InstanceState {
+        let mut made = InstanceState::of(BundlePin::default());
+        made.merge(Some(&vars(state)), by(0)).expect("it fits");
+        made
+    }
+
+    #[test]
+    fn keys_are_set_and_null_removes_them() {
+        let table = [
+            (json!({}), json!({ "a": 1 }), json!({ "a": 1 })),
+            (
+                json!({ "a": 1 }),
+                json!({ "b": 2 }),
+                json!({ "a": 1, "b": 2 }),
+            ),
+            (json!({ "a": 1 }), json!({ "a": 2 }), json!({ "a": 2 })),
+            (
+                json!({ "a": 1, "b": 2 }),
+                json!({ "a": null }),
+                json!({ "b": 2 }),
+            ),
+            (json!({ "a": 1 }), json!({ "b": null }), json!({ "a": 1 })),
+            (json!({ "a": 1 }), json!({}), json!({ "a": 1 })),
+            (
+                json!({ "a": { "x": 1 } }),
+                json!({ "a": { "y": 2 } }),
+                json!({ "a": { "y": 2 } }),
+            ),
+            (
+                json!({ "a": false }),
+                json!({ "b": "" }),
+                json!({ "a": false, "b": "" }),
+            ),
+        ];
+        for (before, patch, after) in table {
+            let mut state = with(before.clone());
+            state
+                .merge(Some(&vars(patch.clone())), by(1))
+                .expect("it fits");
+            assert_eq!(Value::Object(state.state), after, "{before} with {patch}");
+        }
+    }
+
+    #[test]
+    fn what_would_be_too_large_changes_nothing_and_says_what_to_do() {
+        let mut state = with(json!({ "a": 1 }));
+        let before = state.clone();
+        let large = vars(json!({ "b": "x".repeat(STATE_BYTES_MAX) }));
+        let refused = state.merge(Some(&large), by(1)).expect_err("too large");
+        assert!(refused.to_string().contains("null"), "{refused}");
+        assert!(!refused.to_string().contains("xxx"));
+        assert_eq!(state, before);
+    }
+
+    #[test]
+    fn the_history_has_keys_and_no_values_and_an_end() {
+        let mut state = with(json!({ "password": "hush" }));
+        for nth in 1..=100 {
+            let patch = vars(json!({ "n": nth.to_string() }));
+            state.merge(Some(&patch), by(nth)).expect("it fits");
+        }
+        state
+            .merge(Some(&vars(json!({ "n": null }))), by(200))
+            .expect("it fits");
+        assert_eq!(state.history.len(), HISTORY_MAX);
+        let last = state.history.last().expect("an entry");
+        assert_eq!(last.removed, ["n"]);
+        assert!(state.has_entry_of(Uuid::from_u128(200)));
+        assert!(!state.has_entry_of(Uuid::from_u128(1)), "the oldest went");
+        assert!(
+            !serde_json::to_string(&state.history)
+                .expect("JSON")
+                .contains("hush")
+        );
+        assert!(!format!("{state:?}").contains("hush"));
+    }
+
+    #[test]
+    fn what_a_failed_provision_set_is_told_to_the_clean_up_and_no_part_of_the_state() {
+        let mut state = InstanceState::of(BundlePin::default());
+        assert_eq!(state.as_vars(), None);
+        state.set_aside(Some(&vars(json!({ "db": "half", "x": 1 }))));
+        state.set_aside(Some(&vars(json!({ "x": null }))));
+        assert!(state.state.is_empty());
+        assert_eq!(
+            Value::Object(state.as_vars().expect("told")),
+            json!({ "db": "half" })
+        );
+        state
+            .merge(Some(&vars(json!({ "db": "whole" }))), by(1))
+            .expect("it fits");
+        assert_eq!(
+            Value::Object(state.as_vars().expect("told")),
+            json!({ "db": "whole" })
+        );
+    }
+
+    #[test]
+    fn what_is_kept_is_read_back() {
+        let mut state = with(json!({ "a": [1, { "b": null }] }));
+        state.credentials = Some(serde_json::from_value(json!({ "user": "admin" })).expect("it"));
+        assert_eq!(InstanceState::read(&state.kept()), Ok(state));
+        let foreign = sutler_broker::AuthorState(json!("something else"));
+        assert!(InstanceState::read(&foreign).is_err());
+    }
+}

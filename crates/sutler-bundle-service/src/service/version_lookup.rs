@@ -1,0 +1,32 @@
+//! Versions that are written down and not on this host yet: another replica may have read them just now, and
+//! made an instance of them.
+
+use super::BundleService;
+use crate::version_store::Bundle;
+use async_trait::async_trait;
+use std::sync::{Arc, Weak};
+
+/// Finds versions that this host does not have.
+#[async_trait]
+pub(crate) trait VersionLookup: Send + Sync {
+    /// The version with this digest, if one is written down.
+    ///
+    /// # Errors
+    /// Nobody can tell now.
+    async fn find(&self, digest: &str) -> Result<Option<Arc<Bundle>>, String>;
+}
+
+impl BundleService {
+    /// From now on versions are looked for here, too. The first one stays.
+    pub(crate) fn look_in(&self, archive: Weak<dyn VersionLookup>) {
+        let _ = self.archive.set(archive);
+    }
+
+    /// A version that is not on this host.
+    pub(super) async fn archived(&self, digest: &str) -> Result<Option<Arc<Bundle>>, String> {
+        match self.archive.get().and_then(Weak::upgrade) {
+            Some(archive) => archive.find(digest).await,
+            None => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! Copies of bundles that nobody changes any more, each under the digest of its content.
+//!
+//! An instance is bound to the version that made it, so that version must stay, whatever becomes of the
+//! folder it came from. A copy is written aside and renamed, read-only, and its content is held to its
+//! digest when it is first used. What a bundle's folder may hold is in `version_store/folder_digest.rs`; versions
+//! that are no folders are in `version_store/images.rs`. Who looks for
+//! bundles: `bundle_folders.rs`.
+
+mod folder_digest;
+mod images;
+mod spill_file;
+mod unused;
+
+pub(crate) use folder_digest::LEFT_OUT;
+pub(crate) use images::ImageManifest;
+
+use images::Images;
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+use std::io::{self, Read as _};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+use sutler_bundle::{MANIFEST_BYTES_MAX, MANIFEST_FILES, Manifest, ManifestError};
+use sutler_runner::create_traversable_dir;
+use unused::UnusedVersions;
+
+pub use folder_digest::FolderTreeError;
+
+/// Copies that are being written begin with this.
+const ASIDE: &str = ".new-";
+/// Manifests kept in memory of copies of which nothing else was read; beyond that it starts anew.
+const GLANCED_MAX: usize = 1_000;
+/// How old something that was being written must be to be taken for left over.
+const LEFT_OVER: Duration = Duration::from_secs(3600);
+
+/// A bundle whose content nobody changes any more.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bundle {
+    /// Names the content: `sha256:…`.
+    pub digest: String,
+    /// What it says about itself.
+    pub manifest: Manifest,
+    /// Where the copy is.
+    pub folder: PathBuf,
+}
+
+/// Why a bundle cannot be had. Each says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum VersionStoreError {
+    /// There is no manifest.
+    #[error("{0} has no manifest: add a bundle.yml, or begin with `sutler bundle new`")]
+    NoManifest(PathBuf),
+    /// The manifest has faults.
+    #[error("{0}")]
+    Manifest(ManifestError),
+    /// The folder holds what a bundle may not.
+    #[error("{0}")]
+    Tree(#[from] FolderTreeError),
+    /// The copy is not there.
+    #[error(
+        "the bundle {0} is not on this host: bring back the folder it came from, or copy {1} from \
+         a host that has it"
+    )]
+    Missing(String, PathBuf),
+    /// The copy is not what it was.
+    #[error(
+        "the copy of the bundle {0} was damaged: remove {1} and bring back the folder it came from"
+    )]
+    Damaged(String, PathBuf),
+    /// The disk does not do its part.
+    #[error("{0} cannot be used: {1}")]
+    Disk(PathBuf, #[source] io::Error),
+}
+
+impl VersionStoreError {
+    /// Whether it may pass by itself.
+    pub(crate) fn is_passing(&self) -> bool {
+        match self {
+            Self::Disk(..) | Self::Tree(FolderTreeError::Disk(..)) => true,
+            Self::NoManifest(_)
+            | Self::Manifest(_)
+            | Self::Tree(_)
+            | Self::Missing(..)
+            | Self::Damaged(..) => false,
+        }
+    }
+}
+
+/// The copies of one host.
+#[derive(Debug)]
+pub struct VersionStore {
+    root: PathBuf,
+    /// Copies that are sound.
+    known: Mutex<HashMap<String, Arc<Bundle>>>,
+    /// Manifests of copies of which nothing else was read.
+    glanced: Mutex<HashMap<String, Arc<Manifest>>>,
+    idle: Mutex<UnusedVersions>,
+    images: Images,
+}
+
+impl VersionStore {
+    /// Opens the shelf in a working directory, and makes it if it is not there.
+    ///
+    /// # Errors
+    /// The folder cannot be made.
+    pub fn open(work: &Path) -> Result<Self, VersionStoreError> {
+        let root = work.join("bundles");
+        // Runs of another user must be able to pass through to their bundle, and to list nothing.
+        create_traversable_dir(&root)
+            .map_err(|error| VersionStoreError::Disk(root.clone(), error))?;
+        let shelf = Self {
+            known: Mutex::default(),
+            glanced: Mutex::default(),
+            idle: Mutex::default(),
+            images: Images::in_folder(&root),
+            root,
+        };
+        shelf.clear_left_overs();
+        Ok(shelf)
+    }
+
+    /// Takes a folder in as it is now. Blocks.
+    ///
+    /// # Guarantees
+    /// What is there under a digest has that content, and is on the disk to stay. A copy that was damaged
+    /// is replaced.
+    ///
+    /// # Errors
+    /// See [`VersionStoreError`]; nothing is left on the shelf.
+    pub fn take_in(&self, folder: &Path) -> Result<Arc<Bundle>, VersionStoreError> {
+        manifest_in(folder)?;
+        let (digest, folder) = self.shelve(folder)?;
+        let manifest = manifest_in(&folder)?;
+        Ok(self.remember(Bundle {
+            digest,
+            manifest,
+            folder,
+        }))
+    }
+
+    /// Copies a folder as it is now, whatever its manifest says: its digest, and where the copy is. Blocks.
+    pub(crate) fn shelve(&self, folder: &Path) -> Result<(String, PathBuf), VersionStoreError> {
+        let mut digest = folder_digest::digest(folder)?;
+        if !self.has(&digest) {
+            let aside = self.root.join(format!("{ASIDE}{}", uuid::Uuid::new_v4()));
+            // It may have changed meanwhile: the copy counts.
+            let put = folder_digest::copy(folder, &aside).map_err(VersionStoreError::from);
+            let put = put.and_then(|copied| self.put(&aside, &copied).map(|()| copied));
+            remove(&aside);
+            digest = put?;
+        }
+        let place = self.place(&digest);
+        Ok((digest, place))
+    }
+
+    /// Names the content of a folder as it is now. Blocks.
+    pub(crate) fn digest_of(&self, folder: &Path) -> Result<String, VersionStoreError> {
+        Ok(folder_digest::digest(folder)?)
+    }
+
+    /// Whether there is a sound copy. Each is read once in the life of a process.
+    fn has(&self, digest: &str) -> bool {
+        let place = self.place(digest);
+        place.is_dir()
+            && (self.known().contains_key(digest)
+                || folder_digest::digest(&place).is_ok_and(|it| it == digest))
+    }
+
+    /// Gives a copy its name, for good.
+    fn put(&self, aside: &Path, digest: &str) -> Result<(), VersionStoreError> {
+        let place = self.place(digest);
+        let disk = |error| VersionStoreError::Disk(place.clone(), error);
+        if self.has(digest) {
+            return Ok(());
+        }
+        if place.exists() {
+            tracing::warn!(%digest, "the copy of a bundle was damaged, and is replaced");
+            let damaged = self.root.join(format!("{ASIDE}{}", uuid::Uuid::new_v4()));
+            fs::rename(&place, &damaged).map_err(disk)?;
+            remove(&damaged);
+        }
+        // Another process with the same shelf may have been quicker.
+        match fs::rename(aside, &place) {
+            Err(error) if !self.has(digest) => return Err(disk(error)),
+            Ok(()) | Err(_) => {}
+        }
+        fs::File::open(&self.root)
+            .and_then(|root| root.sync_all())
+            .map_err(disk)
+    }
+
+    /// Reads something in the manifest of a bundle: quickly, so that nobody waits for it, and without
+    /// looking at the rest of the bundle. `None`: it is not there.
+    pub fn read_manifest<T>(&self, digest: &str, read: impl FnOnce(&Manifest) -> T) -> Option<T> {
+        let known = self.known().get(digest).cloned();
+        if let Some(bundle) = known.or_else(|| self.kept(digest)) {
+            return Some(read(&bundle.manifest));
+        }
+        if let Some(manifest) = self.glanced().get(digest).cloned() {
+            return Some(read(&manifest));
+        }
+        if !is_digest(digest) {
+            return None;
+        }
+        let manifest = Arc::new(manifest_in(&self.place(digest)).ok()?);
+        let mut glanced = self.glanced();
+        if glanced.len() >= GLANCED_MAX {
+            glanced.clear();
+        }
+        glanced.insert(digest.to_owned(), manifest.clone());
+        drop(glanced);
+        Some(read(&manifest))
+    }
+
+    /// Keeps a version that is no folder: an image, and what it says about itself.
+    pub(crate) fn keep(&self, digest: &str, written: &ImageManifest) {
+        self.images.keep(digest, written);
+    }
+
+    /// Whether a version that is no folder is kept.
+    pub(crate) fn keeps(&self, digest: &str) -> bool {
+        self.images.has(digest)
+    }
+
+    /// A version that is no folder, or why it cannot be read.
+    pub(crate) fn image(&self, digest: &str) -> Option<Result<Arc<Bundle>, String>> {
+        self.images.get(digest)
+    }
+
+    /// A version that is no folder.
+    pub(crate) fn kept(&self, digest: &str) -> Option<Arc<Bundle>> {
+        self.image(digest)?.ok()
+    }
+
+    /// The bundle with this digest. Blocks the first time.
+    ///
+    /// # Errors
+    /// It is not there, or damaged.
+    pub fn get(&self, digest: &str) -> Result<Arc<Bundle>, VersionStoreError> {
+        if let Some(image) = self.kept(digest) {
+            return Ok(image);
+        }
+        if let Some(bundle) = self.known().get(digest) {
+            return Ok(bundle.clone());
+        }
+        let place = self.place(digest);
+        if !is_digest(digest) || !place.is_dir() {
+            return Err(VersionStoreError::Missing(digest.to_owned(), place));
+        }
+        if folder_digest::digest(&place)? != digest {
+            return Err(VersionStoreError::Damaged(digest.to_owned(), place));
+        }
+        let manifest = manifest_in(&place)?;
+        Ok(self.remember(Bundle {
+            digest: digest.to_owned(),
+            manifest,
+            folder: place,
+        }))
+    }
+
+    /// The digests of all copies. Blocks.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn digests(&self) -> Result<BTreeSet<String>, VersionStoreError> {
+        let disk = |error| VersionStoreError::Disk(self.root.clone(), error);
+        let mut digests = BTreeSet::new();
+        for entry in fs::read_dir(&self.root).map_err(disk)? {
+            let name = entry.map_err(disk)?.file_name();
+            let digest = name.to_string_lossy().replacen('-', ":", 1);
+            if is_digest(&digest) {
+                digests.insert(digest);
+            }
+        }
+        Ok(digests)
+    }
+
+    /// Removes copies that are in nobody's use now, and were not for as long as `grace`; says which. Blocks.
+    ///
+    /// # Assumptions
+    /// `used` has every copy that an instance or the catalog needs.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn sweep(
+        &self,
+        used: &BTreeSet<String>,
+        now: Instant,
+        grace: Duration,
+    ) -> Result<BTreeSet<String>, VersionStoreError> {
+        let there = self.digests()?;
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let swept = idle.look(there, used, now, grace);
+        for digest in &swept {
+            self.known().remove(digest);
+            self.glanced().remove(digest);
+            remove(&self.place(digest));
+        }
+        self.clear_left_overs();
+        Ok(swept)
+    }
+
+    fn place(&self, digest: &str) -> PathBuf {
+        self.root.join(digest.replace(':', "-"))
+    }
+
+    fn remember(&self, bundle: Bundle) -> Arc<Bundle> {
+        let bundle = Arc::new(bundle);
+        let mut known = self.known();
+        known.insert(bundle.digest.clone(), bundle.clone());
+        bundle
+    }
+
+    fn glanced(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Manifest>>> {
+        self.glanced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Bundle>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A process that died while it copied leaves something behind.
+    fn clear_left_overs(&self) {
+        for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
+            let ours = entry.file_name().to_string_lossy().starts_with(ASIDE);
+            if ours && age(&entry.path()) >= LEFT_OVER {
+                remove(&entry.path());
+            }
+        }
+    }
+}
+
+/// The file that makes a folder a bundle.
+pub(crate) fn manifest_file(folder: &Path) -> Option<&'static str> {
+    let mut names = MANIFEST_FILES.into_iter();
+    names.find(|name| folder.join(name).is_file())
+}
+
+/// Reads the manifest of a folder.
+///
+/// # Errors
+/// There is none, or it has faults.
+pub fn manifest_in(folder: &Path) -> Result<Manifest, VersionStoreError> {
+    let name =
+        manifest_file(folder).ok_or_else(|| VersionStoreError::NoManifest(folder.to_owned()))?;
+    let path = folder.join(name);
+    let mut bytes = Vec::new();
+    // One byte too many is enough for the manifest to be refused.
+    let read = fs::File::open(&path).and_then(|file| {
+        file.take(MANIFEST_BYTES_MAX as u64 + 1)
+            .read_to_end(&mut bytes)
+    });
+    read.map_err(|error| VersionStoreError::Disk(path, error))?;
+    Manifest::load(&bytes, name).map_err(VersionStoreError::Manifest)
+}
+
+fn is_digest(digest: &str) -> bool {
+    let hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    let digits = digest.strip_prefix("sha256:");
+    digits.is_some_and(|it| it.len() == 64 && it.bytes().all(hex))
+}
+
+fn age(path: &Path) -> Duration {
+    let changed = fs::symlink_metadata(path).and_then(|it| it.modified());
+    let since = |at: SystemTime| SystemTime::now().duration_since(at).unwrap_or_default();
+    changed.map(since).unwrap_or_default()
+}
+
+/// Removes a copy, whose folders are read-only. Best effort: what stays is tried again by a sweep.
+fn remove(path: &Path) {
+    make_writable(path);
+    let _ = fs::remove_dir_all(path);
+}
+
+fn make_writable(path: &Path) {
+    let is_folder = fs::symlink_metadata(path).is_ok_and(|it| it.is_dir());
+    if is_folder {
+        let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o755));
+        for entry in fs::read_dir(path).into_iter().flatten().flatten() {
+            make_writable(&entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

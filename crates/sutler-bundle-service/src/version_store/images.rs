@@ -1,0 +1,156 @@
+//! Versions that are no folders: images, and what they say about themselves.
+//!
+//! There may be tens of thousands, of which few are used at a time. So each is kept as it was written, in a file
+//! (`version_store/spill_file.rs`), and is read when it is needed; those used lately stay read.
+
+use super::Bundle;
+use super::spill_file::SpillFile;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use sutler_bundle::Manifest;
+
+/// Bundles that stay read; beyond that it starts anew.
+const READ_MAX: usize = 200;
+
+/// What an image says about itself, as it was written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ImageManifest {
+    /// The manifest, and the name of the file it was.
+    pub manifest: String,
+    pub file: String,
+    /// The image by its digest, where the registry says it.
+    pub image: Option<String>,
+    pub runtime: Option<String>,
+}
+
+impl ImageManifest {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// A sentence that says why it cannot be run.
+    pub(crate) fn read(&self, digest: &str) -> Result<Bundle, String> {
+        let loaded = Manifest::load(self.manifest.as_bytes(), &self.file);
+        let mut manifest = loaded.map_err(|faults| faults.to_string())?;
+        manifest.image = self.image.clone().or(manifest.image);
+        if manifest.image.is_none() {
+            return Err(
+                "it names no image that could be run; add `image` to its manifest".to_owned(),
+            );
+        }
+        // An image that says nothing is taken for one of the runtime that is spoken.
+        if let Some(runtime) = self.runtime.as_deref().filter(|it| *it != "2") {
+            return Err(format!(
+                "it speaks runtime {runtime:?} of the contract, and only 2 is spoken here: build the image on \
+                 a base whose runtime is 2"
+            ));
+        }
+        Ok(Bundle {
+            digest: digest.to_owned(),
+            manifest,
+            folder: PathBuf::new(),
+        })
+    }
+}
+
+/// The versions that are known, by digest.
+#[derive(Debug)]
+pub(super) struct Images {
+    texts: SpillFile,
+    read: Mutex<HashMap<String, Arc<Bundle>>>,
+}
+
+impl Images {
+    /// None yet; they will lie in this folder.
+    pub(super) fn in_folder(folder: &Path) -> Self {
+        Self {
+            texts: SpillFile::in_folder(folder),
+            read: Mutex::default(),
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Bundle>>> {
+        self.read.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn keep(&self, digest: &str, written: &ImageManifest) {
+        if !self.texts.has(digest)
+            && let Ok(text) = serde_json::to_vec(written)
+        {
+            self.texts.keep(digest, text);
+        }
+    }
+
+    pub(super) fn has(&self, digest: &str) -> bool {
+        self.texts.has(digest)
+    }
+
+    pub(super) fn get(&self, digest: &str) -> Option<Result<Arc<Bundle>, String>> {
+        if let Some(bundle) = self.lock().get(digest) {
+            return Some(Ok(bundle.clone()));
+        }
+        // Read outside the lock: two threads may do it at once, and both are right.
+        let text = match self.texts.get(digest)? {
+            Ok(text) => text,
+            Err(error) => return Some(Err(format!("what it says cannot be read here: {error}"))),
+        };
+        let read =
+            serde_json::from_slice::<ImageManifest>(&text).map_err(|error| error.to_string());
+        let bundle = match read.and_then(|written| written.read(digest)) {
+            Ok(bundle) => Arc::new(bundle),
+            Err(why) => return Some(Err(why)),
+        };
+        let mut read = self.lock();
+        if read.len() >= READ_MAX {
+            read.clear();
+        }
+        read.insert(digest.to_owned(), bundle.clone());
+        Some(Ok(bundle))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ImageManifest, Images, READ_MAX};
+
+    fn written(name: &str) -> ImageManifest {
+        ImageManifest {
+            manifest: format!(
+                "{{name: {name}, description: d, plans: [{{name: p, description: d}}]}}"
+            ),
+            file: "bundle.yml".to_owned(),
+            image: Some("r/hello@sha256:1".to_owned()),
+            runtime: None,
+        }
+    }
+
+    #[test]
+    fn every_version_can_be_had_however_many_there_are() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let images = Images::in_folder(folder.path());
+        let all = READ_MAX + 10;
+        (0..all).for_each(|nth| images.keep(&format!("sha256:{nth}"), &written("hello")));
+        for nth in 0..all {
+            let digest = format!("sha256:{nth}");
+            let bundle = images.get(&digest).expect("it is known");
+            assert_eq!(bundle.expect("it can be read").digest, digest);
+        }
+        assert!(images.lock().len() <= READ_MAX);
+        assert!(images.get("sha256:other").is_none());
+    }
+
+    #[test]
+    fn what_cannot_be_read_says_why() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let images = Images::in_folder(folder.path());
+        let newer = ImageManifest {
+            runtime: Some("3".to_owned()),
+            ..written("hello")
+        };
+        images.keep("sha256:1", &newer);
+        let why = images.get("sha256:1").expect("it is known");
+        let why = why.expect_err("nobody speaks it");
+        assert!(why.contains("runtime \"3\""), "{why}");
+    }
+}

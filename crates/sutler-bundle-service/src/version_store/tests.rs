@@ -1,0 +1,199 @@
+//! Copies of bundles: what names them, what is refused, and what becomes of those that nobody uses.
+
+use super::{FolderTreeError, VersionStore, VersionStoreError};
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const MANIFEST: &str = "version: 1.0\nname: hello\ndescription: Says hello.\nplans:\n  - name: one\n    description: The only one.\n";
+
+struct House {
+    root: TempDir,
+    shelf: VersionStore,
+}
+
+impl House {
+    fn new() -> Self {
+        let root = tempfile::tempdir().expect("a folder");
+        let shelf = VersionStore::open(&root.path().join("work")).expect("a shelf");
+        Self { root, shelf }
+    }
+
+    /// A bundle with a script.
+    fn bundle(&self, name: &str, script: &str) -> std::path::PathBuf {
+        let folder = self.root.path().join(name);
+        fs::create_dir_all(folder.join("actions")).expect("a folder");
+        fs::write(folder.join("bundle.yml"), MANIFEST).expect("a manifest");
+        let path = folder.join("actions/provision");
+        fs::write(&path, script).expect("a script");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).expect("permissions");
+        folder
+    }
+}
+
+fn mode(path: &Path) -> u32 {
+    let found = fs::metadata(path).expect("it is there");
+    found.permissions().mode() & 0o777
+}
+
+#[test]
+fn the_same_content_has_the_same_name_wherever_it_lies() {
+    let house = House::new();
+    let one = house
+        .shelf
+        .take_in(&house.bundle("one", "true"))
+        .expect("it");
+    let other = house
+        .shelf
+        .take_in(&house.bundle("other", "true"))
+        .expect("it");
+    let changed = house
+        .shelf
+        .take_in(&house.bundle("changed", "false"))
+        .expect("it");
+    assert_eq!(one.digest, other.digest);
+    assert_ne!(one.digest, changed.digest);
+    let plain = house.bundle("plain", "true");
+    let script = plain.join("actions/provision");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o600)).expect("permissions");
+    let plain = house.shelf.take_in(&plain).expect("it");
+    assert_ne!(one.digest, plain.digest, "what may be executed counts");
+}
+
+#[test]
+fn a_copy_stays_as_it_was_and_cannot_be_written() {
+    let house = House::new();
+    let folder = house.bundle("one", "true");
+    fs::create_dir(folder.join(".git")).expect("a folder");
+    let bundle = house.shelf.take_in(&folder).expect("it");
+    fs::write(folder.join("actions/provision"), "changed").expect("a change");
+    let script = bundle.folder.join("actions/provision");
+    assert_eq!(fs::read_to_string(&script).expect("the copy"), "true");
+    assert_eq!(mode(&script), 0o555);
+    assert_eq!(mode(&bundle.folder), 0o555);
+    assert_eq!(mode(&bundle.folder.join("bundle.yml")), 0o444);
+    assert!(!bundle.folder.join(".git").exists());
+    let again = VersionStore::open(&house.root.path().join("work")).expect("a shelf");
+    let found = again.get(&bundle.digest).expect("another process finds it");
+    assert_eq!(*found, *bundle);
+}
+
+#[test]
+fn what_leaves_the_folder_or_is_no_file_is_refused_and_nothing_stays() {
+    let house = House::new();
+    let leaving = house.bundle("leaving", "true");
+    std::os::unix::fs::symlink("/etc/passwd", leaving.join("link")).expect("a link");
+    let refused = house.shelf.take_in(&leaving).expect_err("refused");
+    assert!(
+        matches!(refused, VersionStoreError::Tree(FolderTreeError::Leaves(_))),
+        "{refused}"
+    );
+    let strange = house.bundle("strange", "true");
+    let made = std::process::Command::new("mkfifo")
+        .arg(strange.join("pipe"))
+        .status();
+    assert!(made.expect("mkfifo").success());
+    let refused = house.shelf.take_in(&strange).expect_err("refused");
+    assert!(
+        matches!(
+            refused,
+            VersionStoreError::Tree(FolderTreeError::Strange(_))
+        ),
+        "{refused}"
+    );
+    let shelf = house.root.path().join("work/bundles");
+    assert_eq!(fs::read_dir(shelf).expect("the shelf").count(), 0);
+    let none = house
+        .shelf
+        .take_in(house.root.path())
+        .expect_err("no manifest");
+    assert!(none.to_string().contains("sutler bundle new"), "{none}");
+}
+
+#[test]
+fn a_damaged_copy_is_noticed() {
+    let house = House::new();
+    let bundle = house
+        .shelf
+        .take_in(&house.bundle("one", "true"))
+        .expect("it");
+    let script = bundle.folder.join("actions/provision");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("permissions");
+    fs::write(&script, "rm -rf").expect("an accident");
+    let again = VersionStore::open(&house.root.path().join("work")).expect("a shelf");
+    let refused = again.get(&bundle.digest).expect_err("damaged");
+    assert!(
+        matches!(refused, VersionStoreError::Damaged(..)),
+        "{refused}"
+    );
+    for wrong in ["sha256:../../etc", "", "sha256:abc"] {
+        let refused = again.get(wrong).expect_err("no digest");
+        assert!(
+            matches!(refused, VersionStoreError::Missing(..)),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
+fn a_damaged_copy_is_replaced_by_the_folder_it_came_from() {
+    let house = House::new();
+    let folder = house.bundle("one", "true");
+    let bundle = house.shelf.take_in(&folder).expect("it");
+    let script = bundle.folder.join("actions/provision");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("permissions");
+    fs::write(&script, "rm -rf").expect("an accident");
+    let again = VersionStore::open(&house.root.path().join("work")).expect("a shelf");
+    let mended = again.take_in(&folder).expect("it");
+    assert_eq!(mended.digest, bundle.digest);
+    assert_eq!(fs::read_to_string(&script).expect("the copy"), "true");
+    let shelf = house.root.path().join("work/bundles");
+    assert_eq!(fs::read_dir(shelf).expect("the shelf").count(), 1);
+}
+
+#[test]
+fn a_glance_at_a_manifest_reads_nothing_else() {
+    let house = House::new();
+    let bundle = house
+        .shelf
+        .take_in(&house.bundle("one", "true"))
+        .expect("it");
+    let again = VersionStore::open(&house.root.path().join("work")).expect("a shelf");
+    let script = bundle.folder.join("actions/provision");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("permissions");
+    fs::write(&script, "rm -rf").expect("an accident");
+    let name = |digest: &str| again.read_manifest(digest, |it| it.name.clone());
+    assert_eq!(name(&bundle.digest).as_deref(), Some("hello"));
+    assert_eq!(name("sha256:../../etc"), None);
+    assert!(
+        again.get(&bundle.digest).is_err(),
+        "it was not taken for sound"
+    );
+}
+
+#[test]
+fn only_copies_that_nobody_uses_are_swept() {
+    let house = House::new();
+    let used = house
+        .shelf
+        .take_in(&house.bundle("one", "true"))
+        .expect("it");
+    let unused = house
+        .shelf
+        .take_in(&house.bundle("two", "false"))
+        .expect("it");
+    let names = BTreeSet::from([used.digest.clone()]);
+    let (begun, grace) = (Instant::now(), Duration::from_secs(60));
+    let sweep = |now| house.shelf.sweep(&names, now, grace).expect("a sweep");
+    assert_eq!(sweep(begun), BTreeSet::new(), "too young");
+    assert_eq!(
+        sweep(begun + grace),
+        BTreeSet::from([unused.digest.clone()])
+    );
+    assert!(used.folder.exists());
+    assert!(!unused.folder.exists());
+    assert!(house.shelf.get(&unused.digest).is_err());
+}

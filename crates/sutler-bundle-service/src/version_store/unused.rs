@@ -1,0 +1,60 @@
+//! Which copies nobody needs any more. Pure: time and what is used come in.
+//!
+//! A copy goes only if it was in nobody's use at two looks that lie a while apart, and at none in between:
+//! who has just decided to use it has written that down by then.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+/// Copies that were in nobody's use, and since when.
+#[derive(Debug, Default)]
+pub(crate) struct UnusedVersions(BTreeMap<String, Instant>);
+
+impl UnusedVersions {
+    /// Takes in what there is and what is used of it now; gives what has been idle for so long.
+    pub(crate) fn look(
+        &mut self,
+        there: BTreeSet<String>,
+        used: &BTreeSet<String>,
+        now: Instant,
+        grace: Duration,
+    ) -> BTreeSet<String> {
+        self.0
+            .retain(|digest, _| there.contains(digest) && !used.contains(digest));
+        for digest in there.difference(used) {
+            self.0.entry(digest.clone()).or_insert(now);
+        }
+        let old = self
+            .0
+            .iter()
+            .filter(|(_, since)| now.duration_since(**since) >= grace);
+        old.map(|(digest, _)| digest.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::UnusedVersions;
+    use std::collections::BTreeSet;
+    use std::time::{Duration, Instant};
+
+    fn set(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|it| (*it).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_copy_is_idle_when_nobody_used_it_for_a_while() {
+        let (mut idle, begun) = (UnusedVersions::default(), Instant::now());
+        let grace = Duration::from_secs(60);
+        let mut look = |seconds: u64, there: &[&str], used: &[&str]| {
+            let now = begun + Duration::from_secs(seconds);
+            idle.look(set(there), &set(used), now, grace)
+        };
+        assert_eq!(look(0, &["a", "b", "c"], &["a"]), set(&[]));
+        assert_eq!(look(59, &["a", "b", "c"], &["a"]), set(&[]));
+        assert_eq!(look(60, &["a", "b", "c"], &["a", "b"]), set(&["c"]));
+        assert_eq!(look(61, &["a", "b"], &["a"]), set(&[]), "b begins anew");
+        assert_eq!(look(121, &["a", "b"], &[]), set(&["b"]));
+        assert_eq!(look(122, &["b"], &["b"]), set(&[]));
+    }
+}

@@ -1,0 +1,188 @@
+//! A folder of bundles passes the suite of registries, and says of itself what no other one can.
+
+use async_trait::async_trait;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use sutler_bundle_service::{FolderRegistry, VersionStore};
+use sutler_registry::conformance::Candidate;
+use sutler_registry::{DEFAULT_TAG, Digest, Item, ItemError, ListError, Listing, Registry, Spec};
+use tempfile::TempDir;
+
+/// Counts what is read of a folder.
+struct Counted {
+    registry: FolderRegistry,
+    reads: AtomicUsize,
+}
+
+#[async_trait]
+impl Registry for Counted {
+    fn name(&self) -> &str {
+        self.registry.name()
+    }
+
+    async fn list(&self) -> Result<Listing, ListError> {
+        self.registry.list().await
+    }
+
+    async fn look_up(&self, item: &Item) -> Result<Digest, ItemError> {
+        self.registry.look_up(item).await
+    }
+
+    async fn fetch(&self, item: &Item) -> Result<Spec, ItemError> {
+        self.reads.fetch_add(1, Ordering::AcqRel);
+        self.registry.fetch(item).await
+    }
+}
+
+/// A folder of bundles that a test changes behind the registry's back.
+struct Yard {
+    home: TempDir,
+    registry: Counted,
+}
+
+impl Yard {
+    fn fresh() -> Option<Self> {
+        let home = tempfile::tempdir().expect("a folder");
+        for name in ["bundles", "away"] {
+            fs::create_dir(home.path().join(name)).expect("a folder");
+        }
+        let shelf = VersionStore::open(&home.path().join("work")).expect("a shelf");
+        let registry = FolderRegistry::new(home.path().join("bundles"), Arc::new(shelf));
+        Some(Self {
+            registry: Counted {
+                registry,
+                reads: AtomicUsize::new(0),
+            },
+            home,
+        })
+    }
+
+    fn root(&self) -> PathBuf {
+        self.home.path().join("bundles")
+    }
+
+    fn away(&self, name: &str) -> PathBuf {
+        self.home.path().join("away").join(name)
+    }
+
+    fn write(&self, name: &str, manifest: &str) {
+        let folder = self.root().join(name);
+        fs::create_dir_all(&folder).expect("a folder");
+        fs::write(folder.join("bundle.yml"), manifest).expect("a manifest");
+    }
+}
+
+fn moved(from: &Path, to: &Path) {
+    fs::rename(from, to).expect("it moves");
+}
+
+#[async_trait]
+impl Candidate for Yard {
+    fn registry(&self) -> &dyn Registry {
+        &self.registry
+    }
+
+    async fn put(&self, name: &str, manifest: &str) {
+        self.write(name, manifest);
+    }
+
+    async fn spoil(&self, name: &str) {
+        self.write(name, "name: spoiled\n");
+        let link = self.root().join(name).join("out");
+        symlink("/etc/passwd", link).expect("a link that leaves the bundle");
+    }
+
+    async fn remove(&self, name: &str) {
+        fs::remove_dir_all(self.root().join(name)).expect("it goes");
+    }
+
+    async fn break_listings(&self) {
+        moved(&self.root(), &self.away("all"));
+    }
+
+    async fn break_item(&self, name: &str) -> bool {
+        let place = self.root().join(name);
+        moved(&place, &self.away(name));
+        // Nobody can tell what is there: the link leads to itself.
+        symlink(name, place).expect("a link");
+        true
+    }
+
+    async fn mend(&self) {
+        if !self.root().exists() {
+            moved(&self.away("all"), &self.root());
+        }
+        for entry in fs::read_dir(self.home.path().join("away")).expect("a folder") {
+            let name = entry.expect("an entry").file_name();
+            let place = self.root().join(&name);
+            fs::remove_file(&place).expect("the link goes");
+            moved(&self.home.path().join("away").join(&name), &place);
+        }
+    }
+
+    fn reads(&self) -> usize {
+        self.registry.reads.load(Ordering::Acquire)
+    }
+
+    fn item(&self, name: &str) -> Item {
+        Item::new(name, DEFAULT_TAG)
+    }
+}
+
+sutler_registry::registry_conformance!(Yard::fresh());
+
+#[tokio::test]
+async fn a_folder_that_is_a_bundle_itself_lists_itself() {
+    let yard = Yard::fresh().expect("a yard");
+    fs::write(yard.root().join("apb.yml"), "name: one\n").expect("a manifest");
+    let listing = yard.registry.list().await.expect("a listing");
+    assert_eq!(listing.items(), [yard.item("bundles")]);
+    let spec = yard.registry.fetch(&yard.item("bundles")).await;
+    let spec = spec.expect("it is read");
+    assert_eq!((spec.file.as_str(), spec.image), ("apb.yml", None));
+    let other = yard.registry.look_up(&yard.item("other")).await;
+    assert!(matches!(other, Err(ItemError::Gone(_))), "{other:?}");
+}
+
+#[tokio::test]
+async fn no_item_leads_out_of_the_folder() {
+    let yard = Yard::fresh().expect("a yard");
+    yard.write("apple", "name: one\n");
+    fs::write(yard.away("bundle.yml"), "name: two\n").expect("a manifest");
+    for name in ["../away", "..", ".", "/etc", "apple/../apple", ""] {
+        let found = yard.registry.look_up(&yard.item(name)).await;
+        assert!(
+            matches!(found, Err(ItemError::Gone(_))),
+            "{name}: {found:?}"
+        );
+    }
+    let tagged = yard.registry.look_up(&Item::new("apple", "v1")).await;
+    assert!(matches!(tagged, Err(ItemError::Gone(_))), "{tagged:?}");
+}
+
+#[tokio::test]
+async fn what_any_file_of_a_bundle_says_is_part_of_its_version() {
+    let yard = Yard::fresh().expect("a yard");
+    yard.write("apple", "name: one\n");
+    let before = yard.registry.look_up(&yard.item("apple")).await;
+    fs::write(yard.root().join("apple/run"), "#!/bin/sh\n").expect("a file");
+    let after = yard.registry.look_up(&yard.item("apple")).await;
+    assert_ne!(before.expect("a version"), after.expect("a version"));
+}
+
+#[tokio::test]
+async fn a_folder_that_is_not_there_says_nothing_of_its_bundles() {
+    let yard = Yard::fresh().expect("a yard");
+    yard.write("apple", "name: one\n");
+    yard.break_listings().await;
+    for name in ["apple", "never"] {
+        let found = yard.registry.look_up(&yard.item(name)).await;
+        assert!(
+            matches!(found, Err(ItemError::Transient(_))),
+            "{name}: {found:?}"
+        );
+    }
+}

@@ -1,0 +1,98 @@
+//! What a refresh of many specs asks of registries and of the store: counted, not timed.
+//!
+//! What did not change costs its share of a page, whatever it says, and nothing is written of it. How the counts
+//! grow is measured with few and with many.
+
+use super::fixture::{FakeRegistry, Fixture, TestBroker};
+use std::sync::Arc;
+
+/// Specs that are read in one go.
+const PAGE: usize = 200;
+/// Questions and writes of any turn: its chore's own, and one look of the shop.
+const ANY_TURN: usize = 24;
+
+fn manifest(number: usize, version: &str) -> String {
+    format!(
+        "{{version: 1.0, name: bundle-{number}, bundle_version: {version}, description: One of many., \
+         bindable: true, plans: [{{name: small, description: One., parameters: [{{name: size, type: string, \
+         title: Size, default: s{number}}}]}}]}}"
+    )
+}
+
+fn item(number: usize) -> String {
+    format!("org/bundle-{number:04}:latest")
+}
+
+/// A broker that has read so many.
+async fn fixture(count: usize) -> (Fixture, Arc<FakeRegistry>, TestBroker) {
+    let registry = FakeRegistry::new("large");
+    for number in 0..count {
+        registry.push(&item(number), &manifest(number, "1.0.0"));
+    }
+    let fixture = Fixture::with(std::slice::from_ref(&registry));
+    let broker = fixture.open().await;
+    broker.refresh().await;
+    assert_eq!(broker.offers().await.len(), count);
+    (fixture, registry, broker)
+}
+
+#[tokio::test]
+async fn a_refresh_with_nothing_changed_reads_pages_and_writes_no_spec() {
+    for count in [50, 450] {
+        let (fixture, registry, broker) = fixture(count).await;
+        let fetched = registry.fetched();
+        fixture.asked();
+        broker.looks();
+        broker.refresh().await;
+        let asked = fixture.asked();
+        assert_eq!(registry.fetched(), fetched);
+        assert!(asked.lists <= ANY_TURN + count / PAGE, "{count}: {asked:?}");
+        assert!(
+            asked.gets - broker.looks() <= ANY_TURN,
+            "{count}: {asked:?}"
+        );
+        assert!(asked.writes <= ANY_TURN, "{count}: {asked:?}");
+        broker.close().await;
+    }
+}
+
+#[tokio::test]
+async fn what_changed_is_fetched_and_written_and_nothing_else() {
+    let (fixture, registry, broker) = fixture(450).await;
+    for number in 0..10 {
+        registry.push(&item(number), &manifest(number, "2.0.0"));
+    }
+    let fetched = registry.fetched();
+    fixture.asked();
+    broker.looks();
+    broker.refresh().await;
+    let asked = fixture.asked();
+    assert_eq!(registry.fetched() - fetched, 10);
+    // Each has a version, a spec and the copy of a plan; the shop reads the version and looks for the copy.
+    assert!(asked.writes <= ANY_TURN + 3 * 10, "{asked:?}");
+    assert!(
+        asked.gets - broker.looks() <= ANY_TURN + 2 * 10,
+        "{asked:?}"
+    );
+    assert!(asked.lists <= ANY_TURN + 2 * (450 / PAGE + 1), "{asked:?}");
+}
+
+#[tokio::test]
+async fn reading_many_for_the_first_time_asks_for_pages_and_not_for_each() {
+    let (fixture, _, broker) = fixture(450).await;
+    let asked = fixture.asked();
+    let turns = 2 * ANY_TURN;
+    assert!(asked.gets - broker.looks() <= turns, "{asked:?}");
+    assert!(asked.lists <= turns + 6 * (450 / PAGE + 1), "{asked:?}");
+    // Versions, specs and copies of plans, in batches.
+    assert!(asked.commits <= turns + 3 * (450 / 80 + 1), "{asked:?}");
+}
+
+#[tokio::test]
+async fn a_broker_that_knows_many_offers_them_while_its_registry_is_down() {
+    let (fixture, registry, broker) = fixture(60).await;
+    broker.close().await;
+    registry.is_down(true);
+    let broker = fixture.open().await;
+    assert_eq!(broker.offers().await.len(), 60);
+}

@@ -1,0 +1,179 @@
+//! Drives chores one call of the store at a time: who goes how far before whom, and who dies where.
+//!
+//! A chore that is conducted says so in its task, so that the tap of the store can tell whose call it sees.
+
+use async_trait::async_trait;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+use sutler_broker::{PeriodicTask, TaskContext, TaskError, TaskResult};
+use sutler_journal::conformance::{Call, Intercept, InterceptingStore};
+use sutler_journal::{Store, Write};
+use tokio::sync::Notify;
+
+tokio::task_local! {
+    static WHO: String;
+}
+
+/// Whoever says who is next. Everybody goes as he likes until there is a plan.
+#[derive(Default)]
+pub(crate) struct Scheduler {
+    plan: Mutex<Plan>,
+    killed: Notify,
+    /// Whether the store takes no copies of plans now.
+    pub(crate) full: AtomicBool,
+}
+
+#[derive(Default)]
+struct Plan {
+    /// Who makes how many calls, one part after the other.
+    parts: VecDeque<(String, usize)>,
+    waiting: BTreeMap<String, Arc<Notify>>,
+    done: BTreeSet<String>,
+    /// How many calls each made.
+    made: BTreeMap<String, usize>,
+    /// Who dies before which call.
+    dies: Option<(String, usize)>,
+}
+
+impl Plan {
+    /// Lets the one go on whose part it is, if he waits for it.
+    fn wake(&mut self) {
+        while self
+            .parts
+            .front()
+            .is_some_and(|(who, left)| *left == 0 || self.done.contains(who))
+        {
+            self.parts.pop_front();
+        }
+        let Some((who, left)) = self.parts.front_mut() else {
+            self.waiting.values().for_each(|it| it.notify_one());
+            self.waiting.clear();
+            return;
+        };
+        if let Some(waits) = self.waiting.remove(who) {
+            *left -= 1;
+            waits.notify_one();
+        }
+    }
+}
+
+impl Scheduler {
+    fn plan(&self) -> MutexGuard<'_, Plan> {
+        self.plan.lock().expect("no panic")
+    }
+
+    /// From now on, until all parts are played.
+    pub(crate) fn conduct(&self, parts: &[(&str, usize)]) {
+        let parts = parts.iter().map(|(who, calls)| ((*who).to_owned(), *calls));
+        *self.plan() = Plan {
+            parts: parts.collect(),
+            ..Plan::default()
+        };
+    }
+
+    /// The next turn of somebody ends in the middle, before a call.
+    pub(crate) fn kill(&self, who: &str, before: usize) {
+        *self.plan() = Plan {
+            dies: Some((who.to_owned(), before)),
+            ..Plan::default()
+        };
+    }
+
+    /// How many calls somebody made since the plan was made.
+    pub(crate) fn made(&self, who: &str) -> usize {
+        self.plan().made.get(who).copied().unwrap_or_default()
+    }
+
+    /// Waits for one's part, and has the others wait meanwhile.
+    pub(crate) async fn part_of(&self, who: &str) {
+        if let Intercept::Hold(until) = self.meet(who) {
+            until.notified().await;
+        }
+    }
+
+    /// Somebody makes no more calls.
+    pub(crate) fn done(&self, who: &str) {
+        let mut plan = self.plan();
+        plan.done.insert(who.to_owned());
+        plan.wake();
+    }
+
+    /// Has somebody who is no chore driven, too.
+    pub(crate) async fn acting(&self, who: &str, work: impl Future<Output = ()>) {
+        WHO.scope(who.to_owned(), work).await;
+        self.done(who);
+    }
+
+    fn meet(&self, who: &str) -> Intercept {
+        let mut plan = self.plan();
+        let made = plan.made.entry(who.to_owned()).or_default();
+        let nth = *made;
+        *made += 1;
+        if plan.dies == Some((who.to_owned(), nth)) {
+            self.killed.notify_one();
+            return Intercept::CrashBefore;
+        }
+        if plan.parts.is_empty() || plan.done.contains(who) {
+            return Intercept::Pass;
+        }
+        // Whoever comes has ended his last call: if his part is over, it is the next one's.
+        let held = Arc::new(Notify::new());
+        plan.waiting.insert(who.to_owned(), held.clone());
+        plan.wake();
+        Intercept::Hold(held)
+    }
+
+    /// A store whose conducted callers are driven.
+    pub(crate) fn tap(self: &Arc<Self>, store: Arc<dyn Store>) -> Arc<dyn Store> {
+        let scheduler = self.clone();
+        Arc::new(InterceptingStore::new(store, move |call| {
+            if scheduler.full.load(Ordering::SeqCst) && keeps_a_plan(call) {
+                return Intercept::Refuse;
+            }
+            let who = WHO.try_with(String::clone);
+            who.map_or(Intercept::Pass, |who| scheduler.meet(&who))
+        }))
+    }
+
+    /// A chore that is driven.
+    pub(crate) fn drive(self: &Arc<Self>, task: Arc<dyn PeriodicTask>) -> Arc<dyn PeriodicTask> {
+        Arc::new(ScheduledTask {
+            task,
+            scheduler: self.clone(),
+        })
+    }
+}
+
+fn keeps_a_plan(call: &Call<'_>) -> bool {
+    let is_plan = |it: &Write| matches!(it, Write::Put { key, .. } if key.kind() == "plan");
+    matches!(call, Call::Commit(commit) if commit.writes().iter().any(is_plan))
+}
+
+struct ScheduledTask {
+    task: Arc<dyn PeriodicTask>,
+    scheduler: Arc<Scheduler>,
+}
+
+#[async_trait]
+impl PeriodicTask for ScheduledTask {
+    fn name(&self) -> &str {
+        self.task.name()
+    }
+
+    fn every(&self) -> Duration {
+        self.task.every()
+    }
+
+    async fn run_once(&self, cx: &TaskContext) -> TaskResult<()> {
+        let name = self.name().to_owned();
+        let turned = WHO.scope(name.clone(), self.task.run_once(cx));
+        let turned = tokio::select! {
+            turned = turned => turned,
+            () = self.scheduler.killed.notified() => Err(TaskError::failed("it was killed; do it again")),
+        };
+        self.scheduler.done(&name);
+        turned
+    }
+}

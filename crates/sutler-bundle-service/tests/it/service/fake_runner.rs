@@ -1,0 +1,333 @@
+//! A runner that runs nothing: it plays what a test says, and remembers what it was ordered.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use sutler_bundle::Action;
+use sutler_runner::{
+    Exit, Progress, RunError, RunEvent, RunName, RunResult, RunSpec, RunStatus, Runner, Vars,
+};
+use tokio::sync::{Notify, mpsc, watch};
+
+/// What a run does.
+#[derive(Clone)]
+pub(crate) struct Script {
+    pub exit: Exit,
+    pub result: RunResult,
+    pub output: Vec<&'static str>,
+    pub progress: Option<&'static str>,
+    /// It ends only when a test says so.
+    pub held: bool,
+}
+
+impl Script {
+    /// Ends well, and gives nothing.
+    pub(crate) fn well() -> Self {
+        Self::exits(0)
+    }
+
+    pub(crate) fn exits(code: i32) -> Self {
+        Self {
+            exit: Exit::Code(code),
+            result: RunResult::default(),
+            output: Vec::new(),
+            progress: None,
+            held: false,
+        }
+    }
+
+    pub(crate) fn credentials(mut self, credentials: Value) -> Self {
+        self.result.credentials = Some(vars(credentials));
+        self
+    }
+
+    pub(crate) fn state(mut self, state: Value) -> Self {
+        self.result.state = Some(vars(state));
+        self
+    }
+
+    pub(crate) fn binding_state(mut self, state: Value) -> Self {
+        self.result.binding_state = Some(vars(state));
+        self
+    }
+
+    pub(crate) fn dashboard(mut self, url: &str) -> Self {
+        self.result.dashboard_url = Some(url.to_owned());
+        self
+    }
+
+    pub(crate) fn error(mut self, sentence: &str) -> Self {
+        self.result.error = Some(sentence.to_owned());
+        self
+    }
+
+    pub(crate) fn says(mut self, output: &'static str) -> Self {
+        self.output.push(output);
+        self
+    }
+
+    pub(crate) fn tells(mut self, progress: &'static str) -> Self {
+        self.progress = Some(progress);
+        self
+    }
+
+    pub(crate) fn held(mut self) -> Self {
+        self.held = true;
+        self
+    }
+}
+
+fn vars(value: Value) -> Vars {
+    Vars(serde_json::from_value(value).expect("an object"))
+}
+
+struct FakeRun {
+    play: Script,
+    status: watch::Sender<RunStatus>,
+}
+
+/// The runner; it outlives brokers, as the world does.
+#[derive(Default)]
+pub(crate) struct FakeRunner {
+    plays: Mutex<HashMap<Action, Script>>,
+    runs: Mutex<BTreeMap<RunName, FakeRun>>,
+    ordered: Mutex<Vec<RunSpec>>,
+    silent: Mutex<bool>,
+    /// How often somebody began to watch.
+    watches: AtomicUsize,
+    dropped: Notify,
+    refuses: Mutex<bool>,
+    /// Runs that cannot be removed: whoever tries waits for ever.
+    stuck: Mutex<BTreeSet<RunName>>,
+    /// Whether runs cannot be ended, and how often that was tried.
+    stubborn: Mutex<(bool, u32)>,
+    /// Whether starts take for ever, and how many were begun.
+    slow: Mutex<(bool, u32)>,
+}
+
+impl FakeRunner {
+    /// From now on, an action plays this.
+    pub(crate) fn plays(&self, action: Action, play: Script) {
+        self.plays.lock().unwrap().insert(action, play);
+    }
+
+    /// All orders that were started, in their order.
+    pub(crate) fn ordered(&self) -> Vec<RunSpec> {
+        self.ordered.lock().unwrap().clone()
+    }
+
+    /// The variables of the last order.
+    pub(crate) fn last_vars(&self) -> Map<String, Value> {
+        let ordered = self.ordered();
+        ordered
+            .last()
+            .expect("something was ordered")
+            .vars
+            .0
+            .clone()
+    }
+
+    pub(crate) fn actions(&self) -> Vec<Action> {
+        self.ordered().iter().map(|it| it.action).collect()
+    }
+
+    /// Whether runs lie about.
+    pub(crate) fn left(&self) -> usize {
+        self.runs.lock().unwrap().len()
+    }
+
+    /// Lets what is held end.
+    pub(crate) fn release(&self) {
+        for staged in self.runs.lock().unwrap().values() {
+            if *staged.status.borrow() == RunStatus::Running {
+                staged
+                    .status
+                    .send_replace(RunStatus::Finished(staged.play.exit.clone()));
+            }
+        }
+    }
+
+    /// Nobody can tell any more how runs ended.
+    pub(crate) fn lose(&self) {
+        for staged in self.runs.lock().unwrap().values() {
+            staged
+                .status
+                .send_replace(RunStatus::Lost("a test said so".to_owned()));
+        }
+    }
+
+    pub(crate) fn is_silent(&self, silent: bool) {
+        *self.silent.lock().unwrap() = silent;
+    }
+
+    /// How often somebody began to watch a run.
+    pub(crate) fn watches(&self) -> usize {
+        self.watches.load(Ordering::Relaxed)
+    }
+
+    /// Whoever watches hears no more, though the run goes on.
+    pub(crate) fn drop_watch(&self) {
+        self.dropped.notify_one();
+    }
+
+    /// Whoever removes what lies about now waits for ever.
+    pub(crate) fn sticks(&self) {
+        let runs = self.runs.lock().unwrap();
+        self.stuck.lock().unwrap().extend(runs.keys());
+    }
+
+    /// Nothing can be started.
+    pub(crate) fn refuses(&self, refuses: bool) {
+        *self.refuses.lock().unwrap() = refuses;
+    }
+
+    /// Runs cannot be ended.
+    pub(crate) fn is_stubborn(&self, stubborn: bool) {
+        self.stubborn.lock().unwrap().0 = stubborn;
+    }
+
+    /// How often it was tried in vain to end a run.
+    pub(crate) fn stops_in_vain(&self) -> u32 {
+        self.stubborn.lock().unwrap().1
+    }
+
+    /// Starts take for ever, as if an image were fetched.
+    pub(crate) fn is_slow(&self, slow: bool) {
+        self.slow.lock().unwrap().0 = slow;
+    }
+
+    /// How many starts took for ever.
+    pub(crate) fn slow_starts(&self) -> u32 {
+        self.slow.lock().unwrap().1
+    }
+
+    fn takes_for_ever(&self) -> bool {
+        let mut slow = self.slow.lock().unwrap();
+        slow.1 += u32::from(slow.0);
+        slow.0
+    }
+
+    fn answers(&self) -> Result<(), RunError> {
+        match *self.silent.lock().unwrap() {
+            true => Err(RunError::Unavailable("a test said so".to_owned())),
+            false => Ok(()),
+        }
+    }
+}
+
+#[async_trait]
+impl Runner for FakeRunner {
+    async fn status(&self, name: RunName) -> Result<RunStatus, RunError> {
+        self.answers()?;
+        let runs = self.runs.lock().unwrap();
+        let status = runs.get(&name).map(|it| it.status.borrow().clone());
+        Ok(status.unwrap_or(RunStatus::NeverStarted))
+    }
+
+    async fn start(&self, order: &RunSpec) -> Result<(), RunError> {
+        self.answers()?;
+        if *self.refuses.lock().unwrap() {
+            return Err(RunError::Refused("a test said so".to_owned()));
+        }
+        if self.takes_for_ever() {
+            std::future::pending::<()>().await;
+        }
+        let mut runs = self.runs.lock().unwrap();
+        if runs.contains_key(&order.name) {
+            return Ok(());
+        }
+        self.ordered.lock().unwrap().push(order.clone());
+        let plays = self.plays.lock().unwrap();
+        let play = plays.get(&order.action).cloned().unwrap_or(Script::well());
+        let status = match play.held {
+            true => RunStatus::Running,
+            false => RunStatus::Finished(play.exit.clone()),
+        };
+        let status = watch::Sender::new(status);
+        runs.insert(order.name, FakeRun { play, status });
+        Ok(())
+    }
+
+    async fn watch(
+        &self,
+        name: RunName,
+        lines: mpsc::Sender<RunEvent>,
+    ) -> Result<RunStatus, RunError> {
+        self.answers()?;
+        let found = {
+            let runs = self.runs.lock().unwrap();
+            runs.get(&name)
+                .map(|it| (it.play.clone(), it.status.subscribe()))
+        };
+        let Some((play, mut status)) = found else {
+            return Ok(RunStatus::NeverStarted);
+        };
+        for text in play.output {
+            let _ = lines
+                .send(RunEvent::Output(Bytes::from_static(text.as_bytes())))
+                .await;
+        }
+        if let Some(text) = play.progress {
+            let progress = Progress {
+                text: text.to_owned(),
+                percent: Some(40),
+            };
+            let _ = lines.send(RunEvent::Progress(progress)).await;
+        }
+        let nth = self.watches.fetch_add(1, Ordering::Relaxed);
+        tokio::select! {
+            ended = status.wait_for(|it| *it != RunStatus::Running) => {
+                Ok(ended.map_or(RunStatus::NeverStarted, |it| it.clone()))
+            }
+            () = self.dropped.notified() => match nth % 2 {
+                0 => Err(RunError::Unavailable("the watch was cut".to_owned())),
+                _ => Ok(RunStatus::Running),
+            },
+        }
+    }
+
+    async fn result(&self, name: RunName) -> Result<RunResult, RunError> {
+        self.answers()?;
+        let runs = self.runs.lock().unwrap();
+        Ok(runs
+            .get(&name)
+            .map(|it| it.play.result.clone())
+            .unwrap_or_default())
+    }
+
+    async fn stop(&self, name: RunName) -> Result<(), RunError> {
+        self.answers()?;
+        {
+            let mut stubborn = self.stubborn.lock().unwrap();
+            if stubborn.0 {
+                stubborn.1 += 1;
+                return Err(RunError::Unavailable("a test said so".to_owned()));
+            }
+        }
+        if let Some(staged) = self.runs.lock().unwrap().get(&name)
+            && *staged.status.borrow() == RunStatus::Running
+        {
+            staged
+                .status
+                .send_replace(RunStatus::Finished(Exit::Stopped));
+        }
+        Ok(())
+    }
+
+    async fn remove(&self, name: RunName) -> Result<(), RunError> {
+        self.answers()?;
+        if self.stuck.lock().unwrap().contains(&name) {
+            std::future::pending::<()>().await;
+        }
+        self.runs.lock().unwrap().remove(&name);
+        Ok(())
+    }
+
+    async fn list(&self) -> Result<Vec<RunName>, RunError> {
+        self.answers()?;
+        Ok(self.runs.lock().unwrap().keys().copied().collect())
+    }
+}

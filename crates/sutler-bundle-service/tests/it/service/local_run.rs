@@ -1,0 +1,185 @@
+//! Bundles without a broker: what is remembered lies in a file, and what was cut off is found again.
+
+use super::fake_runner::{FakeRunner, Script};
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use sutler_bundle::Action;
+use sutler_bundle_service::{
+    LocalInstance, LocalRequest, LocalResult, LocalRunError, RunObserver, VersionStore,
+};
+use sutler_runner::{Progress, Runner};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+/// Hears nothing.
+#[derive(Default)]
+struct Deaf(CancellationToken);
+
+#[async_trait]
+impl RunObserver for Deaf {
+    async fn output(&self, _: u64, _: &str) -> sutler_broker::Result<()> {
+        Ok(())
+    }
+
+    async fn progress(&self, _: &Progress) -> sutler_broker::Result<()> {
+        Ok(())
+    }
+
+    async fn adopted(&self) -> sutler_broker::Result<()> {
+        Ok(())
+    }
+
+    fn cancelled(&self) -> &CancellationToken {
+        &self.0
+    }
+}
+
+struct Desk {
+    root: TempDir,
+    fake: Arc<FakeRunner>,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let root = tempfile::tempdir().expect("a folder");
+        let bundle = root.path().join("db");
+        fs::create_dir_all(bundle.join("actions")).expect("a folder");
+        fs::write(bundle.join("bundle.yml"), super::fixture::MANIFEST).expect("a manifest");
+        for action in Action::ALL {
+            let path = bundle.join("actions").join(action.as_str());
+            fs::write(path, "#!/bin/sh\n").expect("a script");
+        }
+        let fake = Arc::default();
+        Self { root, fake }
+    }
+
+    fn path(&self) -> &Path {
+        self.root.path()
+    }
+
+    /// As a new process would find it.
+    fn open(&self) -> LocalInstance {
+        let shelf = VersionStore::open(&self.path().join("work")).expect("a shelf");
+        let bundle = shelf.take_in(&self.path().join("db")).expect("a bundle");
+        let runner: Arc<dyn Runner> = self.fake.clone();
+        LocalInstance::open(bundle, runner, Vec::new(), self.path(), "one").expect("an instance")
+    }
+
+    async fn act(&self, action: Action, parameters: Value) -> Result<LocalResult, LocalRunError> {
+        let of_binding = matches!(action, Action::Bind | Action::Unbind);
+        let request = LocalRequest {
+            plan: None,
+            parameters: serde_json::from_value(parameters).expect("an object"),
+            binding: of_binding.then(|| "b".to_owned()),
+        };
+        self.open().act(action, request, &Deaf::default()).await
+    }
+}
+
+#[tokio::test]
+async fn a_life_without_a_broker_is_told_what_one_behind_a_broker_is() {
+    let desk = Desk::new();
+    desk.fake.plays(
+        Action::Provision,
+        Script::well()
+            .state(json!({ "db": "d1" }))
+            .credentials(json!({ "root": "toor" })),
+    );
+    desk.act(Action::Provision, json!({ "size": 2 }))
+        .await
+        .expect("done");
+    let bound = Script::well()
+        .credentials(json!({ "user": "u" }))
+        .binding_state(json!({ "login": "l" }));
+    desk.fake.plays(Action::Bind, bound);
+    let gift = desk.act(Action::Bind, json!({})).await.expect("done");
+    assert_eq!(
+        gift.credentials.map(Value::Object),
+        Some(json!({ "user": "u" }))
+    );
+    assert_eq!(desk.fake.last_vars()["role"], json!("reader"));
+    desk.act(Action::Update, json!({ "size": 3 }))
+        .await
+        .expect("done");
+    let vars = desk.fake.last_vars();
+    assert_eq!(
+        (&vars["size"], &vars["state_db"]),
+        (&json!(3), &json!("d1"))
+    );
+    desk.act(Action::Unbind, json!({})).await.expect("done");
+    assert_eq!(desk.fake.last_vars()["binding_state_login"], json!("l"));
+    desk.act(Action::Deprovision, json!({}))
+        .await
+        .expect("done");
+    let vars = desk.fake.last_vars();
+    assert_eq!(vars["_apb_provision_creds"], json!({ "root": "toor" }));
+    assert_eq!(desk.fake.left(), 0, "runs are removed");
+    let kept = fs::read_to_string(desk.path().join("instance-one.json")).expect("the file");
+    assert!(!kept.contains("toor"), "what is gone is forgotten");
+}
+
+#[tokio::test]
+async fn what_was_cut_off_goes_on_and_nothing_else_comes_between() {
+    let desk = Desk::new();
+    desk.fake.plays(
+        Action::Provision,
+        Script::well().state(json!({ "db": "d1" })),
+    );
+    let mut owner = desk.open();
+    let begun = owner.start_only(Action::Provision, LocalRequest::default());
+    begun.await.expect("started");
+    drop(owner);
+    let refused = desk.act(Action::Deprovision, json!({})).await;
+    let sentence = refused.err().map(|it| it.to_string()).unwrap_or_default();
+    assert!(sentence.contains("provision was cut off"), "{sentence}");
+    desk.act(Action::Provision, json!({}))
+        .await
+        .expect("it goes on");
+    assert_eq!(desk.fake.actions(), [Action::Provision], "one run");
+    desk.act(Action::Deprovision, json!({}))
+        .await
+        .expect("done");
+    assert_eq!(desk.fake.last_vars()["state_db"], json!("d1"));
+}
+
+#[tokio::test]
+async fn whoever_was_refused_may_do_something_else() {
+    let desk = Desk::new();
+    let mut owner = desk.open();
+    let unknown = LocalRequest {
+        plan: Some("huge".to_owned()),
+        ..LocalRequest::default()
+    };
+    let deaf = Deaf::default();
+    let refused = owner.act(Action::Provision, unknown, &deaf);
+    let sentence = refused.await.err().map(|it| it.to_string());
+    assert!(sentence.unwrap_or_default().contains("small"));
+    desk.act(Action::Provision, json!({})).await.expect("done");
+    desk.fake.refuses(true);
+    desk.act(Action::Update, json!({}))
+        .await
+        .err()
+        .expect("it is refused");
+    desk.fake.refuses(false);
+    desk.act(Action::Deprovision, json!({}))
+        .await
+        .expect("nothing was begun that must be ended first");
+}
+
+#[tokio::test]
+async fn an_author_whose_bundle_gave_nonsense_is_told_and_cleans_up() {
+    let desk = Desk::new();
+    let mut nonsense = Script::well().state(json!({ "db": "d1" }));
+    nonsense.result.refused = vec!["credentials.json is no JSON.".to_owned()];
+    desk.fake.plays(Action::Provision, nonsense);
+    let failed = desk.act(Action::Provision, json!({})).await;
+    let sentence = failed.err().map(|it| it.to_string()).unwrap_or_default();
+    assert!(sentence.contains("credentials.json"), "{sentence}");
+    desk.act(Action::Deprovision, json!({}))
+        .await
+        .expect("done");
+    assert_eq!(desk.fake.last_vars()["state_db"], json!("d1"));
+}

@@ -1,0 +1,119 @@
+//! What is wrong with a manifest, all of it at once, each fault with its place in the file.
+//!
+//! Who finds faults are the readers beside this file; `fields.rs` notes most of them.
+
+use std::fmt;
+use sutler_yaml::{Location, one_line};
+
+/// Something in a manifest that cannot be, or that is probably not meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ManifestFinding {
+    /// Where in the file; of something missing, where the thing begins that lacks it.
+    pub place: Option<Location>,
+    /// Where in the manifest, e.g. `plans[0].parameters[2].type`; empty at the top.
+    pub path: String,
+    /// What, as the rest of a sentence that begins with the path.
+    pub reason: String,
+}
+
+impl ManifestFinding {
+    /// `bundle.yml:3:5: plans[0].name is required`, as editors and build logs know it.
+    #[must_use]
+    pub fn in_file(&self, file: &str) -> String {
+        match self.place {
+            Some(Location { line, column }) => {
+                format!("{file}:{line}:{column}: {}", self.sentence())
+            }
+            None => format!("{file}: {}", self.sentence()),
+        }
+    }
+
+    /// Path and reason, without the place.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let path = match self.path.as_str() {
+            "" => "the manifest",
+            path => path,
+        };
+        format!("{} {}", one_line(path), one_line(&self.reason))
+    }
+}
+
+/// Why a manifest did not load.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ManifestError {
+    /// The file's name.
+    pub file: String,
+    /// Each keeps the manifest from loading; at least one, in the order of the file.
+    pub faults: Vec<ManifestFinding>,
+    /// What is probably not meant, in the order of the file.
+    pub warnings: Vec<ManifestFinding>,
+}
+
+impl fmt::Display for ManifestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = match self.faults.len() {
+            1 => "fault",
+            _ => "faults",
+        };
+        let count = self.faults.len();
+        write!(f, "the manifest {} has {count} {plural}:", self.file)?;
+        let mut faults = self.faults.iter();
+        faults.try_for_each(|fault| write!(f, "\n  {}", fault.in_file(&self.file)))
+    }
+}
+
+impl std::error::Error for ManifestError {}
+
+/// Which file a manifest is, and so how much of it may be strange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ManifestForm {
+    /// `bundle.yml`: what nobody knows is a fault.
+    Bundle,
+    /// `apb.yml`: what nobody knows was always passed over, and still is, with a warning.
+    Apb,
+}
+
+/// Collects faults and warnings while a manifest is read.
+pub(crate) struct ManifestFindings {
+    pub(crate) form: ManifestForm,
+    pub(crate) faults: Vec<ManifestFinding>,
+    pub(crate) warnings: Vec<ManifestFinding>,
+}
+
+impl ManifestFindings {
+    pub(crate) fn new(form: ManifestForm) -> Self {
+        Self {
+            form,
+            faults: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Notes something that cannot be.
+    pub(crate) fn fault(&mut self, place: Location, path: &str, reason: impl Into<String>) {
+        self.faults.push(noted(place, path, reason));
+    }
+
+    /// Notes something that is probably not meant.
+    pub(crate) fn warn(&mut self, place: Location, path: &str, reason: impl Into<String>) {
+        self.warnings.push(noted(place, path, reason));
+    }
+
+    /// Notes what a new manifest must not have and an old one may: the reason ends with what becomes of it.
+    pub(crate) fn doubt(&mut self, place: Location, path: &str, reason: &str, instead: &str) {
+        match self.form {
+            ManifestForm::Bundle => self.fault(place, path, reason),
+            ManifestForm::Apb => self.warn(place, path, format!("{reason}; {instead}")),
+        }
+    }
+}
+
+fn noted(place: Location, path: &str, reason: impl Into<String>) -> ManifestFinding {
+    ManifestFinding {
+        // A place of zero stands nowhere in the file.
+        place: (place.line > 0).then_some(place),
+        path: path.to_owned(),
+        reason: reason.into(),
+    }
+}

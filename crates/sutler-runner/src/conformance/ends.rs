@@ -1,0 +1,97 @@
+//! How runs end: by themselves, at their deadline, because they were stopped.
+
+use super::Candidate;
+use super::fixture::{nothing_left_eventually, output_until, run, spec, status_until};
+use crate::runner::{Exit, RunError, RunStatus};
+use std::time::Duration;
+
+/// Codes are told as they are.
+pub async fn the_code_of_the_entry_point_is_told(candidate: &dyn Candidate) {
+    for code in [0, 1, 8, 255] {
+        let told = run(candidate, &spec(candidate, &format!("exit {code}"))).await;
+        assert_eq!(told.status, RunStatus::Finished(Exit::Code(code)));
+    }
+}
+
+/// So are signals; an engine of containers only has a code for them.
+pub async fn a_signal_is_no_success(candidate: &dyn Candidate) {
+    // Of a shell of its own: the first process of a container may not get it.
+    let told = run(candidate, &spec(candidate, "sh -c 'kill -KILL $$'")).await;
+    let ended = matches!(
+        told.status,
+        RunStatus::Finished(Exit::Signal(9) | Exit::Code(137))
+    );
+    assert!(ended, "{told:?}");
+}
+
+/// Also when nobody watches, and the run will not hear of it.
+pub async fn a_deadline_ends_everything_the_run_started(candidate: &dyn Candidate) {
+    let runner = candidate.runner().await;
+    let mut spec = spec(candidate, "trap '' TERM; (sleep 1000 &) ; sleep 1000");
+    spec.limits.deadline = Duration::from_millis(300);
+    runner.start(&spec).await.expect("started");
+    let status = status_until(&runner, spec.name, |status| *status != RunStatus::Running).await;
+    assert_eq!(status, RunStatus::Finished(Exit::Deadline));
+    nothing_left_eventually(candidate, spec.name).await;
+}
+
+/// However much there is to hear.
+pub async fn a_flood_of_output_does_not_keep_a_run_from_its_deadline(candidate: &dyn Candidate) {
+    let runner = candidate.runner().await;
+    // So many that there is always more to hear.
+    let mut spec = spec(candidate, "yes & yes & yes & yes & yes & yes & yes");
+    spec.limits.deadline = Duration::from_millis(300);
+    spec.limits.output = 100_000;
+    runner.start(&spec).await.expect("started");
+    let status = status_until(&runner, spec.name, |status| *status != RunStatus::Running).await;
+    assert_eq!(status, RunStatus::Finished(Exit::Deadline));
+    nothing_left_eventually(candidate, spec.name).await;
+}
+
+/// Whoever left the family too.
+pub async fn a_stop_ends_everything_the_run_started(candidate: &dyn Candidate) {
+    let runner = candidate.runner().await;
+    let script =
+        "trap 'echo told' TERM; (setsid sleep 1000 &) ; echo up; while :; do sleep 0.1; done";
+    let spec = spec(candidate, script);
+    runner.start(&spec).await.expect("started");
+    output_until(&runner, spec.name, "up").await;
+    runner.stop(spec.name).await.expect("stopped");
+    assert_eq!(
+        runner.status(spec.name).await.expect("looked"),
+        RunStatus::Finished(Exit::Stopped)
+    );
+    nothing_left_eventually(candidate, spec.name).await;
+    runner.stop(spec.name).await.expect("stopped already");
+}
+
+/// A bundle that starts a daemon has none afterwards.
+pub async fn what_the_entry_point_leaves_behind_is_ended(candidate: &dyn Candidate) {
+    let spec = spec(candidate, "(setsid sleep 1000 &) ; (sleep 1000 &) ; exit 0");
+    let told = run(candidate, &spec).await;
+    assert_eq!(told.status, RunStatus::Finished(Exit::Code(0)));
+    nothing_left_eventually(candidate, spec.name).await;
+}
+
+/// With a sentence, at the start or as the run's own error.
+///
+/// Regression: R31.
+pub async fn what_cannot_be_run_is_refused_with_a_sentence(candidate: &dyn Candidate) {
+    let runner = candidate.runner().await;
+    let mut spec = spec(candidate, "exit 0");
+    spec.runnable = candidate.missing();
+    let sentence = match runner.start(&spec).await {
+        Err(RunError::Refused(sentence)) => sentence,
+        Err(other) => panic!("{other:?}"),
+        Ok(()) => {
+            let status =
+                status_until(&runner, spec.name, |status| *status != RunStatus::Running).await;
+            let failed = matches!(status, RunStatus::Finished(Exit::Code(125..=127)));
+            assert!(failed, "{status:?}");
+            let result = runner.result(spec.name).await.expect("read");
+            result.error.expect("an error")
+        }
+    };
+    assert!(sentence.ends_with('.') && sentence.len() > 40, "{sentence}");
+    runner.remove(spec.name).await.expect("removed");
+}

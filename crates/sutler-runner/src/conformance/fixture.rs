@@ -1,0 +1,156 @@
+//! The words in which cases are told: a run with a script, and waiting for what is promised.
+
+use super::Candidate;
+use crate::run_result::RunResult;
+use crate::run_spec::{RunName, RunSpec, Vars};
+use crate::runner::{Exit, RunError, RunEvent, RunStatus, Runner};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use sutler_bundle::{Action, RunLimits};
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+/// How long anything may take that is promised to come, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits for `go`, which `Candidate::let_go` gives.
+pub(super) const UNTIL_GO: &str = "while [ ! -e \"$SUTLER_RESULT_DIR/go\" ]; do sleep 0.05; done\n";
+
+/// An order for a shell that does this.
+pub(super) fn spec(candidate: &dyn Candidate, script: &str) -> RunSpec {
+    let environment = BTreeMap::from([("SCRIPT".to_owned(), script.to_owned())]);
+    let name = RunName {
+        operation: Uuid::new_v4(),
+        attempt: 1,
+    };
+    RunSpec {
+        name,
+        action: Action::Provision,
+        runnable: candidate.shell(),
+        vars: vars(json!({})),
+        state: None,
+        binding_state: None,
+        secrets: Vec::new(),
+        environment,
+        labels: BTreeMap::from([("bundle".to_owned(), "conformance".to_owned())]),
+        idempotency_key: format!("key-of-{}", name.operation.simple()),
+        limits: RunLimits {
+            deadline: PATIENCE,
+            memory: 256 << 20,
+            ..RunLimits::default()
+        },
+    }
+}
+
+pub(super) fn vars(value: Value) -> Vars {
+    match value {
+        Value::Object(object) => Vars(object),
+        _ => Vars::default(),
+    }
+}
+
+/// All that came of a run.
+#[derive(Debug)]
+pub(super) struct WatchedRun {
+    pub(super) status: RunStatus,
+    pub(super) output: String,
+}
+
+/// Watches a run to its end.
+pub(super) async fn watch(runner: &Arc<dyn Runner>, name: RunName) -> WatchedRun {
+    let (lines, mut heard) = mpsc::channel(4);
+    let watching = tokio::spawn({
+        let runner = Arc::clone(runner);
+        async move { tokio::time::timeout(PATIENCE, runner.watch(name, lines)).await }
+    });
+    let mut output = Vec::new();
+    while let Some(line) = heard.recv().await {
+        if let RunEvent::Output(bytes) = line {
+            output.extend_from_slice(&bytes);
+        }
+    }
+    let status = watching.await.expect("watching does not panic");
+    WatchedRun {
+        status: status
+            .expect("a run ends in time")
+            .expect("a run can be watched"),
+        output: String::from_utf8_lossy(&output).into_owned(),
+    }
+}
+
+/// Starts a run and watches it to its end.
+pub(super) async fn run(candidate: &dyn Candidate, spec: &RunSpec) -> WatchedRun {
+    let runner = candidate.runner().await;
+    runner.start(spec).await.expect("started");
+    watch(&runner, spec.name).await
+}
+
+/// A run that ends by itself with 0, and what it gave back.
+pub(super) async fn give(candidate: &dyn Candidate, spec: &RunSpec) -> Result<RunResult, RunError> {
+    let told = run(candidate, spec).await;
+    assert_eq!(told.status, RunStatus::Finished(Exit::Code(0)), "{told:?}");
+    candidate.runner().await.result(spec.name).await
+}
+
+/// What a run says that ends by itself with 0.
+pub(super) async fn say(candidate: &dyn Candidate, spec: &RunSpec) -> String {
+    let told = run(candidate, spec).await;
+    assert_eq!(told.status, RunStatus::Finished(Exit::Code(0)), "{told:?}");
+    told.output
+}
+
+/// Looks until a run is seen as the condition wants it.
+pub(super) async fn status_until(
+    runner: &Arc<dyn Runner>,
+    name: RunName,
+    wanted: impl Fn(&RunStatus) -> bool,
+) -> RunStatus {
+    let from = Instant::now();
+    loop {
+        let status = runner.status(name).await.expect("looked");
+        if wanted(&status) {
+            return status;
+        }
+        assert!(from.elapsed() < PATIENCE, "still {status:?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Watches in the background until a run has said this word: it is well under way by then.
+pub(super) async fn output_until(runner: &Arc<dyn Runner>, name: RunName, word: &str) {
+    let (lines, mut heard) = mpsc::channel(4);
+    let watching = tokio::spawn({
+        let runner = Arc::clone(runner);
+        async move { runner.watch(name, lines).await }
+    });
+    let mut output = String::new();
+    let listen = async {
+        while !output.contains(word) {
+            match heard.recv().await {
+                Some(RunEvent::Output(bytes)) => output.push_str(&String::from_utf8_lossy(&bytes)),
+                Some(RunEvent::Progress(_)) => {}
+                None => break,
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, listen)
+        .await
+        .expect("said in time");
+    assert!(output.contains(word), "only {output:?} was said");
+    watching.abort();
+}
+
+/// Nothing of a run is left, at once or very soon.
+pub(super) async fn nothing_left_eventually(candidate: &dyn Candidate, name: RunName) {
+    let from = Instant::now();
+    loop {
+        let left = candidate.left_of(name).await;
+        if left == 0 {
+            return;
+        }
+        assert!(from.elapsed() < PATIENCE, "{left} left of {name}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}

@@ -1,0 +1,396 @@
+//! Runs bundles as containers, by any engine that speaks Docker's API over a socket of this host.
+//!
+//! What a run is given and gives back lies in its directory and is mounted into the container, so the engine
+//! must see the same files: one on another host is not supported. The engine's word is the truth about a run
+//! (`container/state.rs`); `container/engine.rs` is all that is ever said to it; `container/container_spec.rs` is the
+//! directory and the container made of an order.
+
+mod container_spec;
+mod engine;
+mod log_stream;
+mod state;
+
+pub use container_spec::{ContainerSettings, Network, RegistryLogin};
+
+use crate::ansible;
+use crate::run::pending_starts::PendingStarts;
+use crate::run::process::{create_traversable_dir, sweep};
+use crate::run::tail::Tail;
+use crate::run_result::{ResultDir, RunResult};
+use crate::run_spec::{RunName, RunSpec, Runnable};
+use crate::runner::{Exit, RunError, RunEvent, RunStatus, Runner};
+use async_trait::async_trait;
+use container_spec::RunDir;
+use engine::Engine;
+use log_stream::LogStream;
+use state::{ContainerState, state_of};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// How often a start is tried that somebody else undid.
+const START_TRIES: usize = 5;
+/// How long there is between two questions that an engine did not answer.
+const PAUSE: Duration = Duration::from_millis(500);
+/// How long a container may take to end that was killed.
+const KILLED: Duration = Duration::from_secs(30);
+
+/// Runs bundles as containers.
+#[derive(Clone, Debug)]
+pub struct ContainerRunner {
+    settings: Arc<ContainerSettings>,
+    /// Where our modules for playbooks are.
+    modules: Arc<Path>,
+    engine: Engine,
+    starts: PendingStarts,
+}
+
+impl ContainerRunner {
+    /// Makes the working directory, and clears what starts and removals have left that were cut short. The
+    /// engine need not answer yet.
+    ///
+    /// # Errors
+    /// The directory cannot be made, or there is no socket.
+    pub fn open(settings: ContainerSettings) -> Result<Self, RunError> {
+        let runs = settings.runs();
+        create_traversable_dir(&runs)
+            .and_then(|()| sweep(&runs))
+            .map_err(|fault| trouble_with("use", &runs, &fault))?;
+        let modules = ansible::lay_out(&settings.work)
+            .map_err(|fault| trouble_with("use", &settings.work, &fault))?;
+        let engine = Engine::new(&settings)?;
+        Ok(Self {
+            settings: Arc::new(settings),
+            modules: Arc::from(modules),
+            engine,
+            starts: PendingStarts::default(),
+        })
+    }
+
+    fn folder(&self, name: RunName) -> RunDir {
+        RunDir::new(&self.settings.runs(), name)
+    }
+
+    async fn beside<T: Send + 'static>(
+        &self,
+        folder: &RunDir,
+        what: &'static str,
+        work: impl FnOnce(&RunDir) -> io::Result<T> + Send + 'static,
+    ) -> Result<T, RunError> {
+        let at = folder.clone();
+        let task = tokio::task::spawn_blocking(move || {
+            work(&at).map_err(|fault| trouble_with(what, &at.path, &fault))
+        });
+        task.await.map_err(|_| shutting_down())?
+    }
+
+    /// What is there of a run.
+    async fn stands(&self, name: RunName) -> Result<ContainerState, RunError> {
+        let folder = self.folder(name);
+        let (marks, container) = (
+            self.beside(&folder, "read", RunDir::marks).await?,
+            self.engine.inspect(name).await?,
+        );
+        Ok(state_of(container, marks, jiff::Timestamp::now()))
+    }
+
+    /// Ends a run, and writes down why.
+    async fn end_because(&self, name: RunName, why: Exit) -> Result<(), RunError> {
+        let folder = self.folder(name);
+        let marked = self.beside(&folder, "write to", move |folder| folder.mark_end(&why));
+        if let Err(fault) = marked.await {
+            // A run that must end does not go on because a disk is full.
+            tracing::warn!(run = %name, error = %fault, "why a run is ended cannot be written down");
+        }
+        match self.end(name).await? {
+            true => Ok(()),
+            // It ended by itself before.
+            false => self.beside(&folder, "write to", RunDir::unmark_end).await,
+        }
+    }
+
+    /// Ends a container: a word, then a blow. Returns when it is certain that it does not run; false: it did
+    /// not run before.
+    async fn end(&self, name: RunName) -> Result<bool, RunError> {
+        let told = self.engine.signal(name, "SIGTERM").await?;
+        let grace = if told {
+            self.settings.grace
+        } else {
+            Duration::ZERO
+        };
+        if self.ends_within(name, grace).await? {
+            return Ok(told);
+        }
+        self.engine.signal(name, "SIGKILL").await?;
+        match self.ends_within(name, KILLED).await? {
+            true => Ok(true),
+            false => Err(RunError::Unavailable(format!(
+                "The container of run {name} does not end although it was killed: see with the engine's own \
+                 tools what holds it."
+            ))),
+        }
+    }
+
+    /// Whether a container does not run, at the latest after this time.
+    async fn ends_within(&self, name: RunName, time: Duration) -> Result<bool, RunError> {
+        let until = tokio::time::Instant::now() + time;
+        loop {
+            if self.engine.is_over(name).await? {
+                return Ok(true);
+            }
+            let ended = tokio::time::timeout_at(until, self.engine.ended(name));
+            if ended.await.is_err() {
+                return self.engine.is_over(name).await;
+            }
+        }
+    }
+
+    /// Takes a container away that was made and not started. False: it runs by now.
+    async fn undo(&self, name: RunName) -> Result<bool, RunError> {
+        let folder = self.folder(name);
+        // It provably never started, and without its container this word would mean that it is lost.
+        self.beside(&folder, "write to", RunDir::unmark_start)
+            .await?;
+        let gone = self.engine.remove(name).await;
+        if !matches!(gone, Ok(true)) {
+            self.beside(&folder, "write to", RunDir::mark_start).await?;
+        }
+        gone
+    }
+
+    /// An engine that is restarted is there again soon.
+    async fn look_patiently(&self, name: RunName) -> Result<RunStatus, RunError> {
+        match self.status(name).await {
+            Err(RunError::Unavailable(_)) => {
+                tokio::time::sleep(PAUSE).await;
+                self.status(name).await
+            }
+            answered => answered,
+        }
+    }
+
+    /// Starts a run whose image is there, once nobody else does.
+    async fn start_alone(&self, spec: &RunSpec) -> Result<(), RunError> {
+        let folder = self.folder(spec.name);
+        let (settings, name) = (Arc::clone(&self.settings), spec.name);
+        let _alone = self
+            .beside(&folder, "start", move |_| {
+                container_spec::alone(&settings.work, name)
+            })
+            .await?;
+        if !matches!(
+            self.stands(spec.name).await?,
+            ContainerState::NotMade | ContainerState::Made
+        ) {
+            return Ok(());
+        }
+        let (settings, wanted) = (Arc::clone(&self.settings), spec.clone());
+        self.beside(&folder, "write", move |folder| {
+            container_spec::lay_out(&settings, &wanted, folder)
+        })
+        .await?;
+        let started = self.create_and_start(spec, &folder).await;
+        if let Err(RunError::Refused(_)) = &started
+            && self.engine.remove(spec.name).await?
+        {
+            self.beside(&folder, "remove", RunDir::remove_dir).await?;
+        }
+        started
+    }
+
+    async fn create_and_start(&self, spec: &RunSpec, folder: &RunDir) -> Result<(), RunError> {
+        for _ in 0..START_TRIES {
+            match self.stands(spec.name).await? {
+                ContainerState::NotMade => {
+                    let body =
+                        container_spec::container(&self.settings, &self.modules, spec, folder)?;
+                    self.engine.create(spec.name, body).await?;
+                }
+                ContainerState::Made => {
+                    self.beside(folder, "write to", RunDir::mark_start).await?;
+                    self.engine.start(spec.name).await?;
+                }
+                ContainerState::Running
+                | ContainerState::Overdue
+                | ContainerState::Ended(_)
+                | ContainerState::Lost(_) => {
+                    return Ok(());
+                }
+            }
+        }
+        Err(RunError::Unavailable(format!(
+            "The container of run {} goes as often as it is made: see who else uses the engine.",
+            spec.name
+        )))
+    }
+}
+
+#[async_trait]
+impl Runner for ContainerRunner {
+    async fn status(&self, name: RunName) -> Result<RunStatus, RunError> {
+        // It is not to be said of a run that it never started, and then it does.
+        self.starts.over(name).await;
+        Ok(match self.stands(name).await? {
+            ContainerState::NotMade => RunStatus::NeverStarted,
+            ContainerState::Made => {
+                // Whoever made it may be slow rather than dead: it must not start it after this.
+                match self.undo(name).await? {
+                    true => RunStatus::NeverStarted,
+                    false => RunStatus::Running,
+                }
+            }
+            ContainerState::Running => RunStatus::Running,
+            ContainerState::Overdue => {
+                self.end_because(name, Exit::Deadline).await?;
+                match self.stands(name).await? {
+                    ContainerState::Ended(exit) => RunStatus::Finished(exit),
+                    _ => RunStatus::Running,
+                }
+            }
+            ContainerState::Ended(exit) => RunStatus::Finished(exit),
+            ContainerState::Lost(why) => RunStatus::Lost(why),
+        })
+    }
+
+    async fn start(&self, spec: &RunSpec) -> Result<(), RunError> {
+        let Runnable::Image { reference, .. } = &spec.runnable else {
+            return Err(RunError::Refused(
+                "A folder cannot be run as a container: pack it into an image first.".to_owned(),
+            ));
+        };
+        if !matches!(
+            self.stands(spec.name).await?,
+            ContainerState::NotMade | ContainerState::Made
+        ) {
+            return Ok(());
+        }
+        self.engine
+            .have_image(reference, spec.limits.deadline)
+            .await?;
+        // It goes on to its end even if nobody waits for it: nobody knows what an engine does about a
+        // question that was hung up.
+        let (runner, spec) = (self.clone(), spec.clone());
+        let under_way = self.starts.begin(spec.name);
+        let task = tokio::spawn(async move {
+            let _under_way = under_way;
+            runner.start_alone(&spec).await
+        });
+        task.await.map_err(|_| shutting_down())?
+    }
+
+    async fn watch(
+        &self,
+        name: RunName,
+        lines: mpsc::Sender<RunEvent>,
+    ) -> Result<RunStatus, RunError> {
+        let folder = self.folder(name);
+        // Output comes from the engine; only progress lies in the directory.
+        let mut tail = Tail::new(folder.path.join("no-output"), folder.result());
+        let limit = self.beside(&folder, "read", RunDir::marks).await?;
+        let mut ear = LogStream::new(limit.map_or(0, |marks| marks.limits.output_bytes));
+        let status = {
+            // Once for all looks: to begin again is to read everything again.
+            let mut ear = std::pin::pin!(ear.follow(&self.engine, name, &lines));
+            let mut tail = std::pin::pin!(tail.follow(&lines));
+            loop {
+                let status = self.look_patiently(name).await?;
+                if status != RunStatus::Running {
+                    break status;
+                }
+                let left = self.beside(&folder, "read", RunDir::marks).await?;
+                let again = self.settings.look_again;
+                let left = left.map_or(again, |marks| marks.left(jiff::Timestamp::now()));
+                tokio::select! {
+                    _ = tokio::time::timeout(left.min(again), self.engine.ended(name)) => {}
+                    never = &mut tail => match never {},
+                    never = &mut ear => match never {},
+                }
+            }
+        };
+        ear.rest(&self.engine, name, &lines).await;
+        tail.rest(&lines).await;
+        Ok(status)
+    }
+
+    async fn result(&self, name: RunName) -> Result<RunResult, RunError> {
+        let folder = self.folder(name);
+        if !matches!(
+            self.stands(name).await?,
+            ContainerState::Ended(_) | ContainerState::Lost(_)
+        ) {
+            let sentence = format!("Run {name} has not finished: wait until it has.");
+            return Err(RunError::Refused(sentence));
+        }
+        let at = folder.clone();
+        let read = move || {
+            let results = at.result();
+            let mut result = match ResultDir::open(&results) {
+                Ok(results) => results.read(),
+                Err(fault) => crate::run::process::result_unavailable(&results, &fault)?,
+            };
+            if result.error.is_none() {
+                // Where bundles of old leave their last words.
+                let last = ResultDir::open(&at.path);
+                result.error = last.ok().and_then(|last| last.text("termination-log"));
+            }
+            Ok(result)
+        };
+        let task = tokio::task::spawn_blocking(read);
+        task.await.map_err(|_| shutting_down())?
+    }
+
+    async fn stop(&self, name: RunName) -> Result<(), RunError> {
+        self.starts.over(name).await;
+        match self.stands(name).await? {
+            ContainerState::Running | ContainerState::Overdue => {
+                self.end_because(name, Exit::Stopped).await
+            }
+            ContainerState::Made => match self.undo(name).await? {
+                true => Ok(()),
+                false => self.end_because(name, Exit::Stopped).await,
+            },
+            // Its container may run even so.
+            ContainerState::Lost(_) => self.end(name).await.map(|_| ()),
+            ContainerState::NotMade | ContainerState::Ended(_) => Ok(()),
+        }
+    }
+
+    async fn remove(&self, name: RunName) -> Result<(), RunError> {
+        // The directory last: as long as it is there, the run is remembered.
+        if !self.engine.remove(name).await? {
+            let sentence = format!("Run {name} still runs: stop it before it is removed.");
+            return Err(RunError::Refused(sentence));
+        }
+        let folder = self.folder(name);
+        self.beside(&folder, "remove", RunDir::remove_dir).await
+    }
+
+    async fn list(&self) -> Result<Vec<RunName>, RunError> {
+        let mut names = self.engine.list(&self.settings.owner).await?;
+        let runs = self.settings.runs();
+        let entries =
+            std::fs::read_dir(&runs).map_err(|fault| trouble_with("list", &runs, &fault))?;
+        let found = entries.flatten().map(|entry| entry.file_name());
+        names.extend(found.filter_map(|name| name.to_str()?.parse::<RunName>().ok()));
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
+    }
+}
+
+fn shutting_down() -> RunError {
+    RunError::Unavailable("The process is shutting down: start it again.".to_owned())
+}
+
+fn trouble_with(what: &str, path: &Path, fault: &io::Error) -> RunError {
+    if fault.kind() == io::ErrorKind::InvalidInput {
+        return RunError::Refused(fault.to_string());
+    }
+    RunError::Unavailable(format!(
+        "Cannot {what} {}: {fault}. See that the working directory of bundles is there, has room and may be \
+         written to.",
+        path.display()
+    ))
+}

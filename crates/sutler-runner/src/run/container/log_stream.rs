@@ -1,0 +1,141 @@
+//! Passes on what a container says, from the beginning and within a limit, however often the engine hangs up.
+
+use super::engine::Engine;
+use crate::run_spec::RunName;
+use crate::runner::RunEvent;
+use bytes::Bytes;
+use futures_util::stream::StreamExt;
+use std::convert::Infallible;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// How long there is between two attempts to listen.
+const PAUSE: Duration = Duration::from_millis(500);
+/// How long whoever reads may leave the last words lying.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// How far a container was heard.
+#[derive(Debug)]
+pub(super) struct LogStream {
+    most: u64,
+    heard: u64,
+    cut: bool,
+}
+
+impl LogStream {
+    pub(super) const fn new(most: u64) -> Self {
+        Self {
+            most,
+            heard: 0,
+            cut: false,
+        }
+    }
+
+    /// Passes on what comes, until it is dropped.
+    pub(super) async fn follow(
+        &mut self,
+        engine: &Engine,
+        name: RunName,
+        lines: &mpsc::Sender<RunEvent>,
+    ) -> Infallible {
+        while !self.cut && !lines.is_closed() {
+            self.listen(engine, name, lines, true).await;
+            tokio::time::sleep(PAUSE).await;
+        }
+        // There is nothing more to be said, or nobody to hear it.
+        std::future::pending().await
+    }
+
+    /// Passes on what was not heard yet of a container that ended.
+    pub(super) async fn rest(
+        &mut self,
+        engine: &Engine,
+        name: RunName,
+        lines: &mpsc::Sender<RunEvent>,
+    ) {
+        if self.cut {
+            return;
+        }
+        let listening = self.listen(engine, name, lines, false);
+        // What nobody takes in time is still with the engine.
+        tokio::time::timeout(LAST_WORDS, listening)
+            .await
+            .unwrap_or_default();
+    }
+
+    async fn listen(
+        &mut self,
+        engine: &Engine,
+        name: RunName,
+        lines: &mpsc::Sender<RunEvent>,
+        follow: bool,
+    ) {
+        let mut said = std::pin::pin!(engine.said(name, follow));
+        let mut passed = 0;
+        while let Some(piece) = said.next().await {
+            let from = passed;
+            passed += piece.len() as u64;
+            if passed <= self.heard {
+                continue;
+            }
+            // Before anything is counted: this may end here, and is tried again then.
+            let Ok(room) = lines.reserve().await else {
+                return;
+            };
+            if let Some(new) = self.new_of(from, &piece) {
+                room.send(RunEvent::Output(new));
+            }
+            self.heard = self.heard.max(passed);
+            if self.cut {
+                return;
+            }
+        }
+    }
+
+    /// The part of a piece that was not passed on yet and may be.
+    fn new_of(&mut self, from: u64, piece: &Bytes) -> Option<Bytes> {
+        let end = from + piece.len() as u64;
+        if end <= self.heard || self.cut {
+            return None;
+        }
+        let within = |place: u64| usize::try_from(place.saturating_sub(from)).unwrap_or(usize::MAX);
+        let start = within(self.heard).min(piece.len());
+        let stop = within(self.most).min(piece.len()).max(start);
+        let mut new = piece[start..stop].to_vec();
+        if end > self.most {
+            self.cut = true;
+            new.extend_from_slice(crate::run::cut_line(self.most).as_bytes());
+        }
+        Some(Bytes::from(new))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LogStream;
+    use bytes::Bytes;
+
+    fn hear(ear: &mut LogStream, from: u64, piece: &'static str) -> Option<String> {
+        let new = ear.new_of(from, &Bytes::from_static(piece.as_bytes()))?;
+        ear.heard = ear.heard.max(from + piece.len() as u64);
+        Some(String::from_utf8_lossy(&new).into_owned())
+    }
+
+    #[test]
+    fn what_was_heard_is_not_heard_again() {
+        let mut ear = LogStream::new(100);
+        assert_eq!(hear(&mut ear, 0, "abc").as_deref(), Some("abc"));
+        // The engine hung up, and begins again.
+        assert_eq!(hear(&mut ear, 0, "ab"), None);
+        assert_eq!(hear(&mut ear, 2, "cde").as_deref(), Some("de"));
+    }
+
+    #[test]
+    fn beyond_the_limit_there_is_one_line_that_says_so() {
+        let mut ear = LogStream::new(4);
+        assert_eq!(hear(&mut ear, 0, "abc").as_deref(), Some("abc"));
+        let last = hear(&mut ear, 3, "def").expect("something");
+        assert!(last.starts_with("d\n[cut here"), "{last}");
+        assert_eq!(hear(&mut ear, 6, "ghi"), None);
+    }
+}

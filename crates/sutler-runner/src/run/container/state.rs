@@ -1,0 +1,208 @@
+//! What an engine's word and the marks in a run directory mean together. Pure.
+
+use crate::runner::Exit;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// What an engine says of a container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum EngineReport {
+    Absent,
+    /// Made, and not started.
+    Created,
+    Running {
+        /// When it was started, where the engine says so.
+        since: Option<Timestamp>,
+    },
+    Exited {
+        code: i64,
+        out_of_memory: bool,
+    },
+    /// In a way that says nothing: dead, or being removed.
+    Unclear(String),
+}
+
+/// What a run directory says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RunMarkers {
+    pub(super) limits: WatchLimits,
+    /// When the engine was about to be told to start it.
+    pub(super) started: Option<Timestamp>,
+    /// Why it was ended by us.
+    pub(super) end: Option<Exit>,
+}
+
+/// What has to be known of an order later.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct WatchLimits {
+    pub(super) deadline_ms: u64,
+    pub(super) output_bytes: u64,
+}
+
+impl RunMarkers {
+    /// How long the run has left.
+    pub(super) fn left(&self, now: Timestamp) -> Duration {
+        let Some(started) = self.started else {
+            return Duration::from_millis(self.limits.deadline_ms);
+        };
+        let gone = Duration::try_from(now.duration_since(started)).unwrap_or_default();
+        Duration::from_millis(self.limits.deadline_ms).saturating_sub(gone)
+    }
+}
+
+/// Where a run stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum ContainerState {
+    /// There is no container, and there never was one that was started.
+    NotMade,
+    /// There is a container that was not started.
+    Made,
+    Running,
+    /// It runs, and its deadline is over.
+    Overdue,
+    Ended(Exit),
+    Lost(String),
+}
+
+pub(super) fn state_of(
+    container: EngineReport,
+    marks: Option<RunMarkers>,
+    now: Timestamp,
+) -> ContainerState {
+    let started = marks.as_ref().and_then(|marks| marks.started);
+    match container {
+        EngineReport::Absent if started.is_some() => ContainerState::Lost(
+            "The container of the run is gone: how far it got is not known. See who else removes containers."
+                .to_owned(),
+        ),
+        EngineReport::Absent => ContainerState::NotMade,
+        EngineReport::Created => ContainerState::Made,
+        EngineReport::Running { since } => match &marks {
+            None => ContainerState::Lost(
+                "The directory of the run is gone while its container runs: what it gives back cannot be \
+                 read. See who removes files of the working directory."
+                    .to_owned(),
+            ),
+            Some(marks) => {
+                let from = RunMarkers {
+                    started: since.or(marks.started),
+                    ..marks.clone()
+                };
+                match from.left(now).is_zero() {
+                    true => ContainerState::Overdue,
+                    false => ContainerState::Running,
+                }
+            }
+        },
+        EngineReport::Exited {
+            code,
+            out_of_memory,
+        } => match marks {
+            None => ContainerState::Lost(
+                "The directory of the run is gone: what it gave back cannot be read. See who removes files of \
+                 the working directory."
+                    .to_owned(),
+            ),
+            Some(marks) => ContainerState::Ended(match (marks.end, out_of_memory) {
+                (Some(why), _) => why,
+                (None, true) => Exit::Memory,
+                (None, false) => Exit::Code(i32::try_from(code).unwrap_or(i32::MAX)),
+            }),
+        },
+        EngineReport::Unclear(state) => ContainerState::Lost(format!(
+            "The engine says of the container of the run: {state}. How far it got is not known."
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ContainerState, EngineReport, RunMarkers, WatchLimits, state_of};
+    use crate::runner::Exit;
+    use jiff::Timestamp;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).expect("a time")
+    }
+
+    fn marks(started: Option<i64>, end: Option<Exit>) -> Option<RunMarkers> {
+        Some(RunMarkers {
+            limits: WatchLimits {
+                deadline_ms: 10_000,
+                output_bytes: 1,
+            },
+            started: started.map(at),
+            end,
+        })
+    }
+
+    #[test]
+    fn every_word_of_the_engine_means_one_thing_with_the_marks_of_the_run() {
+        let exited = |code, out_of_memory| EngineReport::Exited {
+            code,
+            out_of_memory,
+        };
+        let running = |since: Option<i64>| EngineReport::Running {
+            since: since.map(at),
+        };
+        for (container, marks, means) in [
+            (EngineReport::Absent, None, ContainerState::NotMade),
+            (
+                EngineReport::Absent,
+                marks(None, None),
+                ContainerState::NotMade,
+            ),
+            (
+                EngineReport::Created,
+                marks(Some(1), None),
+                ContainerState::Made,
+            ),
+            (
+                running(Some(95)),
+                marks(Some(94), None),
+                ContainerState::Running,
+            ),
+            (
+                running(Some(90)),
+                marks(Some(99), None),
+                ContainerState::Overdue,
+            ),
+            (
+                running(None),
+                marks(Some(80), None),
+                ContainerState::Overdue,
+            ),
+            (
+                exited(3, false),
+                marks(Some(80), None),
+                ContainerState::Ended(Exit::Code(3)),
+            ),
+            (
+                exited(137, true),
+                marks(Some(80), None),
+                ContainerState::Ended(Exit::Memory),
+            ),
+            (
+                exited(137, false),
+                marks(Some(80), Some(Exit::Deadline)),
+                ContainerState::Ended(Exit::Deadline),
+            ),
+        ] {
+            let shown = format!("{container:?} {marks:?}");
+            assert_eq!(state_of(container, marks, at(100)), means, "{shown}");
+        }
+        for (container, marks) in [
+            (EngineReport::Absent, marks(Some(80), None)),
+            (running(Some(95)), None),
+            (exited(0, false), None),
+            (
+                EngineReport::Unclear("dead".to_owned()),
+                marks(Some(80), None),
+            ),
+        ] {
+            let status = state_of(container, marks, at(100));
+            assert!(matches!(status, ContainerState::Lost(_)), "{status:?}");
+        }
+    }
+}

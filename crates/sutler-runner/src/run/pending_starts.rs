@@ -1,0 +1,94 @@
+//! Starts that are under way. Whoever asked for one may go away in the middle, and it goes on beside him: looks and
+//! stops must wait for it, or they would find nothing and the run would begin after that.
+
+use crate::run_spec::RunName;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// The starts of one runner.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PendingStarts(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// How many of each are under way.
+    names: Mutex<BTreeMap<RunName, usize>>,
+    over: Notify,
+}
+
+/// A start, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct PendingStart(Arc<Inner>, RunName);
+
+impl PendingStarts {
+    /// A start begins. Said before anything is awaited, and kept by whoever does the work.
+    pub(crate) fn begin(&self, name: RunName) -> PendingStart {
+        *self.0.names().entry(name).or_default() += 1;
+        PendingStart(Arc::clone(&self.0), name)
+    }
+
+    /// Waits until no start of this run is under way.
+    pub(crate) async fn over(&self, name: RunName) {
+        loop {
+            let mut told = std::pin::pin!(self.0.over.notified());
+            // Before the look, so that no end is missed.
+            told.as_mut().enable();
+            if !self.0.names().contains_key(&name) {
+                return;
+            }
+            told.await;
+        }
+    }
+}
+
+impl Inner {
+    fn names(&self) -> MutexGuard<'_, BTreeMap<RunName, usize>> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for PendingStart {
+    fn drop(&mut self) {
+        let mut names = self.0.names();
+        if let Some(count) = names.get_mut(&self.1) {
+            *count -= 1;
+            if *count == 0 {
+                names.remove(&self.1);
+            }
+        }
+        drop(names);
+        self.0.over.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PendingStarts;
+    use crate::run_spec::RunName;
+    use futures_util::FutureExt;
+    use uuid::Uuid;
+
+    #[tokio::test]
+    async fn whoever_waits_hears_of_the_end_of_the_last_start() {
+        let starts = PendingStarts::default();
+        let name = |attempt| RunName {
+            operation: Uuid::from_u128(7),
+            attempt,
+        };
+        starts.over(name(1)).await;
+        let (one, two, other) = (
+            starts.begin(name(1)),
+            starts.begin(name(1)),
+            starts.begin(name(2)),
+        );
+        let mut over = Box::pin(starts.over(name(1)));
+        assert!((&mut over).now_or_never().is_none());
+        drop(one);
+        assert!((&mut over).now_or_never().is_none());
+        drop(two);
+        over.await;
+        drop(other);
+        starts.over(name(2)).await;
+    }
+}

@@ -1,0 +1,445 @@
+//! Runs bundles as processes of this host, each under a supervisor that outlives the broker.
+//!
+//! Everything that is known of a run lies in its directory (`process/run_dir.rs`), and what that means is in
+//! `process/run_markers.rs`. What the supervisor does: `process/supervise.rs`.
+
+mod job;
+mod kill;
+mod launch;
+mod process_tree;
+mod run_dir;
+mod run_markers;
+mod shutdown_timeline;
+mod supervise;
+mod supervisor_binary;
+mod temp_dirs;
+mod zombies;
+
+#[cfg(feature = "containers")]
+pub(crate) use job::{RunPaths, environment, mapped_here};
+#[cfg(feature = "containers")]
+pub(crate) use run_dir::{clear, make_folder, private, write_secret, write_state};
+#[cfg(feature = "containers")]
+pub(crate) use run_markers::{sync_folder, write_durably};
+#[cfg(feature = "containers")]
+pub(crate) use supervise::chown_tree;
+#[cfg(feature = "containers")]
+pub(crate) use temp_dirs::{TempDirKind, sweep, temp_dir};
+
+pub use job::RunUser;
+pub use run_dir::create_traversable_dir;
+pub use supervise::{SUPERVISOR, run_supervisor};
+pub use supervisor_binary::Supervisor;
+
+use crate::ansible;
+use crate::run::pending_starts::PendingStarts;
+use crate::run::tail::Tail;
+use crate::run_result::{ResultDir, RunResult};
+use crate::run_spec::{RunName, RunSpec};
+use crate::runner::{RunError, RunEvent, RunStatus, Runner};
+use async_trait::async_trait;
+use run_dir::RunDir;
+use run_markers::RunVerdict;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::unix::pipe;
+use tokio::sync::mpsc;
+use zombies::Zombies;
+
+/// How long a run has from the word to end to the blow.
+const GRACE: Duration = Duration::from_secs(10);
+/// How much longer than that a supervisor may take before it is ended itself.
+const SUPERVISOR_SLACK: Duration = Duration::from_secs(10);
+/// How often a run is looked at that cannot tell of its end.
+const LOOK: Duration = Duration::from_millis(10);
+/// How often a run is looked at even so.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+/// Variables of the broker's own environment that runs get too.
+const PASSED_ON: [&str; 6] = [
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+];
+
+/// What the process runner has to know.
+#[derive(Clone, Debug)]
+pub struct ProcessSettings {
+    /// Where run directories are made. Others must be able to pass through to it.
+    pub work: PathBuf,
+    /// The program that supervises.
+    pub supervisor: Supervisor,
+    /// Who runs are.
+    pub user: RunUser,
+    /// How long a run has from the word to end to the blow.
+    pub grace: Duration,
+    /// What every run finds in its environment.
+    pub environment: BTreeMap<String, String>,
+}
+
+impl ProcessSettings {
+    /// What is usual: this executable supervises, nobody's rights, proxies passed on.
+    #[must_use]
+    pub fn new(work: PathBuf) -> Self {
+        let own = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("sutler"));
+        let path =
+            std::env::var("PATH").unwrap_or_else(|_| "/usr/local/bin:/usr/bin:/bin".to_owned());
+        let mut environment = passed_on();
+        environment.insert("PATH".to_owned(), path);
+        Self {
+            work,
+            supervisor: Supervisor::of(&own),
+            user: RunUser::unprivileged(),
+            grace: GRACE,
+            environment,
+        }
+    }
+
+    fn runs(&self) -> PathBuf {
+        self.work.join("runs")
+    }
+}
+
+/// What every run finds in its environment: a language, and how to get out.
+pub(crate) fn passed_on() -> BTreeMap<String, String> {
+    let mut all = BTreeMap::from([("LANG".to_owned(), "C.UTF-8".to_owned())]);
+    for name in PASSED_ON {
+        if let Ok(value) = std::env::var(name) {
+            all.insert(name.to_owned(), value);
+        }
+    }
+    all
+}
+
+/// Runs bundles as processes of this host.
+#[derive(Debug)]
+pub struct ProcessRunner {
+    settings: Arc<ProcessSettings>,
+    zombies: Zombies,
+    starts: PendingStarts,
+}
+
+impl ProcessRunner {
+    /// Makes the working directory, and clears what starts and removals have left that were cut short.
+    ///
+    /// # Errors
+    /// The directory cannot be made or read.
+    pub fn open(mut settings: ProcessSettings) -> Result<Self, RunError> {
+        let runs = settings.runs();
+        create_traversable_dir(&runs)
+            .and_then(|()| temp_dirs::sweep(&runs))
+            .map_err(|fault| trouble_with("use", &runs, &fault))?;
+        let modules = ansible::lay_out(&settings.work)
+            .map_err(|fault| trouble_with("use", &settings.work, &fault))?;
+        for (name, value) in ansible::environment(&modules) {
+            settings.environment.entry(name).or_insert(value);
+        }
+        Ok(Self {
+            settings: Arc::new(settings),
+            zombies: Zombies::default(),
+            starts: PendingStarts::default(),
+        })
+    }
+
+    fn folder(&self, name: RunName) -> RunDir {
+        RunDir::new(&self.settings.runs(), name)
+    }
+
+    /// Does what blocks beside the runtime.
+    async fn beside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&ProcessSettings) -> Result<T, RunError> + Send + 'static,
+    ) -> Result<T, RunError> {
+        let settings = Arc::clone(&self.settings);
+        let task = tokio::task::spawn_blocking(move || work(&settings));
+        task.await.map_err(|_| {
+            RunError::Unavailable("The process is shutting down: start it again.".to_owned())
+        })?
+    }
+}
+
+impl ProcessRunner {
+    /// Whether a run ends within this time.
+    async fn ends_within(&self, name: RunName, time: Duration) -> Result<bool, RunError> {
+        let (lines, _) = mpsc::channel(1);
+        match tokio::time::timeout(time, self.watch(name, lines)).await {
+            Ok(status) => status.map(|_| true),
+            Err(_) => Ok(false),
+        }
+    }
+}
+
+#[async_trait]
+impl Runner for ProcessRunner {
+    async fn status(&self, name: RunName) -> Result<RunStatus, RunError> {
+        let folder = self.folder(name);
+        // It is not to be said of a run that it never started, and then it does.
+        self.starts.over(name).await;
+        let zombies = self.zombies.clone();
+        self.beside(move |_| {
+            let status = read_status(&folder, name)?;
+            if status != RunStatus::Running {
+                zombies.reap(name);
+            }
+            Ok(status)
+        })
+        .await
+    }
+
+    async fn start(&self, spec: &RunSpec) -> Result<(), RunError> {
+        let spec = spec.clone();
+        let under_way = self.starts.begin(spec.name);
+        let zombies = self.zombies.clone();
+        self.beside(move |settings| {
+            // It goes on to its end even if nobody waits for it.
+            let _under_way = under_way;
+            if let Some(child) = start(settings, &spec)? {
+                zombies.expect(spec.name, child);
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn watch(
+        &self,
+        name: RunName,
+        lines: mpsc::Sender<RunEvent>,
+    ) -> Result<RunStatus, RunError> {
+        let folder = self.folder(name);
+        let mut tail = Tail::new(folder.output(), folder.result());
+        loop {
+            let status = self.status(name).await?;
+            if status != RunStatus::Running {
+                tail.rest(&lines).await;
+                return Ok(status);
+            }
+            tokio::select! {
+                // A supervisor that was killed may let go of the pipe before it does of the lock.
+                _ = tokio::time::timeout(LOOK_AGAIN, ended(&folder)) => {}
+                never = tail.follow(&lines) => match never {},
+            }
+        }
+    }
+
+    async fn result(&self, name: RunName) -> Result<RunResult, RunError> {
+        let folder = self.folder(name);
+        self.beside(move |_| result(&folder, name)).await
+    }
+
+    async fn stop(&self, name: RunName) -> Result<(), RunError> {
+        let folder = self.folder(name);
+        match self.status(name).await? {
+            // Whatever was left of it has been ended by the look at it.
+            RunStatus::Finished(_) | RunStatus::Lost(_) => return Ok(()),
+            // Somebody may have taken its directory away: then only its processes know of it.
+            RunStatus::NeverStarted => {
+                return self.beside(move |_| kill::kill_leftovers(name, None)).await;
+            }
+            RunStatus::Running => {}
+        }
+        let at = folder.clone();
+        self.beside(move |_| {
+            kill::request_stop(&at).map_err(|fault| trouble_with("stop", &at.path, &fault))
+        })
+        .await?;
+        if self
+            .ends_within(name, self.settings.grace + SUPERVISOR_SLACK)
+            .await?
+        {
+            return Ok(());
+        }
+        self.beside(move |_| {
+            kill::kill_supervisor(&folder);
+            Ok(())
+        })
+        .await?;
+        match self.ends_within(name, SUPERVISOR_SLACK).await? {
+            true => Ok(()),
+            false => Err(RunError::Unavailable(format!(
+                "The supervisor of run {name} does not end although it was killed: see what holds it."
+            ))),
+        }
+    }
+
+    async fn remove(&self, name: RunName) -> Result<(), RunError> {
+        let folder = self.folder(name);
+        let zombies = self.zombies.clone();
+        self.beside(move |_| {
+            zombies.reap(name);
+            if read_status(&folder, name)? == RunStatus::Running {
+                let sentence = format!("Run {name} still runs: stop it before it is removed.");
+                return Err(RunError::Refused(sentence));
+            }
+            let gone = folder.remove_dir();
+            gone.map_err(|fault| trouble_with("remove", &folder.path, &fault))
+        })
+        .await
+    }
+
+    async fn list(&self) -> Result<Vec<RunName>, RunError> {
+        self.zombies.reap_all();
+        self.beside(|settings| {
+            let runs = settings.runs();
+            let entries =
+                std::fs::read_dir(&runs).map_err(|fault| trouble_with("list", &runs, &fault))?;
+            let names = entries.flatten().map(|entry| entry.file_name());
+            let mut names: Vec<RunName> = names
+                .filter_map(|name| name.to_str()?.parse().ok())
+                .collect();
+            names.sort_unstable();
+            Ok(names)
+        })
+        .await
+    }
+}
+
+fn read_status(folder: &RunDir, name: RunName) -> Result<RunStatus, RunError> {
+    let trouble = |fault: io::Error| trouble_with("read", &folder.path, &fault);
+    let Some((facts, lock)) = folder.facts().map_err(trouble)? else {
+        return Ok(RunStatus::NeverStarted);
+    };
+    let verdict = run_markers::verdict(facts, process_tree::boot());
+    // Nobody else takes it away while we look.
+    let status = match verdict {
+        RunVerdict::NeverStarted => RunStatus::NeverStarted,
+        RunVerdict::Running => RunStatus::Running,
+        RunVerdict::Finished(exit) => RunStatus::Finished(exit),
+        RunVerdict::HostRestarted => RunStatus::Lost(
+            "The host was restarted while the bundle ran: how far it got is not known.".to_owned(),
+        ),
+        RunVerdict::SupervisorDied => {
+            kill::kill_leftovers(name, kill::own_user(folder))?;
+            RunStatus::Lost(
+                "The supervisor of the run was killed, and what it ran was ended: how far it got is not \
+                 known."
+                    .to_owned(),
+            )
+        }
+    };
+    drop(lock);
+    Ok(status)
+}
+
+/// Starts a run, unless it is there. The supervisor is returned, to be buried when it ends.
+fn start(settings: &ProcessSettings, spec: &RunSpec) -> Result<Option<Child>, RunError> {
+    let folder = RunDir::new(&settings.runs(), spec.name);
+    let made = match run_dir::lay_out(settings, spec)? {
+        Some(made) => Some(made),
+        // Somebody may have died before the start.
+        None if read_status(&folder, spec.name)? == RunStatus::NeverStarted => {
+            let gone = folder.remove_dir();
+            gone.map_err(|fault| trouble_with("remove", &folder.path, &fault))?;
+            run_dir::lay_out(settings, spec)?
+        }
+        None => None,
+    };
+    let Some((folder, lock)) = made else {
+        return Ok(None);
+    };
+    let alive = match supervise::open_pipe(&folder.alive()) {
+        Ok(alive) => alive,
+        Err(fault) => {
+            drop(lock);
+            folder.remove_dir().unwrap_or_default();
+            return Err(trouble_with("use", &folder.path, &fault));
+        }
+    };
+    let spawned = settings
+        .supervisor
+        .command()
+        .arg(&folder.path)
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::from(lock))
+        // Whoever watches hears of its end, from its first moment on.
+        .stdout(alive)
+        .stderr(Stdio::null())
+        .spawn();
+    spawned.map(Some).map_err(|fault| {
+        // The lock went with the command: it never started, and says so.
+        folder.remove_dir().unwrap_or_default();
+        let program = settings.supervisor.path().display();
+        RunError::Unavailable(format!(
+            "The supervisor {program} cannot be started: {fault}. See that it is there and may be run."
+        ))
+    })
+}
+
+fn result(folder: &RunDir, name: RunName) -> Result<RunResult, RunError> {
+    if !matches!(
+        read_status(folder, name)?,
+        RunStatus::Finished(_) | RunStatus::Lost(_)
+    ) {
+        let sentence = format!("Run {name} has not finished: wait until it has.");
+        return Err(RunError::Refused(sentence));
+    }
+    let results = folder.result();
+    let mut result = match ResultDir::open(&results) {
+        Ok(results) => results.read(),
+        Err(fault) => result_unavailable(&results, &fault)?,
+    };
+    if let Ok(sentence) = std::fs::read_to_string(folder.failure()) {
+        result.error = Some(sentence.trim().to_owned());
+    }
+    Ok(result)
+}
+
+/// A run may remove its result directory, or put something else there: then it gave nothing. Everything else
+/// may be better at the next look.
+pub(crate) fn result_unavailable(results: &Path, fault: &io::Error) -> Result<RunResult, RunError> {
+    let why = match fault.kind() {
+        io::ErrorKind::NotFound => "is gone",
+        io::ErrorKind::NotADirectory => "is no folder any more",
+        _ if fault.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+            "leads elsewhere"
+        }
+        _ => return Err(trouble_with("read", results, fault)),
+    };
+    let sentence = format!(
+        "What the bundle gave back cannot be used: its result directory {why}; leave it as it is, and write \
+         files into it."
+    );
+    Ok(RunResult {
+        refused: vec![sentence],
+        ..RunResult::default()
+    })
+}
+
+/// Waits until the supervisor has ended, or for a moment where that cannot be told. It holds one end of a
+/// pipe from its birth on, for as long as it lives.
+async fn ended(folder: &RunDir) {
+    let opened = pipe::OpenOptions::new().open_receiver(folder.alive());
+    let Ok(end) = opened else {
+        return tokio::time::sleep(LOOK).await;
+    };
+    // A pipe tells only of ends that it has seen: one before it was opened shows in the lock.
+    while is_held(folder) && end.readable().await.is_ok() {
+        match end.try_read(&mut [0]) {
+            Err(fault) if fault.kind() == io::ErrorKind::WouldBlock => {}
+            Ok(1..) => {}
+            // It is about to be started, or to let go of the lock.
+            Ok(0) | Err(_) if is_held(folder) => return tokio::time::sleep(LOOK).await,
+            Ok(0) | Err(_) => return,
+        }
+    }
+}
+
+fn is_held(folder: &RunDir) -> bool {
+    let facts = folder.facts();
+    facts.is_ok_and(|found| found.is_some_and(|(facts, _)| facts.held))
+}
+
+fn trouble_with(what: &str, path: &Path, fault: &io::Error) -> RunError {
+    RunError::Unavailable(format!(
+        "Cannot {what} {}: {fault}. See that the working directory of bundles is there, has room and may be \
+         written to.",
+        path.display()
+    ))
+}

@@ -1,0 +1,65 @@
+//! Ends runs from outside: what is left of one that was lost, and a supervisor that does not do it.
+//!
+//! A run that goes on is ended by its supervisor (`supervise.rs`), which is only told to.
+
+use super::process_tree;
+use super::run_dir::RunDir;
+use super::run_markers::{self, StartMarker};
+use crate::run_spec::RunName;
+use crate::runner::RunError;
+use rustix::process::Signal;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::time::Duration;
+
+/// How often what is left of a lost run is looked for, and how soon again.
+const TRIES: usize = 150;
+const AGAIN: Duration = Duration::from_millis(20);
+
+/// Whatever a lost run has left must end before anybody thinks of running it again. Known by the mark in its
+/// environment, and by the user where the run had one for itself.
+pub(super) fn kill_leftovers(name: RunName, user: Option<u32>) -> Result<(), RunError> {
+    let run = name.to_string();
+    for _ in 0..TRIES {
+        let mut left = process_tree::marked(&run);
+        left.extend(user.map(process_tree::abandoned_by).unwrap_or_default());
+        if left.is_empty() {
+            return Ok(());
+        }
+        process_tree::signal(&left, Signal::KILL);
+        std::thread::sleep(AGAIN);
+    }
+    Err(RunError::Unavailable(format!(
+        "Processes of run {name} do not end: find them by {}={name} in their environment and see what holds them.",
+        process_tree::MARK
+    )))
+}
+
+/// The user that a run had for itself, if it had one.
+pub(super) fn own_user(folder: &RunDir) -> Option<u32> {
+    let started = run_markers::read::<StartMarker>(&folder.path, "started");
+    started.ok().flatten().and_then(|started| started.user)
+}
+
+/// Written down first, so that a supervisor that is only about to listen sees it too.
+pub(super) fn request_stop(folder: &RunDir) -> io::Result<()> {
+    std::fs::File::create(folder.stop())?;
+    let mut options = OpenOptions::new();
+    options.write(true);
+    options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    match options.open(folder.wake()) {
+        Ok(mut wake) => wake.write_all(b"s"),
+        // Nobody listens yet, or any more.
+        Err(fault) if fault.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) => {
+            Ok(())
+        }
+        Err(fault) => Err(fault),
+    }
+}
+
+pub(super) fn kill_supervisor(folder: &RunDir) {
+    if let Ok(Some(started)) = run_markers::read::<StartMarker>(&folder.path, "started") {
+        process_tree::signal(&[started.supervisor], Signal::KILL);
+    }
+}

@@ -1,0 +1,232 @@
+//! What is written into a run directory about how far the run is, and what it means. Pure but for
+//! functions that write a file so that it survives the power going off.
+//!
+//! Read `verdict` first: it is the whole truth about a run.
+
+use super::process_tree::Process;
+use crate::run_result::RESULT_FILES;
+use crate::runner::Exit;
+use rustix::fs::{Mode, OFlags};
+use serde::{Deserialize, Serialize};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// Room that is taken for a mark: more than any has.
+const RESERVED_BYTES: usize = 512;
+
+/// Written before the program is started, and durable by then.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct StartMarker {
+    /// The boot it started in.
+    pub(super) boot: String,
+    /// Who watches over it.
+    pub(super) supervisor: Process,
+    /// The user that nobody else is while it runs.
+    #[serde(default)]
+    pub(super) user: Option<u32>,
+}
+
+/// What is found of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RunFacts {
+    /// Whether somebody holds its lock.
+    pub(super) held: bool,
+    pub(super) started: Option<StartMarker>,
+    pub(super) exit: Option<Exit>,
+}
+
+/// What the facts mean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum RunVerdict {
+    NeverStarted,
+    Running,
+    Finished(Exit),
+    /// In this boot its processes may still be there.
+    SupervisorDied,
+    HostRestarted,
+}
+
+/// The lock is held from before a run directory can be seen, by the one who starts the supervisor and then
+/// by the supervisor, without a gap. So a lock that is free and no word of a start mean: never started.
+pub(super) fn verdict(facts: RunFacts, boot: &str) -> RunVerdict {
+    match facts {
+        RunFacts { held: true, .. } => RunVerdict::Running,
+        RunFacts {
+            exit: Some(exit), ..
+        } => RunVerdict::Finished(exit),
+        RunFacts { started: None, .. } => RunVerdict::NeverStarted,
+        RunFacts {
+            started: Some(started),
+            ..
+        } if started.boot == boot => RunVerdict::SupervisorDied,
+        RunFacts {
+            started: Some(_), ..
+        } => RunVerdict::HostRestarted,
+    }
+}
+
+/// Writes a file that is there whole or not at all, and stays there when the power goes off.
+pub(crate) fn write_durably(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let aside = folder.join(format!(".{name}"));
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&aside)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    std::fs::rename(&aside, folder.join(name))?;
+    sync_folder(folder)
+}
+
+/// Takes the room on the disk that a mark will need. Whatever fills the disk later, how the run ended can be
+/// written down.
+pub(super) fn reserve(folder: &Path, name: &str) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let options = options.write(true).create_new(true).mode(0o600);
+    let mut file = options.open(folder.join(format!(".{name}")))?;
+    file.write_all(&[b' '; RESERVED_BYTES])
+}
+
+/// Writes a mark into the room that was taken for it. There are spaces after it.
+pub(super) fn write_reserved(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let aside = folder.join(format!(".{name}"));
+    let mut whole = [b' '; RESERVED_BYTES];
+    let fits = bytes.len().min(RESERVED_BYTES);
+    whole[..fits].copy_from_slice(&bytes[..fits]);
+    let mut options = OpenOptions::new();
+    let options = options.write(true).create(true).truncate(false);
+    let mut file = options.mode(0o600).open(&aside)?;
+    file.write_all(&whole)?;
+    file.sync_all()?;
+    std::fs::rename(&aside, folder.join(name))?;
+    sync_folder(folder)
+}
+
+/// Makes the names in a folder survive the power going off.
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let folder = rustix::fs::open(folder, flags, Mode::empty())?;
+    File::from(folder).sync_all()
+}
+
+/// Makes what a run gave back survive the power going off: its end must not be known before. What is no
+/// plain file is left alone; whoever reads it refuses it.
+pub(super) fn sync_results(folder: &Path) -> io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    for name in RESULT_FILES {
+        let opened = rustix::fs::open(folder.join(name), flags, Mode::empty()).map(File::from);
+        let Ok(file) = opened else { continue };
+        if file.metadata()?.is_file() {
+            file.sync_all()?;
+        }
+    }
+    match folder.is_dir() {
+        true => sync_folder(folder),
+        // The run removed it: it gave nothing.
+        false => Ok(()),
+    }
+}
+
+/// Reads a mark; none if it is not there.
+pub(super) fn read<T: for<'de> Deserialize<'de>>(
+    folder: &Path,
+    name: &str,
+) -> io::Result<Option<T>> {
+    match std::fs::read(folder.join(name)) {
+        Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
+        Err(fault) if fault.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(fault) => Err(fault),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        RunFacts, RunVerdict, StartMarker, read, reserve, sync_results, verdict, write_durably,
+        write_reserved,
+    };
+    use crate::run::process::process_tree::Process;
+    use crate::runner::Exit;
+
+    fn facts(held: bool, started: Option<&str>, exit: Option<Exit>) -> RunFacts {
+        let supervisor = Process { pid: 7, since: 9 };
+        let started = started.map(|boot| StartMarker {
+            boot: boot.to_owned(),
+            supervisor,
+            user: None,
+        });
+        RunFacts {
+            held,
+            started,
+            exit,
+        }
+    }
+
+    #[test]
+    fn every_combination_of_marks_means_one_thing() {
+        let done = || Some(Exit::Code(0));
+        for (found, means) in [
+            (facts(true, None, None), RunVerdict::Running),
+            (facts(true, Some("now"), None), RunVerdict::Running),
+            (facts(true, Some("now"), done()), RunVerdict::Running),
+            (facts(false, None, None), RunVerdict::NeverStarted),
+            (facts(false, Some("now"), None), RunVerdict::SupervisorDied),
+            (facts(false, Some("then"), None), RunVerdict::HostRestarted),
+            (
+                facts(false, Some("now"), done()),
+                RunVerdict::Finished(Exit::Code(0)),
+            ),
+            (
+                facts(false, Some("then"), done()),
+                RunVerdict::Finished(Exit::Code(0)),
+            ),
+            (
+                facts(false, None, done()),
+                RunVerdict::Finished(Exit::Code(0)),
+            ),
+        ] {
+            assert_eq!(verdict(found.clone(), "now"), means, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn whatever_lies_among_the_results_does_not_keep_the_end_from_being_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path();
+        std::fs::write(path.join("credentials.json"), "{}").expect("written");
+        std::fs::create_dir(path.join("state.json")).expect("made");
+        std::os::unix::fs::symlink("/nowhere", path.join("error")).expect("made");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        let kind = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, path.join("progress"), kind, mode, 0).expect("made");
+        sync_results(path).expect("synced");
+        sync_results(&path.join("gone")).expect("nothing to sync");
+    }
+
+    #[test]
+    fn a_mark_reads_back_as_it_was_written() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for exit in [
+            Exit::Code(8),
+            Exit::Signal(15),
+            Exit::Deadline,
+            Exit::Stopped,
+            Exit::Memory,
+        ] {
+            let bytes = serde_json::to_vec(&exit).expect("JSON");
+            write_durably(folder.path(), "end", &bytes).expect("written");
+            assert_eq!(
+                read(folder.path(), "end").expect("read"),
+                Some(exit.clone())
+            );
+            reserve(folder.path(), "exit").expect("reserved");
+            write_reserved(folder.path(), "exit", &bytes).expect("written");
+            assert_eq!(read(folder.path(), "exit").expect("read"), Some(exit));
+        }
+        assert_eq!(read::<Exit>(folder.path(), "other").expect("read"), None);
+    }
+}

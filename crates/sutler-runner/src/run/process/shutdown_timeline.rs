@@ -1,0 +1,156 @@
+//! When a run is told to end, and when it is made to. Pure: time comes in as what passed since the start.
+//!
+//! Who sends signals and waits: `supervise.rs`.
+
+use crate::runner::Exit;
+use std::time::Duration;
+
+/// How often those are looked for again that were killed and are still there.
+const KILL_AGAIN: Duration = Duration::from_millis(50);
+
+/// Why a run is ended by us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    Deadline,
+    Stopped,
+    /// The program itself is through; what it left behind has to go.
+    Over,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Running,
+    Ending { cause: Cause, kill_at: Duration },
+    Killed { cause: Cause, again_at: Duration },
+}
+
+/// What is to be done now to everything that the run started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ShutdownStep {
+    Nothing,
+    Terminate,
+    Kill,
+}
+
+/// How far the end of a run is.
+#[derive(Debug)]
+pub(super) struct ShutdownTimeline {
+    deadline: Duration,
+    grace: Duration,
+    phase: Phase,
+}
+
+impl ShutdownTimeline {
+    pub(super) const fn new(deadline: Duration, grace: Duration) -> Self {
+        Self {
+            deadline,
+            grace,
+            phase: Phase::Running,
+        }
+    }
+
+    /// What is to be done at `now`.
+    pub(super) fn step(&mut self, now: Duration, stop_asked: bool) -> ShutdownStep {
+        match self.phase {
+            Phase::Running if stop_asked => self.end(now, Cause::Stopped),
+            Phase::Running if now >= self.deadline => self.end(now, Cause::Deadline),
+            Phase::Running => ShutdownStep::Nothing,
+            Phase::Ending { cause, kill_at } if now >= kill_at => self.kill(now, cause),
+            Phase::Killed { cause, again_at } if now >= again_at => self.kill(now, cause),
+            Phase::Ending { .. } | Phase::Killed { .. } => ShutdownStep::Nothing,
+        }
+    }
+
+    /// The program itself ended at `now`. Those that were told to end keep their grace.
+    pub(super) fn program_ended(&mut self, now: Duration) {
+        if self.phase == Phase::Running {
+            self.phase = Phase::Killed {
+                cause: Cause::Over,
+                again_at: now,
+            };
+        }
+    }
+
+    /// How long nothing has to be done, unless something happens.
+    pub(super) fn idle(&self, now: Duration) -> Duration {
+        let next = match self.phase {
+            Phase::Running => self.deadline,
+            Phase::Ending { kill_at, .. } => kill_at,
+            Phase::Killed { again_at, .. } => again_at,
+        };
+        next.saturating_sub(now)
+    }
+
+    /// How the run ended, given how its program did.
+    pub(super) fn exit(&self, program: Exit) -> Exit {
+        match self.phase {
+            Phase::Running => program,
+            Phase::Ending { cause, .. } | Phase::Killed { cause, .. } => match cause {
+                Cause::Deadline => Exit::Deadline,
+                Cause::Stopped => Exit::Stopped,
+                Cause::Over => program,
+            },
+        }
+    }
+
+    fn end(&mut self, now: Duration, cause: Cause) -> ShutdownStep {
+        let kill_at = now.saturating_add(self.grace);
+        self.phase = Phase::Ending { cause, kill_at };
+        ShutdownStep::Terminate
+    }
+
+    fn kill(&mut self, now: Duration, cause: Cause) -> ShutdownStep {
+        let again_at = now.saturating_add(KILL_AGAIN);
+        self.phase = Phase::Killed { cause, again_at };
+        ShutdownStep::Kill
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KILL_AGAIN, ShutdownStep, ShutdownTimeline};
+    use crate::runner::Exit;
+    use std::time::Duration;
+
+    const fn s(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_deadline_is_a_word_first_and_a_blow_after_the_grace() {
+        let mut timeline = ShutdownTimeline::new(s(10), s(3));
+        assert_eq!(timeline.step(s(9), false), ShutdownStep::Nothing);
+        assert_eq!(timeline.idle(s(9)), s(1));
+        assert_eq!(timeline.step(s(10), false), ShutdownStep::Terminate);
+        assert_eq!(timeline.step(s(12), false), ShutdownStep::Nothing);
+        assert_eq!(timeline.idle(s(12)), s(1));
+        assert_eq!(timeline.step(s(13), false), ShutdownStep::Kill);
+        assert_eq!(timeline.step(s(13) + KILL_AGAIN, false), ShutdownStep::Kill);
+        assert_eq!(timeline.exit(Exit::Signal(9)), Exit::Deadline);
+    }
+
+    #[test]
+    fn a_stop_is_told_once_and_outranks_the_deadline_that_comes_after_it() {
+        let mut timeline = ShutdownTimeline::new(s(10), s(3));
+        assert_eq!(timeline.step(s(8), true), ShutdownStep::Terminate);
+        assert_eq!(timeline.step(s(10), true), ShutdownStep::Nothing);
+        assert_eq!(timeline.exit(Exit::Code(0)), Exit::Stopped);
+    }
+
+    #[test]
+    fn what_a_program_leaves_behind_is_killed_at_once() {
+        let mut timeline = ShutdownTimeline::new(s(10), s(3));
+        timeline.program_ended(s(1));
+        assert_eq!(timeline.step(s(1), false), ShutdownStep::Kill);
+        assert_eq!(timeline.exit(Exit::Code(4)), Exit::Code(4));
+    }
+
+    #[test]
+    fn those_that_were_told_to_end_keep_their_grace_when_the_program_is_through() {
+        let mut timeline = ShutdownTimeline::new(s(10), s(3));
+        assert_eq!(timeline.step(s(2), true), ShutdownStep::Terminate);
+        timeline.program_ended(s(3));
+        assert_eq!(timeline.step(s(3), true), ShutdownStep::Nothing);
+        assert_eq!(timeline.step(s(5), true), ShutdownStep::Kill);
+    }
+}

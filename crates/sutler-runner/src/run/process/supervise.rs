@@ -1,0 +1,484 @@
+//! The supervisor of one run: a small process of its own session that outlives the broker.
+//!
+//! It inherits the lock of the run directory, writes down that it starts, starts the program, keeps its
+//! output within bounds and its deadline, ends all that the program started, and writes down how it ended.
+//! It decides nothing (`shutdown_timeline.rs`), answers nobody, has one thread and reads no configuration.
+
+use super::job::{RunUser, SupervisorJob};
+use super::launch::{LAUNCH, launch};
+use super::process_tree;
+use super::run_dir::{RunDir, clear};
+use super::run_markers::{StartMarker, sync_folder, sync_results, write_durably, write_reserved};
+use super::shutdown_timeline::{ShutdownStep, ShutdownTimeline};
+use super::supervisor_binary::{FORMAT_FLAG, JOB_FORMAT, format_answer};
+use crate::runner::Exit;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, pidfd_open};
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{self, PipeReader, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+/// How often children that were left to us are buried, if nothing else happens.
+const BURY: Duration = Duration::from_secs(30);
+/// How often those are looked for that have been told to end.
+const LOOK: Duration = Duration::from_millis(20);
+/// How often output is read in a row, and how often when nobody is left to say more: all that a pipe holds.
+const READS: usize = 32;
+const LAST_READS: usize = 1024;
+/// How a run ends whose program could not even be prepared; what went wrong lies beside it.
+const TROUBLE: i32 = 125;
+
+/// The word by which the executable `sutler` is told to be a supervisor.
+pub const SUPERVISOR: &str = "bundle-supervisor";
+
+/// What `sutler bundle-run_supervisor` does: supervises the run of a directory. Its standard input is the
+/// directory's lock.
+#[must_use]
+pub fn run_supervisor(words: &[OsString]) -> ExitCode {
+    match words {
+        [word, rest @ ..] if word == LAUNCH => launch(rest),
+        [word] if word == FORMAT_FLAG => {
+            let said = io::stdout().write_all(format_answer().as_bytes());
+            said.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
+        }
+        [folder] => {
+            let folder = RunDir {
+                path: PathBuf::from(folder),
+            };
+            match supervise(&folder) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(_) => ExitCode::FAILURE,
+            }
+        }
+        _ => ExitCode::from(2),
+    }
+}
+
+fn supervise(folder: &RunDir) -> io::Result<()> {
+    // It was started by a number, and is to be found by a name.
+    rustix::thread::set_name(c"sutler-supervis").ok();
+    // Fails only for who leads a group already, and that is as good.
+    rustix::process::setsid().ok();
+    let _alive = open_pipe(&folder.alive())?;
+    let exit = match run_program(folder) {
+        Ok(exit) => exit,
+        Err(fault) => {
+            end_everything();
+            let sentence =
+                format!("The run cannot be supervised: {fault}. Correct that and try again.");
+            record_failure(folder, &sentence)
+        }
+    };
+    // The next run of this user must not get in.
+    std::fs::set_permissions(&folder.path, std::fs::Permissions::from_mode(0o700))?;
+    // Nobody needs it any more, secrets least of all, and what comes now may need the room.
+    for path in folder.temporary_paths() {
+        match path.is_dir() {
+            true => clear(&path).unwrap_or_default(),
+            false => std::fs::remove_file(&path).unwrap_or_default(),
+        }
+    }
+    let exit = match sync_results(&folder.result()) {
+        Ok(()) => exit,
+        Err(fault) => record_failure(
+            folder,
+            &format!("What the run gave back cannot be kept: {fault}. See that the disk has room."),
+        ),
+    };
+    write_reserved(&folder.path, "exit", &serde_json::to_vec(&exit)?)?;
+    // Before whoever waits for the end of this process hears of it.
+    Ok(flock(io::stdin(), FlockOperation::Unlock)?)
+}
+
+/// Says what went wrong, where that can be said: without it the run has failed too.
+fn record_failure(folder: &RunDir, sentence: &str) -> Exit {
+    write_reserved(&folder.path, "trouble", sentence.as_bytes()).unwrap_or_default();
+    Exit::Code(TROUBLE)
+}
+
+/// From the order to the end of the last process.
+fn run_program(folder: &RunDir) -> io::Result<Exit> {
+    let job = spec(&std::fs::read(folder.spec())?)?;
+    let wake = open_pipe(&folder.wake())?;
+    let user = assign_user(&job.user, &folder.path, &job.run)?;
+    if let Some(user) = &user {
+        chown_tree(&folder.result(), user.uid, user.gid)?;
+        for path in folder.temporary_paths().iter().filter(|path| path.exists()) {
+            chown_tree(path, user.uid, user.gid)?;
+        }
+    }
+    let output = OutputFile::new(&folder.output(), job.output_bytes)?;
+    rustix::process::set_child_subreaper(Pid::from_raw(1))?;
+    let alone = user.as_ref().filter(|user| user.alone.is_some());
+    write_down_the_start(&folder.path, alone.map(|user| user.uid))?;
+    let (said, says) = io::pipe()?;
+    let began = Instant::now();
+    let program = start(&job, folder, user.as_ref(), says)?;
+    let end = pidfd_open(program, PidfdFlags::empty())?;
+    rustix::fs::fcntl_setfl(&said, OFlags::NONBLOCK)?;
+    let mut watch = RunWatch {
+        timeline: ShutdownTimeline::new(
+            Duration::from_millis(job.deadline_ms),
+            Duration::from_millis(job.grace_ms),
+        ),
+        began,
+        program,
+        end,
+        ended: None,
+        stop: folder.stop(),
+        wake,
+        said: Some(said),
+        output,
+    };
+    watch.run_to_end()
+}
+
+/// What is to be done, if it is written for this version.
+fn spec(bytes: &[u8]) -> io::Result<SupervisorJob> {
+    #[derive(serde::Deserialize)]
+    struct Form {
+        #[serde(default)]
+        orders: u32,
+    }
+    let Form { orders } = serde_json::from_slice(bytes)?;
+    if orders == JOB_FORMAT {
+        return Ok(serde_json::from_slice(bytes)?);
+    }
+    Err(io::Error::other(format!(
+        "the broker writes orders of form {orders}, and this supervisor reads form {JOB_FORMAT}; install both of \
+         one version and restart the broker"
+    )))
+}
+
+/// Both ends, so that it neither waits for anybody nor ends when they go.
+pub(super) fn open_pipe(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    options.custom_flags(OFlags::NONBLOCK.bits().cast_signed());
+    options.open(path)
+}
+
+fn write_down_the_start(folder: &Path, user: Option<u32>) -> io::Result<()> {
+    let started = StartMarker {
+        boot: process_tree::boot().to_owned(),
+        supervisor: process_tree::process(own_pid()).ok_or(io::ErrorKind::NotFound)?,
+        user,
+    };
+    write_durably(folder, "started", &serde_json::to_vec(&started)?)?;
+    folder.parent().map_or(Ok(()), sync_folder)
+}
+
+fn start(
+    job: &SupervisorJob,
+    folder: &RunDir,
+    user: Option<&AssignedUser>,
+    says: io::PipeWriter,
+) -> io::Result<Pid> {
+    // Itself, whatever lies at its path by now, and wherever that may be.
+    let mut command = Command::new("/proc/self/exe");
+    command
+        .args(&job.words)
+        .arg(LAUNCH)
+        .arg(job.limits.memory.to_string())
+        .arg(job.limits.open_files.to_string())
+        .arg(most_processes(job, user).to_string())
+        .arg(std::process::id().to_string())
+        .arg(&job.program)
+        .args(&job.arguments)
+        .env_clear()
+        .envs(&job.environment)
+        .current_dir(folder.scratch())
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(says.try_clone()?)
+        .stderr(says);
+    if let Some(user) = user {
+        command.uid(user.uid).gid(user.gid);
+    }
+    let child = command.spawn()?;
+    // Buried by `RunWatch` alone, so that its number stays its own until then.
+    Ok(Pid::from_child(&child))
+}
+
+/// Nothing is left running when nobody watches over it any more.
+fn end_everything() {
+    while let Ok(buried) = rustix::process::wait(WaitOptions::NOHANG) {
+        if buried.is_none() {
+            process_tree::signal(&process_tree::descendants(own_pid()), Signal::KILL);
+            std::thread::sleep(LOOK);
+        }
+    }
+}
+
+fn own_pid() -> i32 {
+    rustix::process::getpid().as_raw_nonzero().get()
+}
+
+/// The kernel counts all processes of a user. One that is shared has some already.
+fn most_processes(job: &SupervisorJob, user: Option<&AssignedUser>) -> u64 {
+    let shared = !matches!(job.user, RunUser::Range { .. });
+    let there = if shared {
+        let uid = user.map_or(rustix::process::getuid().as_raw(), |user| user.uid);
+        process_tree::threads_of(uid)
+    } else {
+        0
+    };
+    there.saturating_add(job.limits.processes)
+}
+
+/// Who the run is, and what keeps others from being the same.
+struct AssignedUser {
+    uid: u32,
+    gid: u32,
+    alone: Option<File>,
+}
+
+fn assign_user(user: &RunUser, folder: &Path, run: &str) -> io::Result<Option<AssignedUser>> {
+    let (first, count) = match *user {
+        RunUser::Own => return Ok(None),
+        RunUser::Fixed { uid, gid } => {
+            let alone = None;
+            return Ok(Some(AssignedUser { uid, gid, alone }));
+        }
+        RunUser::Range { first, count } => (first, count),
+    };
+    let users = folder
+        .ancestors()
+        .nth(2)
+        .ok_or(io::ErrorKind::InvalidInput)?
+        .join("users");
+    std::fs::create_dir_all(&users)?;
+    // Not everybody at the same end.
+    let from = run.bytes().fold(0_u32, |sum, byte| {
+        sum.wrapping_mul(31).wrapping_add(u32::from(byte))
+    });
+    for step in 0..count {
+        let uid = first + (from % count + step) % count;
+        let mut options = OpenOptions::new();
+        let lock = options.write(true).create(true).truncate(false).mode(0o600);
+        let lock = lock.open(users.join(uid.to_string()))?;
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            return Ok(Some(AssignedUser {
+                uid,
+                gid: uid,
+                alone: Some(lock),
+            }));
+        }
+    }
+    Err(io::Error::other(format!(
+        "all {count} users for runs are taken; allow for more of them, or for fewer runs at once"
+    )))
+}
+
+/// Makes a tree of ours the run's. Nothing in it is from outside yet.
+pub(crate) fn chown_tree(path: &Path, uid: u32, gid: u32) -> io::Result<()> {
+    if path.is_dir() {
+        for entry in std::fs::read_dir(path)? {
+            chown_tree(&entry?.path(), uid, gid)?;
+        }
+    }
+    std::os::unix::fs::lchown(path, Some(uid), Some(gid))
+}
+
+/// What is kept of what a run says.
+struct OutputFile {
+    file: File,
+    left: u64,
+    most: u64,
+    cut: bool,
+}
+
+impl OutputFile {
+    fn new(path: &Path, most: u64) -> io::Result<Self> {
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)?;
+        Ok(Self {
+            file,
+            left: most,
+            most,
+            cut: false,
+        })
+    }
+
+    /// A full disk is no reason to end a run: it only keeps less of what it says.
+    fn take(&mut self, bytes: &[u8]) {
+        let fits = usize::try_from(self.left)
+            .unwrap_or(usize::MAX)
+            .min(bytes.len());
+        self.left -= fits as u64;
+        if self.file.write_all(&bytes[..fits]).is_err() {
+            self.left = 0;
+        }
+        if fits < bytes.len() && !self.cut {
+            self.cut = true;
+            let line = crate::run::cut_line(self.most);
+            self.file.write_all(line.as_bytes()).unwrap_or_default();
+        }
+    }
+}
+
+struct RunWatch {
+    timeline: ShutdownTimeline,
+    began: Instant,
+    program: Pid,
+    /// Becomes readable when the program ends.
+    end: OwnedFd,
+    ended: Option<Exit>,
+    stop: PathBuf,
+    wake: File,
+    said: Option<PipeReader>,
+    output: OutputFile,
+}
+
+impl RunWatch {
+    /// Until nothing is left of the run.
+    fn run_to_end(&mut self) -> io::Result<Exit> {
+        let own = own_pid();
+        loop {
+            let nobody = self.reap_children();
+            if let (true, Some(exit)) = (nobody, self.ended.clone()) {
+                self.read_output(LAST_READS)?;
+                return Ok(self.timeline.exit(exit));
+            }
+            let now = self.began.elapsed();
+            if self.ended.is_some() {
+                self.timeline.program_ended(now);
+            }
+            match self.timeline.step(now, self.stop.exists()) {
+                ShutdownStep::Nothing => {}
+                ShutdownStep::Terminate => {
+                    process_tree::signal(&process_tree::descendants(own), Signal::TERM)
+                }
+                ShutdownStep::Kill => {
+                    process_tree::signal(&process_tree::descendants(own), Signal::KILL)
+                }
+            }
+            self.pause()?;
+            self.read_output(READS)?;
+            if rustix::fs::fstat(io::stdin())?.st_nlink == 0 {
+                // Nobody could find it any more, nor read what it gives.
+                return Err(io::Error::other("its directory was removed"));
+            }
+        }
+    }
+
+    /// Waits until something happens or something has to be done.
+    fn pause(&mut self) -> io::Result<()> {
+        let idle = self.timeline.idle(self.began.elapsed());
+        let most = if self.ended.is_some() { LOOK } else { BURY };
+        let idle = idle.min(most);
+        let timeout = Timespec {
+            tv_sec: i64::try_from(idle.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(idle.subsec_nanos()),
+        };
+        let mut fds = vec![PollFd::new(&self.wake, PollFlags::IN)];
+        if self.ended.is_none() {
+            fds.push(PollFd::new(&self.end, PollFlags::IN));
+        }
+        if let Some(said) = &self.said {
+            fds.push(PollFd::new(said, PollFlags::IN));
+        }
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(fault) => return Err(fault.into()),
+        }
+        let mut words = [0; 64];
+        // Whatever more there is wakes us again.
+        for _ in 0..READS {
+            if !matches!(self.wake.read(&mut words), Ok(1..)) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_output(&mut self, reads: usize) -> io::Result<()> {
+        read_output(&mut self.said, &mut self.output, reads)
+    }
+
+    /// Buries children that ended, the program's and those that were left to us. True: there are none.
+    fn reap_children(&mut self) -> bool {
+        loop {
+            match rustix::process::wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == self.program => {
+                    self.ended = Some(exit_of(status));
+                }
+                Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+                Ok(None) => return false,
+                Err(_) => return true,
+            }
+        }
+    }
+}
+
+/// Takes what a run has said by now, but not for ever: there are other things to do.
+fn read_output(
+    said: &mut Option<PipeReader>,
+    output: &mut OutputFile,
+    reads: usize,
+) -> io::Result<()> {
+    let mut bytes = [0; 8192];
+    for _ in 0..reads {
+        let Some(open) = said else {
+            break;
+        };
+        match open.read(&mut bytes) {
+            Ok(0) => *said = None,
+            Ok(some) => output.take(&bytes[..some]),
+            Err(fault) if fault.kind() == io::ErrorKind::WouldBlock => break,
+            Err(fault) if fault.kind() == io::ErrorKind::Interrupted => {}
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok(())
+}
+
+fn exit_of(status: WaitStatus) -> Exit {
+    match status.terminating_signal() {
+        Some(signal) => Exit::Signal(signal),
+        None => Exit::Code(status.exit_status().unwrap_or(TROUBLE)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LAST_READS, OutputFile, READS, read_output, spec};
+    use std::fs::File;
+    use std::io::PipeReader;
+    use std::os::fd::OwnedFd;
+
+    #[test]
+    fn whoever_never_stops_talking_is_heard_in_turns() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("output");
+        let mut output = OutputFile::new(&path, 10_000).expect("made");
+        // More than any run can say: there is always something to read.
+        let endless = File::open("/dev/zero").expect("there");
+        let mut said = Some(PipeReader::from(OwnedFd::from(endless)));
+        for reads in [READS, LAST_READS] {
+            read_output(&mut said, &mut output, reads).expect("heard");
+            assert!(said.is_some());
+        }
+        let kept = std::fs::read(&path).expect("read");
+        assert!((10_000..10_200).contains(&kept.len()), "{}", kept.len());
+    }
+
+    #[test]
+    fn an_order_of_another_version_is_refused_with_what_to_do() {
+        for newer in [r#"{"orders": 7, "what": "else"}"#, "{}"] {
+            let fault = spec(newer.as_bytes()).expect_err("it is not understood");
+            let told = fault.to_string();
+            assert!(told.contains("install both of one version"), "{told}");
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The executable that supervises runs: which one it is, and whether it understands the orders of this broker.
+//!
+//! Two executables of two versions may lie beside each other, and an upgrade replaces both under a broker that
+//! runs. So a supervisor is asked at the start which orders it understands, and is then held open: what was
+//! asked is what runs, whatever lies at its path later. What it does: `supervise.rs`.
+
+use super::supervise::SUPERVISOR;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+/// The form of orders and of run directories. Whoever changes what a supervisor reads or writes adds one.
+pub(super) const JOB_FORMAT: u32 = 1;
+/// The word by which a supervisor is asked which orders it understands.
+pub(super) const FORMAT_FLAG: &str = "--orders";
+
+/// The executable that supervises runs.
+#[derive(Clone, Debug)]
+pub struct Supervisor {
+    path: PathBuf,
+    /// Its first words: one executable can be several things.
+    words: Vec<String>,
+    held: Option<Arc<File>>,
+}
+
+impl Supervisor {
+    /// The one at a path, as it lies there whenever a run starts.
+    #[must_use]
+    pub fn at(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            words: Vec::new(),
+            held: None,
+        }
+    }
+
+    /// The small executable that does nothing else, where it is installed beside this one: a supervisor that
+    /// waits then takes a tenth of the memory. Without it, or if it is of another version, this one does the
+    /// same.
+    pub(super) fn of(own: &Path) -> Self {
+        let small = own.with_file_name("sutler-supervisor");
+        match probe(&small) {
+            SupervisorProbe::Understands(held) => Self {
+                held: Some(Arc::new(held)),
+                ..Self::at(&small)
+            },
+            SupervisorProbe::Other => {
+                let shown = small.display();
+                tracing::warn!(
+                    "{shown} is of another version than this broker and is not used: install both of one \
+                     version, so that runs that wait take less memory"
+                );
+                Self::own(own)
+            }
+            SupervisorProbe::NotThere => Self::own(own),
+        }
+    }
+
+    fn own(path: &Path) -> Self {
+        let held = File::open("/proc/self/exe").ok().map(Arc::new);
+        Self {
+            path: path.to_owned(),
+            words: vec![SUPERVISOR.to_owned()],
+            held,
+        }
+    }
+
+    /// Where it lies, or lay when it was opened.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What it has to be told before anything else.
+    pub(super) fn words(&self) -> &[String] {
+        &self.words
+    }
+
+    /// A command that starts it.
+    pub(super) fn command(&self) -> Command {
+        let mut command = match &self.held {
+            Some(held) => open_as(held),
+            None => Command::new(&self.path),
+        };
+        command.arg0(&self.path).args(&self.words);
+        command
+    }
+}
+
+/// What a file turned out to be.
+enum SupervisorProbe {
+    NotThere,
+    Other,
+    Understands(File),
+}
+
+fn probe(path: &Path) -> SupervisorProbe {
+    let Ok(held) = File::open(path) else {
+        return SupervisorProbe::NotThere;
+    };
+    let mut command = open_as(&held);
+    command
+        .arg0(path)
+        .arg(FORMAT_FLAG)
+        .env_clear()
+        .current_dir("/");
+    command.stdin(Stdio::null()).stderr(Stdio::null());
+    let understands = |said: &[u8]| said == format_answer().as_bytes();
+    match command.output() {
+        Ok(output) if understands(&output.stdout) => SupervisorProbe::Understands(held),
+        _ => SupervisorProbe::Other,
+    }
+}
+
+/// What a supervisor says that is asked.
+pub(super) fn format_answer() -> String {
+    format!("orders {JOB_FORMAT}\n")
+}
+
+/// The file that was opened, even if another lies at its path by now.
+fn open_as(file: &File) -> Command {
+    Command::new(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Supervisor, format_answer};
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+    use std::path::{Path, PathBuf};
+
+    /// An executable of its own: any that says what it is told to.
+    fn lay(folder: &Path, program: &str) -> PathBuf {
+        let small = folder.join("sutler-supervisor");
+        // Never written in place: somebody may run it.
+        let aside = folder.join("new");
+        fs::copy(program, &aside).expect("copied");
+        fs::set_permissions(&aside, fs::Permissions::from_mode(0o755)).expect("set");
+        fs::rename(&aside, &small).expect("moved");
+        small
+    }
+
+    #[test]
+    fn a_supervisor_that_does_not_say_which_orders_it_understands_is_not_used() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let own = folder.path().join("sutler");
+        assert_eq!(Supervisor::of(&own).path(), own, "there is none");
+        let small = lay(folder.path(), "/bin/true");
+        assert!(small.is_file());
+        assert_eq!(Supervisor::of(&own).path(), own, "it is another");
+        assert_eq!(Supervisor::of(&own).words(), ["bundle-supervisor"]);
+    }
+
+    #[test]
+    fn what_was_opened_runs_although_another_lies_at_its_path() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let small = lay(folder.path(), "/bin/echo");
+        let held = fs::File::open(&small).expect("opened");
+        let supervisor = Supervisor {
+            held: Some(std::sync::Arc::new(held)),
+            ..Supervisor::at(&small)
+        };
+        lay(folder.path(), "/bin/false");
+        let output = supervisor.command().arg("-n").arg(format_answer()).output();
+        let output = output.expect("it runs");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), format_answer());
+    }
+}

@@ -1,0 +1,112 @@
+//! Directories that are being made or taken away, beside the runs. They may hold secrets, so none stays for
+//! ever: each is named after the process that is at work with it, and goes when that one is found dead.
+//!
+//! Who makes and removes runs: `run_dir.rs`, and the container runner.
+
+use super::process_tree::{self, Process};
+use super::run_dir::clear;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+/// Why a directory lies aside.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum TempDirKind {
+    /// It is not complete yet.
+    New,
+    /// It is removed.
+    Gone,
+}
+
+impl TempDirKind {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::New => ".new",
+            Self::Gone => ".gone",
+        }
+    }
+}
+
+/// A name that nobody else uses, for a directory of this process.
+pub(crate) fn temp_dir(runs: &Path, why: TempDirKind) -> PathBuf {
+    static OWN: LazyLock<(i32, u64)> = LazyLock::new(|| {
+        let pid = rustix::process::getpid().as_raw_nonzero().get();
+        (pid, process_tree::process(pid).map_or(0, |own| own.since))
+    });
+    let (pid, since) = *OWN;
+    let one = uuid::Uuid::new_v4().simple();
+    runs.join(format!("{}-{pid}-{since}-{one}", why.word()))
+}
+
+/// Removes what processes have left aside that are dead. What cannot be removed is said, and holds nobody up.
+pub(crate) fn sweep(runs: &Path) -> io::Result<()> {
+    let lives = |process: Process| process_tree::process(process.pid) == Some(process);
+    for entry in fs::read_dir(runs)? {
+        let entry = entry?;
+        if !is_left_over(&entry.file_name().to_string_lossy(), lives) {
+            continue;
+        }
+        let path = entry.path();
+        if let Err(fault) = clear(&path) {
+            tracing::warn!(path = %path.display(), error = %fault, "what is left of a run that was cut short cannot be removed: remove it");
+        }
+    }
+    Ok(())
+}
+
+/// Whether a name is of something aside that nobody is at work with any more. Names of an older spelling
+/// are: whoever wrote them does not run beside us.
+fn is_left_over(name: &str, lives: impl Fn(Process) -> bool) -> bool {
+    let words = [TempDirKind::New.word(), TempDirKind::Gone.word()];
+    let mut parts = name.split('-');
+    if !parts.next().is_some_and(|word| words.contains(&word)) {
+        return false;
+    }
+    let (pid, since, one) = (parts.next(), parts.next(), parts.next());
+    let pid = pid.and_then(|pid| pid.parse().ok());
+    let since = since.and_then(|since| since.parse().ok());
+    match (pid, since, one) {
+        (Some(pid), Some(since), Some(_)) => !lives(Process { pid, since }),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Process, TempDirKind, is_left_over, sweep, temp_dir};
+
+    #[test]
+    fn only_what_the_dead_have_left_is_left_over() {
+        let seven = |process: Process| process == Process { pid: 7, since: 9 };
+        for (name, left) in [
+            (".new-7-9-a", false),
+            (".gone-7-9-a", false),
+            (".new-7-8-a", true),
+            (".gone-8-9-a", true),
+            (".new-0123abcd", true),
+            (".gone-1", true),
+            ("0123-1", false),
+            (".other-8-9-a", false),
+            (".newest", false),
+        ] {
+            assert_eq!(is_left_over(name, seven), left, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_this_process_is_at_work_with_is_not_swept() {
+        let runs = tempfile::tempdir().expect("a folder");
+        let (new, gone) = (
+            temp_dir(runs.path(), TempDirKind::New),
+            temp_dir(runs.path(), TempDirKind::Gone),
+        );
+        for path in [&new, &gone] {
+            std::fs::create_dir(path).expect("made");
+        }
+        let dead = runs.path().join(".new-1-0-dead");
+        std::fs::create_dir(&dead).expect("made");
+        sweep(runs.path()).expect("swept");
+        assert!(new.is_dir() && gone.is_dir() && !dead.exists());
+    }
+}

@@ -1,0 +1,85 @@
+//! Supervisors that this process started, until they are buried: one that ended and that nobody asked about
+//! stays in the list of processes.
+//!
+//! Each is looked at when its run is: all of them at every look would cost the more the more runs there are.
+
+use crate::run_spec::RunName;
+use std::collections::HashMap;
+use std::process::Child;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Supervisors that are not buried yet.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Zombies(Arc<Mutex<HashMap<RunName, Child>>>);
+
+impl Zombies {
+    /// One was started.
+    pub(super) fn expect(&self, name: RunName, supervisor: Child) {
+        self.there().insert(name, supervisor);
+    }
+
+    /// A run is over, and so may its supervisor be.
+    pub(super) fn reap(&self, name: RunName) {
+        let mut there = self.there();
+        if there.get_mut(&name).is_some_and(has_ended) {
+            there.remove(&name);
+        }
+    }
+
+    /// All that have ended.
+    pub(super) fn reap_all(&self) {
+        self.there().retain(|_, supervisor| !has_ended(supervisor));
+    }
+
+    fn there(&self) -> MutexGuard<'_, HashMap<RunName, Child>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn has_ended(supervisor: &mut Child) -> bool {
+    !matches!(supervisor.try_wait(), Ok(None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Zombies;
+    use crate::run_spec::RunName;
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
+    use uuid::Uuid;
+
+    fn name(nth: u128) -> RunName {
+        RunName {
+            operation: Uuid::from_u128(nth),
+            attempt: 1,
+        }
+    }
+
+    fn buried_eventually(zombies: &Zombies, left: usize, bury: impl Fn()) {
+        let begun = Instant::now();
+        while zombies.there().len() > left {
+            assert!(begun.elapsed() < Duration::from_secs(60), "it stays");
+            bury();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn who_ended_is_buried_and_who_lives_is_not() {
+        let zombies = Zombies::default();
+        let mut waits = Command::new("cat");
+        let mut waits = waits.stdin(Stdio::piped()).spawn().expect("it runs");
+        let input = waits.stdin.take();
+        zombies.expect(name(1), waits);
+        for nth in [2, 3] {
+            let ends = Command::new("true").spawn().expect("it runs");
+            zombies.expect(name(nth), ends);
+        }
+        buried_eventually(&zombies, 2, || zombies.reap(name(2)));
+        buried_eventually(&zombies, 1, || zombies.reap_all());
+        zombies.reap(name(1));
+        assert_eq!(zombies.there().len(), 1, "it lives");
+        drop(input);
+        buried_eventually(&zombies, 0, || zombies.reap(name(1)));
+    }
+}

@@ -1,0 +1,96 @@
+//! Follows what a run says while it runs: its output from the beginning, and its progress as it changes.
+//!
+//! Whoever reads may be slow or gone: the run goes on, and so does whoever watches it.
+
+use crate::run_result::{Progress, ResultDir};
+use crate::runner::RunEvent;
+use bytes::Bytes;
+use std::convert::Infallible;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// Most bytes that are read at once.
+const CHUNK: usize = 32 << 10;
+/// How soon there is another look after something was said, and how seldom where nothing is.
+const PAUSE_MIN: Duration = Duration::from_millis(50);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+/// How long whoever reads may leave the last words lying.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// How far a run was heard.
+#[derive(Clone, Debug)]
+pub(crate) struct Tail {
+    output: PathBuf,
+    result: PathBuf,
+    offset: u64,
+    progress: Option<Progress>,
+}
+
+impl Tail {
+    pub(crate) fn new(output: PathBuf, result: PathBuf) -> Self {
+        Self {
+            output,
+            result,
+            offset: 0,
+            progress: None,
+        }
+    }
+
+    /// Passes on all that is still to come of a run that ended.
+    pub(crate) async fn rest(&mut self, lines: &mpsc::Sender<RunEvent>) {
+        self.pass_on(lines, LAST_WORDS).await;
+    }
+
+    /// Passes on whatever comes, until it is dropped.
+    pub(crate) async fn follow(&mut self, lines: &mpsc::Sender<RunEvent>) -> Infallible {
+        let mut pause = PAUSE_MIN;
+        loop {
+            // Nothing is said at once, and who has ended by then is heard at the end.
+            tokio::time::sleep(pause).await;
+            pause = match self.pass_on(lines, Duration::ZERO).await {
+                true => PAUSE_MIN,
+                false => (pause * 2).min(PAUSE_MAX),
+            };
+        }
+    }
+
+    /// Whether there was anything new.
+    async fn pass_on(&mut self, lines: &mpsc::Sender<RunEvent>, patience: Duration) -> bool {
+        let mut any = false;
+        loop {
+            let Ok(room) = tokio::time::timeout(patience, lines.reserve()).await else {
+                return any;
+            };
+            let Ok(room) = room else {
+                return any;
+            };
+            let at = self.clone();
+            let Ok(next) = tokio::task::spawn_blocking(move || at.next()).await else {
+                return any;
+            };
+            let Some(line) = next else {
+                return any;
+            };
+            any = true;
+            match &line {
+                RunEvent::Output(bytes) => self.offset += bytes.len() as u64,
+                RunEvent::Progress(progress) => self.progress = Some(progress.clone()),
+            }
+            room.send(line);
+        }
+    }
+
+    fn next(&self) -> Option<RunEvent> {
+        let mut chunk = vec![0; CHUNK];
+        let read = File::open(&self.output).and_then(|file| file.read_at(&mut chunk, self.offset));
+        if let Ok(read @ 1..) = read {
+            chunk.truncate(read);
+            return Some(RunEvent::Output(Bytes::from(chunk)));
+        }
+        let progress = ResultDir::open(&self.result).ok()?.progress()?;
+        (self.progress.as_ref() != Some(&progress)).then_some(RunEvent::Progress(progress))
+    }
+}

@@ -1,0 +1,52 @@
+//! What a run gave back, as it is read from its result directory. Values may be secrets.
+//!
+//! How it is read: `run_result/read.rs`; how scripts write it: `run_result/write.rs`.
+
+mod read;
+mod write;
+
+pub(crate) use read::{RESULT_FILES, ResultDir};
+pub use write::{KeyedFile, ResultWriter};
+
+use crate::run_spec::Vars;
+use std::fmt;
+
+/// How far a run is, in its own words.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// A sentence for whoever polls.
+    pub text: String,
+    /// From 0 to 100, where it is known.
+    pub percent: Option<u8>,
+}
+
+/// What a run gave back.
+#[derive(Clone, Default, PartialEq)]
+pub struct RunResult {
+    /// `credentials.json`.
+    pub credentials: Option<Vars>,
+    /// `state.json`: keys to set; those that are null are removed.
+    pub state: Option<Vars>,
+    /// `binding_state.json`: the same for the binding's own state.
+    pub binding_state: Option<Vars>,
+    /// The last progress.
+    pub progress: Option<Progress>,
+    /// `dashboard_url`.
+    pub dashboard_url: Option<String>,
+    /// `error`: a sentence for the user.
+    pub error: Option<String>,
+    /// What lay there and cannot be used: a sentence for each such file. It names no value.
+    pub refused: Vec<String>,
+}
+
+impl fmt::Debug for RunResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Given")
+            .field("credentials", &self.credentials)
+            .field("state", &self.state)
+            .field("binding_state", &self.binding_state)
+            .field("progress", &self.progress)
+            .field("refused", &self.refused)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,114 @@
+//! What is to be run, whole: a runner needs nothing else. Values may be secrets, so nothing prints them.
+//!
+//! Who makes orders: the service behind the broker, and `sutler bundle run`. Who carries them out:
+//! `runner.rs`.
+
+use secrecy::SecretString;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use sutler_bundle::{Action, RunLimits};
+use uuid::Uuid;
+
+/// Names a run: an operation's attempt has one run, whoever looks for it and however often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RunName {
+    /// The operation.
+    pub operation: Uuid,
+    /// Its attempt, from 1.
+    pub attempt: u32,
+}
+
+impl fmt::Display for RunName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.operation.simple(), self.attempt)
+    }
+}
+
+impl FromStr for RunName {
+    type Err = RunNameError;
+
+    fn from_str(text: &str) -> Result<Self, RunNameError> {
+        let (operation, attempt) = text.split_once('-').ok_or(RunNameError)?;
+        let name = Self {
+            operation: Uuid::try_parse(operation).map_err(|_| RunNameError)?,
+            attempt: attempt.parse().map_err(|_| RunNameError)?,
+        };
+        // One name, one spelling.
+        (name.to_string() == text)
+            .then_some(name)
+            .ok_or(RunNameError)
+    }
+}
+
+/// A text names no run.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this names no run: a run is named OPERATION-ATTEMPT")]
+pub struct RunNameError;
+
+/// Variables of a run. They hold parameters, credentials and state: nothing prints them.
+#[derive(Clone, Default, PartialEq)]
+pub struct Vars(pub Map<String, Value>);
+
+impl fmt::Debug for Vars {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Vars({} hidden)", self.0.len())
+    }
+}
+
+/// A secret as files: one per key, in a folder of the secret's name.
+#[derive(Clone, Debug)]
+pub struct SecretFiles {
+    /// The secret's name: the folder is `apb-NAME`.
+    pub name: String,
+    /// What is in it, multi-line values as they are.
+    pub keys: BTreeMap<String, SecretString>,
+}
+
+/// What is run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Runnable {
+    /// A folder that nobody changes any more, as a process.
+    Folder {
+        /// Where it is.
+        path: PathBuf,
+        /// The program, relative to the folder or found on the PATH, and its first arguments.
+        entrypoint: Vec<String>,
+    },
+    /// An image, as a container.
+    Image {
+        /// Where it is, pinned: `registry/name@sha256:…`, or an image id of the engine.
+        reference: String,
+        /// Whether its entry point can only take variables inline.
+        inline_vars: bool,
+    },
+}
+
+/// A run to be made.
+#[derive(Clone, Debug)]
+pub struct RunSpec {
+    /// Its name.
+    pub name: RunName,
+    /// What the bundle is asked to do.
+    pub action: Action,
+    /// What is run.
+    pub runnable: Runnable,
+    /// `--extra-vars @FILE`.
+    pub vars: Vars,
+    /// The instance's state, as files too; `None`: there is none yet.
+    pub state: Option<Vars>,
+    /// The binding's own state, as files too.
+    pub binding_state: Option<Vars>,
+    /// Secrets as files.
+    pub secrets: Vec<SecretFiles>,
+    /// Plain variables of the environment, beside those of the contract. Never a secret.
+    pub environment: BTreeMap<String, String>,
+    /// Plain words by which a run can be found: bundle, instance, binding, action.
+    pub labels: BTreeMap<String, String>,
+    /// The same for every attempt of the operation: given as `SUTLER_IDEMPOTENCY_KEY`.
+    pub idempotency_key: String,
+    /// What it may use.
+    pub limits: RunLimits,
+}

@@ -1,0 +1,209 @@
+//! A start that is struck at any step leaves nothing behind.
+//!
+//! The steps are counted from outside: this executable is started again under `strace`, which makes the
+//! n-th call of one sort fail in every thread and process, for every n until nothing is struck any more.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use sutler_bundle::{Action, RunLimits};
+use sutler_runner::{
+    ProcessRunner, ProcessSettings, RunName, RunSpec, RunStatus, Runnable, Runner, Supervisor, Vars,
+};
+use tempfile::TempDir;
+
+/// Where a start that is struck works.
+const PLACE: &str = "SUTLER_TEST_START_IN";
+/// What a start writes about itself when it was refused and nothing is left.
+const CLEAN: &str = "refused, and nothing is left";
+const PATIENCE: Duration = Duration::from_secs(60);
+/// More steps of one sort than a start has; only of opening there are more, at its end, to list processes.
+const STEPS_MAX: usize = 40;
+
+/// The sorts of steps, and how each fails.
+const STEPS: [(&str, &str); 8] = [
+    ("mkdir,mkdirat", "ENOSPC"),
+    ("openat", "ENOSPC"),
+    ("mknod,mknodat", "ENOSPC"),
+    ("rename,renameat,renameat2", "EIO"),
+    ("fsync,fdatasync", "EIO"),
+    ("lchown,fchownat", "EPERM"),
+    ("vfork,fork,clone,clone3", "EAGAIN"),
+    ("execve", "ENOMEM"),
+];
+
+fn settings(place: &Path) -> ProcessSettings {
+    let mut settings = ProcessSettings::new(place.join("work"));
+    settings.supervisor = Supervisor::at(env!("CARGO_BIN_EXE_sutler-supervisor").as_ref());
+    settings.grace = Duration::from_millis(500);
+    settings
+}
+
+fn spec(place: &Path) -> RunSpec {
+    let operation = uuid::Uuid::new_v4();
+    let vars = |key: &str| Vars(serde_json::Map::from_iter([(key.to_owned(), 1.into())]));
+    RunSpec {
+        name: RunName {
+            operation,
+            attempt: 1,
+        },
+        action: Action::Provision,
+        runnable: Runnable::Folder {
+            path: place.join("bundle"),
+            entrypoint: vec!["entry".to_owned()],
+        },
+        vars: vars("a"),
+        state: Some(vars("b")),
+        binding_state: Some(vars("c")),
+        secrets: Vec::new(),
+        environment: BTreeMap::new(),
+        labels: BTreeMap::new(),
+        idempotency_key: operation.to_string(),
+        limits: RunLimits::default(),
+    }
+}
+
+/// A folder with a bundle, open to whoever runs are.
+fn place() -> TempDir {
+    let place = tempfile::tempdir().expect("a folder");
+    let open = fs::Permissions::from_mode(0o755);
+    fs::set_permissions(place.path(), open.clone()).expect("permissions");
+    fs::create_dir(place.path().join("bundle")).expect("a folder");
+    let entry = place.path().join("bundle/entry");
+    fs::write(&entry, "#!/bin/sh\nexit 0\n").expect("a script");
+    fs::set_permissions(&entry, open).expect("permissions");
+    place
+}
+
+/// Names of what lies where runs are.
+fn left_in(place: &Path) -> Vec<String> {
+    let entries = fs::read_dir(place.join("work/runs")).into_iter().flatten();
+    let names = entries.flatten().map(|it| it.file_name());
+    names.map(|it| it.to_string_lossy().into_owned()).collect()
+}
+
+async fn ended_eventually(runner: &ProcessRunner, name: RunName) -> RunStatus {
+    let (lines, _) = tokio::sync::mpsc::channel(1);
+    let watched = tokio::time::timeout(PATIENCE, runner.watch(name, lines)).await;
+    watched.expect("in time").expect("watched")
+}
+
+/// What the test below starts again; by itself, a start as it should be.
+#[tokio::test]
+async fn a_start_is_there_whole_or_not_at_all() {
+    let named = std::env::var_os(PLACE).map(PathBuf::from);
+    let own = place();
+    let at = named.clone().unwrap_or(own.path().to_owned());
+    let runner = ProcessRunner::open(settings(&at)).expect("opened");
+    let spec = spec(&at);
+    match runner.start(&spec).await {
+        Ok(()) => {
+            let status = ended_eventually(&runner, spec.name).await;
+            assert!(
+                named.is_some() || matches!(status, RunStatus::Finished(_)),
+                "{status:?}"
+            );
+            runner.remove(spec.name).await.expect("removed");
+        }
+        Err(fault) => {
+            assert!(named.is_some(), "{fault}");
+            let said = match left_in(&at).as_slice() {
+                [] => CLEAN.to_owned(),
+                left => format!("{fault}: {left:?} is left"),
+            };
+            fs::write(at.join("said"), said).expect("written");
+        }
+    }
+}
+
+/// Strikes the n-th step of a sort; whether there was one.
+fn strike(place: &Path, calls: &str, error: &str, nth: usize) -> bool {
+    let trace = place.join("trace");
+    let status = Command::new("strace")
+        .args(["-f", "-qq", "-e", &format!("trace={calls}")])
+        .args(["-e", &format!("inject={calls}:error={error}:when={nth}")])
+        .arg("-o")
+        .arg(&trace)
+        .arg(std::env::current_exe().expect("this executable"))
+        .args(["--exact", "starts::a_start_is_there_whole_or_not_at_all"])
+        .env(PLACE, place)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    status.expect("strace runs");
+    let trace = fs::read(&trace).unwrap_or_default();
+    String::from_utf8_lossy(&trace).contains("(INJECTED)")
+}
+
+/// Runs that are left can be looked at and removed, and then nothing is left, no process either.
+fn nothing_is_left_eventually(place: &Path, what: &str) {
+    let said = fs::read_to_string(place.join("said")).unwrap_or(CLEAN.to_owned());
+    assert_eq!(said, CLEAN, "{what}");
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let runner = ProcessRunner::open(settings(place)).expect("opened");
+        for name in runner.list().await.expect("listed") {
+            ended_eventually(&runner, name).await;
+            runner.remove(name).await.expect("removed");
+        }
+    });
+    assert_eq!(left_in(place), [] as [String; 0], "{what}");
+    let begun = Instant::now();
+    while processes_in(place) > 0 {
+        assert!(begun.elapsed() < PATIENCE, "{what}: a process is left");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Processes that have to do with a folder.
+fn processes_in(place: &Path) -> usize {
+    let word = place.display().to_string();
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let named = processes.filter(|it| {
+        let line = fs::read(it.path().join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(&word)
+    });
+    named.count()
+}
+
+/// A half-made sandbox stayed, and the bundle was sometimes run in it.
+///
+/// Regression: R32.
+#[test]
+fn a_start_that_fails_at_any_step_leaves_nothing() {
+    if !strace_works() {
+        assert!(
+            std::env::var_os("CI").is_none(),
+            "strace does not work here"
+        );
+        eprintln!("skipped: strace does not work here");
+        return;
+    }
+    std::thread::scope(|scope| {
+        for (calls, error) in STEPS {
+            scope.spawn(move || strike_all(calls, error));
+        }
+    });
+}
+
+fn strace_works() -> bool {
+    let mut command = Command::new("strace");
+    let status = command.args(["-qq", "-o", "/dev/null", "true"]).status();
+    status.is_ok_and(|status| status.success())
+}
+
+fn strike_all(calls: &str, error: &str) {
+    for nth in 1..=STEPS_MAX {
+        let place = place();
+        let struck = strike(place.path(), calls, error, nth);
+        nothing_is_left_eventually(place.path(), &format!("{calls}, the {nth}th"));
+        if !struck {
+            assert!(nth > 1, "{calls}: nothing was struck");
+            return;
+        }
+    }
+    assert_eq!(calls, "openat", "more steps than {STEPS_MAX}");
+}
