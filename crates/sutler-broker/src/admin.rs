@@ -1,9 +1,9 @@
-//! Administration: what operators of a broker may see and order, over an HTTP API of its own.
+//! Administration API for operators of a broker, under its own prefix.
 //!
-//! What an order means is decided in `lifecycle/` and committed by `requests/admin_command.rs`. Here: the paths
-//! (`admin/route.rs`), lists (`admin/list.rs`, `admin/query.rs`), logs (`admin/log.rs`), what is shown
-//! (`admin/view.rs`), the audit trail (`audit.rs`) and the answers (`admin/response.rs`). Platforms
-//! never come here: `http.rs` is their way in.
+//! Commands are decided in `lifecycle/` and committed by `requests/admin_command.rs`. Here: the paths
+//! (`admin/route.rs`), lists (`admin/list.rs`, `admin/query.rs`), logs (`admin/log.rs`), the JSON of responses
+//! (`admin/view.rs`) and errors (`admin/response.rs`). The audit trail is in `audit.rs`, the API of platforms in
+//! `http.rs`.
 
 mod backup;
 mod export;
@@ -43,21 +43,21 @@ use std::time::Duration;
 use sutler_records::{Actor, AuditResult};
 use sutler_server::{Auth, AuthConfigError, Caller, Probes, RequestContext, streamed_response};
 
-/// Longest body of an order, in bytes.
+/// Maximum body of a command, in bytes.
 const COMMAND_BYTES_MAX: usize = 16 * 1024;
-/// Longest reason, in characters.
+/// Maximum length of a reason, in characters.
 const REASON_CHARS_MAX: usize = 500;
-/// How long an order's body may take to arrive.
+/// Time limit for the body of a command.
 const COMMAND_BODY_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Where administration is served, and who may come in.
+/// Settings of the administration API: prefix, authentication, pages.
 pub struct Admin {
     prefix: String,
     auth: Option<Result<Auth, AuthConfigError>>,
     pages: Vec<(&'static str, Page)>,
 }
 
-/// Something that whoever builds on this framework shows to operators.
+/// A page that an extension shows to operators.
 type Page = Arc<dyn Fn() -> Value + Send + Sync>;
 
 impl Admin {
@@ -71,29 +71,29 @@ impl Admin {
         }
     }
 
-    /// Demands one user's name and password. Give operators other credentials than platforms.
+    /// Requires one user's name and password. Operators should have other credentials than platforms.
     #[must_use]
     pub fn basic_auth(mut self, user: &str, password: impl Into<SecretString>) -> Self {
         self.auth = Some(Auth::basic(user, &password.into()));
         self
     }
 
-    /// Demands what an [`Auth`] asks for: several operators, for instance.
+    /// Requires the authentication of an [`Auth`], e.g. several operators.
     #[must_use]
     pub fn auth(mut self, auth: Auth) -> Self {
         self.auth = Some(Ok(auth));
         self
     }
 
-    /// Lets everybody in who knows the path. For tests, and behind something that authenticates.
+    /// Disables authentication. For tests, and behind a proxy that authenticates.
     #[must_use]
     pub fn without_auth(mut self) -> Self {
         self.auth = Some(Ok(Auth::open()));
         self
     }
 
-    /// Shows a page of your own at `{prefix}/v1/{name}`; a name of the API's own wins over it. It must
-    /// hold no secret, and be quick to make.
+    /// Adds a page at `{prefix}/v1/{name}`; paths of the API itself take precedence. It must contain no secret and
+    /// be fast to build.
     #[must_use]
     pub fn page(
         mut self,
@@ -104,7 +104,7 @@ impl Admin {
         self
     }
 
-    /// The API, over the platforms of a broker. `backup`: what can be backed up.
+    /// Builds the API for the platforms of a broker. `backup`: the store, if it can be copied.
     pub(crate) fn build(
         self,
         platforms: &[PlatformRoute],
@@ -131,19 +131,19 @@ impl Admin {
     }
 }
 
-/// The API at work.
+/// The administration API of a running broker.
 pub(crate) struct AdminApi {
     prefix: String,
     auth: Auth,
-    /// One for each realm; the first is the default.
+    /// One handler per realm; the first is the default.
     handlers: Vec<RequestHandler>,
     backup: Option<BackupSource>,
     pages: Vec<(&'static str, Page)>,
-    /// What comes only once the broker runs.
+    /// Pages and commands that an extension adds after the start.
     extension: OnceLock<Arc<dyn AdminExtension>>,
 }
 
-/// What an order says besides its path.
+/// Body of a command.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CommandBody {
@@ -152,7 +152,7 @@ struct CommandBody {
 }
 
 impl AdminApi {
-    /// Where a path goes on behind the prefix, if it is one of ours; doubled slashes do no harm.
+    /// End of the prefix in a path that has it; double slashes are accepted.
     pub(crate) fn ends_at(&self, path: &str) -> Option<usize> {
         let rest = path.trim_start_matches('/').strip_prefix(&self.prefix)?;
         (rest.is_empty() || rest.starts_with('/')).then(|| path.len() - rest.len())
@@ -163,7 +163,7 @@ impl AdminApi {
         &self.prefix
     }
 
-    /// Answers one request, whose path is ours from byte `at` on. Never fails, never panics.
+    /// Answers one request. `at`: end of the prefix in the path. Never fails, never panics.
     pub(crate) async fn handle<B>(
         &self,
         request: Request<B>,
@@ -299,7 +299,7 @@ impl AdminApi {
         json(StatusCode::OK, &done)
     }
 
-    /// A page of whoever builds on the framework: one that is quick to make, or one that comes later.
+    /// A page of an extension: one added to [`Admin`], or one added after the start.
     async fn page(&self, name: String) -> Result<Response<Body>, AdminError> {
         let found = self.pages.iter().find(|(it, _)| *it == name);
         match found {
@@ -308,7 +308,7 @@ impl AdminApi {
         }
     }
 
-    /// A page of whoever builds on the framework.
+    /// A page of an extension that was added after the start.
     async fn extension(&self, path: &[String]) -> Result<Response<Body>, AdminError> {
         let pages = self.extension.get().ok_or_else(AdminError::no_such_path)?;
         let answered = pages
@@ -321,7 +321,7 @@ impl AdminApi {
         )
     }
 
-    /// An order of whoever builds on the framework.
+    /// Runs a command of an extension.
     async fn run_extension_command(
         &self,
         requests: &RequestHandler,
@@ -347,7 +347,7 @@ impl AdminApi {
         )
     }
 
-    /// Writes down what was ordered for the broker as a whole.
+    /// Writes the audit entry of a command for the whole broker.
     async fn note(
         &self,
         requests: &RequestHandler,
@@ -404,7 +404,7 @@ impl AdminApi {
     }
 }
 
-/// Has an order about one resource carried out.
+/// Runs a command for one resource.
 async fn run_command(
     requests: &RequestHandler,
     of: ResourcePath,
@@ -436,7 +436,7 @@ where
     }
 }
 
-/// Why, as the operator says: shown to platforms where it ends an operation, and kept.
+/// The operator's reason: stored, and shown to platforms if the command ends an operation.
 fn reason_of(body: Bytes) -> Result<String, AdminError> {
     if body.is_empty() {
         return Ok(String::new());

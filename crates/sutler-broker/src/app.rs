@@ -71,7 +71,7 @@ impl App {
             && let Some(at) = admin.ends_at(request.uri().path())
         {
             context.set_route(&ADMIN);
-            // Boxed: what platforms ask for should not carry its size around.
+            // Boxed, so that futures of ordinary requests stay small.
             return Box::pin(admin.handle(request, at, context, &self.probes)).await;
         }
         self.serve(request, context).await.map(Body::new)

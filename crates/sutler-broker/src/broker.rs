@@ -1,6 +1,6 @@
-//! Putting a broker together: catalog, services, store, authentication.
+//! Builds and starts a broker from catalog, services, store and authentication.
 //!
-//! [`Broker`] is the recipe, [`BrokerHandle`] the broker at work. `serve.rs` binds it to a port.
+//! [`Broker`] is the builder, [`BrokerHandle`] the running broker. `serve.rs` serves it on a port.
 
 mod error;
 mod extension;
@@ -36,7 +36,7 @@ use sutler_records::{
 use sutler_server::{Admission, Auth, AuthConfigError, Probes, SharedLimits, Tls, TlsAcceptor};
 use tokio_util::sync::CancellationToken;
 
-/// The recipe of a broker.
+/// Builder of a broker.
 pub struct Broker {
     catalog: Catalog,
     services: Services,
@@ -56,7 +56,7 @@ pub struct Broker {
 }
 
 impl Broker {
-    /// A broker that offers a catalog; settings in its file are taken over.
+    /// A broker with a catalog and the settings of the catalog file.
     pub fn new(catalog: impl Into<CatalogFile>) -> Self {
         let file = catalog.into();
         let settings = Settings {
@@ -96,48 +96,48 @@ impl Broker {
         self
     }
 
-    /// Serves every offering that has no service of its own, those of later catalogs too.
+    /// Serves every offering without its own service, also those of later catalogs.
     #[must_use]
     pub fn other_services(self, service: Arc<dyn UntypedService>) -> Self {
         self.untyped_service(OTHERS, service)
     }
 
-    /// Keeps everything in a store, sealed with a key ring.
+    /// Stores all records in a store, sealed with a key ring.
     #[must_use]
     pub fn store(mut self, store: impl Store, keys: KeyRing) -> Self {
         self.store = Some((Arc::new(store), keys));
         self
     }
 
-    /// Like [`Broker::store`], for a store that others hold too.
+    /// Like [`Broker::store`], for a shared store.
     #[must_use]
     pub fn shared_store(mut self, store: Arc<dyn Store>, keys: KeyRing) -> Self {
         self.store = Some((store, keys));
         self
     }
 
-    /// Keeps everything in memory: all is forgotten at the end of the process.
+    /// Stores all records in memory; they are lost at the end of the process.
     #[must_use]
     pub fn in_memory(self) -> Self {
         self.store(MemoryStore::new(), KeyRing::ephemeral())
     }
 
-    /// Demands one user's name and password.
+    /// Requires one user's name and password.
     #[must_use]
     pub fn basic_auth(mut self, user: &str, password: impl Into<SecretString>) -> Self {
         self.auth = Some(Auth::basic(user, &password.into()));
         self
     }
 
-    /// Demands what an [`Auth`] asks for: several users, for instance. Keep a clone of it to change
-    /// it while the broker runs.
+    /// Requires the authentication of an [`Auth`], e.g. several users. Keep a clone of it to change it while the
+    /// broker runs.
     #[must_use]
     pub fn auth(mut self, auth: Auth) -> Self {
         self.auth = Some(Ok(auth));
         self
     }
 
-    /// Demands the user of `BROKER_USERNAME` and `BROKER_PASSWORD`.
+    /// Requires the user of `BROKER_USERNAME` and `BROKER_PASSWORD`.
     ///
     /// # Errors
     /// One of them is not set.
@@ -147,30 +147,29 @@ impl Broker {
         Ok(self.basic_auth(&user, password))
     }
 
-    /// Serves everybody. For tests, and behind something that authenticates.
+    /// Disables authentication. For tests, and behind a proxy that authenticates.
     #[must_use]
     pub fn without_auth(mut self) -> Self {
         self.auth = Some(Ok(Auth::open()));
         self
     }
 
-    /// Serves a platform of its own: other records, other users, under a path prefix. The platform
-    /// at `/` is there too if the broker itself has authentication.
+    /// Adds a platform with its own records and users under a path prefix. The platform at `/` is served too if the
+    /// broker itself has authentication.
     #[must_use]
     pub fn platform(mut self, platform: Platform) -> Self {
         self.platforms.push(platform);
         self
     }
 
-    /// Serves administration: under its own prefix, with credentials of its own.
+    /// Serves the administration API, under its own prefix and with its own credentials.
     #[must_use]
     pub fn admin(mut self, admin: Admin) -> Self {
         self.admin = Some(admin);
         self
     }
 
-    /// Lets operators have copies of the store while it is in use. `folder`: where a copy may lie
-    /// for a moment.
+    /// Lets operators download copies of the store while it is in use. `folder`: directory for temporary copies.
     #[must_use]
     pub fn backup(mut self, store: Arc<dyn Backup>, folder: impl Into<PathBuf>) -> Self {
         let folder = folder.into();
@@ -178,7 +177,7 @@ impl Broker {
         self
     }
 
-    /// Keeps this broker's records apart from others in the same store.
+    /// Sets the realm, which separates this broker's records from others in the same store.
     #[must_use]
     pub fn realm(mut self, name: &str) -> Self {
         name.clone_into(&mut self.realm);
@@ -199,28 +198,28 @@ impl Broker {
         self
     }
 
-    /// Answers an endpoint in another way altogether.
+    /// Replaces an endpoint.
     #[must_use]
     pub fn replace(mut self, endpoint: Endpoint, with: impl Replacement) -> Self {
         self.replaced.insert(endpoint, Arc::new(with));
         self
     }
 
-    /// What the administration shows as its metrics, in the text format of Prometheus.
+    /// Sets the metrics page of the administration API, in the text format of Prometheus.
     #[must_use]
     pub fn metrics_page(mut self, page: impl Fn() -> String + Send + Sync + 'static) -> Self {
         self.metrics_page = Some(Arc::new(page));
         self
     }
 
-    /// Shows the metrics to everybody who can reach the broker's port, at `/metrics`.
+    /// Serves the metrics at `/metrics` without authentication.
     #[must_use]
     pub fn public_metrics(mut self) -> Self {
         self.public_metrics = true;
         self
     }
 
-    /// Starts the engine: unfinished operations go on from here.
+    /// Starts the engine, which resumes unfinished operations.
     ///
     /// # Errors
     /// See [`BuildError`].
@@ -315,7 +314,7 @@ impl Broker {
     }
 }
 
-/// A broker at work. Cheap to clone.
+/// Handle of a running broker. Cheap to clone.
 #[derive(Clone)]
 pub struct BrokerHandle(pub(crate) Arc<App>);
 
@@ -325,7 +324,7 @@ impl BrokerHandle {
         router(&self.0)
     }
 
-    /// Replaces the whole catalog. What vanishes is withdrawn: instances go on with their copy.
+    /// Replaces the whole catalog. Missing plans are withdrawn; instances keep their copy.
     ///
     /// # Errors
     /// The catalog cannot be used; the old one stays.
@@ -336,26 +335,25 @@ impl BrokerHandle {
             .await
     }
 
-    /// Who may come in to the platform at a prefix, `/` for the only one. [`Auth::replace`] changes
-    /// it from now on.
+    /// Authentication of the platform at a prefix, `/` for the default one. Change it with [`Auth::replace`].
     pub fn auth(&self, prefix: &str) -> Option<Auth> {
         let prefix = Prefix::parse(prefix).ok()?;
         let served = self.0.platforms.iter().find(|it| it.prefix == prefix);
         served.map(|it| it.http.auth.clone())
     }
 
-    /// How many operations run here.
+    /// Number of operations that run in this process.
     pub fn operations_running(&self) -> usize {
         self.0.engine.operations_running()
     }
 
-    /// Stops claiming, waits for what runs, gives the rest back.
+    /// Stops claiming, waits for running operations, and releases the rest.
     pub async fn shut_down(&self) {
         self.0.engine.shut_down(self.0.settings.drain).await;
     }
 }
 
-/// Starts to check the health of a broker.
+/// Starts the health checks of a broker.
 fn watch_health(
     realm_contexts: &[Arc<RealmContext>],
     store: Arc<MeteredStore>,
@@ -374,7 +372,7 @@ fn watch_health(
     health
 }
 
-/// What one platform needs: proved keys, copies of the plans, its scheduled work.
+/// Builds the context of a realm: verifies its keys, stores the plan copies, plans its clean-up.
 async fn realm_context(
     records: Arc<Documents>,
     catalog: &Arc<LiveCatalog>,
@@ -441,7 +439,7 @@ async fn engine_of(
     let limit = settings.workers;
     let mut queues: Vec<Queue> = Vec::new();
     for realm_context in realm_contexts {
-        // Scheduled work is everybody's, wherever operations go.
+        // Every process serves scheduled work, whatever its own queue is.
         for queue in [
             queue_of(&realm_context.records.realm),
             realm_context.queue.clone(),

@@ -1,10 +1,9 @@
-//! The catalog as it is offered now, and the plans as they were when instances were made.
+//! The current catalog, and the plan copies that instances were created with.
 //!
-//! The catalog can be replaced at run time; an instance keeps the copy of its plan that it was made
-//! with, under the copy's digest, so a plan that vanishes is *withdrawn* and never makes an instance
-//! unmanageable. What one offering is kept as: `catalog/offering.rs`, all of them: `catalog/index.rs`; the bytes of
-//! the answer: `catalog/body_chunks.rs`; how the next catalog is put together of what stays and what is new:
-//! `catalog/replace.rs`. Rules of a catalog: `sutler-osb`. Its file: `catalog_file.rs`.
+//! The catalog can be replaced at run time. An instance keeps the copy of its plan that it was created with, by
+//! the copy's digest, so a plan that disappears is *withdrawn* and its instances stay manageable. One offering:
+//! `catalog/offering.rs`; lookup by id: `catalog/index.rs`; bytes of the response: `catalog/body_chunks.rs`;
+//! building the next catalog: `catalog/replace.rs`. Rules of a catalog: `sutler-osb`. Its file: `catalog_file.rs`.
 
 mod body_chunks;
 mod error;
@@ -32,29 +31,29 @@ use sutler_records::{Documents, RecordError};
 use sutler_schema::ParameterSchemas;
 use sutler_server::ChunkedBody;
 
-/// Plans kept ready in memory, each with its compiled schemas; beyond that the cache starts anew.
+/// Maximum plans cached in memory, each with its compiled schemas; a full cache is emptied.
 const CACHED_MAX: usize = 1_000;
 
-/// A plan with everything needed to serve it.
+/// A plan with its digest and its compiled schemas.
 #[derive(Debug)]
 pub(crate) struct OfferedPlan {
     pub pinned: Arc<PinnedPlan>,
-    /// Names this very copy.
+    /// Digest of this copy.
     pub digest: String,
     pub schemas: ParameterSchemas,
 }
 
-/// What offerings stand on, by the service's id: a provision expects it unchanged.
+/// Records that offerings depend on, by service id: a provision expects them unchanged.
 pub(crate) type CatalogPreconditions = Vec<(String, (Key, Version))>;
 
-/// The catalog and its answer, made once.
+/// One catalog and its response body, immutable.
 #[derive(Default)]
 pub(crate) struct CatalogSnapshot {
     index: CatalogIndex,
     chunks: BodyChunks,
     pub content: ChunkedBody,
     pub etag: String,
-    /// What each offering stands on; of nobody, where none stands on anything.
+    /// Precondition of each offering; empty if no offering has one.
     preconditions: Box<[Option<(Key, Version)>]>,
     cache: Arc<PlanCache>,
 }
@@ -73,18 +72,18 @@ impl CatalogSnapshot {
         Some(self.cache.keep(pinned, &digest))
     }
 
-    /// What the offering stands on, if on anything.
+    /// Precondition of an offering, if it has one.
     pub(crate) fn precondition(&self, service: &ServiceId) -> Option<(Key, Version)> {
         let nth = self.index.service(service.as_str())?;
         self.preconditions.get(nth)?.clone()
     }
 
-    /// Whether the offering is there.
+    /// Whether the offering is in the catalog.
     pub(crate) fn has_service(&self, service: &ServiceId) -> bool {
         self.index.service(service.as_str()).is_some()
     }
 
-    /// Has offerings stand on something.
+    /// Sets the precondition record of each offering.
     fn set_preconditions(&mut self, preconditions: CatalogPreconditions) {
         let mut by_offering = match preconditions.is_empty() {
             true => Vec::new(),
@@ -99,14 +98,14 @@ impl CatalogSnapshot {
         self.preconditions = by_offering.into();
     }
 
-    /// The copy of a plan, read from the answer.
+    /// The copy of a plan, parsed from the response body.
     fn pinned(&self, nth: usize, nth_plan: usize) -> Option<PinnedPlan> {
         let entry = self.index.get(nth)?;
         entry.pinned(self.chunks.get(nth)?, nth_plan)
     }
 }
 
-/// Plans that were used lately, by digest.
+/// Recently used plans, by digest.
 #[derive(Default)]
 struct PlanCache(Mutex<HashMap<String, Arc<OfferedPlan>>>);
 
@@ -120,7 +119,7 @@ impl PlanCache {
     }
 
     fn keep(&self, pinned: PinnedPlan, digest: &str) -> Arc<OfferedPlan> {
-        // What is offered was compiled before; a copy whose schemas were good once is used as it is.
+        // Schemas were compiled when the plan was offered; if they no longer compile, the copy is used without them.
         let schemas = compile_schemas(&pinned).unwrap_or_default();
         let plan = Arc::new(OfferedPlan {
             pinned: Arc::new(pinned),
@@ -136,24 +135,24 @@ impl PlanCache {
     }
 }
 
-/// The name of the service of every offering that has none of its own; no offering's name is empty.
+/// Key of the service for offerings without their own; no offering has an empty name.
 pub(crate) const OTHERS: &str = "";
 
 /// All services by offering name or id.
 pub(crate) type Services = HashMap<String, Arc<dyn UntypedService>>;
 
-/// The plans, offered and pinned.
+/// The current catalog, its services, and cached plans.
 pub(crate) struct LiveCatalog {
     services: Services,
     buffer: ChunkBuffer,
     snapshot: RwLock<Arc<CatalogSnapshot>>,
     cache: Arc<PlanCache>,
-    /// Who keeps the catalog, where somebody does.
+    /// Source of the catalog, if there is one.
     pub source: CatalogSourceSlot,
 }
 
 impl LiveCatalog {
-    /// `with_catalog_source`: somebody will keep the catalog.
+    /// `with_catalog_source`: a source of the catalog will be set.
     pub(crate) fn new(
         catalog: Catalog,
         services: Services,
@@ -174,7 +173,7 @@ impl LiveCatalog {
         Ok(plans)
     }
 
-    /// The present offer.
+    /// The current catalog.
     pub(crate) fn snapshot(&self) -> Arc<CatalogSnapshot> {
         self.snapshot
             .read()
@@ -187,7 +186,7 @@ impl LiveCatalog {
         service_of(&self.services, plan)
     }
 
-    /// The service of a plan by ids, as far as it can be told without the copy of it.
+    /// The service of a plan by ids, without reading the copy of the plan.
     pub(crate) fn service_named(
         &self,
         service: &ServiceId,
@@ -202,14 +201,14 @@ impl LiveCatalog {
         }
     }
 
-    /// Has this process offer what is written down now, where somebody keeps the catalog.
+    /// Loads the stored catalog into this process, if there is a catalog source.
     pub(crate) async fn catch_up(&self) {
         if let Some(source) = self.source.get() {
             source.catch_up().await;
         }
     }
 
-    /// What is known of a plan that is not offered here.
+    /// Availability of a plan that is not in the current catalog.
     pub(crate) async fn availability(
         &self,
         service: &ServiceId,
@@ -220,12 +219,12 @@ impl LiveCatalog {
             .await
     }
 
-    /// Checks one offering, so that it can be part of a catalog.
+    /// Checks one offering for use in a catalog.
     pub(crate) fn check(&self, spec: ServiceSpec) -> Result<Offering, CatalogError> {
         offering::check(spec, &self.services, &self.buffer)
     }
 
-    /// All offerings of a catalog, checked.
+    /// Checks all offerings of a catalog.
     pub(crate) fn updates_of(
         &self,
         catalog: &Catalog,
@@ -233,7 +232,7 @@ impl LiveCatalog {
         replace::updates_of(catalog, &self.services, &self.buffer)
     }
 
-    /// The copy of a plan that an instance was made with.
+    /// The copy of a plan that an instance was created with, from the cache or the store.
     pub(crate) async fn pinned(
         &self,
         records: &Documents,
@@ -264,7 +263,7 @@ fn service_of<'a>(
         .or_else(|| services.get(OTHERS))
 }
 
-/// Stands in for a plan that is not known yet.
+/// Placeholder for a plan that is not offered yet.
 pub(crate) fn plan_to_come() -> Arc<OfferedPlan> {
     let word = || "to-come".to_owned();
     let text = || sutler_osb::NonEmptyText::try_from(word()).expect("it is not empty");

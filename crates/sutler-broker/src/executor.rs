@@ -1,4 +1,4 @@
-//! Carries accepted operations out: builds the context, calls the hook, commits what came of it.
+//! Runs accepted operations: builds the context, calls the hook, commits its result.
 //!
 //! It is called by the journal's engine under a claim and may be called again after a crash. The
 //! result and the resource's next state are one commit, decided by `lifecycle/`. Cascades are in
@@ -34,23 +34,23 @@ use sutler_records::{
 };
 use tracing::Instrument as _;
 
-/// Longest wait between attempts.
+/// Maximum wait between attempts.
 const BACKOFF_MAX: Duration = Duration::from_secs(300);
 
-/// Longest message of a hook that callers are shown, in characters.
+/// Maximum length of a hook's message for callers, in characters.
 const MESSAGE_CHARS_MAX: usize = 4000;
 
 /// An operation of the broker that starts.
 type LoadedOperation<S> = StartedOperation<S, Request, Detail>;
 
-/// Carries out the operations of one platform.
+/// Runs the operations of one platform.
 pub(crate) struct BrokerExecutor(pub Arc<RealmContext>);
 
-/// Carries out the operations of every platform: the realm of a lane says whose it is.
+/// Runs the operations of every platform, chosen by the realm of the lane.
 pub(crate) struct RealmExecutors(pub Vec<BrokerExecutor>, pub Option<Arc<PeriodicTasks>>);
 
-/// When an operation of a platform that is not served is looked at again. Its queue is not claimed
-/// from, so this is only for what another broker put into ours.
+/// Delay before an operation of a platform that is not served is tried again. Its queue is not served, so this
+/// applies only to operations that another broker put into a queue of this one.
 const STRANGER_AGAIN: Duration = Duration::from_secs(60);
 
 impl RealmExecutors {
@@ -76,7 +76,7 @@ impl Executor for RealmExecutors {
         }
         match self.of(&run) {
             Some(executor) => {
-                // Whoever keeps the catalog has what operations need besides it.
+                // The catalog source also provides what operations need.
                 executor.0.catalog.source.ready().await;
                 executor.execute(run).await
             }
@@ -95,15 +95,15 @@ impl Executor for RealmExecutors {
     }
 }
 
-/// What a hook's run came to.
+/// Outcome of a hook.
 pub(super) enum HookOutcome<T> {
-    /// It ended.
+    /// The hook ended.
     Ended(End<T>, Detail),
-    /// It is worth another attempt.
+    /// The hook failed and is tried again.
     FailedUpdate(Duration),
 }
 
-/// All that a hook needs.
+/// Arguments of a hook call.
 pub(super) struct HookCall {
     pub cx: Cx,
     pub plan: Arc<OfferedPlan>,
@@ -260,7 +260,7 @@ impl BrokerExecutor {
         }
     }
 
-    /// Ends an operation that cannot go on, before its hook is called.
+    /// Ends an operation that cannot run, before its hook is called.
     async fn fail(
         &self,
         run: &Run,
@@ -398,7 +398,7 @@ impl BrokerExecutor {
     }
 }
 
-/// An operation that was asked to stop while it waited for bindings: no hook was called.
+/// End of an operation that was cancelled while it waited for bindings; no hook was called.
 fn stopped() -> Detail {
     let message = "The operation was stopped while it waited for service bindings.";
     Detail {
@@ -420,7 +420,7 @@ pub(super) fn instance_id(lane: &Key) -> InstanceId {
     InstanceId::try_from(lane.id(0)).expect("a lane's first id was an InstanceId")
 }
 
-/// What an error of a hook means, and what is told of it.
+/// Outcome of an error of a hook, and its description.
 pub(super) fn classify_hook_error<T>(
     error: Error,
     policy: &Policy,

@@ -1,8 +1,8 @@
-//! The wire: headers, paths, bodies and statuses around the desk.
+//! The Open Service Broker API of one platform: headers, paths, bodies and statuses.
 //!
-//! The order of checks is D-06: path, authentication, version, query, body, then the desk's. Which
-//! status a refusal has is decided in `http/error.rs` and nowhere else; paths are in `http/route.rs`,
-//! the ten endpoints in `http/endpoints.rs`, what others serve beside them in `http/extension.rs`.
+//! The order of checks is D-06: path, authentication, version, query, body, then those of `requests.rs`. The
+//! status of a refusal is chosen in `http/error.rs` only; paths are in `http/route.rs`, the ten endpoints in
+//! `http/endpoints.rs`, routes of extensions in `http/extension.rs`.
 
 mod endpoints;
 mod error;
@@ -34,28 +34,28 @@ use sutler_server::{
     read_body,
 };
 
-/// What the broker answers with.
+/// Response of the broker.
 pub(crate) type Reply = Response<ChunkedBody>;
 
-/// An endpoint of the author's own in place of one of the ten. Authentication and the version
-/// header were checked before; the [`Caller`] is in the request's extensions.
+/// Replaces one of the ten endpoints. Authentication and the version header are checked before; the
+/// [`Caller`] is in the request's extensions.
 #[async_trait]
 pub trait Replacement: Send + Sync + 'static {
     /// Answers a request.
     async fn answer(&self, request: Request<Bytes>) -> Response<Bytes>;
 }
 
-/// One platform of the broker as a function of requests.
+/// Serves the API of one platform.
 pub(crate) struct PlatformApi {
     pub requests: RequestHandler,
     pub auth: Auth,
     pub replaced: Arc<HashMap<Endpoint, Arc<dyn Replacement>>>,
     pub admission: Admission,
-    /// Paths beside the ten endpoints, where there are any.
+    /// Routes of extensions, if any.
     pub extension_routes: OnceLock<Arc<dyn ExtensionRoutes>>,
 }
 
-/// A request whose headers, path and query were understood.
+/// A request with parsed headers, path and query.
 struct ParsedRequest {
     endpoint: Endpoint,
     ids: Ids,
@@ -64,8 +64,7 @@ struct ParsedRequest {
 }
 
 impl PlatformApi {
-    /// Answers one request, whose path is this platform's from byte `at` on. Never fails, never
-    /// panics.
+    /// Answers one request. `at`: end of the platform's prefix in the path. Never fails, never panics.
     pub(crate) async fn handle<B>(
         &self,
         request: Request<B>,
@@ -76,7 +75,7 @@ impl PlatformApi {
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        // B-006: the same header comes back, whatever the answer.
+        // B-006: every response repeats the header.
         let name = HeaderName::from_static(REQUEST_IDENTITY_HEADER);
         let identity = request.headers().get(&name).cloned();
         let answered = sutler_journal::catch_panic(self.answer(request, at, context)).await;
@@ -99,7 +98,7 @@ impl PlatformApi {
     {
         let (parts, body) = request.into_parts();
         if let Some(found) = self.match_extension(&parts, at) {
-            // Boxed: what platforms ask for should not carry its size around.
+            // Boxed, so that futures of ordinary requests stay small.
             let answered = Box::pin(self.serve_extension(found, parts, body, context)).await;
             return answered.unwrap_or_else(Reply::from);
         }
@@ -110,7 +109,7 @@ impl PlatformApi {
         answered.unwrap_or_else(Reply::from)
     }
 
-    /// Reads the body, takes a place, and serves.
+    /// Reads the body, acquires a slot, and calls the endpoint.
     async fn execute<B>(
         &self,
         parsed: ParsedRequest,
@@ -137,7 +136,7 @@ impl PlatformApi {
         } else {
             Bytes::new()
         };
-        // Only now: who sends slowly holds no place.
+        // Acquired after the body, so that a slow sender holds no slot.
         let _slot = self.admission.acquire_slot(parsed.endpoint.class()).await?;
         if let Some(replacement) = replaced {
             let context = parsed.info.context.as_deref();
@@ -195,7 +194,7 @@ impl PlatformApi {
         Ok((parsed, permit))
     }
 
-    /// B-010, and its caller's share of what is worked on.
+    /// Authenticates the caller (B-010) and counts the request against its limits.
     async fn admit(
         &self,
         parts: &hyper::http::request::Parts,
@@ -207,7 +206,7 @@ impl PlatformApi {
         Ok((caller, permit))
     }
 
-    /// B-001, B-002, B-003: any minor version of ours will do.
+    /// B-001, B-002, B-003: accepts any minor version of the same major version.
     fn check_version(&self, headers: &HeaderMap) -> Result<(), ErrorReply> {
         let Some(value) = headers.get(API_VERSION_HEADER) else {
             return Err(ErrorReply::version_missing(
@@ -224,7 +223,7 @@ impl PlatformApi {
         }
     }
 
-    /// What is too much of, before anything is looked at.
+    /// Checks the length of the URI and the number of headers.
     fn check_size(&self, parts: &hyper::http::request::Parts) -> Result<(), ErrorReply> {
         let limits = self.admission.limits();
         let long = |uri: &hyper::Uri| uri.path_and_query().map_or(0, |it| it.as_str().len());
@@ -258,7 +257,7 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), ErrorReply> {
     ))
 }
 
-/// B-005: absence is fine, nonsense is not.
+/// B-005: the header is optional, but must be valid if present.
 fn originating_identity(headers: &HeaderMap) -> Result<Option<OriginatingIdentity>, ErrorReply> {
     let Some(value) = headers.get(ORIGINATING_IDENTITY_HEADER) else {
         return Ok(None);
@@ -281,19 +280,19 @@ fn request_identity(headers: &HeaderMap) -> Result<Option<RequestIdentity>, Erro
         .map_err(|error| ErrorReply::invalid(error.to_string()))
 }
 
-/// The platform's id of a request, if it gave one that can be used.
+/// Id of a request as sent by the platform, if present and valid.
 pub(crate) fn request_id(headers: &HeaderMap) -> Option<String> {
     let text = headers.get(REQUEST_IDENTITY_HEADER)?.to_str().ok()?;
     let identity = RequestIdentity::try_from(text.to_owned()).ok()?;
     Some(identity.as_str().to_owned())
 }
 
-/// What somebody is answered who is not let in.
+/// Response to a caller that is not authenticated.
 pub(crate) fn rejected(rejection: Rejection) -> Reply {
     ErrorReply::from(rejection).into()
 }
 
-/// What is answered where no platform is.
+/// Response for a path of no platform.
 pub(crate) fn nowhere() -> Reply {
     ErrorReply::no_such_path().into()
 }

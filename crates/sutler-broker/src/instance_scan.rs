@@ -1,7 +1,7 @@
-//! What instances hold on to outside the broker, told to whoever keeps it for them.
+//! Scan of all instances, for extensions that hold resources on their behalf.
 //!
-//! A service may keep something for as long as instances need it, such as the version of a program that made
-//! them. Only the records say which those are. Reads everything: for work that comes round rarely.
+//! A service may have to keep something for as long as instances need it, such as the version of a program that
+//! created them. Only the records show which instances exist. Reads every instance: for infrequent tasks.
 
 use crate::catalog::LiveCatalog;
 use crate::lifecycle::AuthorState;
@@ -14,7 +14,7 @@ use sutler_records::{Documents, RecordError, realms_with_same_keys};
 /// Documents read at a time.
 const CHUNK: usize = 200;
 
-/// The records cannot be read now.
+/// The instances cannot be read now.
 #[derive(Debug, thiserror::Error)]
 #[error("the records of instances cannot be read; see whether the store answers: {0}")]
 pub struct ReadInstancesError(#[source] Box<dyn std::error::Error + Send + Sync>);
@@ -47,9 +47,9 @@ async fn each_of(
         for document in page.documents {
             let place = SealContext::Document(&document.key);
             let (instance, _) = records.open::<Instance>(place, &document.body)?;
-            // Without a copy of a plan nothing was begun yet.
+            // Without a plan copy, nothing was started yet.
             if let Some(instance_data) = instance.data().filter(|it| !it.spec.plan.is_empty()) {
-                // One that is being updated may come to need another, and still need its own.
+                // During an update an instance may need both the new copy and its own.
                 let next = match &instance {
                     Instance::Updating { change, .. } => change.plan.as_ref().map(|it| &it.1),
                     _ => None,

@@ -73,7 +73,7 @@ pub use sutler_server::{
     TraceParent, Users, hash_password, propagate_with, raise_descriptor_limit,
 };
 
-/// What nearly every broker needs.
+/// Imports for a typical broker.
 pub mod prelude {
     pub use crate::{
         Bound, Broker, CatalogFile, Cx, Error, Policy, Provisioned, Result, Service, Update,

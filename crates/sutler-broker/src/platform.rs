@@ -1,20 +1,19 @@
-//! Platforms: who the broker is there for, under which path, and with which records.
+//! Platforms of a broker: path prefix, realm and authentication of each.
 //!
-//! A platform has a prefix, a realm and its own way to authenticate. Two platforms of one broker share
-//! the catalog and the engine and never see each other's instances. Which one a request is for is
-//! found in `app.rs`.
+//! Platforms of one broker share the catalog and the engine and never see each other's instances. Requests are
+//! dispatched to them in `app.rs`.
 
 use crate::broker::BuildError;
 use secrecy::SecretString;
 use std::fmt;
 use sutler_server::{Auth, AuthConfigError};
 
-/// Longest prefix, in bytes.
+/// Maximum length of a prefix, in bytes.
 const PREFIX_BYTES_MAX: usize = 128;
-/// First segments that are the broker's own.
+/// First segments reserved for the broker.
 const RESERVED: [&str; 5] = ["admin", "healthz", "readyz", "livez", "metrics"];
 
-/// One platform: a path prefix, a realm in the store, and who may come in.
+/// One platform: a path prefix, a realm in the store, and authentication.
 pub struct Platform {
     pub(crate) prefix: String,
     pub(crate) realm: Option<String>,
@@ -22,8 +21,8 @@ pub struct Platform {
 }
 
 impl Platform {
-    /// A platform whose API begins at `{prefix}/v2/`. Its realm has the prefix's name, without the
-    /// slash in front, until [`Platform::realm`] gives another.
+    /// A platform whose API is at `{prefix}/v2/`. Its realm is the prefix without the leading slash, unless set by
+    /// [`Platform::realm`].
     pub fn at(prefix: &str) -> Self {
         Self {
             prefix: prefix.to_owned(),
@@ -32,28 +31,28 @@ impl Platform {
         }
     }
 
-    /// Keeps its records under this name in the store.
+    /// Sets the realm of its records in the store.
     #[must_use]
     pub fn realm(mut self, name: &str) -> Self {
         self.realm = Some(name.to_owned());
         self
     }
 
-    /// Demands one user's name and password.
+    /// Requires one user's name and password.
     #[must_use]
     pub fn basic_auth(mut self, user: &str, password: impl Into<SecretString>) -> Self {
         self.auth = Some(Auth::basic(user, &password.into()));
         self
     }
 
-    /// Demands what an [`Auth`] asks for. Keep a clone of it to change it while the broker runs.
+    /// Requires the authentication of an [`Auth`]. Keep a clone of it to change it while the broker runs.
     #[must_use]
     pub fn auth(mut self, auth: Auth) -> Self {
         self.auth = Some(Ok(auth));
         self
     }
 
-    /// Serves everybody who knows the path. For tests, and behind something that authenticates.
+    /// Disables authentication. For tests, and behind a proxy that authenticates.
     #[must_use]
     pub fn without_auth(mut self) -> Self {
         self.auth = Some(Ok(Auth::open()));
@@ -97,7 +96,7 @@ pub(crate) fn check_platforms(
     Ok(checked)
 }
 
-/// What is wrong with a prefix.
+/// Error of a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PrefixError {
     /// It does not begin with a slash.
@@ -112,7 +111,7 @@ pub enum PrefixError {
     /// A segment is `v2`.
     #[error("leave v2 out: the API's own part of the path is added to the prefix")]
     Version,
-    /// The broker's own paths begin so.
+    /// The first segment is reserved for the broker.
     #[error("the broker itself answers there; choose another name")]
     Reserved,
     /// Another platform has it.
@@ -149,7 +148,7 @@ impl Prefix {
         Ok(Self { segments })
     }
 
-    /// Where a path goes on behind this prefix, if it begins with it; doubled slashes do no harm.
+    /// End of this prefix in a path that has it; double slashes are accepted.
     pub(crate) fn ends_at(&self, path: &str) -> Option<usize> {
         let mut rest = path;
         for segment in &self.segments {

@@ -1,4 +1,4 @@
-//! Joins the typed trait to the untyped one: serde on the way in, serde on the way out.
+//! Adapts [`Service`] to [`UntypedService`]: deserialises parameters and state, serialises results.
 
 use crate::cx::Cx;
 use crate::error::{Error, Result};
@@ -20,8 +20,8 @@ use sutler_osb::{
 pub(crate) struct TypedService<S>(pub S);
 
 fn read_params<S: Service>(parameters: Parameters) -> Result<S::Params> {
-    // The schema was enforced before; what still does not fit is a matter between type and schema.
-    // Serde's own words may quote a value, and a value may be a secret: they are for nobody.
+    // The schema was enforced before, so an error here is a mismatch of type and schema. Serde's message may
+    // quote a value, and a value may be a secret, so the message is dropped.
     serde_json::from_value(Value::Object(parameters.0))
         .map_err(|_| Error::invalid("The parameters do not fit this service."))
 }
@@ -149,7 +149,7 @@ impl<S: Service> UntypedService for TypedService<S> {
     }
 }
 
-/// An update names only what changes, so nothing is required of it.
+/// An update contains changes only, so no property is required.
 fn without_required(mut schema: Value) -> Value {
     if let Some(object) = schema.as_object_mut() {
         object.remove("required");

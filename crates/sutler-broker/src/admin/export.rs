@@ -1,7 +1,7 @@
-//! Everything of a realm as JSON lines, written while it is sent: memory is bounded.
+//! Export of a realm as JSON lines, streamed with bounded memory.
 //!
-//! Each resource is written with the operations it points to, as they were at one moment. For one
-//! moment of the whole, drain the broker first. The form of the lines is in `export_format.rs`.
+//! Each resource is written with the operations it refers to, as one consistent snapshot. For a snapshot of the
+//! whole realm, drain the broker first. The format of the lines is in `export_format.rs`.
 
 use super::export_format::{Base64Bytes, DocumentLine, ExportLine, FORM, OperationLine};
 use crate::lifecycle::binding::Binding;
@@ -16,14 +16,14 @@ use sutler_server::ChunkSender;
 
 /// Documents read at a time.
 const CHUNK: usize = 50;
-/// How often a resource that changes while it is read is read again.
+/// Maximum attempts to read a resource that keeps changing.
 const TRIES: u32 = 20;
 
-/// What ends an export early.
+/// Reason for the early end of an export.
 enum ExportError {
-    /// Nobody reads any more.
+    /// The client disconnected.
     Left,
-    /// It cannot be read.
+    /// The store or a record cannot be read.
     Broken(RecordError),
 }
 
@@ -39,7 +39,7 @@ impl From<StoreError> for ExportError {
     }
 }
 
-/// Writes it all; a line that is missing at the end says that it is not all.
+/// Writes the export. An incomplete export has no last line.
 pub(crate) async fn write(requests: RequestHandler, pieces: ChunkSender) {
     if let Err(ExportError::Broken(error)) = write_all(&requests, &pieces).await {
         tracing::error!(
@@ -63,7 +63,7 @@ async fn write_all(requests: &RequestHandler, pieces: &ChunkSender) -> Result<()
         loop {
             let page = records.store.list(&list, at.as_ref(), CHUNK).await?;
             for document in page.documents {
-                let Some(written) = whole(requests, document).await? else {
+                let Some(written) = snapshot_of(requests, document).await? else {
                     continue;
                 };
                 documents += 1;
@@ -83,8 +83,8 @@ async fn write_all(requests: &RequestHandler, pieces: &ChunkSender) -> Result<()
     line(pieces, &end).await
 }
 
-/// A document with the operations it points to, all of one moment; `None` if it is gone meanwhile.
-async fn whole(
+/// Consistent snapshot of a document and the operations it refers to; `None` if it was deleted meanwhile.
+async fn snapshot_of(
     requests: &RequestHandler,
     listed: Document,
 ) -> Result<Option<DocumentLine>, ExportError> {

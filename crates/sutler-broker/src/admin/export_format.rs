@@ -1,7 +1,7 @@
-//! The lines of an export: a head, one line for each resource with its operations, and a count.
+//! Format of an export: a head, one line for each resource with its operations, and a count.
 //!
-//! Bodies are sealed as in the store, so a file gives nothing away, and only a broker with the same
-//! keys and the same realm can read it. Pure: bytes in and out are `export.rs` and `import.rs`.
+//! Bodies are sealed as in the store, so a file reveals nothing, and only a broker with the same keys and the
+//! same realm can read it. No I/O: that is in `export.rs` and `import.rs`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,7 +12,7 @@ use sutler_journal::{
     Fence, Key, Operation, OperationId, OperationRow, Outcome, Queue, State, StoreTime,
 };
 
-/// The form that is written; others are not read.
+/// Version of the format; no other version is read.
 pub(crate) const FORM: u32 = 1;
 
 /// One line.
@@ -21,9 +21,9 @@ pub(crate) const FORM: u32 = 1;
 pub(crate) enum ExportLine {
     /// The first.
     Head { form: u32, realm: String },
-    /// A document and the operations it points to.
+    /// A document and the operations it refers to.
     Document(Box<DocumentLine>),
-    /// The last: how many there were.
+    /// The last, with the counts.
     End { documents: u64, operations: u64 },
 }
 
@@ -109,7 +109,7 @@ impl OperationLine {
         }
     }
 
-    /// As it is brought into another store, in the lane of its document.
+    /// The operation to import into another store, in the lane of its document.
     pub(crate) fn operation(self, lane: &Key, queue: &Queue) -> Operation {
         Operation {
             row: OperationRow {

@@ -1,4 +1,4 @@
-//! Pages and orders of whoever builds on this framework, below the administration's prefix.
+//! Pages and commands of an extension in the administration API.
 
 use super::response::AdminError;
 use crate::broker::BrokerHandle;
@@ -7,21 +7,21 @@ use async_trait::async_trait;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// What is shown and ordered under `{prefix}/v1/`, where the API itself has nothing. It must hold no secret.
+/// Pages and commands under `{prefix}/v1/`; paths of the API itself take precedence. Must reveal no secret.
 #[async_trait]
 pub trait AdminExtension: Send + Sync + 'static {
-    /// Answers a read; `None`: there is nothing at this path.
+    /// Returns the page at a path; `None` if there is none.
     async fn read(&self, path: &[String]) -> Option<Result<Value>>;
 
-    /// Carries an order out; `None`: there is none at this path. It is written into the audit before.
+    /// Runs the command at a path; `None` if there is none. Its audit entry is written before.
     async fn run_command(&self, path: &[String]) -> Option<Result<Value>>;
 
-    /// Whether there is an order at this path.
+    /// Whether there is a command at this path.
     fn has_command(&self, path: &[String]) -> bool;
 }
 
 impl BrokerHandle {
-    /// Shows these pages to operators from now on, where there is administration. The first ones stay.
+    /// Adds an extension to the administration API, if that is served. Only the first call has an effect.
     pub fn extend_admin(&self, pages: Arc<dyn AdminExtension>) {
         if let Some(admin) = &self.0.admin {
             let _ = admin.extension.set(pages);
@@ -29,7 +29,7 @@ impl BrokerHandle {
     }
 }
 
-/// An error of a page, as operators are told it.
+/// Maps an error of an extension to an error of the API.
 pub(super) fn to_admin_error(error: Error) -> AdminError {
     match error.kind {
         Kind::Refused(refusal) => refusal.into(),

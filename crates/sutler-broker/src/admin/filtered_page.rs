@@ -1,25 +1,25 @@
-//! A page of documents that pass a filter, found by a scan that is bounded.
+//! A page of documents that match a filter, found by a bounded scan.
 //!
-//! An index narrows the list where there is one; the rest is looked through, at most so many documents
-//! for one page. A page may therefore be short, or empty, and still have a next one.
+//! An index narrows the list if there is one; the rest is scanned, at most [`SCAN_MAX`] documents for one page.
+//! A page can therefore be short or empty and still have a next one.
 
 use super::response::AdminError;
 use crate::requests::RequestHandler;
 use sutler_journal::{Key, List, Position, SealContext};
 use sutler_records::Resource;
 
-/// Documents read for one page, at most.
+/// Maximum documents read for one page.
 pub(crate) const SCAN_MAX: usize = 2_000;
 /// Documents read at a time.
 const CHUNK: usize = 200;
 
-/// Some of what a list has, and where to go on.
+/// Items of one page, and the position of the next.
 pub(crate) struct FilteredPage<T> {
     pub items: Vec<T>,
     pub next: Option<Position>,
 }
 
-/// Looks through a list until a page is full, the list ends, or enough was read.
+/// Scans a list until the page is full, the list ends, or [`SCAN_MAX`] documents were read.
 pub(crate) async fn scan<S: Resource, T>(
     requests: &RequestHandler,
     list: &List,
@@ -32,7 +32,7 @@ pub(crate) async fn scan<S: Resource, T>(
     let mut at = after;
     let mut read = 0;
     loop {
-        // Never more than the page can take: the cursor of a page is that of its last document.
+        // Never more than the page can hold: the cursor of a page is that of its last document.
         let chunk = CHUNK.min(limit - items.len());
         let page = records.store.list(list, at.as_ref(), chunk).await?;
         read += page.documents.len();

@@ -1,7 +1,7 @@
-//! Reads an export into a broker with the same keys and the same realm: never over what is there.
+//! Imports an export into a broker with the same keys and the same realm. Overwrites nothing.
 //!
-//! One commit for each resource with its operations. What is there already as in the file is passed
-//! over, so an import that was interrupted is repeated; what is there otherwise ends it.
+//! One commit per resource with its operations. Identical documents are skipped, so an interrupted import can be
+//! repeated; a different document with the same key ends the import.
 
 use super::export_format::{DocumentLine, ExportLine, FORM, OperationLine};
 use super::response::AdminError;
@@ -19,23 +19,23 @@ use sutler_journal::{
 };
 use sutler_records::{AUDIT, Documents, RecordError, Resource};
 
-/// Longest line: a whole commit in base64, and more.
+/// Maximum length of a line: more than a whole commit in base64.
 const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// How long a sender may send nothing.
+/// Maximum time between two frames of the body.
 const SILENT_AT_MOST: Duration = Duration::from_secs(60);
 
-/// What an import did.
+/// Result of an import.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct ImportResult {
-    /// Documents that were added.
+    /// Documents added.
     pub documents: u64,
-    /// Operations that were added.
+    /// Operations added.
     pub operations: u64,
-    /// Documents that were there already, as in the file.
+    /// Documents skipped, because they exist and are identical.
     pub already_there: u64,
 }
 
-/// Where an import stands in its file.
+/// Progress of an import within its file.
 #[derive(Default)]
 struct Reader {
     begun: bool,
@@ -162,7 +162,7 @@ impl Reader {
             }
             Err(CommitError::Stale(_)) => {
                 let there = records.store.get(&key).await?;
-                // A plan's copy is named by what is in it.
+                // The key of a plan copy is the digest of its content.
                 let same = |it: &Document| it.body == body || key.kind() == PLAN.as_str();
                 if there.as_ref().is_some_and(same) {
                     self.done.already_there += 1;
@@ -177,7 +177,7 @@ impl Reader {
     }
 }
 
-/// What a document is listed by; `None` for kinds that are not exported.
+/// Index terms of a document; `None` for kinds that are not exported.
 fn terms(records: &Documents, key: &Key, body: &[u8]) -> Result<Option<Vec<Term>>, RecordError> {
     let place = SealContext::Document(key);
     if key.kind() == INSTANCE.as_str() {

@@ -1,7 +1,7 @@
-//! Lists and single things for operators: reads, filters, and nothing else.
+//! Lists and single resources for operators: reads and filters only.
 //!
-//! Filters go by an index where there is one (plan, lifecycle, the bindings of an instance) and by a
-//! bounded scan beyond that (`scan.rs`). What is shown is in `view.rs`.
+//! Filters use an index if there is one (plan, lifecycle, the bindings of an instance) and a bounded scan
+//! otherwise (`filtered_page.rs`). The JSON of responses is in `view.rs`.
 
 use super::filtered_page::{FilteredPage, SCAN_MAX, scan};
 use super::query::{Query, cursor};
@@ -24,7 +24,7 @@ use sutler_records::AUDIT;
 
 /// Operations read at a time.
 const CHUNK: usize = 200;
-/// What a lifecycle may be.
+/// Valid values of the filter `lifecycle`.
 const LIFECYCLES: [&str; 6] = [
     "creating",
     "create_failed",
@@ -42,7 +42,7 @@ const STATES: [&str; 7] = [
     "failed",
     "cancelled",
 ];
-/// What instances and bindings can be ordered by; within that, by id.
+/// Valid values of `order` for instances and bindings; ties are sorted by id.
 const INSTANCE_ORDERS: [&str; 3] = ["id", "plan", "lifecycle"];
 const BINDING_ORDERS: [&str; 2] = ["id", "lifecycle"];
 const OUTCOMES: [&str; 3] = ["succeeded", "failed", "cancelled"];
@@ -56,7 +56,7 @@ pub(crate) async fn instances(
     let order = query.word("order", &INSTANCE_ORDERS)?;
     let upgradable = query.word("upgradable", &["true", "false"])?;
     let list = match (order, lifecycle, plan) {
-        // When they went: the only order that those have.
+        // Deleted instances can be sorted by time of deletion only.
         (_, Some("gone"), _) => in_order(requests, INSTANCE, GONE),
         (Some("plan"), ..) => in_order(requests, INSTANCE, PLAN_TERM),
         (Some("lifecycle"), ..) => in_order(requests, INSTANCE, LIFECYCLE),
@@ -305,14 +305,14 @@ fn by_term(requests: &RequestHandler, kind: Kind, name: &'static str, value: &st
     )
 }
 
-/// All that have a term, in the order of its values.
+/// All documents with a term, sorted by its values.
 fn in_order(requests: &RequestHandler, kind: Kind, name: &'static str) -> List {
     List::Term {
         realm: requests.realm_context.records.realm.clone(),
         kind,
         name,
         from: Vec::new(),
-        // Above every moment and every text.
+        // Greater than every timestamp and every text.
         to: vec![0xff; 9],
     }
 }

@@ -1,6 +1,6 @@
-//! The log of an operation, as operators read it: piece by piece, and from where they were.
+//! Log of an operation for operators, read in pieces from a given position.
 //!
-//! Who writes it is `cx/log.rs`.
+//! It is written by `cx/log.rs`.
 
 use super::query::Query;
 use super::response::AdminError;
@@ -9,15 +9,15 @@ use crate::requests::RequestHandler;
 use serde::Serialize;
 use sutler_journal::{OperationId, State};
 
-/// Some of a log.
+/// A part of a log.
 #[derive(Debug, Serialize)]
 pub(crate) struct LogView {
-    /// In the order in which they were kept. Should two workers have written at a time, pieces may
-    /// overlap: `attempt` and `from` tell.
+    /// In the order in which they were stored. If two workers wrote at the same time, pieces can overlap:
+    /// `attempt` and `from` show it.
     pub items: Vec<PieceView>,
-    /// Where to go on, as `after`; there may be nothing yet.
+    /// Next position, for `after`; there may be nothing yet.
     pub next: String,
-    /// Whether the operation has ended, so that nothing follows what was there at that time.
+    /// Whether the operation has ended, so that the log is complete.
     pub ended: bool,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct LogView {
 #[derive(Debug, Serialize)]
 pub(crate) struct PieceView {
     pub attempt: u32,
-    /// Where it begins in what its attempt said, in bytes.
+    /// Offset in the output of its attempt, in bytes.
     pub from: u64,
     pub text: String,
 }
@@ -40,7 +40,7 @@ impl From<Piece> for PieceView {
     }
 }
 
-/// Reads on from where the reader was.
+/// Reads the log from a position.
 pub(crate) async fn read(
     requests: &RequestHandler,
     id: OperationId,

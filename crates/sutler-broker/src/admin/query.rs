@@ -1,6 +1,6 @@
-//! The query of a list: filters, limit, and where to go on. Pure.
+//! Query of a list: filters, limit and position. No I/O.
 //!
-//! A parameter that a list does not know is a fault, so that a misspelt filter is never taken for none.
+//! An unknown parameter is an error, so that a misspelt filter is never ignored.
 
 use super::response::AdminError;
 use base64::Engine as _;
@@ -9,13 +9,13 @@ use percent_encoding::percent_decode_str;
 use std::collections::BTreeMap;
 use sutler_journal::{Key, OperationId, Position};
 
-/// Items on a page unless told otherwise, and at most.
+/// Default and maximum number of items on a page.
 pub(crate) const LIMIT_DEFAULT: usize = 50;
 pub(crate) const LIMIT_MAX: usize = 200;
-/// Longest query, in bytes.
+/// Maximum length of a query, in bytes.
 const QUERY_BYTES_MAX: usize = 8 * 1024;
 
-/// A query as understood.
+/// A parsed query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Query {
     pub realm: Option<String>,
@@ -25,7 +25,7 @@ pub(crate) struct Query {
 }
 
 impl Query {
-    /// Reads a query that may have these parameters.
+    /// Parses a query with these optional parameters.
     pub(crate) fn parse(raw: &str, known: Vec<&'static str>) -> Result<Self, AdminError> {
         if raw.len() > QUERY_BYTES_MAX {
             return Err(AdminError::invalid(
@@ -70,7 +70,7 @@ impl Query {
         self.filters.get(name).map(String::as_str)
     }
 
-    /// A filter that has one of these words.
+    /// A filter with one of these values.
     pub(crate) fn word(&self, name: &str, words: &[&str]) -> Result<Option<&str>, AdminError> {
         match self.filter(name) {
             Some(word) if !words.contains(&word) => Err(AdminError::invalid(format!(
@@ -81,7 +81,7 @@ impl Query {
         }
     }
 
-    /// Where a list of documents goes on.
+    /// Start position in a list of documents.
     pub(crate) fn position(&self) -> Result<Option<Position>, AdminError> {
         self.after
             .as_deref()
@@ -89,7 +89,7 @@ impl Query {
             .transpose()
     }
 
-    /// Where a list of operations goes on.
+    /// Start position in a list of operations.
     pub(crate) fn before(&self) -> Result<Option<OperationId>, AdminError> {
         self.after
             .as_deref()

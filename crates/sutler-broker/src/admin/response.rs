@@ -1,6 +1,6 @@
-//! Answers of administration: JSON, and for each fault a status, a word and a sentence.
+//! Responses of the administration API: JSON, and for each error a status, a code and a sentence.
 //!
-//! The one place where administration chooses statuses. A 5xx never carries the inner text.
+//! Only this module chooses statuses of the API. A 5xx never contains the cause.
 
 use crate::refusal::Refusal;
 use crate::requests::RequestError;
@@ -11,13 +11,13 @@ use serde::Serialize;
 use sutler_journal::StoreError;
 use sutler_records::RecordError;
 
-/// Why there is no success to answer with.
+/// Error response of the administration API.
 #[derive(Debug)]
 pub(crate) struct AdminError {
     status: StatusCode,
-    /// One word, for programs.
+    /// Code for programs.
     error: &'static str,
-    /// A sentence, for people.
+    /// Sentence for people.
     description: String,
     header: Option<(HeaderName, &'static str)>,
 }
@@ -67,7 +67,7 @@ impl AdminError {
         .with(ALLOW, allowed)
     }
 
-    /// What is there is not what was sent.
+    /// The stored document differs from the one sent.
     pub(crate) fn conflict(fault: Self) -> Self {
         Self::new(StatusCode::CONFLICT, "conflict", fault.description)
     }
@@ -77,9 +77,9 @@ impl AdminError {
         Self::new(StatusCode::CONFLICT, "no_backup", sentence)
     }
 
-    /// What is wrong is said in the log, not to the caller.
+    /// Internal error: the cause is logged and not sent to the caller.
     pub(crate) fn internal(cause: &str) -> Self {
-        tracing::error!(cause, "administration could not answer");
+        tracing::error!(cause, "an administration request failed");
         let sentence = "The service broker could not do this; its log says why.";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", sentence)
     }
@@ -87,7 +87,7 @@ impl AdminError {
     fn unavailable(cause: &(dyn std::error::Error + Send + Sync)) -> Self {
         let chain = std::iter::successors(cause.source(), |it| it.source())
             .fold(cause.to_string(), |text, it| format!("{text}: {it}"));
-        tracing::error!(error = %chain, "administration has no store to ask");
+        tracing::error!(error = %chain, "administration cannot reach the store");
         let sentence = "The store does not answer now; wait a little, then repeat.";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", sentence).with(RETRY_AFTER, "5")
     }
@@ -151,7 +151,7 @@ impl From<AdminError> for Response<Body> {
     }
 }
 
-/// A JSON answer.
+/// A JSON response.
 pub(crate) fn json(
     status: StatusCode,
     body: &impl Serialize,

@@ -1,7 +1,7 @@
-//! The paths of administration, as a pure function.
+//! Routing of the administration API. No I/O.
 //!
-//! Ids may contain anything once decoded, so segments are split first. A binding's path names its
-//! instance too: binding ids are unique per instance only.
+//! Decoded ids may contain any character, so the path is split before decoding. The path of a binding contains its
+//! instance, because binding ids are unique per instance only.
 
 use super::response::AdminError;
 use crate::requests::CommandKind;
@@ -17,7 +17,7 @@ pub(crate) enum ResourcePath {
     Binding(InstanceId, BindingId),
 }
 
-/// What a request is for.
+/// Route of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     Instances,
@@ -34,15 +34,15 @@ pub(crate) enum Route {
     Export,
     Import,
     Backup,
-    /// Something that whoever builds on the framework shows.
+    /// A page of an extension.
     Page(String),
-    /// The same, further down.
+    /// A page of an extension at a longer path.
     Extension(Vec<String>),
-    /// What it takes orders for.
+    /// A command of an extension.
     ExtensionCommand(Vec<String>),
 }
 
-/// What the API has itself: below these nothing else is looked for.
+/// First segments of the API itself: extensions have no paths below these.
 const OWN: [&str; 10] = [
     "instances",
     "bindings",
@@ -56,11 +56,11 @@ const OWN: [&str; 10] = [
     "resume",
 ];
 
-/// What the query of every list may have.
+/// Query parameters of every list.
 const PAGING: [&str; 3] = ["realm", "limit", "after"];
 
 impl Route {
-    /// The parameters its query may have, besides those of every list.
+    /// Query parameters of this route, in addition to those of every list.
     pub(crate) fn parameters(&self) -> Vec<&'static str> {
         let own: &[&'static str] = match self {
             Self::Instances => &[
@@ -213,7 +213,7 @@ mod tests {
         }
         assert!(route(&Method::POST, "/v1/instances/a/explode").is_err());
         assert!(route(&Method::GET, "/v1/operations/not-a-uuid").is_err());
-        // Whether there is such a page is for those to say who show pages.
+        // The extension decides whether there is such a page.
         let page = vec!["things".to_owned(), "a/b".to_owned()];
         assert_eq!(
             route(&Method::GET, "/v1/things/a%2Fb").ok(),

@@ -1,6 +1,6 @@
-//! What operators are shown. Never parameters, credentials or the values of an author's state.
+//! JSON of the administration API. Never contains parameters, credentials or values of an author's state.
 //!
-//! Plain values that serialise; who reads them is `list.rs`.
+//! Serialisable values only; they are read by `list.rs`.
 
 use crate::audit::TrailEntry;
 use crate::catalog::LiveCatalog;
@@ -22,7 +22,7 @@ use sutler_records::RecordError;
 #[derive(Debug, Serialize)]
 pub(crate) struct Items<T> {
     pub items: Vec<T>,
-    /// Where to go on, as `after`; absent if nothing follows.
+    /// Next position, for `after`; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
@@ -35,11 +35,11 @@ pub(crate) struct InstanceLine {
     pub service_id: Option<String>,
     pub plan_id: Option<String>,
     pub lifecycle: &'static str,
-    /// What runs it, where the service says so; otherwise its maintenance version.
+    /// Version of the program that runs it, if the service reports one; otherwise its maintenance version.
     pub version: Option<String>,
-    /// The maintenance version that the catalog has, if it is another: an update can ask for it.
+    /// Maintenance version in the catalog, if it differs: an update can request it.
     pub upgrade_to: Option<String>,
-    /// When it was first asked for.
+    /// Time of the first provision request.
     pub created: Option<String>,
     pub last_operation: Option<OperationId>,
 }
@@ -57,7 +57,7 @@ impl InstanceLine {
             lifecycle: at.lifecycle(),
             version: made.map_or_else(maintained, |it| it.version),
             upgrade_to: instance_data.and_then(|it| upgrade_to(catalog, it)),
-            created: instance_data.and_then(|it| born(it.made)),
+            created: instance_data.and_then(|it| accepted_at(it.made)),
             last_operation: at.last(),
         }
     }
@@ -69,7 +69,7 @@ fn provenance(catalog: &LiveCatalog, instance_data: &InstanceData) -> Option<Pro
     service.provenance(instance_data.state.as_ref())
 }
 
-/// The maintenance version of the catalog, where the instance has another.
+/// Maintenance version in the catalog, if it differs from that of the instance.
 fn upgrade_to(catalog: &LiveCatalog, instance_data: &InstanceData) -> Option<String> {
     let snapshot = catalog.snapshot();
     let plan = snapshot.plan(&instance_data.spec.service_id, &instance_data.spec.plan_id)?;
@@ -78,14 +78,14 @@ fn upgrade_to(catalog: &LiveCatalog, instance_data: &InstanceData) -> Option<Str
     (has != Some(version)).then(|| version.to_owned())
 }
 
-/// An instance by itself.
+/// A single instance.
 #[derive(Debug, Serialize)]
 pub(crate) struct InstanceView {
     #[serde(flatten)]
     pub line: InstanceLine,
     pub organization_guid: Option<String>,
     pub space_guid: Option<String>,
-    /// The name of what runs it, where the service says so.
+    /// Name of the program that runs it, if the service reports one.
     pub bundle: Option<String>,
     pub bundle_digest: Option<String>,
     pub maintenance_version: Option<String>,
@@ -148,13 +148,13 @@ impl BindingLine {
             service_id: binding_data.map(|it| it.spec.service_id.as_str().to_owned()),
             plan_id: binding_data.map(|it| it.spec.plan_id.as_str().to_owned()),
             lifecycle: at.lifecycle(),
-            created: binding_data.and_then(|it| born(it.made)),
+            created: binding_data.and_then(|it| accepted_at(it.made)),
             last_operation: at.last(),
         }
     }
 }
 
-/// A binding by itself.
+/// A single binding.
 #[derive(Debug, Serialize)]
 pub(crate) struct BindingView {
     #[serde(flatten)]
@@ -206,14 +206,14 @@ pub(crate) struct OperationView {
     pub verb: String,
     pub state: &'static str,
     pub attempt: u32,
-    /// How often a worker took it, whether or not it got on with it.
+    /// Number of claims, with or without progress.
     pub claims: u64,
     pub takeovers: u32,
     pub cancel_requested: bool,
     pub accepted: Option<String>,
     pub due: Option<String>,
     pub finished: Option<String>,
-    /// What polls are told.
+    /// Description for polls.
     pub description: Option<String>,
 }
 
@@ -238,15 +238,15 @@ impl OperationView {
             claims: row.fence.0,
             takeovers: row.takeovers,
             cancel_requested: row.cancel,
-            accepted: moment(row.accepted),
-            due: moment(row.due).filter(|_| unfinished),
-            finished: row.finished.and_then(moment),
+            accepted: rfc3339(row.accepted),
+            due: rfc3339(row.due).filter(|_| unfinished),
+            finished: row.finished.and_then(rfc3339),
             description: detail.description,
         })
     }
 }
 
-/// One word for how far an operation is, or how it ended.
+/// State of an operation as a word.
 pub(crate) fn state_word(state: State) -> &'static str {
     match state {
         State::Waiting => "waiting",
@@ -271,18 +271,17 @@ impl AuditLine {
     pub(crate) fn of(realm: &str, entry: TrailEntry) -> Self {
         let micros = i64::try_from(entry.at_ms.saturating_mul(1000)).unwrap_or(i64::MAX);
         Self {
-            at: moment(StoreTime(micros)),
+            at: rfc3339(StoreTime(micros)),
             realm: realm.to_owned(),
             entry,
         }
     }
 }
 
-/// How the broker stands. Counts are the store's, of all realms; always accepted = live + terminal +
-/// cleaned.
+/// Statistics of the broker. Counts are of the whole store, all realms; accepted = live + terminal + cleaned.
 #[derive(Debug, Serialize)]
 pub(crate) struct StatsView {
-    /// Whether this process takes no changes and claims nothing.
+    /// Whether this process rejects changes and claims nothing.
     pub draining: bool,
     /// Operations that run in this process.
     pub running_here: usize,
@@ -300,7 +299,7 @@ pub(crate) struct QueueView {
     pub waiting: u64,
     pub ready: u64,
     pub running: u64,
-    /// When the oldest unfinished one was accepted.
+    /// Time at which the oldest unfinished operation was accepted.
     pub oldest: Option<String>,
 }
 
@@ -311,7 +310,7 @@ pub(crate) async fn stats(requests: &RequestHandler) -> Result<StatsView, StoreE
         waiting: it.waiting,
         ready: it.ready,
         running: it.running,
-        oldest: moment(it.oldest),
+        oldest: rfc3339(it.oldest),
     };
     Ok(StatsView {
         draining: requests.engine.is_paused(),
@@ -324,10 +323,10 @@ pub(crate) async fn stats(requests: &RequestHandler) -> Result<StatsView, StoreE
     })
 }
 
-/// What came of an order.
+/// Result of a command.
 #[derive(Debug, Serialize)]
 pub(crate) struct CommandView {
-    /// The lifecycle's word afterwards.
+    /// State of the resource after the command.
     pub lifecycle: &'static str,
     pub audit: AuditLine,
 }
@@ -349,8 +348,8 @@ fn state_keys(state: Option<&AuthorState>) -> Vec<String> {
     }
 }
 
-/// When an operation was accepted, by its id.
-fn born(id: OperationId) -> Option<String> {
+/// Time at which an operation was accepted, from its id.
+fn accepted_at(id: OperationId) -> Option<String> {
     let (seconds, nanos) = id.0.get_timestamp()?.to_unix();
     let seconds = i64::try_from(seconds).ok()?;
     UtcTime::from_epoch(seconds, nanos / 1000)
@@ -358,7 +357,7 @@ fn born(id: OperationId) -> Option<String> {
         .map(String::from)
 }
 
-fn moment(at: StoreTime) -> Option<String> {
+fn rfc3339(at: StoreTime) -> Option<String> {
     let seconds = at.0.div_euclid(1_000_000);
     let micros = u32::try_from(at.0.rem_euclid(1_000_000)).ok()?;
     UtcTime::from_epoch(seconds, micros).ok().map(String::from)

@@ -1,5 +1,5 @@
-//! What extensions such as `sutler-bundle-service` need of a broker: periodic tasks, collections, the
-//! source of the catalog, instances and operations. Not for authors of services.
+//! API for extensions such as `sutler-bundle-service`: periodic tasks, collections, the source of the catalog,
+//! instances and operations. Not for authors of services.
 
 use super::{Broker, BrokerHandle, BuildError};
 use crate::catalog::{CatalogPreconditions, Offering, OfferingUpdate};

@@ -1,22 +1,21 @@
-//! The answer to a request for the catalog, written on sheets.
+//! The response body of `GET /v2/catalog`, stored in chunks.
 //!
-//! With many offerings the answer is long, and little of it changes at a time. So the next one takes over every
-//! sheet on which nothing changed, and only the others are written. An offering stands on its sheet with a comma
-//! before it: whatever sheet comes before, the bytes stay. Knows bytes only: which offerings there are is decided
-//! in `catalog/replace.rs`.
+//! With many offerings the body is long, and each replacement changes little of it. So the next body reuses every
+//! unchanged chunk, and only the others are written. Each offering is stored with a leading comma, so chunks can
+//! be reused at any position. Handles bytes only: the offerings are chosen in `catalog/replace.rs`.
 
 use bytes::{Bytes, BytesMut};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 use sutler_server::ChunkedBody;
 
-/// Most bytes of a sheet. An offering that is longer has one to itself.
+/// Maximum bytes of a chunk. A longer offering has a chunk of its own.
 const CHUNK_BYTES: usize = 64 * 1024;
 
 const OPENING: &[u8] = br#"{"services":["#;
 const ENDING: &[u8] = b"]}";
 
-/// All sheets of an answer, and where on them its offerings are.
+/// All chunks of a body, and the byte range of each offering.
 #[derive(Default)]
 pub(super) struct BodyChunks {
     chunks: Vec<BodyChunk>,
@@ -26,11 +25,11 @@ pub(super) struct BodyChunks {
 #[derive(Clone)]
 struct BodyChunk {
     bytes: Bytes,
-    /// How many offerings are on it.
+    /// Number of offerings in the chunk.
     count: usize,
 }
 
-/// Where an offering is: without its comma.
+/// Position of an offering, without its comma.
 struct ByteRange {
     chunk: usize,
     at: Range<usize>,
@@ -43,11 +42,11 @@ impl BodyChunks {
         self.chunks.get(*chunk)?.bytes.get(at.clone())
     }
 
-    /// The answer. What is short is one piece.
+    /// The whole body; a short one is a single piece.
     pub(super) fn content(&self) -> ChunkedBody {
         let mut parts = vec![Bytes::from_static(OPENING)];
         for (nth, chunk) in self.chunks.iter().enumerate() {
-            // Nothing is before the first offering, so it needs no comma.
+            // The first offering needs no comma.
             let comma = usize::from(nth == 0);
             parts.push(chunk.bytes.slice(comma..));
         }
@@ -58,33 +57,33 @@ impl BodyChunks {
         }
     }
 
-    /// The sheet that begins with this offering.
+    /// The chunk that starts with this offering.
     fn starting_with(&self, nth: usize) -> Option<&BodyChunk> {
         let ByteRange { chunk, at } = self.ranges.get(nth)?;
         self.chunks.get(*chunk).filter(|_| at.start == 1)
     }
 }
 
-/// Writes the next answer, offering by offering.
+/// Writes the next body, offering by offering.
 ///
 /// # Guarantees
-/// No two neighbouring sheets would fit on one, whatever was kept of the answer before: an answer has at most
-/// twice as many sheets as it needs, and one more.
+/// No two neighbouring chunks would fit into one, however many were reused: a body has at most twice as many
+/// chunks as it needs, plus one.
 pub(super) struct ChunkWriter<'a> {
     was: &'a BodyChunks,
     chunk_bytes: usize,
     finished: Vec<BodyChunk>,
-    /// What is being written, and how many offerings that are.
+    /// Bytes of the chunk being written, and its number of offerings.
     pending: Vec<u8>,
     count: usize,
-    /// How long each offering is.
+    /// Length of each offering.
     lengths: Vec<usize>,
-    /// So many of the next offerings are on the last sheet already.
+    /// Number of following offerings that the last chunk already contains.
     already_copied: usize,
 }
 
 impl<'a> ChunkWriter<'a> {
-    /// `was`: the answer that is given now.
+    /// `was`: the current body.
     pub(super) fn after(was: &'a BodyChunks) -> Self {
         Self::with_chunk_bytes(CHUNK_BYTES, was)
     }
@@ -101,8 +100,8 @@ impl<'a> ChunkWriter<'a> {
         }
     }
 
-    /// Adds the first of these offerings, which are all that come: each where it stood, if it is as it was.
-    /// False: it is not, and has to be written.
+    /// Adds the first of the remaining offerings from the current body. `positions`: of each remaining offering its
+    /// position there, if it is unchanged. Returns false if it changed and must be written.
     pub(super) fn keep(&mut self, positions: &[Option<usize>]) -> bool {
         let Some(&Some(first)) = positions.first() else {
             return false;
@@ -133,7 +132,7 @@ impl<'a> ChunkWriter<'a> {
         true
     }
 
-    /// Adds an offering that is new, or not as it was.
+    /// Adds a new or changed offering.
     pub(super) fn write(&mut self, json: &[u8]) {
         if self.pending.len() + 1 + json.len() > self.chunk_bytes {
             self.finish_chunk();
@@ -144,7 +143,7 @@ impl<'a> ChunkWriter<'a> {
         self.lengths.push(json.len());
     }
 
-    /// The answer.
+    /// Returns the finished body.
     pub(super) fn finish(mut self) -> BodyChunks {
         self.finish_chunk();
         let mut ranges = Vec::with_capacity(self.lengths.len());
@@ -164,10 +163,10 @@ impl<'a> ChunkWriter<'a> {
         }
     }
 
-    /// Begins a new sheet.
+    /// Ends the chunk being written.
     fn finish_chunk(&mut self) {
         if self.count > 0 {
-            // Copied, so that the sheet has no room that it does not need.
+            // Copied, so that the chunk has no spare capacity.
             let bytes = Bytes::copy_from_slice(&self.pending);
             let count = std::mem::take(&mut self.count);
             self.pending.clear();
@@ -175,7 +174,7 @@ impl<'a> ChunkWriter<'a> {
         }
     }
 
-    /// Adds a sheet, or joins it to the last one if both fit on one.
+    /// Adds a chunk, or appends it to the last one if both fit into one.
     fn push_chunk(&mut self, chunk: BodyChunk) {
         let last = self.finished.last_mut();
         let fits = |last: &&mut BodyChunk| last.bytes.len() + chunk.bytes.len() <= self.chunk_bytes;
@@ -189,15 +188,16 @@ impl<'a> ChunkWriter<'a> {
     }
 }
 
-/// Where offerings are written that are not part of an answer yet.
+/// Memory for checked offerings that are not part of a body yet.
 ///
-/// They stand side by side, on leaves as large as a sheet: the answer takes them away in about the same order, and
-/// a sheet has room where a leaf was. Each for itself they would leave thousands of holes where no sheet fits in.
+/// They are adjacent, in blocks as large as a chunk: the body consumes them in about the same order, and a chunk
+/// fits where a block was freed. Allocated one by one, they would fragment the heap into holes too small for a
+/// chunk.
 #[derive(Default)]
 pub(super) struct ChunkBuffer(Mutex<BytesMut>);
 
 impl ChunkBuffer {
-    /// Notes the JSON of an offering. Its leaf is there for as long as one of those on it is.
+    /// Stores the JSON of an offering. Its block is freed with the last offering in it.
     pub(super) fn write(&self, json: &[u8]) -> Bytes {
         let mut block = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if block.capacity() < json.len() {

@@ -1,4 +1,4 @@
-//! Why a catalog or an offering cannot be used.
+//! Errors of catalogs and offerings.
 //!
 //! Authors see these as a `BuildError` (`broker.rs`).
 
@@ -6,7 +6,7 @@ use sutler_journal::KeyError;
 use sutler_osb::CatalogFaults;
 use sutler_schema::SchemaError;
 
-/// Why a catalog or an offering cannot be used.
+/// Error of a catalog or an offering.
 #[derive(Debug)]
 pub(crate) enum CatalogError {
     /// It breaks rules of the specification.
@@ -15,15 +15,15 @@ pub(crate) enum CatalogError {
     Schema(SchemaError),
     /// An offering has no service.
     NoService(String),
-    /// An offering that is to stay as it is offered is not offered.
+    /// An update keeps an offering that is not offered.
     NotOffered(String),
     /// Binds are asynchronous, and bindings cannot be fetched.
     AsyncBindNotRetrievable(String),
-    /// It does not serialise.
+    /// The catalog does not serialise.
     Form(serde_json::Error),
     /// The realm has no valid key for copies of plans.
     Key(KeyError),
-    /// The store does not take the copies of plans.
+    /// The copies of plans cannot be stored.
     Store(Box<dyn std::error::Error + Send + Sync>),
 }
 

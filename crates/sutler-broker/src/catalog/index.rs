@@ -1,7 +1,7 @@
-//! All offerings of a catalog, and which of them has an id.
+//! Index of a catalog: its offerings, found by the ids of services and plans.
 //!
-//! Found by their order, so that no id is there twice: with ten thousand offerings that is noticed. What an
-//! offering is kept as: `catalog/offering.rs`.
+//! Binary search in sorted positions, so that no id is stored twice: with ten thousand offerings that matters.
+//! One offering: `catalog/offering.rs`.
 
 use super::error::CatalogError;
 use super::offering::OfferingEntry;
@@ -12,15 +12,15 @@ use sutler_osb::{CatalogFault, CatalogFaults};
 #[derive(Default)]
 pub(super) struct CatalogIndex {
     entries: Vec<Arc<OfferingEntry>>,
-    /// Where each offering stands, in the order of their ids.
+    /// Position of each offering, sorted by id.
     services: Box<[usize]>,
-    /// Where each plan stands, the same: the offering, and which of its plans.
+    /// Position of each plan, sorted by id: the offering, and the plan within it.
     plans: Box<[(usize, usize)]>,
 }
 
 impl CatalogIndex {
     /// # Errors
-    /// Two of them are alike. Offerings are checked one by one; that can be seen here only.
+    /// Two offerings share a name, an id or a plan id. Offerings are checked one by one, so only this finds it.
     pub(super) fn of(entries: Vec<Arc<OfferingEntry>>) -> Result<Self, CatalogError> {
         let all = || entries.iter().enumerate();
         let names = all().map(|(nth, it)| (it.name.as_str(), nth));
@@ -39,7 +39,7 @@ impl CatalogIndex {
         })
     }
 
-    /// An offering by its place.
+    /// An offering by its position.
     pub(super) fn get(&self, nth: usize) -> Option<&Arc<OfferingEntry>> {
         self.entries.get(nth)
     }
@@ -54,14 +54,14 @@ impl CatalogIndex {
         &self.plans
     }
 
-    /// The place of an offering.
+    /// The position of an offering.
     pub(super) fn service(&self, id: &str) -> Option<usize> {
         let id_of = |&nth: &usize| Some(self.entries.get(nth)?.service_id.as_str());
         let found = self.services.binary_search_by_key(&Some(id), id_of);
         self.services.get(found.ok()?).copied()
     }
 
-    /// The place of a plan.
+    /// The position of a plan.
     pub(super) fn plan(&self, id: &str) -> Option<(usize, usize)> {
         let id_of = |&(nth, nth_plan): &(usize, usize)| {
             let plan = self.entries.get(nth)?.plans.get(nth_plan)?;
@@ -72,7 +72,7 @@ impl CatalogIndex {
     }
 }
 
-/// Where things stand, in the order of what they are found by; or what two of them have.
+/// Positions sorted by key; or the first key that occurs twice.
 fn sorted_unique<'a, T>(things: impl Iterator<Item = (&'a str, T)>) -> Result<Box<[T]>, &'a str> {
     let mut things: Vec<(&str, T)> = things.collect();
     things.sort_unstable_by_key(|(key, _)| *key);

@@ -1,7 +1,7 @@
-//! One offering, checked and ready to be served, and small whatever it says: ten thousand of them fit.
+//! One checked offering in a compact form: ten thousand of them fit into memory.
 //!
-//! It is kept as its part of the catalog's body. Who needs more than ids reads that again (`OfferingEntry::pinned`).
-//! Where that part is: `catalog/body_chunks.rs`.
+//! It is stored as its part of the catalog's body; everything but ids is parsed from there
+//! (`OfferingEntry::pinned`). Position of that part: `catalog/body_chunks.rs`.
 
 use super::body_chunks::ChunkBuffer;
 use super::error::CatalogError;
@@ -16,7 +16,7 @@ use std::fmt;
 use std::sync::Arc;
 use sutler_osb::{Catalog, PinnedPlan, PlanId, ServiceId, ServiceOffering, ServiceSpec};
 
-/// An offering that was checked and can be served. It may hold the secret of a dashboard, and prints its id only.
+/// A checked offering. It may hold the secret of a dashboard, so `Debug` prints its id only.
 #[derive(Clone)]
 pub struct Offering {
     pub(super) entry: Arc<OfferingEntry>,
@@ -38,23 +38,23 @@ impl fmt::Debug for Offering {
     }
 }
 
-/// What is known of an offering without reading it.
+/// Data of an offering that is available without parsing it.
 #[derive(Debug)]
 pub(super) struct OfferingEntry {
     pub service_id: ServiceId,
     pub name: String,
-    /// Of its part of the catalog's body.
+    /// Digest of its part of the catalog's body.
     pub digest: [u8; 32],
     pub plans: Box<[PlanCopy]>,
 }
 
-/// A plan, and which copy of it instances keep.
+/// A plan, and the digest of the copy that instances keep.
 #[derive(Debug)]
 pub(super) struct PlanCopy {
     pub id: PlanId,
-    /// Names this very copy, in hex.
+    /// Digest of this copy; names are its hex form.
     pub digest: [u8; 16],
-    /// Where the plan comes from: no part of the JSON, so that no platform is shown it.
+    /// Origin of the plan; not part of the JSON, so platforms never see it.
     pub origin: Option<String>,
 }
 
@@ -68,7 +68,7 @@ impl OfferingEntry {
     }
 }
 
-/// Checks an offering that is written as a specification has it.
+/// Checks an offering given as a specification.
 pub(super) fn check(
     spec: ServiceSpec,
     services: &Services,
@@ -119,7 +119,7 @@ fn prepared(
         let by = service_of(services, &pinned);
         let by = by.ok_or_else(|| CatalogError::NoService(name.to_owned()))?;
         let bind = by.policy(Verb::Bind, &pinned).asynchrony;
-        // B-113: whoever learns of an asynchronous binding by polling must be able to fetch it.
+        // B-113: a platform that polls an asynchronous binding must be able to fetch it.
         if pinned.bindable && bind == Asynchrony::Required && !pinned.bindings_retrievable {
             return Err(CatalogError::AsyncBindNotRetrievable(name.to_owned()));
         }
@@ -131,7 +131,7 @@ fn prepared(
         });
     }
     let json = serde_json::to_vec(service).map_err(CatalogError::Form)?;
-    // It is read again when it is used: what cannot be read, for being nested too deeply, is not offered.
+    // It is parsed again when it is used: JSON that cannot be parsed, e.g. nested too deeply, is not offered.
     serde_json::from_slice::<ServiceOffering>(&json).map_err(CatalogError::Form)?;
     let entry = OfferingEntry {
         service_id: service.id.clone(),
@@ -145,7 +145,7 @@ fn prepared(
     })
 }
 
-/// Publishes the schemas of a typed service where the catalog says nothing of its own.
+/// Adds the schemas of a typed service where the catalog has none.
 fn with_derived_schemas(
     service: &ServiceOffering,
     derived: &DerivedSchemas,

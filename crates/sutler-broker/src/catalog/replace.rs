@@ -1,8 +1,8 @@
-//! The next catalog, put together of what stays as it is offered and what is new.
+//! Builds the next catalog from offerings that stay and offerings that are new.
 //!
-//! What stays is taken over as it is: it is neither read nor checked again, and its copies are known to be
-//! written. Its bytes stay where they are, if their neighbours stay too (`catalog/body_chunks.rs`). So a swap costs
-//! what changed, and one look at each offering, which is done where nobody's request waits for it.
+//! An offering that stays is neither parsed nor checked again, and its plan copies are already stored. Its bytes
+//! are reused if their neighbours stay too (`catalog/body_chunks.rs`). So a replacement costs as much as the
+//! changes, plus one visit of each offering, on a thread that serves no requests.
 
 use super::body_chunks::{ChunkBuffer, ChunkWriter};
 use super::error::CatalogError;
@@ -17,24 +17,24 @@ use sutler_journal::{Commit, CommitError, Key, List, SealContext};
 use sutler_osb::Catalog;
 use sutler_records::{Documents, run_blocking};
 
-/// From so many new plans on it is listed which copies there are, instead of asking for each.
+/// Number of new plans from which the stored copies are listed instead of looked up one by one.
 const LISTED_FROM: usize = 50;
-/// Copies read in one go.
+/// Copies listed at a time.
 const PAGE: usize = 200;
-/// Most copies of one commit, and most bytes of them; a store takes 100 and 1 MB.
+/// Maximum copies and bytes of one commit; a store takes 100 and 1 MB.
 const COPIES_MAX: usize = 90;
 const COPIES_BYTES_MAX: usize = 400_000;
 
 /// One offering of the next catalog.
 #[derive(Clone, Debug)]
 pub enum OfferingUpdate {
-    /// The one that is offered now under this id.
+    /// Keeps the offering with this id.
     Same(String),
-    /// Another, or a new one.
+    /// Adds an offering, or replaces the one with its id.
     New(Offering),
 }
 
-/// The next catalog, and which of its plans are new in it.
+/// The next catalog, and the positions of its new plans.
 pub(super) struct NextCatalog {
     pub snapshot: CatalogSnapshot,
     pub new: Vec<(usize, usize)>,
@@ -51,7 +51,7 @@ pub(super) fn updates_of(
 }
 
 impl LiveCatalog {
-    /// Replaces the whole catalog; copies of its plans are written before it is shown.
+    /// Replaces the whole catalog; copies of its plans are stored before it is published.
     pub(crate) async fn replace<'a>(
         &self,
         realm_contexts: impl Iterator<Item = &'a Documents>,
@@ -76,14 +76,14 @@ impl LiveCatalog {
         Ok(())
     }
 
-    /// Writes the copies of all plans now offered.
+    /// Stores the copies of all plans in the current catalog.
     pub(crate) async fn store_all_copies(&self, records: &Documents) -> Result<(), CatalogError> {
         let snapshot = self.snapshot();
         store_copies(records, &snapshot, snapshot.index.plans()).await
     }
 }
 
-/// Puts the next catalog together. `was`: the one that is offered now.
+/// Builds the next catalog. `was`: the current one.
 pub(super) fn assemble(
     was: &CatalogSnapshot,
     updates: Vec<OfferingUpdate>,
@@ -103,7 +103,7 @@ pub(super) fn assemble(
                 let entry = at.and_then(|at| was.index.get(at)).cloned();
                 entry.ok_or(CatalogError::NotOffered(id))?
             }
-            // Its JSON is let go of as soon as it is written: all of them at once are as much as the answer.
+            // Its JSON is freed as soon as it is written: all of them together are as large as the body.
             OfferingUpdate::New(Offering { entry, json }) => {
                 if !kept {
                     writer.write(&json);
@@ -126,7 +126,7 @@ pub(super) fn assemble(
     Ok(NextCatalog { snapshot, new })
 }
 
-/// Where an offering stands in the answer that is given now, if it says the very same there.
+/// Position of an offering in the current body, if it is identical there.
 fn position(was: &CatalogSnapshot, update: &OfferingUpdate) -> Option<usize> {
     match update {
         OfferingUpdate::Same(id) => was.index.service(id),
@@ -138,17 +138,17 @@ fn position(was: &CatalogSnapshot, update: &OfferingUpdate) -> Option<usize> {
     }
 }
 
-/// Changes when any byte of the answer does, and by nothing else: replicas that came to the same catalog in
-/// other ways say the same.
+/// Depends on the bytes of the body only: replicas that reached the same catalog in different ways return the
+/// same tag.
 fn etag(entries: &[Arc<OfferingEntry>]) -> String {
     let all = entries.iter().fold(Sha256::new(), |all, entry| {
-        // All are of the same length, so none can be taken for parts of others.
+        // All digests have the same length, so their concatenation is unambiguous.
         all.chain_update(entry.digest)
     });
     format!("\"{}\"", hex(&all.finalize()[..16]))
 }
 
-/// Writes the copies of plans that are not there yet.
+/// Stores the copies of plans that are not stored yet.
 async fn store_copies(
     records: &Documents,
     snapshot: &CatalogSnapshot,
@@ -197,7 +197,7 @@ async fn is_stored(records: &Documents, key: &Key) -> Result<bool, CatalogError>
     Ok(found.is_some())
 }
 
-/// The digests of all copies that are written.
+/// Digests of all stored copies.
 async fn stored_digests(records: &Documents) -> Result<HashSet<String>, CatalogError> {
     let list = List::Prefix(Key::prefix(&records.realm, PLAN, &[])?);
     let (mut there, mut after) = (HashSet::new(), None);
@@ -212,7 +212,7 @@ async fn stored_digests(records: &Documents) -> Result<HashSet<String>, CatalogE
     }
 }
 
-/// Copies that are about to be written together.
+/// Copies to be stored in one commit.
 #[derive(Default)]
 struct PlanCopyBatch {
     copies: Vec<(Key, bytes::Bytes)>,
@@ -237,7 +237,7 @@ impl PlanCopyBatch {
             Err(CommitError::Stale(_)) => {}
             written => return written,
         }
-        // Another replica was first with some of the very same copies.
+        // Another replica stored some of the same copies first.
         for one in &self.copies {
             match records.store.commit(&add(Commit::new(), one)).await {
                 Ok(()) | Err(CommitError::Stale(_)) => {}

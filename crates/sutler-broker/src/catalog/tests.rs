@@ -1,4 +1,4 @@
-//! Catalogs that follow each other: what they are found by, what they say, and what is kept ready of them.
+//! Successive catalogs: lookup, response bodies, tags and cached plans.
 
 use super::body_chunks::ChunkBuffer;
 use super::error::CatalogError;
@@ -18,7 +18,7 @@ use sutler_server::ChunkedBody;
 
 static BUFFER: LazyLock<ChunkBuffer> = LazyLock::new(ChunkBuffer::default);
 
-/// A service that is never asked for anything.
+/// A service that is never called.
 struct Idle;
 
 #[async_trait]
@@ -32,7 +32,7 @@ impl UntypedService for Idle {
     }
 }
 
-/// An offering with one plan, whose text is all that tells its versions apart.
+/// An offering with one plan; its versions differ in their text only.
 fn spec(id: &str, text: &str) -> Value {
     let schema = json!({"$schema": "http://json-schema.org/draft-04/schema#", "title": text});
     json!({
@@ -124,7 +124,7 @@ fn the_etag_changes_with_what_is_said_and_with_its_order() {
         seen.push(etag);
     }
     assert_eq!(next(&was, both()).etag, was.etag);
-    // Where a plan comes from is no part of the answer.
+    // The origin of a plan is not part of the body.
     let from = |origin| {
         let offering = checked(spec("a", "one"), Some(origin));
         next(&was, vec![OfferingUpdate::New(offering)])

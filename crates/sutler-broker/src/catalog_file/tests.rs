@@ -1,4 +1,4 @@
-//! What catalog files say, and what is said about faulty ones.
+//! Loading of catalog files, and diagnostics of invalid ones.
 
 mod faulty;
 mod icons;
@@ -11,7 +11,7 @@ use super::{CatalogFile, CatalogFileError, FileDiagnostic};
 use serde_json::Value;
 use std::path::Path;
 
-/// The smallest offering there is, at the top of a file.
+/// A minimal offering, at the top of a file.
 const OFFERING: &str = "
 services:
 - id: s

@@ -1,5 +1,5 @@
-//! A provision that was accepted before its plan was offered: it waits for the catalog, is then validated,
-//! and goes on or is refused. Who accepts such a one: `requests/unknown_plan.rs`.
+//! Runs a provision that was accepted before its plan was offered: it waits for the catalog, is validated, and
+//! continues or is refused. It is accepted by `requests/unknown_plan.rs`.
 
 use super::{BrokerExecutor, instance_id, stopped};
 use crate::catalog::OfferedPlan;
@@ -13,22 +13,22 @@ use std::time::Duration;
 use sutler_journal::{Commit, Lost, Run, SealedWith, StoreTime, Version};
 use sutler_records::LoadedDocument;
 
-/// How often it is looked whether the catalog is up to date.
+/// Interval between checks of the catalog.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 const TOO_LATE: &str = "The catalog is still being brought up to date, and does not have this plan yet; wait until it is, then provision again.";
 
-/// What became of the plan of a provision.
+/// Result of looking up the plan of a provision.
 pub(super) enum PlanResolution {
-    /// It is known; this is the instance from now on.
+    /// The plan is offered; this is the updated instance.
     Yes(Box<LoadedDocument<Instance>>),
-    /// Nobody knows yet.
+    /// Not decided yet; try again later.
     Later(Duration),
-    /// It will not be.
+    /// The plan will not be offered.
     Never(Box<LoadedDocument<Instance>>, End<HookOutput>, Box<Detail>),
 }
 
 impl BrokerExecutor {
-    /// Finds the plan of an instance that waits for it. All others go on as they are.
+    /// Looks up the plan of an instance that waits for it. All others continue unchanged.
     pub(super) async fn resolved(
         &self,
         run: &Run,
@@ -81,7 +81,7 @@ impl BrokerExecutor {
         snapshot.plan(&spec.service_id, &spec.plan_id)
     }
 
-    /// Waits as long as the catalog is being brought up to date, within bounds; then says why not.
+    /// Waits while the catalog is being refreshed, within bounds; then refuses with the reason.
     async fn not_offered(
         &self,
         run: &Run,
@@ -96,7 +96,7 @@ impl BrokerExecutor {
         if availability.refreshing && !self.is_late(run).await {
             return Ok(PlanResolution::Later(LOOK_AGAIN));
         }
-        // It may have come while nobody looked.
+        // It may have appeared since the last check.
         self.0.catalog.catch_up().await;
         if self.offered(spec).is_some() {
             return Ok(PlanResolution::Later(Duration::ZERO));
@@ -109,19 +109,19 @@ impl BrokerExecutor {
         Ok(refused(was, refusal))
     }
 
-    /// Whether it has waited as long as it may.
+    /// Whether the time limit has passed.
     async fn is_late(&self, run: &Run) -> bool {
         let accepted = run.operation().row.accepted;
         let wait = self.0.settings.patience.wait;
         match self.0.records.store.now().await {
-            // Just accepted: the store's time of it was not read yet.
+            // Just accepted: the store's time of acceptance was not read yet.
             Ok(_) if accepted == StoreTime::default() => false,
             Ok(now) => accepted <= now.minus(wait),
             Err(_) => false,
         }
     }
 
-    /// What is checked before anything is written, where the plan is known in time.
+    /// The checks that a provision of an offered plan passes before it is accepted.
     fn validated(
         &self,
         run: &Run,

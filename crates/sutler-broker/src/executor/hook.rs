@@ -1,4 +1,4 @@
-//! Calls the author's functions: with a deadline, with progress flushed, and with panics caught.
+//! Calls the hooks of a service, with a deadline, flushed progress and caught panics.
 
 use super::{HookCall, HookOutcome, classify_hook_error};
 use crate::cx::PROGRESS_EVERY;
@@ -40,7 +40,7 @@ pub(super) async fn instance(
             guarded(realm_context, job, run, hook).await?.map(made)
         }
         (Verb::Update, Instance::Updating { change, .. }) => {
-            // The framework keeps the context; an author without `update` need not know.
+            // The framework stores the context; a service without `update` is not called.
             if change.is_context_only() && !service.updates() {
                 return Ok(succeeded(instance::HookOutput::default()));
             }
@@ -86,7 +86,7 @@ pub(super) async fn binding(
                 }
                 Err(error) => Err(error),
             };
-            bound.and_then(|bound| given(bound, &job.plan.pinned.requires))
+            bound.and_then(|bound| checked_output(bound, &job.plan.pinned.requires))
         }
         Verb::Unbind => {
             let hook = service.unbind(cx, state);
@@ -111,7 +111,7 @@ async fn guarded<T>(
 ) -> Result<HookResult<T>, Lost> {
     let left = time_left(realm_context, job, run).await?;
     if left.is_zero() {
-        // A hook that fails at once would otherwise be tried for as long as it likes.
+        // Otherwise a hook that fails at once would be tried without a limit.
         return Ok(Err(overdue(job.policy.deadline)));
     }
     let deadline = tokio::time::sleep(left);
@@ -183,8 +183,8 @@ fn halted<T>() -> HookOutcome<T> {
     HookOutcome::Ended(End::Failed, detail)
 }
 
-/// B-192, B-193, B-194: what the catalog does not announce must not be given.
-fn given(bound: Bound, requires: &[Requires]) -> HookResult<binding::HookOutput> {
+/// B-192, B-193, B-194: a bind must not return features that the catalog does not announce.
+fn checked_output(bound: Bound, requires: &[Requires]) -> HookResult<binding::HookOutput> {
     let BindResponse {
         syslog_drain_url,
         route_service_url,

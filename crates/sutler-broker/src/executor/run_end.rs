@@ -1,6 +1,6 @@
 //! The end of a run of an instance or a binding: its meaning, its log lines, and waking the instance.
 //!
-//! The commit is made by `sutler_records`; what an end means is decided by `lifecycle/`.
+//! The commit is made by `sutler_records`; the meaning of an end is decided by `lifecycle/`.
 
 use super::{BrokerExecutor, instance_id};
 use crate::audit::audit_enabled;
@@ -72,7 +72,7 @@ impl EndContext<Verb, Detail> for BrokerExecutor {
         }
     }
 
-    /// An update or a deprovision of the instance may be waiting for this binding: it is woken.
+    /// Wakes an update or a deprovision of the instance that may wait for this binding.
     async fn extend(&self, commit: Commit, run: &Run) -> Result<Commit, Lost> {
         let lane = &run.operation().row.lane;
         if lane.kind() != BINDING.as_str() {

@@ -1,4 +1,4 @@
-//! The ten endpoints: a parsed request in, the desk's answer out.
+//! The ten endpoints: calls `requests.rs` with the parsed request and builds the response.
 
 use super::error::{ErrorReply, json};
 use super::route::{Endpoint, Ids};
@@ -32,7 +32,7 @@ impl PlatformApi {
             info,
         } = asked;
         let requests = &self.requests;
-        // The long ones are boxed: polls and catalogs should not carry their size around.
+        // Long futures are boxed, so that those of polls and catalogs stay small.
         match (endpoint, ids) {
             (Endpoint::Catalog, _) => Ok(self.catalog(headers)),
             (Endpoint::Provision, Ids::Instance(id)) => {
@@ -77,7 +77,7 @@ impl PlatformApi {
         }
     }
 
-    /// B-050, B-052: prepared bytes, and 304 for who has them.
+    /// B-050, B-052: the prepared body, or 304 if the caller has it.
     fn catalog(&self, headers: &HeaderMap) -> Reply {
         let snapshot = self.requests.realm_context.catalog.snapshot();
         let known = headers.get_all(IF_NONE_MATCH).iter().any(|value| {
@@ -111,7 +111,7 @@ impl PlatformApi {
         operation: Option<&OperationToken>,
     ) -> Result<Reply, ErrorReply> {
         let mut last = self.requests.poll_binding(instance, id, operation).await?;
-        // B-110: a binding's answer has no more than state and description.
+        // B-110: the response of a binding has state and description only.
         if let LastOperation::Known { response, .. } = &mut last {
             response.instance_usable = None;
             response.update_repeatable = None;
@@ -189,7 +189,7 @@ fn bound(changed: ChangeOutcome<Binding>) -> Result<Reply, ErrorReply> {
     let given = state
         .data()
         .and_then(|binding_data| binding_data.given.clone());
-    // Deleted between its end and our look.
+    // Deleted after the operation ended and before it was read.
     let given = given.ok_or(RequestError::Refused(Refusal::NotFound(Resource::Binding)))?;
     Ok(json(status, &given))
 }

@@ -1,6 +1,6 @@
-//! Refusals and problems become statuses here, and nowhere else.
+//! Maps refusals and errors to statuses; no other module does.
 //!
-//! A 5xx never carries the inner text: the caller reads a sentence, the operator's log has the cause.
+//! A 5xx never contains the cause: the caller gets a sentence, the log of the operator has the cause.
 
 use super::Reply;
 use crate::error::{Error, Kind};
@@ -16,13 +16,13 @@ use sutler_server::{BodyError, CallerLimitExceeded, ErrorResponse, QueueFull, Re
 
 pub(super) use sutler_server::json_response as json;
 
-/// What callers read when something is wrong that is not theirs to mend.
+/// Description of an internal error.
 const INTERNAL: &str = "The service broker could not do this. Its operator can see why.";
 
 /// The noun that names this server in error responses.
 const SERVER: &str = "service broker";
 
-/// Any answer that is not a success.
+/// Response other than a success.
 pub(super) struct ErrorReply(ErrorResponse);
 
 impl ErrorReply {
@@ -83,7 +83,7 @@ impl ErrorReply {
         Self::described(StatusCode::PRECONDITION_FAILED, &sentence)
     }
 
-    /// An operator has said so; what is there can still be read and polled.
+    /// The broker drains: it takes no changes, but still answers reads and polls.
     pub(super) fn draining() -> Self {
         let sentence = "This service broker takes no changes at present; repeat the request later.";
         let body = ErrorBody::described(sentence);
@@ -178,7 +178,7 @@ impl From<RequestError> for ErrorReply {
     }
 }
 
-/// Of a path beside those of the specification.
+/// Error of a route of an extension.
 impl From<Error> for ErrorReply {
     fn from(error: Error) -> Self {
         match &error.kind {
@@ -197,7 +197,7 @@ impl From<Error> for ErrorReply {
     }
 }
 
-/// B-033, B-034: only an update or a deprovision may say more.
+/// B-033, B-034: only an update or a deprovision has the fields besides the description.
 fn failed(verb: Verb, detail: Detail) -> ErrorReply {
     let mut body = ErrorBody::described(detail.description.unwrap_or_else(|| INTERNAL.to_owned()));
     body.instance_usable = detail.instance_usable;
@@ -208,7 +208,7 @@ fn failed(verb: Verb, detail: Detail) -> ErrorReply {
     )
 }
 
-/// An error with its causes, once.
+/// An error followed by its causes.
 fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

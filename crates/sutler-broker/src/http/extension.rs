@@ -1,7 +1,7 @@
-//! Paths of whoever builds on this framework, below `/v2` and beside the ten endpoints.
+//! Routes of extensions below `/v2`, in addition to the ten endpoints.
 //!
-//! Behind the same authentication and the same limits. The version header is not asked for: it belongs to
-//! the specification, and these paths do not. What they mean is not known here.
+//! They have the same authentication and limits. The version header is not required, because these paths are
+//! not part of the specification. Their meaning is defined by the extension.
 
 use super::error::{ErrorReply, json};
 use super::route::{self, RouteMatch};
@@ -20,51 +20,51 @@ use sutler_osb::ServiceId;
 use sutler_server::metrics::{self, LimitKind};
 use sutler_server::{Caller, ChunkedBody, RequestClass, RequestContext, read_body};
 
-/// Most segments of such a path.
+/// Maximum segments of such a path.
 const SEGMENTS_MAX: usize = 8;
 
-/// Paths beside those of the specification.
+/// Routes in addition to those of the specification.
 #[async_trait]
 pub trait ExtensionRoutes: Send + Sync + 'static {
-    /// The methods that a path takes, such as `DELETE, POST`; `None`: there is nothing. `path`: what is
-    /// below `/v2`, in its segments.
+    /// Methods of a path, such as `DELETE, POST`; `None` if there is no such route. `path`: segments below
+    /// `/v2`.
     fn methods(&self, path: &[String]) -> Option<&'static str>;
 
-    /// Answers a request with one of these methods.
+    /// Handles a request with one of these methods.
     ///
     /// # Errors
-    /// Answered like the error of a hook.
+    /// Mapped to a response like the error of a hook.
     async fn answer(&self, request: ExtensionRequest) -> Result<ExtensionResponse>;
 }
 
-/// A request to such a path.
+/// Request to a route of an extension.
 #[derive(Clone, Debug)]
 pub struct ExtensionRequest {
-    /// What is to be done there, such as `POST`.
+    /// HTTP method, such as `POST`.
     pub method: String,
-    /// What is below `/v2`, in its segments.
+    /// Segments of the path below `/v2`.
     pub path: Vec<String>,
-    /// What the body says it is.
+    /// `Content-Type` of the body.
     pub content_type: Option<String>,
-    /// Read to its end, within the limits of the broker.
+    /// Complete body, within the limits of the broker.
     pub body: Bytes,
-    /// Who was let in.
+    /// Authenticated caller.
     pub caller: Caller,
 }
 
-/// What is answered at such a path.
+/// Response of a route of an extension.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExtensionResponse {
     /// 200, with a body.
     Json(Value),
     /// 204.
     Empty,
-    /// 404: what the path names is not there; the sentence says what to do.
+    /// 404, with a sentence that says what to do.
     Absent(String),
 }
 
 impl BrokerHandle {
-    /// Serves these paths from now on, on every platform. The first ones stay.
+    /// Adds routes to every platform. Only the first call has an effect.
     pub fn add_routes(&self, paths: Arc<dyn ExtensionRoutes>) {
         for platform in &self.0.platforms {
             let _ = platform.http.extension_routes.set(paths.clone());
@@ -72,7 +72,7 @@ impl BrokerHandle {
     }
 }
 
-/// A path that somebody serves.
+/// A matched route of an extension.
 pub(super) struct ExtensionMatch {
     paths: Arc<dyn ExtensionRoutes>,
     path: Vec<String>,
@@ -80,11 +80,11 @@ pub(super) struct ExtensionMatch {
 }
 
 impl PlatformApi {
-    /// Whether somebody serves this path, which is this platform's from byte `at` on.
+    /// Finds the route of an extension. `at`: end of the platform's prefix in the path.
     pub(super) fn match_extension(&self, parts: &Parts, at: usize) -> Option<ExtensionMatch> {
         let paths = self.extension_routes.get()?;
         let path = parts.uri.path().get(at..)?;
-        // The endpoints of the specification are nobody else's.
+        // Extensions cannot replace endpoints of the specification.
         let RouteMatch::Nowhere = route::route(&parts.method, path) else {
             return None;
         };
@@ -97,7 +97,7 @@ impl PlatformApi {
         })
     }
 
-    /// The same order of checks as for the ten endpoints (D-06), without the version.
+    /// Serves the route, with the checks of the ten endpoints in the same order (D-06), without the version.
     pub(super) async fn serve_extension<B>(
         &self,
         found: ExtensionMatch,
@@ -146,7 +146,7 @@ impl PlatformApi {
     }
 }
 
-/// What is below `/v2`, each segment decoded; `None`: nobody could serve that.
+/// Decoded segments below `/v2`; `None` if the path is not valid for an extension.
 fn segments(path: &str) -> Option<Vec<String>> {
     let rest = path.trim_start_matches('/').strip_prefix("v2/")?;
     let mut found = Vec::new();
@@ -154,7 +154,7 @@ fn segments(path: &str) -> Option<Vec<String>> {
         if found.len() == SEGMENTS_MAX {
             return None;
         }
-        // Segments are decoded as the ids of the specification are.
+        // Decoded like the ids of the specification.
         found.push(ServiceId::from_path_segment(segment).ok()?.into());
     }
     Some(found)

@@ -1,14 +1,14 @@
-//! Paths: which endpoint, and which ids.
+//! Routing: maps a path to its endpoint and ids.
 //!
-//! Ids may contain anything once decoded, a slash too, so segments are split before they are decoded
-//! (B-020). Doubled slashes in front, as from a broker URL that ends in one, do no harm.
+//! Decoded ids may contain any character, even a slash, so the path is split before its segments are decoded
+//! (B-020). Leading double slashes, as from a broker URL that ends in a slash, are accepted.
 
 use hyper::Method;
 use sutler_osb::{BindingId, InstanceId};
 use sutler_server::RequestClass;
 
-/// The paths as a router matches them: all below `/v2`, so that what is not there, an empty id for
-/// instance, is answered with a sentence too; also behind a URL that ends in a slash.
+/// Patterns for the router: everything below `/v2`, so that unknown paths and empty ids get a description too;
+/// also after a URL that ends in a slash.
 pub(crate) const PATHS: [&str; 4] = ["/v2", "/v2/", "/v2/{*rest}", "//v2/{*rest}"];
 
 /// The ten endpoints of the specification.
@@ -37,7 +37,7 @@ pub enum Endpoint {
 }
 
 impl Endpoint {
-    /// Whether it may change something.
+    /// Class of its requests: reads or changes.
     pub(super) fn class(self) -> RequestClass {
         match self {
             Self::Provision | Self::Update | Self::Deprovision | Self::Bind | Self::Unbind => {
@@ -73,14 +73,14 @@ pub(super) enum Ids {
     Binding(InstanceId, BindingId),
 }
 
-/// Where a request goes.
+/// Result of routing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RouteMatch {
     To(Endpoint, Ids),
     Nowhere,
-    /// There is something, for these methods.
+    /// The path exists, but only for these methods.
     OtherMethod(&'static str),
-    /// An id that is none, and why.
+    /// The path contains an invalid id; the sentence says why.
     BadId(String),
 }
 

@@ -1,51 +1,51 @@
-//! What an operator may order for an instance or a binding, and why not.
+//! Commands of operators for one instance or binding, and their refusals.
 //!
-//! What an order means in each state is in `instance/admin_commands.rs` and `binding/admin_commands.rs`; who asks and
-//! commits is `requests/admin_command.rs`.
+//! Their meaning in each state is in `instance/admin_commands.rs` and `binding/admin_commands.rs`; they are read and
+//! committed by `requests/admin_command.rs`.
 
 use super::instance::Change;
 use crate::refusal::Refusal;
 
-/// What an operator orders.
+/// Command of an operator.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum AdminCommand {
-    /// Do again what failed last. `failed`: what that was, if it failed and what it asked is kept.
+    /// Repeats the last failed operation. `failed`: that operation, if it failed and its request is still stored.
     Retry { failed: Option<FailedOperation> },
-    /// Ask what runs to stop.
+    /// Requests cancellation of the running operation.
     Cancel,
-    /// End what runs as failed, without waiting for it.
+    /// Ends the running operation as failed, without waiting for it.
     Abandon,
-    /// Forget all of it, without calling anybody.
+    /// Deletes all records of the resource, without calling a hook.
     Purge,
 }
 
-/// What failed last.
+/// The last operation, if it failed.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum FailedOperation {
     /// A provision or a bind.
     Create,
-    /// An update, and what it asked for.
+    /// An update, with its request.
     Update(Box<FailedUpdate>),
     /// A deprovision or an unbind.
     Delete,
 }
 
-/// An update to be done again.
+/// A failed update that can be repeated.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FailedUpdate {
     pub change: Change,
-    /// The dashboard after the update, where it changes.
+    /// Dashboard URL after the update, if it changes.
     pub dashboard_url: Option<String>,
 }
 
-/// Nothing of it failed last, so there is nothing to do again.
+/// Refuses a retry: the last operation did not fail.
 pub(super) fn nothing_failed() -> Refusal {
     refused(
         "Nothing failed here that is kept and could be done again; look at its last operation, and ask the platform to send the change anew.",
     )
 }
 
-/// Nothing runs, so there is nothing to stop or to end.
+/// Refuses a cancel or an abandon: no operation runs.
 pub(super) fn nothing_runs() -> Refusal {
     refused(
         "No operation runs or waits here, so there is nothing to stop; use retry to do again what failed, or purge to forget it.",

@@ -1,7 +1,7 @@
-//! The life of one service binding.
+//! State machine of one service binding.
 //!
-//! Like `instance.rs`, with two differences: a binding cannot be updated, and what its instance is
-//! doing matters. The table of all states and events is `tests/transitions/binding.txt`.
+//! Like `instance.rs`, with two differences: a binding cannot be updated, and decisions depend on the state
+//! of its instance. The table of all states and events is `tests/transitions/binding.txt`.
 
 mod admin_commands;
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use sutler_journal::OperationId;
 use sutler_osb::{BindResource, BindResponse, BindingId, Context, Parameters, PlanId, ServiceId};
 
-/// What the platform asked a binding to be.
+/// A binding as the platform requested it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BindingSpec {
     /// The offering.
@@ -25,19 +25,19 @@ pub struct BindingSpec {
     /// The application or route it is for.
     #[serde(default)]
     pub bind_resource: Option<BindResource>,
-    /// The application, wherever it was named.
+    /// The application, from `bind_resource` or from the deprecated field.
     #[serde(default)]
     pub app_guid: Option<String>,
-    /// Where in the platform it lives.
+    /// Platform context.
     #[serde(default)]
     pub context: Option<Context>,
-    /// The binding this one succeeds.
+    /// The binding that this one replaces (rotation).
     #[serde(default)]
     pub predecessor: Option<BindingId>,
 }
 
 impl BindingSpec {
-    /// Whether a PUT asks for what is there (B-183, B-186).
+    /// Whether a PUT is identical to this binding (B-183, B-186).
     pub fn same_request(&self, wanted: &Self) -> bool {
         self.service_id == wanted.service_id
             && self.plan_id == wanted.plan_id
@@ -48,7 +48,7 @@ impl BindingSpec {
     }
 }
 
-/// A binding and all that is known of it.
+/// Stored data of a binding.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct BindingData {
     pub spec: BindingSpec,
@@ -59,20 +59,20 @@ pub(crate) struct BindingData {
         deserialize_with = "super::state_there"
     )]
     pub state: Option<AuthorState>,
-    /// What the platform is given, once there.
+    /// Response of the bind: credentials and endpoints. `None` until a bind succeeds.
     #[serde(default)]
     pub given: Option<BindResponse>,
-    /// The operation that made it (until one has, the first that tried), and the last one (seed
+    /// The operation that created it (until one succeeds, the first attempt), and the last operation (seed
     /// 001, second option).
     pub made: OperationId,
     pub last: OperationId,
 }
 
-/// Where a binding stands.
+/// State of a binding.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Binding {
-    /// Never seen, or forgotten.
+    /// No record exists.
     #[default]
     Absent,
     /// A bind runs.
@@ -80,12 +80,12 @@ pub(crate) enum Binding {
         #[serde(rename = "bond")]
         data: BindingData,
     },
-    /// A bind failed; something may be left behind.
+    /// A bind failed; it may have left resources behind.
     CreateFailed {
         #[serde(rename = "bond")]
         data: BindingData,
     },
-    /// It is there.
+    /// The binding exists and no operation runs.
     Live {
         #[serde(rename = "bond")]
         data: BindingData,
@@ -98,8 +98,8 @@ pub(crate) enum Binding {
         pending_create: Option<OperationId>,
         was_live: bool,
     },
-    /// It was there.
-    /// `never_made`: its creation was refused, so a poll must not say that it was deleted.
+    /// Deleted.
+    /// `never_made`: its creation was refused, so a poll must not report a deletion.
     Gone {
         last: OperationId,
         #[serde(default)]
@@ -107,25 +107,25 @@ pub(crate) enum Binding {
     },
 }
 
-/// What the instance is doing.
+/// State of the binding's instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parent {
-    /// There is none.
+    /// The instance does not exist.
     Missing,
-    /// It is there and at rest.
+    /// The instance exists and no operation runs.
     Live,
-    /// An operation holds it alone.
+    /// An operation has exclusive use of the instance.
     Busy(&'static str),
 }
 
-/// What happened, or what was asked.
+/// A request, a command or a result of a run.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
     /// PUT.
     Bind(Box<Bind>),
     /// DELETE.
     Unbind(Unbind),
-    /// The author saved state in the middle of an operation.
+    /// The author saved state during an operation.
     Saved {
         operation: OperationId,
         state: AuthorState,
@@ -135,12 +135,12 @@ pub(crate) enum Event {
         operation: OperationId,
         end: End<HookOutput>,
     },
-    /// The caller waited as long as it may. `cleanup`: the id for an unbind.
+    /// The time limit of a waiting request has passed. `cleanup`: id for an unbind.
     Overdue {
         operation: OperationId,
         cleanup: OperationId,
     },
-    /// An operator orders something. `new`: the id of whatever it starts or leaves behind.
+    /// A command of an operator. `new`: id of the operation or tombstone it creates.
     Command {
         command: AdminCommand,
         parent: Parent,
@@ -148,32 +148,32 @@ pub(crate) enum Event {
     },
 }
 
-/// A PUT and the facts it is judged by.
+/// A PUT and the facts that its decision needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Bind {
     pub wanted: BindingSpec,
-    /// Whether it asks for what is there; the author may have the last word.
+    /// Whether it is identical to the existing resource; the author can override the comparison.
     pub same: bool,
     pub parent: Parent,
-    /// What the plan says against a *new* binding like this.
+    /// Refusal of the plan for a *new* binding like this.
     pub against: Option<Refusal>,
     pub async_request: AsyncRequest,
 }
 
-/// A DELETE and the facts it is judged by.
+/// A DELETE and the facts that its decision needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unbind {
     /// The query named service and plan.
     pub ids_given: bool,
     pub parent: Parent,
-    /// The instance itself is being deleted and takes its bindings along.
+    /// The unbind is part of the deletion of the instance.
     pub cascade: bool,
     /// An unknown binding counts as deleted.
     pub force: bool,
     pub async_request: AsyncRequest,
 }
 
-/// What came of a run.
+/// Output of a successful hook.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct HookOutput {
     pub state: Option<AuthorState>,
@@ -219,7 +219,7 @@ fn on_bind(at: Binding, asked: Bind) -> Result<Decision<Binding>, Refusal> {
     }
 }
 
-/// `failed`: what an earlier attempt may have left behind.
+/// `failed`: data of an earlier attempt, which may have left resources behind.
 fn create(failed: Option<&BindingData>, asked: Bind) -> Result<Decision<Binding>, Refusal> {
     if let Some(refusal) = asked.against {
         return Err(refusal);
@@ -252,7 +252,7 @@ fn on_unbind(at: Binding, asked: Unbind) -> Result<Decision<Binding>, Refusal> {
         force,
         async_request,
     } = asked;
-    // D-06: what can only be asynchronous says so even for an unknown id.
+    // D-06: `AsyncRequired` precedes the lookup, so it is returned for an unknown id too.
     let mode = async_request.response_mode()?;
     if matches!(at, Binding::Absent | Binding::Gone { .. }) {
         return if force {
@@ -297,7 +297,7 @@ fn delete(
     started(next, Verb::Unbind, operation, mode)
 }
 
-/// B-245: the creation is halted; the deletion begins when it has ended.
+/// B-245: cancels the creation; the deletion starts when that has ended.
 fn halt(mut data: BindingData, operation: OperationId, mode: ResponseMode) -> Decision<Binding> {
     let creating = data.last;
     data.last = operation;
@@ -366,7 +366,7 @@ fn created(mut data: BindingData, end: End<HookOutput>) -> Decision<Binding> {
             Binding::Live { data }
         }
         End::Failed => Binding::CreateFailed { data },
-        // It made nothing, but the failed attempt before it may have.
+        // This attempt created nothing, but the failed attempt before it may have.
         End::Refused if data.made != data.last => Binding::CreateFailed { data },
         End::Refused => Binding::refused(data.last),
     };
@@ -407,12 +407,12 @@ fn take_over(data: &mut BindingData, made: HookOutput) {
 
 fn on_overdue(at: Binding, late: OperationId, cleanup: OperationId) -> Decision<Binding> {
     match at {
-        // Its caller gets an error, so nobody is told of the clean-up.
+        // Its caller gets an error, so the clean-up needs no reply.
         Binding::Creating { data } if data.last == late => Decision {
             reply: Reply::Nothing,
             ..halt(data, cleanup, ResponseMode::Background)
         },
-        // An unbind goes on; a repeat joins it.
+        // An unbind continues; a repeated request joins it.
         Binding::Absent
         | Binding::Creating { .. }
         | Binding::CreateFailed { .. }
@@ -422,7 +422,7 @@ fn on_overdue(at: Binding, late: OperationId, cleanup: OperationId) -> Decision<
     }
 }
 
-/// B-232: what a fetch may show now.
+/// B-232: the data that a fetch may return in this state.
 pub(crate) fn fetch(at: &Binding) -> Result<&BindingData, Refusal> {
     match at {
         Binding::Live { data } => Ok(data),
@@ -435,19 +435,19 @@ pub(crate) fn fetch(at: &Binding) -> Result<&BindingData, Refusal> {
 }
 
 impl Binding {
-    /// It was deleted, by this operation.
+    /// Tombstone of a binding that this operation deleted.
     pub(crate) fn gone(last: OperationId) -> Self {
         let never_made = false;
         Self::Gone { last, never_made }
     }
 
-    /// Its creation was refused, so it never was.
+    /// Tombstone of a binding whose creation was refused.
     pub(crate) fn refused(last: OperationId) -> Self {
         let never_made = true;
         Self::Gone { last, never_made }
     }
 
-    /// What is known of it, where anything is.
+    /// Its data, unless it is absent or gone.
     pub(crate) fn data(&self) -> Option<&BindingData> {
         match self {
             Self::Absent | Self::Gone { .. } => None,
@@ -466,7 +466,7 @@ impl Binding {
         }
     }
 
-    /// The operations the document points to: sweeping leaves them.
+    /// Operations that the document refers to; the sweep must not delete them.
     pub(crate) fn pins(&self) -> Vec<OperationId> {
         let mut pins: Vec<OperationId> = match self {
             Self::Deleting { pending_create, .. } => pending_create.iter().copied().collect(),
@@ -480,7 +480,7 @@ impl Binding {
         pins
     }
 
-    /// Whether an operation of this lane runs, so that one that wants the instance alone must wait.
+    /// Whether an operation of this lane runs, so that operations with exclusive use of the instance must wait.
     pub(crate) fn is_busy(&self) -> bool {
         match self {
             Self::Creating { .. } | Self::Deleting { .. } => true,
@@ -490,7 +490,7 @@ impl Binding {
         }
     }
 
-    /// Its word, for index terms and people.
+    /// Name of the state, for index terms and output.
     pub(crate) fn lifecycle(&self) -> &'static str {
         match self {
             Self::Absent => "absent",

@@ -1,7 +1,7 @@
-//! The life of one service instance.
+//! State machine of one service instance.
 //!
-//! One function per event, every state written out. Checks that need the catalog arrive as facts in
-//! the event; checks of bodies were made before (`http/`). The table of all states and events is
+//! One function per event, every state written out. Results of checks against the catalog are part of the
+//! event; bodies were checked before (`http/`). The table of all states and events is
 //! `tests/transitions/instance.txt`.
 
 mod admin_commands;
@@ -18,14 +18,14 @@ use serde::{Deserialize, Serialize};
 use sutler_journal::OperationId;
 use sutler_osb::{Context, InstanceMetadata, Parameters, PlanId, ServiceId};
 
-/// What the platform asked an instance to be.
+/// An instance as the platform requested it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InstanceSpec {
     /// The offering.
     pub service_id: ServiceId,
     /// The plan.
     pub plan_id: PlanId,
-    /// Names the copy of the plan this instance was made with, whatever becomes of the catalog.
+    /// Digest of the plan copy that the instance was created with; independent of later catalogs.
     pub plan: String,
     /// The user's parameters; those of updates are merged in, key by key.
     #[serde(default)]
@@ -34,16 +34,16 @@ pub struct InstanceSpec {
     pub organization_guid: String,
     /// Deprecated by the specification, still compared.
     pub space_guid: String,
-    /// Where in the platform it lives; the last one sent.
+    /// Platform context: the last one sent.
     #[serde(default)]
     pub context: Option<Context>,
-    /// The maintenance version it has.
+    /// Current maintenance version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maintenance_version: Option<String>,
 }
 
 impl InstanceSpec {
-    /// Whether a PUT asks for what is there (D-04). The context may differ: an update changes it.
+    /// Whether a PUT is identical to this instance (D-04). The context may differ, since updates change it.
     pub fn same_request(&self, wanted: &Self) -> bool {
         self.service_id == wanted.service_id
             && self.plan_id == wanted.plan_id
@@ -52,12 +52,12 @@ impl InstanceSpec {
             && self.space_guid == wanted.space_guid
     }
 
-    /// Whether it was accepted before its plan was offered, and has no copy of it yet.
+    /// Whether the instance was accepted before its plan was offered and has no plan copy yet.
     pub(crate) fn waits_for_plan(&self) -> bool {
         self.plan.is_empty()
     }
 
-    /// What it is after a change.
+    /// The spec after a change.
     pub(crate) fn changed_by(&self, change: &Change) -> Self {
         let mut next = self.clone();
         if let Some((plan_id, plan)) = &change.plan {
@@ -80,10 +80,10 @@ impl InstanceSpec {
     }
 }
 
-/// What a PATCH asks to be different. What it does not name stays (B-161).
+/// Changes requested by a PATCH. Attributes it does not name stay (B-161).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Change {
-    /// The new plan, and the name of its copy; the same plan, if the instance moves on to another version.
+    /// The new plan and the digest of its copy. The plan id is unchanged if only the version changes.
     #[serde(default)]
     pub plan: Option<(PlanId, String)>,
     /// The parameters the user named.
@@ -103,14 +103,14 @@ impl Change {
         self.plan.is_none() && self.parameters.is_none() && self.maintenance_version.is_none()
     }
 
-    /// Whether it moves an instance on to another maintenance version.
+    /// Whether the change upgrades the instance to another maintenance version.
     pub fn upgrades(&self, there: &InstanceSpec) -> bool {
         let version = &self.maintenance_version;
         version.is_some() && *version != there.maintenance_version
     }
 
-    /// Whether another PATCH of the same instance asks for the same. Which copy of a plan it would be given
-    /// does not count: the catalog may have moved on since.
+    /// Whether another PATCH of the same instance is identical. The digest of the plan copy is not compared:
+    /// the catalog may have been replaced since.
     pub(crate) fn same_request(&self, other: &Self, there: &InstanceSpec) -> bool {
         let plan_id = |it: &Self| {
             it.plan
@@ -124,7 +124,7 @@ impl Change {
     }
 }
 
-/// An instance and all that is known of it.
+/// Stored data of an instance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct InstanceData {
     pub spec: InstanceSpec,
@@ -139,16 +139,16 @@ pub(crate) struct InstanceData {
     pub dashboard_url: Option<String>,
     #[serde(default)]
     pub metadata: Option<InstanceMetadata>,
-    /// The operation that made it (until one has, the first that tried), and the last one.
+    /// The operation that created it (until one succeeds, the first attempt), and the last operation.
     pub made: OperationId,
     pub last: OperationId,
 }
 
-/// Where an instance stands.
+/// State of an instance.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Instance {
-    /// Never seen, or forgotten.
+    /// No record exists.
     #[default]
     Absent,
     /// A provision runs.
@@ -156,17 +156,17 @@ pub(crate) enum Instance {
         #[serde(rename = "thing")]
         data: InstanceData,
     },
-    /// A provision failed; something may be left behind.
+    /// A provision failed; it may have left resources behind.
     CreateFailed {
         #[serde(rename = "thing")]
         data: InstanceData,
     },
-    /// It is there.
+    /// The instance exists and no operation runs.
     Live {
         #[serde(rename = "thing")]
         data: InstanceData,
     },
-    /// An update runs. `given_up`: the caller was told it failed, so its success is not applied.
+    /// An update runs. `given_up`: its failure was already reported, so its success is not applied.
     Updating {
         #[serde(rename = "thing")]
         data: InstanceData,
@@ -182,8 +182,8 @@ pub(crate) enum Instance {
         pending_create: Option<OperationId>,
         was_live: bool,
     },
-    /// It was there; kept for a while so that polls and repeats find out.
-    /// `never_made`: its creation was refused, so a poll must not say that it was deleted.
+    /// Deleted; kept for a while to answer polls and repeated deletes.
+    /// `never_made`: its creation was refused, so a poll must not report a deletion.
     Gone {
         last: OperationId,
         #[serde(default)]
@@ -191,7 +191,7 @@ pub(crate) enum Instance {
     },
 }
 
-/// What happened, or what was asked.
+/// A request, a command or a result of a run.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
     /// PUT.
@@ -203,7 +203,7 @@ pub(crate) enum Event {
         async_request: AsyncRequest,
         force: bool,
     },
-    /// The author saved state in the middle of an operation.
+    /// The author saved state during an operation.
     Saved {
         operation: OperationId,
         state: AuthorState,
@@ -213,57 +213,57 @@ pub(crate) enum Event {
         operation: OperationId,
         end: End<HookOutput>,
     },
-    /// The caller waited as long as it may for this operation. `cleanup`: the id for a deprovision.
+    /// The time limit of a waiting request has passed. `cleanup`: id for a deprovision.
     Overdue {
         operation: OperationId,
         cleanup: OperationId,
     },
-    /// An operator orders something. `new`: the id of whatever it starts or leaves behind.
+    /// A command of an operator. `new`: id of the operation or tombstone it creates.
     Command {
         command: AdminCommand,
         new: OperationId,
     },
 }
 
-/// A PUT and the facts it is judged by.
+/// A PUT and the facts that its decision needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Provision {
     pub wanted: InstanceSpec,
-    /// Whether it asks for what is there; the author may have the last word.
+    /// Whether it is identical to the existing resource; the author can override the comparison.
     pub same: bool,
     pub maintenance_conflict: bool,
     pub dashboard_url: Option<String>,
     pub async_request: AsyncRequest,
 }
 
-/// A PATCH and the facts it is judged by.
+/// A PATCH and the facts that its decision needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Update {
     pub service_id: ServiceId,
     pub change: Change,
     pub facts: UpdateFacts,
-    /// The dashboard after the update, where it changes.
+    /// Dashboard URL after the update, if it changes.
     pub dashboard_url: Option<String>,
     pub async_request: AsyncRequest,
 }
 
-/// What the instance's plan and service say about updates.
+/// Updates that the plan and the service of the instance allow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UpdateFacts {
-    /// The service offers updates at all.
+    /// The service implements updates.
     pub offered: bool,
-    /// The present plan may be left for another.
+    /// The current plan can be changed.
     pub plan_updateable: bool,
     /// The context alone may change.
     pub context_updates: bool,
-    /// The maintenance version asked for is not the catalog's.
+    /// The requested maintenance version differs from the catalog's.
     pub maintenance_conflict: bool,
 }
 
-/// What came of a run.
+/// Output of a successful hook.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct HookOutput {
-    /// The author's state from now on; `None` leaves it.
+    /// New state of the author; `None` keeps the old one.
     pub state: Option<AuthorState>,
     pub metadata: Option<InstanceMetadata>,
 }
@@ -293,7 +293,7 @@ pub(crate) fn decide(at: Instance, event: Event) -> Result<Decision<Instance>, R
 
 fn on_provision(at: Instance, asked: Provision) -> Result<Decision<Instance>, Refusal> {
     match &at {
-        // B-121, B-122, B-132; over a failed create a new attempt begins, with what the old one saved.
+        // B-121, B-122, B-132; after a failed create a new attempt starts with the state that the old one saved.
         Instance::Absent | Instance::Gone { .. } => create(None, asked),
         Instance::CreateFailed { data } => create(Some(data), asked),
         Instance::Creating { data } if asked.same => {
@@ -310,7 +310,7 @@ fn on_provision(at: Instance, asked: Provision) -> Result<Decision<Instance>, Re
     }
 }
 
-/// `failed`: what an earlier attempt may have left behind.
+/// `failed`: data of an earlier attempt, which may have left resources behind.
 fn create(failed: Option<&InstanceData>, asked: Provision) -> Result<Decision<Instance>, Refusal> {
     if asked.maintenance_conflict {
         return Err(Refusal::MaintenanceConflict);
@@ -354,7 +354,7 @@ fn on_update(at: Instance, asked: Update) -> Result<Decision<Instance>, Refusal>
         Instance::Creating { data } => (data, BEING_CREATED),
         Instance::Deleting { data, .. } => (data, BEING_DELETED),
     };
-    // D-06: "wait and repeat" comes last, after all that no waiting mends.
+    // D-06: "wait and repeat" is the last refusal, after all that waiting cannot resolve.
     of_service(&data, &asked.service_id)?;
     if asked.facts.maintenance_conflict {
         return Err(Refusal::MaintenanceConflict);
@@ -424,7 +424,7 @@ fn on_deprovision(
     async_request: AsyncRequest,
     force: bool,
 ) -> Result<Decision<Instance>, Refusal> {
-    // D-06: what can only be asynchronous says so even for an unknown id.
+    // D-06: `AsyncRequired` precedes the lookup, so it is returned for an unknown id too.
     let mode = async_request.response_mode()?;
     match at {
         Instance::Absent | Instance::Gone { .. } if force => {
@@ -457,7 +457,7 @@ fn delete(
     started(next, Verb::Deprovision, operation, mode)
 }
 
-/// B-255: the creation is halted; the deletion begins when it has ended.
+/// B-255: cancels the creation; the deletion starts when that has ended.
 fn halt(mut data: InstanceData, operation: OperationId, mode: ResponseMode) -> Decision<Instance> {
     let creating = data.last;
     data.last = operation;

@@ -1,7 +1,7 @@
-//! What operators order: read, decide, and commit together with the audit entry that tells of it.
+//! Runs commands of operators: reads, decides, and commits together with the audit entry.
 //!
-//! What an order means is decided in `lifecycle/`. Every order leaves an entry, a refused one too. Who
-//! may order is checked before (`admin/`); what is started is carried out by `executor.rs`.
+//! Commands are decided in `lifecycle/`. Every command leaves an audit entry, even a refused one. Authorisation is
+//! checked before (`admin/`); started operations are run by `executor.rs`.
 
 use super::{AuditNote, RequestError, RequestHandler, RequestInfo, TRIES, draft, too_contended};
 use crate::audit::{AuditAction, AuditSubject, TrailEntry, log_entry};
@@ -19,10 +19,10 @@ use sutler_server::RequestContext;
 
 /// Bindings of a purged instance that are read at a time.
 const PAGE: usize = 50;
-/// Pages of bindings that one purge takes along; beyond that it is to be repeated.
+/// Maximum pages of bindings that one purge deletes; beyond that it must be repeated.
 const PAGES_MAX: usize = 2_000;
 
-/// What can be ordered.
+/// Kind of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CommandKind {
     Retry,
@@ -47,7 +47,7 @@ impl CommandKind {
         }
     }
 
-    fn past(self) -> &'static str {
+    fn past_tense(self) -> &'static str {
         match self {
             Self::Retry => "Retried",
             Self::Cancel => "Cancelled",
@@ -57,28 +57,28 @@ impl CommandKind {
     }
 }
 
-/// An order: what, by whom, why.
+/// A command, with the operator and the reason.
 #[derive(Clone, Debug)]
 pub(crate) struct CommandRequest {
     pub command: CommandKind,
     pub by: Actor,
-    /// Context of the request that gave it.
+    /// Context of its request.
     pub context: Arc<RequestContext>,
 }
 
-/// What came of an order.
+/// Result of a command.
 #[derive(Clone, Debug)]
 pub(crate) struct CommandResult {
     pub entry: TrailEntry,
-    /// The lifecycle's word afterwards.
+    /// State of the resource after the command.
     pub lifecycle: &'static str,
 }
 
-/// What failed last, and what it was asked.
+/// The last operation, if it failed, and its request.
 type LastFailed = Option<(FailedOperation, Request)>;
 
 impl RequestHandler {
-    /// Orders something for an instance. A purge takes its bindings along.
+    /// Runs a command for an instance. A purge deletes its bindings too.
     pub(crate) async fn order_instance(
         &self,
         id: &InstanceId,
@@ -93,7 +93,7 @@ impl RequestHandler {
         Ok(result)
     }
 
-    /// Orders something for a binding.
+    /// Runs a command for a binding.
     pub(crate) async fn order_binding(
         &self,
         instance: &InstanceId,
@@ -156,7 +156,7 @@ impl RequestHandler {
             };
             let decision = binding::decide(was.state.clone(), event)?;
             let lifecycle = decision.next.lifecycle();
-            // What is done again must not meet an instance that is being changed meanwhile.
+            // A retry must not run while the instance is being changed.
             let reads = above
                 .version
                 .filter(|_| command_request.command == CommandKind::Retry)
@@ -171,7 +171,7 @@ impl RequestHandler {
         Err(too_contended())
     }
 
-    /// Commits what was decided with its entry. `None`: somebody wrote first.
+    /// Commits a decision with its audit entry. `None`: another writer was first.
     async fn commit_command<S: Resource>(
         &self,
         key: &Key,
@@ -216,8 +216,8 @@ impl RequestHandler {
         Ok(committed.map(|_| entry))
     }
 
-    /// An operation that is over, or gone altogether, cannot be ended; what points to it can still be
-    /// put right.
+    /// Drops the ends of operations that are finished or deleted, so that the document that refers to them can still
+    /// be corrected.
     async fn skip_finished(&self, effects: &mut Vec<Effect>) -> Result<(), StoreError> {
         let mut dead = Vec::new();
         for effect in effects.iter() {
@@ -232,7 +232,7 @@ impl RequestHandler {
         Ok(())
     }
 
-    /// What failed last, where a retry wants to know.
+    /// The last failed operation, if the command is a retry.
     async fn failed(
         &self,
         command: CommandKind,
@@ -256,7 +256,7 @@ impl RequestHandler {
             Verb::Deprovision | Verb::Unbind => FailedOperation::Delete,
             Verb::Update => {
                 let change: Change =
-                    serde_json::from_str(request.asked.get()).map_err(RecordError::Form)?;
+                    serde_json::from_str(request.body.get()).map_err(RecordError::Form)?;
                 let dashboard_url = self.dashboard_after(instance, was, &change).await?;
                 FailedOperation::Update(Box::new(FailedUpdate {
                     change,
@@ -280,7 +280,7 @@ impl RequestHandler {
         Ok(service.dashboard_url(id, &instance_data.spec.changed_by(change)))
     }
 
-    /// Purges what is left of a purged instance's bindings. No new ones can come: it is gone.
+    /// Purges the bindings of a purged instance. No new ones can appear, since the instance is gone.
     async fn purge_bindings(
         &self,
         instance: &InstanceId,
@@ -304,7 +304,7 @@ impl RequestHandler {
         Err(too_contended())
     }
 
-    /// A refused order is told of, too.
+    /// Writes the audit entry of a refused command.
     async fn audit_refusal(
         &self,
         key: &Key,
@@ -320,7 +320,7 @@ impl RequestHandler {
         result
     }
 
-    /// Writes an entry about something that changed nothing else.
+    /// Writes an audit entry that belongs to no other change.
     pub(crate) async fn file(&self, entry: &TrailEntry) -> Result<(), RequestError> {
         let records = &self.realm_context.records;
         let written = entry.write(records).await;
@@ -350,10 +350,10 @@ fn verb_that_failed(operation: &Operation) -> Option<Verb> {
     }
 }
 
-/// What polls of an ended operation are told.
+/// Description for polls of an operation that a command ended.
 fn end_description(command_request: &CommandRequest) -> String {
     let Actor { who, reason } = &command_request.by;
-    let past = command_request.command.past();
+    let past = command_request.command.past_tense();
     if reason.is_empty() {
         format!("{past} by the operator {who}.")
     } else {

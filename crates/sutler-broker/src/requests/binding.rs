@@ -35,7 +35,7 @@ impl RequestHandler {
             let (bind, policy) = self.bind_event(instance, &above, &was, &body, info).await?;
             let draft = draft(&bind.wanted, info).paced(&policy);
             let decision = decide(was.state.clone(), Event::Bind(Box::new(bind)))?;
-            // The instance must still be as it was read: no binding to one that is being changed.
+            // The instance must be unchanged since it was read: no bind while it is being changed.
             let reads = above.version.map(|version| (instance_key.clone(), version));
             if let Some(committed) = self
                 .commit_decision(&key, &was, decision, &draft, reads)
@@ -49,7 +49,7 @@ impl RequestHandler {
         Err(too_contended())
     }
 
-    /// Ids that no plan has are invalid, whatever else is so (D-06).
+    /// Ids of no known plan are invalid, before any other check (D-06).
     fn check_ids(&self, body: &BindBody, above: Option<&InstanceData>) -> Result<(), RequestError> {
         if body.predecessor_binding_id.is_some()
             && body.service_id.is_none()
@@ -75,7 +75,7 @@ impl RequestHandler {
         Ok(())
     }
 
-    /// Gathers what a PUT is judged by.
+    /// Collects the facts for the decision of a PUT.
     async fn bind_event(
         &self,
         instance: &InstanceId,
@@ -110,7 +110,7 @@ impl RequestHandler {
             }
         }
         let against = against.or_else(|| service.check(&ProposedChange::Bind(&wanted)).err());
-        // What a plan allows that is still awaited, nobody knows: the instance is being created.
+        // Rules of a plan that is not offered yet are unknown: the instance is being created.
         let against = against.filter(|_| !instance_data.spec.waits_for_plan());
         let same = was
             .state
@@ -130,7 +130,7 @@ impl RequestHandler {
         ))
     }
 
-    /// The binding to succeed: there, and not expired (B-201).
+    /// The predecessor: it must exist and not be expired (B-201).
     async fn predecessor(
         &self,
         instance: &InstanceId,
@@ -227,7 +227,7 @@ impl RequestHandler {
             return Err(Refusal::NotFound(Resource::Binding).into());
         }
         let given = binding_data.given.clone().unwrap_or_default();
-        // D-09: older checkers know no `parameters`; a binding without any says nothing of them.
+        // D-09: older checkers do not know `parameters`; without parameters the field is left out.
         let parameters = Some(&binding_data.spec.parameters).filter(|it| !it.0.is_empty());
         let stored = FetchBindingResponse::of_bind(given, parameters.cloned());
         let fetched = service.fetch_binding(instance, id, stored).await;
@@ -253,7 +253,7 @@ fn wanted_binding(body: &BindBody, instance_data: &InstanceData) -> BindingSpec 
     }
 }
 
-/// B-202: a rotated binding has its predecessor's parameters, and is for the same thing.
+/// B-202: a rotated binding has the parameters and the bind resource of its predecessor.
 fn inherit(wanted: &mut BindingSpec, from: &BindingSpec) {
     wanted.parameters = from.parameters.clone();
     if wanted.bind_resource.is_none() && wanted.app_guid.is_none() {
@@ -262,7 +262,7 @@ fn inherit(wanted: &mut BindingSpec, from: &BindingSpec) {
     }
 }
 
-/// What the plan says against a new binding (B-198, B-200).
+/// Refusal of the plan for a new binding (B-198, B-200).
 fn against_new(
     body: &BindBody,
     instance_data: &InstanceData,

@@ -19,14 +19,14 @@ use sutler_osb::{
 };
 use sutler_records::LoadedDocument;
 
-/// How often a plan is looked up again because what it stands on has changed.
+/// Maximum lookups of a plan whose precondition changes meanwhile.
 const FOOTING_TRIES: u32 = 4;
 
-/// Where a plan was found.
+/// Where a plan comes from.
 enum PlanOrigin {
-    /// In the catalog, on this footing.
+    /// The catalog, with its precondition.
     Offered(Option<(Key, Version)>),
-    /// Only in the instance that was made of it.
+    /// Only the instance that was created with it.
     Withdrawn,
 }
 
@@ -38,7 +38,7 @@ impl RequestHandler {
         body: ProvisionBody,
         info: &RequestInfo,
     ) -> Result<ChangeOutcome<Instance>, RequestError> {
-        // Again only if what the plan stands on changed after it was looked up.
+        // Repeated only if the precondition of the plan changed after the lookup.
         for _ in 0..FOOTING_TRIES {
             let snapshot = self.realm_context.catalog.snapshot();
             let offered = snapshot.plan(&body.service_id, &body.plan_id);
@@ -62,7 +62,7 @@ impl RequestHandler {
         Err(too_contended())
     }
 
-    /// `None`: what the plan stands on has changed.
+    /// `None`: the precondition of the plan has changed.
     async fn provision_as(
         &self,
         id: &InstanceId,
@@ -88,8 +88,8 @@ impl RequestHandler {
         let policy = self.realm_context.policy(Verb::Provision, &plan.pinned);
         let draft = draft(&wanted, info).paced(&policy);
         for attempt in 0..TRIES {
-            // Most ids are new: decide as if this one were, and let the commit find out. Only if
-            // somebody has it, or as a new one it would be refused, is it worth reading.
+            // Most ids are new: decide as if this one were new, and let the commit detect otherwise. It is read
+            // only if the id exists, or if a new instance would be refused.
             let guess = attempt == 0 && !withdrawn;
             let was = if guess {
                 LoadedDocument::absent()
@@ -130,7 +130,7 @@ impl RequestHandler {
         Err(too_contended())
     }
 
-    /// Whether a document is as it was read.
+    /// Expectation that a document is unchanged since it was read.
     async fn stands(&self, key: &Key, version: Version) -> Result<bool, RequestError> {
         let found = self.realm_context.records.store.get(key).await?;
         Ok(found.is_some_and(|it| it.version == version))
@@ -177,7 +177,7 @@ impl RequestHandler {
         Err(too_contended())
     }
 
-    /// How the instance's plan deletes, or the plan the query names (D-06).
+    /// Deprovision policy of the instance's plan, or of the plan in the query (D-06).
     pub(super) async fn delete_policy(
         &self,
         verb: Verb,
@@ -233,7 +233,7 @@ impl RequestHandler {
         found.ok_or_else(|| RequestError::Unavailable("a plan without a service is offered".into()))
     }
 
-    /// A hook outside an operation did not succeed.
+    /// Error of a hook that is called outside an operation.
     pub(super) fn hook_problem(&self, error: crate::error::Error, verb: Verb) -> RequestError {
         tracing::warn!(verb = verb.word(), ?error, "a hook failed");
         match error.kind {
@@ -262,7 +262,7 @@ fn wanted_instance(body: &ProvisionBody, plan: &OfferedPlan) -> InstanceSpec {
     asked_instance(body, plan.digest.clone(), maintenance)
 }
 
-/// What a request asks for, of this version of its plan.
+/// The requested instance, with this copy of its plan.
 pub(super) fn asked_instance(
     body: &ProvisionBody,
     plan: String,

@@ -1,8 +1,8 @@
-//! Provisions of plans that are not offered here: repeated, untimely, or out of sync.
+//! Provisions of plans that are not in the current catalog: repeated requests, and plans that may still appear.
 //!
-//! While the catalog is being brought up to date a plan may be about to come, or to return. A platform that
-//! accepts incomplete operations is told 202 and the operation waits (`executor/await_plan.rs`); any other
-//! waits for the answer. Both within bounds. Otherwise the plan is refused, with the reason if there is one.
+//! While the catalog is being refreshed, a plan may be about to appear. A platform that accepts incomplete
+//! operations gets 202 and the operation waits (`executor/await_plan.rs`); any other request waits for its
+//! response. Both waits are bounded. Otherwise the plan is refused, with the reason if it is known.
 
 use super::instance::{asked_instance, async_request};
 use super::{
@@ -21,23 +21,23 @@ use sutler_journal::{Key, List};
 use sutler_osb::{InstanceId, ProvisionBody};
 use tokio::time::Instant;
 
-/// How often it is looked whether the catalog is up to date.
+/// Interval between checks of the catalog.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 const NOT_YET: &str = "The catalog is being brought up to date, and does not have this plan yet; wait a little, then repeat.";
 const TOO_MANY: &str = "The catalog is being brought up to date, and many requests wait for it already; wait a little, then repeat.";
 
-/// What a provision of a plan that is not offered comes to.
+/// Outcome of a provision of a plan that is not offered.
 pub(super) enum UnknownPlan {
-    /// Somebody repeats the request that made what is there: it has its own copy of the plan.
+    /// A repeat of the request that created the instance, which has its own copy of the plan.
     Repeated(Arc<OfferedPlan>),
-    /// The plan has come meanwhile: look again.
+    /// The plan is offered now: look it up again.
     Come,
-    /// It is answered.
+    /// The request is handled.
     Answered(Box<ChangeOutcome<Instance>>),
 }
 
 impl RequestHandler {
-    /// What becomes of a provision whose plan is not offered here.
+    /// Handles a provision whose plan is not offered.
     pub(super) async fn unknown_plan(
         &self,
         id: &InstanceId,
@@ -46,15 +46,15 @@ impl RequestHandler {
     ) -> Result<UnknownPlan, RequestError> {
         let key = self.realm_context.records.instance_key(id);
         match self.there(&key, body).await? {
-            // It waits itself; who does not accept that must come again.
+            // The operation waits; a caller that does not accept 202 must repeat the request later.
             Some(instance_data)
                 if instance_data.spec.waits_for_plan() && !info.accepts_incomplete =>
             {
                 return Err(Refusal::Busy(NOT_YET).into());
             }
             Some(instance_data) if instance_data.spec.waits_for_plan() => {}
-            // Who repeats the request that made it learns what became of it (B-087, B-123). Nothing new
-            // is made of such a plan.
+            // A repeat of the creating request gets its result (B-087, B-123). No new instance is
+            // created of such a plan.
             Some(instance_data) => {
                 let (plan, _) = self.realm_context.served(&instance_data.spec.plan).await?;
                 return Ok(UnknownPlan::Repeated(plan));
@@ -77,7 +77,7 @@ impl RequestHandler {
         Ok(UnknownPlan::Answered(Box::new(waiting)))
     }
 
-    /// What is there of this very plan.
+    /// Data of the instance, if it has this plan.
     async fn there(
         &self,
         key: &Key,
@@ -101,7 +101,7 @@ impl RequestHandler {
         catalog.availability(&body.service_id, &body.plan_id).await
     }
 
-    /// Waits until the plan is offered. The caller waits, too.
+    /// Waits until the plan is offered, while the caller waits for the response.
     async fn wait_here(&self, body: &ProvisionBody) -> Result<(), RequestError> {
         let max = self.realm_context.settings.patience.waiting_max;
         let Some(_permit) = self.realm_context.catalog.source.wait_permit(max) else {
@@ -126,7 +126,7 @@ impl RequestHandler {
         }
     }
 
-    /// Accepts it without its plan: the operation waits for that.
+    /// Accepts the provision without its plan; the operation waits for the plan.
     async fn wait_in_lane(
         &self,
         key: &Key,
@@ -162,7 +162,7 @@ impl RequestHandler {
         Err(too_contended())
     }
 
-    /// Whether as many wait as may.
+    /// Whether the limit of waiting provisions is reached.
     async fn is_full(&self) -> Result<bool, RequestError> {
         let records = &self.realm_context.records;
         let max = self.realm_context.settings.patience.waiting_max;

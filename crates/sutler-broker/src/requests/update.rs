@@ -1,8 +1,8 @@
-//! PATCH: an instance is given other parameters, another plan, another context or another version.
+//! PATCH: changes parameters, plan, context or maintenance version of an instance.
 //!
-//! An instance is served by the copy of its plan that it was made with. An update that asks for the
-//! maintenance version of the catalog is what moves it on: it runs with the catalog's copy, and leaves the
-//! instance with that one if it succeeds. What is decided of all this: `lifecycle/instance.rs`.
+//! An instance uses the copy of its plan that it was created with. Only an update that requests the maintenance
+//! version of the catalog changes the copy: it runs with the catalog's copy, and the instance keeps that one if it
+//! succeeds. Decisions are in `lifecycle/instance.rs`.
 
 use super::instance::async_request;
 use super::{
@@ -21,11 +21,11 @@ use sutler_journal::{Key, Version};
 use sutler_osb::{InstanceId, ServiceId, UpdateBody};
 use sutler_records::LoadedDocument;
 
-/// All that a PATCH is decided by.
+/// Facts for the decision of a PATCH.
 struct UpdateContext {
     update: Update,
     policy: Policy,
-    /// What the copy of the plan stands on that it moves to.
+    /// Precondition of the new plan copy.
     precondition: Option<(Key, Version)>,
 }
 
@@ -63,7 +63,7 @@ impl RequestHandler {
         Err(too_contended())
     }
 
-    /// Gathers what a PATCH is judged by.
+    /// Collects the facts for the decision of a PATCH.
     async fn gather(
         &self,
         id: &InstanceId,
@@ -118,16 +118,16 @@ impl RequestHandler {
     }
 }
 
-/// What an instance is to be served by.
+/// Plan of the instance after the update.
 struct TargetPlan {
     plan: Arc<OfferedPlan>,
-    /// The maintenance version that is asked for is not the catalog's (B-167).
+    /// The requested maintenance version differs from the catalog's (B-167).
     conflict: bool,
 }
 
 impl TargetPlan {
-    /// The copy that it has, or that of the plan it moves to. If it is told to move on to the catalog's
-    /// version, and has another, the catalog's copy, whatever the plan.
+    /// The current copy, or that of the new plan. If the request names the catalog's maintenance version and the
+    /// instance has another, the catalog's copy, whatever the plan.
     fn of(
         snapshot: &CatalogSnapshot,
         body: &UpdateBody,
@@ -136,7 +136,7 @@ impl TargetPlan {
     ) -> Result<Self, Refusal> {
         let offered = |plan_id| snapshot.plan(&body.service_id, plan_id);
         let plan = match &body.plan_id {
-            // Staying on a plan that was withdrawn meanwhile is no change.
+            // Keeping a plan that was withdrawn meanwhile is not a change.
             Some(plan_id) if *plan_id != there.plan_id => {
                 offered(plan_id).ok_or_else(|| Refusal::unknown_plan(&body.service_id, plan_id))?
             }
@@ -145,7 +145,7 @@ impl TargetPlan {
         let (service_id, plan_id) = (&plan.pinned.service_id, &plan.pinned.plan_id);
         let current = snapshot.plan(service_id, plan_id);
         let current = current.unwrap_or_else(|| plan.clone());
-        // The catalog's version counts, not the copy's: that is how an instance is moved on.
+        // The catalog's version is compared, not that of the copy: so an instance can be upgraded.
         let version = current.pinned.maintenance_version();
         let asked = body.maintenance_version();
         let conflict = asked.is_some() && asked != version;
@@ -175,8 +175,8 @@ fn unknown_service(service: &ServiceId) -> Refusal {
     ))
 }
 
-/// What is to be different. A plan that comes from somewhere says what it would be made of today, not what
-/// runs an instance: to move to it changes no version unless that is asked for.
+/// The requested change. The maintenance version of a plan with an origin is that of a new instance, not of the
+/// existing one: a change of plan changes no version unless that is requested.
 fn change_of(body: &UpdateBody, there: &InstanceSpec, target: &OfferedPlan) -> Change {
     let to = &target.pinned;
     let moves = to.plan_id != there.plan_id;

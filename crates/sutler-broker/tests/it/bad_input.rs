@@ -32,7 +32,7 @@ const INSTANCE: &str = "/v2/service_instances/there";
 const BINDING: &str = "/v2/service_instances/there/service_bindings/bound";
 
 /// A broker with an instance `there` and a binding `bound`.
-struct Besieged {
+struct TestTarget {
     running: BrokerHandle,
     router: Router,
     store: Arc<dyn Store>,
@@ -47,15 +47,15 @@ struct Dump {
 }
 
 /// Runs a test on every store.
-async fn besiege(test: impl AsyncFn(&Besieged)) {
-    test(&Besieged::start(Arc::new(MemoryStore::new()), None, |_| ()).await).await;
+async fn besiege(test: impl AsyncFn(&TestTarget)) {
+    test(&TestTarget::start(Arc::new(MemoryStore::new()), None, |_| ()).await).await;
     let folder = tempfile::tempdir().expect("a folder for the database");
     let store = SqliteStore::open(folder.path().join("broker.db")).await;
     let store = Arc::new(store.expect("a fresh database opens"));
-    test(&Besieged::start(store, Some(folder), |_| ()).await).await;
+    test(&TestTarget::start(store, Some(folder), |_| ()).await).await;
 }
 
-impl Besieged {
+impl TestTarget {
     async fn start(
         store: Arc<dyn Store>,
         folder: Option<TempDir>,
@@ -154,7 +154,7 @@ impl Besieged {
     }
 }
 
-/// B-031, B-040: a JSON object with a sentence, said to be JSON.
+/// B-031, B-040: a JSON object with a sentence, and the content type of JSON.
 fn helps(asked: &str, answer: &Response<Bytes>) {
     let content_type = answer
         .headers()

@@ -1,5 +1,4 @@
-//! Paths beside the ten endpoints: behind the same door, with the same limits, and only where somebody
-//! serves them.
+//! Routes of extensions: same authentication and limits as the ten endpoints, and only if they are added.
 
 use crate::fixture::{Fixture, VERSION, in_memory, on_each_store};
 use async_trait::async_trait;

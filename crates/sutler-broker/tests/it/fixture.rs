@@ -1,7 +1,7 @@
-//! A broker in this process, a client over its router, and words for what tests do with them.
+//! A broker in this process, a client of its router, and helpers for tests.
 //!
-//! Start with [`on_each_store`]. The catalog is in `fixture/test_catalog.rs`, the service that does what it is
-//! told in `fixture/scripted_service.rs`, requests and answers in `fixture/request.rs`.
+//! Start with [`on_each_store`]. The catalog is in `fixture/test_catalog.rs`, the scripted service in
+//! `fixture/scripted_service.rs`, requests and responses in `fixture/request.rs`.
 
 pub(crate) mod request;
 pub(crate) mod scripted_service;
@@ -21,7 +21,7 @@ use sutler_store_sqlite::SqliteStore;
 use tempfile::TempDir;
 use test_catalog::{DB, SMALL};
 
-/// How long a test waits for anything before it fails.
+/// Time limit of every wait in a test.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// Pause between two looks at a condition.
 const LOOK: Duration = Duration::from_millis(2);
@@ -162,7 +162,7 @@ impl Fixture {
             }))
     }
 
-    /// `PATCH /v2/service_instances/{id}`; changes nothing until told what.
+    /// `PATCH /v2/service_instances/{id}`, without changes until they are added.
     pub(crate) fn update(&self, instance: &str) -> Ask {
         let ask = self.ask("PATCH", instance_path(instance));
         ask.header("Content-Type", "application/json")

@@ -1,4 +1,4 @@
-//! Who counts as having instances: every platform in the store, configured or not.
+//! Instance counts include every platform in the store, configured or not.
 
 use crate::fixture::scripted_service::Script;
 use crate::fixture::test_catalog::{LARGE, SMALL, catalog};

@@ -329,7 +329,7 @@ async fn the_dashboard_is_in_the_first_answer_also_of_a_202_and_labels_are_in_th
             done.json["dashboard_url"],
             format!("https://dashboard/j/{SMALL}")
         );
-        // What has no dashboard says nothing of one.
+        // Without a dashboard the field is left out.
         kit.script.labels(InstanceMetadata::default());
         assert_eq!(
             kit.provision("k")

@@ -15,12 +15,12 @@ use sutler_broker::{
 };
 use sutler_osb::OperationKind;
 
-/// Keeps a catalog as a test says.
+/// Catalog source scripted by a test.
 pub(crate) struct TestCatalogSource {
     running: BrokerHandle,
     standing: Mutex<PlanAvailability>,
     asked: AtomicUsize,
-    /// What a catch-up offers, if it offers anything.
+    /// Catalog that a catch-up loads, if any.
     comes: Mutex<Option<serde_json::Value>>,
 }
 
@@ -45,8 +45,8 @@ impl TestCatalogSource {
         };
     }
 
-    /// How often it was asked what is known of a plan.
-    pub(crate) fn asked(&self) -> usize {
+    /// Number of availability queries.
+    pub(crate) fn queries(&self) -> usize {
         self.asked.load(Ordering::Acquire)
     }
 }
@@ -90,7 +90,7 @@ async fn a_plan_that_comes_with_the_refresh_is_provisioned_after_202() {
         let operation = accepted.operation();
         let poll = || kit.poll("i").plan(LARGE).operation(&operation);
         assert_eq!(poll().send().await.is(200).json["state"], "in progress");
-        // Who repeats the request is told of the same operation.
+        // A repeated request gets the same operation.
         assert_eq!(ask().send().await.is(202).operation(), operation);
         told.is_over(Some(catalog()), None);
         let done = kit.poll_until_done(poll()).await;
@@ -324,7 +324,7 @@ async fn a_provision_on_a_footing_that_changed_is_looked_at_again() {
         };
         offer(footing).await;
         kit.has_instance("before").await;
-        // What it stands on changes: the plan has gone, and this process has not noticed.
+        // The precondition changes: the plan is gone, and this process has not noticed.
         turned(kit).await;
         told.is_over(
             Some(catalog_without(LARGE)),

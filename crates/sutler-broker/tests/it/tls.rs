@@ -5,7 +5,7 @@ mod certificate_reload;
 
 use crate::fixture::server_port::{Port, read_to_end};
 use crate::fixture::{AUTHORIZATION, PATIENCE, VERSION};
-use certificate_authority::{Authority, Files, Signed};
+use certificate_authority::{Authority, Files, SignedCertificate};
 use reqwest::{Certificate, Client, ClientBuilder, Identity, Response};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -31,7 +31,7 @@ impl Fixture {
 
     async fn with(
         authority: Authority,
-        signed: &Signed,
+        signed: &SignedCertificate,
         clients: Option<(&Authority, ClientCertificates)>,
     ) -> Self {
         let files = Files::new();
@@ -63,7 +63,7 @@ impl Fixture {
     }
 
     /// One that is trusted, with a certificate of its own.
-    fn client_with(&self, signed: &Signed) -> Client {
+    fn client_with(&self, signed: &SignedCertificate) -> Client {
         let pem = format!("{}{}", signed.certificate, signed.key);
         let identity = Identity::from_pem(pem.as_bytes()).expect("an identity");
         let client = self.client(&self.authority).identity(identity);
@@ -203,7 +203,7 @@ async fn old_versions_of_tls_plain_text_and_silence_are_turned_away() {
     let plain = "GET /v2/catalog HTTP/1.1\r\nHost: x\r\n\r\n";
     let answer = fixture.port.send(plain.as_bytes()).await;
     assert!(!answer.contains("HTTP/"), "{answer}");
-    // Who says nothing is not waited for.
+    // A silent client is not waited for.
     let mut silent = fixture.port.connect().await;
     assert_eq!(read_to_end(&mut silent).await, "");
     fixture.serves_the_next().await;

@@ -59,7 +59,7 @@ fn check(chunks: &BodyChunks, offerings: &[String]) {
     }
 }
 
-/// What may happen to a catalog.
+/// A random change of a catalog.
 #[derive(Clone, Debug)]
 enum Step {
     Add(Index, Vec<usize>),

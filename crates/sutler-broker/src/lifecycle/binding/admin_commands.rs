@@ -1,6 +1,6 @@
-//! What an operator's order means for a binding in each of its states (D-31 to D-34).
+//! Decides commands of operators for a binding in each of its states (D-31 to D-34).
 //!
-//! Like `instance/admin_commands.rs`, but what failed is only done again while its instance is at rest.
+//! Like `instance/admin_commands.rs`, but a retry needs an instance at which no operation runs.
 
 use super::{Binding, BindingData, Parent, delete, on_ended, on_overdue};
 use crate::lifecycle::admin_command::{
@@ -34,7 +34,7 @@ fn retry(
         Binding::Absent | Binding::Gone { .. } => {
             return Err(Refusal::NotFound(Resource::Binding));
         }
-        // The unbind over a bind waits for more than its time, and so is never woken here.
+        // An unbind that waits for a bind is not waiting for its time, so it is never woken here.
         Binding::Creating { .. } | Binding::Deleting { .. } => return Ok(nudge(at)),
         Binding::CreateFailed { data } => (data, false),
         Binding::Live { data } => (data, true),
@@ -53,7 +53,7 @@ fn retry(
     }
 }
 
-/// What waits for its next attempt need not wait any longer.
+/// Wakes an operation that waits for its next attempt.
 fn nudge(at: Binding) -> Decision<Binding> {
     let effects = at.executing().map(Effect::Wake).into_iter().collect();
     let reply = at.last().map_or(Reply::AlreadyDone, Reply::Joined);
@@ -70,8 +70,8 @@ fn create_again(mut data: BindingData, new: OperationId) -> Decision<Binding> {
     started(next, Verb::Bind, new, ResponseMode::Background)
 }
 
-/// A bind is halted and cleaned up after; an unbind is asked to stop, and its own end says what is
-/// left.
+/// Cancels a bind and cleans up after it; requests cancellation of an unbind, whose end decides the next
+/// state.
 fn cancel(at: Binding, new: OperationId) -> Result<Decision<Binding>, Refusal> {
     match at {
         Binding::Absent | Binding::Gone { .. } => Err(Refusal::NotFound(Resource::Binding)),
@@ -115,7 +115,7 @@ fn abandon(at: Binding) -> Result<Decision<Binding>, Refusal> {
     Ok(decision)
 }
 
-/// The tombstone names an operation that never was, so that a poll finds the binding gone.
+/// The tombstone has the id of an operation that never existed, so a poll reports the binding as gone.
 fn purge(at: &Binding, tombstone: OperationId) -> Result<Decision<Binding>, Refusal> {
     match at {
         Binding::Absent => Err(Refusal::NotFound(Resource::Binding)),

@@ -1,7 +1,7 @@
-//! What an operator's order means for an instance in each of its states (D-31 to D-34).
+//! Decides commands of operators for an instance in each of its states (D-31 to D-34).
 //!
-//! Requests of the platform are decided in `instance.rs`. An order to end what runs takes the way that
-//! a failed run takes, in `endings.rs`.
+//! Requests of the platform are decided in `instance.rs`. An abandon is decided like a failed run, in
+//! `endings.rs`.
 
 use super::endings::{on_ended, on_overdue};
 use super::{Instance, InstanceData, delete};
@@ -51,14 +51,14 @@ fn retry(
             Some(FailedOperation::Delete) => Ok(delete(data, new, ResponseMode::Background, true)),
             Some(FailedOperation::Create) | None => Err(nothing_failed()),
         },
-        // The delete over a create waits for more than its time, and so is never woken here.
+        // A delete that waits for a create is not waiting for its time, so it is never woken here.
         Instance::Creating { .. } | Instance::Updating { .. } | Instance::Deleting { .. } => {
             Ok(nudge(at))
         }
     }
 }
 
-/// What waits for its next attempt need not wait any longer.
+/// Wakes an operation that waits for its next attempt.
 fn nudge(at: Instance) -> Decision<Instance> {
     let effects = at.executing().map(Effect::Wake).into_iter().collect();
     let reply = at.last().map_or(Reply::AlreadyDone, Reply::Joined);
@@ -79,8 +79,8 @@ fn create_again(mut data: InstanceData, new: OperationId) -> Decision<Instance> 
     )
 }
 
-/// A create is halted and cleaned up after, an update is not applied: as when a caller has waited too
-/// long. A delete is asked to stop, and its own end says what is left.
+/// Cancels a create and cleans up after it, and does not apply an update: as after the time limit of a
+/// waiting request. Requests cancellation of a delete, whose end decides the next state.
 fn cancel(at: Instance, new: OperationId) -> Result<Decision<Instance>, Refusal> {
     match at {
         Instance::Absent | Instance::Gone { .. } => Err(Refusal::NotFound(Resource::Instance)),
@@ -136,7 +136,7 @@ fn abandon(at: Instance) -> Result<Decision<Instance>, Refusal> {
     Ok(decision)
 }
 
-/// The tombstone names an operation that never was, so that a poll finds the instance gone.
+/// The tombstone has the id of an operation that never existed, so a poll reports the instance as gone.
 fn purge(at: &Instance, tombstone: OperationId) -> Result<Decision<Instance>, Refusal> {
     match at {
         Instance::Absent => Err(Refusal::NotFound(Resource::Instance)),

@@ -1,4 +1,4 @@
-//! What becomes of an instance when a run saves state, ends, or is waited for too long.
+//! Decides events of a running operation of an instance: saved state, its end, its time limit.
 //!
 //! Requests are decided in `instance.rs`, which calls these.
 
@@ -75,9 +75,9 @@ fn created(mut data: InstanceData, end: End<HookOutput>) -> Decision<Instance> {
             Instance::Live { data }
         }
         End::Failed => Instance::CreateFailed { data },
-        // It made nothing, but the failed attempt before it may have.
+        // This attempt created nothing, but the failed attempt before it may have.
         End::Refused if data.made != data.last => Instance::CreateFailed { data },
-        // B-035: a refusal made nothing, so nothing is left that a platform would have to delete.
+        // B-035: a refusal created nothing, so the platform has nothing to delete.
         End::Refused => Instance::refused(data.last),
     };
     Decision::stay(next, Reply::Nothing)
@@ -93,7 +93,7 @@ fn updated(
     match end {
         End::Succeeded(made) => {
             take_over(&mut data, made);
-            // B-037: a caller that was told it failed must not find it applied.
+            // B-037: an update whose failure was reported must not be applied.
             if !given_up {
                 data.spec = data.spec.changed_by(change);
                 data.dashboard_url = dashboard_url.or(data.dashboard_url);
@@ -104,7 +104,7 @@ fn updated(
     Decision::stay(Instance::Live { data }, Reply::Nothing)
 }
 
-/// A late result becomes state for the delete, never a live instance.
+/// A late result is state for the delete and never makes the instance live.
 fn create_halted(
     mut data: InstanceData,
     was_live: bool,
@@ -147,7 +147,7 @@ pub(super) fn on_overdue(
     cleanup: OperationId,
 ) -> Decision<Instance> {
     match at {
-        // Its caller gets an error, so nobody is told of the clean-up.
+        // Its caller gets an error, so the clean-up needs no reply.
         Instance::Creating { data } if data.last == late => Decision {
             reply: Reply::Nothing,
             ..halt(data, cleanup, ResponseMode::Background)
@@ -167,7 +167,7 @@ pub(super) fn on_overdue(
             effects: vec![Effect::Cancel(late)],
             reply: Reply::Nothing,
         },
-        // A delete goes on; a repeat joins it.
+        // A delete continues; a repeated request joins it.
         Instance::Absent
         | Instance::Creating { .. }
         | Instance::CreateFailed { .. }

@@ -1,4 +1,4 @@
-//! What others may see of an instance: fetches, bindings, lists, sweeps.
+//! Reads of an instance's state: for fetches, bindings, lists and sweeps. Decides nothing.
 
 use super::{BEING_CHANGED, BEING_CREATED, BEING_DELETED, Instance, InstanceData};
 use crate::lifecycle::AuthorState;
@@ -7,7 +7,7 @@ use crate::refusal::{Refusal, Resource};
 use sutler_journal::OperationId;
 use sutler_osb::PlanId;
 
-/// B-152, B-153: what a fetch may show now.
+/// B-152, B-153: the data that a fetch may return in this state.
 pub(crate) fn fetch(at: &Instance) -> Result<&InstanceData, Refusal> {
     match at {
         Instance::Live { data } => Ok(data),
@@ -37,19 +37,19 @@ pub(crate) fn parent(at: &Instance) -> (Option<&InstanceData>, Parent) {
 }
 
 impl Instance {
-    /// It was deleted, by this operation.
+    /// Tombstone of an instance that this operation deleted.
     pub(crate) fn gone(last: OperationId) -> Self {
         let never_made = false;
         Self::Gone { last, never_made }
     }
 
-    /// Its creation was refused, so it never was.
+    /// Tombstone of an instance whose creation was refused.
     pub(crate) fn refused(last: OperationId) -> Self {
         let never_made = true;
         Self::Gone { last, never_made }
     }
 
-    /// The plan that it is being moved to, if that is another.
+    /// The plan that a running update moves it to, if it differs.
     pub(crate) fn next_plan(&self) -> Option<&PlanId> {
         match self {
             Self::Updating { data, change, .. } => {
@@ -65,7 +65,7 @@ impl Instance {
         }
     }
 
-    /// What is known of it, where anything is.
+    /// Its data, unless it is absent or gone.
     pub(crate) fn data(&self) -> Option<&InstanceData> {
         match self {
             Self::Absent | Self::Gone { .. } => None,
@@ -77,7 +77,7 @@ impl Instance {
         }
     }
 
-    /// The same, with another state of the author's; what is not there has none.
+    /// The instance with another state of its author. No change if it is absent or gone.
     pub(crate) fn with_state(mut self, state: AuthorState) -> Self {
         match &mut self {
             Self::Absent | Self::Gone { .. } => {}
@@ -134,7 +134,7 @@ impl Instance {
         }
     }
 
-    /// The operations the document points to: sweeping leaves them.
+    /// Operations that the document refers to; the sweep must not delete them.
     pub(crate) fn pins(&self) -> Vec<OperationId> {
         let mut pins: Vec<OperationId> = match self {
             Self::Absent | Self::Gone { .. } => Vec::new(),
@@ -148,7 +148,7 @@ impl Instance {
         pins
     }
 
-    /// Its word, for index terms and people.
+    /// Name of the state, for index terms and output.
     pub(crate) fn lifecycle(&self) -> &'static str {
         match self {
             Self::Absent => "absent",

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use sutler_journal::OperationId;
 use uuid::Uuid;
 
-/// A create that failed, before the one that counts.
+/// A failed create before [`CREATE`].
 pub(super) const FIRST: OperationId = operation(1);
 /// The create.
 pub(super) const CREATE: OperationId = operation(2);
@@ -19,9 +19,9 @@ pub(super) const CREATE: OperationId = operation(2);
 pub(super) const UPDATE: OperationId = operation(3);
 /// The delete.
 pub(super) const DELETE: OperationId = operation(4);
-/// What a request would start.
+/// Id of the operation that a request would start.
 pub(super) const NEW: OperationId = operation(5);
-/// One that has nothing to do with any of these.
+/// An unrelated operation.
 pub(super) const OTHER: OperationId = operation(6);
 
 pub(super) const INSTANCE_STATES: [&str; 11] = [
@@ -82,17 +82,17 @@ pub(super) fn value<T: DeserializeOwned>(json: Value) -> T {
     serde_json::from_value(json).expect("a sample is valid")
 }
 
-/// What the author had saved before the event.
+/// State that the author saved before the event.
 pub(super) fn kept() -> Option<AuthorState> {
     Some(AuthorState(json!("kept")))
 }
 
-/// What an operation saves on the way.
+/// State that an operation saves while it runs.
 pub(super) fn saved() -> AuthorState {
     AuthorState(json!("saved"))
 }
 
-/// What a run returns that succeeds.
+/// State that a successful run returns.
 pub(super) fn returned() -> Option<AuthorState> {
     Some(AuthorState(json!("returned")))
 }
@@ -110,7 +110,7 @@ pub(super) fn spec() -> InstanceSpec {
     }
 }
 
-/// What the sample's update asks for.
+/// Change of the fixture's update.
 pub(super) fn change() -> Change {
     Change {
         plan: Some((value(json!("large")), "large@1".to_owned())),
@@ -178,7 +178,7 @@ pub(super) fn instance(state: &str) -> Instance {
     }
 }
 
-/// What comes of an instance's run that succeeds.
+/// Output of a successful run of an instance.
 pub(super) fn instance_output() -> instance::HookOutput {
     instance::HookOutput {
         state: returned(),
@@ -245,7 +245,7 @@ pub(super) fn binding(state: &str) -> Binding {
     }
 }
 
-/// What comes of a bind that succeeds.
+/// Output of a successful bind.
 pub(super) fn binding_output() -> binding::HookOutput {
     binding::HookOutput {
         state: returned(),

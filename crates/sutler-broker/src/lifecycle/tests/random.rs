@@ -1,8 +1,8 @@
-//! Random lives of an instance and of a binding, held against a small model of the world.
+//! Random sequences of events for an instance and a binding, checked against a small model.
 //!
-//! The model knows no rules. It knows what a worker would see: which operation executes, which one
-//! waits, and what is really there. From that alone it says which state the rules must be in, and
-//! what they may never do. `random/resources.rs` turns steps into events of the two kinds of resource.
+//! The model knows no rules, only what a worker would observe: the executing operation, the waiting one, and
+//! the resources that really exist. From that alone it derives the state that the rules must be in, and
+//! decisions they must never take. `random/resources.rs` turns steps into events of both kinds of resource.
 
 mod admin_commands;
 mod resources;
@@ -25,7 +25,7 @@ use sutler_journal::OperationId;
 const LIVES: u32 = 2_000;
 const STEPS_MAX: usize = 40;
 
-/// One thing that happens.
+/// One step of a sequence.
 #[derive(Clone, Debug)]
 enum Step {
     Create {
@@ -48,7 +48,7 @@ enum Step {
     Command(CommandKind),
 }
 
-/// What an operator orders.
+/// Command of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CommandKind {
     Retry,
@@ -64,7 +64,7 @@ struct SendMode {
     accepts_incomplete: bool,
 }
 
-/// What may be special about a request; each kind of resource makes of it what it can.
+/// Unusual property of a request; each kind of resource uses those that apply to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RequestVariant {
     No,
@@ -76,7 +76,7 @@ enum RequestVariant {
     Cascade,
 }
 
-/// The operation that an occurrence is about.
+/// Operation that a step refers to.
 #[derive(Clone, Copy, Debug)]
 enum OperationRole {
     Executing,
@@ -100,7 +100,7 @@ trait ModelledResource: Clone + Debug + Default + PartialEq {
     fn request(step: &Step, async_request: AsyncRequest) -> Option<Self::Event>;
     /// The event that an occurrence is. `new`: the id a clean-up would have.
     fn occurrence(step: &Step, about: OperationId, new: OperationId) -> Option<Self::Event>;
-    /// The event that an order is. `failed`: the verb that failed last.
+    /// The event of a command. `failed`: verb of the last operation, if it failed.
     fn command(command: CommandKind, failed: Option<Verb>, new: OperationId) -> Self::Event;
     fn decide(self, event: Self::Event) -> Result<Decision<Self>, Refusal>;
     fn pinned(&self) -> Vec<OperationId>;
@@ -108,7 +108,7 @@ trait ModelledResource: Clone + Debug + Default + PartialEq {
     fn name(&self) -> &'static str;
 }
 
-/// What is really there.
+/// Resources that really exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum RealState {
     #[default]
@@ -117,7 +117,7 @@ enum RealState {
     Whole,
 }
 
-/// What a worker would see.
+/// State that a worker would observe.
 #[derive(Default)]
 struct Model {
     executing: Option<(OperationId, Verb)>,
@@ -125,9 +125,9 @@ struct Model {
     waiting: Option<OperationId>,
     earlier: Vec<OperationId>,
     there: RealState,
-    /// A delete was accepted over the create of what is there: it must never be live.
+    /// A delete was accepted during the create, so the resource must never become live.
     doomed: bool,
-    /// What the last operation was, if it did not succeed.
+    /// Verb of the last operation, if it did not succeed.
     failed: Option<Verb>,
     ids: u128,
 }
@@ -182,13 +182,13 @@ impl Model {
             (Outcome::Succeeded, _) if verb == L::CREATE => RealState::Whole,
             (Outcome::Failed, _) if verb == L::CREATE => RealState::Remains,
             (Outcome::Succeeded, _) if verb == L::DELETE => RealState::Nothing,
-            // A delete that did not succeed promises nothing, so something may be there.
+            // A delete that did not succeed may have left resources.
             (_, RealState::Nothing) if verb == L::DELETE => RealState::Remains,
             (_, there) => there,
         };
     }
 
-    /// Does what the rules ask for, if a worker could.
+    /// Applies an effect, if a worker could.
     fn follow<L: ModelledResource>(
         &mut self,
         effect: Effect,
@@ -242,7 +242,7 @@ impl Model {
     }
 }
 
-/// Lives one life and gives the states it went through.
+/// Runs one sequence and returns the states it reached.
 fn live<L: ModelledResource>(steps: &[Step]) -> Result<BTreeSet<&'static str>, TestCaseError> {
     let mut world = Model::default();
     let mut at = L::default();
@@ -343,7 +343,7 @@ fn async_request<L: ModelledResource>(
     Ok(decision.next)
 }
 
-/// What starts in the background for one who accepts that must say so to one who does not.
+/// A request answered with 202 must be refused without `accepts_incomplete`.
 fn never_202_unasked<L: ModelledResource>(
     at: &L,
     step: &Step,
@@ -459,7 +459,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     collection::vec(step, 1..STEPS_MAX)
 }
 
-/// Lives many lives, and demands that together they went through every state there is.
+/// Runs many sequences and asserts that together they reach every state.
 fn hold<L: ModelledResource>(states: &[&'static str]) {
     let config = Config {
         cases: LIVES,

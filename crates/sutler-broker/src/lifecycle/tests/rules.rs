@@ -1,8 +1,7 @@
-//! The rules one by one, each in a test named after what it promises.
+//! One test per rule, named after the behaviour.
 //!
-//! The tables in `tests/transitions/` say the same of every state and event; here a reader finds the
-//! line of the checklist by its meaning. Instances are in `rules/instance.rs`, bindings in
-//! `rules/binding.rs`, and below what holds for both.
+//! The tables in `tests/transitions/` cover every state and event; here a reader finds a line of the checklist
+//! by its meaning. Instances are in `rules/instance.rs`, bindings in `rules/binding.rs`, rules of both below.
 
 mod binding;
 mod instance;

@@ -1,9 +1,9 @@
-//! Holds the rules to the tables in `tests/transitions/`: every row, and a row for every state and
+//! Checks the rules against the tables in `tests/transitions/`: every row, and a row for every state and
 //! every event. A row may name sets of states and of events; it is expanded here.
 //!
-//! The tables are the specification, written by hand. Nothing here writes them: a row that does not
-//! fit is a mistake in the row or in the rules, and a person finds out which. What the words of a row
-//! mean is in `table/instance.rs` and `table/binding.rs`.
+//! The tables are the specification, written by hand; nothing generates them. A row that does not match is
+//! an error in the row or in the rules. The words of the rows are defined in `table/instance.rs` and
+//! `table/binding.rs`.
 
 mod binding;
 mod instance;
@@ -18,7 +18,7 @@ use sutler_journal::OperationId;
 /// Widest line of a table, so that it can be read without scrolling.
 const LINE_CHARS_MAX: usize = 160;
 
-/// A row for one state and one event, as a table's line says it of sets of both.
+/// A row for one state and one event, expanded from a line for sets of both.
 struct Row<'t> {
     number: usize,
     /// The line as it is written.
@@ -30,15 +30,15 @@ struct Row<'t> {
     next: &'t str,
 }
 
-/// What the rules make of a row's state and event, in the table's words.
+/// Decision of the rules for a row's state and event, in the table's words.
 struct DecidedRow {
     answer: String,
     effects: String,
-    /// The state the rules leave behind and the one the row asks for, where the two differ.
+    /// The next state by the rules and the one by the row, if they differ.
     next_differs: Option<(String, String)>,
 }
 
-/// Everything that is wrong with a table, or with the rules it speaks about.
+/// All differences between a table and the rules, and all errors of the table.
 fn complaints(
     table: &str,
     states: &[&str],
@@ -67,7 +67,7 @@ fn complaints(
     complaints
 }
 
-/// The rows of a table, one for each state and event that its lines name, and the lines that are none.
+/// The rows of a table, one for each state and event that its lines name, and errors of other lines.
 ///
 /// A line without columns names events: those of the rows below it, together with such lines right
 /// above it.
@@ -105,7 +105,7 @@ fn expand<'t>(
     (rows, complaints)
 }
 
-/// The names that a pattern means: itself, or with `*` at its end all that begin so.
+/// Names that match a pattern: the name itself, or with a trailing `*` every name with that prefix.
 fn matching<'t>(pattern: &str, names: &[&'t str]) -> Vec<&'t str> {
     let is_meant = |name: &&&str| match pattern.strip_suffix('*') {
         Some(beginning) => name.starts_with(beginning),
@@ -197,7 +197,7 @@ fn complaint_about(row: &Row, complaint: &str) -> String {
     )
 }
 
-/// An answer in the table's words. A wrong operation id is part of the words, and so never fits.
+/// A reply in the table's words. A wrong operation id is part of the words, so it never matches.
 fn reply_words(reply: Reply, current: Option<OperationId>) -> String {
     match reply {
         Reply::Started(NEW, ResponseMode::Background) => "202 started".to_owned(),
@@ -223,7 +223,7 @@ fn refusal_words(refusal: &Refusal) -> &'static str {
     }
 }
 
-/// The order that a row's first words are, if they are one; takes its special words.
+/// Parses the command of a row, if its first words are one, and removes its special words.
 fn command(what: &str, special: &mut BTreeSet<&str>) -> Option<AdminCommand> {
     let again = FailedUpdate {
         change: change(),

@@ -1,4 +1,4 @@
-//! What orders do to the world: which hooks run, what polls are told, and what can come no more.
+//! Effects of commands: hooks that run, answers to polls, and results that are no longer accepted.
 
 use super::{audit_of, get, on_each, order};
 use serde_json::json;

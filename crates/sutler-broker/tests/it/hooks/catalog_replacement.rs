@@ -45,7 +45,7 @@ fn read(json: Value) -> sutler_osb::Catalog {
 }
 
 /// One instance from its beginning to its end; whether its plan was offered when it was asked for.
-async fn life(room: &super::Room, id: &str, plan: &str) -> bool {
+async fn life(room: &super::HookFixture, id: &str, plan: &str) -> bool {
     let reply = room.provision(id).plan(plan).send().await;
     if plan == LARGE && reply.status == 400 {
         assert!(reply.description().contains("catalog"), "{}", reply.text);

@@ -1,6 +1,6 @@
 //! Scheduled clean-up: what goes when, what never goes, and that it happens once.
 
-use super::{RestartableBroker, Room};
+use super::{HookFixture, RestartableBroker};
 use crate::fixture::test_catalog::SMALL;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -16,7 +16,7 @@ use sutler_osb::{OperationKind, PinnedPlan};
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Fails the updates it is told to, and takes as long as it is told to.
+/// Fails given updates, and takes a given time.
 struct PlainService;
 
 impl Service for PlainService {
@@ -75,7 +75,7 @@ async fn kept(house: &RestartableBroker) -> Vec<String> {
 }
 
 /// A provision, a failed update and a successful one: only the last is pinned.
-async fn three_operations(room: &Room) {
+async fn three_operations(room: &HookFixture) {
     room.provision("i").send().await.is(201);
     let fail = room.update("i").parameters(json!({ "fail": true }));
     fail.send().await.is(500);
@@ -170,7 +170,7 @@ async fn an_operation_ages_from_its_end_and_one_that_runs_never_goes() {
     assert_eq!(kept(&house).await, ["update succeeded"]);
 }
 
-/// How often operations of instances were swept.
+/// Number of sweeps of operations of instances.
 fn count_sweeps(house: &RestartableBroker) -> Arc<Mutex<usize>> {
     let sweeps = Arc::new(Mutex::new(0));
     let counted = sweeps.clone();
@@ -243,7 +243,7 @@ async fn a_poll_after_a_delete_says_200_then_410_then_404() {
     room.provision("i").send().await.is(201);
     let ask = room.deprovision("i").accepts_incomplete();
     let operation = ask.send().await.operation();
-    let poll = |room: &Room| room.poll("i").operation(&operation).send();
+    let poll = |room: &HookFixture| room.poll("i").operation(&operation).send();
     room.poll_until_done(room.poll("i").operation(&operation))
         .await;
     let reply = poll(&room).await.is(200);
@@ -266,7 +266,7 @@ async fn a_poll_after_a_delete_says_200_then_410_then_404() {
     room.provision("i").send().await.is(201);
 }
 
-/// A 410 would tell the platform that what it asked for was there and is deleted.
+/// A 410 would mean that the resource existed and is deleted.
 #[tokio::test(start_paused = true)]
 async fn a_creation_that_was_refused_is_never_said_to_be_deleted() {
     let house = RestartableBroker::new();

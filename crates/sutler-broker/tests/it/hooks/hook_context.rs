@@ -1,6 +1,6 @@
-//! What a hook is given to work with: steps, attempts, progress, state, time, cancellation.
+//! The context of a hook: steps, attempts, progress, state, time, cancellation.
 
-use super::{AFTER_THE_LEASE, RestartableBroker, Room};
+use super::{AFTER_THE_LEASE, HookFixture, RestartableBroker};
 use crate::fixture::request::Reply;
 use serde_json::json;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use sutler_osb::{OperationKind, PinnedPlan};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// What hooks did, in order.
+/// Actions of hooks, in order.
 #[derive(Clone, Default)]
 struct Diary(Arc<Mutex<Vec<String>>>);
 
@@ -25,7 +25,7 @@ impl Diary {
     }
 }
 
-/// How a provision goes, after its first step.
+/// Behaviour of a provision after its first step.
 #[derive(Clone)]
 enum Behaviour {
     Ends,
@@ -35,7 +35,7 @@ enum Behaviour {
     Panics,
     /// Says this often how far it is, this long apart.
     Tells(u32, Duration),
-    /// Waits until it is let go, whoever wants it to stop.
+    /// Waits until it is released, even if it is cancelled.
     Waits(Arc<Notify>),
     /// Stops when it is asked to, and fails.
     Stops,
@@ -131,7 +131,7 @@ impl Service for Builder {
     }
 }
 
-async fn provisioned(room: &Room, id: &str) -> Reply {
+async fn provisioned(room: &HookFixture, id: &str) -> Reply {
     let ask = room.provision(id).accepts_incomplete();
     let operation = ask.send().await.operation();
     for _ in 0..100_000 {
@@ -301,7 +301,7 @@ async fn progress_is_written_at_most_twice_a_second_and_polls_see_it() {
         .unwrap()
         .parse()
         .unwrap();
-    // 540 are said by then; what is read is at most half a second old.
+    // 540 were sent by then; the polled one is at most half a second old.
     assert!((440..=540).contains(&number), "{}", told.text);
     room.poll_until_done(poll()).await;
     // Accept, two steps, one saved state, the end, and two texts a second for five seconds.

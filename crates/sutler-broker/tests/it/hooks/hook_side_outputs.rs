@@ -1,4 +1,4 @@
-//! What hooks keep beside their results: output, the instance's state from a binding, a plan's origin.
+//! Outputs of hooks other than results: log output, the instance's state from a binding, a plan's origin.
 
 use crate::fixture::test_catalog::{self, LARGE, SMALL};
 use crate::fixture::{Fixture, catalog_of};
@@ -23,7 +23,7 @@ impl UntypedService for Diary {
         self.origins.lock().unwrap().push(cx.plan().origin.clone());
         cx.log(0, "one\n").await?;
         cx.log(4, "two\n").await?;
-        // Whoever takes over says it all again.
+        // A worker that takes over sends all output again.
         cx.log(0, "one\ntwo\nthree\n").await?;
         let earlier = cx.instance_state().await?.map(|it| it.0);
         if cx.parameters().0.contains_key("fail") {

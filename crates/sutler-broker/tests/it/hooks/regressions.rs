@@ -120,10 +120,10 @@ async fn r5_a_synchronous_failure_is_never_a_success() {
     .await;
 }
 
-/// What a test lets a long operation do.
+/// Gates of a long operation, opened by the test.
 #[derive(Clone, Default)]
 struct Works {
-    /// How often each step was really done, by instance or binding.
+    /// Number of real runs of each step, by instance or binding.
     done: Arc<Mutex<BTreeMap<String, u32>>>,
     /// Operations of these never end.
     stuck: Arc<Mutex<Vec<&'static str>>>,

@@ -12,23 +12,23 @@ use sutler_broker::{
 };
 use sutler_osb::{InstanceId, OperationKind, PinnedPlan};
 
-/// What a user may say.
+/// Parameters of the user.
 #[derive(Deserialize, JsonSchema)]
 struct Params {
-    /// How many seats it has.
+    /// Number of seats.
     seats: u32,
     #[serde(default)]
     colour: Option<String>,
 }
 
-/// What is remembered.
+/// State of an instance.
 #[derive(Debug, Serialize, Deserialize)]
 struct Car {
     seats: u32,
     history: Vec<String>,
 }
 
-/// The calls of hooks with their arguments, in order.
+/// Arguments of hooks, in order.
 type HookCalls = Arc<Mutex<Vec<String>>>;
 
 #[derive(Clone, Default)]

@@ -1,4 +1,4 @@
-//! Provisions that wait for their plan, beside everything else that may happen to them.
+//! Provisions that wait for their plan, with other events at the same time.
 
 use super::{TestCatalogSource, refreshing, without_large};
 use crate::fixture::scripted_service::Script;
@@ -107,7 +107,7 @@ async fn requests_that_wait_here_are_bounded_and_make_room_again() {
     without_large(&kit).await;
     let told = TestCatalogSource::keep(&kit, refreshing());
     let first = kit.provision("i").plan(LARGE).start();
-    kit.until("the first request waits", async || told.asked() >= 2)
+    kit.until("the first request waits", async || told.queries() >= 2)
         .await;
     let second = kit.provision("j").plan(LARGE).send().await.is(422);
     second.refused_as("ConcurrencyError");
@@ -135,7 +135,7 @@ impl SharedStore {
         }
     }
 
-    /// A broker that has not got its keeper yet, and does not offer the large plan.
+    /// A broker whose catalog source is not set yet, and which does not offer the large plan.
     async fn open(&self) -> Fixture {
         let keys = KeyRing::parse(&self.ring).expect("a ring");
         let running = Broker::new(catalog_of(catalog_without(LARGE)))
@@ -160,7 +160,7 @@ async fn what_waits_goes_on_waiting_in_a_broker_that_starts_anew() {
     let goes = ask(&kit, "goes").send().await.is(202).operation();
     kit.running.shut_down().await;
 
-    // Nobody keeps the catalog yet, so nobody can say that the plan will not come.
+    // The catalog source is not set yet, so the plan may still appear.
     let kit = shared.open().await;
     let poll = |id: &str, it: &str| kit.poll(id).plan(LARGE).operation(it);
     kit.until("what waits was claimed", async || {
@@ -196,7 +196,7 @@ async fn what_waits_is_taken_over_from_a_replica_that_died() {
     let dies = TestCatalogSource::keep(&first, refreshing());
     let ask = first.provision("i").plan(LARGE).accepts_incomplete();
     let operation = ask.send().await.is(202).operation();
-    // The first replica never hears of the end of the refresh; the second one does.
+    // The first replica does not notice the end of the refresh; the second one does.
     let told = TestCatalogSource::keep(&second, refreshing());
     told.is_over(Some(catalog()), None);
     drop(dies);

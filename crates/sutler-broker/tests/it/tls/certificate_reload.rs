@@ -1,6 +1,6 @@
 //! Certificates and catalogs that are replaced while requests come.
 
-use super::certificate_authority::{Authority, Signed};
+use super::certificate_authority::{Authority, SignedCertificate};
 use super::{Fixture, NAME};
 use crate::fixture::test_catalog::{FIXED, catalog, catalog_without};
 use crate::fixture::{PATIENCE, catalog_of};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Requests that must come through while things change.
 const REQUESTS: usize = 400;
-/// How many clients send them.
+/// Number of clients.
 const CLIENTS: usize = 4;
 
 #[tokio::test]
@@ -56,7 +56,7 @@ async fn a_bad_file_leaves_what_is_served_as_it_is_and_says_so() {
 }
 
 /// Puts one of two pairs of files in place, by turns, and reloads.
-fn replace(fixture: &Fixture, turn: usize, pairs: &[Signed; 2]) {
+fn replace(fixture: &Fixture, turn: usize, pairs: &[SignedCertificate; 2]) {
     fixture.files.put_both(&pairs[turn % 2]);
     fixture.port.running.reload_tls().expect("good files");
 }

@@ -1,4 +1,4 @@
-//! What an operator may order in a random life, and what must follow in the model's world.
+//! Commands of operators in the random test, and their required effects on the model.
 
 use super::{CommandKind, Model, ModelledResource, RealState};
 use crate::lifecycle::{Decision, Effect, Reply};
@@ -6,7 +6,7 @@ use proptest::test_runner::TestCaseError;
 use proptest::{prop_assert, prop_assert_eq};
 use sutler_journal::OperationId;
 
-/// Gives an order and does what the rules ask for.
+/// Runs a command and applies its effects to the model.
 pub(super) fn run_command<L: ModelledResource>(
     world: &mut Model,
     at: L,
@@ -34,7 +34,7 @@ pub(super) fn run_command<L: ModelledResource>(
     check(world, &at, &decision, command, running)?;
     let purged = command == CommandKind::Purge && decision.next != at;
     for effect in decision.effects {
-        // What waits for its time, or runs, goes on; only what waits for another is let go.
+        // Operations that run or wait for their time continue; only one that waits for another is woken.
         if matches!(effect, Effect::Wake(id) if world.waiting != Some(id)) {
             continue;
         }

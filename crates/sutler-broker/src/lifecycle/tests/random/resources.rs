@@ -1,4 +1,4 @@
-//! What the model's steps mean to an instance and to a binding.
+//! Turns the steps of the random test into events of an instance and of a binding.
 
 use super::{CommandKind, ModelledResource, Outcome, RequestVariant, Step};
 use crate::lifecycle::admin_command::{AdminCommand, FailedOperation, FailedUpdate};

@@ -1,4 +1,4 @@
-//! What a binding promises, line by line.
+//! Rules of a binding, one test each.
 
 use crate::lifecycle::binding::{
     Bind, Binding, BindingSpec, Event, HookOutput, Parent, Unbind, decide, fetch,

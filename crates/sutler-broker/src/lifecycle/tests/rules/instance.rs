@@ -1,4 +1,4 @@
-//! What an instance promises, line by line; what its updates promise is in `instance/update.rs`.
+//! Rules of an instance, one test each; rules of its updates are in `instance/update.rs`.
 
 mod update;
 

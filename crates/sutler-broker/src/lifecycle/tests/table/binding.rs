@@ -1,4 +1,4 @@
-//! What the words of `tests/transitions/binding.txt` mean.
+//! Defines the words of `tests/transitions/binding.txt`.
 
 use super::{DecidedRow, Row, command, effect_words, hold, refusal_words, reply_words};
 use crate::lifecycle::binding::{Bind, Binding, BindingData, Event, Parent, Unbind, decide, fetch};
@@ -75,10 +75,10 @@ const EVENTS: [&str; 58] = [
 /// Holds: B-035, B-082, B-083, B-084, B-087, B-091, D-06.
 #[test]
 fn every_binding_in_every_state_meets_every_event_as_the_table_says() {
-    hold(TABLE, &BINDING_STATES, &EVENTS, seen);
+    hold(TABLE, &BINDING_STATES, &EVENTS, decided_row);
 }
 
-fn seen(row: &Row) -> DecidedRow {
+fn decided_row(row: &Row) -> DecidedRow {
     let before = binding(row.state);
     if row.event == "fetch" {
         return DecidedRow {

@@ -1,4 +1,4 @@
-//! What the words of `tests/transitions/instance.txt` mean.
+//! Defines the words of `tests/transitions/instance.txt`.
 
 use super::{DecidedRow, Row, command, effect_words, hold, refusal_words, reply_words};
 use crate::lifecycle::binding::Parent;
@@ -87,10 +87,10 @@ const EVENTS: [&str; 66] = [
 /// Holds: B-035, B-037, B-082, B-083, B-084, B-087, B-091, D-06.
 #[test]
 fn every_instance_in_every_state_meets_every_event_as_the_table_says() {
-    hold(TABLE, &INSTANCE_STATES, &EVENTS, seen);
+    hold(TABLE, &INSTANCE_STATES, &EVENTS, decided_row);
 }
 
-fn seen(row: &Row) -> DecidedRow {
+fn decided_row(row: &Row) -> DecidedRow {
     let before = instance(row.state);
     match row.event {
         "fetch" => read(match fetch(&before) {

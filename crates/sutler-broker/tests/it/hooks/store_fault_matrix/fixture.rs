@@ -11,7 +11,7 @@ use sutler_broker::{
 };
 use sutler_osb::{OperationKind, PinnedPlan};
 
-/// What is outside: things by name, and how often each step was really done.
+/// External system: resources by name, and the number of real runs of each step.
 #[derive(Default)]
 pub(super) struct World {
     things: Mutex<BTreeSet<String>>,
@@ -59,9 +59,9 @@ pub(super) struct Size {
     size: u32,
 }
 
-/// What it remembers.
+/// State of an instance.
 #[derive(Serialize, Deserialize)]
-pub(super) struct InstanceState {
+pub(super) struct StoredState {
     disk: String,
     server: Option<String>,
     size: u32,
@@ -72,14 +72,14 @@ pub(super) struct CountingService(pub Arc<World>);
 
 impl Service for CountingService {
     type Params = Size;
-    type State = InstanceState;
+    type State = StoredState;
     const UPDATES: bool = true;
 
-    async fn provision(&self, cx: &Cx, params: Size) -> Result<Provisioned<InstanceState>> {
+    async fn provision(&self, cx: &Cx, params: Size) -> Result<Provisioned<StoredState>> {
         let (world, id) = (&self.0, cx.instance_id().as_str());
         let make = |step: &'static str| async move { world.make(cx, step, format!("{id}/{step}")) };
         let disk = cx.step("disk", || make("disk")).await?;
-        let mut state = InstanceState {
+        let mut state = StoredState {
             disk,
             server: None,
             size: params.size,
@@ -100,16 +100,16 @@ impl Service for CountingService {
     async fn update(
         &self,
         cx: &Cx,
-        mut state: InstanceState,
+        mut state: StoredState,
         update: Update<Size>,
-    ) -> Result<Updated<InstanceState>> {
+    ) -> Result<Updated<StoredState>> {
         let resize = || async { self.0.make(cx, "resize", state.disk.clone()) };
         cx.step("resize", resize).await?;
         state.size = update.params.size;
         Ok(Provisioned::new(state))
     }
 
-    async fn deprovision(&self, cx: &Cx, state: Option<InstanceState>) -> Result<()> {
+    async fn deprovision(&self, cx: &Cx, state: Option<StoredState>) -> Result<()> {
         // Whatever was written down before the disk was made is not enough to find it again.
         let begins = state.map_or(format!("{}/", cx.instance_id().as_str()), |state| {
             state.disk.trim_end_matches("disk").to_owned()
@@ -118,7 +118,7 @@ impl Service for CountingService {
         cx.step("raze", work).await
     }
 
-    async fn bind(&self, cx: &Cx, state: &InstanceState) -> Result<Bound> {
+    async fn bind(&self, cx: &Cx, state: &StoredState) -> Result<Bound> {
         let id = cx.binding_id().map_or("", |id| id.as_str());
         let user = format!("user of {}/{id}", cx.instance_id().as_str());
         let user = cx
@@ -128,7 +128,7 @@ impl Service for CountingService {
         Bound::credentials(json!({ "key": key, "server": state.server })).state(&user)
     }
 
-    async fn unbind(&self, cx: &Cx, _state: &InstanceState) -> Result<()> {
+    async fn unbind(&self, cx: &Cx, _state: &StoredState) -> Result<()> {
         let user: String = cx.binding_state()?.unwrap_or_default();
         let work = || async { self.0.remove(cx, "evict", &user) };
         cx.step("evict", work).await

@@ -1,4 +1,4 @@
-//! What an update promises, line by line.
+//! Rules of updates, one test each.
 
 use super::{ALL_ALLOWED, answer, data_after, decided, ended, update, update_under};
 use crate::lifecycle::instance::{
