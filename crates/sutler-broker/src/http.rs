@@ -35,7 +35,7 @@ use sutler_server::{
 };
 
 /// What the broker answers with.
-pub(crate) type Reply = Response<ChunkedBody>;
+pub(crate) type HttpReply = Response<ChunkedBody>;
 
 /// An endpoint of the author's own in place of one of the ten. Authentication and the version
 /// header were checked before; the [`Caller`] is in the request's extensions.
@@ -71,7 +71,7 @@ impl PlatformApi {
         request: Request<B>,
         at: usize,
         context: &Arc<RequestContext>,
-    ) -> Reply
+    ) -> HttpReply
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -92,7 +92,7 @@ impl PlatformApi {
         request: Request<B>,
         at: usize,
         context: &Arc<RequestContext>,
-    ) -> Reply
+    ) -> HttpReply
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -101,13 +101,13 @@ impl PlatformApi {
         if let Some(found) = self.match_extension(&parts, at) {
             // Boxed: what platforms ask for should not carry its size around.
             let answered = Box::pin(self.serve_extension(found, parts, body, context)).await;
-            return answered.unwrap_or_else(Reply::from);
+            return answered.unwrap_or_else(HttpReply::from);
         }
         let answered = match self.parse_head(&parts, at, context).await {
             Ok((parsed, permit)) => self.execute(parsed, parts, body, &permit).await,
             Err(answer) => Err(answer),
         };
-        answered.unwrap_or_else(Reply::from)
+        answered.unwrap_or_else(HttpReply::from)
     }
 
     /// Reads the body, takes a place, and serves.
@@ -117,7 +117,7 @@ impl PlatformApi {
         mut parts: hyper::http::request::Parts,
         body: B,
         permit: &CallerPermit,
-    ) -> Result<Reply, ErrorReply>
+    ) -> Result<HttpReply, ErrorReply>
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -289,11 +289,11 @@ pub(crate) fn request_id(headers: &HeaderMap) -> Option<String> {
 }
 
 /// What somebody is answered who is not let in.
-pub(crate) fn rejected(rejection: Rejection) -> Reply {
+pub(crate) fn rejected(rejection: Rejection) -> HttpReply {
     ErrorReply::from(rejection).into()
 }
 
 /// What is answered where no platform is.
-pub(crate) fn nowhere() -> Reply {
+pub(crate) fn nowhere() -> HttpReply {
     ErrorReply::no_such_path().into()
 }
