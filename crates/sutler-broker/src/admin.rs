@@ -244,18 +244,7 @@ impl AdminApi {
                 self.drain(requests, route == Route::Drain, Actor { who, reason })
                     .await
             }
-            Route::Export => {
-                self.note(
-                    requests,
-                    AuditAction::Export,
-                    Actor::without_reason(who),
-                    None,
-                )
-                .await?;
-                let (response, pieces) = streamed_response("application/x-ndjson");
-                tokio::spawn(export::write(requests.clone(), pieces));
-                Ok(response)
-            }
+            Route::Export => self.export(requests, who).await,
             Route::Import => self.import(requests, body, who).await,
             Route::Backup => {
                 let reason = reason_of(read(body).await?)?;
@@ -274,6 +263,20 @@ impl AdminApi {
                 run_command(requests, resource, &command_request).await
             }
         }
+    }
+
+    /// Streams an export of the realm, after noting it in the audit trail.
+    async fn export(
+        &self,
+        requests: &RequestHandler,
+        who: String,
+    ) -> Result<Response<Body>, AdminError> {
+        let actor = Actor::without_reason(who);
+        self.note(requests, AuditAction::Export, actor, None)
+            .await?;
+        let (response, pieces) = streamed_response("application/x-ndjson");
+        tokio::spawn(export::write(requests.clone(), pieces));
+        Ok(response)
     }
 
     /// Adds the documents of an export.

@@ -227,16 +227,7 @@ impl Broker {
         let (store, keys) = self.store.ok_or(BuildError::NoStore)?;
         let observed = Arc::new(MeteredStore::new(store));
         let store: Arc<dyn Store> = observed.clone();
-        let mut platforms = self.platforms;
-        match self.auth {
-            None if platforms.is_empty() => return Err(BuildError::NoAuth),
-            None => {}
-            auth @ Some(_) => platforms.push(Platform {
-                prefix: "/".to_owned(),
-                realm: Some(self.realm),
-                auth,
-            }),
-        }
+        let platforms = with_root_platform(self.platforms, self.auth, self.realm)?;
         let platforms = check_platforms(platforms)?;
         let tls = self.tls.map(TlsAcceptor::new).transpose()?.map(Arc::new);
         platforms.iter().for_each(|it| it.auth.prefetch_keys());
@@ -265,18 +256,12 @@ impl Broker {
         let shared_limits = SharedLimits::new(settings.limits.clone(), draining.clone());
         let served = |(platform, realm_context): (CheckedPlatform, Arc<RealmContext>)| {
             let engine = engine.clone();
-            let http = PlatformApi {
-                requests: RequestHandler {
-                    realm_context,
-                    engine,
-                },
-                auth: platform.auth,
-                replaced: replaced.clone(),
-                admission: Admission::new(shared_limits.clone()),
-                extension_routes: OnceLock::new(),
+            let requests = RequestHandler {
+                realm_context,
+                engine,
             };
-            let prefix = platform.prefix;
-            PlatformRoute { prefix, http }
+            let admission = Admission::new(shared_limits.clone());
+            platform_route(platform, requests, replaced.clone(), admission)
         };
         let platforms: Vec<PlatformRoute> = platforms
             .into_iter()
@@ -351,6 +336,42 @@ impl BrokerHandle {
     pub async fn shut_down(&self) {
         self.0.engine.shut_down(self.0.settings.drain).await;
     }
+}
+
+/// The API of one platform at its prefix.
+fn platform_route(
+    platform: CheckedPlatform,
+    requests: RequestHandler,
+    replaced: Arc<HashMap<Endpoint, Arc<dyn Replacement>>>,
+    admission: Admission,
+) -> PlatformRoute {
+    let http = PlatformApi {
+        requests,
+        auth: platform.auth,
+        replaced,
+        admission,
+        extension_routes: OnceLock::new(),
+    };
+    let prefix = platform.prefix;
+    PlatformRoute { prefix, http }
+}
+
+/// Adds the platform at the root, if the broker itself has authentication.
+fn with_root_platform(
+    mut platforms: Vec<Platform>,
+    auth: Option<Result<Auth, AuthConfigError>>,
+    realm: String,
+) -> Result<Vec<Platform>, BuildError> {
+    match auth {
+        None if platforms.is_empty() => return Err(BuildError::NoAuth),
+        None => {}
+        auth @ Some(_) => platforms.push(Platform {
+            prefix: "/".to_owned(),
+            realm: Some(realm),
+            auth,
+        }),
+    }
+    Ok(platforms)
 }
 
 /// Starts the health checks of a broker.

@@ -14,7 +14,7 @@ use crate::cleanup;
 use crate::cx::{Cx, HookInput};
 use crate::error::{Error, ErrorKind};
 use crate::lifecycle::binding::Binding;
-use crate::lifecycle::instance::Instance;
+use crate::lifecycle::instance::{Instance, InstanceSpec};
 use crate::lifecycle::{End, Verb};
 use crate::operation_log;
 use crate::realm_context::RealmContext;
@@ -229,20 +229,8 @@ impl BrokerExecutor {
             Instance::Updating { change, .. } => Cow::Owned(instance_data.spec.changed_by(change)),
             _ => Cow::Borrowed(&instance_data.spec),
         };
-        let facts = |plan: &OfferedPlan| HookInput {
-            instance_id: instance_id(&lane),
-            binding_id: None,
-            plan: plan.pinned.clone(),
-            parameters: target.parameters.clone(),
-            instance_parameters: instance_data.spec.parameters.clone(),
-            instance_context: instance_data.spec.context.clone(),
-            context: target.context.clone(),
-            bind_resource: None,
-            app_guid: None,
-            identity: request.identity.clone(),
-            request_identity: request.request_identity.clone(),
-            binding_state: None,
-        };
+        let current = &instance_data.spec;
+        let facts = |plan: &OfferedPlan| instance_input(&lane, plan, current, &target, &request);
         let job = self.job(&run, verb, &target.plan, facts, steps).await?;
         match hook::instance(&self.0, &job, &run, verb, &was.state).await? {
             HookOutcome::FailedUpdate(wait) => Ok(RunResult::Retry(wait)),
@@ -413,6 +401,30 @@ fn failed<S: EndedResource>(detail: Detail) -> RunEnd<S, Detail> {
         detail,
         was: None,
         result: None,
+    }
+}
+
+/// Input of an instance's hook. `target`: the spec that the operation leads to.
+fn instance_input(
+    lane: &Key,
+    plan: &OfferedPlan,
+    current: &InstanceSpec,
+    target: &InstanceSpec,
+    request: &Request,
+) -> HookInput {
+    HookInput {
+        instance_id: instance_id(lane),
+        binding_id: None,
+        plan: plan.pinned.clone(),
+        parameters: target.parameters.clone(),
+        instance_parameters: current.parameters.clone(),
+        instance_context: current.context.clone(),
+        context: target.context.clone(),
+        bind_resource: None,
+        app_guid: None,
+        identity: request.identity.clone(),
+        request_identity: request.request_identity.clone(),
+        binding_state: None,
     }
 }
 

@@ -10,6 +10,7 @@
 mod apb_compat_routes;
 mod bundles;
 mod catalog_publisher;
+mod change_log;
 mod deletions;
 mod item_verdict_cache;
 mod metrics;

@@ -5,8 +5,9 @@
 //! one that comes later finds its spec gone.
 
 use super::catalog_publisher::Pushes;
+use super::change_log::log_change;
 use super::records::{RegistryRecords, SPECS, VERSIONS, generation, id_of, put_generation};
-use super::refresh::{Source, log_change};
+use super::refresh::Source;
 use super::spec_usage::{SpecUsage, VersionOfSpec};
 use async_trait::async_trait;
 use jiff::Timestamp;

@@ -5,6 +5,7 @@
 //! leaves nothing to repair: the next turn goes on. What is offered follows what is written (`catalog_publisher.rs`).
 
 use super::catalog_publisher::Pushes;
+use super::change_log::log_change;
 use super::item_verdict_cache::{ItemVerdict, ItemVerdictCache};
 use super::metrics;
 use super::records::{RegistryRecords, SpecRecord, without_specs};
@@ -491,18 +492,4 @@ fn sentence(said: &str) -> String {
         kept.push('…');
     }
     kept
-}
-
-/// Tells a change, once it is written down.
-pub(super) fn log_change(change: &RegistryChange) {
-    metrics::changed(change);
-    let registry = change.registry();
-    let word = change.word();
-    match (change.is_trouble(), change) {
-        (true, _) => tracing::warn!(registry, change = word, "{change}"),
-        (false, RegistryChange::Listed { .. }) => {
-            tracing::debug!(registry, change = word, "{change}")
-        }
-        (false, _) => tracing::info!(registry, change = word, "{change}"),
-    }
 }

@@ -14,12 +14,15 @@ use sutler_server::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
-use tokio::time::{sleep, timeout};
+use tokio::time::{interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 const SOON: Duration = Duration::from_secs(10);
+const TICK: Duration = Duration::from_millis(50);
+/// Ticks of at least six seconds: more than the idle time and the time of a graceful close together.
+const MANY_TICKS: usize = 125;
 
-/// Streams a tick every 50 ms at `/events`, and answers anything else at once.
+/// Streams a tick every [`TICK`] at `/events`, and answers anything else at once.
 struct Ticks(Admission);
 
 impl Handler for Ticks {
@@ -37,8 +40,9 @@ impl Handler for Ticks {
         };
         let (response, pieces) = long_response("text/event-stream", place);
         tokio::spawn(async move {
+            let mut ticks = interval(TICK);
             while pieces.send(Ok(Bytes::from("data: tick\n\n"))).await.is_ok() {
-                sleep(Duration::from_millis(50)).await;
+                ticks.tick().await;
             }
         });
         response
@@ -94,6 +98,18 @@ async fn read_until(stream: &mut TcpStream, text: &str) -> String {
     all
 }
 
+/// Repeats a long request until it is accepted: the server notices a closed connection at its next tick.
+async fn until_slot_is_free(address: SocketAddr) {
+    for _ in 0..100 {
+        let mut again = send(address, "/events").await;
+        if read_until(&mut again, "\r\n\r\n").await.contains("200 OK") {
+            return;
+        }
+        sleep(TICK).await;
+    }
+    panic!("the slot does not become free");
+}
+
 #[tokio::test]
 async fn a_long_stream_is_bounded_and_leaves_ordinary_requests_their_places() {
     let (address, _stop, _serving) = fixture().await;
@@ -104,15 +120,7 @@ async fn a_long_stream_is_bounded_and_leaves_ordinary_requests_their_places() {
     let mut other = send(address, "/other").await;
     assert!(read_until(&mut other, "ordinary").await.contains("200 OK"));
     drop(first);
-    // The server notices at the next tick that nobody reads.
-    for _ in 0..100 {
-        let mut again = send(address, "/events").await;
-        if read_until(&mut again, "\r\n\r\n").await.contains("200 OK") {
-            return;
-        }
-        sleep(Duration::from_millis(50)).await;
-    }
-    panic!("the place does not come free");
+    until_slot_is_free(address).await;
 }
 
 #[tokio::test]
@@ -120,9 +128,9 @@ async fn a_long_stream_outlives_the_idle_time_and_ends_with_the_drain() {
     let (address, stop, serving) = fixture().await;
     let mut stream = send(address, "/events").await;
     read_until(&mut stream, "data: tick").await;
-    // Well beyond the idle time and the time to say good-bye.
-    sleep(Duration::from_secs(6)).await;
-    read_until(&mut stream, "data: tick").await;
+    for _ in 0..MANY_TICKS {
+        read_until(&mut stream, "data: tick").await;
+    }
     stop.cancel();
     let mut rest = Vec::new();
     let read = timeout(SOON, stream.read_to_end(&mut rest)).await;

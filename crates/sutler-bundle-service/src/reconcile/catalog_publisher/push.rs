@@ -6,10 +6,10 @@
 
 use super::{CatalogPublisher, PublishError};
 use crate::bundle_folders::OfferSettings;
+use crate::reconcile::change_log::log_change;
 use crate::reconcile::records::{
     RegistryRecords, SPECS, SpecRecord, VERSIONS, VersionRecord, id_of, pushes, put_pushes,
 };
-use crate::reconcile::refresh::log_change;
 use crate::reconcile::version::{self, NewVersion};
 use jiff::Timestamp;
 use serde_json::Value;
