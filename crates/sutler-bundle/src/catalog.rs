@@ -3,17 +3,19 @@
 //! Pure. Reading manifests is `manifest.rs`, schemas are `schema.rs`, ids are `ids.rs`; who looks for
 //! bundles and swaps catalogs knows nothing of what is made here.
 
+use crate::action::Action;
 use crate::console_forms;
 use crate::ids::IdScheme;
-use crate::manifest::{Manifest, Parameter, PlanEntry, ValidationPoint};
+use crate::manifest::{
+    Manifest, Parameter, PlanEntry, UpgradePolicy, ValidationPoint, is_semantic,
+};
 use crate::schema::{Dialect, schema};
-use crate::upgrade;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use sutler_osb::{
-    BindingSchemas, Catalog, InstanceSchemas, OperationSchema, PinnedPlan, PlanSpec, Schemas,
-    ServiceSpec,
+    BindingSchemas, Catalog, InstanceSchemas, MaintenanceInfo, OperationSchema, PinnedPlan,
+    PlanSpec, Schemas, ServiceSpec,
 };
 use sutler_schema::{ParameterSchemas, PlanSchemas, SchemaError};
 
@@ -90,9 +92,23 @@ fn plan_spec(manifest: &Manifest, plan: &PlanEntry, offer: &Offer) -> PlanSpec {
         plan_updateable: stays.then_some(false),
         schemas: Some(schemas(manifest, plan, offer)),
         maximum_polling_duration: polling.and_then(|seconds| i64::try_from(seconds).ok()),
-        maintenance_info: upgrade::maintenance(manifest),
+        maintenance_info: maintenance(manifest),
         ..PlanSpec::default()
     }
+}
+
+/// The catalog entry of a bundle's version; `None` if instances cannot be upgraded to it.
+pub(crate) fn maintenance(manifest: &Manifest) -> Option<MaintenanceInfo> {
+    let version = manifest.bundle_version.as_deref()?;
+    let impact = match &manifest.upgrade {
+        UpgradePolicy::Offered { impact } => impact.clone(),
+        UpgradePolicy::Never => return None,
+    };
+    let can = manifest.rules(Action::Update).offered && is_semantic(version);
+    can.then(|| MaintenanceInfo {
+        description: impact,
+        ..MaintenanceInfo::of_version(version)
+    })
 }
 
 fn schemas(manifest: &Manifest, plan: &PlanEntry, offer: &Offer) -> Schemas {

@@ -1,11 +1,11 @@
 //! A page about a bundle, in Markdown, from its manifest alone: what it offers and what one may say.
 
 use crate::action::Action;
+use crate::catalog;
 use crate::manifest::{
     Condition, Example, Manifest, NumberRange, Parameter, PlanEntry, RangeBound, ValueKind,
     ValueType, duration_text,
 };
-use crate::upgrade;
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
 
@@ -48,7 +48,7 @@ fn facts(manifest: &Manifest) -> String {
     let mut rows: Vec<(&str, String)> = vec![("name", code(&manifest.name))];
     let mut add = |name, value: Option<String>| rows.extend(value.map(|value| (name, value)));
     add("version", manifest.bundle_version.as_deref().map(code));
-    let impact = upgrade::maintenance(manifest).and_then(|it| it.description);
+    let impact = catalog::maintenance(manifest).and_then(|it| it.description);
     add("upgrade", impact.as_deref().map(inline));
     let tags: Vec<String> = manifest.tags.iter().map(|tag| code(tag)).collect();
     add("tags", (!tags.is_empty()).then(|| tags.join(", ")));

@@ -25,6 +25,7 @@ pub use parameter::{Condition, Parameter};
 pub use plan::PlanEntry;
 pub use reserved_names::refuse_reserved;
 pub use scalars::duration_text;
+pub(crate) use settings::is_semantic;
 pub use settings::{
     ActionRules, AsyncSupport, Entrypoint, InlineVars, OnLost, SecretRequirement, UpgradePolicy,
 };

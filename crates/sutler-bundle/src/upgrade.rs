@@ -3,32 +3,11 @@
 //! A version can be offered as an upgrade where it is a semantic one, so that platforms can compare. The
 //! upgrade itself is an update that runs the new version: `service/hooks.rs`.
 
-use crate::action::Action;
-use crate::manifest::{Manifest, UpgradePolicy};
+use crate::manifest::Manifest;
 use semver::Version;
 use serde_json::{Map, Value};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
-use sutler_osb::MaintenanceInfo;
-
-/// What the catalog says of a bundle's version: `None` where instances cannot be moved on to it.
-pub(crate) fn maintenance(manifest: &Manifest) -> Option<MaintenanceInfo> {
-    let version = manifest.bundle_version.as_deref()?;
-    let impact = match &manifest.upgrade {
-        UpgradePolicy::Offered { impact } => impact.clone(),
-        UpgradePolicy::Never => return None,
-    };
-    let can = manifest.rules(Action::Update).offered && is_semantic(version);
-    can.then(|| MaintenanceInfo {
-        description: impact,
-        ..MaintenanceInfo::of_version(version)
-    })
-}
-
-/// Whether platforms can compare it with others.
-pub(crate) fn is_semantic(version: &str) -> bool {
-    Version::parse(version).is_ok()
-}
 
 /// Reason why an upgrade is refused. The text is for the user and names no value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -101,7 +80,8 @@ fn is_back(from: Option<&str>, to: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{UpgradeError, UpgradePath, check_upgrade, maintenance};
+    use super::{UpgradeError, UpgradePath, check_upgrade};
+    use crate::catalog::maintenance;
     use crate::manifest::Manifest;
     use serde_json::{Map, Value, json};
     use std::collections::BTreeSet;

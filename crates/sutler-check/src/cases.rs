@@ -31,12 +31,21 @@ use crate::client::StopReason;
 use crate::created::InstanceId;
 use crate::exchange::Exchange;
 use crate::plan_run::PlanRun;
+use crate::response_rules;
 use crate::target::Target;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// All cases, in order.
-pub(crate) const CASES: &[&[&Case]] = &[
+/// Every case, in the order in which a check reaches it.
+pub fn all_cases() -> impl Iterator<Item = &'static Case> {
+    response_rules::CASES
+        .iter()
+        .chain(CASES.iter().copied().flatten())
+        .copied()
+}
+
+/// The cases of the modules below, in order.
+const CASES: &[&[&Case]] = &[
     catalog::CASES,
     auth::CASES,
     headers::CASES,
@@ -142,5 +151,21 @@ fn skip_rest(run: &PlanRun, reason: &str) {
     let all = CASES.iter().copied().flatten().copied();
     for case in all.filter(|it| it.scope == Scope::Plan) {
         run.skip(case, reason);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::all_cases;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_case_has_a_name_of_its_own_a_line_and_a_sentence() {
+        let mut names = BTreeSet::new();
+        for case in all_cases() {
+            assert!(names.insert(case.name), "{} is there twice", case.name);
+            assert!(case.line.starts_with("B-"), "{}", case.name);
+            assert!(case.rule.ends_with('.'), "{}", case.name);
+        }
     }
 }

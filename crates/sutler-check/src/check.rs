@@ -141,7 +141,9 @@ impl Check {
         Ok(Report {
             broker: client.connection.base().to_owned(),
             profile: client.options.profile,
-            findings: client.verdicts.findings(&subjects, unseen),
+            findings: client
+                .verdicts
+                .findings(cases::all_cases(), &subjects, unseen),
             left_behind,
             not_walked,
             stopped,

@@ -26,7 +26,8 @@ mod select;
 mod target;
 mod verdicts;
 
-pub use case::{Case, Level, Scope, all_cases};
+pub use case::{Case, Level, Scope};
+pub use cases::all_cases;
 pub use check::{Check, CheckError};
 pub use clean_up::LeftoverResource;
 pub use created::Tally;

@@ -68,7 +68,7 @@ pub const NOT_OBSERVABLE: &[(&str, &str)] = &[
 #[cfg(test)]
 mod tests {
     use super::NOT_OBSERVABLE;
-    use crate::case::all_cases;
+    use crate::cases::all_cases;
     use std::collections::BTreeSet;
 
     const COVERAGE: &str = include_str!("../../../docs/spec-coverage.md");

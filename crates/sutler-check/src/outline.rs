@@ -1,6 +1,7 @@
 //! Outline of a check (`--dry-run`), computed from the catalog alone.
 
-use crate::case::{Scope, all_cases};
+use crate::case::Scope;
+use crate::cases::all_cases;
 use crate::created::Tally;
 use crate::params::{self, Sample};
 use crate::plan_run::PlanRun;

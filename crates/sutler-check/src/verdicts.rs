@@ -1,7 +1,7 @@
 //! Collects verdicts. A case may be checked many times: one failure fails it, and only a case that was never
 //! observed is not applicable.
 
-use crate::case::{Case, Scope, all_cases};
+use crate::case::{Case, Scope};
 use crate::exchange::Exchange;
 use crate::progress::{Event, ProgressListener};
 use std::collections::BTreeMap;
@@ -128,13 +128,18 @@ impl Verdicts {
         });
     }
 
-    /// Every case of every subject, in the order of the register: what was never seen, with the
-    /// reason why.
-    pub(crate) fn findings(&self, plans: &[Subject], unseen: &str) -> Vec<Finding> {
+    /// Findings of these cases for every subject, in the order of the cases. A case without a verdict is not
+    /// applicable, for the reason `unseen`.
+    pub(crate) fn findings(
+        &self,
+        cases: impl Iterator<Item = &'static Case>,
+        plans: &[Subject],
+        unseen: &str,
+    ) -> Vec<Finding> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let mut findings = Vec::new();
         let broker = [Subject::Broker];
-        for case in all_cases() {
+        for case in cases {
             let subjects: &[Subject] = match case.scope {
                 Scope::Broker => &broker,
                 Scope::Plan => plans,

@@ -5,7 +5,7 @@
 
 use crate::commit_retry::CommitAttempt;
 use crate::commit_rows::CommitRows;
-use crate::error::SqlError;
+use crate::error::{SqlError, odd};
 use crate::pool::{Connector, PooledConnection};
 use crate::rows::Cells;
 use crate::settings::{SqlOpenError, SqlSettings};
@@ -144,6 +144,16 @@ pub trait Dialect: Sized + Send + Sync + 'static {
 
     /// Meaning of an error that the server reported; `None` if it is of another server.
     fn server_error(error: &dyn DatabaseError) -> Option<SqlError>;
+
+    /// Meaning of an error of the driver.
+    fn driver_error(cause: sqlx::Error) -> SqlError {
+        match &cause {
+            sqlx::Error::Database(error) => Self::server_error(error.as_ref())
+                .unwrap_or_else(|| odd("an error of another kind of server")),
+            sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => odd(cause),
+            _ => SqlError::Lost(cause.to_string()),
+        }
+    }
 
     /// Whether the server undid a statement because of a deadlock.
     fn is_deadlock(code: &str) -> bool;

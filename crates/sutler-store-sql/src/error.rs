@@ -3,7 +3,6 @@
 //! Texts name codes and the server's own words, never values: what the server says in detail (rows,
 //! keys) is left out.
 
-use crate::dialect::Dialect;
 use sutler_journal::{CommitError, StoreError};
 
 /// A statement that did not succeed.
@@ -25,16 +24,6 @@ pub enum SqlError {
 }
 
 impl SqlError {
-    /// Meaning of an error of the driver.
-    pub(crate) fn of<D: Dialect>(cause: sqlx::Error) -> Self {
-        match &cause {
-            sqlx::Error::Database(error) => D::server_error(error.as_ref())
-                .unwrap_or_else(|| odd("an error of another kind of server")),
-            sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => odd(cause),
-            _ => Self::Lost(cause.to_string()),
-        }
-    }
-
     /// The server's words, with its code.
     pub(crate) fn said(self) -> String {
         match self {

@@ -139,7 +139,7 @@ impl Dialect for MySqlDialect {
         arguments: MySqlArguments,
     ) -> Result<Vec<MySqlRow>, SqlError> {
         let query = sqlx::query_with(statement, arguments);
-        query.fetch_all(driver).await.map_err(SqlError::of::<Self>)
+        query.fetch_all(driver).await.map_err(Self::driver_error)
     }
 
     fn server_error(error: &dyn DatabaseError) -> Option<SqlError> {

@@ -127,7 +127,7 @@ impl Dialect for PostgresDialect {
         arguments: PgArguments,
     ) -> Result<Vec<PgRow>, SqlError> {
         let query = sqlx::query_with(statement, arguments);
-        query.fetch_all(driver).await.map_err(SqlError::of::<Self>)
+        query.fetch_all(driver).await.map_err(Self::driver_error)
     }
 
     /// An ERROR leaves nothing behind; after a FATAL one the session is gone, at an unknown moment.

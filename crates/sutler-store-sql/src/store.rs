@@ -5,7 +5,6 @@
 
 use crate::commit_retry::{self, UnresolvedCommits};
 use crate::dialect::Dialect;
-use crate::error::SqlError;
 use crate::feed::FeedPage;
 use crate::pool::Pool;
 use crate::settings::{SqlOpenError, SqlSettings};
@@ -92,7 +91,7 @@ async fn migrate<D: Dialect>(dialect: &D, within: Duration) -> Result<Layout, Sq
     };
     let mut db = match timeout(within, dialect.connect_for_migration()).await {
         Ok(Ok(connection)) => connection,
-        Ok(Err(cause)) => return Err(unreachable(SqlError::of::<D>(cause).said())),
+        Ok(Err(cause)) => return Err(unreachable(D::driver_error(cause).said())),
         Err(_) => return Err(unreachable(format!("no answer within {within:?}"))),
     };
     let found = dialect.upgrade(&mut db).await?;

@@ -183,7 +183,7 @@ pub(super) fn upgrade(top: &Fields<'_>, findings: &mut ManifestFindings) -> Upgr
         findings.fault(place, "upgrade", reason);
     }
     let version = top.get("bundle_version").and_then(Node::text);
-    if !version.is_some_and(|version| crate::upgrade::is_semantic(&version)) {
+    if !version.is_some_and(|version| is_semantic(&version)) {
         let reason = "has no effect: upgrades are offered where `bundle_version` is a semantic version such \
                       as `1.4.2`";
         findings.warn(place, "upgrade", reason);
@@ -191,6 +191,11 @@ pub(super) fn upgrade(top: &Fields<'_>, findings: &mut ManifestFindings) -> Upgr
     UpgradePolicy::Offered {
         impact: Some(impact.to_owned()),
     }
+}
+
+/// Whether a version is a semantic one, which platforms can compare with others.
+pub(crate) fn is_semantic(version: &str) -> bool {
+    semver::Version::parse(version).is_ok()
 }
 
 /// What a run may use.

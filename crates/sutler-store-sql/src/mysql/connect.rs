@@ -3,7 +3,7 @@
 //! Not here: how connections are kept (`pool.rs`), the tables (`schema.rs`).
 
 use super::MySqlDialect;
-use crate::dialect::SessionConnection;
+use crate::dialect::{Dialect as _, SessionConnection};
 use crate::error::{SqlError, odd};
 use crate::settings::SqlOpenError;
 use secrecy::{ExposeSecret, SecretString};
@@ -54,7 +54,7 @@ impl MySqlDialect {
 pub(super) async fn connect(
     dialect: &MySqlDialect,
 ) -> Result<SessionConnection<MySqlDialect>, SqlError> {
-    let unsent = |cause| SqlError::of::<MySqlDialect>(cause).into_unsent();
+    let unsent = |cause| MySqlDialect::driver_error(cause).into_unsent();
     let mut driver = dialect.options.connect().await.map_err(unsent)?;
     let set_up = sqlx::raw_sql(AssertSqlSafe(dialect.set_up()));
     driver.execute(set_up).await.map_err(unsent)?;

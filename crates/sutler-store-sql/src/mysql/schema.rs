@@ -7,7 +7,6 @@
 
 use super::MySqlDialect;
 use crate::dialect::Dialect as _;
-use crate::error::SqlError;
 use crate::settings::SqlOpenError;
 use sqlx::mysql::MySqlConnection;
 use sqlx::{Executor, Row};
@@ -110,7 +109,7 @@ async fn add_missing(db: &mut MySqlConnection) -> Result<i64, sqlx::Error> {
 
 /// The server's message.
 fn said(cause: sqlx::Error) -> String {
-    SqlError::of::<MySqlDialect>(cause).said()
+    MySqlDialect::driver_error(cause).said()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! are kept (`pool.rs`), the tables (`schema.rs`).
 
 use super::PostgresDialect;
-use crate::dialect::SessionConnection;
+use crate::dialect::{Dialect as _, SessionConnection};
 use crate::error::{SqlError, odd};
 use crate::settings::{SqlOpenError, SqlSettings};
 use secrecy::{ExposeSecret, SecretString};
@@ -75,7 +75,7 @@ pub(super) async fn connect_for_migration(
 pub(super) async fn connect(
     options: &PgConnectOptions,
 ) -> Result<SessionConnection<PostgresDialect>, SqlError> {
-    let unsent = |cause| SqlError::of::<PostgresDialect>(cause).into_unsent();
+    let unsent = |cause| PostgresDialect::driver_error(cause).into_unsent();
     let mut driver = options.connect().await.map_err(unsent)?;
     let row = sqlx::query(INTRODUCTION)
         .fetch_one(&mut driver)

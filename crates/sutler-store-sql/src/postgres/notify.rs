@@ -4,7 +4,7 @@
 //! time to time. All end with the store. What is lost is made up for by the timer.
 
 use super::{PostgresDialect, sql};
-use crate::error::SqlError;
+use crate::dialect::Dialect as _;
 use crate::store::SqlShared;
 use sqlx::Arguments;
 use sqlx::postgres::{PgArguments, PgListener, PgPoolOptions};
@@ -46,7 +46,7 @@ async fn speak(shared: Arc<SqlShared<PostgresDialect>>, voice: String) {
 async fn listen(shared: Arc<SqlShared<PostgresDialect>>, voice: String) {
     loop {
         if let Err(cause) = hear(&shared, &voice).await {
-            let said = SqlError::of::<PostgresDialect>(cause).sentence();
+            let said = PostgresDialect::driver_error(cause).sentence();
             tracing::debug!(said, "hints of other replicas are not heard");
         }
         // Whatever was said meanwhile was missed.

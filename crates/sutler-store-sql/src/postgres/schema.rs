@@ -5,7 +5,7 @@
 //! leaves the old ones: replicas of the version before go on while they are replaced one by one.
 
 use super::PostgresDialect;
-use crate::error::SqlError;
+use crate::dialect::Dialect as _;
 use crate::settings::SqlOpenError;
 use sqlx::Row;
 use sqlx::postgres::PgConnection;
@@ -105,5 +105,5 @@ async fn add_missing(db: &mut PgConnection) -> Result<(), sqlx::Error> {
 
 /// The server's message without its details.
 fn said(cause: sqlx::Error) -> String {
-    SqlError::of::<PostgresDialect>(cause).said()
+    PostgresDialect::driver_error(cause).said()
 }
