@@ -1,7 +1,7 @@
-//! From one version of a bundle to another: when it is offered, and which ways are closed. Pure.
+//! Upgrades between versions of a bundle: when one is offered, and which are refused. Pure.
 //!
-//! A version can be offered as an upgrade where it is a semantic one, so that platforms can compare. The
-//! upgrade itself is an update that runs the new version: `service/hooks.rs`.
+//! A version is offered as an upgrade if it is a semantic version, so that platforms can compare. The upgrade
+//! itself is an update that runs the new version (`sutler-bundle-service/src/service/hooks.rs`).
 
 use crate::action::Action;
 use crate::manifest::{Manifest, UpgradePolicy};
@@ -11,7 +11,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use sutler_osb::MaintenanceInfo;
 
-/// What the catalog says of a bundle's version: `None` where instances cannot be moved on to it.
+/// Maintenance info of a bundle's version; `None` if instances cannot be upgraded to it.
 pub(crate) fn maintenance(manifest: &Manifest) -> Option<MaintenanceInfo> {
     let version = manifest.bundle_version.as_deref()?;
     let impact = match &manifest.upgrade {

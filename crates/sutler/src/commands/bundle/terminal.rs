@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
 use sutler_bundle_service::RunObserver;
-use sutler_runner::Progress;
+use sutler_runner::RunProgress;
 use tokio_util::sync::CancellationToken;
 
 /// Maximum of output that is kept, in bytes.
@@ -12,13 +12,13 @@ const KEPT_MAX: usize = 16 << 10;
 
 /// Receives the output of a run.
 #[derive(Default)]
-pub(super) struct TerminalWitness {
+pub(super) struct TerminalObserver {
     pub(super) cancel: CancellationToken,
     /// Output that is kept instead of printed.
     kept: Option<Mutex<String>>,
 }
 
-impl TerminalWitness {
+impl TerminalObserver {
     /// Keeps the output instead of printing it.
     pub(super) fn quiet() -> Self {
         Self {
@@ -53,13 +53,13 @@ impl TerminalWitness {
 }
 
 #[async_trait]
-impl RunObserver for TerminalWitness {
+impl RunObserver for TerminalObserver {
     async fn output(&self, _from: u64, text: &str) -> sutler_broker::Result<()> {
         self.write(text);
         Ok(())
     }
 
-    async fn progress(&self, progress: &Progress) -> sutler_broker::Result<()> {
+    async fn progress(&self, progress: &RunProgress) -> sutler_broker::Result<()> {
         let percent = progress.percent.map(|it| format!("{it:>3} % "));
         self.write(&format!(
             "{}{}\n",
@@ -83,11 +83,11 @@ impl RunObserver for TerminalWitness {
 
 #[cfg(test)]
 mod tests {
-    use super::{KEPT_MAX, TerminalWitness};
+    use super::{KEPT_MAX, TerminalObserver};
 
     #[test]
     fn of_what_nobody_looks_at_the_end_is_kept() {
-        let terminal = TerminalWitness::quiet();
+        let terminal = TerminalObserver::quiet();
         terminal.write("ä first line\n");
         for _ in 0..KEPT_MAX {
             terminal.write("ä\n");
