@@ -1,40 +1,40 @@
-//! Administration: what operators of a broker may see and order, over an HTTP API of its own.
+//! Administration API for operators of a broker, under its own prefix.
 //!
-//! What an order means is decided in `lifecycle/` and committed by `requests/admin_command.rs`. Here: the paths
-//! (`admin/route.rs`), lists (`admin/list.rs`, `admin/query.rs`), logs (`admin/log.rs`), what is shown
-//! (`admin/view.rs`), the audit trail (`admin/audit.rs`) and the answers (`admin/answer.rs`). Platforms
-//! never come here: `http.rs` is their way in.
+//! Commands are decided in `lifecycle/` and committed by `requests/admin_command.rs`. Here: the paths
+//! (`admin/route.rs`), lists (`admin/list.rs`, `admin/query.rs`), logs (`admin/log.rs`), the JSON of responses
+//! (`admin/view.rs`) and errors (`admin/response.rs`). The audit trail is in `audit.rs`, the API of platforms in
+//! `http.rs`.
 
-mod answer;
 mod backup;
 mod export;
+mod export_format;
+mod extension;
+mod filtered_page;
 mod import;
-mod line;
 mod list;
 mod log;
-mod pages;
 mod query;
+mod response;
 mod route;
-mod scan;
 mod view;
 
 pub use backup::Backup;
-pub(crate) use backup::Copied;
-pub use pages::Pages;
+pub(crate) use backup::BackupSource;
+pub use extension::AdminExtension;
 
 use crate::app::PlatformRoute;
 use crate::audit::{AuditAction, AuditSubject, TrailEntry};
 use crate::broker::BuildError;
 use crate::http;
-use crate::platform::PrefixFault;
+use crate::platform::PrefixError;
 use crate::requests::{CommandRequest, RequestHandler};
-use answer::{Fault, json};
 use axum::body::Body;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
 use hyper::{Request, Response, StatusCode};
 use query::Query;
-use route::{Resource, Route};
+use response::{AdminError, json};
+use route::{ResourcePath, Route};
 use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::Value;
@@ -43,21 +43,21 @@ use std::time::Duration;
 use sutler_records::{Actor, AuditResult};
 use sutler_server::{Auth, AuthConfigError, Caller, Probes, RequestContext, streamed_response};
 
-/// Longest body of an order, in bytes.
-const ORDER_BYTES_MAX: usize = 16 * 1024;
-/// Longest reason, in characters.
+/// Maximum body of a command, in bytes.
+const COMMAND_BYTES_MAX: usize = 16 * 1024;
+/// Maximum length of a reason, in characters.
 const REASON_CHARS_MAX: usize = 500;
-/// How long an order's body may take to arrive.
-const ORDER_WITHIN: Duration = Duration::from_secs(15);
+/// Time limit for the body of a command.
+const COMMAND_BODY_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Where administration is served, and who may come in.
+/// Settings of the administration API: prefix, authentication, pages.
 pub struct Admin {
     prefix: String,
     auth: Option<Result<Auth, AuthConfigError>>,
     pages: Vec<(&'static str, Page)>,
 }
 
-/// Something that whoever builds on this framework shows to operators.
+/// A page that an extension shows to operators.
 type Page = Arc<dyn Fn() -> Value + Send + Sync>;
 
 impl Admin {
@@ -71,31 +71,31 @@ impl Admin {
         }
     }
 
-    /// Demands one user's name and password. Give operators other credentials than platforms.
+    /// Requires one user's name and password. Operators should have other credentials than platforms.
     #[must_use]
     pub fn basic_auth(mut self, user: &str, password: impl Into<SecretString>) -> Self {
         self.auth = Some(Auth::basic(user, &password.into()));
         self
     }
 
-    /// Demands what an [`Auth`] asks for: several operators, for instance.
+    /// Requires the authentication of an [`Auth`], e.g. several operators.
     #[must_use]
     pub fn auth(mut self, auth: Auth) -> Self {
         self.auth = Some(Ok(auth));
         self
     }
 
-    /// Lets everybody in who knows the path. For tests, and behind something that authenticates.
+    /// Disables authentication. For tests, and behind a proxy that authenticates.
     #[must_use]
     pub fn without_auth(mut self) -> Self {
         self.auth = Some(Ok(Auth::open()));
         self
     }
 
-    /// Shows a page of your own at `{prefix}/v1/{name}`; a name of the API's own wins over it. It must
-    /// hold no secret, and be quick to make.
+    /// Adds a page at `{prefix}/v1/{name}`; paths of the API itself take precedence. It must contain no secret and
+    /// be fast to build.
     #[must_use]
-    pub fn shows(
+    pub fn page(
         mut self,
         name: &'static str,
         page: impl Fn() -> Value + Send + Sync + 'static,
@@ -104,55 +104,55 @@ impl Admin {
         self
     }
 
-    /// The API, over the platforms of a broker. `copied`: what can be backed up.
-    pub(crate) fn over(
+    /// Builds the API for the platforms of a broker. `backup`: the store, if it can be copied.
+    pub(crate) fn build(
         self,
         platforms: &[PlatformRoute],
-        copied: Option<Copied>,
-    ) -> Result<Api, BuildError> {
+        backup: Option<BackupSource>,
+    ) -> Result<AdminApi, BuildError> {
         let prefix = self.prefix.trim_matches('/').to_owned();
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'/');
         if prefix.is_empty() || !prefix.bytes().all(plain) {
-            return Err(BuildError::Prefix(self.prefix, PrefixFault::Characters));
+            return Err(BuildError::Prefix(self.prefix, PrefixError::Characters));
         }
         let auth = self
             .auth
             .ok_or(BuildError::PlatformWithoutAuth(self.prefix))??;
         // The platform with the shortest prefix is the default one.
-        let desks = platforms.iter().rev().map(|it| it.http.requests.clone());
-        Ok(Api {
+        let handlers = platforms.iter().rev().map(|it| it.http.requests.clone());
+        Ok(AdminApi {
             prefix,
             auth,
-            desks: desks.collect(),
-            copied,
+            handlers: handlers.collect(),
+            backup,
             pages: self.pages,
-            more: OnceLock::new(),
+            extension: OnceLock::new(),
         })
     }
 }
 
-/// The API at work.
-pub(crate) struct Api {
+/// The administration API of a running broker.
+pub(crate) struct AdminApi {
     prefix: String,
     auth: Auth,
-    /// One for each realm; the first is the default.
-    desks: Vec<RequestHandler>,
-    copied: Option<Copied>,
+    /// One handler per realm; the first is the default.
+    handlers: Vec<RequestHandler>,
+    backup: Option<BackupSource>,
     pages: Vec<(&'static str, Page)>,
-    /// What comes only once the broker runs.
-    more: OnceLock<Arc<dyn Pages>>,
+    /// Pages and commands that an extension adds after the start.
+    extension: OnceLock<Arc<dyn AdminExtension>>,
 }
 
-/// What an order says besides its path.
+/// Body of a command.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct OrderBody {
+struct CommandBody {
     #[serde(default)]
     reason: String,
 }
 
-impl Api {
-    /// Where a path goes on behind the prefix, if it is one of ours; doubled slashes do no harm.
+impl AdminApi {
+    /// End of the prefix in a path that has it; double slashes are accepted.
     pub(crate) fn ends_at(&self, path: &str) -> Option<usize> {
         let rest = path.trim_start_matches('/').strip_prefix(&self.prefix)?;
         (rest.is_empty() || rest.starts_with('/')).then(|| path.len() - rest.len())
@@ -163,7 +163,7 @@ impl Api {
         &self.prefix
     }
 
-    /// Answers one request, whose path is ours from byte `at` on. Never fails, never panics.
+    /// Answers one request. `at`: end of the prefix in the path. Never fails, never panics.
     pub(crate) async fn handle<B>(
         &self,
         request: Request<B>,
@@ -196,7 +196,7 @@ impl Api {
         match answered {
             Ok(Ok(response)) => response,
             Ok(Err(fault)) => fault.into(),
-            Err(()) => Fault::internal("a panic").into(),
+            Err(()) => AdminError::internal("a panic").into(),
         }
     }
 
@@ -206,7 +206,7 @@ impl Api {
         at: usize,
         caller: &Caller,
         context: &Arc<RequestContext>,
-    ) -> Result<Response<Body>, Fault>
+    ) -> Result<Response<Body>, AdminError>
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -222,10 +222,10 @@ impl Api {
             Route::Bindings => json(StatusCode::OK, &list::bindings(requests, &query).await?),
             Route::Operations => json(StatusCode::OK, &list::operations(requests, &query).await?),
             Route::Audit => json(StatusCode::OK, &list::audit(requests, &query).await?),
-            Route::Show(Resource::Instance(id)) => {
+            Route::Show(ResourcePath::Instance(id)) => {
                 json(StatusCode::OK, &list::instance(requests, &id).await?)
             }
-            Route::Show(Resource::Binding(instance, id)) => json(
+            Route::Show(ResourcePath::Binding(instance, id)) => json(
                 StatusCode::OK,
                 &list::binding(requests, &instance, &id).await?,
             ),
@@ -233,10 +233,10 @@ impl Api {
             Route::Log(id) => json(StatusCode::OK, &log::read(requests, id, &query).await?),
             Route::Stats => json(StatusCode::OK, &view::stats(requests).await?),
             Route::Page(name) => self.page(name).await,
-            Route::More(path) => self.more(&path).await,
-            Route::MoreOrders(path) => {
+            Route::Extension(path) => self.extension(&path).await,
+            Route::ExtensionCommand(path) => {
                 let reason = reason_of(read(body).await?)?;
-                self.order_more(requests, &path, Actor { who, reason })
+                self.run_extension_command(requests, &path, Actor { who, reason })
                     .await
             }
             Route::Drain | Route::Resume => {
@@ -259,19 +259,19 @@ impl Api {
             Route::Import => self.import(requests, body, who).await,
             Route::Backup => {
                 let reason = reason_of(read(body).await?)?;
-                let copied = self.copied.as_ref().ok_or_else(Fault::no_backup)?;
+                let backup = self.backup.as_ref().ok_or_else(AdminError::no_backup)?;
                 self.note(requests, AuditAction::Backup, Actor { who, reason }, None)
                     .await?;
-                copied.send().await
+                backup.send().await
             }
-            Route::Order(resource, command) => {
+            Route::Command(resource, command) => {
                 let reason = reason_of(read(body).await?)?;
-                let given = CommandRequest {
+                let command_request = CommandRequest {
                     command,
                     by: Actor { who, reason },
                     context: context.clone(),
                 };
-                run_command(requests, resource, &given).await
+                run_command(requests, resource, &command_request).await
             }
         }
     }
@@ -282,7 +282,7 @@ impl Api {
         requests: &RequestHandler,
         body: B,
         who: String,
-    ) -> Result<Response<Body>, Fault>
+    ) -> Result<Response<Body>, AdminError>
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -299,46 +299,63 @@ impl Api {
         json(StatusCode::OK, &done)
     }
 
-    /// A page of whoever builds on the framework: one that is quick to make, or one that comes later.
-    async fn page(&self, name: String) -> Result<Response<Body>, Fault> {
+    /// A page of an extension: one added to [`Admin`], or one added after the start.
+    async fn page(&self, name: String) -> Result<Response<Body>, AdminError> {
         let found = self.pages.iter().find(|(it, _)| *it == name);
         match found {
             Some((_, page)) => json(StatusCode::OK, &page()),
-            None => self.more(&[name]).await,
+            None => self.extension(&[name]).await,
         }
     }
 
-    /// A page of whoever builds on the framework.
-    async fn more(&self, path: &[String]) -> Result<Response<Body>, Fault> {
-        let pages = self.more.get().ok_or_else(Fault::no_such_path)?;
-        let answered = pages.read(path).await.ok_or_else(Fault::no_such_path)?;
-        json(StatusCode::OK, &answered.map_err(pages::fault)?)
+    /// A page of an extension that was added after the start.
+    async fn extension(&self, path: &[String]) -> Result<Response<Body>, AdminError> {
+        let pages = self.extension.get().ok_or_else(AdminError::no_such_path)?;
+        let answered = pages
+            .read(path)
+            .await
+            .ok_or_else(AdminError::no_such_path)?;
+        json(
+            StatusCode::OK,
+            &answered.map_err(extension::to_admin_error)?,
+        )
     }
 
-    /// An order of whoever builds on the framework.
-    async fn order_more(
+    /// Runs a command of an extension.
+    async fn run_extension_command(
         &self,
         requests: &RequestHandler,
         path: &[String],
         by: Actor,
-    ) -> Result<Response<Body>, Fault> {
-        let pages = self.more.get().filter(|it| it.has_order(path));
-        let pages = pages.ok_or_else(Fault::no_such_path)?;
-        self.note(requests, AuditAction::Order, by, Some(path.join(" ")))
-            .await?;
-        let answered = pages.order(path).await.ok_or_else(Fault::no_such_path)?;
-        json(StatusCode::OK, &answered.map_err(pages::fault)?)
+    ) -> Result<Response<Body>, AdminError> {
+        let pages = self.extension.get().filter(|it| it.has_command(path));
+        let pages = pages.ok_or_else(AdminError::no_such_path)?;
+        self.note(
+            requests,
+            AuditAction::ExtensionCommand,
+            by,
+            Some(path.join(" ")),
+        )
+        .await?;
+        let answered = pages
+            .run_command(path)
+            .await
+            .ok_or_else(AdminError::no_such_path)?;
+        json(
+            StatusCode::OK,
+            &answered.map_err(extension::to_admin_error)?,
+        )
     }
 
-    /// Writes down what was ordered for the broker as a whole.
+    /// Writes the audit entry of a command for the whole broker.
     async fn note(
         &self,
         requests: &RequestHandler,
-        deed: AuditAction,
+        action: AuditAction,
         by: Actor,
         message: Option<String>,
-    ) -> Result<(), Fault> {
-        let mut entry = TrailEntry::new(deed, AuditSubject::broker(), &by, AuditResult::Done);
+    ) -> Result<(), AdminError> {
+        let mut entry = TrailEntry::new(action, AuditSubject::broker(), &by, AuditResult::Done);
         entry.message = message;
         requests.file(&entry).await?;
         Ok(())
@@ -350,14 +367,14 @@ impl Api {
         requests: &RequestHandler,
         drains: bool,
         by: Actor,
-    ) -> Result<Response<Body>, Fault> {
-        let (deed, came) = match (drains, requests.engine.is_paused()) {
+    ) -> Result<Response<Body>, AdminError> {
+        let (action, result) = match (drains, requests.engine.is_paused()) {
             (true, false) => (AuditAction::Drain, AuditResult::Done),
             (true, true) => (AuditAction::Drain, AuditResult::NothingToDo),
             (false, true) => (AuditAction::Resume, AuditResult::Done),
             (false, false) => (AuditAction::Resume, AuditResult::NothingToDo),
         };
-        let entry = TrailEntry::new(deed, AuditSubject::broker(), &by, came);
+        let entry = TrailEntry::new(action, AuditSubject::broker(), &by, result);
         requests.file(&entry).await?;
         if drains {
             requests.engine.pause();
@@ -367,19 +384,19 @@ impl Api {
         json(StatusCode::OK, &view::stats(requests).await?)
     }
 
-    fn requests(&self, realm: Option<&str>) -> Result<&RequestHandler, Fault> {
+    fn requests(&self, realm: Option<&str>) -> Result<&RequestHandler, AdminError> {
         let realm_of =
             |requests: &RequestHandler| requests.realm_context.records.realm.as_str().to_owned();
         let found = match realm {
-            None => self.desks.first(),
+            None => self.handlers.first(),
             Some(name) => self
-                .desks
+                .handlers
                 .iter()
                 .find(|requests| realm_of(requests) == name),
         };
         found.ok_or_else(|| {
-            let known: Vec<String> = self.desks.iter().map(realm_of).collect();
-            Fault::invalid(format!(
+            let known: Vec<String> = self.handlers.iter().map(realm_of).collect();
+            AdminError::invalid(format!(
                 "There is no such realm; use one of: {}.",
                 known.join(", ")
             ))
@@ -387,47 +404,51 @@ impl Api {
     }
 }
 
-/// Has an order about one resource carried out.
+/// Runs a command for one resource.
 async fn run_command(
     requests: &RequestHandler,
-    of: Resource,
-    given: &CommandRequest,
-) -> Result<Response<Body>, Fault> {
+    of: ResourcePath,
+    command_request: &CommandRequest,
+) -> Result<Response<Body>, AdminError> {
     let result = match of {
-        Resource::Instance(id) => requests.order_instance(&id, given).await,
-        Resource::Binding(instance, id) => requests.order_binding(&instance, &id, given).await,
+        ResourcePath::Instance(id) => requests.order_instance(&id, command_request).await,
+        ResourcePath::Binding(instance, id) => {
+            requests
+                .order_binding(&instance, &id, command_request)
+                .await
+        }
     };
     json(StatusCode::OK, &view::CommandView::of(requests, &result?))
 }
 
-async fn read<B>(body: B) -> Result<Bytes, Fault>
+async fn read<B>(body: B) -> Result<Bytes, AdminError>
 where
     B: hyper::body::Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let read = Limited::new(body, ORDER_BYTES_MAX).collect();
-    match tokio::time::timeout(ORDER_WITHIN, read).await {
+    let read = Limited::new(body, COMMAND_BYTES_MAX).collect();
+    match tokio::time::timeout(COMMAND_BODY_TIMEOUT, read).await {
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(_)) | Err(_) => Err(Fault::invalid(format!(
-            "The body must arrive within {} s and have at most {ORDER_BYTES_MAX} bytes; send only {{\"reason\": \"…\"}}.",
-            ORDER_WITHIN.as_secs()
+        Ok(Err(_)) | Err(_) => Err(AdminError::invalid(format!(
+            "The body must arrive within {} s and have at most {COMMAND_BYTES_MAX} bytes; send only {{\"reason\": \"…\"}}.",
+            COMMAND_BODY_TIMEOUT.as_secs()
         ))),
     }
 }
 
-/// Why, as the operator says: shown to platforms where it ends an operation, and kept.
-fn reason_of(body: Bytes) -> Result<String, Fault> {
+/// The operator's reason: stored, and shown to platforms if the command ends an operation.
+fn reason_of(body: Bytes) -> Result<String, AdminError> {
     if body.is_empty() {
         return Ok(String::new());
     }
-    let body: OrderBody = serde_json::from_slice(&body).map_err(|error| {
-        Fault::invalid(format!(
+    let body: CommandBody = serde_json::from_slice(&body).map_err(|error| {
+        AdminError::invalid(format!(
             "The body must be an object like {{\"reason\": \"…\"}}: {error}."
         ))
     })?;
     let reason = body.reason.trim();
     if reason.chars().count() > REASON_CHARS_MAX || reason.chars().any(char::is_control) {
-        return Err(Fault::invalid(format!(
+        return Err(AdminError::invalid(format!(
             "reason must be one line of at most {REASON_CHARS_MAX} characters; shorten it."
         )));
     }

@@ -1,13 +1,13 @@
 //! The broker as one HTTP application: dispatches requests to probes, administration and platforms.
 //!
-//! One [`App`] for all platforms, one [`Http`] for each. `serve.rs` serves it on a port; the endpoints of
+//! One [`App`] for all platforms, one [`PlatformApi`] for each. `serve.rs` serves it on a port; the endpoints of
 //! a platform are in `http.rs`, those of operators in `admin.rs`.
 
-use crate::admin::Api;
+use crate::admin::AdminApi;
 use crate::broker::BuildError;
+use crate::catalog::{CatalogPreconditions, LiveCatalog, OfferingUpdate};
 use crate::health::BrokerHealth;
-use crate::http::{self, ADMIN, Http, PATHS, Reply, request_id};
-use crate::plans::{CatalogPreconditions, OfferingUpdate, Plans};
+use crate::http::{self, ADMIN, HttpReply, PATHS, PlatformApi, request_id};
 use crate::platform::Prefix;
 use crate::realm_context::RealmContext;
 use crate::settings::Settings;
@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 /// A platform and the path prefix it is served under.
 pub(crate) struct PlatformRoute {
     pub prefix: Prefix,
-    pub http: Http,
+    pub http: PlatformApi,
 }
 
 /// Everything that answers requests.
@@ -31,13 +31,13 @@ pub(crate) struct App {
     /// Longest prefix first.
     pub platforms: Vec<PlatformRoute>,
     pub engine: Engine,
-    pub plans: Arc<Plans>,
+    pub catalog: Arc<LiveCatalog>,
     pub settings: Arc<Settings>,
     pub tls: Option<Arc<TlsAcceptor>>,
     /// Cancelled when the broker begins to drain.
     pub draining: CancellationToken,
     /// Administration, if it is served.
-    pub admin: Option<Api>,
+    pub admin: Option<AdminApi>,
     pub health: Arc<BrokerHealth>,
     pub probes: Probes,
     /// Periodic tasks of extensions, if there are any.
@@ -71,14 +71,14 @@ impl App {
             && let Some(at) = admin.ends_at(request.uri().path())
         {
             context.set_route(&ADMIN);
-            // Boxed: what platforms ask for should not carry its size around.
+            // Boxed, so that futures of ordinary requests stay small.
             return Box::pin(admin.handle(request, at, context, &self.probes)).await;
         }
         self.serve(request, context).await.map(Body::new)
     }
 
     /// Answers a request of a platform.
-    async fn serve<B>(&self, request: Request<B>, context: &Arc<RequestContext>) -> Reply
+    async fn serve<B>(&self, request: Request<B>, context: &Arc<RequestContext>) -> HttpReply
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -95,16 +95,16 @@ impl App {
         }
     }
 
-    /// Replaces the whole catalog. `footings`: records that must be unchanged when an offering is provisioned.
+    /// Replaces the whole catalog. `preconditions`: records that must be unchanged when an offering is provisioned.
     pub(crate) async fn replace_catalog(
         &self,
-        slots: Vec<OfferingUpdate>,
-        footings: CatalogPreconditions,
+        updates: Vec<OfferingUpdate>,
+        preconditions: CatalogPreconditions,
     ) -> Result<(), BuildError> {
         let realms = self
             .realms()
             .map(|realm_context| realm_context.records.as_ref());
-        Ok(self.plans.replace(realms, slots, footings).await?)
+        Ok(self.catalog.replace(realms, updates, preconditions).await?)
     }
 
     /// The context of each realm.

@@ -16,24 +16,24 @@ pub(crate) use sutler_records::audit_enabled;
 pub use sutler_records::{AUDIT_TARGET, AuditOutcome};
 use sutler_records::{AuditLine, AuditRecord, AuditResult, log_audit};
 
-/// One entry. What does not apply is left out.
+/// One entry. Fields that do not apply are left out.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AuditEntry<'a> {
-    /// Who was let in.
+    /// Authenticated caller.
     pub caller: Option<&'a str>,
-    /// On whose behalf.
+    /// Originating identity.
     pub identity: Option<&'a OriginatingIdentity>,
-    /// Which part of the store.
+    /// Realm of the store.
     pub realm: Option<&'a str>,
     /// The instance.
     pub instance: Option<&'a str>,
     /// The binding.
     pub binding: Option<&'a str>,
-    /// The operation that does it.
+    /// Id of the operation.
     pub operation: Option<OperationId>,
-    /// The request that asked for it.
+    /// Id of the request.
     pub request_id: Option<&'a str>,
-    /// Why, or how much: a sentence without secrets.
+    /// Reason or amount: a sentence without secrets.
     pub note: Option<&'a str>,
 }
 
@@ -73,7 +73,8 @@ pub(crate) enum AuditAction {
     Import,
     Backup,
     /// A command of an extension.
-    Order,
+    #[serde(rename = "order")]
+    ExtensionCommand,
 }
 
 impl AuditAction {
@@ -88,7 +89,7 @@ impl AuditAction {
             Self::Export => "export",
             Self::Import => "import",
             Self::Backup => "backup",
-            Self::Order => "order",
+            Self::ExtensionCommand => "order",
         }
     }
 }
@@ -148,21 +149,21 @@ pub(crate) fn log_entry(entry: &TrailEntry, realm: &str) {
     audit(entry.verb.word(), outcome, &line);
 }
 
-/// A digest of the user's name: who knows a name finds its lines, who reads lines learns no name.
+/// Digest of the user's name: lines can be found by name, but do not reveal it.
 fn user_of(identity: &OriginatingIdentity) -> Option<String> {
-    // Where Cloud Foundry and Kubernetes put it.
+    // Fields of Cloud Foundry and Kubernetes.
     let name = ["user_id", "username", "uid", "user"]
         .into_iter()
         .find_map(|member| identity.value.get(member).and_then(Value::as_str))?;
     Some(digest(name))
 }
 
-/// Tells two identities apart without saying what is in them.
+/// Digest of a whole identity, to distinguish identities without revealing them.
 fn digest_of(identity: &OriginatingIdentity) -> String {
     digest(&Value::Object(identity.value.clone()).to_string())
 }
 
-/// The first 16 digits of what `sha256sum` prints.
+/// First 16 hex digits of the SHA-256.
 fn digest(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
     digest[..8].iter().fold(String::new(), |mut text, byte| {

@@ -1,26 +1,26 @@
-//! Putting a broker together: catalog, services, store, authentication.
+//! Builds and starts a broker from catalog, services, store and authentication.
 //!
-//! [`Broker`] is the recipe, [`Running`] the broker at work. `serve.rs` binds it to a port.
+//! [`Broker`] is the builder, [`BrokerHandle`] the running broker. `serve.rs` serves it on a port.
 
 mod error;
 mod extension;
 
 pub use error::BuildError;
 
-use crate::admin::{Admin, Backup, Copied};
+use crate::admin::{Admin, Backup, BackupSource};
 use crate::app::{App, PlatformRoute, router};
+use crate::catalog::{CatalogPreconditions, LiveCatalog, OTHERS, Services};
 use crate::catalog_file::CatalogFile;
 use crate::cleanup;
 use crate::executor::{BrokerExecutor, RealmExecutors};
 use crate::health::{self, BrokerHealth, HealthWatch};
-use crate::http::{Endpoint, Http, Replacement};
-use crate::plans::{CatalogPreconditions, OTHERS, Plans, Services};
-use crate::platform::{Admitted, Platform, Prefix, admit};
+use crate::http::{Endpoint, PlatformApi, Replacement};
+use crate::platform::{CheckedPlatform, Platform, Prefix, check_platforms};
 use crate::realm_context::{RealmContext, host_queue_of, queue_of};
 use crate::requests::RequestHandler;
 use crate::service::{Service, UntypedService};
 use crate::settings::Settings;
-use crate::typed::Typed;
+use crate::typed_service::TypedService;
 use secrecy::SecretString;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -36,7 +36,7 @@ use sutler_records::{
 use sutler_server::{Admission, Auth, AuthConfigError, Probes, SharedLimits, Tls, TlsAcceptor};
 use tokio_util::sync::CancellationToken;
 
-/// The recipe of a broker.
+/// Builder of a broker.
 pub struct Broker {
     catalog: Catalog,
     services: Services,
@@ -46,7 +46,7 @@ pub struct Broker {
     realm: String,
     platforms: Vec<Platform>,
     admin: Option<Admin>,
-    copied: Option<Copied>,
+    backup: Option<BackupSource>,
     replaced: HashMap<Endpoint, Arc<dyn Replacement>>,
     tls: Option<Tls>,
     metrics_page: Option<Arc<dyn Fn() -> String + Send + Sync>>,
@@ -56,7 +56,7 @@ pub struct Broker {
 }
 
 impl Broker {
-    /// A broker that offers a catalog; settings in its file are taken over.
+    /// A broker with a catalog and the settings of the catalog file.
     pub fn new(catalog: impl Into<CatalogFile>) -> Self {
         let file = catalog.into();
         let settings = Settings {
@@ -73,7 +73,7 @@ impl Broker {
             realm: "broker".to_owned(),
             platforms: Vec::new(),
             admin: None,
-            copied: None,
+            backup: None,
             replaced: HashMap::new(),
             tls: None,
             metrics_page: None,
@@ -86,7 +86,7 @@ impl Broker {
     /// Serves an offering, by its name or id, with a typed service.
     #[must_use]
     pub fn service(self, offering: &str, service: impl Service) -> Self {
-        self.untyped_service(offering, Arc::new(Typed(service)))
+        self.untyped_service(offering, Arc::new(TypedService(service)))
     }
 
     /// Serves an offering, by its name or id, with a service known only at run time.
@@ -96,48 +96,48 @@ impl Broker {
         self
     }
 
-    /// Serves every offering that has no service of its own, those of later catalogs too.
+    /// Serves every offering without its own service, also those of later catalogs.
     #[must_use]
     pub fn other_services(self, service: Arc<dyn UntypedService>) -> Self {
         self.untyped_service(OTHERS, service)
     }
 
-    /// Keeps everything in a store, sealed with a key ring.
+    /// Stores all records in a store, sealed with a key ring.
     #[must_use]
     pub fn store(mut self, store: impl Store, keys: KeyRing) -> Self {
         self.store = Some((Arc::new(store), keys));
         self
     }
 
-    /// Like [`Broker::store`], for a store that others hold too.
+    /// Like [`Broker::store`], for a shared store.
     #[must_use]
     pub fn shared_store(mut self, store: Arc<dyn Store>, keys: KeyRing) -> Self {
         self.store = Some((store, keys));
         self
     }
 
-    /// Keeps everything in memory: all is forgotten at the end of the process.
+    /// Stores all records in memory; they are lost at the end of the process.
     #[must_use]
     pub fn in_memory(self) -> Self {
         self.store(MemoryStore::new(), KeyRing::ephemeral())
     }
 
-    /// Demands one user's name and password.
+    /// Requires one user's name and password.
     #[must_use]
     pub fn basic_auth(mut self, user: &str, password: impl Into<SecretString>) -> Self {
         self.auth = Some(Auth::basic(user, &password.into()));
         self
     }
 
-    /// Demands what an [`Auth`] asks for: several users, for instance. Keep a clone of it to change
-    /// it while the broker runs.
+    /// Requires the authentication of an [`Auth`], e.g. several users. Keep a clone of it to change it while the
+    /// broker runs.
     #[must_use]
     pub fn auth(mut self, auth: Auth) -> Self {
         self.auth = Some(Ok(auth));
         self
     }
 
-    /// Demands the user of `BROKER_USERNAME` and `BROKER_PASSWORD`.
+    /// Requires the user of `BROKER_USERNAME` and `BROKER_PASSWORD`.
     ///
     /// # Errors
     /// One of them is not set.
@@ -147,38 +147,37 @@ impl Broker {
         Ok(self.basic_auth(&user, password))
     }
 
-    /// Serves everybody. For tests, and behind something that authenticates.
+    /// Disables authentication. For tests, and behind a proxy that authenticates.
     #[must_use]
     pub fn without_auth(mut self) -> Self {
         self.auth = Some(Ok(Auth::open()));
         self
     }
 
-    /// Serves a platform of its own: other records, other users, under a path prefix. The platform
-    /// at `/` is there too if the broker itself has authentication.
+    /// Adds a platform with its own records and users under a path prefix. The platform at `/` is served too if the
+    /// broker itself has authentication.
     #[must_use]
     pub fn platform(mut self, platform: Platform) -> Self {
         self.platforms.push(platform);
         self
     }
 
-    /// Serves administration: under its own prefix, with credentials of its own.
+    /// Serves the administration API, under its own prefix and with its own credentials.
     #[must_use]
     pub fn admin(mut self, admin: Admin) -> Self {
         self.admin = Some(admin);
         self
     }
 
-    /// Lets operators have copies of the store while it is in use. `folder`: where a copy may lie
-    /// for a moment.
+    /// Lets operators download copies of the store while it is in use. `folder`: directory for temporary copies.
     #[must_use]
     pub fn backup(mut self, store: Arc<dyn Backup>, folder: impl Into<PathBuf>) -> Self {
         let folder = folder.into();
-        self.copied = Some(Copied { store, folder });
+        self.backup = Some(BackupSource { store, folder });
         self
     }
 
-    /// Keeps this broker's records apart from others in the same store.
+    /// Sets the realm, which separates this broker's records from others in the same store.
     #[must_use]
     pub fn realm(mut self, name: &str) -> Self {
         name.clone_into(&mut self.realm);
@@ -199,32 +198,32 @@ impl Broker {
         self
     }
 
-    /// Answers an endpoint in another way altogether.
+    /// Replaces an endpoint.
     #[must_use]
     pub fn replace(mut self, endpoint: Endpoint, with: impl Replacement) -> Self {
         self.replaced.insert(endpoint, Arc::new(with));
         self
     }
 
-    /// What the administration shows as its metrics, in the text format of Prometheus.
+    /// Sets the metrics page of the administration API, in the text format of Prometheus.
     #[must_use]
     pub fn metrics_page(mut self, page: impl Fn() -> String + Send + Sync + 'static) -> Self {
         self.metrics_page = Some(Arc::new(page));
         self
     }
 
-    /// Shows the metrics to everybody who can reach the broker's port, at `/metrics`.
+    /// Serves the metrics at `/metrics` without authentication.
     #[must_use]
     pub fn public_metrics(mut self) -> Self {
         self.public_metrics = true;
         self
     }
 
-    /// Starts the engine: unfinished operations go on from here.
+    /// Starts the engine, which resumes unfinished operations.
     ///
     /// # Errors
     /// See [`BuildError`].
-    pub async fn start(self) -> Result<Running, BuildError> {
+    pub async fn start(self) -> Result<BrokerHandle, BuildError> {
         let (store, keys) = self.store.ok_or(BuildError::NoStore)?;
         let observed = Arc::new(MeteredStore::new(store));
         let store: Arc<dyn Store> = observed.clone();
@@ -238,10 +237,10 @@ impl Broker {
                 auth,
             }),
         }
-        let platforms = admit(platforms)?;
+        let platforms = check_platforms(platforms)?;
         let tls = self.tls.map(TlsAcceptor::new).transpose()?.map(Arc::new);
         platforms.iter().for_each(|it| it.auth.prefetch_keys());
-        let plans = Arc::new(Plans::new(
+        let catalog = Arc::new(LiveCatalog::new(
             self.catalog,
             self.services,
             self.with_catalog_source,
@@ -254,7 +253,7 @@ impl Broker {
                 keys: keys.clone(),
                 realm: platform.realm.clone(),
             });
-            realm_contexts.push(realm_context(records, &plans, &settings).await?);
+            realm_contexts.push(realm_context(records, &catalog, &settings).await?);
         }
         let extensions = extensions(self.tasks, &store, &keys, &realm_contexts).await?;
         let (tasks, extra) = extensions.unzip();
@@ -264,9 +263,9 @@ impl Broker {
         let replaced = Arc::new(self.replaced);
         let draining = CancellationToken::new();
         let shared_limits = SharedLimits::new(settings.limits.clone(), draining.clone());
-        let served = |(platform, realm_context): (Admitted, Arc<RealmContext>)| {
+        let served = |(platform, realm_context): (CheckedPlatform, Arc<RealmContext>)| {
             let engine = engine.clone();
-            let http = Http {
+            let http = PlatformApi {
                 requests: RequestHandler {
                     realm_context,
                     engine,
@@ -274,7 +273,7 @@ impl Broker {
                 auth: platform.auth,
                 replaced: replaced.clone(),
                 admission: Admission::new(shared_limits.clone()),
-                more: OnceLock::new(),
+                extension_routes: OnceLock::new(),
             };
             let prefix = platform.prefix;
             PlatformRoute { prefix, http }
@@ -284,13 +283,13 @@ impl Broker {
             .zip(realm_contexts)
             .map(served)
             .collect();
-        let copied = self.copied;
-        let admin = self.admin.map(|admin| admin.over(&platforms, copied));
+        let backup = self.backup;
+        let admin = self.admin.map(|admin| admin.build(&platforms, backup));
         let admin = admin.transpose()?;
         let app = App {
             platforms,
             engine,
-            plans,
+            catalog,
             settings,
             tls,
             draining,
@@ -303,7 +302,7 @@ impl Broker {
             health,
             tasks,
         };
-        Ok(Running(Arc::new(app)))
+        Ok(BrokerHandle(Arc::new(app)))
     }
 
     /// Starts the broker as a plain router: nest it, add layers, call it in tests.
@@ -315,47 +314,46 @@ impl Broker {
     }
 }
 
-/// A broker at work. Cheap to clone.
+/// Handle of a running broker. Cheap to clone.
 #[derive(Clone)]
-pub struct Running(pub(crate) Arc<App>);
+pub struct BrokerHandle(pub(crate) Arc<App>);
 
-impl Running {
+impl BrokerHandle {
     /// The broker as a router.
     pub fn router(&self) -> axum::Router {
         router(&self.0)
     }
 
-    /// Replaces the whole catalog. What vanishes is withdrawn: instances go on with their copy.
+    /// Replaces the whole catalog. Missing plans are withdrawn; instances keep their copy.
     ///
     /// # Errors
     /// The catalog cannot be used; the old one stays.
     pub async fn replace_catalog(&self, catalog: Catalog) -> Result<(), BuildError> {
-        let slots = self.0.plans.slots_of(&catalog)?;
+        let updates = self.0.catalog.updates_of(&catalog)?;
         self.0
-            .replace_catalog(slots, CatalogPreconditions::new())
+            .replace_catalog(updates, CatalogPreconditions::new())
             .await
     }
 
-    /// Who may come in to the platform at a prefix, `/` for the only one. [`Auth::replace`] changes
-    /// it from now on.
+    /// Authentication of the platform at a prefix, `/` for the default one. Change it with [`Auth::replace`].
     pub fn auth(&self, prefix: &str) -> Option<Auth> {
         let prefix = Prefix::parse(prefix).ok()?;
         let served = self.0.platforms.iter().find(|it| it.prefix == prefix);
         served.map(|it| it.http.auth.clone())
     }
 
-    /// How many operations run here.
-    pub fn running(&self) -> usize {
+    /// Number of operations that run in this process.
+    pub fn operations_running(&self) -> usize {
         self.0.engine.operations_running()
     }
 
-    /// Stops claiming, waits for what runs, gives the rest back.
+    /// Stops claiming, waits for running operations, and releases the rest.
     pub async fn shut_down(&self) {
         self.0.engine.shut_down(self.0.settings.drain).await;
     }
 }
 
-/// Starts to check the health of a broker.
+/// Starts the health checks of a broker.
 fn watch_health(
     realm_contexts: &[Arc<RealmContext>],
     store: Arc<MeteredStore>,
@@ -374,21 +372,21 @@ fn watch_health(
     health
 }
 
-/// What one platform needs: proved keys, copies of the plans, its scheduled work.
+/// Builds the context of a realm: verifies its keys, stores the plan copies, plans its clean-up.
 async fn realm_context(
     records: Arc<Documents>,
-    plans: &Arc<Plans>,
+    catalog: &Arc<LiveCatalog>,
     settings: &Arc<Settings>,
 ) -> Result<Arc<RealmContext>, BuildError> {
     verify_keys(&records).await?;
-    plans.keep_all_copies(&records).await?;
+    catalog.store_all_copies(&records).await?;
     let queue = match &settings.host {
         None => queue_of(&records.realm),
         Some(host) => host_queue_of(&records.realm, host),
     };
     let realm_context = RealmContext {
         records,
-        plans: plans.clone(),
+        catalog: catalog.clone(),
         settings: settings.clone(),
         inflight: InflightCache::default(),
         queue,
@@ -420,7 +418,7 @@ async fn extensions(
     let tasks = PeriodicTasks::new(tasks, records.clone(), queue.clone(), write_timeout);
     let realm_context = RealmContext {
         records,
-        plans: first.plans.clone(),
+        catalog: first.catalog.clone(),
         settings: first.settings.clone(),
         inflight: InflightCache::default(),
         queue,
@@ -441,7 +439,7 @@ async fn engine_of(
     let limit = settings.workers;
     let mut queues: Vec<Queue> = Vec::new();
     for realm_context in realm_contexts {
-        // Scheduled work is everybody's, wherever operations go.
+        // Every process serves scheduled work, whatever its own queue is.
         for queue in [
             queue_of(&realm_context.records.realm),
             realm_context.queue.clone(),

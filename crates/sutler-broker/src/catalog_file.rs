@@ -1,4 +1,4 @@
-//! A catalog from a YAML file, as Spring Cloud Open Service Broker's users have it.
+//! A catalog from a YAML file, in the format of Spring Cloud Open Service Broker.
 //!
 //! [`CatalogFile::parse`] is the way in: text to tree (`sutler-yaml`), tree to offerings (`offering.rs`,
 //! `metadata.rs`, `icon.rs`), offerings to a checked catalog (`sutler_osb`), schemas compiled once to
@@ -14,7 +14,7 @@ mod settings;
 #[cfg(test)]
 mod tests;
 
-pub use error::{CatalogFileError, FileFault};
+pub use error::{CatalogFileError, FileDiagnostic};
 pub use settings::{CleanupSettings, FileSettings, KindSettings};
 pub use sutler_yaml::Location;
 
@@ -26,7 +26,7 @@ use std::path::Path;
 use sutler_osb::{Catalog, CatalogFault, ServiceSpec};
 use sutler_yaml::{Kind, Node, ParseError, YAML_BYTES_MAX};
 
-/// Where the offerings may stand. Without a root the file is a catalog and nothing else.
+/// Paths of the offerings. Without a root the file contains only a catalog.
 const SERVICES: [&[&str]; 4] = [
     &[
         "spring",
@@ -40,25 +40,25 @@ const SERVICES: [&[&str]; 4] = [
     &["services"],
 ];
 
-/// A document with one of these holds only under some Spring profile, which nobody has here.
+/// A document with one of these keys applies to a Spring profile only, so it is ignored.
 const PROFILES: [&[&str]; 2] = [
     &["spring", "config", "activate", "on-profile"],
     &["spring", "profiles"],
 ];
 
-/// What a catalog file says.
+/// Content of a catalog file.
 #[derive(Clone, Debug)]
 pub struct CatalogFile {
     /// The offerings and plans.
     pub catalog: Catalog,
     /// The framework's settings.
     pub settings: FileSettings,
-    /// What is probably not meant: unknown keys, recommendations not followed.
+    /// Warnings: unknown keys, recommendations not followed.
     pub warnings: Vec<String>,
 }
 
 impl CatalogFile {
-    /// Reads a file. Icons are looked for in its directory.
+    /// Reads a file. Icons are read from its directory.
     ///
     /// # Errors
     /// The file cannot be read, or as for [`CatalogFile::parse`].
@@ -70,7 +70,7 @@ impl CatalogFile {
         };
         let file = std::fs::File::open(path).map_err(unreadable)?;
         let mut bytes = Vec::new();
-        // One byte too many is enough for `parse` to refuse it.
+        // One byte more than allowed is enough for `parse` to refuse the file.
         file.take(YAML_BYTES_MAX as u64 + 1)
             .read_to_end(&mut bytes)
             .map_err(unreadable)?;
@@ -85,10 +85,10 @@ impl CatalogFile {
         })
     }
 
-    /// Reads YAML. Icons are looked for in `base_dir`; without one they are left out, with a warning.
+    /// Parses YAML. Icons are read from `base_dir`; without one they are left out, with a warning.
     ///
     /// # Errors
-    /// What is no YAML, with its place; otherwise every fault there is, each with its place and path.
+    /// The text is not YAML; otherwise all diagnostics, each with location and path.
     pub fn parse(yaml: &str, base_dir: Option<&Path>) -> Result<Self, CatalogFileError> {
         let documents = documents(yaml)?;
         let mut findings = Findings::default();
@@ -109,7 +109,7 @@ impl CatalogFile {
         let loaded = Catalog::load(specs);
         if let Err(faults) = &loaded {
             let found = faults.faults.iter().map(|fault| services.located(fault));
-            // A value of the wrong kind was read as absent: that it is required has been said.
+            // A value of the wrong type was read as absent: that it is required was reported already.
             add_news(found.collect(), &mut findings);
         }
         add_news(uncompilable, &mut findings);
@@ -137,10 +137,10 @@ impl CatalogFile {
 }
 
 impl FileSettings {
-    /// Reads the settings alone, of a file that may have no catalog. Gives warnings too.
+    /// Reads only the settings, of a file that may have no catalog. Returns warnings too.
     ///
     /// # Errors
-    /// What is no YAML, with its place; otherwise every fault there is.
+    /// The text is not YAML; otherwise all diagnostics.
     pub fn parse(yaml: &str) -> Result<(Self, Vec<String>), CatalogFileError> {
         let documents = documents(yaml)?;
         let mut findings = Findings::default();
@@ -158,7 +158,7 @@ fn documents(yaml: &str) -> Result<Vec<Node>, CatalogFileError> {
         .map_err(|ParseError { place, reason }| CatalogFileError::Yaml { place, reason })
 }
 
-/// A catalog made in code, with the settings that a file without any would have.
+/// A catalog built in code, with default settings.
 impl From<Catalog> for CatalogFile {
     fn from(catalog: Catalog) -> Self {
         Self {
@@ -169,7 +169,7 @@ impl From<Catalog> for CatalogFile {
     }
 }
 
-/// The documents that hold under any profile.
+/// The documents that apply under any profile.
 fn unconditional<'a>(documents: &'a [Node], findings: &mut Findings) -> Vec<&'a Node> {
     let mut kept = Vec::new();
     for document in documents {
@@ -188,7 +188,7 @@ fn unconditional<'a>(documents: &'a [Node], findings: &mut Findings) -> Vec<&'a 
     kept
 }
 
-/// The list of offerings as it stands in the file.
+/// The list of offerings, with its location in the file.
 struct Services<'a> {
     node: &'a Node,
     items: &'a [Node],
@@ -212,7 +212,7 @@ fn services<'a>(documents: &[&'a Node], findings: &mut Findings) -> Option<Servi
                 (documents.first().map(|document| document.place), wanted)
             }
         };
-        findings.faults.push(FileFault {
+        findings.faults.push(FileDiagnostic {
             place,
             path: path(),
             reason: reason.to_owned(),
@@ -229,8 +229,8 @@ fn services<'a>(documents: &[&'a Node], findings: &mut Findings) -> Option<Servi
 }
 
 impl Services<'_> {
-    fn located(&self, fault: &CatalogFault) -> FileFault {
-        FileFault {
+    fn located(&self, fault: &CatalogFault) -> FileDiagnostic {
+        FileDiagnostic {
             place: Some(self.place_of(&fault.path)),
             path: fault.path.clone(),
             reason: fault.reason.clone(),
@@ -238,7 +238,7 @@ impl Services<'_> {
         }
     }
 
-    /// Where `services[0].plans[1].id` stands, or the nearest thing around it that there is.
+    /// Location of `services[0].plans[1].id`, or of the nearest existing parent.
     fn place_of(&self, path: &str) -> Location {
         let mut node = self.node;
         let steps = path.strip_prefix("services").unwrap_or_default();
@@ -265,8 +265,8 @@ impl Services<'_> {
     }
 }
 
-/// Schemas that cannot be used, whatever else is wrong.
-fn uncompilable(specs: &[ServiceSpec], services: &Services<'_>) -> Vec<FileFault> {
+/// Diagnostics of schemas that cannot be used.
+fn uncompilable(specs: &[ServiceSpec], services: &Services<'_>) -> Vec<FileDiagnostic> {
     let mut faults = Vec::new();
     for (nth_service, service) in specs.iter().enumerate() {
         for (nth_plan, plan) in service.plans.iter().flatten().enumerate() {
@@ -285,8 +285,8 @@ fn uncompilable(specs: &[ServiceSpec], services: &Services<'_>) -> Vec<FileFault
     faults
 }
 
-/// Adds the faults of things about which nothing has been said yet.
-fn add_news(faults: Vec<FileFault>, findings: &mut Findings) {
+/// Adds diagnostics for paths that have none yet.
+fn add_news(faults: Vec<FileDiagnostic>, findings: &mut Findings) {
     let known: HashSet<String> = findings.faults.iter().map(|it| it.path.clone()).collect();
     let news = faults.into_iter().filter(|it| !known.contains(&it.path));
     findings.faults.extend(news);

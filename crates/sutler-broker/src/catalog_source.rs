@@ -1,7 +1,7 @@
-//! Whoever keeps the catalog: asked when a plan is not offered here, or not as it is written down.
+//! Source of the catalog: queried when a plan is not offered here, or not in its stored version.
 //!
-//! The catalog that a process offers may be behind what is written down, and what is written down may be
-//! about to change. So an unknown plan is no reason to refuse until its keeper was asked.
+//! The catalog of a process may be older than the stored one, and the stored one may be about to change. So an
+//! unknown plan is refused only after a query to the source.
 
 use async_trait::async_trait;
 use std::sync::atomic::AtomicUsize;
@@ -11,44 +11,44 @@ use std::time::Duration;
 use sutler_records::Revision;
 use tokio::sync::watch;
 
-/// What is known of a plan that is not offered here now.
+/// Availability of a plan that is not offered here now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlanAvailability {
-    /// When and why it was withdrawn, as a sentence, if it was there once.
+    /// Sentence that says when and why it was withdrawn, if it was offered before.
     pub withdrawn: Option<String>,
-    /// Whether the catalog is being brought up to date: the plan may be about to come.
+    /// Whether the catalog is being refreshed, so that the plan may still appear.
     pub refreshing: bool,
 }
 
-/// Keeps the catalog of a running broker.
+/// Supplies the catalog of a running broker.
 #[async_trait]
 pub trait CatalogSource: Send + Sync + 'static {
-    /// Has this process offer what is written down now.
+    /// Loads the stored catalog into this process.
     async fn catch_up(&self);
 
-    /// What is known of a plan, by the ids of its service and its own, that is not offered here.
+    /// Availability of a plan that is not offered here, by the ids of service and plan.
     async fn plan_availability(&self, service_id: &str, plan_id: &str) -> PlanAvailability;
 }
 
-/// The record that an offering stands on. A provision is accepted only while it is in this state.
+/// The record that an offering depends on. A provision is accepted only while it has this revision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CatalogPrecondition {
     /// The collection of the record.
     pub collection: &'static str,
     /// Its name.
     pub id: String,
-    /// The state it is in.
+    /// Its revision.
     pub revision: Revision,
 }
 
-/// How long provisions of plans that are not offered yet may wait.
+/// Limits for provisions that wait for a plan that is not offered yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanWaitLimits {
-    /// How long an asynchronous one waits for the catalog.
+    /// Time limit of an asynchronous provision.
     pub wait: Duration,
-    /// How many may wait together, on each platform; and, of those that are not asynchronous, in each process.
+    /// Maximum waiting provisions of each platform; and of synchronous ones in each process.
     pub waiting_max: usize,
-    /// How long a request waits that is not asynchronous.
+    /// Time limit of a synchronous request.
     pub sync_wait: Duration,
 }
 
@@ -62,38 +62,38 @@ impl Default for PlanWaitLimits {
     }
 }
 
-/// The keeper, once there is one.
+/// The source of the catalog, once it is set.
 pub(crate) struct CatalogSourceSlot {
-    keeper: OnceLock<Arc<dyn CatalogSource>>,
-    /// Whether nobody needs to be waited for.
+    source: OnceLock<Arc<dyn CatalogSource>>,
+    /// Whether the source is set, or none is expected.
     ready: watch::Sender<bool>,
-    /// How many requests wait here.
+    /// Number of waiting requests.
     seats: AtomicUsize,
 }
 
 impl CatalogSourceSlot {
-    /// `awaited`: somebody will keep the catalog.
+    /// `awaited`: a source will be set.
     pub(crate) fn new(awaited: bool) -> Self {
         Self {
-            keeper: OnceLock::new(),
+            source: OnceLock::new(),
             ready: watch::Sender::new(!awaited),
             seats: AtomicUsize::new(0),
         }
     }
 
-    pub(crate) fn set(&self, keeper: Arc<dyn CatalogSource>) {
-        // A broker has one keeper for as long as it runs.
-        let _ = self.keeper.set(keeper);
+    pub(crate) fn set(&self, source: Arc<dyn CatalogSource>) {
+        // A broker has one source for as long as it runs.
+        let _ = self.source.set(source);
         self.ready.send_replace(true);
     }
 
     pub(crate) fn get(&self) -> Option<&Arc<dyn CatalogSource>> {
-        self.keeper.get()
+        self.source.get()
     }
 
-    /// Waits until there is a keeper, if one is awaited.
+    /// Waits until the source is set, if one is expected.
     pub(crate) async fn ready(&self) {
-        // The sender is here, so it is not gone.
+        // Cannot fail: `self` holds the sender.
         let _ = self.ready.subscribe().wait_for(|ready| *ready).await;
     }
 
@@ -103,7 +103,7 @@ impl CatalogSourceSlot {
         plan_id: &str,
     ) -> PlanAvailability {
         match self.get() {
-            Some(keeper) => keeper.plan_availability(service_id, plan_id).await,
+            Some(source) => source.plan_availability(service_id, plan_id).await,
             None => PlanAvailability {
                 withdrawn: None,
                 refreshing: !*self.ready.borrow(),
@@ -111,7 +111,7 @@ impl CatalogSourceSlot {
         }
     }
 
-    /// A place to wait at, while fewer than `max` are taken.
+    /// A permit to wait, unless `max` requests wait already.
     pub(crate) fn wait_permit(&self, max: usize) -> Option<WaitPermit<'_>> {
         let one_more = |taken: usize| (taken < max).then_some(taken + 1);
         let taken = self.seats.fetch_update(AcqRel, Acquire, one_more);
@@ -119,7 +119,7 @@ impl CatalogSourceSlot {
     }
 }
 
-/// A place that a request waits at; free again when it is dropped.
+/// Permit of a waiting request; released on drop.
 pub(crate) struct WaitPermit<'a>(&'a AtomicUsize);
 
 impl Drop for WaitPermit<'_> {

@@ -1,7 +1,7 @@
 //! Scheduled cleanup: finished operations, old tombstones and audit entries, the change feed.
 //!
-//! Each task is a singleton lane of `sutler_records`' scheduler, so it runs once across replicas. What is
-//! removed and how: `sutler_records::Retention`.
+//! Each task is a singleton lane of `sutler_records`' scheduler, so it runs once across replicas. Removal itself is
+//! in `sutler_records::Retention`.
 
 use crate::realm_context::{RealmContext, queue_of};
 use crate::resources::{BINDING, GONE, INSTANCE, moment_bytes};

@@ -1,9 +1,8 @@
-//! What a hook is given: who asks for what, and how to write things down on the way.
+//! Context of a hook: its input, and functions to store progress, steps and state.
 //!
-//! Progress is coalesced, steps are memoised across restarts and attempts, state can be saved in the
-//! middle. All of it is written under the claim: a worker that lost it writes nothing. The runner that
-//! builds a [`Cx`] is `executor.rs`; output is kept by `cx/log.rs`, the instance's state beside a binding
-//! is in `cx/instance_state.rs`.
+//! Progress is coalesced, steps are memoised across restarts and attempts, state can be saved during an operation.
+//! All writes need the claim: a worker that lost it writes nothing. A [`Cx`] is built by `executor.rs`; output is
+//! stored by `cx/log.rs`, the state of a binding's instance is in `cx/instance_state.rs`.
 
 mod instance_state;
 mod log;
@@ -30,16 +29,16 @@ use sutler_records::Documents;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Progress texts are written at most this often.
+/// Minimum interval between writes of progress texts.
 pub(crate) const PROGRESS_EVERY: Duration = Duration::from_millis(500);
-/// Longest progress text, in characters.
+/// Maximum length of a progress text, in characters.
 const PROGRESS_CHARS_MAX: usize = 1000;
-/// Most bytes of all memos together; a commit takes no more than a megabyte.
+/// Maximum bytes of all memos together; a commit takes at most a megabyte.
 const STEPS_BYTES_MAX: usize = 512 * 1024;
-/// Most memoised steps of one operation.
+/// Maximum memoised steps of one operation.
 const STEPS_MAX: usize = 1000;
 
-/// Who asked for what.
+/// Input of a hook.
 #[derive(Clone, Debug)]
 pub(crate) struct HookInput {
     pub instance_id: InstanceId,
@@ -56,7 +55,7 @@ pub(crate) struct HookInput {
     pub binding_state: Option<AuthorState>,
 }
 
-/// Given to every hook.
+/// Context of a hook.
 pub struct Cx {
     facts: HookInput,
     lane: Key,
@@ -65,7 +64,7 @@ pub struct Cx {
     steps: tokio::sync::Mutex<Steps>,
     progress: Mutex<Progress>,
     retry_after: Option<Duration>,
-    /// How far the log of this attempt goes, once it is known.
+    /// End of the log of this attempt, once it is known.
     logged: tokio::sync::Mutex<Option<u64>>,
 }
 
@@ -98,46 +97,46 @@ impl Cx {
         }
     }
 
-    /// The instance, as the platform names it.
+    /// Id of the instance.
     pub fn instance_id(&self) -> &InstanceId {
         &self.facts.instance_id
     }
 
-    /// The binding, where the operation is about one.
+    /// Id of the binding, if the operation has one.
     pub fn binding_id(&self) -> Option<&BindingId> {
         self.facts.binding_id.as_ref()
     }
 
-    /// The plan, as it was when the instance was made or last updated.
+    /// The plan, as of the creation or the last update of the instance.
     pub fn plan(&self) -> &PinnedPlan {
         &self.facts.plan
     }
 
-    /// The parameters: of the binding where there is one, else of the instance.
+    /// The parameters: of the binding if there is one, otherwise of the instance.
     pub fn parameters(&self) -> &Parameters {
         &self.facts.parameters
     }
 
-    /// The parameters as a type of the author's.
+    /// The parameters as a type of the author.
     ///
     /// # Errors
-    /// They do not fit: the caller is told 400.
+    /// They do not match the type; the caller gets 400.
     pub fn parameters_as<T: DeserializeOwned>(&self) -> Result<T> {
         let value = Value::Object(self.facts.parameters.0.clone());
         serde_json::from_value(value).map_err(|_| Error::invalid("The parameters do not fit."))
     }
 
-    /// Where in the platform it lives.
+    /// Platform context.
     pub fn context(&self) -> Option<&Context> {
         self.facts.context.as_ref()
     }
 
-    /// What is bound: an application, a route.
+    /// Bind resource: an application or a route.
     pub fn bind_resource(&self) -> Option<&BindResource> {
         self.facts.bind_resource.as_ref()
     }
 
-    /// The application that is bound, wherever the platform named it.
+    /// The bound application, from `bind_resource` or from the deprecated field.
     pub fn app_guid(&self) -> Option<&str> {
         self.facts.app_guid.as_deref()
     }
@@ -147,24 +146,24 @@ impl Cx {
         self.facts.identity.as_ref()
     }
 
-    /// The request that caused it, as the platform names it.
+    /// The platform's id of the request that caused the operation.
     pub fn request_identity(&self) -> Option<&RequestIdentity> {
         self.facts.request_identity.as_ref()
     }
 
-    /// The operation.
+    /// Id of the operation.
     pub fn operation_id(&self) -> OperationId {
         self.run.id()
     }
 
-    /// Which attempt this is, from 1.
+    /// Number of the attempt, from 1.
     pub fn attempt(&self) -> u32 {
         self.run.operation().row.attempt
     }
 
-    /// Which claim of the operation this is: it grows when another worker takes the operation over.
-    /// Give it to systems outside that refuse a smaller number than they have seen: then a worker that
-    /// was frozen and comes back does nothing there, as it can write nothing here.
+    /// Number of the claim: it grows when another worker takes the operation over. Pass it to external systems that
+    /// reject a smaller number than they have seen: then a worker that was frozen has no effect there, as it cannot
+    /// write here.
     pub fn fence(&self) -> u64 {
         self.run.fence().0
     }
@@ -172,7 +171,7 @@ impl Cx {
     /// The binding's own state, as saved by its bind.
     ///
     /// # Errors
-    /// It does not fit the type.
+    /// The state does not match the type.
     pub fn binding_state<T: DeserializeOwned>(&self) -> Result<Option<T>> {
         let state = self.facts.binding_state.clone();
         state
@@ -181,7 +180,7 @@ impl Cx {
             .map_err(|_| Error::failed("The stored state of the service binding cannot be read."))
     }
 
-    /// Fires when the operation should stop: somebody deletes what it makes.
+    /// Cancelled when the operation should stop, because its resource is being deleted.
     pub fn cancellation(&self) -> &CancellationToken {
         self.run.cancelled()
     }
@@ -191,8 +190,8 @@ impl Cx {
         self.run.cancelled().is_cancelled()
     }
 
-    /// A key that is the same for every attempt of this step: make the outside use it, and the step
-    /// happens once.
+    /// A key that is the same for every attempt of this step: pass it to the external system, so that the step takes
+    /// effect once.
     pub fn idempotency_key(&self, step: &str) -> String {
         let mut digest = Sha256::new();
         digest.update(self.run.id().0.as_bytes());
@@ -205,7 +204,7 @@ impl Cx {
             })
     }
 
-    /// Tells whoever polls how far it is. Written at most twice a second; the last one counts.
+    /// Sets the description for polls. Written at most twice a second; the last one is kept.
     ///
     /// # Errors
     /// The claim was lost.
@@ -225,7 +224,7 @@ impl Cx {
         }
     }
 
-    /// Writes what progress was not written yet.
+    /// Writes progress that was not written yet.
     pub(crate) async fn flush_progress(&self) -> std::result::Result<(), Lost> {
         let text = {
             let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
@@ -244,11 +243,11 @@ impl Cx {
             .await
     }
 
-    /// Does something once: its result is written down, and later attempts get it without doing it
-    /// again. At least once until that is committed; with [`Cx::idempotency_key`] exactly once.
+    /// Runs a step once: its result is stored, and later attempts get it without running the step again. At least
+    /// once until that is committed; with [`Cx::idempotency_key`] exactly once.
     ///
     /// # Errors
-    /// Those of the work; then nothing is written down. Or the claim was lost.
+    /// Those of the step, in which case nothing is stored; or the claim was lost.
     pub async fn step<T, F, W>(&self, name: &str, work: F) -> Result<T>
     where
         T: Serialize + DeserializeOwned,
@@ -282,8 +281,7 @@ impl Cx {
         Ok(result)
     }
 
-    /// Saves state in the middle of an operation: a later attempt, or the clean-up after a failure,
-    /// is given it.
+    /// Saves state during an operation, for a later attempt or for the clean-up after a failure.
     ///
     /// # Errors
     /// It does not serialise, or the claim was lost.

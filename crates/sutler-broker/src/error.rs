@@ -1,74 +1,77 @@
-//! What a hook answers when it does not succeed.
+//! Error of a hook.
 //!
-//! Two messages: what the caller may read, and the cause, which only the operator's log sees. An
-//! error that comes in by `?` has no message for the caller, so the caller reads a plain sentence.
+//! It has a message for the caller, and a cause that only the operator's log contains. An error converted by `?`
+//! has no message for the caller, so the caller gets a generic sentence.
 
 use crate::refusal::Refusal;
 use std::fmt;
 
-/// What callers read when the author said nothing for them.
+/// Message for callers if the author gave none.
 const NO_MESSAGE: &str = "The operation failed. The operator of the service broker can see why.";
 
 /// The result of a hook.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a hook did not succeed.
+/// Error of a hook.
 pub struct Error {
-    pub(crate) kind: Kind,
+    pub(crate) kind: ErrorKind,
     pub(crate) message: String,
     pub(crate) cause: Option<Box<dyn std::error::Error + Send + Sync>>,
     pub(crate) instance_usable: Option<bool>,
     pub(crate) update_repeatable: Option<bool>,
 }
 
-/// What follows from an error.
+/// Consequence of an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// It failed; something may be left behind.
+pub(crate) enum ErrorKind {
+    /// The hook failed and may have left resources behind.
     Failed,
-    /// It failed and may succeed when tried again.
+    /// The hook failed and may succeed in another attempt.
     Transient,
-    /// Nothing was made, because the request cannot be carried out.
+    /// The request is refused; nothing was created.
     Refused(Refusal),
-    /// The claim was lost: another worker goes on.
+    /// The claim was lost: another worker runs the operation.
     Lost,
 }
 
 impl Error {
-    /// It failed, and this is what the caller may read.
+    /// The hook failed; `message` is for the caller.
     pub fn failed(message: impl Into<String>) -> Self {
-        Self::new(Kind::Failed, message.into())
+        Self::new(ErrorKind::Failed, message.into())
     }
 
-    /// It failed and is worth another attempt, within the verb's limits.
+    /// The hook failed and should be tried again, within the limits of the verb.
     pub fn transient(message: impl Into<String>) -> Self {
-        Self::new(Kind::Transient, message.into())
+        Self::new(ErrorKind::Transient, message.into())
     }
 
-    /// Nothing was made: the request is invalid (400).
+    /// Nothing was created: the request is invalid (400).
     pub fn invalid(message: impl Into<String>) -> Self {
         let message = message.into();
-        Self::new(Kind::Refused(Refusal::Invalid(message.clone())), message)
-    }
-
-    /// Nothing was made: this is not supported, or not now (422).
-    pub fn unsupported(message: impl Into<String>) -> Self {
-        let message = message.into();
         Self::new(
-            Kind::Refused(Refusal::Unsupported(message.clone())),
+            ErrorKind::Refused(Refusal::Invalid(message.clone())),
             message,
         )
     }
 
-    /// Nothing was made: the binding needs an application (422 RequiresApp).
+    /// Nothing was created: the request is not supported, or not now (422).
+    pub fn unsupported(message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self::new(
+            ErrorKind::Refused(Refusal::Unsupported(message.clone())),
+            message,
+        )
+    }
+
+    /// Nothing was created: the binding needs an application (422 RequiresApp).
     pub fn requires_app() -> Self {
         Self::new(
-            Kind::Refused(Refusal::RequiresApp),
+            ErrorKind::Refused(Refusal::RequiresApp),
             Refusal::RequiresApp.to_string(),
         )
     }
 
-    /// Adds what the operator needs to know. Never shown to a caller.
+    /// Adds the cause for the operator. Never shown to a caller.
     #[must_use]
     pub fn because(mut self, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         self.cause = Some(cause.into());
@@ -90,10 +93,10 @@ impl Error {
     }
 
     pub(crate) fn lost() -> Self {
-        Self::new(Kind::Lost, String::new())
+        Self::new(ErrorKind::Lost, String::new())
     }
 
-    fn new(kind: Kind, message: String) -> Self {
+    fn new(kind: ErrorKind, message: String) -> Self {
         Self {
             kind,
             message,
@@ -113,10 +116,10 @@ impl<E: std::error::Error + Send + Sync + 'static> From<E> for Error {
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
-            Kind::Failed => "failed",
-            Kind::Transient => "failed for now",
-            Kind::Refused(_) => "refused",
-            Kind::Lost => "lost",
+            ErrorKind::Failed => "failed",
+            ErrorKind::Transient => "failed for now",
+            ErrorKind::Refused(_) => "refused",
+            ErrorKind::Lost => "lost",
         };
         write!(f, "{kind}: {}", self.message)?;
         let mut said = String::new();
@@ -126,7 +129,7 @@ impl fmt::Debug for Error {
             .map(|it| &**it as &dyn std::error::Error);
         while let Some(error) = cause {
             let text = error.to_string();
-            // Some print their source themselves.
+            // Some errors print their source themselves.
             if !said.contains(&text) {
                 write!(f, ": {text}")?;
             }

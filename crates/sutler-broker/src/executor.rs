@@ -1,4 +1,4 @@
-//! Carries accepted operations out: builds the context, calls the hook, commits what came of it.
+//! Runs accepted operations: builds the context, calls the hook, commits its result.
 //!
 //! It is called by the journal's engine under a claim and may be called again after a crash. The
 //! result and the resource's next state are one commit, decided by `lifecycle/`. Cascades are in
@@ -9,14 +9,14 @@ mod cascade;
 mod hook;
 mod run_end;
 
+use crate::catalog::OfferedPlan;
 use crate::cleanup;
 use crate::cx::{Cx, HookInput};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
 use crate::lifecycle::{End, Verb};
 use crate::operation_log;
-use crate::plans::OfferedPlan;
 use crate::realm_context::RealmContext;
 use crate::refusal::Refusal;
 use crate::resources::{BINDING, Detail, INSTANCE, RefusedAs, Request, ResourceKeys as _, Steps};
@@ -34,23 +34,23 @@ use sutler_records::{
 };
 use tracing::Instrument as _;
 
-/// Longest wait between attempts.
+/// Maximum wait between attempts.
 const BACKOFF_MAX: Duration = Duration::from_secs(300);
 
-/// Longest message of a hook that callers are shown, in characters.
+/// Maximum length of a hook's message for callers, in characters.
 const MESSAGE_CHARS_MAX: usize = 4000;
 
 /// An operation of the broker that starts.
-type Started<S> = StartedOperation<S, Request, Detail>;
+type LoadedOperation<S> = StartedOperation<S, Request, Detail>;
 
-/// Carries out the operations of one platform.
+/// Runs the operations of one platform.
 pub(crate) struct BrokerExecutor(pub Arc<RealmContext>);
 
-/// Carries out the operations of every platform: the realm of a lane says whose it is.
+/// Runs the operations of every platform, chosen by the realm of the lane.
 pub(crate) struct RealmExecutors(pub Vec<BrokerExecutor>, pub Option<Arc<PeriodicTasks>>);
 
-/// When an operation of a platform that is not served is looked at again. Its queue is not claimed
-/// from, so this is only for what another broker put into ours.
+/// Delay before an operation of a platform that is not served is tried again. Its queue is not served, so this
+/// applies only to operations that another broker put into a queue of this one.
 const STRANGER_AGAIN: Duration = Duration::from_secs(60);
 
 impl RealmExecutors {
@@ -76,8 +76,8 @@ impl Executor for RealmExecutors {
         }
         match self.of(&run) {
             Some(executor) => {
-                // Whoever keeps the catalog has what operations need besides it.
-                executor.0.plans.keeper.ready().await;
+                // The catalog source also provides what operations need.
+                executor.0.catalog.source.ready().await;
                 executor.execute(run).await
             }
             None => Ok(RunResult::Yield(STRANGER_AGAIN)),
@@ -95,15 +95,15 @@ impl Executor for RealmExecutors {
     }
 }
 
-/// What a hook's run came to.
+/// Outcome of a hook.
 pub(super) enum HookOutcome<T> {
-    /// It ended.
+    /// The hook ended.
     Ended(End<T>, Detail),
-    /// It is worth another attempt.
-    Again(Duration),
+    /// The hook failed and is tried again.
+    FailedUpdate(Duration),
 }
 
-/// All that a hook needs.
+/// Arguments of a hook call.
 pub(super) struct HookCall {
     pub cx: Cx,
     pub plan: Arc<OfferedPlan>,
@@ -156,7 +156,7 @@ impl BrokerExecutor {
         &self,
         run: Arc<Run>,
         verb: Verb,
-        fresh: Started<Instance>,
+        fresh: LoadedOperation<Instance>,
     ) -> Result<RunResult, Lost> {
         let StartedOperation {
             was,
@@ -191,7 +191,7 @@ impl BrokerExecutor {
         &self,
         run: Arc<Run>,
         verb: Verb,
-        fresh: Started<Instance>,
+        fresh: LoadedOperation<Instance>,
     ) -> Result<RunResult, Lost> {
         let lane = run.operation().row.lane.clone();
         let StartedOperation {
@@ -199,7 +199,7 @@ impl BrokerExecutor {
             request,
             result,
         } = fresh;
-        let Some(thing) = was.state.thing() else {
+        let Some(instance_data) = was.state.data() else {
             return self.end_orphaned(&run).await;
         };
         let steps: Steps = self.0.records.progress_of_run(&run).await?;
@@ -226,16 +226,16 @@ impl BrokerExecutor {
             Verb::Provision | Verb::Update | Verb::Bind | Verb::Unbind => {}
         }
         let target = match &was.state {
-            Instance::Updating { change, .. } => Cow::Owned(thing.spec.changed_by(change)),
-            _ => Cow::Borrowed(&thing.spec),
+            Instance::Updating { change, .. } => Cow::Owned(instance_data.spec.changed_by(change)),
+            _ => Cow::Borrowed(&instance_data.spec),
         };
         let facts = |plan: &OfferedPlan| HookInput {
             instance_id: instance_id(&lane),
             binding_id: None,
             plan: plan.pinned.clone(),
             parameters: target.parameters.clone(),
-            instance_parameters: thing.spec.parameters.clone(),
-            instance_context: thing.spec.context.clone(),
+            instance_parameters: instance_data.spec.parameters.clone(),
+            instance_context: instance_data.spec.context.clone(),
             context: target.context.clone(),
             bind_resource: None,
             app_guid: None,
@@ -245,7 +245,7 @@ impl BrokerExecutor {
         };
         let job = self.job(&run, verb, &target.plan, facts, steps).await?;
         match hook::instance(&self.0, &job, &run, verb, &was.state).await? {
-            HookOutcome::Again(wait) => Ok(RunResult::Retry(wait)),
+            HookOutcome::FailedUpdate(wait) => Ok(RunResult::Retry(wait)),
             HookOutcome::Ended(end, detail) => {
                 let was = Some(was);
                 let conclusion = RunEnd {
@@ -260,7 +260,7 @@ impl BrokerExecutor {
         }
     }
 
-    /// Ends an operation that cannot go on, before its hook is called.
+    /// Ends an operation that cannot run, before its hook is called.
     async fn fail(
         &self,
         run: &Run,
@@ -284,7 +284,7 @@ impl BrokerExecutor {
         &self,
         run: Arc<Run>,
         verb: Verb,
-        fresh: Started<Binding>,
+        fresh: LoadedOperation<Binding>,
     ) -> Result<RunResult, Lost> {
         let records = &self.0.records;
         let lane = run.operation().row.lane.clone();
@@ -296,7 +296,8 @@ impl BrokerExecutor {
         } = fresh;
         let above_key = records.instance_key(&instance_id);
         let above = records.load_for_run::<Instance>(&run, &above_key).await?;
-        let (Some(bond), Some(thing)) = (was.state.bond().cloned(), above.state.thing().cloned())
+        let (Some(binding_data), Some(instance_data)) =
+            (was.state.data().cloned(), above.state.data().cloned())
         else {
             return self.end_orphaned(&run).await;
         };
@@ -305,19 +306,30 @@ impl BrokerExecutor {
             binding_id: BindingId::try_from(lane.id(1)).ok(),
             instance_id,
             plan: plan.pinned.clone(),
-            parameters: bond.spec.parameters.clone(),
-            instance_parameters: thing.spec.parameters.clone(),
-            instance_context: thing.spec.context.clone(),
-            context: bond.spec.context.clone(),
-            bind_resource: bond.spec.bind_resource.clone(),
-            app_guid: bond.spec.app_guid.clone(),
+            parameters: binding_data.spec.parameters.clone(),
+            instance_parameters: instance_data.spec.parameters.clone(),
+            instance_context: instance_data.spec.context.clone(),
+            context: binding_data.spec.context.clone(),
+            bind_resource: binding_data.spec.bind_resource.clone(),
+            app_guid: binding_data.spec.app_guid.clone(),
             identity: request.identity.clone(),
             request_identity: request.request_identity.clone(),
-            binding_state: bond.state.clone(),
+            binding_state: binding_data.state.clone(),
         };
-        let job = self.job(&run, verb, &thing.spec.plan, facts, steps).await?;
-        match hook::binding(&self.0, &job, &run, verb, &bond, thing.state).await? {
-            HookOutcome::Again(wait) => Ok(RunResult::Retry(wait)),
+        let job = self
+            .job(&run, verb, &instance_data.spec.plan, facts, steps)
+            .await?;
+        match hook::binding(
+            &self.0,
+            &job,
+            &run,
+            verb,
+            &binding_data,
+            instance_data.state,
+        )
+        .await?
+        {
+            HookOutcome::FailedUpdate(wait) => Ok(RunResult::Retry(wait)),
             HookOutcome::Ended(end, detail) => {
                 let was = Some(was);
                 let conclusion = RunEnd {
@@ -369,7 +381,11 @@ impl BrokerExecutor {
     }
 
     /// The resource and the request: from the in-flight cache, else from the store.
-    async fn load_operation<S: Resource>(&self, run: &Run, lane: &Key) -> Result<Started<S>, Lost> {
+    async fn load_operation<S: Resource>(
+        &self,
+        run: &Run,
+        lane: &Key,
+    ) -> Result<LoadedOperation<S>, Lost> {
         if let Some(started) = self.0.inflight.remove(run.id()) {
             return Ok(started);
         }
@@ -382,7 +398,7 @@ impl BrokerExecutor {
     }
 }
 
-/// An operation that was asked to stop while it waited for bindings: no hook was called.
+/// End of an operation that was cancelled while it waited for bindings; no hook was called.
 fn stopped() -> Detail {
     let message = "The operation was stopped while it waited for service bindings.";
     Detail {
@@ -404,29 +420,29 @@ pub(super) fn instance_id(lane: &Key) -> InstanceId {
     InstanceId::try_from(lane.id(0)).expect("a lane's first id was an InstanceId")
 }
 
-/// What an error of a hook means, and what is told of it.
+/// Outcome of an error of a hook, and its description.
 pub(super) fn classify_hook_error<T>(
     error: Error,
     policy: &Policy,
     run: &Run,
 ) -> Result<HookOutcome<T>, Lost> {
     let row = &run.operation().row;
-    if error.kind == Kind::Lost {
+    if error.kind == ErrorKind::Lost {
         return Err(Lost);
     }
     tracing::warn!(operation.id = %row.id, verb = %row.verb, attempt = row.attempt, ?error, "a hook did not succeed");
     let stopping = run.cancelled().is_cancelled();
-    if error.kind == Kind::Transient && row.attempt < policy.attempts_max && !stopping {
+    if error.kind == ErrorKind::Transient && row.attempt < policy.attempts_max && !stopping {
         let factor = 2u32.saturating_pow(row.attempt - 1);
-        return Ok(HookOutcome::Again(
+        return Ok(HookOutcome::FailedUpdate(
             policy.backoff.saturating_mul(factor).min(BACKOFF_MAX),
         ));
     }
     let refused = match &error.kind {
-        Kind::Refused(Refusal::RequiresApp) => Some(RefusedAs::RequiresApp),
-        Kind::Refused(Refusal::Invalid(_)) => Some(RefusedAs::Invalid),
-        Kind::Refused(_) => Some(RefusedAs::Unsupported),
-        Kind::Failed | Kind::Transient | Kind::Lost => None,
+        ErrorKind::Refused(Refusal::RequiresApp) => Some(RefusedAs::RequiresApp),
+        ErrorKind::Refused(Refusal::Invalid(_)) => Some(RefusedAs::Invalid),
+        ErrorKind::Refused(_) => Some(RefusedAs::Unsupported),
+        ErrorKind::Failed | ErrorKind::Transient | ErrorKind::Lost => None,
     };
     let detail = Detail {
         description: Some(error.message.chars().take(MESSAGE_CHARS_MAX).collect()),

@@ -150,7 +150,7 @@ pub(crate) async fn watch(watched: HealthWatch) {
             watched.count().await;
             counted = Some(Instant::now());
         }
-        // Lets go of the store at once: whoever stopped the broker may want to open it again.
+        // Drops the store at once, so that it can be opened again after the broker has stopped.
         tokio::select! {
             () = tokio::time::sleep(CHECK_EVERY) => {}
             () = watched.engine.stopping() => {}

@@ -1,16 +1,16 @@
-//! The wire: headers, paths, bodies and statuses around the desk.
+//! The Open Service Broker API of one platform: headers, paths, bodies and statuses.
 //!
-//! The order of checks is D-06: path, authentication, version, query, body, then the desk's. Which
-//! status a refusal has is decided in `http/error.rs` and nowhere else; paths are in `http/route.rs`,
-//! the ten endpoints in `http/endpoints.rs`, what others serve beside them in `http/more.rs`.
+//! The order of checks is D-06: path, authentication, version, query, body, then those of `requests.rs`. The
+//! status of a refusal is chosen in `http/error.rs` only; paths are in `http/route.rs`, the ten endpoints in
+//! `http/endpoints.rs`, routes of extensions in `http/extension.rs`.
 
 mod endpoints;
 mod error;
-mod more;
+mod extension;
 mod route;
 mod route_labels;
 
-pub use more::{MoreAnswer, MorePaths, MoreRequest};
+pub use extension::{ExtensionRequest, ExtensionResponse, ExtensionRoutes};
 pub use route::Endpoint;
 pub(crate) use route::PATHS;
 pub(crate) use route_labels::ADMIN;
@@ -18,10 +18,10 @@ pub(crate) use route_labels::ADMIN;
 use crate::requests::{RequestHandler, RequestInfo};
 use async_trait::async_trait;
 use bytes::Bytes;
-use error::Answer;
+use error::ErrorReply;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName};
 use hyper::{Request, Response};
-use route::{Ids, Routed};
+use route::{Ids, RouteMatch};
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use sutler_osb::{
@@ -34,49 +34,48 @@ use sutler_server::{
     read_body,
 };
 
-/// What the broker answers with.
-pub(crate) type Reply = Response<ChunkedBody>;
+/// Response of the broker.
+pub(crate) type HttpReply = Response<ChunkedBody>;
 
-/// An endpoint of the author's own in place of one of the ten. Authentication and the version
-/// header were checked before; the [`Caller`] is in the request's extensions.
+/// Replaces one of the ten endpoints. Authentication and the version header are checked before; the
+/// [`Caller`] is in the request's extensions.
 #[async_trait]
 pub trait Replacement: Send + Sync + 'static {
     /// Answers a request.
     async fn answer(&self, request: Request<Bytes>) -> Response<Bytes>;
 }
 
-/// One platform of the broker as a function of requests.
-pub(crate) struct Http {
+/// Serves the API of one platform.
+pub(crate) struct PlatformApi {
     pub requests: RequestHandler,
     pub auth: Auth,
     pub replaced: Arc<HashMap<Endpoint, Arc<dyn Replacement>>>,
     pub admission: Admission,
-    /// Paths beside the ten endpoints, where there are any.
-    pub more: OnceLock<Arc<dyn MorePaths>>,
+    /// Routes of extensions, if any.
+    pub extension_routes: OnceLock<Arc<dyn ExtensionRoutes>>,
 }
 
-/// A request whose headers, path and query were understood.
-struct Understood {
+/// A request with parsed headers, path and query.
+struct ParsedRequest {
     endpoint: Endpoint,
     ids: Ids,
     query: Query,
     info: RequestInfo,
 }
 
-impl Http {
-    /// Answers one request, whose path is this platform's from byte `at` on. Never fails, never
-    /// panics.
+impl PlatformApi {
+    /// Answers one request. `at`: end of the platform's prefix in the path. Never fails, never panics.
     pub(crate) async fn handle<B>(
         &self,
         request: Request<B>,
         at: usize,
         context: &Arc<RequestContext>,
-    ) -> Reply
+    ) -> HttpReply
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        // B-006: the same header comes back, whatever the answer.
+        // B-006: every response repeats the header.
         let name = HeaderName::from_static(REQUEST_IDENTITY_HEADER);
         let identity = request.headers().get(&name).cloned();
         let answered = sutler_journal::catch_panic(self.answer(request, at, context)).await;
@@ -92,44 +91,44 @@ impl Http {
         request: Request<B>,
         at: usize,
         context: &Arc<RequestContext>,
-    ) -> Reply
+    ) -> HttpReply
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let (parts, body) = request.into_parts();
-        if let Some(found) = self.beside(&parts, at) {
-            // Boxed: what platforms ask for should not carry its size around.
-            let answered = Box::pin(self.answer_beside(found, parts, body, context)).await;
-            return answered.unwrap_or_else(Reply::from);
+        if let Some(found) = self.match_extension(&parts, at) {
+            // Boxed, so that futures of ordinary requests stay small.
+            let answered = Box::pin(self.serve_extension(found, parts, body, context)).await;
+            return answered.unwrap_or_else(HttpReply::from);
         }
-        let answered = match self.understand(&parts, at, context).await {
-            Ok((understood, permit)) => self.work(understood, parts, body, &permit).await,
+        let answered = match self.parse_head(&parts, at, context).await {
+            Ok((parsed, permit)) => self.execute(parsed, parts, body, &permit).await,
             Err(answer) => Err(answer),
         };
-        answered.unwrap_or_else(Reply::from)
+        answered.unwrap_or_else(HttpReply::from)
     }
 
-    /// Reads the body, takes a place, and serves.
-    async fn work<B>(
+    /// Reads the body, acquires a slot, and calls the endpoint.
+    async fn execute<B>(
         &self,
-        understood: Understood,
+        parsed: ParsedRequest,
         mut parts: hyper::http::request::Parts,
         body: B,
         permit: &CallerPermit,
-    ) -> Result<Reply, Answer>
+    ) -> Result<HttpReply, ErrorReply>
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        if matches!(understood.endpoint.class(), RequestClass::Change)
+        if matches!(parsed.endpoint.class(), RequestClass::Change)
             && self.requests.engine.is_paused()
         {
             metrics::limited(LimitKind::Draining);
-            return Err(Answer::draining());
+            return Err(ErrorReply::draining());
         }
-        let takes_body = understood.endpoint.takes_body();
-        let replaced = self.replaced.get(&understood.endpoint);
+        let takes_body = parsed.endpoint.takes_body();
+        let replaced = self.replaced.get(&parsed.endpoint);
         let mut budget = self.admission.body_budget(permit);
         let bytes = if takes_body || replaced.is_some() {
             let limits = self.requests.realm_context.settings.body_limits();
@@ -137,13 +136,10 @@ impl Http {
         } else {
             Bytes::new()
         };
-        // Only now: who sends slowly holds no place.
-        let _slot = self
-            .admission
-            .acquire_slot(understood.endpoint.class())
-            .await?;
+        // Acquired after the body, so that a slow sender holds no slot.
+        let _slot = self.admission.acquire_slot(parsed.endpoint.class()).await?;
         if let Some(replacement) = replaced {
-            let context = understood.info.context.as_deref();
+            let context = parsed.info.context.as_deref();
             if let Some(caller) = context.and_then(RequestContext::caller) {
                 parts.extensions.insert(caller.clone());
             }
@@ -153,67 +149,67 @@ impl Http {
         if takes_body {
             check_content_type(&parts.headers)?;
         }
-        self.serve(understood, &bytes, &parts.headers).await
+        self.serve(parsed, &bytes, &parts.headers).await
     }
 
     /// D-06: size, path, authentication, version, identities, query.
-    async fn understand(
+    async fn parse_head(
         &self,
         parts: &hyper::http::request::Parts,
         at: usize,
         context: &Arc<RequestContext>,
-    ) -> Result<(Understood, CallerPermit), Answer> {
+    ) -> Result<(ParsedRequest, CallerPermit), ErrorReply> {
         self.check_size(parts)?;
         let path = parts.uri.path().get(at..).unwrap_or_default();
         let (endpoint, ids) = match route::route(&parts.method, path) {
-            Routed::To(endpoint, ids) => (endpoint, ids),
-            Routed::Nowhere => return Err(Answer::no_such_path()),
-            Routed::OtherMethod(allowed) => {
+            RouteMatch::To(endpoint, ids) => (endpoint, ids),
+            RouteMatch::Nowhere => return Err(ErrorReply::no_such_path()),
+            RouteMatch::OtherMethod(allowed) => {
                 self.admit(parts, context).await?;
-                return Err(Answer::method_not_allowed(allowed));
+                return Err(ErrorReply::method_not_allowed(allowed));
             }
-            Routed::BadId(sentence) => {
+            RouteMatch::BadId(sentence) => {
                 self.admit(parts, context).await?;
                 self.check_version(&parts.headers)?;
-                return Err(Answer::invalid(sentence));
+                return Err(ErrorReply::invalid(sentence));
             }
         };
         context.set_route(endpoint.label());
         let (_, permit) = self.admit(parts, context).await?;
         self.check_version(&parts.headers)?;
         let query = Query::parse(parts.uri.query().unwrap_or_default())
-            .map_err(|error| Answer::invalid(error.to_string()))?;
+            .map_err(|error| ErrorReply::invalid(error.to_string()))?;
         let info = RequestInfo {
             context: Some(context.clone()),
             accepts_incomplete: query.accepts_incomplete,
             identity: originating_identity(&parts.headers)?,
             request_identity: request_identity(&parts.headers)?,
         };
-        let understood = Understood {
+        let parsed = ParsedRequest {
             endpoint,
             ids,
             query,
             info,
         };
-        Ok((understood, permit))
+        Ok((parsed, permit))
     }
 
-    /// B-010, and its caller's share of what is worked on.
+    /// Authenticates the caller (B-010) and counts the request against its limits.
     async fn admit(
         &self,
         parts: &hyper::http::request::Parts,
         context: &RequestContext,
-    ) -> Result<(Caller, CallerPermit), Answer> {
+    ) -> Result<(Caller, CallerPermit), ErrorReply> {
         let caller = self.auth.admit(&parts.headers, &parts.extensions).await?;
         context.set_caller(&caller);
         let permit = self.admission.admit_caller(&caller.name).await?;
         Ok((caller, permit))
     }
 
-    /// B-001, B-002, B-003: any minor version of ours will do.
-    fn check_version(&self, headers: &HeaderMap) -> Result<(), Answer> {
+    /// B-001, B-002, B-003: accepts any minor version of the same major version.
+    fn check_version(&self, headers: &HeaderMap) -> Result<(), ErrorReply> {
         let Some(value) = headers.get(API_VERSION_HEADER) else {
-            return Err(Answer::version_missing(
+            return Err(ErrorReply::version_missing(
                 self.requests.realm_context.settings.missing_version,
             ));
         };
@@ -223,28 +219,28 @@ impl Http {
             .and_then(|text| text.parse::<ApiVersion>().ok());
         match version {
             Some(version) if version.major == ApiVersion::CURRENT.major => Ok(()),
-            Some(_) | None => Err(Answer::version_not_served()),
+            Some(_) | None => Err(ErrorReply::version_not_served()),
         }
     }
 
-    /// What is too much of, before anything is looked at.
-    fn check_size(&self, parts: &hyper::http::request::Parts) -> Result<(), Answer> {
+    /// Checks the length of the URI and the number of headers.
+    fn check_size(&self, parts: &hyper::http::request::Parts) -> Result<(), ErrorReply> {
         let limits = self.admission.limits();
         let long = |uri: &hyper::Uri| uri.path_and_query().map_or(0, |it| it.as_str().len());
         if long(&parts.uri) > limits.uri_bytes_max {
             metrics::limited(LimitKind::HeaderSize);
-            return Err(Answer::uri_too_long(limits.uri_bytes_max));
+            return Err(ErrorReply::uri_too_long(limits.uri_bytes_max));
         }
         if parts.headers.len() > limits.headers_max {
             metrics::limited(LimitKind::HeaderSize);
-            return Err(Answer::too_many_headers(limits.headers_max));
+            return Err(ErrorReply::too_many_headers(limits.headers_max));
         }
         Ok(())
     }
 }
 
 /// B-041, B-042.
-fn check_content_type(headers: &HeaderMap) -> Result<(), Answer> {
+fn check_content_type(headers: &HeaderMap) -> Result<(), ErrorReply> {
     let Some(value) = headers.get(CONTENT_TYPE) else {
         return Ok(());
     };
@@ -256,13 +252,13 @@ fn check_content_type(headers: &HeaderMap) -> Result<(), Answer> {
     if media.trim().eq_ignore_ascii_case("application/json") {
         return Ok(());
     }
-    Err(Answer::invalid(
-        "ChunkedBody-Type must be application/json.".to_owned(),
+    Err(ErrorReply::invalid(
+        "Content-Type must be application/json.".to_owned(),
     ))
 }
 
-/// B-005: absence is fine, nonsense is not.
-fn originating_identity(headers: &HeaderMap) -> Result<Option<OriginatingIdentity>, Answer> {
+/// B-005: the header is optional, but must be valid if present.
+fn originating_identity(headers: &HeaderMap) -> Result<Option<OriginatingIdentity>, ErrorReply> {
     let Some(value) = headers.get(ORIGINATING_IDENTITY_HEADER) else {
         return Ok(None);
     };
@@ -270,10 +266,10 @@ fn originating_identity(headers: &HeaderMap) -> Result<Option<OriginatingIdentit
     let parsed = OriginatingIdentity::parse(text);
     parsed
         .map(Some)
-        .map_err(|error| Answer::invalid(error.to_string()))
+        .map_err(|error| ErrorReply::invalid(error.to_string()))
 }
 
-fn request_identity(headers: &HeaderMap) -> Result<Option<RequestIdentity>, Answer> {
+fn request_identity(headers: &HeaderMap) -> Result<Option<RequestIdentity>, ErrorReply> {
     let Some(value) = headers.get(REQUEST_IDENTITY_HEADER) else {
         return Ok(None);
     };
@@ -281,22 +277,22 @@ fn request_identity(headers: &HeaderMap) -> Result<Option<RequestIdentity>, Answ
     let parsed = RequestIdentity::try_from(text);
     parsed
         .map(Some)
-        .map_err(|error| Answer::invalid(error.to_string()))
+        .map_err(|error| ErrorReply::invalid(error.to_string()))
 }
 
-/// The platform's id of a request, if it gave one that can be used.
+/// Id of a request as sent by the platform, if present and valid.
 pub(crate) fn request_id(headers: &HeaderMap) -> Option<String> {
     let text = headers.get(REQUEST_IDENTITY_HEADER)?.to_str().ok()?;
     let identity = RequestIdentity::try_from(text.to_owned()).ok()?;
     Some(identity.as_str().to_owned())
 }
 
-/// What somebody is answered who is not let in.
-pub(crate) fn rejected(rejection: Rejection) -> Reply {
-    Answer::from(rejection).into()
+/// Response to a caller that is not authenticated.
+pub(crate) fn rejected(rejection: Rejection) -> HttpReply {
+    ErrorReply::from(rejection).into()
 }
 
-/// What is answered where no platform is.
-pub(crate) fn nowhere() -> Reply {
-    Answer::no_such_path().into()
+/// Response for a path of no platform.
+pub(crate) fn nowhere() -> HttpReply {
+    ErrorReply::no_such_path().into()
 }

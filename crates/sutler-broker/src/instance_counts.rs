@@ -1,4 +1,4 @@
-//! Instances of all realms of a store, also of platforms that are not configured now: they may come back.
+//! Instances of all realms of a store, also of platforms that are not configured now: they may be configured again.
 
 use crate::resources::{INSTANCE, NEXT_PLAN_TERM, PLAN_TERM};
 use std::sync::Arc;

@@ -8,6 +8,7 @@ mod admin;
 mod app;
 mod audit;
 mod broker;
+mod catalog;
 mod catalog_file;
 mod catalog_source;
 mod cleanup;
@@ -23,7 +24,6 @@ pub mod metrics;
 mod operation_log;
 mod operation_status;
 mod plan_schemas;
-mod plans;
 mod platform;
 mod realm_context;
 mod refusal;
@@ -33,29 +33,30 @@ mod serve;
 mod service;
 mod settings;
 mod store_inspection;
-mod typed;
+mod typed_service;
 
-pub use admin::{Admin, Backup, Pages};
+pub use admin::{Admin, AdminExtension, Backup};
 pub use audit::{AUDIT_TARGET, AuditEntry, AuditOutcome, audit};
-pub use broker::{Broker, BuildError, Running};
+pub use broker::{Broker, BrokerHandle, BuildError};
+pub use catalog::{Offering, OfferingUpdate};
 pub use catalog_file::{
-    CatalogFile, CatalogFileError, CleanupSettings, FileFault, FileSettings, KindSettings, Location,
+    CatalogFile, CatalogFileError, CleanupSettings, FileDiagnostic, FileSettings, KindSettings,
+    Location,
 };
 pub use catalog_source::{CatalogPrecondition, CatalogSource, PlanAvailability, PlanWaitLimits};
 pub use cx::Cx;
 pub use error::{Error, Result};
-pub use http::{Endpoint, MoreAnswer, MorePaths, MoreRequest, Replacement};
+pub use http::{Endpoint, ExtensionRequest, ExtensionResponse, ExtensionRoutes, Replacement};
 pub use instance_counts::InstanceCounts;
 pub use instance_scan::ReadInstancesError;
 pub use lifecycle::binding::BindingSpec;
 pub use lifecycle::instance::{Change, InstanceSpec};
 pub use lifecycle::{Asynchrony, AuthorState};
 pub use operation_status::OperationStatus;
-pub use plans::{Offering, OfferingUpdate};
-pub use platform::{Platform, PrefixFault};
+pub use platform::{Platform, PrefixError};
 pub use refusal::{Refusal, Resource};
 pub use service::{
-    Asked, Bound, DerivedSchemas, Policy, Predecessor, Provenance, Provisioned, Service,
+    Bound, DerivedSchemas, Policy, Predecessor, ProposedChange, Provenance, Provisioned, Service,
     UntypedService, Update, Updated,
 };
 pub use settings::{DeletedPoll, MissingVersion, Settings};
@@ -72,7 +73,7 @@ pub use sutler_server::{
     TraceParent, Users, hash_password, propagate_with, raise_descriptor_limit,
 };
 
-/// What nearly every broker needs.
+/// Imports for a typical broker.
 pub mod prelude {
     pub use crate::{
         Bound, Broker, CatalogFile, Cx, Error, Policy, Provisioned, Result, Service, Update,

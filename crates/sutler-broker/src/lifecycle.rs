@@ -1,20 +1,14 @@
 //! The rules, as pure functions: no clock, no randomness, no I/O.
 //!
-//! `instance.rs` and `binding.rs` each decide what one event means for one resource. What they are
-//! held to is written by hand in `tests/transitions/*.txt`; what operators order is in `order.rs`. Who
-//! reads, asks and commits around them: `requests.rs` for requests, `executor.rs` for results.
+//! `instance.rs` and `binding.rs` each decide what one event means for one resource. Their specification is
+//! written by hand in `tests/transitions/*.txt`; commands of operators are in `admin_command.rs`. Reading and
+//! committing around them is done by `requests.rs` for requests and by `executor.rs` for results.
 
+pub(crate) mod admin_command;
 pub(crate) mod binding;
 pub(crate) mod instance;
 #[cfg(test)]
-mod model;
-pub(crate) mod order;
-#[cfg(test)]
-mod rules;
-#[cfg(test)]
-mod sample;
-#[cfg(test)]
-mod table;
+mod tests;
 
 use crate::refusal::Refusal;
 use serde::{Deserialize, Serialize};
@@ -37,40 +31,40 @@ pub enum Asynchrony {
     Required,
 }
 
-/// How a change is asked for.
+/// Asynchrony of one request: what the platform accepts and what the plan requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ask {
-    /// The id a new operation would have.
+pub(crate) struct AsyncRequest {
+    /// Id of the operation that the request starts, if it starts one.
     pub operation: OperationId,
     /// Whether the platform sent `accepts_incomplete=true`.
     pub accepts_incomplete: bool,
-    /// What the plan says.
+    /// Asynchrony of the plan for this verb.
     pub rule: Asynchrony,
 }
 
-/// How an operation that starts now is answered.
+/// How the request that starts an operation is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pace {
+pub(crate) enum ResponseMode {
     /// 202, and the platform polls.
     Background,
     /// The request waits for the result.
     Inline,
 }
 
-impl Ask {
-    /// How to answer, or that it cannot be (B-082, B-083, B-084, B-085).
-    pub(crate) fn pace(&self) -> Result<Pace, Refusal> {
+impl AsyncRequest {
+    /// Chooses the response mode, or refuses with `AsyncRequired` (B-082, B-083, B-084, B-085).
+    pub(crate) fn response_mode(&self) -> Result<ResponseMode, Refusal> {
         match (self.rule, self.accepts_incomplete) {
-            (Asynchrony::Never, _) | (Asynchrony::Preferred, false) => Ok(Pace::Inline),
-            (Asynchrony::Preferred | Asynchrony::Required, true) => Ok(Pace::Background),
+            (Asynchrony::Never, _) | (Asynchrony::Preferred, false) => Ok(ResponseMode::Inline),
+            (Asynchrony::Preferred | Asynchrony::Required, true) => Ok(ResponseMode::Background),
             (Asynchrony::Required, false) => Err(Refusal::AsyncRequired),
         }
     }
 
-    /// How to answer one who asks for what already runs: never 202 without `accepts_incomplete`.
+    /// Reply to a repeat of a request whose operation runs: never 202 without `accepts_incomplete`.
     fn join(&self, operation: OperationId) -> Result<Reply, Refusal> {
         if self.rule == Asynchrony::Required {
-            self.pace()?;
+            self.response_mode()?;
         }
         Ok(Reply::Joined(operation))
     }
@@ -82,25 +76,25 @@ pub(crate) type Effect = sutler_records::Effect<Verb>;
 /// Meaning of one event for one resource.
 pub(crate) type Decision<S> = sutler_records::Decision<S, Verb, Reply>;
 
-/// What to tell the caller.
+/// Reply to the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     /// An operation was started.
-    Started(OperationId, Pace),
-    /// The same was asked before and still runs.
+    Started(OperationId, ResponseMode),
+    /// An earlier, identical request still runs.
     Joined(OperationId),
-    /// It is already so.
+    /// The resource is already in the requested state.
     AlreadyDone,
-    /// Nobody waits for an answer.
+    /// No caller waits for a reply.
     Nothing,
 }
 
 /// Stores a state and starts one operation.
-fn started<S>(next: S, verb: Verb, operation: OperationId, pace: Pace) -> Decision<S> {
-    Decision::start(next, verb, operation, Reply::Started(operation, pace))
+fn started<S>(next: S, verb: Verb, operation: OperationId, mode: ResponseMode) -> Decision<S> {
+    Decision::start(next, verb, operation, Reply::Started(operation, mode))
 }
 
-/// What an author keeps with an instance or a binding. May hold secrets, so it never prints itself.
+/// State that an author keeps with an instance or a binding. May hold secrets, so `Debug` prints nothing of it.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct AuthorState(pub Value);
@@ -111,8 +105,8 @@ impl fmt::Debug for AuthorState {
     }
 }
 
-/// Reads a state that is there, though it be `null`: an author may have nothing to remember, and
-/// that is not the same as no state.
+/// Reads a state that is present, even if it is `null`: an author may have nothing to remember, which
+/// differs from having no state.
 fn state_there<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<AuthorState>, D::Error> {
     AuthorState::deserialize(from).map(Some)
 }

@@ -1,20 +1,19 @@
-//! Platforms: who the broker is there for, under which path, and with which records.
+//! Platforms of a broker: path prefix, realm and authentication of each.
 //!
-//! A platform has a prefix, a realm and its own way to authenticate. Two platforms of one broker share
-//! the catalog and the engine and never see each other's instances. Which one a request is for is
-//! found in `app.rs`.
+//! Platforms of one broker share the catalog and the engine and never see each other's instances. Requests are
+//! dispatched to them in `app.rs`.
 
 use crate::broker::BuildError;
 use secrecy::SecretString;
 use std::fmt;
 use sutler_server::{Auth, AuthConfigError};
 
-/// Longest prefix, in bytes.
+/// Maximum length of a prefix, in bytes.
 const PREFIX_BYTES_MAX: usize = 128;
-/// First segments that are the broker's own.
+/// First segments reserved for the broker.
 const RESERVED: [&str; 5] = ["admin", "healthz", "readyz", "livez", "metrics"];
 
-/// One platform: a path prefix, a realm in the store, and who may come in.
+/// One platform: a path prefix, a realm in the store, and authentication.
 pub struct Platform {
     pub(crate) prefix: String,
     pub(crate) realm: Option<String>,
@@ -22,8 +21,8 @@ pub struct Platform {
 }
 
 impl Platform {
-    /// A platform whose API begins at `{prefix}/v2/`. Its realm has the prefix's name, without the
-    /// slash in front, until [`Platform::realm`] gives another.
+    /// A platform whose API is at `{prefix}/v2/`. Its realm is the prefix without the leading slash, unless set by
+    /// [`Platform::realm`].
     pub fn at(prefix: &str) -> Self {
         Self {
             prefix: prefix.to_owned(),
@@ -32,28 +31,28 @@ impl Platform {
         }
     }
 
-    /// Keeps its records under this name in the store.
+    /// Sets the realm of its records in the store.
     #[must_use]
     pub fn realm(mut self, name: &str) -> Self {
         self.realm = Some(name.to_owned());
         self
     }
 
-    /// Demands one user's name and password.
+    /// Requires one user's name and password.
     #[must_use]
     pub fn basic_auth(mut self, user: &str, password: impl Into<SecretString>) -> Self {
         self.auth = Some(Auth::basic(user, &password.into()));
         self
     }
 
-    /// Demands what an [`Auth`] asks for. Keep a clone of it to change it while the broker runs.
+    /// Requires the authentication of an [`Auth`]. Keep a clone of it to change it while the broker runs.
     #[must_use]
     pub fn auth(mut self, auth: Auth) -> Self {
         self.auth = Some(Ok(auth));
         self
     }
 
-    /// Serves everybody who knows the path. For tests, and behind something that authenticates.
+    /// Disables authentication. For tests, and behind a proxy that authenticates.
     #[must_use]
     pub fn without_auth(mut self) -> Self {
         self.auth = Some(Ok(Auth::open()));
@@ -62,42 +61,44 @@ impl Platform {
 }
 
 /// A platform after its checks.
-pub(crate) struct Admitted {
+pub(crate) struct CheckedPlatform {
     pub prefix: Prefix,
     pub realm: sutler_journal::Realm,
     pub auth: Auth,
 }
 
 /// Checks all platforms of a broker, longest prefix first.
-pub(crate) fn admit(platforms: Vec<Platform>) -> Result<Vec<Admitted>, BuildError> {
-    let mut admitted: Vec<Admitted> = Vec::with_capacity(platforms.len());
+pub(crate) fn check_platforms(
+    platforms: Vec<Platform>,
+) -> Result<Vec<CheckedPlatform>, BuildError> {
+    let mut checked: Vec<CheckedPlatform> = Vec::with_capacity(platforms.len());
     for platform in platforms {
         let prefix = Prefix::parse(&platform.prefix)
             .map_err(|fault| BuildError::Prefix(platform.prefix.clone(), fault))?;
         let name = platform.realm.unwrap_or_else(|| prefix.segments.join("/"));
         let realm = sutler_journal::Realm::new(name)?;
-        if admitted.iter().any(|known| known.prefix == prefix) {
-            return Err(BuildError::Prefix(platform.prefix, PrefixFault::Twice));
+        if checked.iter().any(|known| known.prefix == prefix) {
+            return Err(BuildError::Prefix(platform.prefix, PrefixError::Twice));
         }
-        if admitted.iter().any(|known| known.realm == realm) {
+        if checked.iter().any(|known| known.realm == realm) {
             return Err(BuildError::RealmTwice(realm.as_str().to_owned()));
         }
         let auth = platform
             .auth
             .ok_or_else(|| BuildError::PlatformWithoutAuth(prefix.to_string()))??;
-        admitted.push(Admitted {
+        checked.push(CheckedPlatform {
             prefix,
             realm,
             auth,
         });
     }
-    admitted.sort_by_key(|it| std::cmp::Reverse(it.prefix.segments.len()));
-    Ok(admitted)
+    checked.sort_by_key(|it| std::cmp::Reverse(it.prefix.segments.len()));
+    Ok(checked)
 }
 
-/// What is wrong with a prefix.
+/// Error of a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PrefixFault {
+pub enum PrefixError {
     /// It does not begin with a slash.
     #[error("it must begin with a slash, such as /cf")]
     NoSlash,
@@ -110,7 +111,7 @@ pub enum PrefixFault {
     /// A segment is `v2`.
     #[error("leave v2 out: the API's own part of the path is added to the prefix")]
     Version,
-    /// The broker's own paths begin so.
+    /// The first segment is reserved for the broker.
     #[error("the broker itself answers there; choose another name")]
     Reserved,
     /// Another platform has it.
@@ -125,29 +126,29 @@ pub(crate) struct Prefix {
 }
 
 impl Prefix {
-    pub(crate) fn parse(text: &str) -> Result<Self, PrefixFault> {
+    pub(crate) fn parse(text: &str) -> Result<Self, PrefixError> {
         if text.len() > PREFIX_BYTES_MAX {
-            return Err(PrefixFault::TooLong);
+            return Err(PrefixError::TooLong);
         }
-        let rest = text.strip_prefix('/').ok_or(PrefixFault::NoSlash)?;
+        let rest = text.strip_prefix('/').ok_or(PrefixError::NoSlash)?;
         let mut segments = Vec::new();
         for segment in rest.split('/').filter(|segment| !segment.is_empty()) {
             let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
             if !segment.bytes().all(plain) {
-                return Err(PrefixFault::Characters);
+                return Err(PrefixError::Characters);
             }
             if segment.eq_ignore_ascii_case("v2") {
-                return Err(PrefixFault::Version);
+                return Err(PrefixError::Version);
             }
             if segments.is_empty() && RESERVED.contains(&segment) {
-                return Err(PrefixFault::Reserved);
+                return Err(PrefixError::Reserved);
             }
             segments.push(segment.to_owned());
         }
         Ok(Self { segments })
     }
 
-    /// Where a path goes on behind this prefix, if it begins with it; doubled slashes do no harm.
+    /// End of this prefix in a path that has it; double slashes are accepted.
     pub(crate) fn ends_at(&self, path: &str) -> Option<usize> {
         let mut rest = path;
         for segment in &self.segments {
@@ -174,29 +175,29 @@ impl fmt::Display for Prefix {
 
 #[cfg(test)]
 mod tests {
-    use super::{Platform, Prefix, PrefixFault, admit};
+    use super::{Platform, Prefix, PrefixError, check_platforms};
     use crate::broker::BuildError;
 
-    fn fault(text: &str) -> Option<PrefixFault> {
+    fn fault(text: &str) -> Option<PrefixError> {
         Prefix::parse(text).err()
     }
 
     #[test]
     fn a_prefix_says_what_is_wrong_with_it() {
-        assert_eq!(fault("cf"), Some(PrefixFault::NoSlash));
-        assert_eq!(fault(""), Some(PrefixFault::NoSlash));
+        assert_eq!(fault("cf"), Some(PrefixError::NoSlash));
+        assert_eq!(fault(""), Some(PrefixError::NoSlash));
         assert_eq!(
             fault(&format!("/{}", "a".repeat(200))),
-            Some(PrefixFault::TooLong)
+            Some(PrefixError::TooLong)
         );
         for text in ["/a b", "/a%20b", "/..", "/.", "/ä", "/a?b", "/{id}"] {
-            assert_eq!(fault(text), Some(PrefixFault::Characters), "{text}");
+            assert_eq!(fault(text), Some(PrefixError::Characters), "{text}");
         }
         for text in ["/v2", "/cf/v2", "/V2/cf"] {
-            assert_eq!(fault(text), Some(PrefixFault::Version), "{text}");
+            assert_eq!(fault(text), Some(PrefixError::Version), "{text}");
         }
         for text in ["/admin", "/healthz/x", "/metrics"] {
-            assert_eq!(fault(text), Some(PrefixFault::Reserved), "{text}");
+            assert_eq!(fault(text), Some(PrefixError::Reserved), "{text}");
         }
         for text in ["/", "/cf", "/cf/", "//cf//prod", "/a_b-c/1"] {
             assert_eq!(fault(text), None, "{text}");
@@ -216,7 +217,7 @@ mod tests {
     }
 
     fn refused(platforms: Vec<Platform>) -> BuildError {
-        match admit(platforms) {
+        match check_platforms(platforms) {
             Ok(_) => panic!("these platforms cannot stand beside each other"),
             Err(error) => error,
         }
@@ -226,7 +227,7 @@ mod tests {
     fn no_two_platforms_share_a_prefix_or_a_realm() {
         let at = |prefix| Platform::at(prefix).without_auth();
         let twice = refused(vec![at("/cf"), at("//cf/").realm("other")]);
-        assert!(matches!(twice, BuildError::Prefix(_, PrefixFault::Twice)));
+        assert!(matches!(twice, BuildError::Prefix(_, PrefixError::Twice)));
         let realm = refused(vec![at("/cf"), at("/k8s").realm("cf")]);
         assert!(matches!(realm, BuildError::RealmTwice(_)), "{realm}");
         let open = refused(vec![Platform::at("/cf")]);
@@ -236,7 +237,7 @@ mod tests {
     #[test]
     fn the_longest_prefix_is_tried_first() {
         let at = |prefix| Platform::at(prefix).without_auth();
-        let all = admit(vec![at("/").realm("broker"), at("/a"), at("/a/b")]).unwrap();
+        let all = check_platforms(vec![at("/").realm("broker"), at("/a"), at("/a/b")]).unwrap();
         let order: Vec<String> = all.iter().map(|it| it.prefix.to_string()).collect();
         assert_eq!(order, ["/a/b", "/a", "/"]);
     }

@@ -1,11 +1,11 @@
-//! What the two halves of the shell share: records, plans, settings.
+//! Per-realm context shared by request handlers and the executor: records, catalog, settings.
 //!
-//! `requests.rs` takes requests in, `executor.rs` carries operations out; neither calls the other.
+//! `requests.rs` accepts requests, `executor.rs` runs operations; neither calls the other.
 
+use crate::catalog::{LiveCatalog, OfferedPlan};
 use crate::cx::Cx;
 use crate::error::{Error, Result};
 use crate::lifecycle::{Asynchrony, AuthorState, Verb};
-use crate::plans::{OfferedPlan, Plans};
 use crate::service::{Bound, Policy, Provisioned, UntypedService};
 use crate::settings::Settings;
 use async_trait::async_trait;
@@ -14,17 +14,17 @@ use sutler_journal::{Queue, Realm};
 use sutler_osb::{Parameters, PinnedPlan};
 use sutler_records::{Documents, InflightCache, RecordError};
 
-/// Where the operations of the default platform wait.
+/// Queue of the default platform's operations.
 const DEFAULT_QUEUE: Queue = Queue::named("broker");
 
-/// What there is for one platform: its own records, and the plans and settings of all.
+/// Per-realm context: the realm's own records, and the shared catalog and settings.
 pub(crate) struct RealmContext {
     pub records: Arc<Documents>,
-    pub plans: Arc<Plans>,
+    pub catalog: Arc<LiveCatalog>,
     pub settings: Arc<Settings>,
     pub inflight: InflightCache,
-    /// Where the operations wait that are accepted here: one platform's work never waits for another's,
-    /// and whoever does not serve a platform does not claim its work.
+    /// Queue of the operations accepted here: operations of one platform never wait for those of another, and a
+    /// process that does not serve a platform does not claim them.
     pub queue: Queue,
 }
 
@@ -36,18 +36,17 @@ pub(crate) fn queue_of(realm: &Realm) -> Queue {
     Queue::of(format!("broker:{}", realm.as_str()))
 }
 
-/// The queue of a realm's operations on one host: only that host can find what they have begun there.
+/// Queue of a realm's operations on one host, for operations whose effects exist on that host only.
 pub(crate) fn host_queue_of(realm: &Realm, host: &str) -> Queue {
-    // The host first: should a long realm be cut off, the queue is still this host's alone.
+    // The host first: if a long realm is cut off, the queue is still specific to this host.
     Queue::of(format!("host:{host} {}", queue_of(realm).as_str()))
 }
 
 impl RealmContext {
-    /// How a verb of a plan runs. A binding that could not be fetched is never made in the
-    /// background (B-113).
+    /// Policy of a verb for a plan. A binding that cannot be fetched is never created asynchronously (B-113).
     pub(crate) fn policy(&self, verb: Verb, plan: &PinnedPlan) -> Policy {
         let mut policy = self
-            .plans
+            .catalog
             .service(plan)
             .map_or_else(Policy::default, |it| it.policy(verb, plan));
         if verb == Verb::Bind && !plan.bindings_retrievable {
@@ -56,28 +55,28 @@ impl RealmContext {
         policy
     }
 
-    /// The plan an instance was made with, and its service.
+    /// The plan copy of an instance, and its service.
     pub(crate) async fn served(
         &self,
         digest: &str,
     ) -> std::result::Result<(Arc<OfferedPlan>, Arc<dyn UntypedService>), RecordError> {
         if digest.is_empty() {
-            return Ok((crate::plans::plan_to_come(), Arc::new(NotYet)));
+            return Ok((crate::catalog::plan_to_come(), Arc::new(PlanToComeService)));
         }
-        let plan = self.plans.pinned(&self.records, digest).await?;
-        let found = self.plans.service(&plan.pinned).cloned();
-        let service = found.unwrap_or_else(|| Arc::new(Unserved));
+        let plan = self.catalog.pinned(&self.records, digest).await?;
+        let found = self.catalog.service(&plan.pinned).cloned();
+        let service = found.unwrap_or_else(|| Arc::new(UnregisteredService));
         Ok((plan, service))
     }
 }
 
-/// Stands in for the service of a plan that was not offered yet: nothing was made, so nothing is left.
-struct NotYet;
+/// Placeholder for the service of a plan that is not offered yet: deletes succeed, since nothing was created.
+struct PlanToComeService;
 
 #[async_trait]
-impl UntypedService for NotYet {
+impl UntypedService for PlanToComeService {
     async fn provision(&self, _: &Cx, _: Parameters) -> Result<Provisioned<AuthorState>> {
-        Err(Unserved::refusal())
+        Err(UnregisteredService::refusal())
     }
 
     async fn deprovision(&self, _: &Cx, _: Option<AuthorState>) -> Result<()> {
@@ -85,7 +84,7 @@ impl UntypedService for NotYet {
     }
 
     async fn bind(&self, _: &Cx, _: Option<AuthorState>) -> Result<Bound> {
-        Err(Unserved::refusal())
+        Err(UnregisteredService::refusal())
     }
 
     async fn unbind(&self, _: &Cx, _: Option<AuthorState>) -> Result<()> {
@@ -93,11 +92,11 @@ impl UntypedService for NotYet {
     }
 }
 
-/// Stands in for a service that is not registered any more: whatever is asked of its instances fails
-/// visibly, and is there to be asked again once it is back.
-struct Unserved;
+/// Placeholder for a service that is not registered any more: every operation of its instances fails, and can be
+/// repeated once the service is registered again.
+struct UnregisteredService;
 
-impl Unserved {
+impl UnregisteredService {
     fn refusal() -> Error {
         Error::failed("This service broker does not serve this offering at present.")
             .because("no service is registered for the offering of an existing instance")
@@ -105,7 +104,7 @@ impl Unserved {
 }
 
 #[async_trait]
-impl UntypedService for Unserved {
+impl UntypedService for UnregisteredService {
     async fn provision(&self, _: &Cx, _: Parameters) -> Result<Provisioned<AuthorState>> {
         Err(Self::refusal())
     }

@@ -1,28 +1,28 @@
-//! Why a request is not carried out, by what the caller can do about it.
+//! Refusals of requests, classified by what the caller can do about them.
 //!
-//! Knows nothing of HTTP: the one place that turns a refusal into a status is `http/error.rs`.
+//! Independent of HTTP: statuses are chosen in `http/error.rs` only.
 
 use std::fmt;
 use sutler_osb::{PlanId, ServiceId};
 
-/// A request that changed nothing, and why.
+/// Reason for refusing a request, which changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// Malformed, incomplete or invalid: the sentence says what to correct.
     Invalid(String),
     /// There is no such resource to read, update or bind to.
     NotFound(Resource),
-    /// There is no such resource to delete: it is gone, and that is fine.
+    /// There is no such resource to delete: it is gone already.
     Gone(Resource),
     /// The id is taken by a resource with other attributes.
     Conflict(Resource),
     /// It can only be done asynchronously, and the platform does not accept that.
     AsyncRequired,
-    /// Another operation is in the way; it passes.
+    /// Another operation runs; repeat the request when it has ended.
     Busy(&'static str),
     /// The binding needs an application.
     RequiresApp,
-    /// The platform's idea of the maintenance version differs from the catalog's.
+    /// The requested maintenance version differs from the catalog's.
     MaintenanceConflict,
     /// The change is not supported, or not in the present state.
     Unsupported(String),
@@ -39,7 +39,7 @@ impl Refusal {
     }
 }
 
-/// What a refusal is about.
+/// Subject of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
     /// A service instance.

@@ -1,8 +1,8 @@
-//! The desk: takes requests in. Reads, asks `decide`, commits, and only then answers.
+//! Handles requests of platforms: reads, calls `decide`, commits, and only then replies.
 //!
-//! Every verb is the same loop: read the resource, gather the facts, decide, commit; if somebody
-//! wrote first, do it again. Nothing is done in the world here. The verbs are in `requests/`; the wire is
-//! in `http/`; what is committed here is carried out by `executor.rs`.
+//! Every verb is the same loop: read the resource, collect the facts, decide, commit; repeat if another writer was
+//! first. No hook that changes anything is called here. The verbs are in `requests/`, HTTP is in `http/`;
+//! committed operations are run by `executor.rs`.
 
 mod admin_command;
 mod binding;
@@ -13,14 +13,14 @@ mod unknown_plan;
 mod update;
 mod wait;
 
-pub(crate) use admin_command::{Command, CommandRequest, CommandResult};
+pub(crate) use admin_command::{CommandKind, CommandRequest, CommandResult};
 pub(crate) use poll::LastOperation;
 
-use crate::lifecycle::{Decision, Effect, Pace, Reply, Verb};
+use crate::lifecycle::{Decision, Effect, Reply, ResponseMode, Verb};
 use crate::operation_log::{self, Origin};
 use crate::realm_context::RealmContext;
 use crate::refusal::Refusal;
-use crate::resources::{Detail, RefusedAs, Request, asked};
+use crate::resources::{Detail, RefusedAs, Request, to_raw_json};
 use crate::service::Policy;
 use bytes::Bytes;
 use serde::Serialize;
@@ -33,13 +33,13 @@ use sutler_records::{
 };
 use sutler_server::RequestContext;
 
-/// How often a request reads and decides again before it gives up: others kept coming first.
+/// Maximum attempts of a request to commit while other writers are first.
 const TRIES: u32 = 32;
 
-/// Who asks, and how.
+/// Caller and options of a request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RequestInfo {
-    /// Context of the request; none where the broker itself asks.
+    /// Context of the request; `None` if the broker itself makes it.
     pub context: Option<Arc<RequestContext>>,
     pub accepts_incomplete: bool,
     pub identity: Option<OriginatingIdentity>,
@@ -47,7 +47,7 @@ pub(crate) struct RequestInfo {
 }
 
 impl RequestInfo {
-    /// The broker itself asks, because of a request.
+    /// Options of a request that the broker itself makes because of another request.
     pub(crate) fn broker(context: Option<Arc<RequestContext>>) -> Self {
         Self {
             context,
@@ -56,16 +56,16 @@ impl RequestInfo {
     }
 }
 
-/// Why there is no success to answer with.
+/// Error of a request.
 #[derive(Debug)]
 pub(crate) enum RequestError {
     /// Nothing was changed.
     Refused(Refusal),
     /// The operation ran and did not succeed.
     Failed { verb: Verb, detail: Detail },
-    /// The caller waited as long as it may.
+    /// The time limit of the waiting request has passed.
     Overdue { verb: Verb },
-    /// The store cannot take or give anything now.
+    /// The store is not available.
     Unavailable(Box<dyn std::error::Error + Send + Sync>),
 }
 
@@ -100,18 +100,18 @@ impl From<sutler_journal::StoreError> for RequestError {
     }
 }
 
-/// How a change is answered.
+/// Outcome of a change.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ChangeOutcome<S> {
-    /// It was already so (200).
+    /// The resource was already in the requested state (200).
     AlreadyDone(S),
-    /// This request did it (201, or 200 for changes and deletes).
+    /// This request made the change (201, or 200 for updates and deletes).
     Done(S),
-    /// It runs (202).
+    /// The operation runs (202).
     Running(OperationId, S),
 }
 
-/// The desk. Cheap to clone.
+/// Handles the requests of one realm. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct RequestHandler {
     pub realm_context: Arc<RealmContext>,
@@ -146,7 +146,7 @@ impl RequestHandler {
                 result: None,
             }));
         }
-        let waits = matches!(decision.reply, Reply::Started(_, Pace::Inline));
+        let waits = matches!(decision.reply, Reply::Started(_, ResponseMode::Inline));
         let decided = DecisionCommit {
             documents,
             key,
@@ -213,30 +213,30 @@ impl OperationContent<Verb> for DraftContent<'_> {
     }
 }
 
-/// What an operation that starts now is given.
+/// Content of an operation to be started.
 struct OperationDraft {
     request: Request,
     /// Context of the request that is being answered.
     context: Option<Arc<RequestContext>>,
-    /// What polls are told about when to come again, in seconds.
+    /// Delay that polls are asked to keep, in seconds.
     retry_after: Option<u64>,
-    /// What an operator's order leaves behind.
+    /// Audit of an operator's command.
     note: Option<AuditNote>,
 }
 
-/// What an operator's order writes beside its effects.
+/// Audit data that an operator's command writes with its effects.
 struct AuditNote {
-    /// The audit entry's name and sealed content.
+    /// Name and sealed content of the audit entry.
     key: Key,
     body: Bytes,
-    /// What polls of operations that it ends are told.
+    /// Description for polls of the operations that it ends.
     ended: String,
 }
 
-/// What was asked, as it is kept with the operation.
+/// The request, as stored with the operation.
 fn draft(what: &impl Serialize, info: &RequestInfo) -> OperationDraft {
     let request = Request {
-        asked: asked(what),
+        body: to_raw_json(what),
         identity: info.identity.clone(),
         request_identity: info.request_identity.clone(),
         origin: info
@@ -278,14 +278,14 @@ impl OperationDraft {
     }
 }
 
-/// Too many others came first.
+/// Other writers were first in every attempt.
 fn too_contended() -> RequestError {
     const SENTENCE: &str =
         "Many requests change this resource at once; wait a little, then repeat.";
     RequestError::Refused(Refusal::Busy(SENTENCE))
 }
 
-/// The caller's part of a hook's refusal, with the sentence kept beside it.
+/// The refusal of a hook for the caller, with the stored sentence.
 fn refusal_of(as_: RefusedAs, detail: &Detail) -> Refusal {
     let sentence = detail.description.clone().unwrap_or_default();
     match as_ {

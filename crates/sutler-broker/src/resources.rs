@@ -23,17 +23,17 @@ pub(crate) const PLAN: Kind = Kind::new("plan");
 /// Terms. A binding is listed by its instance under these two.
 pub(crate) const OF: &str = "of";
 pub(crate) const BUSY: &str = "busy";
-/// When something went; tombstones are swept by it.
+/// Time of deletion; tombstones are swept by it.
 pub(crate) const GONE: &str = "gone";
 pub(crate) const PLAN_TERM: &str = "plan";
-/// The plan that an instance is being moved to, if that is another.
+/// The plan that a running update moves the instance to, if it differs.
 pub(crate) const NEXT_PLAN_TERM: &str = "next_plan";
 pub(crate) const LIFECYCLE: &str = "lifecycle";
 /// Accepted before its plan was offered; the value is always the same.
 pub(crate) const WAITS: &str = "waits";
 pub(crate) const WAITS_FOR_PLAN: &[u8] = b"plan";
 
-/// What a poll is told, and what a caller that waits is told in the end.
+/// Result data of an operation, for polls and for a waiting caller.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Detail {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,15 +42,15 @@ pub(crate) struct Detail {
     pub instance_usable: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update_repeatable: Option<bool>,
-    /// When a poll should come again, in seconds.
+    /// Delay until the next poll, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u64>,
-    /// The hook refused: which refusal a waiting caller is answered with.
+    /// Refusal of the hook, for a waiting caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<RefusedAs>,
 }
 
-/// A hook's refusal, as kept with the operation.
+/// Refusal of a hook, as stored with the operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RefusedAs {
@@ -59,26 +59,27 @@ pub(crate) enum RefusedAs {
     RequiresApp,
 }
 
-/// What was asked, by whom. Never changes.
+/// Request of an operation, with its caller. Never changes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Request {
-    /// The body as understood.
-    pub asked: Box<RawValue>,
+    /// The parsed body.
+    #[serde(rename = "asked")]
+    pub body: Box<RawValue>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<OriginatingIdentity>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_identity: Option<RequestIdentity>,
-    /// The request it goes back to.
+    /// The request that started the operation.
     #[serde(default)]
     pub origin: Origin,
 }
 
-/// What was asked, as text.
-pub(crate) fn asked(what: &impl Serialize) -> Box<RawValue> {
+/// A request body as raw JSON.
+pub(crate) fn to_raw_json(what: &impl Serialize) -> Box<RawValue> {
     serde_json::value::to_raw_value(what).expect("our own types serialise")
 }
 
-/// What an operation did so far.
+/// Progress of an operation.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Steps {
     /// Results of the author's steps.
@@ -89,7 +90,7 @@ pub(crate) struct Steps {
     pub cascade: BTreeMap<String, OperationId>,
 }
 
-/// Whether a state could be saved.
+/// Result of saving a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SaveResult {
     Kept,
@@ -97,7 +98,7 @@ pub(crate) enum SaveResult {
 }
 
 impl SaveResult {
-    /// What a hook is told of a state that could not be saved.
+    /// Error for a hook whose state could not be saved.
     pub(crate) fn into_error(self) -> crate::error::Error {
         crate::error::Error::failed("The state of the operation is too large to be kept.")
     }
@@ -105,16 +106,16 @@ impl SaveResult {
 
 impl Resource for Instance {
     fn terms(&self, _key: &Key) -> Vec<Term> {
-        match self.thing() {
-            Some(thing) => {
+        match self.data() {
+            Some(instance_data) => {
                 let mut terms = vec![
-                    Term::new(PLAN_TERM, thing.spec.plan_id.as_str()),
+                    Term::new(PLAN_TERM, instance_data.spec.plan_id.as_str()),
                     Term::new(LIFECYCLE, self.lifecycle()),
                 ];
                 if let Some(next) = self.next_plan() {
                     terms.push(Term::new(NEXT_PLAN_TERM, next.as_str()));
                 }
-                if thing.spec.waits_for_plan() {
+                if instance_data.spec.waits_for_plan() {
                     terms.push(Term::new(WAITS, WAITS_FOR_PLAN));
                 }
                 terms
@@ -130,7 +131,7 @@ impl Resource for Instance {
 
 impl Resource for Binding {
     fn terms(&self, key: &Key) -> Vec<Term> {
-        if self.bond().is_none() {
+        if self.data().is_none() {
             return vec![gone_term()];
         }
         let mut terms = vec![
@@ -155,7 +156,7 @@ fn gone_term() -> Term {
     Term::new(GONE, moment_bytes(now))
 }
 
-/// Sorts as the moments do.
+/// Timestamp as text that sorts by time.
 pub(crate) fn moment_bytes(since_epoch: Duration) -> Vec<u8> {
     since_epoch.as_secs().to_be_bytes().to_vec()
 }

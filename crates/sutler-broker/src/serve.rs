@@ -4,7 +4,7 @@
 //! `app.rs`.
 
 use crate::app::App;
-use crate::broker::{Broker, BuildError, Running};
+use crate::broker::{Broker, BrokerHandle, BuildError};
 use axum::body::Body;
 use hyper::body::Incoming;
 use hyper::{Request, Response};
@@ -41,7 +41,7 @@ impl Handler for App {
     }
 }
 
-impl Running {
+impl BrokerHandle {
     /// Serves a listener until SIGTERM or Ctrl-C, then drains. A second signal ends it at once.
     pub async fn serve_until_signalled(&self, listener: TcpListener) {
         self.server().serve_until_signalled(listener).await;
@@ -87,7 +87,7 @@ impl Running {
         }
     }
 
-    /// Serves TLS with other files from now on, as [`Running::reload_tls`] does.
+    /// Serves TLS with other files from now on, as [`BrokerHandle::reload_tls`] does.
     ///
     /// # Errors
     /// A file cannot be used, or the broker was started without TLS.

@@ -1,8 +1,8 @@
-//! What an author writes: three to five async functions.
+//! The traits that authors implement: three to five async functions.
 //!
-//! [`Service`] is the typed trait; parameters and state are the author's own serde types.
-//! [`UntypedService`] is what the framework calls; it serves what is known only at run time.
-//! `typed.rs` joins the two. What hooks are given besides: `cx.rs`.
+//! [`Service`] is the typed trait; parameters and state are the author's own serde types. [`UntypedService`] is the
+//! trait that the framework calls, for services known only at run time. `typed_service.rs` adapts the first to the
+//! second. The context of a hook is in `cx.rs`.
 
 use crate::cx::Cx;
 use crate::error::{Error, Result};
@@ -30,13 +30,13 @@ use sutler_osb::{
 pub trait Service: Send + Sync + 'static {
     /// The user's parameters. Their JSON Schema is derived, published and enforced.
     type Params: DeserializeOwned + JsonSchema + Send;
-    /// What to remember of an instance; sealed at rest, handed back to every later call.
+    /// State of an instance; sealed at rest, passed to every later call.
     type State: Serialize + DeserializeOwned + Send + Sync;
 
-    /// Say `true` when you write `update`.
+    /// Set to `true` if `update` is implemented.
     const UPDATES: bool = false;
 
-    /// Makes an instance.
+    /// Creates an instance.
     fn provision(
         &self,
         cx: &Cx,
@@ -60,12 +60,12 @@ pub trait Service: Send + Sync + 'static {
         async { Err(Error::unsupported("This service does not support updates.")) }
     }
 
-    /// Makes a binding; credentials should be its own, so that they can be revoked alone.
+    /// Creates a binding. Give each binding its own credentials, so that they can be revoked separately.
     fn bind(&self, _cx: &Cx, _state: &Self::State) -> impl Future<Output = Result<Bound>> + Send {
         async { Err(Error::invalid("This service cannot be bound.")) }
     }
 
-    /// Makes a binding that succeeds another; both stay valid. By default a plain bind.
+    /// Creates a binding that replaces another; both stay valid. By default an ordinary bind.
     fn rotate(
         &self,
         cx: &Cx,
@@ -80,37 +80,37 @@ pub trait Service: Send + Sync + 'static {
         async { Ok(()) }
     }
 
-    /// Where a user can manage the instance. Pure: it is asked before the first answer.
+    /// Dashboard URL of the instance. Pure: it is called before the first response.
     fn dashboard_url(&self, _instance: &InstanceId, _spec: &InstanceSpec) -> Option<String> {
         None
     }
 
-    /// How a verb runs.
+    /// Policy of a verb: asynchrony, deadline, attempts.
     fn policy(&self, _verb: Verb, _plan: &PinnedPlan) -> Policy {
         Policy::default()
     }
 
-    /// Refuses before anything is written.
-    fn check(&self, _asked: &Asked<'_>) -> std::result::Result<(), Refusal> {
+    /// Refuses a request before anything is stored.
+    fn check(&self, _asked: &ProposedChange<'_>) -> std::result::Result<(), Refusal> {
         Ok(())
     }
 
-    /// The schema of a bind's parameters, where there are any.
+    /// Schema of the parameters of a bind, if it has any.
     fn bind_schema(&self) -> Option<Value> {
         None
     }
 
-    /// Whether a PUT asks for the instance that is there.
+    /// Whether a PUT is identical to the existing instance.
     fn same_instance(&self, there: &InstanceSpec, wanted: &InstanceSpec) -> bool {
         there.same_request(wanted)
     }
 
-    /// Whether a PUT asks for the binding that is there.
+    /// Whether a PUT is identical to the existing binding.
     fn same_binding(&self, there: &BindingSpec, wanted: &BindingSpec) -> bool {
         there.same_request(wanted)
     }
 
-    /// Answers a fetch of an instance; `stored` is what the framework would say.
+    /// Answers a fetch of an instance; `stored` is the default response.
     fn fetch_instance(
         &self,
         _instance: &InstanceId,
@@ -120,7 +120,7 @@ pub trait Service: Send + Sync + 'static {
         async { Ok(stored) }
     }
 
-    /// Answers a fetch of a binding; `stored` is what the framework would say.
+    /// Answers a fetch of a binding; `stored` is the default response.
     fn fetch_binding(
         &self,
         _instance: &InstanceId,
@@ -134,13 +134,13 @@ pub trait Service: Send + Sync + 'static {
 /// A service as the framework calls it.
 #[async_trait]
 pub trait UntypedService: Send + Sync + 'static {
-    /// Makes an instance.
+    /// Creates an instance.
     async fn provision(&self, cx: &Cx, parameters: Parameters) -> Result<Provisioned<AuthorState>>;
 
     /// Removes an instance.
     async fn deprovision(&self, cx: &Cx, state: Option<AuthorState>) -> Result<()>;
 
-    /// Whether `update` is written.
+    /// Whether `update` is implemented.
     fn updates(&self) -> bool {
         false
     }
@@ -155,12 +155,12 @@ pub trait UntypedService: Send + Sync + 'static {
         Err(Error::unsupported("This service does not support updates."))
     }
 
-    /// Makes a binding.
+    /// Creates a binding.
     async fn bind(&self, _cx: &Cx, _state: Option<AuthorState>) -> Result<Bound> {
         Err(Error::invalid("This service cannot be bound."))
     }
 
-    /// Makes a binding that succeeds another.
+    /// Creates a binding that replaces another.
     async fn rotate(
         &self,
         cx: &Cx,
@@ -175,18 +175,18 @@ pub trait UntypedService: Send + Sync + 'static {
         Ok(())
     }
 
-    /// Where a user can manage the instance. Pure.
+    /// Dashboard URL of the instance. Pure.
     fn dashboard_url(&self, _instance: &InstanceId, _spec: &InstanceSpec) -> Option<String> {
         None
     }
 
-    /// How a verb runs.
+    /// Policy of a verb: asynchrony, deadline, attempts.
     fn policy(&self, _verb: Verb, _plan: &PinnedPlan) -> Policy {
         Policy::default()
     }
 
-    /// Refuses before anything is written.
-    fn check(&self, _asked: &Asked<'_>) -> std::result::Result<(), Refusal> {
+    /// Refuses a request before anything is stored.
+    fn check(&self, _asked: &ProposedChange<'_>) -> std::result::Result<(), Refusal> {
         Ok(())
     }
 
@@ -195,22 +195,22 @@ pub trait UntypedService: Send + Sync + 'static {
         DerivedSchemas::default()
     }
 
-    /// Whether a PUT asks for the instance that is there.
+    /// Whether a PUT is identical to the existing instance.
     fn same_instance(&self, there: &InstanceSpec, wanted: &InstanceSpec) -> bool {
         there.same_request(wanted)
     }
 
-    /// Whether a PUT asks for the binding that is there.
+    /// Whether a PUT is identical to the existing binding.
     fn same_binding(&self, there: &BindingSpec, wanted: &BindingSpec) -> bool {
         there.same_request(wanted)
     }
 
-    /// What runs an instance, by what is remembered of it. Pure; only operators are shown it.
+    /// Program that runs an instance, by its state. Pure; shown to operators only.
     fn provenance(&self, _state: Option<&AuthorState>) -> Option<Provenance> {
         None
     }
 
-    /// Answers a fetch of an instance; `stored` is what the framework would say.
+    /// Answers a fetch of an instance; `stored` is the default response.
     async fn fetch_instance(
         &self,
         _instance: &InstanceId,
@@ -220,7 +220,7 @@ pub trait UntypedService: Send + Sync + 'static {
         Ok(stored)
     }
 
-    /// Answers a fetch of a binding; `stored` is what the framework would say.
+    /// Answers a fetch of a binding; `stored` is the default response.
     async fn fetch_binding(
         &self,
         _instance: &InstanceId,
@@ -236,9 +236,9 @@ pub trait UntypedService: Send + Sync + 'static {
 pub struct Provenance {
     /// Its name.
     pub name: String,
-    /// Its version, in words of whoever wrote it.
+    /// Its version, as its author names it.
     pub version: Option<String>,
-    /// Names its very content.
+    /// Digest of its content.
     pub digest: String,
 }
 
@@ -253,45 +253,45 @@ pub struct DerivedSchemas {
     pub bind: Option<Value>,
 }
 
-/// A request that could be refused before anything is written.
+/// A change that a service can refuse before anything is stored.
 #[derive(Clone, Copy, Debug)]
-pub enum Asked<'a> {
+pub enum ProposedChange<'a> {
     /// A new instance.
     Provision(&'a InstanceSpec),
     /// A change of an instance.
     Update {
-        /// The instance as it is.
+        /// The current instance.
         there: &'a InstanceSpec,
-        /// The plan it would have.
+        /// The plan after the change.
         to: &'a PinnedPlan,
-        /// The parameters that the change names.
+        /// Parameters in the request.
         parameters: Option<&'a Parameters>,
-        /// Whether it is told to move on to the maintenance version of that plan, and has another.
+        /// Whether the instance is upgraded to the maintenance version of that plan.
         upgrades: bool,
     },
-    /// An instance that is to leave its plan for another.
+    /// A change of the plan of an instance.
     Move {
-        /// The plan it has.
+        /// The current plan.
         from: &'a PinnedPlan,
-        /// The plan it would have.
+        /// The plan after the change.
         to: &'a PinnedPlan,
     },
     /// A new binding.
     Bind(&'a BindingSpec),
 }
 
-/// How a verb runs.
+/// Policy of a verb: asynchrony, deadline, attempts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
-    /// At once or later.
+    /// Synchronous or asynchronous.
     pub asynchrony: Asynchrony,
-    /// How long it may take in all, retries included.
+    /// Maximum total time, including retries.
     pub deadline: Duration,
-    /// How many attempts an error marked transient may cost.
+    /// Maximum attempts after transient errors.
     pub attempts_max: u32,
     /// The wait before the second attempt; doubles with each further one, up to five minutes.
     pub backoff: Duration,
-    /// What polls are told about when to come again.
+    /// Delay that polls are asked to keep.
     pub retry_after: Option<Duration>,
 }
 
@@ -308,7 +308,7 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// Always at once.
+    /// Always synchronous.
     #[must_use]
     pub fn sync(mut self) -> Self {
         self.asynchrony = Asynchrony::Never;
@@ -322,7 +322,7 @@ impl Policy {
         self
     }
 
-    /// Within this time in all.
+    /// Sets the maximum total time.
     #[must_use]
     pub fn within(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
@@ -330,7 +330,7 @@ impl Policy {
     }
 }
 
-/// An instance was made.
+/// Result of a provision.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Provisioned<S> {
     pub(crate) state: S,
@@ -338,7 +338,7 @@ pub struct Provisioned<S> {
 }
 
 impl<S> Provisioned<S> {
-    /// With this state to remember.
+    /// Result with this state.
     pub fn new(state: S) -> Self {
         Self {
             state,
@@ -346,7 +346,7 @@ impl<S> Provisioned<S> {
         }
     }
 
-    /// With labels and attributes for the platform.
+    /// Adds labels and attributes for the platform.
     #[must_use]
     pub fn metadata(mut self, metadata: InstanceMetadata) -> Self {
         self.metadata = Some(metadata);
@@ -354,36 +354,36 @@ impl<S> Provisioned<S> {
     }
 }
 
-/// An instance was changed; the same data as of a new one.
+/// Result of an update; the same data as of a provision.
 pub type Updated<S> = Provisioned<S>;
 
-/// What an update asks for.
+/// Input of an update.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Update<P> {
-    /// All parameters as they will be: the stored ones with the sent ones merged in.
+    /// All parameters after the update: the stored ones with the sent ones merged in.
     pub params: P,
-    /// Just what the user named in this update.
+    /// Parameters sent in this update only.
     pub sent: Parameters,
-    /// The plan as it was.
+    /// The plan before the update.
     pub previous_plan: PinnedPlan,
-    /// The maintenance version to move to: the one named, or that of a new plan.
+    /// New maintenance version: the requested one, or that of a new plan.
     pub maintenance_version: Option<String>,
-    /// The maintenance version that the instance has.
+    /// Current maintenance version of the instance.
     pub previous_maintenance_version: Option<String>,
     /// Whether nothing but the context changes.
     pub context_only: bool,
 }
 
 impl<P> Update<P> {
-    /// Whether the instance moves on to another maintenance version; the plan of the context is then what the
-    /// catalog had when that was asked for. If it fails, the instance stays as it is.
+    /// Whether the instance is upgraded to another maintenance version. The plan in the context is then the catalog's
+    /// at the time of the request. If the update fails, the instance stays unchanged.
     pub fn upgrades(&self) -> bool {
         let version = &self.maintenance_version;
         version.is_some() && *version != self.previous_maintenance_version
     }
 }
 
-/// The binding that a rotation succeeds.
+/// The binding that a rotation replaces.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Predecessor {
     /// Its id.
@@ -392,7 +392,7 @@ pub struct Predecessor {
     pub state: Option<AuthorState>,
 }
 
-/// A binding was made.
+/// Result of a bind.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Bound {
     pub(crate) given: BindResponse,
@@ -400,7 +400,7 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// With credentials: a JSON object. Anything else is wrapped as `{"value": …}`.
+    /// Result with credentials: a JSON object. Any other value is wrapped as `{"value": …}`.
     pub fn credentials(credentials: Value) -> Self {
         let map = match credentials {
             Value::Object(map) => map,
@@ -442,21 +442,21 @@ impl Bound {
         Self { given, state: None }
     }
 
-    /// Says which endpoints the application will talk to; all of them.
+    /// Sets the endpoints that the application connects to; all of them.
     #[must_use]
     pub fn endpoints(mut self, endpoints: Vec<Endpoint>) -> Self {
         self.given.endpoints = Some(endpoints);
         self
     }
 
-    /// Says when it expires and when to renew it.
+    /// Sets when it expires and when to renew it.
     #[must_use]
     pub fn metadata(mut self, metadata: BindingMetadata) -> Self {
         self.given.metadata = Some(metadata);
         self
     }
 
-    /// What to remember of the binding; handed to `unbind` and to a rotation.
+    /// Sets the state of the binding; passed to `unbind` and to a rotation.
     ///
     /// # Errors
     /// The state does not serialise.

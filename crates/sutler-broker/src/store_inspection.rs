@@ -1,5 +1,5 @@
-//! Opens what a broker keeps, for those who check a whole store. It judges nothing: what must hold is said
-//! in `sutler_journal::inspect`.
+//! Opens records of a broker, for checks of a whole store. The checks themselves are in
+//! `sutler_journal::inspect`.
 
 use crate::cleanup::CleanupState;
 use crate::lifecycle::binding::Binding;
@@ -11,7 +11,7 @@ use sutler_journal::inspect::{DocumentFacts, SealedReader, UnreadableError};
 use sutler_journal::{IndexedDocument, KeyRing, Operation, SealContext, SealError, Term};
 use sutler_records::{Resource, SINGLETON};
 
-/// A ring of keys that reads documents and operations of every realm.
+/// Opens documents and operations of every realm with a key ring.
 pub struct DocumentOpener {
     keys: KeyRing,
 }
@@ -33,9 +33,9 @@ impl SealedReader for DocumentOpener {
         let document = &filed.document;
         let plain = self.open(SealContext::Document(&document.key), &document.body)?;
         match document.key.kind() {
-            kind if kind == INSTANCE.as_str() => kept::<Instance>(filed, &plain),
-            kind if kind == BINDING.as_str() => kept::<Binding>(filed, &plain),
-            kind if kind == SINGLETON.as_str() => kept::<CleanupState>(filed, &plain),
+            kind if kind == INSTANCE.as_str() => open_resource::<Instance>(filed, &plain),
+            kind if kind == BINDING.as_str() => open_resource::<Binding>(filed, &plain),
+            kind if kind == SINGLETON.as_str() => open_resource::<CleanupState>(filed, &plain),
             _ => Ok(DocumentFacts::default()),
         }
     }
@@ -47,7 +47,7 @@ impl SealedReader for DocumentOpener {
             (SealContext::Progress(id), &operation.progress),
             (SealContext::Detail(id), &operation.row.detail),
         ] {
-            // What was never written is empty.
+            // An empty value was never written.
             if !sealed.is_empty() {
                 self.open(place, sealed)?;
             }
@@ -56,7 +56,7 @@ impl SealedReader for DocumentOpener {
     }
 }
 
-fn kept<T: Resource>(
+fn open_resource<T: Resource>(
     filed: &IndexedDocument,
     plain: &[u8],
 ) -> Result<DocumentFacts, UnreadableError> {
@@ -69,7 +69,7 @@ fn kept<T: Resource>(
     })
 }
 
-/// Terms as they are compared: when something went is told by the moment of writing, which is not known.
+/// Terms for comparison: without the time of deletion, which depends on the moment of writing.
 fn described(terms: &[Term]) -> BTreeSet<(&Cow<'static, str>, &[u8])> {
     let described = terms.iter().map(|term| match term.name.as_ref() {
         GONE => (&term.name, &[][..]),

@@ -11,7 +11,7 @@ use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 use tracing::Instrument as _;
 
 /// Name of the thread.
-const NAME: &str = "sutler-run_blocking";
+const NAME: &str = "sutler-background";
 /// Niceness of the thread: a tenth of the share of others that want the same processor.
 const NICE: i32 = 10;
 /// Most threads that its runtime uses for blocking calls.

@@ -216,7 +216,7 @@ fn challenge_in(response: &HttpResponse) -> Option<Challenge> {
 
 pub(crate) fn read_token(body: &[u8]) -> Result<AccessToken, HttpError> {
     #[derive(Deserialize)]
-    struct Body {
+    struct TokenBody {
         token: Option<SecretString>,
         access_token: Option<SecretString>,
         expires_in: Option<u64>,
@@ -226,7 +226,7 @@ pub(crate) fn read_token(body: &[u8]) -> Result<AccessToken, HttpError> {
             "requires tokens, but the response contains none: check the token service".to_owned(),
         )
     };
-    let body: Body = serde_json::from_slice(body).map_err(|_| garbled())?;
+    let body: TokenBody = serde_json::from_slice(body).map_err(|_| garbled())?;
     let secret = body.token.or(body.access_token).ok_or_else(garbled)?;
     let seconds = body.expires_in.unwrap_or(TOKEN_SECONDS);
     let seconds = seconds.clamp(TOKEN_SECONDS, TOKEN_SECONDS_MAX);

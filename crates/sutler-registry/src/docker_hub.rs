@@ -34,7 +34,7 @@ pub(crate) struct DockerHub {
 
 /// A page of the API. `next` is required, and `null` on the last page.
 #[derive(Deserialize)]
-struct Body {
+struct HubPage {
     count: Option<u64>,
     results: Vec<Repository>,
     #[serde(deserialize_with = "Option::deserialize")]
@@ -48,7 +48,7 @@ struct Repository {
 
 /// Parses a page of the listing of an organisation.
 pub(crate) fn read(body: &[u8], org: &str, url: &Url) -> Result<NamePage, HttpError> {
-    let body: Body = serde_json::from_slice(body).map_err(|_| {
+    let body: HubPage = serde_json::from_slice(body).map_err(|_| {
         HttpError::Garbled(
             "answered with something that is not a listing: check its URL".to_owned(),
         )
@@ -83,7 +83,7 @@ impl DockerHub {
         let org = &self.org;
         let path = format!("/v2/repositories/{org}/?page_size={PAGE}");
         let first = self.base_url.at(&path).map_err(HttpError::Garbled)?;
-        let session = Session {
+        let session = HubSession {
             hub: self,
             authorization: self.session().await?,
         };
@@ -118,13 +118,13 @@ impl DockerHub {
 }
 
 /// One listing with its authorization.
-struct Session<'a> {
+struct HubSession<'a> {
     hub: &'a DockerHub,
     authorization: Option<Authorization>,
 }
 
 #[async_trait]
-impl NamePages for Session<'_> {
+impl NamePages for HubSession<'_> {
     async fn page(&self, url: &Url) -> Result<NamePage, HttpError> {
         let org = &self.hub.org;
         let mut request = HttpRequest::get(url.clone(), PAGE_BYTES_MAX);

@@ -31,7 +31,7 @@ pub(crate) struct Quay {
 }
 
 #[derive(Deserialize)]
-struct Body {
+struct QuayPage {
     repositories: Vec<Repository>,
     /// Token of the next page, if there is one.
     next_page: Option<String>,
@@ -46,7 +46,7 @@ struct Repository {
 
 /// Parses a page of the listing of an organisation. `first` is the URL of the first page.
 pub(crate) fn read(body: &[u8], org: &str, first: &Url) -> Result<NamePage, HttpError> {
-    let body: Body = serde_json::from_slice(body).map_err(|_| {
+    let body: QuayPage = serde_json::from_slice(body).map_err(|_| {
         HttpError::Garbled(
             "answered with something that is not a listing: check its URL".to_owned(),
         )

@@ -98,6 +98,12 @@ impl HttpRequest {
     }
 }
 
+/// Encodes as basic authentication and originating identities do.
+#[must_use]
+pub fn base64(text: &str) -> String {
+    STANDARD.encode(text)
+}
+
 /// A whole response.
 #[derive(Clone, Debug, Default)]
 pub struct HttpResponse {

@@ -35,8 +35,8 @@ pub use certificates::Certificates;
 pub use faults::inject_fault;
 pub use installed::{MissingServer, find_programs, first_version, print_line, record_ran};
 pub use proxy::{
-    Cut, Dialect, EtcdDialect, HeldCommit, Message, MongoDialect, MySqlDialect, PostgresDialect,
-    Proxy,
+    CutPoint, Dialect, EtcdDialect, HeldCommit, Message, MongoDialect, MySqlDialect,
+    PostgresDialect, Proxy,
 };
 pub use registry_proxy::{Intercept, RegistryProxy};
 pub use rng::SeededRng;

@@ -27,7 +27,7 @@ use tokio::task::JoinHandle;
 
 /// Where a connection is cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cut {
+pub enum CutPoint {
     /// Before the commit reaches the server.
     Before,
     /// In the middle of the commit. Every other one arrives.
@@ -66,7 +66,7 @@ pub struct HeldCommit {
 }
 
 enum ProxyCommand {
-    Cut(Cut),
+    Cut(CutPoint),
     /// Signals the arrival of the commit, and holds it until released.
     Hold(oneshot::Sender<()>, oneshot::Receiver<()>),
 }
@@ -124,7 +124,7 @@ impl Proxy {
     }
 
     /// Cuts the next commit that has no command yet.
-    pub fn cut(&self, cut: Cut) {
+    pub fn cut(&self, cut: CutPoint) {
         lock(&self.state.commands).push_back(ProxyCommand::Cut(cut));
     }
 
@@ -180,14 +180,14 @@ impl ProxyState {
     /// Command for this commit.
     fn next_command(&self) -> Option<ProxyCommand> {
         let command = lock(&self.commands).pop_front()?;
-        let ProxyCommand::Cut(Cut::During) = command else {
+        let ProxyCommand::Cut(CutPoint::During) = command else {
             return Some(command);
         };
         let even = self.halves.fetch_add(1, Ordering::SeqCst).is_multiple_of(2);
         Some(ProxyCommand::Cut(if even {
-            Cut::During
+            CutPoint::During
         } else {
-            Cut::After
+            CutPoint::After
         }))
     }
 }
@@ -265,12 +265,12 @@ async fn forward(
             // A client that has given up meanwhile must not end the commit.
             ends.answered.notified().await;
         }
-        Some(ProxyCommand::Cut(Cut::Before)) => return Ok(false),
-        Some(ProxyCommand::Cut(Cut::During)) => {
+        Some(ProxyCommand::Cut(CutPoint::Before)) => return Ok(false),
+        Some(ProxyCommand::Cut(CutPoint::During)) => {
             to.write_all(&message[..message.len() / 2]).await?;
             return Ok(false);
         }
-        Some(ProxyCommand::Cut(Cut::After)) => {
+        Some(ProxyCommand::Cut(CutPoint::After)) => {
             ends.swallow.store(true, Ordering::SeqCst);
             to.write_all(message).await?;
         }

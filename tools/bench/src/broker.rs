@@ -7,7 +7,7 @@ use bytes::Bytes;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 use sutler_broker::{
-    AuthorState, Broker, CatalogFile, Cx, Provisioned, Result, Running, UntypedService,
+    AuthorState, Broker, BrokerHandle, CatalogFile, Cx, Provisioned, Result, UntypedService,
 };
 use sutler_journal::KeyRing;
 use sutler_osb::Parameters;
@@ -60,7 +60,7 @@ impl UntypedService for TrivialService {
 pub(crate) async fn start(
     dir: &Path,
     pace: ResponseMode,
-) -> std::result::Result<Running, BoxError> {
+) -> std::result::Result<BrokerHandle, BoxError> {
     let store = SqliteStore::open(dir.join("broker.db")).await?;
     let keys = KeyRing::file(dir.join("broker.key"))?;
     let broker = Broker::new(CatalogFile::parse(CATALOG, None)?)

@@ -27,7 +27,7 @@ mod server_kind;
 
 pub use executions::{Executions, Pause, check_executions};
 pub use external_world::ExternalWorld;
-pub use fault_plan::{Cut, Fault, FaultPlan, PlannedFault};
+pub use fault_plan::{Fault, FaultPlan, LinkCut, PlannedFault};
 pub use history::{BINDINGS, Call, ObservedReply, Progress, RecordedCall, Spec};
 pub use leftovers::{FinalState, check_leftovers, lane_of};
 pub use linearizability::{SearchEnd, explain};

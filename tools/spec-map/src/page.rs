@@ -1,7 +1,7 @@
 //! The page: a table of lines and their tests, counts, and what is held by no test, with the reason.
 
 use crate::checklist::{Level, Line};
-use crate::scan::Held;
+use crate::scan::HeldLine;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ pub struct Map<'a> {
 
 impl<'a> Map<'a> {
     /// Puts both together.
-    pub fn new(lines: &'a [Line], held: &'a [Held]) -> Result<Self, String> {
+    pub fn new(lines: &'a [Line], held: &'a [HeldLine]) -> Result<Self, String> {
         let mut tests: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for held in held {
             tests.entry(&held.number).or_default().push(&held.test);
@@ -100,10 +100,10 @@ impl<'a> Map<'a> {
 mod tests {
     use super::Map;
     use crate::checklist::parse;
-    use crate::scan::Held;
+    use crate::scan::HeldLine;
 
-    fn held(number: &str) -> Held {
-        Held {
+    fn held(number: &str) -> HeldLine {
+        HeldLine {
             number: number.to_owned(),
             test: format!("c::holds_{number}"),
         }

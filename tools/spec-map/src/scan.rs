@@ -11,7 +11,7 @@ const MARK: &str = "/// Holds:";
 
 /// A test and a line that it holds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Held {
+pub struct HeldLine {
     /// `B-082`.
     pub number: String,
     /// `sutler-broker::it::pace::a_test`.
@@ -19,7 +19,7 @@ pub struct Held {
 }
 
 /// Everything that tests of the workspace say they hold.
-pub fn workspace(root: &Path) -> Result<Vec<Held>, String> {
+pub fn workspace(root: &Path) -> Result<Vec<HeldLine>, String> {
     let mut files = Vec::new();
     for folder in FOLDERS {
         collect(&root.join(folder), &mut files)?;
@@ -64,7 +64,7 @@ fn module(path: &Path) -> String {
 }
 
 /// What the tests of one file hold.
-fn source(module: &str, text: &str) -> Result<Vec<Held>, String> {
+fn source(module: &str, text: &str) -> Result<Vec<HeldLine>, String> {
     let mut held = Vec::new();
     let mut inner = String::new();
     let mut numbers: Vec<String> = Vec::new();
@@ -88,7 +88,7 @@ fn source(module: &str, text: &str) -> Result<Vec<Held>, String> {
                 return Err(format!("{module}: {name} holds lines but is no test"));
             }
             let test = format!("{module}{inner}::{name}");
-            held.extend(numbers.drain(..).map(|number| Held {
+            held.extend(numbers.drain(..).map(|number| HeldLine {
                 number,
                 test: test.clone(),
             }));
@@ -133,11 +133,11 @@ fn function(line: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Held, module, source};
+    use super::{HeldLine, module, source};
     use std::path::Path;
 
-    fn held(number: &str, test: &str) -> Held {
-        Held {
+    fn held(number: &str, test: &str) -> HeldLine {
+        HeldLine {
             number: number.to_owned(),
             test: test.to_owned(),
         }

@@ -165,7 +165,7 @@ fn defined(line: &str) -> Option<&str> {
     let code = code.trim_start();
     let code = code.strip_prefix("unsafe ").unwrap_or(code);
     let (kind, rest) = code.split_once(' ')?;
-    if !KINDS.contains(&kind) && !(kind == "type" && alias) {
+    if !(KINDS.contains(&kind) || kind == "type" && alias) {
         return None;
     }
     let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_');

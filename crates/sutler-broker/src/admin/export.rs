@@ -1,9 +1,9 @@
-//! Everything of a realm as JSON lines, written while it is sent: memory is bounded.
+//! Export of a realm as JSON lines, streamed with bounded memory.
 //!
-//! Each resource is written with the operations it points to, as they were at one moment. For one
-//! moment of the whole, drain the broker first. The form of the lines is in `line.rs`.
+//! Each resource is written with the operations it refers to, as one consistent snapshot. For a snapshot of the
+//! whole realm, drain the broker first. The format of the lines is in `export_format.rs`.
 
-use super::line::{Binary, DocumentLine, FORM, Line, OperationLine};
+use super::export_format::{Base64Bytes, DocumentLine, ExportLine, FORM, OperationLine};
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
 use crate::requests::RequestHandler;
@@ -16,32 +16,32 @@ use sutler_server::ChunkSender;
 
 /// Documents read at a time.
 const CHUNK: usize = 50;
-/// How often a resource that changes while it is read is read again.
+/// Maximum attempts to read a resource that keeps changing.
 const TRIES: u32 = 20;
 
-/// What ends an export early.
-enum Stopped {
-    /// Nobody reads any more.
+/// Reason for the early end of an export.
+enum ExportError {
+    /// The client disconnected.
     Left,
-    /// It cannot be read.
+    /// The store or a record cannot be read.
     Broken(RecordError),
 }
 
-impl From<RecordError> for Stopped {
+impl From<RecordError> for ExportError {
     fn from(error: RecordError) -> Self {
         Self::Broken(error)
     }
 }
 
-impl From<StoreError> for Stopped {
+impl From<StoreError> for ExportError {
     fn from(error: StoreError) -> Self {
         Self::Broken(error.into())
     }
 }
 
-/// Writes it all; a line that is missing at the end says that it is not all.
+/// Writes the export. An incomplete export has no last line.
 pub(crate) async fn write(requests: RequestHandler, pieces: ChunkSender) {
-    if let Err(Stopped::Broken(error)) = write_all(&requests, &pieces).await {
+    if let Err(ExportError::Broken(error)) = write_all(&requests, &pieces).await {
         tracing::error!(
             error = &error as &dyn std::error::Error,
             "an export broke off"
@@ -52,10 +52,10 @@ pub(crate) async fn write(requests: RequestHandler, pieces: ChunkSender) {
     }
 }
 
-async fn write_all(requests: &RequestHandler, pieces: &ChunkSender) -> Result<(), Stopped> {
+async fn write_all(requests: &RequestHandler, pieces: &ChunkSender) -> Result<(), ExportError> {
     let records = &requests.realm_context.records;
     let realm = records.realm.as_str().to_owned();
-    line(pieces, &Line::Head { form: FORM, realm }).await?;
+    line(pieces, &ExportLine::Head { form: FORM, realm }).await?;
     let (mut documents, mut operations) = (0, 0);
     for kind in [PLAN, INSTANCE, BINDING, AUDIT] {
         let list = List::Prefix(Key::prefix(&records.realm, kind, &[]).unwrap_or_default());
@@ -63,12 +63,12 @@ async fn write_all(requests: &RequestHandler, pieces: &ChunkSender) -> Result<()
         loop {
             let page = records.store.list(&list, at.as_ref(), CHUNK).await?;
             for document in page.documents {
-                let Some(written) = whole(requests, document).await? else {
+                let Some(written) = snapshot_of(requests, document).await? else {
                     continue;
                 };
                 documents += 1;
                 operations += written.operations.len() as u64;
-                line(pieces, &Line::Document(Box::new(written))).await?;
+                line(pieces, &ExportLine::Document(Box::new(written))).await?;
             }
             at = page.next;
             if at.is_none() {
@@ -76,18 +76,18 @@ async fn write_all(requests: &RequestHandler, pieces: &ChunkSender) -> Result<()
             }
         }
     }
-    let end = Line::End {
+    let end = ExportLine::End {
         documents,
         operations,
     };
     line(pieces, &end).await
 }
 
-/// A document with the operations it points to, all of one moment; `None` if it is gone meanwhile.
-async fn whole(
+/// Consistent snapshot of a document and the operations it refers to; `None` if it was deleted meanwhile.
+async fn snapshot_of(
     requests: &RequestHandler,
     listed: Document,
-) -> Result<Option<DocumentLine>, Stopped> {
+) -> Result<Option<DocumentLine>, ExportError> {
     let records = &requests.realm_context.records;
     let mut document = listed;
     for _ in 0..TRIES {
@@ -101,8 +101,8 @@ async fn whole(
             None => return Ok(None),
             Some(again) if again.version == version => {
                 return Ok(Some(DocumentLine {
-                    key: Binary(Bytes::copy_from_slice(again.key.as_bytes())),
-                    body: Binary(again.body),
+                    key: Base64Bytes(Bytes::copy_from_slice(again.key.as_bytes())),
+                    body: Base64Bytes(again.body),
                     operations,
                 }));
             }
@@ -129,9 +129,9 @@ fn pins(requests: &RequestHandler, document: &Document) -> Result<Vec<OperationI
     Ok(Vec::new())
 }
 
-async fn line(pieces: &ChunkSender, line: &Line) -> Result<(), Stopped> {
+async fn line(pieces: &ChunkSender, line: &ExportLine) -> Result<(), ExportError> {
     let mut text = serde_json::to_vec(line).expect("our own types serialise");
     text.push(b'\n');
     let sent = pieces.send(Ok(text.into())).await;
-    sent.map_err(|_| Stopped::Left)
+    sent.map_err(|_| ExportError::Left)
 }

@@ -1,10 +1,10 @@
-//! Reads an export into a broker with the same keys and the same realm: never over what is there.
+//! Imports an export into a broker with the same keys and the same realm. Overwrites nothing.
 //!
-//! One commit for each resource with its operations. What is there already as in the file is passed
-//! over, so an import that was interrupted is repeated; what is there otherwise ends it.
+//! One commit per resource with its operations. Identical documents are skipped, so an interrupted import can be
+//! repeated; a different document with the same key ends the import.
 
-use super::answer::Fault;
-use super::line::{DocumentLine, FORM, Line, OperationLine};
+use super::export_format::{DocumentLine, ExportLine, FORM, OperationLine};
+use super::response::AdminError;
 use crate::audit::TrailEntry;
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
@@ -19,41 +19,41 @@ use sutler_journal::{
 };
 use sutler_records::{AUDIT, Documents, RecordError, Resource};
 
-/// Longest line: a whole commit in base64, and more.
+/// Maximum length of a line: more than a whole commit in base64.
 const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// How long a sender may send nothing.
+/// Maximum time between two frames of the body.
 const SILENT_AT_MOST: Duration = Duration::from_secs(60);
 
-/// What an import did.
+/// Result of an import.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Imported {
-    /// Documents that were added.
+pub(crate) struct ImportResult {
+    /// Documents added.
     pub documents: u64,
-    /// Operations that were added.
+    /// Operations added.
     pub operations: u64,
-    /// Documents that were there already, as in the file.
+    /// Documents skipped, because they exist and are identical.
     pub already_there: u64,
 }
 
-/// Where an import stands in its file.
+/// Progress of an import within its file.
 #[derive(Default)]
-struct Reader {
+struct ImportReader {
     begun: bool,
     ended: bool,
     line: u64,
     seen: u64,
-    done: Imported,
+    done: ImportResult,
 }
 
 /// Reads a whole body.
-pub(crate) async fn read<B>(requests: &RequestHandler, body: B) -> Result<Imported, Fault>
+pub(crate) async fn read<B>(requests: &RequestHandler, body: B) -> Result<ImportResult, AdminError>
 where
     B: hyper::body::Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let mut body = std::pin::pin!(body);
     let mut kept = BytesMut::new();
-    let mut reader = Reader::default();
+    let mut reader = ImportReader::default();
     loop {
         let frame = tokio::time::timeout(SILENT_AT_MOST, body.frame()).await;
         let Ok(frame) = frame else {
@@ -82,26 +82,26 @@ where
     Ok(reader.done)
 }
 
-impl Reader {
-    fn fault(&self, sentence: &str) -> Fault {
-        let Imported {
+impl ImportReader {
+    fn fault(&self, sentence: &str) -> AdminError {
+        let ImportResult {
             documents,
             already_there,
             ..
         } = self.done;
-        Fault::invalid(format!(
+        AdminError::invalid(format!(
             "Line {}: {sentence}. {documents} documents were added before, {already_there} were there already.",
             self.line
         ))
     }
 
-    async fn take(&mut self, requests: &RequestHandler, text: &[u8]) -> Result<(), Fault> {
+    async fn take(&mut self, requests: &RequestHandler, text: &[u8]) -> Result<(), AdminError> {
         self.line += 1;
-        let line: Line = serde_json::from_slice(text)
+        let line: ExportLine = serde_json::from_slice(text)
             .map_err(|_| self.fault("it is not a line of an export; is this the right file?"))?;
         let realm = requests.realm_context.records.realm.as_str();
         match line {
-            Line::Head { form, realm: of } if !self.begun => {
+            ExportLine::Head { form, realm: of } if !self.begun => {
                 if form != FORM || of != realm {
                     let sentence = format!(
                         "this is form {form} of the realm {of:?}, and form {FORM} of {realm:?} is wanted; choose the realm with ?realm="
@@ -111,24 +111,28 @@ impl Reader {
                 self.begun = true;
                 Ok(())
             }
-            Line::Document(line) if self.begun && !self.ended => {
+            ExportLine::Document(line) if self.begun && !self.ended => {
                 self.seen += 1;
                 self.add(requests, *line).await
             }
-            Line::End { documents, .. } if self.begun && !self.ended => {
+            ExportLine::End { documents, .. } if self.begun && !self.ended => {
                 if documents != self.seen {
                     return Err(self.fault("lines are missing; export it again"));
                 }
                 self.ended = true;
                 Ok(())
             }
-            Line::Head { .. } | Line::Document(_) | Line::End { .. } => {
+            ExportLine::Head { .. } | ExportLine::Document(_) | ExportLine::End { .. } => {
                 Err(self.fault("it is not where it belongs; is this one whole file of export?"))
             }
         }
     }
 
-    async fn add(&mut self, requests: &RequestHandler, line: DocumentLine) -> Result<(), Fault> {
+    async fn add(
+        &mut self,
+        requests: &RequestHandler,
+        line: DocumentLine,
+    ) -> Result<(), AdminError> {
         let records = &requests.realm_context.records;
         let body = line.body.0;
         let key = Key::from_bytes(&line.key.0)
@@ -158,7 +162,7 @@ impl Reader {
             }
             Err(CommitError::Stale(_)) => {
                 let there = records.store.get(&key).await?;
-                // A plan's copy is named by what is in it.
+                // The key of a plan copy is the digest of its content.
                 let same = |it: &Document| it.body == body || key.kind() == PLAN.as_str();
                 if there.as_ref().is_some_and(same) {
                     self.done.already_there += 1;
@@ -166,14 +170,14 @@ impl Reader {
                 }
                 let sentence =
                     format!("{key:?} is there already and is not the same; nothing is overwritten");
-                Err(Fault::conflict(self.fault(&sentence)))
+                Err(AdminError::conflict(self.fault(&sentence)))
             }
             Err(CommitError::NotWritten(error) | CommitError::Unknown(error)) => Err(error.into()),
         }
     }
 }
 
-/// What a document is listed by; `None` for kinds that are not exported.
+/// Index terms of a document; `None` for kinds that are not exported.
 fn terms(records: &Documents, key: &Key, body: &[u8]) -> Result<Option<Vec<Term>>, RecordError> {
     let place = SealContext::Document(key);
     if key.kind() == INSTANCE.as_str() {

@@ -1,11 +1,11 @@
-//! Lists and single things for operators: reads, filters, and nothing else.
+//! Lists and single resources for operators: reads and filters only.
 //!
-//! Filters go by an index where there is one (plan, lifecycle, the bindings of an instance) and by a
-//! bounded scan beyond that (`scan.rs`). What is shown is in `view.rs`.
+//! Filters use an index if there is one (plan, lifecycle, the bindings of an instance) and a bounded scan
+//! otherwise (`filtered_page.rs`). The JSON of responses is in `view.rs`.
 
-use super::answer::Fault;
+use super::filtered_page::{FilteredPage, SCAN_MAX, scan};
 use super::query::{Query, cursor};
-use super::scan::{Found, SCAN_MAX, scan};
+use super::response::AdminError;
 use super::view::{
     AuditLine, BindingLine, BindingView, InstanceLine, InstanceView, Items, OperationView,
     state_word,
@@ -24,7 +24,7 @@ use sutler_records::AUDIT;
 
 /// Operations read at a time.
 const CHUNK: usize = 200;
-/// What a lifecycle may be.
+/// Valid values of the filter `lifecycle`.
 const LIFECYCLES: [&str; 6] = [
     "creating",
     "create_failed",
@@ -42,7 +42,7 @@ const STATES: [&str; 7] = [
     "failed",
     "cancelled",
 ];
-/// What instances and bindings can be ordered by; within that, by id.
+/// Valid values of `order` for instances and bindings; ties are sorted by id.
 const INSTANCE_ORDERS: [&str; 3] = ["id", "plan", "lifecycle"];
 const BINDING_ORDERS: [&str; 2] = ["id", "lifecycle"];
 const OUTCOMES: [&str; 3] = ["succeeded", "failed", "cancelled"];
@@ -50,13 +50,13 @@ const OUTCOMES: [&str; 3] = ["succeeded", "failed", "cancelled"];
 pub(crate) async fn instances(
     requests: &RequestHandler,
     query: &Query,
-) -> Result<Items<InstanceLine>, Fault> {
+) -> Result<Items<InstanceLine>, AdminError> {
     let lifecycle = query.word("lifecycle", &LIFECYCLES)?;
     let plan = query.filter("plan");
     let order = query.word("order", &INSTANCE_ORDERS)?;
     let upgradable = query.word("upgradable", &["true", "false"])?;
     let list = match (order, lifecycle, plan) {
-        // When they went: the only order that those have.
+        // Deleted instances can be sorted by time of deletion only.
         (_, Some("gone"), _) => in_order(requests, INSTANCE, GONE),
         (Some("plan"), ..) => in_order(requests, INSTANCE, PLAN_TERM),
         (Some("lifecycle"), ..) => in_order(requests, INSTANCE, LIFECYCLE),
@@ -70,7 +70,7 @@ pub(crate) async fn instances(
         query.position()?,
         query.limit,
         |key, at: &Instance| {
-            let line = InstanceLine::of(&requests.realm_context.plans, key, at);
+            let line = InstanceLine::of(&requests.realm_context.catalog, key, at);
             let passes = lifecycle.map_or(line.lifecycle != "gone", |word| word == line.lifecycle)
                 && same(plan, line.plan_id.as_deref())
                 && same(query.filter("service"), line.service_id.as_deref())
@@ -86,7 +86,7 @@ pub(crate) async fn instances(
 pub(crate) async fn bindings(
     requests: &RequestHandler,
     query: &Query,
-) -> Result<Items<BindingLine>, Fault> {
+) -> Result<Items<BindingLine>, AdminError> {
     let lifecycle = query
         .word("lifecycle", &LIFECYCLES)?
         .map(|word| if word == "updating" { "" } else { word });
@@ -121,7 +121,7 @@ pub(crate) async fn bindings(
 pub(crate) async fn operations(
     requests: &RequestHandler,
     query: &Query,
-) -> Result<Items<OperationView>, Fault> {
+) -> Result<Items<OperationView>, AdminError> {
     let state = query.word("state", &STATES)?;
     let outcome = query.word("outcome", &OUTCOMES)?;
     let verb = query.filter("verb");
@@ -171,10 +171,11 @@ pub(crate) async fn operations(
 }
 
 /// The lane that a query of operations names.
-fn lane(requests: &RequestHandler, query: &Query) -> Result<Option<Key>, Fault> {
+fn lane(requests: &RequestHandler, query: &Query) -> Result<Option<Key>, AdminError> {
     let records = &requests.realm_context.records;
-    let bad =
-        |error: &dyn std::fmt::Display| Fault::invalid(format!("An id cannot be used: {error}."));
+    let bad = |error: &dyn std::fmt::Display| {
+        AdminError::invalid(format!("An id cannot be used: {error}."))
+    };
     let instance = query.filter("instance").map(InstanceId::try_from);
     let binding = query.filter("binding").map(BindingId::try_from);
     let instance = instance.transpose().map_err(|error| bad(&error))?;
@@ -183,7 +184,7 @@ fn lane(requests: &RequestHandler, query: &Query) -> Result<Option<Key>, Fault> 
         (Some(instance), Some(binding)) => Ok(Some(records.binding_key(&instance, &binding))),
         (Some(instance), None) => Ok(Some(records.instance_key(&instance))),
         (None, None) => Ok(None),
-        (None, Some(_)) => Err(Fault::invalid(
+        (None, Some(_)) => Err(AdminError::invalid(
             "Name the instance of the binding too: binding ids are unique per instance only.",
         )),
     }
@@ -193,7 +194,7 @@ fn lane(requests: &RequestHandler, query: &Query) -> Result<Option<Key>, Fault> 
 pub(crate) async fn audit(
     requests: &RequestHandler,
     query: &Query,
-) -> Result<Items<AuditLine>, Fault> {
+) -> Result<Items<AuditLine>, AdminError> {
     let records = &requests.realm_context.records;
     let realm = records.realm.as_str();
     let list = all(requests, AUDIT);
@@ -222,7 +223,7 @@ pub(crate) async fn audit(
 pub(crate) async fn instance(
     requests: &RequestHandler,
     id: &InstanceId,
-) -> Result<InstanceView, Fault> {
+) -> Result<InstanceView, AdminError> {
     let key = requests.realm_context.records.instance_key(id);
     let at = requests
         .realm_context
@@ -233,7 +234,7 @@ pub(crate) async fn instance(
     if at == Instance::Absent {
         return Err(Refusal::NotFound(Resource::Instance).into());
     }
-    let mut view = InstanceView::of(&requests.realm_context.plans, &key, &at);
+    let mut view = InstanceView::of(&requests.realm_context.catalog, &key, &at);
     view.executing = found(requests, at.executing()).await?;
     view.waiting = found(requests, at.waiting()).await?;
     view.last = found(requests, at.last()).await?;
@@ -244,7 +245,7 @@ pub(crate) async fn binding(
     requests: &RequestHandler,
     instance: &InstanceId,
     id: &BindingId,
-) -> Result<BindingView, Fault> {
+) -> Result<BindingView, AdminError> {
     let key = requests.realm_context.records.binding_key(instance, id);
     let at = requests
         .realm_context
@@ -265,18 +266,18 @@ pub(crate) async fn binding(
 pub(crate) async fn operation(
     requests: &RequestHandler,
     id: OperationId,
-) -> Result<OperationView, Fault> {
+) -> Result<OperationView, AdminError> {
     let view = found(requests, Some(id)).await?;
     let realm = requests.realm_context.records.realm.as_str();
     view.filter(|view| view.realm == realm).ok_or_else(|| {
-        Fault::not_found("There is no operation with this id; it may have been cleaned up.")
+        AdminError::not_found("There is no operation with this id; it may have been cleaned up.")
     })
 }
 
 async fn found(
     requests: &RequestHandler,
     id: Option<OperationId>,
-) -> Result<Option<OperationView>, Fault> {
+) -> Result<Option<OperationView>, AdminError> {
     let Some(id) = id else {
         return Ok(None);
     };
@@ -304,19 +305,19 @@ fn by_term(requests: &RequestHandler, kind: Kind, name: &'static str, value: &st
     )
 }
 
-/// All that have a term, in the order of its values.
+/// All documents with a term, sorted by its values.
 fn in_order(requests: &RequestHandler, kind: Kind, name: &'static str) -> List {
     List::Term {
         realm: requests.realm_context.records.realm.clone(),
         kind,
         name,
         from: Vec::new(),
-        // Above every moment and every text.
+        // Greater than every timestamp and every text.
         to: vec![0xff; 9],
     }
 }
 
-fn page<T>(found: Found<T>) -> Items<T> {
+fn page<T>(found: FilteredPage<T>) -> Items<T> {
     page_of(found.items, found.next)
 }
 

@@ -1,23 +1,23 @@
-//! The log of an operation, as operators read it: piece by piece, and from where they were.
+//! Log of an operation for operators, read in pieces from a given position.
 //!
-//! Who writes it is `cx/log.rs`.
+//! It is written by `cx/log.rs`.
 
-use super::answer::Fault;
 use super::query::Query;
+use super::response::AdminError;
 use crate::cx::{Piece, log_from};
 use crate::requests::RequestHandler;
 use serde::Serialize;
 use sutler_journal::{OperationId, State};
 
-/// Some of a log.
+/// A part of a log.
 #[derive(Debug, Serialize)]
 pub(crate) struct LogView {
-    /// In the order in which they were kept. Should two workers have written at a time, pieces may
-    /// overlap: `attempt` and `from` tell.
+    /// In the order in which they were stored. If two workers wrote at the same time, pieces can overlap:
+    /// `attempt` and `from` show it.
     pub items: Vec<PieceView>,
-    /// Where to go on, as `after`; there may be nothing yet.
+    /// Next position, for `after`; there may be nothing yet.
     pub next: String,
-    /// Whether the operation has ended, so that nothing follows what was there at that time.
+    /// Whether the operation has ended, so that the log is complete.
     pub ended: bool,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct LogView {
 #[derive(Debug, Serialize)]
 pub(crate) struct PieceView {
     pub attempt: u32,
-    /// Where it begins in what its attempt said, in bytes.
+    /// Offset in the output of its attempt, in bytes.
     pub from: u64,
     pub text: String,
 }
@@ -40,18 +40,18 @@ impl From<Piece> for PieceView {
     }
 }
 
-/// Reads on from where the reader was.
+/// Reads the log from a position.
 pub(crate) async fn read(
     requests: &RequestHandler,
     id: OperationId,
     query: &Query,
-) -> Result<LogView, Fault> {
+) -> Result<LogView, AdminError> {
     let at = match query.after.as_deref().map(str::parse) {
         None => 0,
         Some(Ok(at)) => at,
         Some(Err(_)) => {
             let sentence = "after is not what this log has handed out as next; begin without it.";
-            return Err(Fault::invalid(sentence));
+            return Err(AdminError::invalid(sentence));
         }
     };
     let records = &requests.realm_context.records;
@@ -59,7 +59,9 @@ pub(crate) async fn read(
     let operation = found
         .filter(|it| it.row.lane.realm() == records.realm.as_str())
         .ok_or_else(|| {
-            Fault::not_found("There is no operation with this id; it may have been cleaned up.")
+            AdminError::not_found(
+                "There is no operation with this id; it may have been cleaned up.",
+            )
         })?;
     let (pieces, next) = log_from(records, id, at, query.limit).await?;
     Ok(LogView {

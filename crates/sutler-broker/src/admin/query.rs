@@ -1,21 +1,21 @@
-//! The query of a list: filters, limit, and where to go on. Pure.
+//! Query of a list: filters, limit and position. No I/O.
 //!
-//! A parameter that a list does not know is a fault, so that a misspelt filter is never taken for none.
+//! An unknown parameter is an error, so that a misspelt filter is never ignored.
 
-use super::answer::Fault;
+use super::response::AdminError;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use percent_encoding::percent_decode_str;
 use std::collections::BTreeMap;
 use sutler_journal::{Key, OperationId, Position};
 
-/// Items on a page unless told otherwise, and at most.
+/// Default and maximum number of items on a page.
 pub(crate) const LIMIT_DEFAULT: usize = 50;
 pub(crate) const LIMIT_MAX: usize = 200;
-/// Longest query, in bytes.
+/// Maximum length of a query, in bytes.
 const QUERY_BYTES_MAX: usize = 8 * 1024;
 
-/// A query as understood.
+/// A parsed query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Query {
     pub realm: Option<String>,
@@ -25,10 +25,12 @@ pub(crate) struct Query {
 }
 
 impl Query {
-    /// Reads a query that may have these parameters.
-    pub(crate) fn parse(raw: &str, known: Vec<&'static str>) -> Result<Self, Fault> {
+    /// Parses a query with these optional parameters.
+    pub(crate) fn parse(raw: &str, known: Vec<&'static str>) -> Result<Self, AdminError> {
         if raw.len() > QUERY_BYTES_MAX {
-            return Err(Fault::invalid("The query is too long; leave filters out."));
+            return Err(AdminError::invalid(
+                "The query is too long; leave filters out.",
+            ));
         }
         let mut filters = BTreeMap::new();
         for pair in raw.split('&').filter(|pair| !pair.is_empty()) {
@@ -39,10 +41,10 @@ impl Query {
                     "The query knows no such parameter; use {}.",
                     known.join(", ")
                 );
-                return Err(Fault::invalid(sentence));
+                return Err(AdminError::invalid(sentence));
             };
             if filters.insert(*own, decoded(value)?).is_some() {
-                return Err(Fault::invalid(format!("Name {own} only once.")));
+                return Err(AdminError::invalid(format!("Name {own} only once.")));
             }
         }
         let limit = match filters.remove("limit") {
@@ -52,7 +54,7 @@ impl Query {
                 .ok()
                 .filter(|limit| (1..=LIMIT_MAX).contains(limit))
                 .ok_or_else(|| {
-                    Fault::invalid(format!("limit must be a number from 1 to {LIMIT_MAX}."))
+                    AdminError::invalid(format!("limit must be a number from 1 to {LIMIT_MAX}."))
                 })?,
         };
         Ok(Self {
@@ -68,10 +70,10 @@ impl Query {
         self.filters.get(name).map(String::as_str)
     }
 
-    /// A filter that has one of these words.
-    pub(crate) fn word(&self, name: &str, words: &[&str]) -> Result<Option<&str>, Fault> {
+    /// A filter with one of these values.
+    pub(crate) fn word(&self, name: &str, words: &[&str]) -> Result<Option<&str>, AdminError> {
         match self.filter(name) {
-            Some(word) if !words.contains(&word) => Err(Fault::invalid(format!(
+            Some(word) if !words.contains(&word) => Err(AdminError::invalid(format!(
                 "{name} must be one of {}.",
                 words.join(", ")
             ))),
@@ -79,16 +81,16 @@ impl Query {
         }
     }
 
-    /// Where a list of documents goes on.
-    pub(crate) fn position(&self) -> Result<Option<Position>, Fault> {
+    /// Start position in a list of documents.
+    pub(crate) fn position(&self) -> Result<Option<Position>, AdminError> {
         self.after
             .as_deref()
             .map(|text| position_of(text).ok_or_else(bad_cursor))
             .transpose()
     }
 
-    /// Where a list of operations goes on.
-    pub(crate) fn before(&self) -> Result<Option<OperationId>, Fault> {
+    /// Start position in a list of operations.
+    pub(crate) fn before(&self) -> Result<Option<OperationId>, AdminError> {
         self.after
             .as_deref()
             .map(|text| OperationId::parse(text).ok_or_else(bad_cursor))
@@ -96,16 +98,16 @@ impl Query {
     }
 }
 
-fn decoded(text: &str) -> Result<String, Fault> {
+fn decoded(text: &str) -> Result<String, AdminError> {
     let spaced = text.replace('+', " ");
     percent_decode_str(&spaced)
         .decode_utf8()
         .map(|text| text.into_owned())
-        .map_err(|_| Fault::invalid("The query is not UTF-8; percent-encode it again."))
+        .map_err(|_| AdminError::invalid("The query is not UTF-8; percent-encode it again."))
 }
 
-fn bad_cursor() -> Fault {
-    Fault::invalid("after is not what a list has handed out as next; begin without it.")
+fn bad_cursor() -> AdminError {
+    AdminError::invalid("after is not what a list has handed out as next; begin without it.")
 }
 
 /// A position as text, opaque to callers.

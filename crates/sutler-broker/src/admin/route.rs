@@ -1,10 +1,10 @@
-//! The paths of administration, as a pure function.
+//! Routing of the administration API. No I/O.
 //!
-//! Ids may contain anything once decoded, so segments are split first. A binding's path names its
-//! instance too: binding ids are unique per instance only.
+//! Decoded ids may contain any character, so the path is split before decoding. The path of a binding contains its
+//! instance, because binding ids are unique per instance only.
 
-use super::answer::Fault;
-use crate::requests::Command;
+use super::response::AdminError;
+use crate::requests::CommandKind;
 use hyper::Method;
 use percent_encoding::percent_decode_str;
 use sutler_journal::OperationId;
@@ -12,37 +12,37 @@ use sutler_osb::{BindingId, InstanceId};
 
 /// An instance or a binding.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Resource {
+pub(crate) enum ResourcePath {
     Instance(InstanceId),
     Binding(InstanceId, BindingId),
 }
 
-/// What a request is for.
+/// Route of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     Instances,
     Bindings,
     Operations,
     Audit,
-    Show(Resource),
+    Show(ResourcePath),
     Operation(OperationId),
     Log(OperationId),
-    Order(Resource, Command),
+    Command(ResourcePath, CommandKind),
     Stats,
     Drain,
     Resume,
     Export,
     Import,
     Backup,
-    /// Something that whoever builds on the framework shows.
+    /// A page of an extension.
     Page(String),
-    /// The same, further down.
-    More(Vec<String>),
-    /// What it takes orders for.
-    MoreOrders(Vec<String>),
+    /// A page of an extension at a longer path.
+    Extension(Vec<String>),
+    /// A command of an extension.
+    ExtensionCommand(Vec<String>),
 }
 
-/// What the API has itself: below these nothing else is looked for.
+/// First segments of the API itself: extensions have no paths below these.
 const OWN: [&str; 10] = [
     "instances",
     "bindings",
@@ -56,11 +56,11 @@ const OWN: [&str; 10] = [
     "resume",
 ];
 
-/// What the query of every list may have.
+/// Query parameters of every list.
 const PAGING: [&str; 3] = ["realm", "limit", "after"];
 
 impl Route {
-    /// The parameters its query may have, besides those of every list.
+    /// Query parameters of this route, in addition to those of every list.
     pub(crate) fn parameters(&self) -> Vec<&'static str> {
         let own: &[&'static str] = match self {
             Self::Instances => &[
@@ -77,7 +77,7 @@ impl Route {
             Self::Log(_) => &[],
             Self::Show(_)
             | Self::Operation(_)
-            | Self::Order(..)
+            | Self::Command(..)
             | Self::Stats
             | Self::Drain
             | Self::Resume
@@ -85,17 +85,17 @@ impl Route {
             | Self::Import
             | Self::Backup
             | Self::Page(_)
-            | Self::More(_)
-            | Self::MoreOrders(_) => return vec!["realm"],
+            | Self::Extension(_)
+            | Self::ExtensionCommand(_) => return vec!["realm"],
         };
         PAGING.iter().chain(own).copied().collect()
     }
 }
 
-pub(crate) fn route(method: &Method, path: &str) -> Result<Route, Fault> {
+pub(crate) fn route(method: &Method, path: &str) -> Result<Route, AdminError> {
     let segments: Vec<&str> = path.split('/').filter(|it| !it.is_empty()).collect();
     let Some((&"v1", rest)) = segments.split_first() else {
-        return Err(Fault::no_such_path());
+        return Err(AdminError::no_such_path());
     };
     let (route, takes) = match *rest {
         ["instances"] => (Route::Instances, Method::GET),
@@ -109,69 +109,73 @@ pub(crate) fn route(method: &Method, path: &str) -> Result<Route, Fault> {
         ["drain"] => (Route::Drain, Method::POST),
         ["resume"] => (Route::Resume, Method::POST),
         ["instances", id] => (Route::Show(instance(id)?), Method::GET),
-        ["instances", id, verb] => (Route::Order(instance(id)?, command(verb)?), Method::POST),
+        ["instances", id, verb] => (Route::Command(instance(id)?, command(verb)?), Method::POST),
         ["bindings", of, id] => (Route::Show(binding(of, id)?), Method::GET),
-        ["bindings", of, id, verb] => {
-            (Route::Order(binding(of, id)?, command(verb)?), Method::POST)
-        }
+        ["bindings", of, id, verb] => (
+            Route::Command(binding(of, id)?, command(verb)?),
+            Method::POST,
+        ),
         ["operations", id] => (Route::Operation(operation(id)?), Method::GET),
         ["operations", id, "log"] => (Route::Log(operation(id)?), Method::GET),
         [name] if *method == Method::GET => (Route::Page(name.to_owned()), Method::GET),
         [first, ..] if !OWN.contains(&first) && *method == Method::POST => {
-            (Route::MoreOrders(all_decoded(rest)?), Method::POST)
+            (Route::ExtensionCommand(all_decoded(rest)?), Method::POST)
         }
-        [first, ..] if !OWN.contains(&first) => (Route::More(all_decoded(rest)?), Method::GET),
-        _ => return Err(Fault::no_such_path()),
+        [first, ..] if !OWN.contains(&first) => (Route::Extension(all_decoded(rest)?), Method::GET),
+        _ => return Err(AdminError::no_such_path()),
     };
     match (takes == *method, takes == Method::POST) {
         (true, _) => Ok(route),
-        (false, true) => Err(Fault::method_not_allowed("POST")),
-        (false, false) => Err(Fault::method_not_allowed("GET")),
+        (false, true) => Err(AdminError::method_not_allowed("POST")),
+        (false, false) => Err(AdminError::method_not_allowed("GET")),
     }
 }
 
-fn all_decoded(segments: &[&str]) -> Result<Vec<String>, Fault> {
+fn all_decoded(segments: &[&str]) -> Result<Vec<String>, AdminError> {
     segments.iter().map(|it| decoded(it)).collect()
 }
 
-fn operation(segment: &str) -> Result<OperationId, Fault> {
+fn operation(segment: &str) -> Result<OperationId, AdminError> {
     OperationId::parse(segment)
-        .ok_or_else(|| Fault::invalid("An operation's id is a UUID in lower case."))
+        .ok_or_else(|| AdminError::invalid("An operation's id is a UUID in lower case."))
 }
 
-fn command(word: &str) -> Result<Command, Fault> {
-    let mut all = Command::ALL.into_iter();
+fn command(word: &str) -> Result<CommandKind, AdminError> {
+    let mut all = CommandKind::ALL.into_iter();
     all.find(|it| it.word() == word).ok_or_else(|| {
-        Fault::not_found("There is no such order; use retry, cancel, abandon or purge.")
+        AdminError::not_found("There is no such order; use retry, cancel, abandon or purge.")
     })
 }
 
-fn instance(segment: &str) -> Result<Resource, Fault> {
-    instance_id(segment).map(Resource::Instance)
+fn instance(segment: &str) -> Result<ResourcePath, AdminError> {
+    instance_id(segment).map(ResourcePath::Instance)
 }
 
-fn binding(of: &str, segment: &str) -> Result<Resource, Fault> {
-    let id = BindingId::try_from(decoded(segment)?)
-        .map_err(|error| Fault::invalid(format!("The binding's id cannot be used: {error}.")))?;
-    Ok(Resource::Binding(instance_id(of)?, id))
+fn binding(of: &str, segment: &str) -> Result<ResourcePath, AdminError> {
+    let id = BindingId::try_from(decoded(segment)?).map_err(|error| {
+        AdminError::invalid(format!("The binding's id cannot be used: {error}."))
+    })?;
+    Ok(ResourcePath::Binding(instance_id(of)?, id))
 }
 
-fn instance_id(segment: &str) -> Result<InstanceId, Fault> {
+fn instance_id(segment: &str) -> Result<InstanceId, AdminError> {
     InstanceId::try_from(decoded(segment)?)
-        .map_err(|error| Fault::invalid(format!("The instance's id cannot be used: {error}.")))
+        .map_err(|error| AdminError::invalid(format!("The instance's id cannot be used: {error}.")))
 }
 
-fn decoded(segment: &str) -> Result<String, Fault> {
+fn decoded(segment: &str) -> Result<String, AdminError> {
     percent_decode_str(segment)
         .decode_utf8()
         .map(|text| text.into_owned())
-        .map_err(|_| Fault::invalid("An id in the path is not UTF-8; percent-encode it again."))
+        .map_err(|_| {
+            AdminError::invalid("An id in the path is not UTF-8; percent-encode it again.")
+        })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Resource, Route, route};
-    use crate::requests::Command;
+    use super::{ResourcePath, Route, route};
+    use crate::requests::CommandKind;
     use hyper::Method;
     use sutler_osb::{BindingId, InstanceId};
 
@@ -184,11 +188,14 @@ mod tests {
         let found = route(&Method::GET, "//v1/instances/a%2Fb").ok();
         assert_eq!(
             found,
-            Some(Route::Show(Resource::Instance(instance("a/b"))))
+            Some(Route::Show(ResourcePath::Instance(instance("a/b"))))
         );
         let binding = BindingId::try_from("b c").expect("a valid id");
         let found = route(&Method::POST, "/v1/bindings/a/b%20c/purge").ok();
-        let wanted = Route::Order(Resource::Binding(instance("a"), binding), Command::Purge);
+        let wanted = Route::Command(
+            ResourcePath::Binding(instance("a"), binding),
+            CommandKind::Purge,
+        );
         assert_eq!(found, Some(wanted));
     }
 
@@ -206,11 +213,11 @@ mod tests {
         }
         assert!(route(&Method::POST, "/v1/instances/a/explode").is_err());
         assert!(route(&Method::GET, "/v1/operations/not-a-uuid").is_err());
-        // Whether there is such a page is for those to say who show pages.
+        // The extension decides whether there is such a page.
         let page = vec!["things".to_owned(), "a/b".to_owned()];
         assert_eq!(
             route(&Method::GET, "/v1/things/a%2Fb").ok(),
-            Some(Route::More(page))
+            Some(Route::Extension(page))
         );
     }
 

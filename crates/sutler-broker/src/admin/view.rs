@@ -1,12 +1,12 @@
-//! What operators are shown. Never parameters, credentials or the values of an author's state.
+//! JSON of the administration API. Never contains parameters, credentials or values of an author's state.
 //!
-//! Plain values that serialise; who reads them is `list.rs`.
+//! Serialisable values only; they are read by `list.rs`.
 
 use crate::audit::TrailEntry;
+use crate::catalog::LiveCatalog;
 use crate::lifecycle::AuthorState;
-use crate::lifecycle::binding::{Binding, Bond};
-use crate::lifecycle::instance::{Instance, Thing};
-use crate::plans::Plans;
+use crate::lifecycle::binding::{Binding, BindingData};
+use crate::lifecycle::instance::{Instance, InstanceData};
 use crate::requests::{self, RequestHandler};
 use crate::resources::{BINDING, Detail, INSTANCE};
 use crate::service::Provenance;
@@ -22,7 +22,7 @@ use sutler_records::RecordError;
 #[derive(Debug, Serialize)]
 pub(crate) struct Items<T> {
     pub items: Vec<T>,
-    /// Where to go on, as `after`; absent if nothing follows.
+    /// Next position, for `after`; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
@@ -35,56 +35,57 @@ pub(crate) struct InstanceLine {
     pub service_id: Option<String>,
     pub plan_id: Option<String>,
     pub lifecycle: &'static str,
-    /// What runs it, where the service says so; otherwise its maintenance version.
+    /// Version of the program that runs it, if the service reports one; otherwise its maintenance version.
     pub version: Option<String>,
-    /// The maintenance version that the catalog has, if it is another: an update can ask for it.
+    /// Maintenance version in the catalog, if it differs: an update can request it.
     pub upgrade_to: Option<String>,
-    /// When it was first asked for.
+    /// Time of the first provision request.
     pub created: Option<String>,
     pub last_operation: Option<OperationId>,
 }
 
 impl InstanceLine {
-    pub(crate) fn of(plans: &Plans, key: &Key, at: &Instance) -> Self {
-        let thing = at.thing();
-        let made = thing.and_then(|it| provenance(plans, it));
-        let maintained = || thing.and_then(|it| it.spec.maintenance_version.clone());
+    pub(crate) fn of(catalog: &LiveCatalog, key: &Key, at: &Instance) -> Self {
+        let instance_data = at.data();
+        let made = instance_data.and_then(|it| provenance(catalog, it));
+        let maintained = || instance_data.and_then(|it| it.spec.maintenance_version.clone());
         Self {
             id: key.id(0).to_owned(),
             realm: key.realm().to_owned(),
-            service_id: thing.map(|it| it.spec.service_id.as_str().to_owned()),
-            plan_id: thing.map(|it| it.spec.plan_id.as_str().to_owned()),
+            service_id: instance_data.map(|it| it.spec.service_id.as_str().to_owned()),
+            plan_id: instance_data.map(|it| it.spec.plan_id.as_str().to_owned()),
             lifecycle: at.lifecycle(),
             version: made.map_or_else(maintained, |it| it.version),
-            upgrade_to: thing.and_then(|it| upgrade_to(plans, it)),
-            created: thing.and_then(|it| born(it.made)),
+            upgrade_to: instance_data.and_then(|it| upgrade_to(catalog, it)),
+            created: instance_data.and_then(|it| accepted_at(it.made)),
             last_operation: at.last(),
         }
     }
 }
 
-fn provenance(plans: &Plans, thing: &Thing) -> Option<Provenance> {
-    let service = plans.service_named(&thing.spec.service_id, &thing.spec.plan_id)?;
-    service.provenance(thing.state.as_ref())
+fn provenance(catalog: &LiveCatalog, instance_data: &InstanceData) -> Option<Provenance> {
+    let service =
+        catalog.service_named(&instance_data.spec.service_id, &instance_data.spec.plan_id)?;
+    service.provenance(instance_data.state.as_ref())
 }
 
-/// The maintenance version of the catalog, where the instance has another.
-fn upgrade_to(plans: &Plans, thing: &Thing) -> Option<String> {
-    let offer = plans.offer();
-    let plan = offer.plan(&thing.spec.service_id, &thing.spec.plan_id)?;
+/// Maintenance version in the catalog, if it differs from that of the instance.
+fn upgrade_to(catalog: &LiveCatalog, instance_data: &InstanceData) -> Option<String> {
+    let snapshot = catalog.snapshot();
+    let plan = snapshot.plan(&instance_data.spec.service_id, &instance_data.spec.plan_id)?;
     let version = plan.pinned.maintenance_version()?;
-    let has = thing.spec.maintenance_version.as_deref();
+    let has = instance_data.spec.maintenance_version.as_deref();
     (has != Some(version)).then(|| version.to_owned())
 }
 
-/// An instance by itself.
+/// A single instance.
 #[derive(Debug, Serialize)]
 pub(crate) struct InstanceView {
     #[serde(flatten)]
     pub line: InstanceLine,
     pub organization_guid: Option<String>,
     pub space_guid: Option<String>,
-    /// The name of what runs it, where the service says so.
+    /// Name of the program that runs it, if the service reports one.
     pub bundle: Option<String>,
     pub bundle_digest: Option<String>,
     pub maintenance_version: Option<String>,
@@ -100,22 +101,22 @@ pub(crate) struct InstanceView {
 }
 
 impl InstanceView {
-    pub(crate) fn of(plans: &Plans, key: &Key, at: &Instance) -> Self {
-        let thing = at.thing();
-        let text = |it: fn(&Thing) -> String| thing.map(it);
-        let made = thing.and_then(|it| provenance(plans, it));
+    pub(crate) fn of(catalog: &LiveCatalog, key: &Key, at: &Instance) -> Self {
+        let instance_data = at.data();
+        let text = |it: fn(&InstanceData) -> String| instance_data.map(it);
+        let made = instance_data.and_then(|it| provenance(catalog, it));
         Self {
-            line: InstanceLine::of(plans, key, at),
+            line: InstanceLine::of(catalog, key, at),
             bundle: made.as_ref().map(|it| it.name.clone()),
             bundle_digest: made.map(|it| it.digest),
             organization_guid: text(|it| it.spec.organization_guid.clone()),
             space_guid: text(|it| it.spec.space_guid.clone()),
-            maintenance_version: thing.and_then(|it| it.spec.maintenance_version.clone()),
-            dashboard_url: thing.and_then(|it| it.dashboard_url.clone()),
-            parameter_names: thing
+            maintenance_version: instance_data.and_then(|it| it.spec.maintenance_version.clone()),
+            dashboard_url: instance_data.and_then(|it| it.dashboard_url.clone()),
+            parameter_names: instance_data
                 .map(|it| it.spec.parameters.0.keys().cloned().collect())
                 .unwrap_or_default(),
-            state_keys: state_keys(thing.and_then(|it| it.state.as_ref())),
+            state_keys: state_keys(instance_data.and_then(|it| it.state.as_ref())),
             plan_copy: text(|it| it.spec.plan.clone()),
             executing: None,
             waiting: None,
@@ -139,21 +140,21 @@ pub(crate) struct BindingLine {
 
 impl BindingLine {
     pub(crate) fn of(key: &Key, at: &Binding) -> Self {
-        let bond = at.bond();
+        let binding_data = at.data();
         Self {
             instance_id: key.id(0).to_owned(),
             id: key.id(1).to_owned(),
             realm: key.realm().to_owned(),
-            service_id: bond.map(|it| it.spec.service_id.as_str().to_owned()),
-            plan_id: bond.map(|it| it.spec.plan_id.as_str().to_owned()),
+            service_id: binding_data.map(|it| it.spec.service_id.as_str().to_owned()),
+            plan_id: binding_data.map(|it| it.spec.plan_id.as_str().to_owned()),
             lifecycle: at.lifecycle(),
-            created: bond.and_then(|it| born(it.made)),
+            created: binding_data.and_then(|it| accepted_at(it.made)),
             last_operation: at.last(),
         }
     }
 }
 
-/// A binding by itself.
+/// A single binding.
 #[derive(Debug, Serialize)]
 pub(crate) struct BindingView {
     #[serde(flatten)]
@@ -171,8 +172,8 @@ pub(crate) struct BindingView {
 
 impl BindingView {
     pub(crate) fn of(key: &Key, at: &Binding) -> Self {
-        let bond = at.bond();
-        let predecessor = |it: &Bond| {
+        let binding_data = at.data();
+        let predecessor = |it: &BindingData| {
             it.spec
                 .predecessor
                 .as_ref()
@@ -180,12 +181,12 @@ impl BindingView {
         };
         Self {
             line: BindingLine::of(key, at),
-            app_guid: bond.and_then(|it| it.spec.app_guid.clone()),
-            predecessor: bond.and_then(predecessor),
-            parameter_names: bond
+            app_guid: binding_data.and_then(|it| it.spec.app_guid.clone()),
+            predecessor: binding_data.and_then(predecessor),
+            parameter_names: binding_data
                 .map(|it| it.spec.parameters.0.keys().cloned().collect())
                 .unwrap_or_default(),
-            state_keys: state_keys(bond.and_then(|it| it.state.as_ref())),
+            state_keys: state_keys(binding_data.and_then(|it| it.state.as_ref())),
             executing: None,
             waiting: None,
             last: None,
@@ -205,14 +206,14 @@ pub(crate) struct OperationView {
     pub verb: String,
     pub state: &'static str,
     pub attempt: u32,
-    /// How often a worker took it, whether or not it got on with it.
+    /// Number of claims, with or without progress.
     pub claims: u64,
     pub takeovers: u32,
     pub cancel_requested: bool,
     pub accepted: Option<String>,
     pub due: Option<String>,
     pub finished: Option<String>,
-    /// What polls are told.
+    /// Description for polls.
     pub description: Option<String>,
 }
 
@@ -237,15 +238,15 @@ impl OperationView {
             claims: row.fence.0,
             takeovers: row.takeovers,
             cancel_requested: row.cancel,
-            accepted: moment(row.accepted),
-            due: moment(row.due).filter(|_| unfinished),
-            finished: row.finished.and_then(moment),
+            accepted: rfc3339(row.accepted),
+            due: rfc3339(row.due).filter(|_| unfinished),
+            finished: row.finished.and_then(rfc3339),
             description: detail.description,
         })
     }
 }
 
-/// One word for how far an operation is, or how it ended.
+/// State of an operation as a word.
 pub(crate) fn state_word(state: State) -> &'static str {
     match state {
         State::Waiting => "waiting",
@@ -270,18 +271,17 @@ impl AuditLine {
     pub(crate) fn of(realm: &str, entry: TrailEntry) -> Self {
         let micros = i64::try_from(entry.at_ms.saturating_mul(1000)).unwrap_or(i64::MAX);
         Self {
-            at: moment(StoreTime(micros)),
+            at: rfc3339(StoreTime(micros)),
             realm: realm.to_owned(),
             entry,
         }
     }
 }
 
-/// How the broker stands. Counts are the store's, of all realms; always accepted = live + terminal +
-/// cleaned.
+/// Statistics of the broker. Counts are of the whole store, all realms; accepted = live + terminal + cleaned.
 #[derive(Debug, Serialize)]
 pub(crate) struct StatsView {
-    /// Whether this process takes no changes and claims nothing.
+    /// Whether this process rejects changes and claims nothing.
     pub draining: bool,
     /// Operations that run in this process.
     pub running_here: usize,
@@ -299,7 +299,7 @@ pub(crate) struct QueueView {
     pub waiting: u64,
     pub ready: u64,
     pub running: u64,
-    /// When the oldest unfinished one was accepted.
+    /// Time at which the oldest unfinished operation was accepted.
     pub oldest: Option<String>,
 }
 
@@ -310,7 +310,7 @@ pub(crate) async fn stats(requests: &RequestHandler) -> Result<StatsView, StoreE
         waiting: it.waiting,
         ready: it.ready,
         running: it.running,
-        oldest: moment(it.oldest),
+        oldest: rfc3339(it.oldest),
     };
     Ok(StatsView {
         draining: requests.engine.is_paused(),
@@ -323,10 +323,10 @@ pub(crate) async fn stats(requests: &RequestHandler) -> Result<StatsView, StoreE
     })
 }
 
-/// What came of an order.
+/// Result of a command.
 #[derive(Debug, Serialize)]
 pub(crate) struct CommandView {
-    /// The lifecycle's word afterwards.
+    /// State of the resource after the command.
     pub lifecycle: &'static str,
     pub audit: AuditLine,
 }
@@ -348,8 +348,8 @@ fn state_keys(state: Option<&AuthorState>) -> Vec<String> {
     }
 }
 
-/// When an operation was accepted, by its id.
-fn born(id: OperationId) -> Option<String> {
+/// Time at which an operation was accepted, from its id.
+fn accepted_at(id: OperationId) -> Option<String> {
     let (seconds, nanos) = id.0.get_timestamp()?.to_unix();
     let seconds = i64::try_from(seconds).ok()?;
     UtcTime::from_epoch(seconds, nanos / 1000)
@@ -357,7 +357,7 @@ fn born(id: OperationId) -> Option<String> {
         .map(String::from)
 }
 
-fn moment(at: StoreTime) -> Option<String> {
+fn rfc3339(at: StoreTime) -> Option<String> {
     let seconds = at.0.div_euclid(1_000_000);
     let micros = u32::try_from(at.0.rem_euclid(1_000_000)).ok()?;
     UtcTime::from_epoch(seconds, micros).ok().map(String::from)

@@ -1,14 +1,14 @@
-//! Why a broker does not start, or a catalog cannot replace another. Each text says what to do.
+//! Errors of starting a broker and of replacing its catalog. Each message says what to do.
 
+use crate::catalog::CatalogError;
 use crate::catalog_file::CatalogFileError;
-use crate::plans::CatalogError;
-use crate::platform::PrefixFault;
+use crate::platform::PrefixError;
 use sutler_osb::CatalogFaults;
 use sutler_records::VerifyKeysError;
 use sutler_schema::SchemaError;
 use sutler_server::{AuthConfigError, TlsConfigError};
 
-/// Why a broker does not start. Each says what to do.
+/// Error of starting a broker or replacing its catalog. Each message says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// The catalog breaks rules of the specification.
@@ -25,10 +25,10 @@ pub enum BuildError {
         "the catalog offers {0:?}, but no service of that name or id was registered: call .service({0:?}, …)"
     )]
     NoService(String),
-    /// An offering that is to stay as it is offered, and is not offered.
+    /// An update keeps an offering that is not offered.
     #[error("the offering {0:?} is not offered now, so it cannot stay as it is: give it anew")]
     NotOffered(String),
-    /// Asynchronous binds that nobody could fetch.
+    /// Binds are asynchronous, but bindings cannot be fetched.
     #[error(
         "the binds of {0:?} must be asynchronous, so its offering must say bindings_retrievable: true"
     )]
@@ -56,7 +56,7 @@ pub enum BuildError {
     Realm(#[from] sutler_journal::KeyError),
     /// A platform's prefix cannot be used.
     #[error("the prefix {0:?} cannot be used: {1}")]
-    Prefix(String, #[source] PrefixFault),
+    Prefix(String, #[source] PrefixError),
     /// Two platforms would share their records.
     #[error("two platforms have the realm {0:?}; give each its own with .realm(…)")]
     RealmTwice(String),
@@ -71,7 +71,7 @@ pub enum BuildError {
     /// The store does not answer.
     #[error("the store cannot be used: {0}")]
     Store(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// Something of ours does not serialise; a bug.
+    /// A value of the framework does not serialise; a bug.
     #[error("the catalog cannot be written as JSON")]
     Form(#[source] serde_json::Error),
     /// TLS cannot be served with these files.

@@ -1,13 +1,13 @@
-//! What extensions such as `sutler-bundle-service` need of a broker: periodic tasks, collections, the
-//! source of the catalog, instances and operations. Not for authors of services.
+//! API for extensions such as `sutler-bundle-service`: periodic tasks, collections, the source of the catalog,
+//! instances and operations. Not for authors of services.
 
-use super::{Broker, BuildError, Running};
+use super::{Broker, BrokerHandle, BuildError};
+use crate::catalog::{CatalogPreconditions, Offering, OfferingUpdate};
 use crate::catalog_source::{CatalogPrecondition, CatalogSource};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::instance_scan::{ReadInstancesError, each_instance};
 use crate::lifecycle::AuthorState;
 use crate::operation_status::{OperationStatus, operation_status};
-use crate::plans::{CatalogPreconditions, Offering, OfferingUpdate};
 use std::sync::Arc;
 use sutler_journal::StoreError;
 use sutler_osb::{Catalog, PinnedPlan, ServiceSpec};
@@ -17,8 +17,8 @@ use uuid::Uuid;
 impl From<Error> for TaskError {
     fn from(error: Error) -> Self {
         match error.kind {
-            Kind::Lost => Self::lost(),
-            Kind::Failed | Kind::Transient | Kind::Refused(_) => {
+            ErrorKind::Lost => Self::lost(),
+            ErrorKind::Failed | ErrorKind::Transient | ErrorKind::Refused(_) => {
                 let failed = Self::failed(error.message);
                 match error.cause {
                     Some(cause) => failed.because(cause),
@@ -53,7 +53,7 @@ impl Broker {
         self
     }
 
-    /// The catalog will have a source ([`Running::set_catalog_source`]). Until then no operation of a platform is
+    /// The catalog will have a source ([`BrokerHandle::set_catalog_source`]). Until then no operation of a platform is
     /// carried out, and a plan that is not offered may still come.
     #[must_use]
     pub fn with_catalog_source(mut self) -> Self {
@@ -62,7 +62,7 @@ impl Broker {
     }
 }
 
-impl Running {
+impl BrokerHandle {
     /// The collections of periodic tasks, if there are any tasks.
     #[must_use]
     pub fn collections(&self) -> Option<Collections> {
@@ -117,15 +117,15 @@ impl Running {
     ) -> Result<(), ReadInstancesError> {
         match self.0.realms().next() {
             Some(realm_context) => {
-                each_instance(&realm_context.records, &realm_context.plans, see).await
+                each_instance(&realm_context.records, &realm_context.catalog, see).await
             }
             None => Ok(()),
         }
     }
 
     /// Sets the source of the catalog. The first one stays.
-    pub fn set_catalog_source(&self, keeper: Arc<dyn CatalogSource>) {
-        self.0.plans.keeper.set(keeper);
+    pub fn set_catalog_source(&self, source: Arc<dyn CatalogSource>) {
+        self.0.catalog.source.set(source);
     }
 
     /// Checks one offering, so that it can be part of the catalog. Takes a processor for a while.
@@ -133,10 +133,10 @@ impl Running {
     /// # Errors
     /// It cannot be offered.
     pub fn check_offering(&self, spec: ServiceSpec) -> Result<Offering, BuildError> {
-        Ok(self.0.plans.check(spec)?)
+        Ok(self.0.catalog.check(spec)?)
     }
 
-    /// Replaces the whole catalog, like [`Running::replace_catalog`]. `footings`: the record that each
+    /// Replaces the whole catalog, like [`BrokerHandle::replace_catalog`]. `preconditions`: the record that each
     /// offering depends on, by the id of its service.
     ///
     /// # Errors
@@ -144,29 +144,29 @@ impl Running {
     pub async fn replace_catalog_on(
         &self,
         catalog: &Catalog,
-        footings: impl IntoIterator<Item = (String, CatalogPrecondition)>,
+        preconditions: impl IntoIterator<Item = (String, CatalogPrecondition)>,
     ) -> Result<(), BuildError> {
-        let slots = self.0.plans.slots_of(catalog)?;
-        self.replace_offerings(slots, footings).await
+        let updates = self.0.catalog.updates_of(catalog)?;
+        self.replace_offerings(updates, preconditions).await
     }
 
-    /// Replaces the whole catalog, like [`Running::replace_catalog`], by offerings that stay and offerings
-    /// that are new. `footings`: the record that each offering depends on, by the id of its service.
+    /// Replaces the whole catalog, like [`BrokerHandle::replace_catalog`], by offerings that stay and offerings
+    /// that are new. `preconditions`: the record that each offering depends on, by the id of its service.
     ///
     /// # Errors
     /// The catalog cannot be used; the old one stays.
     pub async fn replace_offerings(
         &self,
-        slots: Vec<OfferingUpdate>,
-        footings: impl IntoIterator<Item = (String, CatalogPrecondition)>,
+        updates: Vec<OfferingUpdate>,
+        preconditions: impl IntoIterator<Item = (String, CatalogPrecondition)>,
     ) -> Result<(), BuildError> {
         let mut standing = CatalogPreconditions::new();
-        for (service, footing) in footings {
+        for (service, precondition) in preconditions {
             if let Some(collections) = self.collections() {
-                let key = collections.key(footing.collection, &footing.id)?;
-                standing.push((service, (key, footing.revision.0)));
+                let key = collections.key(precondition.collection, &precondition.id)?;
+                standing.push((service, (key, precondition.revision.0)));
             }
         }
-        self.0.replace_catalog(slots, standing).await
+        self.0.replace_catalog(updates, standing).await
     }
 }

@@ -3,10 +3,10 @@
 use jiff::{Span, SpanRelativeTo};
 use std::time::Duration;
 
-/// Longest duration: a hundred years. Nobody keeps finished operations longer.
+/// Maximum duration: a hundred years.
 const DAYS_MAX: u64 = 36_500;
 
-/// Reads a duration, or says what is wrong.
+/// Parses a duration, or returns the reason.
 pub(super) fn parse(text: &str) -> Result<Duration, String> {
     let text = text.trim();
     let is_iso = text.trim_start_matches(['+', '-']).starts_with(['P', 'p']);

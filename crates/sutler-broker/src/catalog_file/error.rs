@@ -1,55 +1,55 @@
-//! Why a catalog file did not load: all of it at once, each fault with its place.
+//! Errors of loading a catalog file: all diagnostics at once, each with its location.
 
 use std::fmt;
 use std::path::PathBuf;
 use sutler_yaml::{Location, one_line};
 
-/// Why a catalog file did not load.
+/// Error of loading a catalog file.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogFileError {
     /// The file cannot be read.
     #[error("the catalog file {} cannot be read", .path.display())]
     Unreadable {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
-    /// It is not YAML, or more of it than a catalog can be.
+    /// The text is not YAML, or larger than allowed.
     #[error("the catalog{}: {reason}", at(*.place))]
     Yaml {
-        /// Where the reader stopped.
+        /// Location of the error.
         place: Option<Location>,
-        /// What it found there.
+        /// Description of the error.
         reason: String,
     },
-    /// It is YAML, and says something that cannot be.
+    /// The YAML is not a valid catalog.
     #[error("{}", listed(.0))]
-    Faulty(Vec<FileFault>),
-    /// Something is wrong with what stands in this file.
+    Faulty(Vec<FileDiagnostic>),
+    /// An error in this file.
     #[error("{}: {fault}", .path.display())]
     In {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         fault: Box<CatalogFileError>,
     },
 }
 
-/// One fault of a catalog file.
+/// One diagnostic of a catalog file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileFault {
-    /// Where in the file; of something missing, where the thing begins that lacks it.
+pub struct FileDiagnostic {
+    /// Location in the file; of a missing key, the start of its mapping.
     pub place: Option<Location>,
-    /// Where in the catalog, e.g. `services[0].plans[2].id`, or the key of a setting.
+    /// Path in the catalog, e.g. `services[0].plans[2].id`, or the key of a setting.
     pub path: String,
-    /// What, e.g. `must not be empty`.
+    /// Description, e.g. `must not be empty`.
     pub reason: String,
-    /// The checklist's line, e.g. `B-068`, if it breaks one.
+    /// Violated line of the checklist, e.g. `B-068`, if any.
     pub rule: Option<&'static str>,
 }
 
-impl fmt::Display for FileFault {
+impl fmt::Display for FileDiagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(place) = self.place {
             write!(f, "{place}: ")?;
@@ -66,8 +66,8 @@ fn at(place: Option<Location>) -> String {
     place.map_or_else(String::new, |place| format!(" has a fault at {place}"))
 }
 
-/// One line for each fault.
-fn listed(faults: &[FileFault]) -> String {
+/// One line for each diagnostic.
+fn listed(faults: &[FileDiagnostic]) -> String {
     let plural = if faults.len() == 1 { "fault" } else { "faults" };
     let head = format!("the catalog file has {} {plural}:", faults.len());
     let lines = faults.iter().map(|fault| format!("\n  {fault}"));

@@ -1,24 +1,24 @@
-//! Reading a mapping whose keys are known: one value of one kind each, every fault noted.
+//! Reads a mapping with known keys, one value of one type each, and collects all diagnostics.
 //!
-//! A value of the wrong kind becomes a fault with its place and counts as absent; a key nobody knows
-//! becomes a warning with the key that was probably meant.
+//! A value of the wrong type is reported with its location and counts as absent; an unknown key is a warning with
+//! the most similar known key.
 
-use super::error::FileFault;
+use super::error::FileDiagnostic;
 use sutler_yaml::{Kind, Location, Node};
 
 /// A key of the specification, and the checklist's line about it.
 pub(super) type Key = (&'static str, &'static str);
 
-/// What was found while a file is read.
+/// Diagnostics and warnings of a file.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
-    pub(super) faults: Vec<FileFault>,
+    pub(super) faults: Vec<FileDiagnostic>,
     pub(super) warnings: Vec<String>,
 }
 
 impl Findings {
     pub(super) fn fault(&mut self, place: Location, path: String, reason: String, rule: Rule) {
-        self.faults.push(FileFault {
+        self.faults.push(FileDiagnostic {
             place: Some(place),
             path,
             reason,
@@ -27,17 +27,17 @@ impl Findings {
     }
 }
 
-/// The checklist's line, where there is one.
+/// Line of the checklist, if any.
 pub(super) type Rule = Option<&'static str>;
 
-/// A mapping, its keys sorted out.
+/// A mapping with its known keys.
 pub(super) struct Fields<'a> {
     pub(super) path: String,
     values: Vec<(Key, &'a Node)>,
 }
 
 impl<'a> Fields<'a> {
-    /// Sorts out the keys of a mapping; gives nothing for `null` or for what is no mapping.
+    /// Matches the keys of a mapping; `None` for `null` or another type.
     pub(super) fn read(
         node: &'a Node,
         path: String,
@@ -85,7 +85,7 @@ impl<'a> Fields<'a> {
         format!("{}.{name}", self.path)
     }
 
-    /// A text; numbers and booleans count as what was written.
+    /// A text; numbers and booleans are taken as written.
     pub(super) fn text(&self, name: &str, findings: &mut Findings) -> Option<String> {
         let (key, node) = self.get(name)?;
         let text = node.text();
@@ -105,7 +105,7 @@ impl<'a> Fields<'a> {
         boolean
     }
 
-    /// A whole number, perhaps in quotes.
+    /// An integer, also in quotes.
     pub(super) fn integer(&self, name: &str, findings: &mut Findings) -> Option<i64> {
         let (key, node) = self.get(name)?;
         let integer = node.text().and_then(|text| text.trim().parse().ok());

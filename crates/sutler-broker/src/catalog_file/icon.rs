@@ -1,31 +1,31 @@
-//! An icon beside the catalog file, as a data URL.
+//! Reads an icon from the directory of the catalog file, as a data URL.
 //!
-//! Reads nothing outside the file's directory, nothing large, and nothing that is not what its name
-//! says: whatever is read here is served to everyone who may see the catalog.
+//! Reads no file outside that directory, no large file, and no file whose content does not match its extension:
+//! the icon is served to every reader of the catalog.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::io::Read;
 use std::path::{Component, Path};
 
-/// Largest icon, in bytes. It travels with every answer to `GET /v2/catalog`.
+/// Maximum size of an icon, in bytes. It is part of every response to `GET /v2/catalog`.
 const ICON_BYTES_MAX: u64 = 256 * 1024;
 
-/// How far into a file `<svg` must stand, in bytes: after a declaration, a comment, a licence.
+/// Maximum offset of `<svg` in a file, in bytes: after a declaration, a comment, a licence.
 const SVG_HEAD_BYTES: usize = 4 * 1024;
 
-/// What became of an icon.
+/// Result of reading an icon.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Icon {
     /// A URL for `imageUrl`.
     Url(String),
-    /// There is no directory to look in.
+    /// There is no directory to read from.
     NoDirectory,
     /// It cannot be served.
     Refused(String),
 }
 
-/// Finds the icon of this name in this directory. What is a URL already stays one.
+/// Reads the icon with this name from this directory. A URL is returned unchanged.
 pub(super) fn find(resource: &str, directory: Option<&Path>) -> Icon {
     let resource = resource.trim();
     let is_url = |scheme: &str| {
@@ -61,7 +61,7 @@ fn read(resource: &str, directory: &Path) -> Result<(&'static str, Vec<u8>), Str
     let format = Format::of_name(name)?;
     let unreadable = |error: std::io::Error| format!("cannot be read: {error}");
     let directory = directory.canonicalize().map_err(unreadable)?;
-    // A link may still lead elsewhere: what counts is where the file really is.
+    // A link may point elsewhere, so the real path is checked.
     let path = directory.join(name).canonicalize().map_err(unreadable)?;
     if !path.starts_with(&directory) {
         return Err("must be a file in or below the directory of the catalog".to_owned());
@@ -72,7 +72,7 @@ fn read(resource: &str, directory: &Path) -> Result<(&'static str, Vec<u8>), Str
         return Err("must be a file".to_owned());
     }
     let mut bytes = Vec::new();
-    // One byte more than allowed is enough to know; the file may grow while it is read.
+    // One byte more than allowed is enough to detect it; the file may grow while it is read.
     let mut bounded = file.take(ICON_BYTES_MAX + 1);
     bounded.read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() as u64 > ICON_BYTES_MAX {
@@ -122,7 +122,7 @@ impl Format {
         }
     }
 
-    /// Whether the bytes begin as this format does.
+    /// Whether the bytes have the signature of this format.
     fn is_in(self, bytes: &[u8]) -> bool {
         match self {
             Self::Png => bytes.starts_with(b"\x89PNG\r\n\x1a\n"),

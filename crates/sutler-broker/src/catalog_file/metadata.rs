@@ -1,8 +1,8 @@
-//! Metadata, free-form but for the names that platforms know.
+//! Metadata: free-form, except for the names that platforms know.
 //!
-//! Those names become camelCase whichever way they are written. Everything else keeps its spelling,
-//! its case and its shape: `amount: {USD: 1}` is not `amount: {usd: 1}`. What stands under `properties`
-//! is metadata too, the way Spring Cloud Open Service Broker serves it.
+//! Those names are converted to camelCase from any spelling. Everything else keeps its spelling, case and
+//! structure: `amount: {USD: 1}` differs from `amount: {usd: 1}`. Entries of `properties` are metadata too, as in
+//! Spring Cloud Open Service Broker.
 
 use super::fields::Findings;
 use super::icon::{self, Icon};
@@ -24,13 +24,13 @@ const OFFERING_NAMES: [&str; 7] = [
 /// Names of the profile, as they are served (B-071).
 const PLAN_NAMES: [&str; 3] = ["bullets", "costs", "displayName"];
 
-/// Where more metadata may stand.
+/// Key of a mapping with more metadata.
 const PROPERTIES: &str = "properties";
 
 /// The name of an icon's file, which becomes `imageUrl`.
 const ICON: &str = "imageurlresource";
 
-/// Where the icon is served.
+/// Name under which the icon is served.
 const IMAGE_URL: &str = "imageUrl";
 
 /// Reads an offering's metadata, and the icon.

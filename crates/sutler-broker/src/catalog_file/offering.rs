@@ -1,7 +1,7 @@
-//! Offerings and plans from the tree: which keys there are, and what kind of value each takes.
+//! Reads offerings and plans from the YAML tree: their keys, and the type of each value.
 //!
-//! What the values must be is checked afterwards by `sutler_osb::Catalog::load`. Metadata is free-form
-//! and read in `metadata.rs`; the inside of a schema is copied without a look.
+//! Values are checked afterwards by `sutler_osb::Catalog::load`. Metadata is free-form and read in `metadata.rs`;
+//! the content of a schema is copied unchecked.
 
 use super::fields::{Fields, Findings, Key};
 use super::metadata;
@@ -59,7 +59,7 @@ const BINDING_OPERATIONS: [Key; 1] = [("create", "B-078")];
 
 const PARAMETERS: [Key; 1] = [("parameters", "B-078")];
 
-/// Reads one offering. What is missing stays missing.
+/// Reads one offering. Missing keys are left out.
 pub(super) fn offering(
     node: &Node,
     path: String,

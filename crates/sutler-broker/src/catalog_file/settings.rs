@@ -1,6 +1,6 @@
-//! The framework's settings in a catalog file: what to do about unknown ids, and when to clean up.
+//! Settings of the framework in a catalog file: handling of unknown ids, and clean-up schedules.
 //!
-//! They stand under `com.equalities.osbapi`, nested or dotted, beside the catalog.
+//! They are under `com.equalities.osbapi`, nested or dotted, next to the catalog.
 
 use super::duration;
 use super::fields::Findings;
@@ -8,16 +8,16 @@ use std::time::Duration;
 use sutler_records::Schedule;
 use sutler_yaml::{Kind, Node};
 
-/// Where the settings stand.
+/// Path of the settings.
 const ROOT: [&str; 3] = ["com", "equalities", "osbapi"];
 
-/// How old a finished operation must be, unless the file says otherwise.
+/// Default minimum age of a finished operation.
 const CLEANUP_AGE_DEFAULT: Duration = Duration::from_secs(3 * 24 * 60 * 60);
 
 const INSTANCES: &str = "service-instances";
 const BINDINGS: &str = "service-bindings";
 
-/// Every key of one kind.
+/// Keys of the settings of one kind of resource.
 const KEYS: [&str; 5] = [
     "force-delete-unknown",
     "operations.cleanup-age",
@@ -38,7 +38,7 @@ pub struct FileSettings {
 /// Settings for service instances, or for service bindings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KindSettings {
-    /// Whether deleting an id that nobody knows succeeds.
+    /// Whether deleting an unknown id succeeds.
     pub force_delete_unknown: bool,
     /// When finished operations are removed.
     pub cleanup: CleanupSettings,
@@ -47,7 +47,7 @@ pub struct KindSettings {
 /// When finished operations are removed. Without a schedule they are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CleanupSettings {
-    /// How long an operation must have been finished.
+    /// Minimum time since the end of an operation.
     pub age: Duration,
     /// When all operations of that age are removed.
     pub all: Option<Schedule>,
@@ -77,7 +77,7 @@ pub(super) fn read(documents: &[&Node], findings: &mut Findings) -> FileSettings
             let Some(path) = below_root(&path) else {
                 continue;
             };
-            let Some((kind, key)) = known(&path) else {
+            let Some((kind, key)) = known_setting(&path) else {
                 warn_of_unknown(&path, node, findings);
                 continue;
             };
@@ -110,7 +110,7 @@ fn below_root(path: &[&str]) -> Option<String> {
     (same && !rest.is_empty()).then(|| rest.join("."))
 }
 
-fn known(path: &str) -> Option<(&'static str, &'static str)> {
+fn known_setting(path: &str) -> Option<(&'static str, &'static str)> {
     let plain = sutler_yaml::plain(path);
     let kinds = [INSTANCES, BINDINGS].into_iter();
     kinds
@@ -157,15 +157,15 @@ fn set(settings: &mut KindSettings, key: &str, node: &Node) -> Result<(), String
             settings.force_delete_unknown = flag.ok_or(reason).map_err(wrong)?;
         }
         "operations.cleanup-age" => cleanup.age = duration::parse(&text).map_err(wrong)?,
-        "operations.cleanup-all" => cleanup.all = schedule().map_err(said)?,
-        "operations.cleanup-succeeded" => cleanup.succeeded = schedule().map_err(said)?,
-        "operations.cleanup-failed" => cleanup.failed = schedule().map_err(said)?,
+        "operations.cleanup-all" => cleanup.all = schedule().map_err(without_value)?,
+        "operations.cleanup-succeeded" => cleanup.succeeded = schedule().map_err(without_value)?,
+        "operations.cleanup-failed" => cleanup.failed = schedule().map_err(without_value)?,
         unknown => return Err(format!("has no setting `{unknown}`")),
     }
     Ok(())
 }
 
 /// A schedule's error quotes the value itself.
-fn said(error: String) -> String {
+fn without_value(error: String) -> String {
     format!("must be a schedule: {error}")
 }

@@ -1,4 +1,4 @@
-//! What catalog files say, and what is said about faulty ones.
+//! Loading of catalog files, and diagnostics of invalid ones.
 
 mod faulty;
 mod icons;
@@ -7,11 +7,11 @@ mod settings;
 mod settings_alone;
 mod spelling;
 
-use super::{CatalogFile, CatalogFileError, FileFault};
+use super::{CatalogFile, CatalogFileError, FileDiagnostic};
 use serde_json::Value;
 use std::path::Path;
 
-/// The smallest offering there is, at the top of a file.
+/// A minimal offering, at the top of a file.
 const OFFERING: &str = "
 services:
 - id: s
@@ -34,7 +34,7 @@ fn served(file: &CatalogFile) -> Value {
     serde_json::to_value(&file.catalog).unwrap()
 }
 
-fn faults(yaml: &str, directory: Option<&Path>) -> Vec<FileFault> {
+fn faults(yaml: &str, directory: Option<&Path>) -> Vec<FileDiagnostic> {
     match CatalogFile::parse(yaml, directory) {
         Err(CatalogFileError::Faulty(faults)) => faults,
         other => panic!("expected faults, not {other:?}"),

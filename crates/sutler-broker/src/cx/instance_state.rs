@@ -1,7 +1,7 @@
-//! What a hook can learn and change of the instance's own state beyond what it was handed.
+//! Reads and changes of the instance's state by a hook.
 //!
-//! A binding's hook may have something to add to the state of its instance, while others of the same
-//! instance do too: so it is a change, made on what is there at that moment.
+//! Hooks of several bindings may change the state of their instance at the same time, so a change is a function of
+//! the current state.
 
 use super::Cx;
 use crate::error::{Error, Result};
@@ -17,13 +17,12 @@ impl Cx {
         &self.facts.instance_parameters
     }
 
-    /// Where in the platform the instance lives, also where the operation is about a binding.
+    /// Platform context of the instance, also in an operation of a binding.
     pub fn instance_context(&self) -> Option<&Context> {
         self.facts.instance_context.as_ref()
     }
 
-    /// The instance's state as it is kept at this moment; a provision sees what an earlier one that
-    /// failed has saved.
+    /// The stored state of the instance now; a provision gets the state that an earlier, failed one saved.
     ///
     /// # Errors
     /// The claim was lost.
@@ -31,11 +30,14 @@ impl Cx {
         let key = self.records.instance_key(&self.facts.instance_id);
         let loaded = self.records.load_for_run::<Instance>(&self.run, &key).await;
         let at = loaded.map_err(|Lost| Error::lost())?;
-        Ok(at.state.thing().and_then(|thing| thing.state.clone()))
+        Ok(at
+            .state
+            .data()
+            .and_then(|instance_data| instance_data.state.clone()))
     }
 
-    /// Changes the instance's state from the hook of a binding: `change` makes the next state of the
-    /// one that is there, and may be called again if somebody else was quicker. `None`: leave it.
+    /// Changes the instance's state from the hook of a binding: `change` computes the next state from the current
+    /// one, and is called again if another writer was first. `None` leaves the state unchanged.
     ///
     /// # Errors
     /// Those of `change`; the state is too large; or the claim was lost.
@@ -47,10 +49,10 @@ impl Cx {
         loop {
             let loaded = self.records.load_for_run::<Instance>(&self.run, &key).await;
             let was = loaded.map_err(|Lost| Error::lost())?;
-            let Some(thing) = was.state.thing() else {
+            let Some(instance_data) = was.state.data() else {
                 return Ok(());
             };
-            let Some(next) = change(thing.state.as_ref())? else {
+            let Some(next) = change(instance_data.state.as_ref())? else {
                 return Ok(());
             };
             let next = was.state.clone().with_state(next);

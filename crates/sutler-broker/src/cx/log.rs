@@ -1,26 +1,25 @@
-//! What a hook's work says while it runs, kept with its operation: sealed, bounded, outside commits.
+//! Output of a hook, stored with its operation: sealed, bounded, outside commits.
 //!
-//! A piece says where in the output of its attempt it begins. Whoever goes on after a crash says
-//! everything again from the beginning, and what is kept already is not kept twice. Who reads it:
-//! `admin/log.rs`.
+//! Each piece has its offset in the output of its attempt. A worker that takes over after a crash sends the output
+//! again from the start, and stored parts are not stored twice. It is read by `admin/log.rs`.
 
 use super::Cx;
 use crate::error::{Error, Result};
 use sutler_journal::{Fence, Lost, OperationId, SealContext, Store, StoreError};
 use sutler_records::Documents;
 
-/// Longest text of one piece, in bytes; with its head and its seal it fits a chunk of any store.
+/// Maximum text of one piece, in bytes; with its head and its seal it fits a chunk of any store.
 const PIECE_BYTES_MAX: usize = 32 * 1024;
 /// Pieces read at a time.
 const PIECES_AT_ONCE: usize = 64;
-/// Bytes before the text: the attempt, and where the text begins.
+/// Bytes before the text: the attempt and the offset.
 const HEAD_BYTES: usize = 12;
 
-/// A piece of what an attempt said.
+/// A piece of the output of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub attempt: u32,
-    /// Where it begins in the output of its attempt, in bytes.
+    /// Offset in the output of its attempt, in bytes.
     pub from: u64,
     pub text: String,
 }
@@ -80,9 +79,9 @@ async fn append_piece(
 }
 
 impl Cx {
-    /// Keeps what the work of this attempt said, from byte `from` of all it says. What was kept before
-    /// is not kept again, so that whoever takes over may begin at 0. Never a secret: it is for
-    /// operators. A store that does not take it is no reason to fail.
+    /// Stores output of this attempt. `from`: its offset in the whole output. Parts that are stored already are
+    /// skipped, so a worker that takes over can start at 0. Must contain no secret: operators read it. An error of
+    /// the store is ignored.
     ///
     /// # Errors
     /// The claim was lost.
@@ -112,7 +111,7 @@ impl Cx {
         Ok(())
     }
 
-    /// How far the log of this attempt goes.
+    /// End of the log of this attempt.
     async fn logged_before(&self) -> std::result::Result<u64, StoreError> {
         if self.run.fence() == Fence(1) {
             return Ok(0);
@@ -131,7 +130,7 @@ impl Cx {
     }
 }
 
-/// The pieces of a text that is not kept up to `known`.
+/// The pieces of a text after `known`.
 fn pieces(attempt: u32, from: u64, text: &str, known: u64) -> Vec<Piece> {
     let skip = usize::try_from(known.saturating_sub(from)).unwrap_or(usize::MAX);
     let mut at = text.ceil_char_boundary(skip.min(text.len()));

@@ -1,13 +1,13 @@
-//! A deprovision takes the bindings along: one unbind operation each, under the author of the delete.
+//! A deprovision deletes the bindings too: one unbind operation each, on behalf of the caller of the delete.
 //!
-//! New bindings are impossible meanwhile, because the instance is being deleted. If one unbind fails,
-//! the deprovision has failed, says which, and the instance is live again.
+//! New bindings are impossible meanwhile, because the instance is being deleted. If one unbind fails, the
+//! deprovision fails and names it, and the instance is live again.
 
 use super::BrokerExecutor;
 use crate::lifecycle::binding::{Binding, Event, Parent, Unbind, decide};
-use crate::lifecycle::{Ask, Asynchrony, Verb};
+use crate::lifecycle::{AsyncRequest, Asynchrony, Verb};
 use crate::operation_log;
-use crate::resources::{BINDING, BUSY, Detail, OF, Request, Steps, asked};
+use crate::resources::{BINDING, BUSY, Detail, OF, Request, Steps, to_raw_json};
 use bytes::Bytes;
 use std::time::Duration;
 use sutler_journal::{Commit, Key, List, Lost, OperationId, Page, Queue, Run};
@@ -15,7 +15,7 @@ use sutler_records::{
     DecisionCommit, Documents, LoadedDocument, OperationContent, RecordError, StartPlace,
 };
 
-/// When to look again at bindings that still run; their ends usually wake us sooner.
+/// Delay before running bindings are checked again; their ends usually wake the operation sooner.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// Bindings read at a time.
 const PAGE: usize = 50;
@@ -23,7 +23,7 @@ const PAGE: usize = 50;
 pub(super) enum Cascade {
     /// No binding is left.
     Clear,
-    /// Some are on their way.
+    /// Some are being unbound.
     Waiting,
     /// One cannot be removed.
     Stuck(Detail),
@@ -81,7 +81,7 @@ impl BrokerExecutor {
     ) -> Result<(), Lost> {
         let records = &self.0.records;
         let id = OperationId::fresh();
-        let ask = Ask {
+        let async_request = AsyncRequest {
             operation: id,
             accepts_incomplete: true,
             rule: Asynchrony::Preferred,
@@ -91,14 +91,14 @@ impl BrokerExecutor {
             parent: Parent::Live,
             cascade: true,
             force: false,
-            ask,
+            async_request,
         });
         let Ok(decision) = decide(was.state.clone(), event) else {
             return Ok(());
         };
         steps.cascade.insert(key.id(1).to_owned(), id);
         let request = Request {
-            asked: asked(&"unbind"),
+            body: to_raw_json(&"unbind"),
             identity: request.identity.clone(),
             request_identity: request.request_identity.clone(),
             origin: request.origin.clone(),
@@ -121,7 +121,7 @@ impl BrokerExecutor {
         };
         let progress = records.seal_progress(run.id(), steps);
         let commit = commit.advance(run.id(), sutler_journal::Next::Same, None, Some(progress));
-        // Somebody was first with this binding: the next look finds out.
+        // Another writer changed this binding first; the next check reads it again.
         if run.commit(commit).await?.is_ok() {
             operation_log::accepted(key, &decision.effects, &request, None);
         }
@@ -170,11 +170,13 @@ impl OperationContent<Verb> for UnbindContent<'_> {
     }
 }
 
-/// An unbind that this deprovision started has ended, and the binding is still there.
+/// Whether an unbind of this deprovision has ended and the binding still exists.
 fn stuck(key: &Key, at: &Binding, steps: &Steps) -> Option<Detail> {
     let started = steps.cascade.get(key.id(1))?;
     match at {
-        Binding::Live { bond } | Binding::CreateFailed { bond } if bond.last == *started => {
+        Binding::Live { data: binding_data } | Binding::CreateFailed { data: binding_data }
+            if binding_data.last == *started =>
+        {
             Some(Detail {
                 description: Some(format!(
                     "The service binding {:?} could not be removed; the service instance is unchanged. Unbind it, then deprovision again.",

@@ -1,9 +1,9 @@
-//! Calls the author's functions: with a deadline, with progress flushed, and with panics caught.
+//! Calls the hooks of a service, with a deadline, flushed progress and caught panics.
 
 use super::{HookCall, HookOutcome, classify_hook_error};
 use crate::cx::PROGRESS_EVERY;
 use crate::error::{Error, Result as HookResult};
-use crate::lifecycle::binding::{self, Binding, Bond};
+use crate::lifecycle::binding::{self, Binding, BindingData};
 use crate::lifecycle::instance::{self, Instance};
 use crate::lifecycle::{AuthorState, End, Verb};
 use crate::operation_log;
@@ -25,26 +25,26 @@ pub(super) async fn instance(
     run: &Run,
     verb: Verb,
     at: &Instance,
-) -> Result<HookOutcome<instance::Made>, Lost> {
-    let Some(thing) = at.thing() else {
+) -> Result<HookOutcome<instance::HookOutput>, Lost> {
+    let Some(instance_data) = at.data() else {
         return Ok(halted());
     };
     let (cx, service) = (&job.cx, &job.service);
-    let state = thing.state.clone();
+    let state = instance_data.state.clone();
     let ran = match (verb, at) {
         (Verb::Provision, _) if run.cancelled().is_cancelled() && never_ran(run) => {
             return Ok(halted());
         }
         (Verb::Provision, _) => {
-            let hook = service.provision(cx, thing.spec.parameters.clone());
+            let hook = service.provision(cx, instance_data.spec.parameters.clone());
             guarded(realm_context, job, run, hook).await?.map(made)
         }
         (Verb::Update, Instance::Updating { change, .. }) => {
-            // The framework keeps the context; an author without `update` need not know.
+            // The framework stores the context; a service without `update` is not called.
             if change.is_context_only() && !service.updates() {
-                return Ok(succeeded(instance::Made::default()));
+                return Ok(succeeded(instance::HookOutput::default()));
             }
-            let update = match update_of(realm_context, thing, change).await {
+            let update = match update_of(realm_context, instance_data, change).await {
                 Ok(update) => update,
                 Err(error) => return classify_hook_error(error, &job.policy, run),
             };
@@ -56,7 +56,7 @@ pub(super) async fn instance(
             let hook = service.deprovision(cx, state);
             guarded(realm_context, job, run, hook)
                 .await?
-                .map(|()| instance::Made::default())
+                .map(|()| instance::HookOutput::default())
         }
         (Verb::Update | Verb::Bind | Verb::Unbind, _) => return Ok(halted()),
     };
@@ -72,27 +72,27 @@ pub(super) async fn binding(
     job: &HookCall,
     run: &Run,
     verb: Verb,
-    bond: &Bond,
+    binding_data: &BindingData,
     state: Option<AuthorState>,
-) -> Result<HookOutcome<binding::Made>, Lost> {
+) -> Result<HookOutcome<binding::HookOutput>, Lost> {
     let (cx, service) = (&job.cx, &job.service);
     let ran = match verb {
         Verb::Bind if run.cancelled().is_cancelled() && never_ran(run) => return Ok(halted()),
         Verb::Bind => {
-            let bound = match predecessor(realm_context, cx.instance_id(), bond).await {
+            let bound = match predecessor(realm_context, cx.instance_id(), binding_data).await {
                 Ok(None) => guarded(realm_context, job, run, service.bind(cx, state)).await?,
                 Ok(Some(it)) => {
                     guarded(realm_context, job, run, service.rotate(cx, state, it)).await?
                 }
                 Err(error) => Err(error),
             };
-            bound.and_then(|bound| given(bound, &job.plan.pinned.requires))
+            bound.and_then(|bound| checked_output(bound, &job.plan.pinned.requires))
         }
         Verb::Unbind => {
             let hook = service.unbind(cx, state);
             guarded(realm_context, job, run, hook)
                 .await?
-                .map(|()| binding::Made::default())
+                .map(|()| binding::HookOutput::default())
         }
         Verb::Provision | Verb::Update | Verb::Deprovision => return Ok(halted()),
     };
@@ -111,7 +111,7 @@ async fn guarded<T>(
 ) -> Result<HookResult<T>, Lost> {
     let left = time_left(realm_context, job, run).await?;
     if left.is_zero() {
-        // A hook that fails at once would otherwise be tried for as long as it likes.
+        // Otherwise a hook that fails at once would be tried without a limit.
         return Ok(Err(overdue(job.policy.deadline)));
     }
     let deadline = tokio::time::sleep(left);
@@ -164,8 +164,8 @@ fn panicked() -> Error {
         .because("the hook panicked; the panic message is on standard error")
 }
 
-fn made(made: Provisioned<AuthorState>) -> instance::Made {
-    instance::Made {
+fn made(made: Provisioned<AuthorState>) -> instance::HookOutput {
+    instance::HookOutput {
         state: Some(made.state),
         metadata: made.metadata,
     }
@@ -183,8 +183,8 @@ fn halted<T>() -> HookOutcome<T> {
     HookOutcome::Ended(End::Failed, detail)
 }
 
-/// B-192, B-193, B-194: what the catalog does not announce must not be given.
-fn given(bound: Bound, requires: &[Requires]) -> HookResult<binding::Made> {
+/// B-192, B-193, B-194: a bind must not return features that the catalog does not announce.
+fn checked_output(bound: Bound, requires: &[Requires]) -> HookResult<binding::HookOutput> {
     let BindResponse {
         syslog_drain_url,
         route_service_url,
@@ -216,7 +216,7 @@ fn given(bound: Bound, requires: &[Requires]) -> HookResult<binding::Made> {
             );
         }
     }
-    Ok(binding::Made {
+    Ok(binding::HookOutput {
         state: bound.state,
         given: Box::new(bound.given),
     })
@@ -225,14 +225,14 @@ fn given(bound: Bound, requires: &[Requires]) -> HookResult<binding::Made> {
 async fn predecessor(
     realm_context: &RealmContext,
     instance: &sutler_osb::InstanceId,
-    bond: &Bond,
+    binding_data: &BindingData,
 ) -> HookResult<Option<Predecessor>> {
-    let Some(id) = &bond.spec.predecessor else {
+    let Some(id) = &binding_data.spec.predecessor else {
         return Ok(None);
     };
     let key = realm_context.records.binding_key(instance, id);
     let state = match realm_context.records.load::<Binding>(&key).await?.state {
-        Binding::Live { bond } => bond.state,
+        Binding::Live { data: binding_data } => binding_data.state,
         _ => return Err(Error::failed("The service binding to succeed is gone.")),
     };
     Ok(Some(Predecessor {
@@ -243,16 +243,16 @@ async fn predecessor(
 
 async fn update_of(
     realm_context: &RealmContext,
-    thing: &instance::Thing,
+    instance_data: &instance::InstanceData,
     change: &instance::Change,
 ) -> HookResult<Update<sutler_osb::Parameters>> {
-    let (previous, _) = realm_context.served(&thing.spec.plan).await?;
+    let (previous, _) = realm_context.served(&instance_data.spec.plan).await?;
     Ok(Update {
-        params: thing.spec.changed_by(change).parameters,
+        params: instance_data.spec.changed_by(change).parameters,
         sent: change.parameters.clone().unwrap_or_default(),
         previous_plan: previous.pinned.as_ref().clone(),
         maintenance_version: change.maintenance_version.clone(),
-        previous_maintenance_version: thing.spec.maintenance_version.clone(),
+        previous_maintenance_version: instance_data.spec.maintenance_version.clone(),
         context_only: change.is_context_only(),
     })
 }

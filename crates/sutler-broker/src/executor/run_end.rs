@@ -1,6 +1,6 @@
 //! The end of a run of an instance or a binding: its meaning, its log lines, and waking the instance.
 //!
-//! The commit is made by `sutler_records`; what an end means is decided by `lifecycle/`.
+//! The commit is made by `sutler_records`; the meaning of an end is decided by `lifecycle/`.
 
 use super::{BrokerExecutor, instance_id};
 use crate::audit::audit_enabled;
@@ -17,7 +17,7 @@ use sutler_records::{EndContext, EndResult, EndedResource, RunEnd};
 impl EndedResource for Instance {
     type Verb = Verb;
     type Reply = Reply;
-    type Output = instance::Made;
+    type Output = instance::HookOutput;
 
     fn ended(self, operation: OperationId, end: End<Self::Output>) -> Option<Decision<Self>> {
         instance::decide(self, instance::Event::Ended { operation, end }).ok()
@@ -25,10 +25,12 @@ impl EndedResource for Instance {
 
     fn is_halted(&self, id: OperationId) -> bool {
         match self {
-            Self::Deleting { over, .. } => *over == Some(id),
+            Self::Deleting { pending_create, .. } => *pending_create == Some(id),
             Self::Updating {
-                thing, given_up, ..
-            } => *given_up && thing.last == id,
+                data: instance_data,
+                given_up,
+                ..
+            } => *given_up && instance_data.last == id,
             Self::Absent
             | Self::Creating { .. }
             | Self::CreateFailed { .. }
@@ -41,14 +43,14 @@ impl EndedResource for Instance {
 impl EndedResource for Binding {
     type Verb = Verb;
     type Reply = Reply;
-    type Output = binding::Made;
+    type Output = binding::HookOutput;
 
     fn ended(self, operation: OperationId, end: End<Self::Output>) -> Option<Decision<Self>> {
         binding::decide(self, binding::Event::Ended { operation, end }).ok()
     }
 
     fn is_halted(&self, id: OperationId) -> bool {
-        matches!(self, Self::Deleting { over, .. } if *over == Some(id))
+        matches!(self, Self::Deleting { pending_create, .. } if *pending_create == Some(id))
     }
 }
 
@@ -70,7 +72,7 @@ impl EndContext<Verb, Detail> for BrokerExecutor {
         }
     }
 
-    /// An update or a deprovision of the instance may be waiting for this binding: it is woken.
+    /// Wakes an update or a deprovision of the instance that may wait for this binding.
     async fn extend(&self, commit: Commit, run: &Run) -> Result<Commit, Lost> {
         let lane = &run.operation().row.lane;
         if lane.kind() != BINDING.as_str() {
@@ -79,9 +81,14 @@ impl EndContext<Verb, Detail> for BrokerExecutor {
         let key = self.0.records.instance_key(&instance_id(lane));
         let above = self.0.records.load_for_run::<Instance>(run, &key).await?;
         Ok(match &above.state {
-            Instance::Updating { thing, .. } | Instance::Deleting { thing, .. } => {
-                commit.write(Write::Wake(thing.last))
+            Instance::Updating {
+                data: instance_data,
+                ..
             }
+            | Instance::Deleting {
+                data: instance_data,
+                ..
+            } => commit.write(Write::Wake(instance_data.last)),
             Instance::Absent
             | Instance::Creating { .. }
             | Instance::CreateFailed { .. }

@@ -1,8 +1,8 @@
-//! The ten endpoints: a parsed request in, the desk's answer out.
+//! The ten endpoints: calls `requests.rs` with the parsed request and builds the response.
 
-use super::error::{Answer, json};
+use super::error::{ErrorReply, json};
 use super::route::{Endpoint, Ids};
-use super::{Http, Reply, Understood};
+use super::{HttpReply, ParsedRequest, PlatformApi};
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
 use crate::refusal::{Refusal, Resource};
@@ -18,21 +18,21 @@ use sutler_osb::{
 };
 use sutler_server::ChunkedBody;
 
-impl Http {
+impl PlatformApi {
     pub(super) async fn serve(
         &self,
-        asked: Understood,
+        asked: ParsedRequest,
         body: &Bytes,
         headers: &HeaderMap,
-    ) -> Result<Reply, Answer> {
-        let Understood {
+    ) -> Result<HttpReply, ErrorReply> {
+        let ParsedRequest {
             endpoint,
             ids,
             query,
             info,
         } = asked;
         let requests = &self.requests;
-        // The long ones are boxed: polls and catalogs should not carry their size around.
+        // Long futures are boxed, so that those of polls and catalogs stay small.
         match (endpoint, ids) {
             (Endpoint::Catalog, _) => Ok(self.catalog(headers)),
             (Endpoint::Provision, Ids::Instance(id)) => {
@@ -73,23 +73,23 @@ impl Http {
                     .await
             }
             // The router pairs each endpoint with its ids.
-            (_, Ids::None | Ids::Instance(_) | Ids::Binding(..)) => Err(Answer::no_such_path()),
+            (_, Ids::None | Ids::Instance(_) | Ids::Binding(..)) => Err(ErrorReply::no_such_path()),
         }
     }
 
-    /// B-050, B-052: prepared bytes, and 304 for who has them.
-    fn catalog(&self, headers: &HeaderMap) -> Reply {
-        let offer = self.requests.realm_context.plans.offer();
+    /// B-050, B-052: the prepared body, or 304 if the caller has it.
+    fn catalog(&self, headers: &HeaderMap) -> HttpReply {
+        let snapshot = self.requests.realm_context.catalog.snapshot();
         let known = headers.get_all(IF_NONE_MATCH).iter().any(|value| {
             let tags = value.to_str().unwrap_or_default();
             tags.split(',')
                 .map(|tag| tag.trim().trim_start_matches("W/"))
-                .any(|tag| tag == "*" || tag == offer.etag)
+                .any(|tag| tag == "*" || tag == snapshot.etag)
         });
         let content = if known {
             ChunkedBody::default()
         } else {
-            offer.content.clone()
+            snapshot.content.clone()
         };
         let mut reply = Response::new(content);
         if known {
@@ -98,7 +98,7 @@ impl Http {
             let json = HeaderValue::from_static("application/json");
             reply.headers_mut().insert(CONTENT_TYPE, json);
         }
-        if let Ok(etag) = HeaderValue::from_str(&offer.etag) {
+        if let Ok(etag) = HeaderValue::from_str(&snapshot.etag) {
             reply.headers_mut().insert(ETAG, etag);
         }
         reply
@@ -109,9 +109,9 @@ impl Http {
         instance: &InstanceId,
         id: &BindingId,
         operation: Option<&OperationToken>,
-    ) -> Result<Reply, Answer> {
+    ) -> Result<HttpReply, ErrorReply> {
         let mut last = self.requests.poll_binding(instance, id, operation).await?;
-        // B-110: a binding's answer has no more than state and description.
+        // B-110: the response of a binding has state and description only.
         if let LastOperation::Known { response, .. } = &mut last {
             response.instance_usable = None;
             response.update_repeatable = None;
@@ -120,8 +120,8 @@ impl Http {
     }
 }
 
-fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, Answer> {
-    from_json(body).map_err(|error| Answer::invalid(error.to_string()))
+fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, ErrorReply> {
+    from_json(body).map_err(|error| ErrorReply::invalid(error.to_string()))
 }
 
 fn token(id: OperationId) -> Option<OperationToken> {
@@ -129,23 +129,23 @@ fn token(id: OperationId) -> Option<OperationToken> {
 }
 
 /// B-121, B-122, B-123, B-130.
-fn provisioned(changed: ChangeOutcome<Instance>) -> Reply {
+fn provisioned(changed: ChangeOutcome<Instance>) -> HttpReply {
     let (status, operation, state) = match changed {
         ChangeOutcome::Done(state) => (StatusCode::CREATED, None, state),
         ChangeOutcome::AlreadyDone(state) => (StatusCode::OK, None, state),
         ChangeOutcome::Running(id, state) => (StatusCode::ACCEPTED, token(id), state),
     };
-    let thing = state.thing();
+    let instance_data = state.data();
     let body = ProvisionResponse {
-        dashboard_url: thing.and_then(|it| it.dashboard_url.clone()),
+        dashboard_url: instance_data.and_then(|it| it.dashboard_url.clone()),
         operation,
-        metadata: thing.and_then(|it| it.metadata.clone()),
+        metadata: instance_data.and_then(|it| it.metadata.clone()),
     };
     json(status, &body)
 }
 
 /// B-162, B-163, B-171.
-fn updated(changed: ChangeOutcome<Instance>) -> Reply {
+fn updated(changed: ChangeOutcome<Instance>) -> HttpReply {
     let (status, operation, state) = match changed {
         ChangeOutcome::Done(state) | ChangeOutcome::AlreadyDone(state) => {
             (StatusCode::OK, None, state)
@@ -156,17 +156,17 @@ fn updated(changed: ChangeOutcome<Instance>) -> Reply {
         Instance::Updating { dashboard_url, .. } => dashboard_url.clone(),
         _ => None,
     };
-    let thing = state.thing();
+    let instance_data = state.data();
     let body = UpdateResponse {
-        dashboard_url: soon.or_else(|| thing.and_then(|it| it.dashboard_url.clone())),
+        dashboard_url: soon.or_else(|| instance_data.and_then(|it| it.dashboard_url.clone())),
         operation,
-        metadata: thing.and_then(|it| it.metadata.clone()),
+        metadata: instance_data.and_then(|it| it.metadata.clone()),
     };
     json(status, &body)
 }
 
 /// B-242, B-252.
-fn deleted<S>(changed: &ChangeOutcome<S>) -> Reply {
+fn deleted<S>(changed: &ChangeOutcome<S>) -> HttpReply {
     let (status, operation) = match changed {
         ChangeOutcome::Done(_) | ChangeOutcome::AlreadyDone(_) => (StatusCode::OK, None),
         ChangeOutcome::Running(id, _) => (StatusCode::ACCEPTED, token(*id)),
@@ -175,7 +175,7 @@ fn deleted<S>(changed: &ChangeOutcome<S>) -> Reply {
 }
 
 /// B-182, B-183, B-184: nothing but the operation while it runs.
-fn bound(changed: ChangeOutcome<Binding>) -> Result<Reply, Answer> {
+fn bound(changed: ChangeOutcome<Binding>) -> Result<HttpReply, ErrorReply> {
     let (status, state) = match changed {
         ChangeOutcome::Running(id, _) => {
             let body = AsyncBindResponse {
@@ -186,16 +186,18 @@ fn bound(changed: ChangeOutcome<Binding>) -> Result<Reply, Answer> {
         ChangeOutcome::Done(state) => (StatusCode::CREATED, state),
         ChangeOutcome::AlreadyDone(state) => (StatusCode::OK, state),
     };
-    let given = state.bond().and_then(|bond| bond.given.clone());
-    // Deleted between its end and our look.
+    let given = state
+        .data()
+        .and_then(|binding_data| binding_data.given.clone());
+    // Deleted after the operation ended and before it was read.
     let given = given.ok_or(RequestError::Refused(Refusal::NotFound(Resource::Binding)))?;
     Ok(json(status, &given))
 }
 
 /// B-100, B-105, B-107.
-fn polled(last: LastOperation) -> Reply {
+fn polled(last: LastOperation) -> HttpReply {
     match last {
-        LastOperation::Gone(what) => Answer::from(Refusal::Gone(what)).into(),
+        LastOperation::Gone(what) => ErrorReply::from(Refusal::Gone(what)).into(),
         LastOperation::Known {
             response,
             retry_after,

@@ -1,9 +1,9 @@
-//! Refusals and problems become statuses here, and nowhere else.
+//! Maps refusals and errors to statuses; no other module does.
 //!
-//! A 5xx never carries the inner text: the caller reads a sentence, the operator's log has the cause.
+//! A 5xx never contains the cause: the caller gets a sentence, the log of the operator has the cause.
 
-use super::Reply;
-use crate::error::{Error, Kind};
+use super::HttpReply;
+use crate::error::{Error, ErrorKind};
 use crate::lifecycle::Verb;
 use crate::refusal::Refusal;
 use crate::requests::RequestError;
@@ -16,16 +16,16 @@ use sutler_server::{BodyError, CallerLimitExceeded, ErrorResponse, QueueFull, Re
 
 pub(super) use sutler_server::json_response as json;
 
-/// What callers read when something is wrong that is not theirs to mend.
+/// Description of an internal error.
 const INTERNAL: &str = "The service broker could not do this. Its operator can see why.";
 
 /// The noun that names this server in error responses.
 const SERVER: &str = "service broker";
 
-/// Any answer that is not a success.
-pub(super) struct Answer(ErrorResponse);
+/// Response other than a success.
+pub(super) struct ErrorReply(ErrorResponse);
 
-impl Answer {
+impl ErrorReply {
     fn new(status: StatusCode, body: &ErrorBody) -> Self {
         Self(ErrorResponse::new(status, body))
     }
@@ -34,7 +34,7 @@ impl Answer {
         Self::new(status, &ErrorBody::described(sentence))
     }
 
-    fn again_after(self, seconds: u64) -> Self {
+    fn retry_after(self, seconds: u64) -> Self {
         Self(self.0.retry_after(Duration::from_secs(seconds)))
     }
 
@@ -83,39 +83,39 @@ impl Answer {
         Self::described(StatusCode::PRECONDITION_FAILED, &sentence)
     }
 
-    /// An operator has said so; what is there can still be read and polled.
+    /// The broker drains: it takes no changes, but still answers reads and polls.
     pub(super) fn draining() -> Self {
         let sentence = "This service broker takes no changes at present; repeat the request later.";
         let body = ErrorBody::described(sentence);
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, &body).again_after(30)
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, &body).retry_after(30)
     }
 }
 
-impl From<Rejection> for Answer {
+impl From<Rejection> for ErrorReply {
     fn from(rejection: Rejection) -> Self {
         Self(ErrorResponse::rejected(rejection, SERVER))
     }
 }
 
-impl From<QueueFull> for Answer {
+impl From<QueueFull> for ErrorReply {
     fn from(_: QueueFull) -> Self {
         Self(ErrorResponse::overloaded(SERVER))
     }
 }
 
-impl From<CallerLimitExceeded> for Answer {
+impl From<CallerLimitExceeded> for ErrorReply {
     fn from(exceeded: CallerLimitExceeded) -> Self {
         Self(ErrorResponse::caller_limited(exceeded))
     }
 }
 
-impl From<BodyError> for Answer {
+impl From<BodyError> for ErrorReply {
     fn from(error: BodyError) -> Self {
         Self(ErrorResponse::body(error, SERVER))
     }
 }
 
-impl From<Refusal> for Answer {
+impl From<Refusal> for ErrorReply {
     fn from(refusal: Refusal) -> Self {
         let (status, code) = match &refusal {
             Refusal::Invalid(_) => (StatusCode::BAD_REQUEST, None),
@@ -149,7 +149,7 @@ impl From<Refusal> for Answer {
     }
 }
 
-impl From<RequestError> for Answer {
+impl From<RequestError> for ErrorReply {
     fn from(problem: RequestError) -> Self {
         match problem {
             RequestError::Refused(refusal) => refusal.into(),
@@ -172,23 +172,23 @@ impl From<RequestError> for Answer {
                 tracing::error!(error = %chain(cause.as_ref()), "a request could not be served");
                 let sentence =
                     "The service broker cannot reach its records now; repeat the request later.";
-                Self::described(StatusCode::SERVICE_UNAVAILABLE, sentence).again_after(5)
+                Self::described(StatusCode::SERVICE_UNAVAILABLE, sentence).retry_after(5)
             }
         }
     }
 }
 
-/// Of a path beside those of the specification.
-impl From<Error> for Answer {
+/// Error of a route of an extension.
+impl From<Error> for ErrorReply {
     fn from(error: Error) -> Self {
         match &error.kind {
-            Kind::Refused(refusal) => refusal.clone().into(),
-            Kind::Transient => {
+            ErrorKind::Refused(refusal) => refusal.clone().into(),
+            ErrorKind::Transient => {
                 tracing::warn!(?error, "a request could not be served for now");
                 let body = ErrorBody::described(error.message);
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, &body).again_after(5)
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, &body).retry_after(5)
             }
-            Kind::Failed | Kind::Lost => {
+            ErrorKind::Failed | ErrorKind::Lost => {
                 tracing::error!(?error, "a request could not be served");
                 let body = ErrorBody::described(error.message);
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, &body)
@@ -197,18 +197,18 @@ impl From<Error> for Answer {
     }
 }
 
-/// B-033, B-034: only an update or a deprovision may say more.
-fn failed(verb: Verb, detail: Detail) -> Answer {
+/// B-033, B-034: only an update or a deprovision has the fields besides the description.
+fn failed(verb: Verb, detail: Detail) -> ErrorReply {
     let mut body = ErrorBody::described(detail.description.unwrap_or_else(|| INTERNAL.to_owned()));
     body.instance_usable = detail.instance_usable;
     body.update_repeatable = detail.update_repeatable;
-    Answer::new(
+    ErrorReply::new(
         StatusCode::INTERNAL_SERVER_ERROR,
         &body.scoped_to(Some(verb)),
     )
 }
 
-/// An error with its causes, once.
+/// An error followed by its causes.
 fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -220,14 +220,14 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     text
 }
 
-pub(super) fn panicked() -> Reply {
+pub(super) fn panicked() -> HttpReply {
     tracing::error!("a request handler panicked; the message is on standard error");
     let body = ErrorBody::described(INTERNAL);
-    Answer::new(StatusCode::INTERNAL_SERVER_ERROR, &body).into()
+    ErrorReply::new(StatusCode::INTERNAL_SERVER_ERROR, &body).into()
 }
 
-impl From<Answer> for Reply {
-    fn from(answer: Answer) -> Self {
+impl From<ErrorReply> for HttpReply {
+    fn from(answer: ErrorReply) -> Self {
         answer.0.into()
     }
 }

@@ -1,14 +1,14 @@
-//! Paths: which endpoint, and which ids.
+//! Routing: maps a path to its endpoint and ids.
 //!
-//! Ids may contain anything once decoded, a slash too, so segments are split before they are decoded
-//! (B-020). Doubled slashes in front, as from a broker URL that ends in one, do no harm.
+//! Decoded ids may contain any character, even a slash, so the path is split before its segments are decoded
+//! (B-020). Leading double slashes, as from a broker URL that ends in a slash, are accepted.
 
 use hyper::Method;
 use sutler_osb::{BindingId, InstanceId};
 use sutler_server::RequestClass;
 
-/// The paths as a router matches them: all below `/v2`, so that what is not there, an empty id for
-/// instance, is answered with a sentence too; also behind a URL that ends in a slash.
+/// Patterns for the router: everything below `/v2`, so that unknown paths and empty ids get a description too;
+/// also after a URL that ends in a slash.
 pub(crate) const PATHS: [&str; 4] = ["/v2", "/v2/", "/v2/{*rest}", "//v2/{*rest}"];
 
 /// The ten endpoints of the specification.
@@ -37,7 +37,7 @@ pub enum Endpoint {
 }
 
 impl Endpoint {
-    /// Whether it may change something.
+    /// Class of its requests: reads or changes.
     pub(super) fn class(self) -> RequestClass {
         match self {
             Self::Provision | Self::Update | Self::Deprovision | Self::Bind | Self::Unbind => {
@@ -73,22 +73,22 @@ pub(super) enum Ids {
     Binding(InstanceId, BindingId),
 }
 
-/// Where a request goes.
+/// Result of routing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Routed {
+pub(super) enum RouteMatch {
     To(Endpoint, Ids),
     Nowhere,
-    /// There is something, for these methods.
+    /// The path exists, but only for these methods.
     OtherMethod(&'static str),
-    /// An id that is none, and why.
+    /// The path contains an invalid id; the sentence says why.
     BadId(String),
 }
 
 /// Finds the endpoint of a method and a raw path.
-pub(super) fn route(method: &Method, path: &str) -> Routed {
+pub(super) fn route(method: &Method, path: &str) -> RouteMatch {
     let path = path.trim_start_matches('/');
     let Some(rest) = path.strip_prefix("v2/") else {
-        return Routed::Nowhere;
+        return RouteMatch::Nowhere;
     };
     let mut segments = rest.split('/');
     let place = [(); 6].map(|()| segments.next());
@@ -102,7 +102,7 @@ pub(super) fn route(method: &Method, path: &str) -> Routed {
         [Some("service_instances"), Some(instance), None, ..] => {
             let ids = InstanceId::from_path_segment(instance).map(Ids::Instance);
             ids.map_or_else(
-                |error| Routed::BadId(error.to_string()),
+                |error| RouteMatch::BadId(error.to_string()),
                 |ids| on_instance(method, ids),
             )
         }
@@ -115,7 +115,7 @@ pub(super) fn route(method: &Method, path: &str) -> Routed {
         ] => {
             let ids = InstanceId::from_path_segment(instance).map(Ids::Instance);
             let to = |ids| choose(method, ids, &[(Method::GET, Endpoint::PollInstance)], "GET");
-            ids.map_or_else(|error| Routed::BadId(error.to_string()), to)
+            ids.map_or_else(|error| RouteMatch::BadId(error.to_string()), to)
         }
         [
             Some("service_instances"),
@@ -128,19 +128,19 @@ pub(super) fn route(method: &Method, path: &str) -> Routed {
             let ids = InstanceId::from_path_segment(instance)
                 .and_then(|i| BindingId::from_path_segment(binding).map(|b| Ids::Binding(i, b)));
             match (ids, tail, end) {
-                (Err(error), _, _) => Routed::BadId(error.to_string()),
+                (Err(error), _, _) => RouteMatch::BadId(error.to_string()),
                 (Ok(ids), None, _) => on_binding(method, ids),
                 (Ok(ids), Some("last_operation"), None) => {
                     choose(method, ids, &[(Method::GET, Endpoint::PollBinding)], "GET")
                 }
-                (Ok(_), Some(_), _) => Routed::Nowhere,
+                (Ok(_), Some(_), _) => RouteMatch::Nowhere,
             }
         }
-        _ => Routed::Nowhere,
+        _ => RouteMatch::Nowhere,
     }
 }
 
-fn on_instance(method: &Method, ids: Ids) -> Routed {
+fn on_instance(method: &Method, ids: Ids) -> RouteMatch {
     let endpoints = [
         (Method::PUT, Endpoint::Provision),
         (Method::GET, Endpoint::FetchInstance),
@@ -150,7 +150,7 @@ fn on_instance(method: &Method, ids: Ids) -> Routed {
     choose(method, ids, &endpoints, "DELETE, GET, PATCH, PUT")
 }
 
-fn on_binding(method: &Method, ids: Ids) -> Routed {
+fn on_binding(method: &Method, ids: Ids) -> RouteMatch {
     let endpoints = [
         (Method::PUT, Endpoint::Bind),
         (Method::GET, Endpoint::FetchBinding),
@@ -164,16 +164,16 @@ fn choose(
     ids: Ids,
     endpoints: &[(Method, Endpoint)],
     allow: &'static str,
-) -> Routed {
+) -> RouteMatch {
     let found = endpoints.iter().find(|(known, _)| known == method);
-    found.map_or(Routed::OtherMethod(allow), |(_, endpoint)| {
-        Routed::To(*endpoint, ids)
+    found.map_or(RouteMatch::OtherMethod(allow), |(_, endpoint)| {
+        RouteMatch::To(*endpoint, ids)
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Endpoint, Ids, Routed, route};
+    use super::{Endpoint, Ids, RouteMatch, route};
     use hyper::Method;
     use sutler_osb::{BindingId, InstanceId};
 
@@ -187,19 +187,22 @@ mod tests {
         let found = route(&Method::GET, "/v2/service_instances/a%2Fb%20%C3%A4");
         assert_eq!(
             found,
-            Routed::To(Endpoint::FetchInstance, instance("a/b ä"))
+            RouteMatch::To(Endpoint::FetchInstance, instance("a/b ä"))
         );
         let binding = BindingId::try_from("last_operation").unwrap();
         let ids = Ids::Binding(InstanceId::try_from("service_bindings").unwrap(), binding);
         let path = "/v2/service_instances/service_bindings/service_bindings/last_operation";
-        assert_eq!(route(&Method::PUT, path), Routed::To(Endpoint::Bind, ids));
+        assert_eq!(
+            route(&Method::PUT, path),
+            RouteMatch::To(Endpoint::Bind, ids)
+        );
     }
 
     #[test]
     fn doubled_slashes_in_front_do_no_harm() {
         assert_eq!(
             route(&Method::GET, "//v2/catalog"),
-            Routed::To(Endpoint::Catalog, Ids::None)
+            RouteMatch::To(Endpoint::Catalog, Ids::None)
         );
     }
 
@@ -213,10 +216,10 @@ mod tests {
             "/v2/catalog/x",
             "/v2/service_instances",
         ] {
-            assert_eq!(route(&Method::GET, path), Routed::Nowhere, "{path}");
+            assert_eq!(route(&Method::GET, path), RouteMatch::Nowhere, "{path}");
         }
         let deep = "/v2/service_instances/a/service_bindings/b/last_operation/c";
-        assert_eq!(route(&Method::GET, deep), Routed::Nowhere);
+        assert_eq!(route(&Method::GET, deep), RouteMatch::Nowhere);
     }
 
     #[test]
@@ -227,7 +230,7 @@ mod tests {
             "/v2/service_instances/a%00",
         ] {
             assert!(
-                matches!(route(&Method::PUT, path), Routed::BadId(_)),
+                matches!(route(&Method::PUT, path), RouteMatch::BadId(_)),
                 "{path}"
             );
         }
@@ -236,6 +239,6 @@ mod tests {
     #[test]
     fn another_method_is_told_which_there_are() {
         let found = route(&Method::POST, "/v2/service_instances/a");
-        assert_eq!(found, Routed::OtherMethod("DELETE, GET, PATCH, PUT"));
+        assert_eq!(found, RouteMatch::OtherMethod("DELETE, GET, PATCH, PUT"));
     }
 }

@@ -23,7 +23,7 @@ static POLL_BINDING: Route = Route::new(
     "/v2/service_instances/{instance_id}/service_bindings/{binding_id}/last_operation",
 );
 /// Paths of extensions, below `/v2`.
-pub(super) static MORE: Route = Route::new("more", "/v2/{…}");
+pub(super) static EXTENSION: Route = Route::new("more", "/v2/{…}");
 /// Any path of the administration.
 pub(crate) static ADMIN: Route = Route::new("admin", "/admin/{…}");
 

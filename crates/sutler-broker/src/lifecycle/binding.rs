@@ -1,18 +1,18 @@
-//! The life of one service binding.
+//! State machine of one service binding.
 //!
-//! Like `instance.rs`, with two differences: a binding cannot be updated, and what its instance is
-//! doing matters. The table of all states and events is `tests/transitions/binding.txt`.
+//! Like `instance.rs`, with two differences: a binding cannot be updated, and decisions depend on the state
+//! of its instance. The table of all states and events is `tests/transitions/binding.txt`.
 
-mod orders;
+mod admin_commands;
 
-use super::order::Order;
-use super::{Ask, AuthorState, Decision, Effect, End, Pace, Reply, Verb, started};
+use super::admin_command::AdminCommand;
+use super::{AsyncRequest, AuthorState, Decision, Effect, End, Reply, ResponseMode, Verb, started};
 use crate::refusal::{Refusal, Resource};
 use serde::{Deserialize, Serialize};
 use sutler_journal::OperationId;
 use sutler_osb::{BindResource, BindResponse, BindingId, Context, Parameters, PlanId, ServiceId};
 
-/// What the platform asked a binding to be.
+/// A binding as the platform requested it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BindingSpec {
     /// The offering.
@@ -25,19 +25,19 @@ pub struct BindingSpec {
     /// The application or route it is for.
     #[serde(default)]
     pub bind_resource: Option<BindResource>,
-    /// The application, wherever it was named.
+    /// The application, from `bind_resource` or from the deprecated field.
     #[serde(default)]
     pub app_guid: Option<String>,
-    /// Where in the platform it lives.
+    /// Platform context.
     #[serde(default)]
     pub context: Option<Context>,
-    /// The binding this one succeeds.
+    /// The binding that this one replaces (rotation).
     #[serde(default)]
     pub predecessor: Option<BindingId>,
 }
 
 impl BindingSpec {
-    /// Whether a PUT asks for what is there (B-183, B-186).
+    /// Whether a PUT is identical to this binding (B-183, B-186).
     pub fn same_request(&self, wanted: &Self) -> bool {
         self.service_id == wanted.service_id
             && self.plan_id == wanted.plan_id
@@ -48,9 +48,9 @@ impl BindingSpec {
     }
 }
 
-/// A binding and all that is known of it.
+/// Stored data of a binding.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Bond {
+pub(crate) struct BindingData {
     pub spec: BindingSpec,
     /// The author's own state.
     #[serde(
@@ -59,36 +59,47 @@ pub(crate) struct Bond {
         deserialize_with = "super::state_there"
     )]
     pub state: Option<AuthorState>,
-    /// What the platform is given, once there.
+    /// Response of the bind: credentials and endpoints. `None` until a bind succeeds.
     #[serde(default)]
     pub given: Option<BindResponse>,
-    /// The operation that made it (until one has, the first that tried), and the last one (seed
+    /// The operation that created it (until one succeeds, the first attempt), and the last operation (seed
     /// 001, second option).
     pub made: OperationId,
     pub last: OperationId,
 }
 
-/// Where a binding stands.
+/// State of a binding.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Binding {
-    /// Never seen, or forgotten.
+    /// No record exists.
     #[default]
     Absent,
     /// A bind runs.
-    Creating { bond: Bond },
-    /// A bind failed; something may be left behind.
-    CreateFailed { bond: Bond },
-    /// It is there.
-    Live { bond: Bond },
-    /// An unbind is accepted. `over`: the bind that must end first.
+    Creating {
+        #[serde(rename = "bond")]
+        data: BindingData,
+    },
+    /// A bind failed; it may have left resources behind.
+    CreateFailed {
+        #[serde(rename = "bond")]
+        data: BindingData,
+    },
+    /// The binding exists and no operation runs.
+    Live {
+        #[serde(rename = "bond")]
+        data: BindingData,
+    },
+    /// An unbind is accepted. `pending_create`: the bind that must end first.
     Deleting {
-        bond: Bond,
-        over: Option<OperationId>,
+        #[serde(rename = "bond")]
+        data: BindingData,
+        #[serde(rename = "over")]
+        pending_create: Option<OperationId>,
         was_live: bool,
     },
-    /// It was there.
-    /// `never_made`: its creation was refused, so a poll must not say that it was deleted.
+    /// Deleted.
+    /// `never_made`: its creation was refused, so a poll must not report a deletion.
     Gone {
         last: OperationId,
         #[serde(default)]
@@ -96,25 +107,25 @@ pub(crate) enum Binding {
     },
 }
 
-/// What the instance is doing.
+/// State of the binding's instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parent {
-    /// There is none.
+    /// The instance does not exist.
     Missing,
-    /// It is there and at rest.
+    /// The instance exists and no operation runs.
     Live,
-    /// An operation holds it alone.
+    /// An operation has exclusive use of the instance.
     Busy(&'static str),
 }
 
-/// What happened, or what was asked.
+/// A request, a command or a result of a run.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
     /// PUT.
     Bind(Box<Bind>),
     /// DELETE.
     Unbind(Unbind),
-    /// The author saved state in the middle of an operation.
+    /// The author saved state during an operation.
     Saved {
         operation: OperationId,
         state: AuthorState,
@@ -122,49 +133,49 @@ pub(crate) enum Event {
     /// A run ended.
     Ended {
         operation: OperationId,
-        end: End<Made>,
+        end: End<HookOutput>,
     },
-    /// The caller waited as long as it may. `cleanup`: the id for an unbind.
+    /// The time limit of a waiting request has passed. `cleanup`: id for an unbind.
     Overdue {
         operation: OperationId,
         cleanup: OperationId,
     },
-    /// An operator orders something. `new`: the id of whatever it starts or leaves behind.
-    Ordered {
-        order: Order,
+    /// A command of an operator. `new`: id of the operation or tombstone it creates.
+    Command {
+        command: AdminCommand,
         parent: Parent,
         new: OperationId,
     },
 }
 
-/// A PUT and the facts it is judged by.
+/// A PUT and the facts that its decision needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Bind {
     pub wanted: BindingSpec,
-    /// Whether it asks for what is there; the author may have the last word.
+    /// Whether it is identical to the existing resource; the author can override the comparison.
     pub same: bool,
     pub parent: Parent,
-    /// What the plan says against a *new* binding like this.
+    /// Refusal of the plan for a *new* binding like this.
     pub against: Option<Refusal>,
-    pub ask: Ask,
+    pub async_request: AsyncRequest,
 }
 
-/// A DELETE and the facts it is judged by.
+/// A DELETE and the facts that its decision needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unbind {
     /// The query named service and plan.
     pub ids_given: bool,
     pub parent: Parent,
-    /// The instance itself is being deleted and takes its bindings along.
+    /// The unbind is part of the deletion of the instance.
     pub cascade: bool,
     /// An unknown binding counts as deleted.
     pub force: bool,
-    pub ask: Ask,
+    pub async_request: AsyncRequest,
 }
 
-/// What came of a run.
+/// Output of a successful hook.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Made {
+pub(crate) struct HookOutput {
     pub state: Option<AuthorState>,
     pub given: Box<BindResponse>,
 }
@@ -180,7 +191,11 @@ pub(crate) fn decide(at: Binding, event: Event) -> Result<Decision<Binding>, Ref
         Event::Saved { operation, state } => Ok(on_saved(at, operation, state)),
         Event::Ended { operation, end } => Ok(on_ended(at, operation, end)),
         Event::Overdue { operation, cleanup } => Ok(on_overdue(at, operation, cleanup)),
-        Event::Ordered { order, parent, new } => orders::on_ordered(at, order, parent, new),
+        Event::Command {
+            command,
+            parent,
+            new,
+        } => admin_commands::on_command(at, command, parent, new),
     }
 }
 
@@ -191,9 +206,9 @@ fn on_bind(at: Binding, asked: Bind) -> Result<Decision<Binding>, Refusal> {
     }
     match &at {
         Binding::Absent | Binding::Gone { .. } => create(None, asked),
-        Binding::CreateFailed { bond } => create(Some(bond), asked),
-        Binding::Creating { bond } if asked.same => {
-            let reply = asked.ask.join(bond.last)?;
+        Binding::CreateFailed { data } => create(Some(data), asked),
+        Binding::Creating { data } if asked.same => {
+            let reply = asked.async_request.join(data.last)?;
             Ok(Decision::stay(at, reply))
         }
         Binding::Live { .. } if asked.same => Ok(Decision::stay(at, Reply::AlreadyDone)),
@@ -204,28 +219,28 @@ fn on_bind(at: Binding, asked: Bind) -> Result<Decision<Binding>, Refusal> {
     }
 }
 
-/// `failed`: what an earlier attempt may have left behind.
-fn create(failed: Option<&Bond>, asked: Bind) -> Result<Decision<Binding>, Refusal> {
+/// `failed`: data of an earlier attempt, which may have left resources behind.
+fn create(failed: Option<&BindingData>, asked: Bind) -> Result<Decision<Binding>, Refusal> {
     if let Some(refusal) = asked.against {
         return Err(refusal);
     }
-    let pace = asked.ask.pace()?;
+    let mode = asked.async_request.response_mode()?;
     if let Parent::Busy(why) = asked.parent {
         return Err(Refusal::Busy(why));
     }
-    let operation = asked.ask.operation;
-    let bond = Bond {
+    let operation = asked.async_request.operation;
+    let data = BindingData {
         spec: asked.wanted,
-        state: failed.and_then(|bond| bond.state.clone()),
+        state: failed.and_then(|data| data.state.clone()),
         given: None,
-        made: failed.map_or(operation, |bond| bond.made),
+        made: failed.map_or(operation, |data| data.made),
         last: operation,
     };
     Ok(started(
-        Binding::Creating { bond },
+        Binding::Creating { data },
         Verb::Bind,
         operation,
-        pace,
+        mode,
     ))
 }
 
@@ -235,10 +250,10 @@ fn on_unbind(at: Binding, asked: Unbind) -> Result<Decision<Binding>, Refusal> {
         parent,
         cascade,
         force,
-        ask,
+        async_request,
     } = asked;
-    // D-06: what can only be asynchronous says so even for an unknown id.
-    let pace = ask.pace()?;
+    // D-06: `AsyncRequired` precedes the lookup, so it is returned for an unknown id too.
+    let mode = async_request.response_mode()?;
     if matches!(at, Binding::Absent | Binding::Gone { .. }) {
         return if force {
             Ok(Decision::stay(at, Reply::AlreadyDone))
@@ -250,56 +265,65 @@ fn on_unbind(at: Binding, asked: Unbind) -> Result<Decision<Binding>, Refusal> {
         let sentence = "The query must name service_id and plan_id of the service binding.";
         return Err(Refusal::Invalid(sentence.to_owned()));
     }
-    if let Binding::Deleting { bond, .. } = &at {
-        let reply = ask.join(bond.last)?;
+    if let Binding::Deleting { data, .. } = &at {
+        let reply = async_request.join(data.last)?;
         return Ok(Decision::stay(at, reply));
     }
     if let (Parent::Busy(why), false) = (parent, cascade) {
         return Err(Refusal::Busy(why));
     }
     match at {
-        Binding::Creating { bond } => Ok(halt(bond, ask.operation, pace)),
-        Binding::CreateFailed { bond } => Ok(delete(bond, ask.operation, pace, false)),
-        Binding::Live { bond } => Ok(delete(bond, ask.operation, pace, true)),
+        Binding::Creating { data } => Ok(halt(data, async_request.operation, mode)),
+        Binding::CreateFailed { data } => Ok(delete(data, async_request.operation, mode, false)),
+        Binding::Live { data } => Ok(delete(data, async_request.operation, mode, true)),
         // Answered above.
         Binding::Absent | Binding::Gone { .. } => Err(Refusal::Gone(Resource::Binding)),
         Binding::Deleting { .. } => Err(Refusal::Busy(BEING_DELETED)),
     }
 }
 
-fn delete(mut bond: Bond, operation: OperationId, pace: Pace, live: bool) -> Decision<Binding> {
-    bond.last = operation;
+fn delete(
+    mut data: BindingData,
+    operation: OperationId,
+    mode: ResponseMode,
+    live: bool,
+) -> Decision<Binding> {
+    data.last = operation;
     let next = Binding::Deleting {
-        bond,
-        over: None,
+        data,
+        pending_create: None,
         was_live: live,
     };
-    started(next, Verb::Unbind, operation, pace)
+    started(next, Verb::Unbind, operation, mode)
 }
 
-/// B-245: the creation is halted; the deletion begins when it has ended.
-fn halt(mut bond: Bond, operation: OperationId, pace: Pace) -> Decision<Binding> {
-    let creating = bond.last;
-    bond.last = operation;
+/// B-245: cancels the creation; the deletion starts when that has ended.
+fn halt(mut data: BindingData, operation: OperationId, mode: ResponseMode) -> Decision<Binding> {
+    let creating = data.last;
+    data.last = operation;
     Decision {
         next: Binding::Deleting {
-            bond,
-            over: Some(creating),
+            data,
+            pending_create: Some(creating),
             was_live: false,
         },
         effects: vec![
             Effect::Cancel(creating),
             Effect::StartWaiting(Verb::Unbind, operation),
         ],
-        reply: Reply::Started(operation, pace),
+        reply: Reply::Started(operation, mode),
     }
 }
 
 fn on_saved(mut at: Binding, operation: OperationId, saved: AuthorState) -> Decision<Binding> {
     match &mut at {
-        Binding::Creating { bond } if bond.last == operation => bond.state = Some(saved),
-        Binding::Deleting { bond, over, .. } if over.unwrap_or(bond.last) == operation => {
-            bond.state = Some(saved);
+        Binding::Creating { data } if data.last == operation => data.state = Some(saved),
+        Binding::Deleting {
+            data,
+            pending_create,
+            ..
+        } if pending_create.unwrap_or(data.last) == operation => {
+            data.state = Some(saved);
         }
         Binding::Creating { .. }
         | Binding::Deleting { .. }
@@ -311,19 +335,19 @@ fn on_saved(mut at: Binding, operation: OperationId, saved: AuthorState) -> Deci
     Decision::stay(at, Reply::Nothing)
 }
 
-fn on_ended(at: Binding, ended: OperationId, end: End<Made>) -> Decision<Binding> {
+fn on_ended(at: Binding, ended: OperationId, end: End<HookOutput>) -> Decision<Binding> {
     match at {
-        Binding::Creating { bond } if bond.last == ended => created(bond, end),
+        Binding::Creating { data } if data.last == ended => created(data, end),
         Binding::Deleting {
-            bond,
-            over: Some(creating),
+            data,
+            pending_create: Some(creating),
             was_live,
-        } if creating == ended => create_halted(bond, was_live, end),
+        } if creating == ended => create_halted(data, was_live, end),
         Binding::Deleting {
-            bond,
-            over: None,
+            data,
+            pending_create: None,
             was_live,
-        } if bond.last == ended => deleted(bond, was_live, &end),
+        } if data.last == ended => deleted(data, was_live, &end),
         // A late result of another operation changes nothing.
         Binding::Absent
         | Binding::Creating { .. }
@@ -334,30 +358,30 @@ fn on_ended(at: Binding, ended: OperationId, end: End<Made>) -> Decision<Binding
     }
 }
 
-fn created(mut bond: Bond, end: End<Made>) -> Decision<Binding> {
+fn created(mut data: BindingData, end: End<HookOutput>) -> Decision<Binding> {
     let next = match end {
         End::Succeeded(made) => {
-            take_over(&mut bond, made);
-            bond.made = bond.last;
-            Binding::Live { bond }
+            take_over(&mut data, made);
+            data.made = data.last;
+            Binding::Live { data }
         }
-        End::Failed => Binding::CreateFailed { bond },
-        // It made nothing, but the failed attempt before it may have.
-        End::Refused if bond.made != bond.last => Binding::CreateFailed { bond },
-        End::Refused => Binding::refused(bond.last),
+        End::Failed => Binding::CreateFailed { data },
+        // This attempt created nothing, but the failed attempt before it may have.
+        End::Refused if data.made != data.last => Binding::CreateFailed { data },
+        End::Refused => Binding::refused(data.last),
     };
     Decision::stay(next, Reply::Nothing)
 }
 
-fn create_halted(mut bond: Bond, was_live: bool, end: End<Made>) -> Decision<Binding> {
+fn create_halted(mut data: BindingData, was_live: bool, end: End<HookOutput>) -> Decision<Binding> {
     match end {
-        End::Succeeded(made) => take_over(&mut bond, made),
+        End::Succeeded(made) => take_over(&mut data, made),
         End::Failed | End::Refused => {}
     }
-    let effects = vec![Effect::Wake(bond.last)];
+    let effects = vec![Effect::Wake(data.last)];
     let next = Binding::Deleting {
-        bond,
-        over: None,
+        data,
+        pending_create: None,
         was_live,
     };
     Decision {
@@ -367,28 +391,28 @@ fn create_halted(mut bond: Bond, was_live: bool, end: End<Made>) -> Decision<Bin
     }
 }
 
-fn deleted(bond: Bond, was_live: bool, end: &End<Made>) -> Decision<Binding> {
+fn deleted(data: BindingData, was_live: bool, end: &End<HookOutput>) -> Decision<Binding> {
     let next = match (end, was_live) {
-        (End::Succeeded(_), _) => Binding::gone(bond.last),
-        (End::Failed | End::Refused, true) => Binding::Live { bond },
-        (End::Failed | End::Refused, false) => Binding::CreateFailed { bond },
+        (End::Succeeded(_), _) => Binding::gone(data.last),
+        (End::Failed | End::Refused, true) => Binding::Live { data },
+        (End::Failed | End::Refused, false) => Binding::CreateFailed { data },
     };
     Decision::stay(next, Reply::Nothing)
 }
 
-fn take_over(bond: &mut Bond, made: Made) {
-    bond.state = made.state.or(bond.state.take());
-    bond.given = Some(*made.given);
+fn take_over(data: &mut BindingData, made: HookOutput) {
+    data.state = made.state.or(data.state.take());
+    data.given = Some(*made.given);
 }
 
 fn on_overdue(at: Binding, late: OperationId, cleanup: OperationId) -> Decision<Binding> {
     match at {
-        // Its caller gets an error, so nobody is told of the clean-up.
-        Binding::Creating { bond } if bond.last == late => Decision {
+        // Its caller gets an error, so the clean-up needs no reply.
+        Binding::Creating { data } if data.last == late => Decision {
             reply: Reply::Nothing,
-            ..halt(bond, cleanup, Pace::Background)
+            ..halt(data, cleanup, ResponseMode::Background)
         },
-        // An unbind goes on; a repeat joins it.
+        // An unbind continues; a repeated request joins it.
         Binding::Absent
         | Binding::Creating { .. }
         | Binding::CreateFailed { .. }
@@ -398,10 +422,10 @@ fn on_overdue(at: Binding, late: OperationId, cleanup: OperationId) -> Decision<
     }
 }
 
-/// B-232: what a fetch may show now.
-pub(crate) fn fetch(at: &Binding) -> Result<&Bond, Refusal> {
+/// B-232: the data that a fetch may return in this state.
+pub(crate) fn fetch(at: &Binding) -> Result<&BindingData, Refusal> {
     match at {
-        Binding::Live { bond } => Ok(bond),
+        Binding::Live { data } => Ok(data),
         Binding::Absent
         | Binding::Creating { .. }
         | Binding::CreateFailed { .. }
@@ -411,26 +435,26 @@ pub(crate) fn fetch(at: &Binding) -> Result<&Bond, Refusal> {
 }
 
 impl Binding {
-    /// It was deleted, by this operation.
+    /// Tombstone of a binding that this operation deleted.
     pub(crate) fn gone(last: OperationId) -> Self {
         let never_made = false;
         Self::Gone { last, never_made }
     }
 
-    /// Its creation was refused, so it never was.
+    /// Tombstone of a binding whose creation was refused.
     pub(crate) fn refused(last: OperationId) -> Self {
         let never_made = true;
         Self::Gone { last, never_made }
     }
 
-    /// What is known of it, where anything is.
-    pub(crate) fn bond(&self) -> Option<&Bond> {
+    /// Its data, unless it is absent or gone.
+    pub(crate) fn data(&self) -> Option<&BindingData> {
         match self {
             Self::Absent | Self::Gone { .. } => None,
-            Self::Creating { bond }
-            | Self::CreateFailed { bond }
-            | Self::Live { bond }
-            | Self::Deleting { bond, .. } => Some(bond),
+            Self::Creating { data }
+            | Self::CreateFailed { data }
+            | Self::Live { data }
+            | Self::Deleting { data, .. } => Some(data),
         }
     }
 
@@ -438,25 +462,25 @@ impl Binding {
     pub(crate) fn last(&self) -> Option<OperationId> {
         match self {
             Self::Gone { last, .. } => Some(*last),
-            other => other.bond().map(|bond| bond.last),
+            other => other.data().map(|data| data.last),
         }
     }
 
-    /// The operations the document points to: sweeping leaves them.
+    /// Operations that the document refers to; the sweep must not delete them.
     pub(crate) fn pins(&self) -> Vec<OperationId> {
         let mut pins: Vec<OperationId> = match self {
-            Self::Deleting { over, .. } => over.iter().copied().collect(),
+            Self::Deleting { pending_create, .. } => pending_create.iter().copied().collect(),
             Self::Absent
             | Self::Gone { .. }
             | Self::Creating { .. }
             | Self::CreateFailed { .. }
             | Self::Live { .. } => Vec::new(),
         };
-        pins.extend(self.bond().map(|bond| bond.last));
+        pins.extend(self.data().map(|data| data.last));
         pins
     }
 
-    /// Whether an operation of this lane runs, so that one that wants the instance alone must wait.
+    /// Whether an operation of this lane runs, so that operations with exclusive use of the instance must wait.
     pub(crate) fn is_busy(&self) -> bool {
         match self {
             Self::Creating { .. } | Self::Deleting { .. } => true,
@@ -466,7 +490,7 @@ impl Binding {
         }
     }
 
-    /// Its word, for index terms and people.
+    /// Name of the state, for index terms and output.
     pub(crate) fn lifecycle(&self) -> &'static str {
         match self {
             Self::Absent => "absent",

@@ -1,31 +1,31 @@
-//! The life of one service instance.
+//! State machine of one service instance.
 //!
-//! One function per event, every state written out. Checks that need the catalog arrive as facts in
-//! the event; checks of bodies were made before (`http/`). The table of all states and events is
+//! One function per event, every state written out. Results of checks against the catalog are part of the
+//! event; bodies were checked before (`http/`). The table of all states and events is
 //! `tests/transitions/instance.txt`.
 
+mod admin_commands;
 mod endings;
-mod orders;
 mod views;
 
 pub(crate) use views::{fetch, parent};
 
-use super::order::Order;
-use super::{Ask, AuthorState, Decision, Effect, End, Pace, Reply, Verb, started};
+use super::admin_command::AdminCommand;
+use super::{AsyncRequest, AuthorState, Decision, Effect, End, Reply, ResponseMode, Verb, started};
 use crate::refusal::{Refusal, Resource};
 use endings::{on_ended, on_overdue, on_saved};
 use serde::{Deserialize, Serialize};
 use sutler_journal::OperationId;
 use sutler_osb::{Context, InstanceMetadata, Parameters, PlanId, ServiceId};
 
-/// What the platform asked an instance to be.
+/// An instance as the platform requested it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct InstanceSpec {
     /// The offering.
     pub service_id: ServiceId,
     /// The plan.
     pub plan_id: PlanId,
-    /// Names the copy of the plan this instance was made with, whatever becomes of the catalog.
+    /// Digest of the plan copy that the instance was created with; independent of later catalogs.
     pub plan: String,
     /// The user's parameters; those of updates are merged in, key by key.
     #[serde(default)]
@@ -34,16 +34,16 @@ pub struct InstanceSpec {
     pub organization_guid: String,
     /// Deprecated by the specification, still compared.
     pub space_guid: String,
-    /// Where in the platform it lives; the last one sent.
+    /// Platform context: the last one sent.
     #[serde(default)]
     pub context: Option<Context>,
-    /// The maintenance version it has.
+    /// Current maintenance version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maintenance_version: Option<String>,
 }
 
 impl InstanceSpec {
-    /// Whether a PUT asks for what is there (D-04). The context may differ: an update changes it.
+    /// Whether a PUT is identical to this instance (D-04). The context may differ, since updates change it.
     pub fn same_request(&self, wanted: &Self) -> bool {
         self.service_id == wanted.service_id
             && self.plan_id == wanted.plan_id
@@ -52,12 +52,12 @@ impl InstanceSpec {
             && self.space_guid == wanted.space_guid
     }
 
-    /// Whether it was accepted before its plan was offered, and has no copy of it yet.
+    /// Whether the instance was accepted before its plan was offered and has no plan copy yet.
     pub(crate) fn waits_for_plan(&self) -> bool {
         self.plan.is_empty()
     }
 
-    /// What it is after a change.
+    /// The spec after a change.
     pub(crate) fn changed_by(&self, change: &Change) -> Self {
         let mut next = self.clone();
         if let Some((plan_id, plan)) = &change.plan {
@@ -80,10 +80,10 @@ impl InstanceSpec {
     }
 }
 
-/// What a PATCH asks to be different. What it does not name stays (B-161).
+/// Changes requested by a PATCH. Attributes it does not name stay (B-161).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Change {
-    /// The new plan, and the name of its copy; the same plan, if the instance moves on to another version.
+    /// The new plan and the digest of its copy. The plan id is unchanged if only the version changes.
     #[serde(default)]
     pub plan: Option<(PlanId, String)>,
     /// The parameters the user named.
@@ -103,14 +103,14 @@ impl Change {
         self.plan.is_none() && self.parameters.is_none() && self.maintenance_version.is_none()
     }
 
-    /// Whether it moves an instance on to another maintenance version.
+    /// Whether the change upgrades the instance to another maintenance version.
     pub fn upgrades(&self, there: &InstanceSpec) -> bool {
         let version = &self.maintenance_version;
         version.is_some() && *version != there.maintenance_version
     }
 
-    /// Whether another PATCH of the same instance asks for the same. Which copy of a plan it would be given
-    /// does not count: the catalog may have moved on since.
+    /// Whether another PATCH of the same instance is identical. The digest of the plan copy is not compared:
+    /// the catalog may have been replaced since.
     pub(crate) fn same_request(&self, other: &Self, there: &InstanceSpec) -> bool {
         let plan_id = |it: &Self| {
             it.plan
@@ -124,9 +124,9 @@ impl Change {
     }
 }
 
-/// An instance and all that is known of it.
+/// Stored data of an instance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Thing {
+pub(crate) struct InstanceData {
     pub spec: InstanceSpec,
     /// The author's own state.
     #[serde(
@@ -139,39 +139,51 @@ pub(crate) struct Thing {
     pub dashboard_url: Option<String>,
     #[serde(default)]
     pub metadata: Option<InstanceMetadata>,
-    /// The operation that made it (until one has, the first that tried), and the last one.
+    /// The operation that created it (until one succeeds, the first attempt), and the last operation.
     pub made: OperationId,
     pub last: OperationId,
 }
 
-/// Where an instance stands.
+/// State of an instance.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Instance {
-    /// Never seen, or forgotten.
+    /// No record exists.
     #[default]
     Absent,
     /// A provision runs.
-    Creating { thing: Thing },
-    /// A provision failed; something may be left behind.
-    CreateFailed { thing: Thing },
-    /// It is there.
-    Live { thing: Thing },
-    /// An update runs. `given_up`: the caller was told it failed, so its success is not applied.
+    Creating {
+        #[serde(rename = "thing")]
+        data: InstanceData,
+    },
+    /// A provision failed; it may have left resources behind.
+    CreateFailed {
+        #[serde(rename = "thing")]
+        data: InstanceData,
+    },
+    /// The instance exists and no operation runs.
+    Live {
+        #[serde(rename = "thing")]
+        data: InstanceData,
+    },
+    /// An update runs. `given_up`: its failure was already reported, so its success is not applied.
     Updating {
-        thing: Thing,
+        #[serde(rename = "thing")]
+        data: InstanceData,
         change: Change,
         dashboard_url: Option<String>,
         given_up: bool,
     },
-    /// A deprovision is accepted. `over`: the provision that must end first.
+    /// A deprovision is accepted. `pending_create`: the provision that must end first.
     Deleting {
-        thing: Thing,
-        over: Option<OperationId>,
+        #[serde(rename = "thing")]
+        data: InstanceData,
+        #[serde(rename = "over")]
+        pending_create: Option<OperationId>,
         was_live: bool,
     },
-    /// It was there; kept for a while so that polls and repeats find out.
-    /// `never_made`: its creation was refused, so a poll must not say that it was deleted.
+    /// Deleted; kept for a while to answer polls and repeated deletes.
+    /// `never_made`: its creation was refused, so a poll must not report a deletion.
     Gone {
         last: OperationId,
         #[serde(default)]
@@ -179,7 +191,7 @@ pub(crate) enum Instance {
     },
 }
 
-/// What happened, or what was asked.
+/// A request, a command or a result of a run.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
     /// PUT.
@@ -187,8 +199,11 @@ pub(crate) enum Event {
     /// PATCH.
     Update(Box<Update>),
     /// DELETE. `force`: an unknown instance counts as deleted.
-    Deprovision { ask: Ask, force: bool },
-    /// The author saved state in the middle of an operation.
+    Deprovision {
+        async_request: AsyncRequest,
+        force: bool,
+    },
+    /// The author saved state during an operation.
     Saved {
         operation: OperationId,
         state: AuthorState,
@@ -196,56 +211,59 @@ pub(crate) enum Event {
     /// A run ended.
     Ended {
         operation: OperationId,
-        end: End<Made>,
+        end: End<HookOutput>,
     },
-    /// The caller waited as long as it may for this operation. `cleanup`: the id for a deprovision.
+    /// The time limit of a waiting request has passed. `cleanup`: id for a deprovision.
     Overdue {
         operation: OperationId,
         cleanup: OperationId,
     },
-    /// An operator orders something. `new`: the id of whatever it starts or leaves behind.
-    Ordered { order: Order, new: OperationId },
+    /// A command of an operator. `new`: id of the operation or tombstone it creates.
+    Command {
+        command: AdminCommand,
+        new: OperationId,
+    },
 }
 
-/// A PUT and the facts it is judged by.
+/// A PUT and the facts that its decision needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Provision {
     pub wanted: InstanceSpec,
-    /// Whether it asks for what is there; the author may have the last word.
+    /// Whether it is identical to the existing resource; the author can override the comparison.
     pub same: bool,
     pub maintenance_conflict: bool,
     pub dashboard_url: Option<String>,
-    pub ask: Ask,
+    pub async_request: AsyncRequest,
 }
 
-/// A PATCH and the facts it is judged by.
+/// A PATCH and the facts that its decision needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Update {
     pub service_id: ServiceId,
     pub change: Change,
     pub facts: UpdateFacts,
-    /// The dashboard after the update, where it changes.
+    /// Dashboard URL after the update, if it changes.
     pub dashboard_url: Option<String>,
-    pub ask: Ask,
+    pub async_request: AsyncRequest,
 }
 
-/// What the instance's plan and service say about updates.
+/// Updates that the plan and the service of the instance allow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UpdateFacts {
-    /// The service offers updates at all.
+    /// The service implements updates.
     pub offered: bool,
-    /// The present plan may be left for another.
+    /// The current plan can be changed.
     pub plan_updateable: bool,
     /// The context alone may change.
     pub context_updates: bool,
-    /// The maintenance version asked for is not the catalog's.
+    /// The requested maintenance version differs from the catalog's.
     pub maintenance_conflict: bool,
 }
 
-/// What came of a run.
+/// Output of a successful hook.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Made {
-    /// The author's state from now on; `None` leaves it.
+pub(crate) struct HookOutput {
+    /// New state of the author; `None` keeps the old one.
     pub state: Option<AuthorState>,
     pub metadata: Option<InstanceMetadata>,
 }
@@ -262,21 +280,24 @@ pub(crate) fn decide(at: Instance, event: Event) -> Result<Decision<Instance>, R
     match event {
         Event::Provision(asked) => on_provision(at, *asked),
         Event::Update(asked) => on_update(at, *asked),
-        Event::Deprovision { ask, force } => on_deprovision(at, ask, force),
+        Event::Deprovision {
+            async_request,
+            force,
+        } => on_deprovision(at, async_request, force),
         Event::Saved { operation, state } => Ok(on_saved(at, operation, state)),
         Event::Ended { operation, end } => Ok(on_ended(at, operation, end)),
         Event::Overdue { operation, cleanup } => Ok(on_overdue(at, operation, cleanup)),
-        Event::Ordered { order, new } => orders::on_ordered(at, order, new),
+        Event::Command { command, new } => admin_commands::on_command(at, command, new),
     }
 }
 
 fn on_provision(at: Instance, asked: Provision) -> Result<Decision<Instance>, Refusal> {
     match &at {
-        // B-121, B-122, B-132; over a failed create a new attempt begins, with what the old one saved.
+        // B-121, B-122, B-132; after a failed create a new attempt starts with the state that the old one saved.
         Instance::Absent | Instance::Gone { .. } => create(None, asked),
-        Instance::CreateFailed { thing } => create(Some(thing), asked),
-        Instance::Creating { thing } if asked.same => {
-            let reply = asked.ask.join(thing.last)?;
+        Instance::CreateFailed { data } => create(Some(data), asked),
+        Instance::Creating { data } if asked.same => {
+            let reply = asked.async_request.join(data.last)?;
             Ok(Decision::stay(at, reply))
         }
         Instance::Live { .. } if asked.same => Ok(Decision::stay(at, Reply::AlreadyDone)),
@@ -289,80 +310,80 @@ fn on_provision(at: Instance, asked: Provision) -> Result<Decision<Instance>, Re
     }
 }
 
-/// `failed`: what an earlier attempt may have left behind.
-fn create(failed: Option<&Thing>, asked: Provision) -> Result<Decision<Instance>, Refusal> {
+/// `failed`: data of an earlier attempt, which may have left resources behind.
+fn create(failed: Option<&InstanceData>, asked: Provision) -> Result<Decision<Instance>, Refusal> {
     if asked.maintenance_conflict {
         return Err(Refusal::MaintenanceConflict);
     }
-    let pace = asked.ask.pace()?;
-    let operation = asked.ask.operation;
-    let thing = Thing {
+    let mode = asked.async_request.response_mode()?;
+    let operation = asked.async_request.operation;
+    let data = InstanceData {
         spec: asked.wanted,
-        state: failed.and_then(|thing| thing.state.clone()),
+        state: failed.and_then(|data| data.state.clone()),
         dashboard_url: asked.dashboard_url,
         metadata: None,
-        made: failed.map_or(operation, |thing| thing.made),
+        made: failed.map_or(operation, |data| data.made),
         last: operation,
     };
     Ok(started(
-        Instance::Creating { thing },
+        Instance::Creating { data },
         Verb::Provision,
         operation,
-        pace,
+        mode,
     ))
 }
 
 fn on_update(at: Instance, asked: Update) -> Result<Decision<Instance>, Refusal> {
-    let (thing, why) = match at {
+    let (data, why) = match at {
         Instance::Absent | Instance::Gone { .. } | Instance::CreateFailed { .. } => {
             return Err(Refusal::NotFound(Resource::Instance));
         }
-        Instance::Live { thing } => return update_live(thing, asked),
+        Instance::Live { data } => return update_live(data, asked),
         Instance::Updating {
-            ref thing,
+            ref data,
             ref change,
             given_up: false,
             ..
-        } if change.same_request(&asked.change, &thing.spec)
-            && thing.spec.service_id == asked.service_id =>
+        } if change.same_request(&asked.change, &data.spec)
+            && data.spec.service_id == asked.service_id =>
         {
-            let reply = asked.ask.join(thing.last)?;
+            let reply = asked.async_request.join(data.last)?;
             return Ok(Decision::stay(at, reply));
         }
-        Instance::Updating { thing, .. } => (thing, BEING_CHANGED),
-        Instance::Creating { thing } => (thing, BEING_CREATED),
-        Instance::Deleting { thing, .. } => (thing, BEING_DELETED),
+        Instance::Updating { data, .. } => (data, BEING_CHANGED),
+        Instance::Creating { data } => (data, BEING_CREATED),
+        Instance::Deleting { data, .. } => (data, BEING_DELETED),
     };
-    // D-06: "wait and repeat" comes last, after all that no waiting mends.
-    of_service(&thing, &asked.service_id)?;
+    // D-06: "wait and repeat" is the last refusal, after all that waiting cannot resolve.
+    of_service(&data, &asked.service_id)?;
     if asked.facts.maintenance_conflict {
         return Err(Refusal::MaintenanceConflict);
     }
-    asked.ask.pace()?;
+    asked.async_request.response_mode()?;
     Err(Refusal::Busy(why))
 }
 
-fn of_service(thing: &Thing, service_id: &ServiceId) -> Result<(), Refusal> {
-    if *service_id == thing.spec.service_id {
+fn of_service(data: &InstanceData, service_id: &ServiceId) -> Result<(), Refusal> {
+    if *service_id == data.spec.service_id {
         return Ok(());
     }
     let sentence = "service_id is not the one this service instance was created with.";
     Err(Refusal::Invalid(sentence.to_owned()))
 }
 
-fn update_live(mut thing: Thing, asked: Update) -> Result<Decision<Instance>, Refusal> {
+fn update_live(mut data: InstanceData, asked: Update) -> Result<Decision<Instance>, Refusal> {
     let Update {
         service_id,
         change,
         facts,
         dashboard_url,
-        ask,
+        async_request,
     } = asked;
-    of_service(&thing, &service_id)?;
+    of_service(&data, &service_id)?;
     let moves = change
         .plan
         .as_ref()
-        .is_some_and(|(plan_id, _)| *plan_id != thing.spec.plan_id);
+        .is_some_and(|(plan_id, _)| *plan_id != data.spec.plan_id);
     if moves && !facts.plan_updateable {
         return Err(unsupported(
             "The plan of this service instance cannot be changed.",
@@ -371,9 +392,9 @@ fn update_live(mut thing: Thing, asked: Update) -> Result<Decision<Instance>, Re
     if facts.maintenance_conflict {
         return Err(Refusal::MaintenanceConflict);
     }
-    let next = thing.spec.changed_by(&change);
-    if next == thing.spec {
-        return Ok(Decision::stay(Instance::Live { thing }, Reply::AlreadyDone));
+    let next = data.spec.changed_by(&change);
+    if next == data.spec {
+        return Ok(Decision::stay(Instance::Live { data }, Reply::AlreadyDone));
     }
     if change.is_context_only() && !facts.context_updates {
         return Err(unsupported(
@@ -383,64 +404,73 @@ fn update_live(mut thing: Thing, asked: Update) -> Result<Decision<Instance>, Re
     if !change.is_context_only() && !facts.offered {
         return Err(unsupported("This service does not support updates."));
     }
-    let pace = ask.pace()?;
-    thing.last = ask.operation;
+    let mode = async_request.response_mode()?;
+    data.last = async_request.operation;
     let next = Instance::Updating {
-        thing,
+        data,
         change,
         dashboard_url,
         given_up: false,
     };
-    Ok(started(next, Verb::Update, ask.operation, pace))
+    Ok(started(next, Verb::Update, async_request.operation, mode))
 }
 
 fn unsupported(sentence: &str) -> Refusal {
     Refusal::Unsupported(sentence.to_owned())
 }
 
-fn on_deprovision(at: Instance, ask: Ask, force: bool) -> Result<Decision<Instance>, Refusal> {
-    // D-06: what can only be asynchronous says so even for an unknown id.
-    let pace = ask.pace()?;
+fn on_deprovision(
+    at: Instance,
+    async_request: AsyncRequest,
+    force: bool,
+) -> Result<Decision<Instance>, Refusal> {
+    // D-06: `AsyncRequired` precedes the lookup, so it is returned for an unknown id too.
+    let mode = async_request.response_mode()?;
     match at {
         Instance::Absent | Instance::Gone { .. } if force => {
             Ok(Decision::stay(at, Reply::AlreadyDone))
         }
         Instance::Absent | Instance::Gone { .. } => Err(Refusal::Gone(Resource::Instance)),
-        Instance::Creating { thing } => Ok(halt(thing, ask.operation, pace)),
-        Instance::CreateFailed { thing } => Ok(delete(thing, ask.operation, pace, false)),
-        Instance::Live { thing } => Ok(delete(thing, ask.operation, pace, true)),
+        Instance::Creating { data } => Ok(halt(data, async_request.operation, mode)),
+        Instance::CreateFailed { data } => Ok(delete(data, async_request.operation, mode, false)),
+        Instance::Live { data } => Ok(delete(data, async_request.operation, mode, true)),
         Instance::Updating { .. } => Err(Refusal::Busy(BEING_CHANGED)),
-        Instance::Deleting { ref thing, .. } => {
-            let reply = ask.join(thing.last)?;
+        Instance::Deleting { ref data, .. } => {
+            let reply = async_request.join(data.last)?;
             Ok(Decision::stay(at, reply))
         }
     }
 }
 
-fn delete(mut thing: Thing, operation: OperationId, pace: Pace, live: bool) -> Decision<Instance> {
-    thing.last = operation;
+fn delete(
+    mut data: InstanceData,
+    operation: OperationId,
+    mode: ResponseMode,
+    live: bool,
+) -> Decision<Instance> {
+    data.last = operation;
     let next = Instance::Deleting {
-        thing,
-        over: None,
+        data,
+        pending_create: None,
         was_live: live,
     };
-    started(next, Verb::Deprovision, operation, pace)
+    started(next, Verb::Deprovision, operation, mode)
 }
 
-/// B-255: the creation is halted; the deletion begins when it has ended.
-fn halt(mut thing: Thing, operation: OperationId, pace: Pace) -> Decision<Instance> {
-    let creating = thing.last;
-    thing.last = operation;
+/// B-255: cancels the creation; the deletion starts when that has ended.
+fn halt(mut data: InstanceData, operation: OperationId, mode: ResponseMode) -> Decision<Instance> {
+    let creating = data.last;
+    data.last = operation;
     Decision {
         next: Instance::Deleting {
-            thing,
-            over: Some(creating),
+            data,
+            pending_create: Some(creating),
             was_live: false,
         },
         effects: vec![
             Effect::Cancel(creating),
             Effect::StartWaiting(Verb::Deprovision, operation),
         ],
-        reply: Reply::Started(operation, pace),
+        reply: Reply::Started(operation, mode),
     }
 }

@@ -1,13 +1,13 @@
-//! What operators order: read, decide, and commit together with the audit entry that tells of it.
+//! Runs commands of operators: reads, decides, and commits together with the audit entry.
 //!
-//! What an order means is decided in `lifecycle/`. Every order leaves an entry, a refused one too. Who
-//! may order is checked before (`admin/`); what is started is carried out by `executor.rs`.
+//! Commands are decided in `lifecycle/`. Every command leaves an audit entry, even a refused one. Authorisation is
+//! checked before (`admin/`); started operations are run by `executor.rs`.
 
 use super::{AuditNote, RequestError, RequestHandler, RequestInfo, TRIES, draft, too_contended};
 use crate::audit::{AuditAction, AuditSubject, TrailEntry, log_entry};
+use crate::lifecycle::admin_command::{AdminCommand, FailedOperation, FailedUpdate};
 use crate::lifecycle::binding::{self, Binding};
 use crate::lifecycle::instance::{self, Change, Instance, parent};
-use crate::lifecycle::order::{Again, Failed, Order};
 use crate::lifecycle::{Decision, Effect, Reply, Verb};
 use crate::resources::{BINDING, OF, Request, ResourceKeys as _};
 use std::sync::Arc;
@@ -19,26 +19,26 @@ use sutler_server::RequestContext;
 
 /// Bindings of a purged instance that are read at a time.
 const PAGE: usize = 50;
-/// Pages of bindings that one purge takes along; beyond that it is to be repeated.
+/// Maximum pages of bindings that one purge deletes; beyond that it must be repeated.
 const PAGES_MAX: usize = 2_000;
 
-/// What can be ordered.
+/// Kind of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Command {
+pub(crate) enum CommandKind {
     Retry,
     Cancel,
     Abandon,
     Purge,
 }
 
-impl Command {
+impl CommandKind {
     pub(crate) const ALL: [Self; 4] = [Self::Retry, Self::Cancel, Self::Abandon, Self::Purge];
 
     pub(crate) fn word(self) -> &'static str {
-        self.deed().word()
+        self.action().word()
     }
 
-    fn deed(self) -> AuditAction {
+    fn action(self) -> AuditAction {
         match self {
             Self::Retry => AuditAction::Retry,
             Self::Cancel => AuditAction::Cancel,
@@ -47,7 +47,7 @@ impl Command {
         }
     }
 
-    fn past(self) -> &'static str {
+    fn past_tense(self) -> &'static str {
         match self {
             Self::Retry => "Retried",
             Self::Cancel => "Cancelled",
@@ -57,28 +57,28 @@ impl Command {
     }
 }
 
-/// An order: what, by whom, why.
+/// A command, with the operator and the reason.
 #[derive(Clone, Debug)]
 pub(crate) struct CommandRequest {
-    pub command: Command,
+    pub command: CommandKind,
     pub by: Actor,
-    /// Context of the request that gave it.
+    /// Context of its request.
     pub context: Arc<RequestContext>,
 }
 
-/// What came of an order.
+/// Result of a command.
 #[derive(Clone, Debug)]
 pub(crate) struct CommandResult {
     pub entry: TrailEntry,
-    /// The lifecycle's word afterwards.
+    /// State of the resource after the command.
     pub lifecycle: &'static str,
 }
 
-/// What failed last, and what it was asked.
-type LastFailed = Option<(Failed, Request)>;
+/// The last operation, if it failed, and its request.
+type LastFailed = Option<(FailedOperation, Request)>;
 
 impl RequestHandler {
-    /// Orders something for an instance. A purge takes its bindings along.
+    /// Runs a command for an instance. A purge deletes its bindings too.
     pub(crate) async fn order_instance(
         &self,
         id: &InstanceId,
@@ -87,13 +87,13 @@ impl RequestHandler {
         let key = self.realm_context.records.instance_key(id);
         let result = self.run_instance_command(id, &key, command_request).await;
         let result = self.audit_refusal(&key, command_request, result).await?;
-        if command_request.command == Command::Purge {
+        if command_request.command == CommandKind::Purge {
             self.purge_bindings(id, command_request).await?;
         }
         Ok(result)
     }
 
-    /// Orders something for a binding.
+    /// Runs a command for a binding.
     pub(crate) async fn order_binding(
         &self,
         instance: &InstanceId,
@@ -118,10 +118,10 @@ impl RequestHandler {
             let failed = self
                 .failed(command_request.command, was.state.last(), Some(id), &was)
                 .await?;
-            let (order, request) = order_of(command_request.command, failed);
+            let (command, request) = lifecycle_command(command_request.command, failed);
             let new = OperationId::fresh();
             let decision =
-                instance::decide(was.state.clone(), instance::Event::Ordered { order, new })?;
+                instance::decide(was.state.clone(), instance::Event::Command { command, new })?;
             let lifecycle = decision.next.lifecycle();
             let carried = self
                 .commit_command(key, &was, decision, command_request, request, None)
@@ -148,18 +148,18 @@ impl RequestHandler {
             let failed = self
                 .failed(command_request.command, was.state.last(), None, &none)
                 .await?;
-            let (order, request) = order_of(command_request.command, failed);
-            let event = binding::Event::Ordered {
-                order,
+            let (command, request) = lifecycle_command(command_request.command, failed);
+            let event = binding::Event::Command {
+                command,
                 parent: parent(&above.state).1,
                 new: OperationId::fresh(),
             };
             let decision = binding::decide(was.state.clone(), event)?;
             let lifecycle = decision.next.lifecycle();
-            // What is done again must not meet an instance that is being changed meanwhile.
+            // A retry must not run while the instance is being changed.
             let reads = above
                 .version
-                .filter(|_| command_request.command == Command::Retry)
+                .filter(|_| command_request.command == CommandKind::Retry)
                 .map(|version| (instance_key.clone(), version));
             let carried = self
                 .commit_command(key, &was, decision, command_request, request, reads)
@@ -171,7 +171,7 @@ impl RequestHandler {
         Err(too_contended())
     }
 
-    /// Commits what was decided with its entry. `None`: somebody wrote first.
+    /// Commits a decision with its audit entry. `None`: another writer was first.
     async fn commit_command<S: Resource>(
         &self,
         key: &Key,
@@ -189,8 +189,8 @@ impl RequestHandler {
             Reply::AlreadyDone => (AuditResult::NothingToDo, None),
             Reply::Nothing => (AuditResult::Done, None),
         };
-        let deed = command_request.command.deed();
-        let entry = TrailEntry::new(deed, AuditSubject::of(key), &command_request.by, outcome)
+        let action = command_request.command.action();
+        let entry = TrailEntry::new(action, AuditSubject::of(key), &command_request.by, outcome)
             .with_operation(operation);
         if !changes {
             self.file(&entry).await?;
@@ -216,8 +216,8 @@ impl RequestHandler {
         Ok(committed.map(|_| entry))
     }
 
-    /// An operation that is over, or gone altogether, cannot be ended; what points to it can still be
-    /// put right.
+    /// Drops the ends of operations that are finished or deleted, so that the document that refers to them can still
+    /// be corrected.
     async fn skip_finished(&self, effects: &mut Vec<Effect>) -> Result<(), StoreError> {
         let mut dead = Vec::new();
         for effect in effects.iter() {
@@ -232,15 +232,15 @@ impl RequestHandler {
         Ok(())
     }
 
-    /// What failed last, where a retry wants to know.
+    /// The last failed operation, if the command is a retry.
     async fn failed(
         &self,
-        command: Command,
+        command: CommandKind,
         last: Option<OperationId>,
         instance: Option<&InstanceId>,
         was: &LoadedDocument<Instance>,
     ) -> Result<LastFailed, RequestError> {
-        let (Command::Retry, Some(last)) = (command, last) else {
+        let (CommandKind::Retry, Some(last)) = (command, last) else {
             return Ok(None);
         };
         let records = &self.realm_context.records;
@@ -252,13 +252,13 @@ impl RequestHandler {
         };
         let request = records.open_request::<Request>(&operation)?;
         let failed = match verb {
-            Verb::Provision | Verb::Bind => Failed::Create,
-            Verb::Deprovision | Verb::Unbind => Failed::Delete,
+            Verb::Provision | Verb::Bind => FailedOperation::Create,
+            Verb::Deprovision | Verb::Unbind => FailedOperation::Delete,
             Verb::Update => {
                 let change: Change =
-                    serde_json::from_str(request.asked.get()).map_err(RecordError::Form)?;
+                    serde_json::from_str(request.body.get()).map_err(RecordError::Form)?;
                 let dashboard_url = self.dashboard_after(instance, was, &change).await?;
-                Failed::Update(Box::new(Again {
+                FailedOperation::Update(Box::new(FailedUpdate {
                     change,
                     dashboard_url,
                 }))
@@ -273,14 +273,14 @@ impl RequestHandler {
         was: &LoadedDocument<Instance>,
         change: &Change,
     ) -> Result<Option<String>, RequestError> {
-        let (Some(id), Some(thing)) = (id, was.state.thing()) else {
+        let (Some(id), Some(instance_data)) = (id, was.state.data()) else {
             return Ok(None);
         };
-        let (_, service) = self.realm_context.served(&thing.spec.plan).await?;
-        Ok(service.dashboard_url(id, &thing.spec.changed_by(change)))
+        let (_, service) = self.realm_context.served(&instance_data.spec.plan).await?;
+        Ok(service.dashboard_url(id, &instance_data.spec.changed_by(change)))
     }
 
-    /// Purges what is left of a purged instance's bindings. No new ones can come: it is gone.
+    /// Purges the bindings of a purged instance. No new ones can appear, since the instance is gone.
     async fn purge_bindings(
         &self,
         instance: &InstanceId,
@@ -304,7 +304,7 @@ impl RequestHandler {
         Err(too_contended())
     }
 
-    /// A refused order is told of, too.
+    /// Writes the audit entry of a refused command.
     async fn audit_refusal(
         &self,
         key: &Key,
@@ -312,15 +312,15 @@ impl RequestHandler {
         result: Result<CommandResult, RequestError>,
     ) -> Result<CommandResult, RequestError> {
         if let Err(RequestError::Refused(refusal)) = &result {
-            let (deed, on) = (command_request.command.deed(), AuditSubject::of(key));
-            let entry = TrailEntry::new(deed, on, &command_request.by, AuditResult::Refused)
+            let (action, on) = (command_request.command.action(), AuditSubject::of(key));
+            let entry = TrailEntry::new(action, on, &command_request.by, AuditResult::Refused)
                 .with_message(refusal.to_string());
             self.file(&entry).await?;
         }
         result
     }
 
-    /// Writes an entry about something that changed nothing else.
+    /// Writes an audit entry that belongs to no other change.
     pub(crate) async fn file(&self, entry: &TrailEntry) -> Result<(), RequestError> {
         let records = &self.realm_context.records;
         let written = entry.write(records).await;
@@ -330,17 +330,17 @@ impl RequestHandler {
     }
 }
 
-fn order_of(command: Command, failed: LastFailed) -> (Order, Option<Request>) {
-    let order = match command {
-        Command::Retry => {
+fn lifecycle_command(command: CommandKind, failed: LastFailed) -> (AdminCommand, Option<Request>) {
+    let command = match command {
+        CommandKind::Retry => {
             let (failed, request) = failed.unzip();
-            return (Order::Retry { failed }, request);
+            return (AdminCommand::Retry { failed }, request);
         }
-        Command::Cancel => Order::Cancel,
-        Command::Abandon => Order::Abandon,
-        Command::Purge => Order::Purge,
+        CommandKind::Cancel => AdminCommand::Cancel,
+        CommandKind::Abandon => AdminCommand::Abandon,
+        CommandKind::Purge => AdminCommand::Purge,
     };
-    (order, None)
+    (command, None)
 }
 
 fn verb_that_failed(operation: &Operation) -> Option<Verb> {
@@ -350,10 +350,10 @@ fn verb_that_failed(operation: &Operation) -> Option<Verb> {
     }
 }
 
-/// What polls of an ended operation are told.
+/// Description for polls of an operation that a command ended.
 fn end_description(command_request: &CommandRequest) -> String {
     let Actor { who, reason } = &command_request.by;
-    let past = command_request.command.past();
+    let past = command_request.command.past_tense();
     if reason.is_empty() {
         format!("{past} by the operator {who}.")
     } else {

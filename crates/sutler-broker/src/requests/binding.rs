@@ -1,15 +1,17 @@
 //! Bind, rotate, unbind and fetch of a binding.
 
-use super::instance::ask;
+use super::instance::async_request;
 use super::{
     ChangeOutcome, RequestError, RequestHandler, RequestInfo, TRIES, draft, too_contended,
 };
 use crate::lifecycle::Verb;
-use crate::lifecycle::binding::{Bind, Binding, BindingSpec, Bond, Event, Unbind, decide, fetch};
-use crate::lifecycle::instance::{Instance, Thing, parent};
+use crate::lifecycle::binding::{
+    Bind, Binding, BindingData, BindingSpec, Event, Unbind, decide, fetch,
+};
+use crate::lifecycle::instance::{Instance, InstanceData, parent};
 use crate::refusal::{Refusal, Resource};
 use crate::resources::ResourceKeys as _;
-use crate::service::{Asked, Policy};
+use crate::service::{Policy, ProposedChange};
 use std::time::{SystemTime, UNIX_EPOCH};
 use sutler_osb::{BindBody, BindingId, FetchBindingResponse, InstanceId, PinnedPlan, Query};
 use sutler_records::LoadedDocument;
@@ -28,12 +30,12 @@ impl RequestHandler {
         let instance_key = records.instance_key(instance);
         for _ in 0..TRIES {
             let above = records.load::<Instance>(&instance_key).await?;
-            self.check_ids(&body, above.state.thing())?;
+            self.check_ids(&body, above.state.data())?;
             let was = records.load::<Binding>(&key).await?;
             let (bind, policy) = self.bind_event(instance, &above, &was, &body, info).await?;
             let draft = draft(&bind.wanted, info).paced(&policy);
             let decision = decide(was.state.clone(), Event::Bind(Box::new(bind)))?;
-            // The instance must still be as it was read: no binding to one that is being changed.
+            // The instance must be unchanged since it was read: no bind while it is being changed.
             let reads = above.version.map(|version| (instance_key.clone(), version));
             if let Some(committed) = self
                 .commit_decision(&key, &was, decision, &draft, reads)
@@ -47,8 +49,8 @@ impl RequestHandler {
         Err(too_contended())
     }
 
-    /// Ids that no plan has are invalid, whatever else is so (D-06).
-    fn check_ids(&self, body: &BindBody, above: Option<&Thing>) -> Result<(), RequestError> {
+    /// Ids of no known plan are invalid, before any other check (D-06).
+    fn check_ids(&self, body: &BindBody, above: Option<&InstanceData>) -> Result<(), RequestError> {
         if body.predecessor_binding_id.is_some()
             && body.service_id.is_none()
             && body.plan_id.is_none()
@@ -63,8 +65,8 @@ impl RequestHandler {
         if !pinned
             && self
                 .realm_context
-                .plans
-                .offer()
+                .catalog
+                .snapshot()
                 .plan(service_id, plan_id)
                 .is_none()
         {
@@ -73,7 +75,7 @@ impl RequestHandler {
         Ok(())
     }
 
-    /// Gathers what a PUT is judged by.
+    /// Collects the facts for the decision of a PUT.
     async fn bind_event(
         &self,
         instance: &InstanceId,
@@ -82,12 +84,12 @@ impl RequestHandler {
         body: &BindBody,
         info: &RequestInfo,
     ) -> Result<(Bind, Policy), RequestError> {
-        let (Some(thing), standing) = parent(&above.state) else {
+        let (Some(instance_data), parent_state) = parent(&above.state) else {
             return Err(Refusal::NotFound(Resource::Instance).into());
         };
-        let (plan, service) = self.realm_context.served(&thing.spec.plan).await?;
-        let mut wanted = wanted_binding(body, thing);
-        let mut against = against_new(body, thing, &plan.pinned);
+        let (plan, service) = self.realm_context.served(&instance_data.spec.plan).await?;
+        let mut wanted = wanted_binding(body, instance_data);
+        let mut against = against_new(body, instance_data, &plan.pinned);
         match &body.predecessor_binding_id {
             None => {
                 let checked = plan.schemas.check_bind(&wanted.parameters.0);
@@ -97,55 +99,55 @@ impl RequestHandler {
                 let found = self.predecessor(instance, predecessor).await?;
                 let same = was
                     .state
-                    .bond()
+                    .data()
                     .filter(|b| b.spec.predecessor == wanted.predecessor);
                 match (&found, same) {
-                    (Ok(bond), _) => inherit(&mut wanted, &bond.spec),
-                    (Err(_), Some(bond)) => inherit(&mut wanted, &bond.spec),
+                    (Ok(binding_data), _) => inherit(&mut wanted, &binding_data.spec),
+                    (Err(_), Some(binding_data)) => inherit(&mut wanted, &binding_data.spec),
                     (Err(_), None) => {}
                 }
                 against = against.or(found.err());
             }
         }
-        let against = against.or_else(|| service.check(&Asked::Bind(&wanted)).err());
-        // What a plan allows that is still awaited, nobody knows: the instance is being created.
-        let against = against.filter(|_| !thing.spec.waits_for_plan());
+        let against = against.or_else(|| service.check(&ProposedChange::Bind(&wanted)).err());
+        // Rules of a plan that is not offered yet are unknown: the instance is being created.
+        let against = against.filter(|_| !instance_data.spec.waits_for_plan());
         let same = was
             .state
-            .bond()
+            .data()
             .is_some_and(|b| service.same_binding(&b.spec, &wanted));
         let policy = self.realm_context.policy(Verb::Bind, &plan.pinned);
-        let ask = ask(info, policy.asynchrony);
+        let async_request = async_request(info, policy.asynchrony);
         Ok((
             Bind {
                 wanted,
                 same,
-                parent: standing,
+                parent: parent_state,
                 against,
-                ask,
+                async_request,
             },
             policy,
         ))
     }
 
-    /// The binding to succeed: there, and not expired (B-201).
+    /// The predecessor: it must exist and not be expired (B-201).
     async fn predecessor(
         &self,
         instance: &InstanceId,
         id: &BindingId,
-    ) -> Result<Result<Bond, Refusal>, RequestError> {
+    ) -> Result<Result<BindingData, Refusal>, RequestError> {
         let key = self.realm_context.records.binding_key(instance, id);
         let loaded = self.realm_context.records.load::<Binding>(&key).await?;
-        let Ok(bond) = fetch(&loaded.state) else {
+        let Ok(binding_data) = fetch(&loaded.state) else {
             let sentence =
                 "predecessor_binding_id does not name a service binding of this service instance.";
             return Ok(Err(Refusal::Invalid(sentence.to_owned())));
         };
-        if expired(bond) {
+        if expired(binding_data) {
             let sentence = "The service binding named by predecessor_binding_id has expired; create a new one.";
             return Ok(Err(Refusal::Invalid(sentence.to_owned())));
         }
-        Ok(Ok(bond.clone()))
+        Ok(Ok(binding_data.clone()))
     }
 
     /// DELETE: B-240 to B-245.
@@ -162,15 +164,15 @@ impl RequestHandler {
         for _ in 0..TRIES {
             let above = records.load::<Instance>(&instance_key).await?;
             let was = records.load::<Binding>(&key).await?;
-            let policy = self.unbind_policy(above.state.thing(), query).await?;
+            let policy = self.unbind_policy(above.state.data(), query).await?;
             let draft = draft(&"unbind", info).paced(&policy);
-            let (_, standing) = parent(&above.state);
+            let (_, parent_state) = parent(&above.state);
             let event = Event::Unbind(Unbind {
                 ids_given: query.service_id.is_some() && query.plan_id.is_some(),
-                parent: standing,
+                parent: parent_state,
                 cascade: false,
                 force: self.realm_context.settings.bindings.force_delete_unknown,
-                ask: ask(info, policy.asynchrony),
+                async_request: async_request(info, policy.asynchrony),
             });
             let decision = decide(was.state.clone(), event)?;
             let reads = above.version.map(|version| (instance_key.clone(), version));
@@ -188,11 +190,12 @@ impl RequestHandler {
 
     async fn unbind_policy(
         &self,
-        above: Option<&Thing>,
+        above: Option<&InstanceData>,
         query: &Query,
     ) -> Result<Policy, RequestError> {
         let named = query.service_id.as_ref().zip(query.plan_id.as_ref());
-        let of_instance = above.map(|thing| (&thing.spec.service_id, &thing.spec.plan_id));
+        let of_instance = above
+            .map(|instance_data| (&instance_data.spec.service_id, &instance_data.spec.plan_id));
         match of_instance.or(named) {
             Some((service_id, plan_id)) => {
                 self.delete_policy(Verb::Unbind, above, service_id, plan_id)
@@ -215,33 +218,33 @@ impl RequestHandler {
         let key = records.binding_key(instance, id);
         let loaded = records.load::<Binding>(&key).await?;
         records.refresh(&key, &loaded).await;
-        let bond = fetch(&loaded.state)?;
-        let Some(thing) = above.state.thing() else {
+        let binding_data = fetch(&loaded.state)?;
+        let Some(instance_data) = above.state.data() else {
             return Err(Refusal::NotFound(Resource::Binding).into());
         };
-        let (plan, service) = self.realm_context.served(&thing.spec.plan).await?;
+        let (plan, service) = self.realm_context.served(&instance_data.spec.plan).await?;
         if !plan.pinned.bindings_retrievable {
             return Err(Refusal::NotFound(Resource::Binding).into());
         }
-        let given = bond.given.clone().unwrap_or_default();
-        // D-09: older checkers know no `parameters`; a binding without any says nothing of them.
-        let parameters = Some(&bond.spec.parameters).filter(|it| !it.0.is_empty());
+        let given = binding_data.given.clone().unwrap_or_default();
+        // D-09: older checkers do not know `parameters`; without parameters the field is left out.
+        let parameters = Some(&binding_data.spec.parameters).filter(|it| !it.0.is_empty());
         let stored = FetchBindingResponse::of_bind(given, parameters.cloned());
         let fetched = service.fetch_binding(instance, id, stored).await;
         fetched.map_err(|error| self.hook_problem(error, Verb::Bind))
     }
 }
 
-fn wanted_binding(body: &BindBody, thing: &Thing) -> BindingSpec {
+fn wanted_binding(body: &BindBody, instance_data: &InstanceData) -> BindingSpec {
     BindingSpec {
         service_id: body
             .service_id
             .clone()
-            .unwrap_or_else(|| thing.spec.service_id.clone()),
+            .unwrap_or_else(|| instance_data.spec.service_id.clone()),
         plan_id: body
             .plan_id
             .clone()
-            .unwrap_or_else(|| thing.spec.plan_id.clone()),
+            .unwrap_or_else(|| instance_data.spec.plan_id.clone()),
         parameters: body.parameters.clone().unwrap_or_default(),
         bind_resource: body.bind_resource.clone(),
         app_guid: body.requested_app().map(str::to_owned),
@@ -250,7 +253,7 @@ fn wanted_binding(body: &BindBody, thing: &Thing) -> BindingSpec {
     }
 }
 
-/// B-202: a rotated binding has its predecessor's parameters, and is for the same thing.
+/// B-202: a rotated binding has the parameters and the bind resource of its predecessor.
 fn inherit(wanted: &mut BindingSpec, from: &BindingSpec) {
     wanted.parameters = from.parameters.clone();
     if wanted.bind_resource.is_none() && wanted.app_guid.is_none() {
@@ -259,16 +262,20 @@ fn inherit(wanted: &mut BindingSpec, from: &BindingSpec) {
     }
 }
 
-/// What the plan says against a new binding (B-198, B-200).
-fn against_new(body: &BindBody, thing: &Thing, plan: &PinnedPlan) -> Option<Refusal> {
+/// Refusal of the plan for a new binding (B-198, B-200).
+fn against_new(
+    body: &BindBody,
+    instance_data: &InstanceData,
+    plan: &PinnedPlan,
+) -> Option<Refusal> {
     let differs = body
         .service_id
         .as_ref()
-        .is_some_and(|id| *id != thing.spec.service_id)
+        .is_some_and(|id| *id != instance_data.spec.service_id)
         || body
             .plan_id
             .as_ref()
-            .is_some_and(|id| *id != thing.spec.plan_id);
+            .is_some_and(|id| *id != instance_data.spec.plan_id);
     if differs {
         let sentence = "service_id and plan_id are not those of the service instance; send those that it has now.";
         return Some(Refusal::Invalid(sentence.to_owned()));
@@ -283,8 +290,8 @@ fn against_new(body: &BindBody, thing: &Thing, plan: &PinnedPlan) -> Option<Refu
     None
 }
 
-fn expired(bond: &Bond) -> bool {
-    let metadata = bond
+fn expired(binding_data: &BindingData) -> bool {
+    let metadata = binding_data
         .given
         .as_ref()
         .and_then(|given| given.metadata.as_ref());

@@ -4,12 +4,14 @@ use super::unknown_plan::UnknownPlan;
 use super::{
     ChangeOutcome, RequestError, RequestHandler, RequestInfo, TRIES, draft, too_contended,
 };
-use crate::lifecycle::instance::{Event, Instance, InstanceSpec, Provision, Thing, decide, fetch};
-use crate::lifecycle::{Ask, Asynchrony, Verb};
-use crate::plans::OfferedPlan;
+use crate::catalog::OfferedPlan;
+use crate::lifecycle::instance::{
+    Event, Instance, InstanceData, InstanceSpec, Provision, decide, fetch,
+};
+use crate::lifecycle::{AsyncRequest, Asynchrony, Verb};
 use crate::refusal::{Refusal, Resource};
 use crate::resources::ResourceKeys as _;
-use crate::service::{Asked, Policy};
+use crate::service::{Policy, ProposedChange};
 use std::sync::Arc;
 use sutler_journal::{Key, OperationId, Version};
 use sutler_osb::{
@@ -17,14 +19,14 @@ use sutler_osb::{
 };
 use sutler_records::LoadedDocument;
 
-/// How often a plan is looked up again because what it stands on has changed.
+/// Maximum lookups of a plan whose precondition changes meanwhile.
 const FOOTING_TRIES: u32 = 4;
 
-/// Where a plan was found.
-enum Found {
-    /// In the catalog, on this footing.
+/// Where a plan comes from.
+enum PlanOrigin {
+    /// The catalog, with its precondition.
     Offered(Option<(Key, Version)>),
-    /// Only in the instance that was made of it.
+    /// Only the instance that was created with it.
     Withdrawn,
 }
 
@@ -36,14 +38,17 @@ impl RequestHandler {
         body: ProvisionBody,
         info: &RequestInfo,
     ) -> Result<ChangeOutcome<Instance>, RequestError> {
-        // Again only if what the plan stands on changed after it was looked up.
+        // Repeated only if the precondition of the plan changed after the lookup.
         for _ in 0..FOOTING_TRIES {
-            let offer = self.realm_context.plans.offer();
-            let offered = offer.plan(&body.service_id, &body.plan_id);
+            let snapshot = self.realm_context.catalog.snapshot();
+            let offered = snapshot.plan(&body.service_id, &body.plan_id);
             let (plan, found) = match offered {
-                Some(plan) => (plan, Found::Offered(offer.footing(&body.service_id))),
+                Some(plan) => (
+                    plan,
+                    PlanOrigin::Offered(snapshot.precondition(&body.service_id)),
+                ),
                 None => match self.unknown_plan(id, &body, info).await? {
-                    UnknownPlan::Repeated(plan) => (plan, Found::Withdrawn),
+                    UnknownPlan::Repeated(plan) => (plan, PlanOrigin::Withdrawn),
                     UnknownPlan::Come => continue,
                     UnknownPlan::Answered(changed) => return Ok(*changed),
                 },
@@ -52,24 +57,24 @@ impl RequestHandler {
             if let Some(changed) = provisioned.await? {
                 return Ok(changed);
             }
-            self.realm_context.plans.catch_up().await;
+            self.realm_context.catalog.catch_up().await;
         }
         Err(too_contended())
     }
 
-    /// `None`: what the plan stands on has changed.
+    /// `None`: the precondition of the plan has changed.
     async fn provision_as(
         &self,
         id: &InstanceId,
         body: &ProvisionBody,
         info: &RequestInfo,
         plan: &OfferedPlan,
-        found: &Found,
+        found: &PlanOrigin,
     ) -> Result<Option<ChangeOutcome<Instance>>, RequestError> {
         let key = self.realm_context.records.instance_key(id);
-        let (withdrawn, footing) = match found {
-            Found::Withdrawn => (true, None),
-            Found::Offered(footing) => (false, footing.clone()),
+        let (withdrawn, precondition) = match found {
+            PlanOrigin::Withdrawn => (true, None),
+            PlanOrigin::Offered(precondition) => (false, precondition.clone()),
         };
         let service = self.service(plan)?;
         let asked = body.maintenance_version();
@@ -78,26 +83,26 @@ impl RequestHandler {
         plan.schemas
             .check_provision(&wanted.parameters.0)
             .map_err(Refusal::Invalid)?;
-        service.check(&Asked::Provision(&wanted))?;
+        service.check(&ProposedChange::Provision(&wanted))?;
         let dashboard_url = service.dashboard_url(id, &wanted);
         let policy = self.realm_context.policy(Verb::Provision, &plan.pinned);
         let draft = draft(&wanted, info).paced(&policy);
         for attempt in 0..TRIES {
-            // Most ids are new: decide as if this one were, and let the commit find out. Only if
-            // somebody has it, or as a new one it would be refused, is it worth reading.
+            // Most ids are new: decide as if this one were new, and let the commit detect otherwise. It is read
+            // only if the id exists, or if a new instance would be refused.
             let guess = attempt == 0 && !withdrawn;
             let was = if guess {
                 LoadedDocument::absent()
             } else {
                 self.realm_context.records.load::<Instance>(&key).await?
             };
-            let there = was.state.thing();
+            let there = was.state.data();
             let provision = Provision {
                 wanted: wanted.clone(),
                 same: there.is_some_and(|it| service.same_instance(&it.spec, &wanted)),
                 maintenance_conflict: conflict,
                 dashboard_url: dashboard_url.clone(),
-                ask: ask(info, policy.asynchrony),
+                async_request: async_request(info, policy.asynchrony),
             };
             let decision = match decide(was.state.clone(), Event::Provision(Box::new(provision))) {
                 Err(_) if guess => continue,
@@ -106,7 +111,9 @@ impl RequestHandler {
             if withdrawn && !decision.effects.is_empty() {
                 return Err(Refusal::unknown_plan(&wanted.service_id, &wanted.plan_id).into());
             }
-            let reads = footing.clone().filter(|_| !decision.effects.is_empty());
+            let reads = precondition
+                .clone()
+                .filter(|_| !decision.effects.is_empty());
             if let Some(committed) = self
                 .commit_decision(&key, &was, decision, &draft, reads)
                 .await?
@@ -114,7 +121,7 @@ impl RequestHandler {
                 let answer = self.answer(&key, committed, info, &policy, Verb::Provision);
                 return answer.await.map(Some);
             }
-            if let Some((read, version)) = &footing
+            if let Some((read, version)) = &precondition
                 && !self.stands(read, *version).await?
             {
                 return Ok(None);
@@ -123,7 +130,7 @@ impl RequestHandler {
         Err(too_contended())
     }
 
-    /// Whether a document is as it was read.
+    /// Expectation that a document is unchanged since it was read.
     async fn stands(&self, key: &Key, version: Version) -> Result<bool, RequestError> {
         let found = self.realm_context.records.store.get(key).await?;
         Ok(found.is_some_and(|it| it.version == version))
@@ -144,8 +151,8 @@ impl RequestHandler {
         let key = self.realm_context.records.instance_key(id);
         for _ in 0..TRIES {
             let was = self.realm_context.records.load::<Instance>(&key).await?;
-            let there = was.state.thing();
-            if there.is_some_and(|thing| thing.spec.service_id != *service_id) {
+            let there = was.state.data();
+            if there.is_some_and(|instance_data| instance_data.spec.service_id != *service_id) {
                 let sentence = "service_id is not the one of this service instance.";
                 return Err(Refusal::Invalid(sentence.to_owned()).into());
             }
@@ -154,7 +161,7 @@ impl RequestHandler {
                 .await?;
             let draft = draft(&"deprovision", info).paced(&policy);
             let event = Event::Deprovision {
-                ask: ask(info, policy.asynchrony),
+                async_request: async_request(info, policy.asynchrony),
                 force,
             };
             let decision = decide(was.state.clone(), event)?;
@@ -170,20 +177,20 @@ impl RequestHandler {
         Err(too_contended())
     }
 
-    /// How the instance's plan deletes, or the plan the query names (D-06).
+    /// Deprovision policy of the instance's plan, or of the plan in the query (D-06).
     pub(super) async fn delete_policy(
         &self,
         verb: Verb,
-        there: Option<&Thing>,
+        there: Option<&InstanceData>,
         service_id: &ServiceId,
         plan_id: &PlanId,
     ) -> Result<Policy, RequestError> {
-        if let Some(thing) = there {
-            let (plan, _) = self.realm_context.served(&thing.spec.plan).await?;
+        if let Some(instance_data) = there {
+            let (plan, _) = self.realm_context.served(&instance_data.spec.plan).await?;
             return Ok(self.realm_context.policy(verb, &plan.pinned));
         }
-        let offer = self.realm_context.plans.offer();
-        let plan = offer.plan(service_id, plan_id);
+        let snapshot = self.realm_context.catalog.snapshot();
+        let plan = snapshot.plan(service_id, plan_id);
         Ok(plan.map_or_else(
             || Policy::default().sync(),
             |it| self.realm_context.policy(verb, &it.pinned),
@@ -198,22 +205,22 @@ impl RequestHandler {
         let key = self.realm_context.records.instance_key(id);
         let loaded = self.realm_context.records.load::<Instance>(&key).await?;
         self.realm_context.records.refresh(&key, &loaded).await;
-        let thing = fetch(&loaded.state)?;
-        let (plan, service) = self.realm_context.served(&thing.spec.plan).await?;
+        let instance_data = fetch(&loaded.state)?;
+        let (plan, service) = self.realm_context.served(&instance_data.spec.plan).await?;
         if !plan.pinned.instances_retrievable {
             return Err(Refusal::NotFound(Resource::Instance).into());
         }
-        let version = thing.spec.maintenance_version.as_ref();
+        let version = instance_data.spec.maintenance_version.as_ref();
         let stored = FetchInstanceResponse {
-            service_id: Some(thing.spec.service_id.clone()),
-            plan_id: Some(thing.spec.plan_id.clone()),
-            dashboard_url: thing.dashboard_url.clone(),
-            parameters: Some(thing.spec.parameters.clone()),
+            service_id: Some(instance_data.spec.service_id.clone()),
+            plan_id: Some(instance_data.spec.plan_id.clone()),
+            dashboard_url: instance_data.dashboard_url.clone(),
+            parameters: Some(instance_data.spec.parameters.clone()),
             maintenance_info: version.map(MaintenanceInfo::of_version),
-            metadata: thing.metadata.clone(),
+            metadata: instance_data.metadata.clone(),
         };
         let fetched = service
-            .fetch_instance(id, thing.state.clone(), stored)
+            .fetch_instance(id, instance_data.state.clone(), stored)
             .await;
         fetched.map_err(|error| self.hook_problem(error, Verb::Provision))
     }
@@ -222,15 +229,15 @@ impl RequestHandler {
         &self,
         plan: &OfferedPlan,
     ) -> Result<Arc<dyn crate::service::UntypedService>, RequestError> {
-        let found = self.realm_context.plans.service(&plan.pinned).cloned();
+        let found = self.realm_context.catalog.service(&plan.pinned).cloned();
         found.ok_or_else(|| RequestError::Unavailable("a plan without a service is offered".into()))
     }
 
-    /// A hook outside an operation did not succeed.
+    /// Error of a hook that is called outside an operation.
     pub(super) fn hook_problem(&self, error: crate::error::Error, verb: Verb) -> RequestError {
         tracing::warn!(verb = verb.word(), ?error, "a hook failed");
         match error.kind {
-            crate::error::Kind::Refused(refusal) => RequestError::Refused(refusal),
+            crate::error::ErrorKind::Refused(refusal) => RequestError::Refused(refusal),
             _ => RequestError::Failed {
                 verb,
                 detail: crate::resources::Detail {
@@ -242,8 +249,8 @@ impl RequestHandler {
     }
 }
 
-pub(super) fn ask(info: &RequestInfo, rule: Asynchrony) -> Ask {
-    Ask {
+pub(super) fn async_request(info: &RequestInfo, rule: Asynchrony) -> AsyncRequest {
+    AsyncRequest {
         operation: OperationId::fresh(),
         accepts_incomplete: info.accepts_incomplete,
         rule,
@@ -255,7 +262,7 @@ fn wanted_instance(body: &ProvisionBody, plan: &OfferedPlan) -> InstanceSpec {
     asked_instance(body, plan.digest.clone(), maintenance)
 }
 
-/// What a request asks for, of this version of its plan.
+/// The requested instance, with this copy of its plan.
 pub(super) fn asked_instance(
     body: &ProvisionBody,
     plan: String,

@@ -1,4 +1,4 @@
-//! Last operation: one small row where the platform names the operation, two reads where not.
+//! Polls of the last operation: one read if the platform sends the operation, two otherwise.
 
 use super::{RequestError, RequestHandler};
 use crate::lifecycle::Verb;
@@ -10,7 +10,7 @@ use crate::settings::DeletedPoll;
 use sutler_journal::{Key, OperationId, Outcome, PolledOperation, State};
 use sutler_osb::{BindingId, InstanceId, LastOperationResponse, OperationState, OperationToken};
 
-/// What a poll is answered with.
+/// Response to a poll.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum LastOperation {
     /// 200.
@@ -20,7 +20,7 @@ pub(crate) enum LastOperation {
         /// Seconds until the next poll.
         retry_after: Option<u64>,
     },
-    /// 410: what was deleted is gone, and its operation forgotten.
+    /// 410: the resource is deleted, and its operation cleaned up.
     Gone(Resource),
 }
 
@@ -76,20 +76,20 @@ impl RequestHandler {
         if let Some(id) = token.and_then(|token| OperationId::parse(token.as_str()))
             && let Some(polled) = records.store.poll(lane, id).await?
         {
-            return self.known(id, &polled, resource);
+            return self.find_operation(id, &polled, resource);
         }
-        // D-08: without an operation, or with one we never handed out, the latest counts.
+        // D-08: without an operation, or with an unknown one, the latest is reported.
         let loaded = records.load::<S>(lane).await?;
         let id = last(&loaded.state).ok_or(Refusal::NotFound(resource))?;
         match records.store.poll(lane, id).await? {
-            Some(polled) => self.known(id, &polled, resource),
+            Some(polled) => self.find_operation(id, &polled, resource),
             // D-02: never 404 for an id that was deleted recently.
             None if gone(&loaded.state) => Ok(LastOperation::Gone(resource)),
             None => Err(Refusal::NotFound(resource).into()),
         }
     }
 
-    fn known(
+    fn find_operation(
         &self,
         id: OperationId,
         polled: &PolledOperation,

@@ -1,4 +1,4 @@
-//! The answer to a change: at once, with 202, or with the result, for instances and bindings alike.
+//! Reply to a change of an instance or a binding: at once, with 202, or after waiting for the result.
 
 use super::wait::WaitOutcome;
 use super::{
@@ -7,7 +7,7 @@ use super::{
 };
 use crate::lifecycle::binding::{self, Binding};
 use crate::lifecycle::instance::{self, Instance};
-use crate::lifecycle::{Asynchrony, Decision, Pace, Reply, Verb};
+use crate::lifecycle::{Asynchrony, Decision, Reply, ResponseMode, Verb};
 use crate::refusal::Refusal;
 use crate::service::Policy;
 use sutler_journal::{Key, OperationId};
@@ -15,7 +15,7 @@ use sutler_records::Resource;
 
 const STILL_RUNS: &str = "The same request still runs; wait for it to end, then repeat, or send accepts_incomplete=true.";
 
-/// A resource whose caller may have waited as long as it may.
+/// A resource that decides the time limit of a waiting request.
 pub(super) trait CanTimeOut: Resource {
     fn overdue(self, late: OperationId, cleanup: OperationId) -> Result<Decision<Self>, Refusal>;
 }
@@ -56,7 +56,7 @@ impl RequestHandler {
         } = committed;
         let (id, waits, mine) = match reply {
             Reply::AlreadyDone | Reply::Nothing => return Ok(ChangeOutcome::AlreadyDone(state)),
-            Reply::Started(id, pace) => (id, pace == Pace::Inline, true),
+            Reply::Started(id, mode) => (id, mode == ResponseMode::Inline, true),
             Reply::Joined(id) => (id, joiner_waits(info, policy), false),
         };
         if let Some(context) = &info.context {
@@ -69,8 +69,8 @@ impl RequestHandler {
             WaitOutcome::Succeeded(known) => known,
             WaitOutcome::Overdue if mine => {
                 let stopped = self.give_up::<S>(key, id, info).await?;
-                // What could not be stopped may have ended between the last look and now: its
-                // caller must hear that, and not that nothing came of it.
+                // An operation that could not be cancelled may have ended since the last check: then the
+                // caller gets its result, not a timeout.
                 match self.result_of(key, id, verb).await? {
                     Some(ended) if !stopped => ended.map(|()| None)?,
                     Some(_) | None => return Err(RequestError::Overdue { verb }),
@@ -89,8 +89,8 @@ impl RequestHandler {
         })
     }
 
-    /// The caller is told it failed: what it asked for must not come true later. Says whether there
-    /// was anything to stop.
+    /// Cancels an operation whose timeout is reported as a failure, so that it does not take effect later.
+    /// Returns whether there was an operation to cancel.
     async fn give_up<S: CanTimeOut>(
         &self,
         key: &Key,
@@ -113,8 +113,8 @@ impl RequestHandler {
     }
 }
 
-/// Whether one who asks for what already runs is answered with its result. What always works at once
-/// never answers 202 (B-085), also because nobody could fetch such a binding later (B-113).
+/// Whether a request that joins a running operation waits for its result. A plan that is always synchronous never
+/// answers 202 (B-085), also because such a binding could not be fetched later (B-113).
 fn joiner_waits(info: &RequestInfo, policy: &Policy) -> bool {
     !info.accepts_incomplete || policy.asynchrony == Asynchrony::Never
 }

@@ -1,17 +1,17 @@
-//! Provisions of plans that are not offered here: repeated, untimely, or out of sync.
+//! Provisions of plans that are not in the current catalog: repeated requests, and plans that may still appear.
 //!
-//! While the catalog is being brought up to date a plan may be about to come, or to return. A platform that
-//! accepts incomplete operations is told 202 and the operation waits (`executor/await_plan.rs`); any other
-//! waits for the answer. Both within bounds. Otherwise the plan is refused, with the reason if there is one.
+//! While the catalog is being refreshed, a plan may be about to appear. A platform that accepts incomplete
+//! operations gets 202 and the operation waits (`executor/await_plan.rs`); any other request waits for its
+//! response. Both waits are bounded. Otherwise the plan is refused, with the reason if it is known.
 
-use super::instance::{ask, asked_instance};
+use super::instance::{asked_instance, async_request};
 use super::{
     ChangeOutcome, RequestError, RequestHandler, RequestInfo, TRIES, draft, too_contended,
 };
+use crate::catalog::OfferedPlan;
 use crate::catalog_source::PlanAvailability;
 use crate::lifecycle::Verb;
-use crate::lifecycle::instance::{Event, Instance, Provision, Thing, decide};
-use crate::plans::OfferedPlan;
+use crate::lifecycle::instance::{Event, Instance, InstanceData, Provision, decide};
 use crate::refusal::Refusal;
 use crate::resources::{INSTANCE, ResourceKeys as _, WAITS, WAITS_FOR_PLAN};
 use crate::service::Policy;
@@ -21,23 +21,23 @@ use sutler_journal::{Key, List};
 use sutler_osb::{InstanceId, ProvisionBody};
 use tokio::time::Instant;
 
-/// How often it is looked whether the catalog is up to date.
+/// Interval between checks of the catalog.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 const NOT_YET: &str = "The catalog is being brought up to date, and does not have this plan yet; wait a little, then repeat.";
 const TOO_MANY: &str = "The catalog is being brought up to date, and many requests wait for it already; wait a little, then repeat.";
 
-/// What a provision of a plan that is not offered comes to.
+/// Outcome of a provision of a plan that is not offered.
 pub(super) enum UnknownPlan {
-    /// Somebody repeats the request that made what is there: it has its own copy of the plan.
+    /// A repeat of the request that created the instance, which has its own copy of the plan.
     Repeated(Arc<OfferedPlan>),
-    /// The plan has come meanwhile: look again.
+    /// The plan is offered now: look it up again.
     Come,
-    /// It is answered.
+    /// The request is handled.
     Answered(Box<ChangeOutcome<Instance>>),
 }
 
 impl RequestHandler {
-    /// What becomes of a provision whose plan is not offered here.
+    /// Handles a provision whose plan is not offered.
     pub(super) async fn unknown_plan(
         &self,
         id: &InstanceId,
@@ -46,24 +46,26 @@ impl RequestHandler {
     ) -> Result<UnknownPlan, RequestError> {
         let key = self.realm_context.records.instance_key(id);
         match self.there(&key, body).await? {
-            // It waits itself; who does not accept that must come again.
-            Some(thing) if thing.spec.waits_for_plan() && !info.accepts_incomplete => {
+            // The operation waits; a caller that does not accept 202 must repeat the request later.
+            Some(instance_data)
+                if instance_data.spec.waits_for_plan() && !info.accepts_incomplete =>
+            {
                 return Err(Refusal::Busy(NOT_YET).into());
             }
-            Some(thing) if thing.spec.waits_for_plan() => {}
-            // Who repeats the request that made it learns what became of it (B-087, B-123). Nothing new
-            // is made of such a plan.
-            Some(thing) => {
-                let (plan, _) = self.realm_context.served(&thing.spec.plan).await?;
+            Some(instance_data) if instance_data.spec.waits_for_plan() => {}
+            // A repeat of the creating request gets its result (B-087, B-123). No new instance is
+            // created of such a plan.
+            Some(instance_data) => {
+                let (plan, _) = self.realm_context.served(&instance_data.spec.plan).await?;
                 return Ok(UnknownPlan::Repeated(plan));
             }
             None => {
-                let standing = self.availability(body).await;
-                if !standing.refreshing {
-                    self.realm_context.plans.catch_up().await;
+                let availability = self.availability(body).await;
+                if !availability.refreshing {
+                    self.realm_context.catalog.catch_up().await;
                     return match self.is_offered(body) {
                         true => Ok(UnknownPlan::Come),
-                        false => Err(refusal(body, standing).into()),
+                        false => Err(refusal(body, availability).into()),
                     };
                 }
                 if !info.accepts_incomplete {
@@ -75,43 +77,48 @@ impl RequestHandler {
         Ok(UnknownPlan::Answered(Box::new(waiting)))
     }
 
-    /// What is there of this very plan.
-    async fn there(&self, key: &Key, body: &ProvisionBody) -> Result<Option<Thing>, RequestError> {
+    /// Data of the instance, if it has this plan.
+    async fn there(
+        &self,
+        key: &Key,
+        body: &ProvisionBody,
+    ) -> Result<Option<InstanceData>, RequestError> {
         let was = self.realm_context.records.load::<Instance>(key).await?;
-        let same = |thing: &&Thing| {
-            thing.spec.service_id == body.service_id && thing.spec.plan_id == body.plan_id
+        let same = |instance_data: &&InstanceData| {
+            instance_data.spec.service_id == body.service_id
+                && instance_data.spec.plan_id == body.plan_id
         };
-        Ok(was.state.thing().filter(same).cloned())
+        Ok(was.state.data().filter(same).cloned())
     }
 
     fn is_offered(&self, body: &ProvisionBody) -> bool {
-        let offer = self.realm_context.plans.offer();
-        offer.plan(&body.service_id, &body.plan_id).is_some()
+        let snapshot = self.realm_context.catalog.snapshot();
+        snapshot.plan(&body.service_id, &body.plan_id).is_some()
     }
 
     async fn availability(&self, body: &ProvisionBody) -> PlanAvailability {
-        let plans = &self.realm_context.plans;
-        plans.availability(&body.service_id, &body.plan_id).await
+        let catalog = &self.realm_context.catalog;
+        catalog.availability(&body.service_id, &body.plan_id).await
     }
 
-    /// Waits until the plan is offered. The caller waits, too.
+    /// Waits until the plan is offered, while the caller waits for the response.
     async fn wait_here(&self, body: &ProvisionBody) -> Result<(), RequestError> {
         let max = self.realm_context.settings.patience.waiting_max;
-        let Some(_permit) = self.realm_context.plans.keeper.wait_permit(max) else {
+        let Some(_permit) = self.realm_context.catalog.source.wait_permit(max) else {
             return Err(Refusal::Busy(TOO_MANY).into());
         };
         let until = Instant::now() + self.realm_context.settings.patience.sync_wait;
         loop {
             tokio::time::sleep(LOOK_AGAIN).await;
-            let standing = self.availability(body).await;
-            if !standing.refreshing {
-                self.realm_context.plans.catch_up().await;
+            let availability = self.availability(body).await;
+            if !availability.refreshing {
+                self.realm_context.catalog.catch_up().await;
             }
             if self.is_offered(body) {
                 return Ok(());
             }
-            if !standing.refreshing {
-                return Err(refusal(body, standing).into());
+            if !availability.refreshing {
+                return Err(refusal(body, availability).into());
             }
             if Instant::now() >= until {
                 return Err(Refusal::Busy(NOT_YET).into());
@@ -119,7 +126,7 @@ impl RequestHandler {
         }
     }
 
-    /// Accepts it without its plan: the operation waits for that.
+    /// Accepts the provision without its plan; the operation waits for the plan.
     async fn wait_in_lane(
         &self,
         key: &Key,
@@ -131,13 +138,13 @@ impl RequestHandler {
         let draft = draft(&wanted, info);
         for _ in 0..TRIES {
             let was = self.realm_context.records.load::<Instance>(key).await?;
-            let there = was.state.thing();
+            let there = was.state.data();
             let provision = Provision {
                 same: there.is_some_and(|it| it.spec.same_request(&wanted)),
                 wanted: wanted.clone(),
                 maintenance_conflict: false,
                 dashboard_url: None,
-                ask: ask(info, policy.asynchrony),
+                async_request: async_request(info, policy.asynchrony),
             };
             let decision = decide(was.state.clone(), Event::Provision(Box::new(provision)))?;
             if !decision.effects.is_empty() && self.is_full().await? {
@@ -155,7 +162,7 @@ impl RequestHandler {
         Err(too_contended())
     }
 
-    /// Whether as many wait as may.
+    /// Whether the limit of waiting provisions is reached.
     async fn is_full(&self) -> Result<bool, RequestError> {
         let records = &self.realm_context.records;
         let max = self.realm_context.settings.patience.waiting_max;
@@ -165,8 +172,8 @@ impl RequestHandler {
     }
 }
 
-fn refusal(body: &ProvisionBody, standing: PlanAvailability) -> Refusal {
-    match standing.withdrawn {
+fn refusal(body: &ProvisionBody, availability: PlanAvailability) -> Refusal {
+    match availability.withdrawn {
         Some(sentence) => Refusal::Invalid(sentence),
         None => Refusal::unknown_plan(&body.service_id, &body.plan_id),
     }

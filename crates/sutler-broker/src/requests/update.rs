@@ -1,32 +1,32 @@
-//! PATCH: an instance is given other parameters, another plan, another context or another version.
+//! PATCH: changes parameters, plan, context or maintenance version of an instance.
 //!
-//! An instance is served by the copy of its plan that it was made with. An update that asks for the
-//! maintenance version of the catalog is what moves it on: it runs with the catalog's copy, and leaves the
-//! instance with that one if it succeeds. What is decided of all this: `lifecycle/instance.rs`.
+//! An instance uses the copy of its plan that it was created with. Only an update that requests the maintenance
+//! version of the catalog changes the copy: it runs with the catalog's copy, and the instance keeps that one if it
+//! succeeds. Decisions are in `lifecycle/instance.rs`.
 
-use super::instance::ask;
+use super::instance::async_request;
 use super::{
     ChangeOutcome, RequestError, RequestHandler, RequestInfo, TRIES, draft, too_contended,
 };
+use crate::catalog::{CatalogSnapshot, OfferedPlan};
 use crate::lifecycle::Verb;
 use crate::lifecycle::instance::{
     Change, Event, Instance, InstanceSpec, Update, UpdateFacts, decide,
 };
-use crate::plans::{Offer, OfferedPlan};
 use crate::refusal::{Refusal, Resource};
 use crate::resources::ResourceKeys as _;
-use crate::service::{Asked, Policy};
+use crate::service::{Policy, ProposedChange};
 use std::sync::Arc;
 use sutler_journal::{Key, Version};
 use sutler_osb::{InstanceId, ServiceId, UpdateBody};
 use sutler_records::LoadedDocument;
 
-/// All that a PATCH is decided by.
-struct Gathered {
+/// Facts for the decision of a PATCH.
+struct UpdateContext {
     update: Update,
     policy: Policy,
-    /// What the copy of the plan stands on that it moves to.
-    footing: Option<(Key, Version)>,
+    /// Precondition of the new plan copy.
+    precondition: Option<(Key, Version)>,
 }
 
 impl RequestHandler {
@@ -44,7 +44,9 @@ impl RequestHandler {
             let policy = gathered.policy;
             let draft = draft(&gathered.update.change, info).paced(&policy);
             let decision = decide(was.state.clone(), Event::Update(Box::new(gathered.update)))?;
-            let reads = gathered.footing.filter(|_| !decision.effects.is_empty());
+            let reads = gathered
+                .precondition
+                .filter(|_| !decision.effects.is_empty());
             let stands_on_something = reads.is_some();
             if let Some(committed) = self
                 .commit_decision(&key, &was, decision, &draft, reads)
@@ -55,44 +57,47 @@ impl RequestHandler {
                     .await;
             }
             if stands_on_something {
-                self.realm_context.plans.catch_up().await;
+                self.realm_context.catalog.catch_up().await;
             }
         }
         Err(too_contended())
     }
 
-    /// Gathers what a PATCH is judged by.
+    /// Collects the facts for the decision of a PATCH.
     async fn gather(
         &self,
         id: &InstanceId,
         was: &LoadedDocument<Instance>,
         body: &UpdateBody,
         info: &RequestInfo,
-    ) -> Result<Gathered, RequestError> {
-        let offer = self.realm_context.plans.offer();
-        let Some(thing) = was.state.thing() else {
-            return Err(not_there(&offer, body).into());
+    ) -> Result<UpdateContext, RequestError> {
+        let snapshot = self.realm_context.catalog.snapshot();
+        let Some(instance_data) = was.state.data() else {
+            return Err(not_there(&snapshot, body).into());
         };
-        let there = &thing.spec;
+        let there = &instance_data.spec;
         let (present, service) = self.realm_context.served(&there.plan).await?;
-        let target = Target::of(&offer, body, there, &present)?;
+        let target = TargetPlan::of(&snapshot, body, there, &present)?;
         let (from, to) = (&*present.pinned, &*target.plan.pinned);
         if let Some(parameters) = &body.parameters {
             let fits = target.plan.schemas.check_update(&parameters.0);
             fits.map_err(Refusal::Invalid)?;
         }
         let change = change_of(body, there, &target.plan);
-        service.check(&Asked::Update {
+        service.check(&ProposedChange::Update {
             there,
             to,
             parameters: body.parameters.as_ref(),
             upgrades: change.upgrades(there) && !target.conflict,
         })?;
         if from.plan_id != to.plan_id && from.plan_updateable {
-            service.check(&Asked::Move { from, to })?;
+            service.check(&ProposedChange::Move { from, to })?;
         }
         let policy = self.realm_context.policy(Verb::Update, to);
-        let footing = change.plan.as_ref().and(offer.footing(&to.service_id));
+        let precondition = change
+            .plan
+            .as_ref()
+            .and(snapshot.precondition(&to.service_id));
         let update = Update {
             service_id: body.service_id.clone(),
             facts: UpdateFacts {
@@ -103,44 +108,44 @@ impl RequestHandler {
             },
             dashboard_url: service.dashboard_url(id, &there.changed_by(&change)),
             change,
-            ask: ask(info, policy.asynchrony),
+            async_request: async_request(info, policy.asynchrony),
         };
-        Ok(Gathered {
+        Ok(UpdateContext {
             update,
             policy,
-            footing,
+            precondition,
         })
     }
 }
 
-/// What an instance is to be served by.
-struct Target {
+/// Plan of the instance after the update.
+struct TargetPlan {
     plan: Arc<OfferedPlan>,
-    /// The maintenance version that is asked for is not the catalog's (B-167).
+    /// The requested maintenance version differs from the catalog's (B-167).
     conflict: bool,
 }
 
-impl Target {
-    /// The copy that it has, or that of the plan it moves to. If it is told to move on to the catalog's
-    /// version, and has another, the catalog's copy, whatever the plan.
+impl TargetPlan {
+    /// The current copy, or that of the new plan. If the request names the catalog's maintenance version and the
+    /// instance has another, the catalog's copy, whatever the plan.
     fn of(
-        offer: &Offer,
+        snapshot: &CatalogSnapshot,
         body: &UpdateBody,
         there: &InstanceSpec,
         present: &Arc<OfferedPlan>,
     ) -> Result<Self, Refusal> {
-        let offered = |plan_id| offer.plan(&body.service_id, plan_id);
+        let offered = |plan_id| snapshot.plan(&body.service_id, plan_id);
         let plan = match &body.plan_id {
-            // Staying on a plan that was withdrawn meanwhile is no change.
+            // Keeping a plan that was withdrawn meanwhile is not a change.
             Some(plan_id) if *plan_id != there.plan_id => {
                 offered(plan_id).ok_or_else(|| Refusal::unknown_plan(&body.service_id, plan_id))?
             }
             Some(_) | None => present.clone(),
         };
         let (service_id, plan_id) = (&plan.pinned.service_id, &plan.pinned.plan_id);
-        let current = offer.plan(service_id, plan_id);
+        let current = snapshot.plan(service_id, plan_id);
         let current = current.unwrap_or_else(|| plan.clone());
-        // The catalog's version counts, not the copy's: that is how an instance is moved on.
+        // The catalog's version is compared, not that of the copy: so an instance can be upgraded.
         let version = current.pinned.maintenance_version();
         let asked = body.maintenance_version();
         let conflict = asked.is_some() && asked != version;
@@ -153,12 +158,12 @@ impl Target {
     }
 }
 
-fn not_there(offer: &Offer, body: &UpdateBody) -> Refusal {
+fn not_there(snapshot: &CatalogSnapshot, body: &UpdateBody) -> Refusal {
     match &body.plan_id {
-        Some(plan_id) if offer.plan(&body.service_id, plan_id).is_none() => {
+        Some(plan_id) if snapshot.plan(&body.service_id, plan_id).is_none() => {
             Refusal::unknown_plan(&body.service_id, plan_id)
         }
-        None if !offer.has_service(&body.service_id) => unknown_service(&body.service_id),
+        None if !snapshot.has_service(&body.service_id) => unknown_service(&body.service_id),
         Some(_) | None => Refusal::NotFound(Resource::Instance),
     }
 }
@@ -170,8 +175,8 @@ fn unknown_service(service: &ServiceId) -> Refusal {
     ))
 }
 
-/// What is to be different. A plan that comes from somewhere says what it would be made of today, not what
-/// runs an instance: to move to it changes no version unless that is asked for.
+/// The requested change. The maintenance version of a plan with an origin is that of a new instance, not of the
+/// existing one: a change of plan changes no version unless that is requested.
 fn change_of(body: &UpdateBody, there: &InstanceSpec, target: &OfferedPlan) -> Change {
     let to = &target.pinned;
     let moves = to.plan_id != there.plan_id;

@@ -10,16 +10,16 @@ use sutler_journal::{Key, OperationId, Outcome};
 use sutler_records::{OperationEnd, ResultReceiver, WaitResult};
 use tokio::time::Instant;
 
-/// How a wait ended.
+/// Outcome of a wait.
 pub(super) enum WaitOutcome<S> {
-    /// The operation succeeded; the resource after it, where that is known.
+    /// The operation succeeded; the resource after it, if known.
     Succeeded(Option<S>),
-    /// Time is up; it still runs.
+    /// The time limit has passed and the operation still runs.
     Overdue,
 }
 
 impl RequestHandler {
-    /// Waits until an operation is done, or for as long as a request may wait.
+    /// Waits for the end of an operation, within the time limit of a request.
     pub(super) async fn wait_for<S>(
         &self,
         lane: &Key,
@@ -38,7 +38,7 @@ impl RequestHandler {
         }
     }
 
-    /// How an operation ended, if it has.
+    /// Outcome of an operation, if it has ended.
     pub(super) async fn result_of(
         &self,
         lane: &Key,

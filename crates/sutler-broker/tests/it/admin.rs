@@ -134,8 +134,8 @@ async fn while_draining_changes_are_refused_and_reads_go_on() {
 async fn whoever_builds_on_the_framework_shows_pages_of_their_own() {
     let paged = |broker: Broker| {
         let admin = Admin::at("/admin").basic_auth("root", "t0ps3cret");
-        let admin = admin.shows("bundles", || json!({ "items": ["one"] }));
-        broker.admin(admin.shows("stats", || json!("never seen")))
+        let admin = admin.page("bundles", || json!({ "items": ["one"] }));
+        broker.admin(admin.page("stats", || json!("never seen")))
     };
     on_each_store_with(paged, async |kit| {
         let shown = get(kit, "bundles").send().await.is(200);

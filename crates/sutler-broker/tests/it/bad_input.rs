@@ -2,8 +2,8 @@
 //!
 //! Everything is sent to a broker with one instance and one binding, whose whole store is compared
 //! before and after. A handler that panics answers 500, so a panic fails these tests too. Bodies are
-//! in `hostile/bodies.rs`; headers, paths and queries in `hostile/heads.rs`; what only a socket can do
-//! in `hostile/wire.rs`. Random input is in `tools/fuzz`.
+//! in `bad_input/bodies.rs`; headers, paths and queries in `bad_input/heads.rs`; what only a socket can do
+//! in `bad_input/wire.rs`. Random input is in `tools/fuzz`.
 
 mod bodies;
 mod heads;
@@ -20,7 +20,7 @@ use hyper::header::{HeaderName, HeaderValue};
 use hyper::{Method, Request, Response};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use sutler_broker::{Broker, Running, Settings};
+use sutler_broker::{Broker, BrokerHandle, Settings};
 use sutler_journal::{
     Document, KeyRing, List, MemoryStore, Operation, OperationFilter, OperationList, Store,
 };
@@ -32,8 +32,8 @@ const INSTANCE: &str = "/v2/service_instances/there";
 const BINDING: &str = "/v2/service_instances/there/service_bindings/bound";
 
 /// A broker with an instance `there` and a binding `bound`.
-struct Besieged {
-    running: Running,
+struct TestTarget {
+    running: BrokerHandle,
     router: Router,
     store: Arc<dyn Store>,
     _folder: Option<TempDir>,
@@ -47,15 +47,15 @@ struct Dump {
 }
 
 /// Runs a test on every store.
-async fn besiege(test: impl AsyncFn(&Besieged)) {
-    test(&Besieged::start(Arc::new(MemoryStore::new()), None, |_| ()).await).await;
+async fn besiege(test: impl AsyncFn(&TestTarget)) {
+    test(&TestTarget::start(Arc::new(MemoryStore::new()), None, |_| ()).await).await;
     let folder = tempfile::tempdir().expect("a folder for the database");
     let store = SqliteStore::open(folder.path().join("broker.db")).await;
     let store = Arc::new(store.expect("a fresh database opens"));
-    test(&Besieged::start(store, Some(folder), |_| ()).await).await;
+    test(&TestTarget::start(store, Some(folder), |_| ()).await).await;
 }
 
-impl Besieged {
+impl TestTarget {
     async fn start(
         store: Arc<dyn Store>,
         folder: Option<TempDir>,
@@ -154,7 +154,7 @@ impl Besieged {
     }
 }
 
-/// B-031, B-040: a JSON object with a sentence, said to be JSON.
+/// B-031, B-040: a JSON object with a sentence, and the content type of JSON.
 fn helps(asked: &str, answer: &Response<Bytes>) {
     let content_type = answer
         .headers()

@@ -5,7 +5,7 @@ use crate::fixture::test_catalog::{
     BARE, BINDABLE, DB, LARGE, LOGS, PLAIN, ROUTES, SMALL, UNBINDABLE, VOLUMES,
 };
 use serde_json::{Value, json};
-use sutler_broker::{Asked, Bound, Error, Refusal};
+use sutler_broker::{Bound, Error, ProposedChange, Refusal};
 use sutler_osb::{BindingMetadata, OperationKind, UtcTime};
 
 /// Holds: B-131, B-181, B-182, B-189, B-190.
@@ -156,7 +156,7 @@ async fn the_same_binding_id_of_another_instance_is_another_binding() {
 async fn what_needs_an_application_says_so_and_finds_it_in_either_place() {
     on_each_store(async |kit| {
         kit.script.checks(|asked| match asked {
-            Asked::Bind(spec) if spec.app_guid.is_none() => Err(Refusal::RequiresApp),
+            ProposedChange::Bind(spec) if spec.app_guid.is_none() => Err(Refusal::RequiresApp),
             _ => Ok(()),
         });
         kit.has_instance("i").await;

@@ -161,7 +161,7 @@ fn what_is_only_recommended_is_warned_of_and_served_all_the_same() {
         let odd = catalog_of(change("/services/0/name", json!(name)));
         assert!(!odd.warnings().is_empty(), "{name}");
     }
-    // Names are told apart by case.
+    // Names are case-sensitive.
     let mut catalog = test_catalog::catalog();
     catalog["services"][0]["plans"][1]["name"] = json!("Small");
     catalog_of(catalog);
@@ -245,7 +245,7 @@ fn a_parameter_schema_names_its_draft_stands_alone_and_is_not_too_large() {
 #[tokio::test]
 async fn a_plan_overrides_its_offering() {
     on_each_store(async |kit| {
-        // `plain` cannot be bound and says nothing of plan changes; two of its plans differ.
+        // `plain` is not bindable and does not set plan changes; two of its plans differ.
         kit.has_instance_of("bound", test_catalog::BINDABLE).await;
         kit.bind("bound", "b")
             .plan(test_catalog::BINDABLE)

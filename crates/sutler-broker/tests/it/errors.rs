@@ -162,14 +162,14 @@ async fn the_four_words_are_spelt_as_the_specification_spells_them_and_go_with_4
     .await;
 }
 
-fn said(reply: &Value) -> (Option<bool>, Option<bool>) {
+fn usable_and_repeatable(reply: &Value) -> (Option<bool>, Option<bool>) {
     (
         reply["instance_usable"].as_bool(),
         reply["update_repeatable"].as_bool(),
     )
 }
 
-/// A failure that says both, whether it may or not.
+/// A failure with both fields, whether allowed or not.
 fn says_both() -> sutler_broker::Result<()> {
     Err(Error::failed("It broke.")
         .instance_usable(false)
@@ -184,7 +184,7 @@ async fn usable_and_repeatable_are_said_only_by_the_operations_that_may() {
             kit.script.ends(verb, says_both);
         }
         let provision = kit.provision("p").send().await.is(500);
-        assert_eq!(said(&provision.json), (None, None));
+        assert_eq!(usable_and_repeatable(&provision.json), (None, None));
         kit.script.succeeds(OperationKind::Provision);
         kit.has_instance("i").await;
         let patch = kit
@@ -193,16 +193,22 @@ async fn usable_and_repeatable_are_said_only_by_the_operations_that_may() {
             .send()
             .await
             .is(500);
-        assert_eq!(said(&patch.json), (Some(false), Some(false)));
+        assert_eq!(
+            usable_and_repeatable(&patch.json),
+            (Some(false), Some(false))
+        );
         let bind = kit.bind("i", "x").send().await.is(500);
-        assert_eq!(said(&bind.json), (None, None));
+        assert_eq!(usable_and_repeatable(&bind.json), (None, None));
         kit.script.succeeds(OperationKind::Bind);
         kit.has_binding("i", "b").await;
         let unbind = kit.unbind("i", "b").send().await.is(500);
-        assert_eq!(said(&unbind.json), (None, None));
+        assert_eq!(usable_and_repeatable(&unbind.json), (None, None));
         kit.script.succeeds(OperationKind::Unbind);
         let deprovision = kit.deprovision("i").send().await.is(500);
-        assert_eq!(said(&deprovision.json), (Some(false), None));
+        assert_eq!(
+            usable_and_repeatable(&deprovision.json),
+            (Some(false), None)
+        );
     })
     .await;
 }

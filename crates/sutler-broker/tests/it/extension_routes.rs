@@ -1,17 +1,18 @@
-//! Paths beside the ten endpoints: behind the same door, with the same limits, and only where somebody
-//! serves them.
+//! Routes of extensions: same authentication and limits as the ten endpoints, and only if they are added.
 
 use crate::fixture::{Fixture, VERSION, in_memory, on_each_store};
 use async_trait::async_trait;
 use serde_json::json;
 use std::sync::Arc;
-use sutler_broker::{Broker, Error, MoreAnswer, MorePaths, MoreRequest, Platform, Result};
+use sutler_broker::{
+    Broker, Error, ExtensionRequest, ExtensionResponse, ExtensionRoutes, Platform, Result,
+};
 
 /// Says what it was sent.
 struct Echo;
 
 #[async_trait]
-impl MorePaths for Echo {
+impl ExtensionRoutes for Echo {
     fn methods(&self, path: &[String]) -> Option<&'static str> {
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
         match *path {
@@ -22,24 +23,24 @@ impl MorePaths for Echo {
         }
     }
 
-    async fn answer(&self, request: MoreRequest) -> Result<MoreAnswer> {
+    async fn answer(&self, request: ExtensionRequest) -> Result<ExtensionResponse> {
         match request.path.get(1).map(String::as_str) {
-            None => Ok(MoreAnswer::Json(json!({
+            None => Ok(ExtensionResponse::Json(json!({
                 "caller": request.caller.name.to_string(),
                 "body": String::from_utf8_lossy(&request.body),
                 "type": request.content_type,
             }))),
-            Some("nothing") => Ok(MoreAnswer::Empty),
+            Some("nothing") => Ok(ExtensionResponse::Empty),
             Some("wrong") => Err(Error::invalid("This is wrong; mend it.")),
             Some("later") => Err(Error::transient("Not now; come again.")),
             Some("broken") => Err(Error::failed("It did not work.").because("a secret cause")),
-            Some(other) => Ok(MoreAnswer::Absent(format!("There is no {other}."))),
+            Some(other) => Ok(ExtensionResponse::Absent(format!("There is no {other}."))),
         }
     }
 }
 
 fn with_echo(kit: &Fixture) {
-    kit.running.serve_more(Arc::new(Echo));
+    kit.running.add_routes(Arc::new(Echo));
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
-//! A broker in this process, a client over its router, and words for what tests do with them.
+//! A broker in this process, a client of its router, and helpers for tests.
 //!
-//! Start with [`on_each_store`]. The catalog is in `fixture/test_catalog.rs`, the service that does what it is
-//! told in `fixture/scripted_service.rs`, requests and answers in `fixture/request.rs`.
+//! Start with [`on_each_store`]. The catalog is in `fixture/test_catalog.rs`, the scripted service in
+//! `fixture/scripted_service.rs`, requests and responses in `fixture/request.rs`.
 
 pub(crate) mod request;
 pub(crate) mod scripted_service;
@@ -14,14 +14,14 @@ use scripted_service::Script;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
-use sutler_broker::{Broker, Running};
+use sutler_broker::{Broker, BrokerHandle};
 use sutler_journal::{KeyRing, MemoryStore};
 use sutler_osb::Catalog;
 use sutler_store_sqlite::SqliteStore;
 use tempfile::TempDir;
 use test_catalog::{DB, SMALL};
 
-/// How long a test waits for anything before it fails.
+/// Time limit of every wait in a test.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// Pause between two looks at a condition.
 const LOOK: Duration = Duration::from_millis(2);
@@ -32,7 +32,7 @@ pub(crate) const VERSION: &str = "X-Broker-API-Version";
 
 /// A broker at work, its service, and a client.
 pub(crate) struct Fixture {
-    pub running: Running,
+    pub running: BrokerHandle,
     pub script: Arc<Script>,
     router: Router,
     /// Holds the database for as long as the test lasts.
@@ -105,7 +105,7 @@ impl Fixture {
     }
 
     /// A client of a broker that a test set up by itself, with services of its own.
-    pub(crate) fn around(running: Running) -> Self {
+    pub(crate) fn around(running: BrokerHandle) -> Self {
         Self {
             router: running.router(),
             running,
@@ -118,7 +118,7 @@ impl Fixture {
     async fn come_to_rest(&self) {
         self.script.open_all();
         self.until("nothing runs any more", async || {
-            self.running.running() == 0
+            self.running.operations_running() == 0
         })
         .await;
         self.running.shut_down().await;
@@ -162,7 +162,7 @@ impl Fixture {
             }))
     }
 
-    /// `PATCH /v2/service_instances/{id}`; changes nothing until told what.
+    /// `PATCH /v2/service_instances/{id}`, without changes until they are added.
     pub(crate) fn update(&self, instance: &str) -> Ask {
         let ask = self.ask("PATCH", instance_path(instance));
         ask.header("Content-Type", "application/json")

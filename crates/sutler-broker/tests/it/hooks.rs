@@ -1,4 +1,4 @@
-//! What the framework promises beyond the protocol: hooks, restarts, secrets, scheduled work.
+//! Guarantees of the framework beyond the protocol: hooks, restarts, secrets, scheduled work.
 //!
 //! Everything here runs on a store that a test can break and whose clock is tokio's paused one.
 //! Start with [`RestartableBroker`]: brokers come and go in it, the store stays. `hooks/store_fault_matrix.rs` breaks every
@@ -83,7 +83,7 @@ impl RestartableBroker {
     }
 
     /// Starts a broker of one service on the store.
-    async fn open(&self, service: impl Service) -> Room {
+    async fn open(&self, service: impl Service) -> HookFixture {
         self.open_with(service, |broker| broker).await
     }
 
@@ -91,7 +91,7 @@ impl RestartableBroker {
         &self,
         service: impl Service,
         set_up: impl FnOnce(Broker) -> Broker,
-    ) -> Room {
+    ) -> HookFixture {
         self.try_open(service, set_up)
             .await
             .expect("the broker starts")
@@ -101,7 +101,7 @@ impl RestartableBroker {
         &self,
         service: impl Service,
         set_up: impl FnOnce(Broker) -> Broker,
-    ) -> Result<Room, BuildError> {
+    ) -> Result<HookFixture, BuildError> {
         let cut = Arc::new(AtomicBool::new(false));
         let (tap, dead) = (self.tap.clone(), cut.clone());
         let store = InterceptingStore::new(self.memory.clone(), move |call| {
@@ -119,7 +119,7 @@ impl RestartableBroker {
             .basic_auth("user", "s3cret");
         let running = set_up(broker).start().await?;
         let kit = Fixture::around(running);
-        Ok(Room { kit, cut })
+        Ok(HookFixture { kit, cut })
     }
 
     /// Every operation there is, newest first, without the scheduled ones.
@@ -137,12 +137,12 @@ impl RestartableBroker {
 }
 
 /// A broker in the house.
-struct Room {
+struct HookFixture {
     kit: Fixture,
     cut: Arc<AtomicBool>,
 }
 
-impl Deref for Room {
+impl Deref for HookFixture {
     type Target = Fixture;
 
     fn deref(&self) -> &Fixture {
@@ -150,7 +150,7 @@ impl Deref for Room {
     }
 }
 
-impl Room {
+impl HookFixture {
     /// From now on the broker does nothing any more: no call of the store comes back.
     fn crash(self) {
         self.cut.store(true, Ordering::Relaxed);
@@ -170,5 +170,5 @@ fn catalog() -> Value {
     }] })
 }
 
-/// Longer than any lease: whoever was cut off has lost its own.
+/// Longer than any lease, so that a process that was cut off has lost its own.
 const AFTER_THE_LEASE: Duration = Duration::from_secs(31);

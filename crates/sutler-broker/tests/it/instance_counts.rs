@@ -1,4 +1,4 @@
-//! Who counts as having instances: every platform in the store, configured or not.
+//! Instance counts include every platform in the store, configured or not.
 
 use crate::fixture::scripted_service::Script;
 use crate::fixture::test_catalog::{LARGE, SMALL, catalog};
@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_broker::{
-    Broker, InstanceCounts, PeriodicTask, Platform, Running, TaskContext, TaskResult,
+    Broker, BrokerHandle, InstanceCounts, PeriodicTask, Platform, TaskContext, TaskResult,
 };
 use sutler_journal::{KeyRing, MemoryStore};
 
@@ -35,7 +35,7 @@ struct RestartableBroker {
 }
 
 impl RestartableBroker {
-    async fn open(&self, set_up: impl FnOnce(Broker) -> Broker) -> Running {
+    async fn open(&self, set_up: impl FnOnce(Broker) -> Broker) -> BrokerHandle {
         let broker = Broker::new(catalog_of(catalog()))
             .other_services(Arc::new(Script::default()))
             .shared_store(
@@ -47,7 +47,7 @@ impl RestartableBroker {
     }
 }
 
-async fn have_instance_of(running: &Running, plan: &str) -> bool {
+async fn have_instance_of(running: &BrokerHandle, plan: &str) -> bool {
     let ledger = running.collections().expect("there are chores");
     let tenants = InstanceCounts::read(&ledger)
         .await

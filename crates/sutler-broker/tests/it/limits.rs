@@ -1,4 +1,4 @@
-//! Limits on the wire: who asks for too much is told so, and others are served meanwhile.
+//! Limits of requests: excess requests are rejected, and others are served meanwhile.
 
 use crate::fixture::server_port::{Port, read_to_end};
 use crate::fixture::{AUTHORIZATION, PATIENCE};
@@ -40,7 +40,7 @@ fn provision(id: &str) -> String {
     request(&format!("PUT /v2/service_instances/{id}"), &headers, body)
 }
 
-/// Fails unless the answer has this status and says when to come again.
+/// Asserts this status and a `Retry-After` header.
 #[track_caller]
 fn says_later(answer: &str, status: &str) {
     assert!(

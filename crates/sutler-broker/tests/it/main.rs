@@ -1,6 +1,6 @@
 //! The broker through its router, line by line of the checklist: raw JSON, headers, statuses.
 //!
-//! Each test says with `Holds:` which lines it proves; `tools/spec-map` makes the table of that.
+//! Each test lists the lines it covers after `Holds:`; `tools/spec-map` builds the table from that.
 //! Start with `fixture.rs`.
 
 mod fixture;

@@ -73,7 +73,7 @@ async fn background_work_of_every_platform_is_carried_out_among_its_own_records(
         let poll = |operation: &str| to_cf(kit, kit.poll("i").operation(operation));
         let ended = kit.poll_until_done(poll(&operation)).await;
         assert_eq!(ended.json["state"], "succeeded");
-        // What one platform was promised, the other knows nothing of.
+        // Operations of one platform are unknown to the other.
         kit.poll("i").operation(&operation).send().await.is(404);
         // A cascade stays in its realm, too.
         let bind = kit.bind("i", "b").plan(ASYNC).accepts_incomplete();
@@ -115,7 +115,7 @@ async fn a_replaced_catalog_reaches_every_platform() {
             .await
             .expect("a catalog");
         to_cf(kit, kit.provision("j")).send().await.is(400);
-        // What exists goes on with the copy of its plan in its own realm.
+        // Existing instances keep the copy of their plan in their own realm.
         to_cf(kit, kit.bind("i", "b")).send().await.is(201);
     })
     .await;

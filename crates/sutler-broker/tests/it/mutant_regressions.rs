@@ -1,4 +1,4 @@
-//! What a mutant of `tools/mutants` survived until a test here noticed it.
+//! Tests for mutants of `tools/mutants` that survived before.
 //!
 //! Each test says what was broken without being seen. The other files go through the checklist.
 

@@ -37,7 +37,7 @@ async fn a_poll_says_in_progress_then_succeeded_or_failed() {
     .await;
 }
 
-/// A failure that says both, whether it may or not.
+/// A failure with both fields, whether allowed or not.
 fn says_both() -> sutler_broker::Result<()> {
     Err(Error::failed("It broke.")
         .instance_usable(false)
@@ -231,7 +231,7 @@ async fn once_its_operation_is_cleaned_up_a_deleted_id_is_410_and_never_404() {
             .operation();
         let poll = kit.poll_binding("i", "b").operation(&unbind);
         kit.until("the unbind is cleaned up", async || {
-            seen(&poll).await.status == 410
+            polled(&poll).await.status == 410
         })
         .await;
         let delete = kit
@@ -242,7 +242,7 @@ async fn once_its_operation_is_cleaned_up_a_deleted_id_is_410_and_never_404() {
             .operation();
         let poll = kit.poll("i").operation(&delete);
         kit.until("the delete is cleaned up", async || {
-            seen(&poll).await.status == 410
+            polled(&poll).await.status == 410
         })
         .await;
         kit.poll("i").send().await.is(410);
@@ -250,7 +250,7 @@ async fn once_its_operation_is_cleaned_up_a_deleted_id_is_410_and_never_404() {
     .await;
 }
 
-async fn seen(poll: &Ask) -> Reply {
+async fn polled(poll: &Ask) -> Reply {
     let reply = poll.clone().send().await;
     assert_ne!(reply.status, 404, "{}", reply.text);
     reply

@@ -3,7 +3,7 @@
 use crate::fixture::on_each_store;
 use crate::fixture::test_catalog::{ASYNC, BARE, DB, LARGE, MAINTENANCE, PLAIN, SMALL};
 use serde_json::{Value, json};
-use sutler_broker::{Asked, Error, Policy, Refusal};
+use sutler_broker::{Error, Policy, ProposedChange, Refusal};
 use sutler_osb::{InstanceMetadata, OperationKind};
 
 /// Holds: B-120, B-131, B-251.
@@ -275,7 +275,7 @@ async fn parameters_that_break_the_schema_are_a_400_that_says_where_but_not_what
 async fn an_author_can_refuse_before_anything_is_written_and_in_the_hook() {
     on_each_store(async |kit| {
         kit.script.checks(|asked| match asked {
-            Asked::Provision(_) => Err(Refusal::Invalid("Not today.".to_owned())),
+            ProposedChange::Provision(_) => Err(Refusal::Invalid("Not today.".to_owned())),
             _ => Ok(()),
         });
         assert_eq!(
@@ -329,7 +329,7 @@ async fn the_dashboard_is_in_the_first_answer_also_of_a_202_and_labels_are_in_th
             done.json["dashboard_url"],
             format!("https://dashboard/j/{SMALL}")
         );
-        // What has no dashboard says nothing of one.
+        // Without a dashboard the field is left out.
         kit.script.labels(InstanceMetadata::default());
         assert_eq!(
             kit.provision("k")

@@ -181,7 +181,7 @@ async fn of_a_bind_identity_then_the_plan_then_pace_then_concurrency() {
             .send()
             .await
             .refused_as("ConcurrencyError");
-        // What is there is there, whatever its instance is doing.
+        // An existing binding is found in any state of its instance.
         bind.send().await.is(200);
         gate.open();
     })

@@ -264,7 +264,7 @@ async fn who_joins_a_request_that_fails_gets_its_failure() {
         tokio::task::yield_now().await;
         gate.open();
         let first = first.await.expect("answered").is(422);
-        // Whoever came after it was all over asked anew, and got the same.
+        // Requests after the end started a new operation and got the same result.
         let second = second.await.expect("answered").is(422);
         assert_eq!(
             (first.description(), second.description()),
@@ -318,7 +318,7 @@ async fn a_binding_that_cannot_be_fetched_is_never_answered_with_202() {
         tokio::task::yield_now().await;
         gate.open();
         let first = first.await.expect("answered").is(201);
-        // Who joins could not fetch it either, so it waits for the credentials.
+        // A joining caller could not fetch it either, so it waits for the credentials.
         let second = second.await.expect("answered").is(200);
         assert_eq!(first.json["credentials"], second.json["credentials"]);
         kit.fetch_binding("i", "b").send().await.is(404);

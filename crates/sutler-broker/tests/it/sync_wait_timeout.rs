@@ -6,7 +6,7 @@ use std::time::Duration;
 use sutler_broker::Broker;
 use sutler_osb::OperationKind;
 
-/// How long requests wait here.
+/// Time limit of waiting requests.
 const WAIT: Duration = Duration::from_millis(30);
 
 fn impatient(broker: Broker) -> Broker {
@@ -64,7 +64,7 @@ async fn a_create_that_will_not_stop_still_never_becomes_an_instance() {
         gate.open();
         kit.poll_until_done(kit.poll("i")).await;
         kit.fetch("i").send().await.is(404);
-        // What the create made after all is handed to its removal.
+        // The late result of the create is passed to the deprovision.
         let removed = kit.script.only_call(OperationKind::Deprovision);
         assert_eq!(
             removed.state,

@@ -5,7 +5,7 @@ use crate::fixture::test_catalog::{
 };
 use crate::fixture::{catalog_of, on_each_store};
 use serde_json::{Value, json};
-use sutler_broker::{Asked, Error, Refusal};
+use sutler_broker::{Error, ProposedChange, Refusal};
 use sutler_osb::{InstanceMetadata, OperationKind};
 
 /// Holds: B-160, B-161.
@@ -183,7 +183,9 @@ async fn what_is_not_supported_is_a_422_with_a_sentence_and_no_word() {
         let quota = kit.update("i").plan(LARGE).send().await.is(422);
         assert_eq!(quota.description(), "No quota.");
         kit.script.checks(|asked| match asked {
-            Asked::Update { .. } => Err(Refusal::Unsupported("Never downwards.".to_owned())),
+            ProposedChange::Update { .. } => {
+                Err(Refusal::Unsupported("Never downwards.".to_owned()))
+            }
             _ => Ok(()),
         });
         let checked = kit
@@ -197,7 +199,7 @@ async fn what_is_not_supported_is_a_422_with_a_sentence_and_no_word() {
             assert_eq!(reply.json.get("error"), None);
             assert!(!reply.description().is_empty());
         }
-        // What cannot leave its plan can still be changed otherwise.
+        // An instance whose plan cannot change can still be updated otherwise.
         kit.script.checks(|_| Ok(()));
         kit.script.succeeds(OperationKind::Update);
         kit.update("fixed")
@@ -250,7 +252,7 @@ async fn a_maintenance_version_must_be_that_of_the_plan_the_instance_will_have()
             .send()
             .await
             .refused_as("MaintenanceInfoConflict");
-        // The catalog moves on, and the instance follows when it is told to.
+        // The catalog changes, and the instance is upgraded on request.
         let mut newer = test_catalog::catalog();
         newer["services"][0]["plans"][1]["maintenance_info"]["version"] = json!("2.0.0");
         kit.running
@@ -305,7 +307,7 @@ async fn the_context_alone_can_change_where_the_offering_says_so() {
             .service(PLAIN)
             .with("context", context("three"));
         bare.clone().send().await.is(422);
-        // With something else beside it, it is no context-only update.
+        // With another change it is not a context-only update.
         bare.parameters(json!({ "a": 1 })).send().await.is(200);
     })
     .await;
@@ -345,7 +347,7 @@ async fn the_new_dashboard_is_in_the_first_answer() {
         kit.script.fails(OperationKind::Update, "No.");
         gate.open();
         kit.poll_until_done(kit.poll("i")).await;
-        // What stood at the gate already had its outcome: it succeeded.
+        // The call at the gate already had its result: it succeeded.
         assert_eq!(
             kit.fetch("i").send().await.json["dashboard_url"],
             dashboard.as_str()

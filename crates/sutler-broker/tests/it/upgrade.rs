@@ -1,4 +1,4 @@
-//! Moving on to another maintenance version: an instance keeps its copy of the plan until it is told to.
+//! Upgrades to another maintenance version: an instance keeps its copy of the plan until one is requested.
 
 use crate::fixture::request::Ask;
 use crate::fixture::test_catalog::{self, LARGE, MAINTENANCE, SMALL};
@@ -50,7 +50,7 @@ async fn an_instance_moves_to_the_catalogs_copy_of_its_plan_when_it_is_told_to_a
         assert_eq!(last_update(kit)["runs_with"], MAINTENANCE);
         assert_eq!(last_update(kit)["upgrades"], false);
         assert_eq!(fetched(kit).await, MAINTENANCE);
-        // What the platform believes was there before is no condition.
+        // The previous values sent by the platform are not checked.
         let believed = json!({ "maintenance_info": { "version": "9.9.9" } });
         let upgrade = to(kit, NEWER).with("previous_values", believed);
         upgrade

@@ -110,7 +110,7 @@ async fn who_repeats_the_request_that_made_it_gets_the_same_answer_as_before() {
         kit.poll_until_done(kit.poll("slow").operation(&operation))
             .await;
         put.send().await.is(200);
-        // Gone is gone: it is not made anew.
+        // A deleted instance is not created again.
         kit.deprovision("done").plan(LARGE).send().await.is(200);
         kit.provision("done").plan(LARGE).send().await.is(400);
         kit.script

@@ -10,7 +10,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 use std::sync::Arc;
 use sutler_broker::{
-    AuditEntry, AuditOutcome, Error, MoreAnswer, MorePaths, MoreRequest, Result, audit,
+    AuditEntry, AuditOutcome, Error, ExtensionRequest, ExtensionResponse, ExtensionRoutes, Result,
+    audit,
 };
 
 /// The field of the form that a service is pushed in.
@@ -33,7 +34,7 @@ impl ApbCompatRoutes {
         self.0.as_ref().filter(|it| it.takes_pushes())
     }
 
-    async fn bootstrap(&self) -> Result<MoreAnswer> {
+    async fn bootstrap(&self) -> Result<ExtensionResponse> {
         let Some(shop) = self.0.as_ref().filter(|it| it.has_registry()) else {
             return Err(Error::invalid(
                 "There is no registry that could be asked: add one under `registry` of the configuration. \
@@ -41,41 +42,43 @@ impl ApbCompatRoutes {
             ));
         };
         shop.refresh().await?;
-        Ok(MoreAnswer::Json(json!({ "msg": "Bootstrap job started" })))
+        Ok(ExtensionResponse::Json(
+            json!({ "msg": "Bootstrap job started" }),
+        ))
     }
 
-    async fn push(&self, request: &MoreRequest) -> Result<MoreAnswer> {
+    async fn push(&self, request: &ExtensionRequest) -> Result<ExtensionResponse> {
         let Some(shop) = self.counter() else {
             return Ok(not_there());
         };
         let manifest = pushed(request.content_type.as_deref(), &request.body);
         let manifest = manifest.map_err(Error::invalid)?;
-        Ok(MoreAnswer::Json(shop.push(&manifest).await?))
+        Ok(ExtensionResponse::Json(shop.push(&manifest).await?))
     }
 
-    async fn delete(&self, service_id: &str) -> Result<MoreAnswer> {
+    async fn delete(&self, service_id: &str) -> Result<ExtensionResponse> {
         let Some(shop) = self.counter() else {
             return Ok(not_there());
         };
         match shop.unpush(service_id).await? {
-            Some(_) => Ok(MoreAnswer::Empty),
-            None => Ok(MoreAnswer::Absent(format!(
+            Some(_) => Ok(ExtensionResponse::Empty),
+            None => Ok(ExtensionResponse::Absent(format!(
                 "No service with the id {service_id:?} was pushed; see the ids in the catalog."
             ))),
         }
     }
 
-    async fn delete_all(&self) -> Result<MoreAnswer> {
+    async fn delete_all(&self) -> Result<ExtensionResponse> {
         let Some(shop) = self.counter() else {
             return Ok(not_there());
         };
         shop.unpush_all().await?;
-        Ok(MoreAnswer::Empty)
+        Ok(ExtensionResponse::Empty)
     }
 }
 
 #[async_trait]
-impl MorePaths for ApbCompatRoutes {
+impl ExtensionRoutes for ApbCompatRoutes {
     fn methods(&self, path: &[String]) -> Option<&'static str> {
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
         match *path {
@@ -86,7 +89,7 @@ impl MorePaths for ApbCompatRoutes {
         }
     }
 
-    async fn answer(&self, request: MoreRequest) -> Result<MoreAnswer> {
+    async fn answer(&self, request: ExtensionRequest) -> Result<ExtensionResponse> {
         let path: Vec<&str> = request.path.iter().map(String::as_str).collect();
         let (verb, answer) = match (request.method.as_str(), &*path) {
             ("POST", ["bootstrap"]) => ("bootstrap", self.bootstrap().await),
@@ -96,8 +99,8 @@ impl MorePaths for ApbCompatRoutes {
             _ => return Ok(not_there()),
         };
         let outcome = match &answer {
-            Ok(MoreAnswer::Json(_) | MoreAnswer::Empty) => AuditOutcome::Accepted,
-            Ok(MoreAnswer::Absent(_)) | Err(_) => AuditOutcome::Refused,
+            Ok(ExtensionResponse::Json(_) | ExtensionResponse::Empty) => AuditOutcome::Accepted,
+            Ok(ExtensionResponse::Absent(_)) | Err(_) => AuditOutcome::Refused,
         };
         let entry = AuditEntry {
             caller: Some(&request.caller.name),
@@ -109,8 +112,8 @@ impl MorePaths for ApbCompatRoutes {
     }
 }
 
-fn not_there() -> MoreAnswer {
-    MoreAnswer::Absent("There is nothing at this path.".to_owned())
+fn not_there() -> ExtensionResponse {
+    ExtensionResponse::Absent("There is nothing at this path.".to_owned())
 }
 
 /// The manifest that a form holds.

@@ -26,8 +26,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use sutler_broker::{
-    CatalogSource, CollectionItem, Collections, CollectionsError, Offering, PlanAvailability,
-    Revision, Running, run_blocking, run_in_background,
+    BrokerHandle, CatalogSource, CollectionItem, Collections, CollectionsError, Offering,
+    PlanAvailability, Revision, run_blocking, run_in_background,
 };
 use sutler_registry::{RegistryChange, SpecName};
 
@@ -74,7 +74,7 @@ pub enum PublishError {
 /// Publishes the catalog of this process.
 pub struct CatalogPublisher {
     parts: Arc<PublisherConfig>,
-    running: Running,
+    running: BrokerHandle,
     ledger: Collections,
     published: tokio::sync::Mutex<PublishedCatalog>,
     /// As it was last read, for whoever asks what is known.
@@ -88,7 +88,7 @@ impl CatalogPublisher {
     /// See [`PublishError`].
     pub async fn open(
         parts: PublisherConfig,
-        running: Running,
+        running: BrokerHandle,
         folders: Arc<Snapshot>,
     ) -> Result<Arc<Self>, PublishError> {
         metrics::describe();

@@ -10,7 +10,9 @@ use crate::reconcile::PublisherConfig;
 use crate::version_store::Bundle;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use sutler_broker::{BuildError, CatalogPrecondition, Offering, OfferingUpdate, Revision, Running};
+use sutler_broker::{
+    BrokerHandle, BuildError, CatalogPrecondition, Offering, OfferingUpdate, Revision,
+};
 use sutler_bundle::{Collision, claimed_names};
 use sutler_osb::ServiceSpec;
 use sutler_registry::SpecName;
@@ -74,7 +76,7 @@ impl PublishedCatalog {
     }
 
     /// All that is to be offered. Nothing of it is new any more afterwards.
-    async fn display(&mut self, running: &Running) -> Result<NextCatalog, BuildError> {
+    async fn display(&mut self, running: &BrokerHandle) -> Result<NextCatalog, BuildError> {
         let collisions = self.make_room();
         let (mut slots, shown) = self.folder_slots(running)?;
         let mut footings = Vec::with_capacity(self.made.len());
@@ -139,7 +141,7 @@ impl PublishedCatalog {
 
     fn folder_slots(
         &self,
-        running: &Running,
+        running: &BrokerHandle,
     ) -> Result<(Vec<OfferingUpdate>, HashMap<String, String>), BuildError> {
         let mut slots = Vec::new();
         let mut shown = HashMap::new();
@@ -155,7 +157,7 @@ impl PublishedCatalog {
     }
 
     /// Offers all of it, as a whole.
-    pub(super) async fn show(&mut self, running: &Running) -> Result<Snapshot, BuildError> {
+    pub(super) async fn show(&mut self, running: &BrokerHandle) -> Result<Snapshot, BuildError> {
         let NextCatalog {
             slots,
             footings,
@@ -183,7 +185,7 @@ fn wants(image: &OfferedImage) -> impl Iterator<Item = String> {
 /// Builds the offering of a stored version. Takes CPU time.
 pub(super) fn make(
     parts: &PublisherConfig,
-    running: &Running,
+    running: &BrokerHandle,
     name: &SpecName,
     version: &str,
 ) -> Result<(OfferedImage, Offering), String> {

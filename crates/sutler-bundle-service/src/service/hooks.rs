@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use std::time::Duration;
 use sutler_broker::{
-    Asked, Asynchrony, AuthorState, Bound, Cx, Error, InstanceSpec, Policy, Predecessor,
+    Asynchrony, AuthorState, Bound, Cx, Error, InstanceSpec, Policy, Predecessor, ProposedChange,
     Provenance, Provisioned, Refusal, Result, UntypedService, Update, Updated,
 };
 use sutler_bundle::{
@@ -206,11 +206,11 @@ impl UntypedService for BundleService {
         }
     }
 
-    fn check(&self, asked: &Asked<'_>) -> std::result::Result<(), Refusal> {
+    fn check(&self, asked: &ProposedChange<'_>) -> std::result::Result<(), Refusal> {
         let none = Map::new();
         let parameters: &Map<String, Value> = match asked {
-            Asked::Provision(spec) => &spec.parameters.0,
-            Asked::Update {
+            ProposedChange::Provision(spec) => &spec.parameters.0,
+            ProposedChange::Update {
                 there,
                 to,
                 parameters,
@@ -223,8 +223,8 @@ impl UntypedService for BundleService {
                 }
                 change
             }
-            Asked::Bind(spec) => &spec.parameters.0,
-            Asked::Move { from, to } => return self.check_move(from, to),
+            ProposedChange::Bind(spec) => &spec.parameters.0,
+            ProposedChange::Move { from, to } => return self.check_move(from, to),
         };
         refuse_reserved(parameters).map_err(|sentence| Refusal::Invalid(whole(&sentence)))
     }

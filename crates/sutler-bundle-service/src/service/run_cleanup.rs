@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use sutler_broker::{OperationStatus, Running};
+use sutler_broker::{BrokerHandle, OperationStatus};
 use sutler_runner::RunName;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
@@ -35,7 +35,7 @@ pub trait OperationLookup: Send + Sync + 'static {
 }
 
 #[async_trait]
-impl OperationLookup for Running {
+impl OperationLookup for BrokerHandle {
     async fn fate(&self, operation: Uuid) -> Option<OperationStatus> {
         self.operation_status(operation).await.ok()
     }

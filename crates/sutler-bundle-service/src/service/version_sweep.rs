@@ -7,7 +7,7 @@ use super::state::InstanceState;
 use crate::version_store::VersionStoreError;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
-use sutler_broker::{AuthorState, ReadInstancesError, Running};
+use sutler_broker::{AuthorState, BrokerHandle, ReadInstancesError};
 use sutler_osb::PinnedPlan;
 
 /// How long a version must be in nobody's use: far longer than any request takes from reading the catalog to
@@ -36,7 +36,7 @@ impl BundleService {
     /// It cannot be told what is used, or the disk does not do its part; nothing was removed.
     pub async fn sweep(
         &self,
-        running: &Running,
+        running: &BrokerHandle,
         now: Instant,
     ) -> Result<BTreeSet<String>, SweepError> {
         let shelf = self.parts.shelf.clone();

@@ -118,7 +118,7 @@ mod tests {
     fn a_refusal_has_to_look_as_expected_and_the_sentence_says_what_was_asked() {
         let judged = |expected, status, error: &str| {
             let bad = BadBody::new(&CASE, "half a body", &json!({}), expected);
-            bad.record(&Exchange::answered(status, &json!({"error": error})))
+            bad.check(&Exchange::answered(status, &json!({"error": error})))
         };
         assert_eq!(judged(ExpectedRefusal::BadRequest, 400, ""), Ok(()));
         assert_eq!(judged(ExpectedRefusal::Unprocessable, 422, ""), Ok(()));

@@ -161,7 +161,7 @@ fn escaped(text: &str, quoted: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{attribute, content_type};
+    use super::{attribute, content};
 
     #[test]
     fn nothing_in_a_text_ends_its_element_or_breaks_the_document() {

@@ -1,6 +1,6 @@
 //! Good and bad answers, and the cases they fail.
 
-use super::check;
+use super::check as check_exchange;
 use crate::exchange::Exchange;
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
 use serde_json::{Value, json};
@@ -83,7 +83,7 @@ fn exchange(
 
 /// The names of the cases that an answer fails.
 fn failed(exchange: &Exchange) -> Vec<&'static str> {
-    let all = check(exchange).into_iter();
+    let all = check_exchange(exchange).into_iter();
     all.filter(|it| it.1.is_err()).map(|it| it.0.name).collect()
 }
 
@@ -95,7 +95,7 @@ fn fails(method: Method, path: &str, status: u16, body: &Value) -> Vec<&'static 
     failed(&exchange(request, status, &body.to_string(), &json))
 }
 
-fn check(table: &str) {
+fn check_table(table: &str) {
     for row in table.trim().lines() {
         let words: Vec<&str> = row.splitn(5, ' ').collect();
         let method = match words[0] {
@@ -119,12 +119,12 @@ fn check(table: &str) {
 
 #[test]
 fn answers_as_they_have_to_be_fail_nothing() {
-    check(GOOD);
+    check_table(GOOD);
 }
 
 #[test]
 fn each_broken_answer_fails_the_case_of_its_rule() {
-    check(BAD);
+    check_table(BAD);
     let long = json!({ "operation": "o".repeat(10_001) });
     assert_eq!(fails(Method::Put, INSTANCE, 202, &long), ["operation"]);
 }

@@ -102,7 +102,7 @@ pub(super) struct Catalog {
 }
 
 #[derive(Deserialize)]
-struct Body {
+struct CatalogPage {
     /// Some registries send `null` for an empty list. Without the field, the response is not a catalog.
     #[serde(deserialize_with = "maybe_null")]
     repositories: Vec<String>,
@@ -110,7 +110,7 @@ struct Body {
 
 /// Parses a page of a catalog.
 pub(crate) fn read(body: &[u8]) -> Result<Vec<String>, String> {
-    let body: Body = serde_json::from_slice(body).map_err(|_| {
+    let body: CatalogPage = serde_json::from_slice(body).map_err(|_| {
         "answered with something that is not a catalog: check that the URL is the registry's"
             .to_owned()
     })?;

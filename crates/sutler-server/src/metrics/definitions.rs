@@ -102,7 +102,7 @@ pub const METRICS: &[Metric] = &[
     counter(
         AUTH_FAILURES,
         &["reason"],
-        "CallerLimits that were not let in, by why.",
+        "Callers that were not let in, by why.",
     ),
     counter(
         JWKS,

@@ -59,11 +59,11 @@ pub(crate) fn endpoint(proxy: &Proxy) -> String {
 }
 
 /// Where the wire breaks when the suite wants it to.
-pub(crate) fn point_of(cut: Cut) -> sutler_servers::Cut {
+pub(crate) fn point_of(cut: Cut) -> sutler_servers::CutPoint {
     match cut {
-        Cut::BeforeCommit => sutler_servers::Cut::Before,
-        Cut::DuringCommit => sutler_servers::Cut::During,
-        Cut::AfterCommit => sutler_servers::Cut::After,
+        Cut::BeforeCommit => sutler_servers::CutPoint::Before,
+        Cut::DuringCommit => sutler_servers::CutPoint::During,
+        Cut::AfterCommit => sutler_servers::CutPoint::After,
     }
 }
 
@@ -97,18 +97,18 @@ impl Candidate for Etcd {
         let HeldCommit { arrived, go } = self.proxy.hold();
         let commit = tokio::spawn(async move { store.commit(&commit).await });
         arrived.await.expect("the transaction is sent");
-        Box::new(HeldCommit { commit, go })
+        Box::new(PendingCommit { commit, go })
     }
 }
 
 /// A commit whose transaction the proxy keeps.
-struct HeldCommit {
+struct PendingCommit {
     commit: JoinHandle<Result<(), CommitError>>,
     go: tokio::sync::oneshot::Sender<()>,
 }
 
 #[async_trait]
-impl StalledCommit for HeldCommit {
+impl StalledCommit for PendingCommit {
     async fn finish(self: Box<Self>) -> Result<(), CommitError> {
         let _ = self.go.send(());
         let ended = self.commit.await;

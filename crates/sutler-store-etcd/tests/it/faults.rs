@@ -9,7 +9,7 @@ use sutler_journal::{
     commit_until_known,
 };
 
-use sutler_servers::{Cut, Server};
+use sutler_servers::{CutPoint, Server};
 
 /// Longer than any answer may take.
 const SOON: Duration = Duration::from_secs(12);
@@ -208,7 +208,7 @@ async fn no_sentence_of_a_broken_connection_names_what_was_sent() {
         return;
     };
     let store = etcd.current();
-    etcd.proxy.cut(Cut::After);
+    etcd.proxy.cut(CutPoint::After);
     let lost = store.commit(&insert("canary", 0)).await;
     let error = lost.expect_err("it was cut");
     let said = format!("{error} {error:?}");

@@ -72,9 +72,9 @@ impl Candidate for Mongo {
 
     async fn cut(&self, cut: Cut) {
         self.proxy.cut(match cut {
-            Cut::BeforeCommit => sutler_servers::Cut::Before,
-            Cut::DuringCommit => sutler_servers::Cut::During,
-            Cut::AfterCommit => sutler_servers::Cut::After,
+            Cut::BeforeCommit => sutler_servers::CutPoint::Before,
+            Cut::DuringCommit => sutler_servers::CutPoint::During,
+            Cut::AfterCommit => sutler_servers::CutPoint::After,
         });
     }
 
@@ -83,18 +83,18 @@ impl Candidate for Mongo {
         let HeldCommit { arrived, go } = self.proxy.hold();
         let commit = tokio::spawn(async move { store.commit(&commit).await });
         arrived.await.expect("the commit is sent");
-        Box::new(HeldCommit { commit, go })
+        Box::new(PendingCommit { commit, go })
     }
 }
 
 /// A commit that the proxy keeps.
-struct HeldCommit {
+struct PendingCommit {
     commit: JoinHandle<Result<(), CommitError>>,
     go: tokio::sync::oneshot::Sender<()>,
 }
 
 #[async_trait]
-impl StalledCommit for HeldCommit {
+impl StalledCommit for PendingCommit {
     async fn finish(self: Box<Self>) -> Result<(), CommitError> {
         let _ = self.go.send(());
         let ended = self.commit.await;

@@ -9,7 +9,7 @@ use sutler_journal::{
     Commit, CommitError, Fence, LeaseError, Next, Outcome, Start, Store, WorkerId,
     commit_until_known,
 };
-use sutler_servers::{Cut, Demands, mongodb as servers};
+use sutler_servers::{CutPoint, Demands, mongodb as servers};
 
 /// Longer than any answer may take.
 const SOON: Duration = Duration::from_secs(12);
@@ -243,7 +243,7 @@ async fn no_sentence_names_what_was_sent() {
     };
     let store = mongo.current();
     for _ in 0..4 {
-        mongo.proxy.cut(Cut::After);
+        mongo.proxy.cut(CutPoint::After);
     }
     let commit = Commit::new().insert(key("canary"), Vec::new(), bytes("canary"));
     if let Err(error) = store.commit(&commit).await {

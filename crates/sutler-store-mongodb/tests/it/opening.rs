@@ -5,7 +5,7 @@ use crate::fixture::{insert, key};
 use mongodb::bson::{Document as Bsons, doc};
 use secrecy::SecretString;
 use sutler_journal::{Cursor, Store, commit_until_known};
-use sutler_servers::{Cut, Demands, MongoDialect, PASSWORD, Proxy, Tls, mongodb as servers};
+use sutler_servers::{CutPoint, Demands, MongoDialect, PASSWORD, Proxy, Tls, mongodb as servers};
 use sutler_store_mongodb::{MongoOpenError, MongoStore};
 use tokio::task::JoinSet;
 
@@ -119,7 +119,7 @@ async fn a_user_who_may_read_and_write_the_database_is_enough() {
     store.commit(&insert("a", 1)).await.expect("a commit");
     // Four answers lost: its session is ended, which must be allowed, too.
     for _ in 0..4 {
-        proxy.cut(Cut::After);
+        proxy.cut(CutPoint::After);
     }
     let settled = commit_until_known(&store, &insert("b", 1)).await;
     settled.expect("a commit");

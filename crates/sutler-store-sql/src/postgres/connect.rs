@@ -101,7 +101,7 @@ mod tests {
             "canary",
         ] {
             let refused = options(&url.into(), &SqlSettings::default());
-            let error = refused.err().expect("no URL");
+            let error = refused.expect_err("no URL");
             assert!(!format!("{error} {error:?}").contains("canary"), "{error}");
         }
     }

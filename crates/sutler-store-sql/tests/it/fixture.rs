@@ -62,10 +62,10 @@ where
 }
 
 /// Where the wire breaks when the suite wants it to.
-pub(crate) fn point_of(cut: sutler_journal::conformance::Cut) -> sutler_servers::Cut {
+pub(crate) fn point_of(cut: sutler_journal::conformance::Cut) -> sutler_servers::CutPoint {
     match cut {
-        sutler_journal::conformance::Cut::BeforeCommit => sutler_servers::Cut::Before,
-        sutler_journal::conformance::Cut::DuringCommit => sutler_servers::Cut::During,
-        sutler_journal::conformance::Cut::AfterCommit => sutler_servers::Cut::After,
+        sutler_journal::conformance::Cut::BeforeCommit => sutler_servers::CutPoint::Before,
+        sutler_journal::conformance::Cut::DuringCommit => sutler_servers::CutPoint::During,
+        sutler_journal::conformance::Cut::AfterCommit => sutler_servers::CutPoint::After,
     }
 }

@@ -1,6 +1,6 @@
 //! `sutler admin` against a real broker: tables, errors, exit codes, and what it asks first.
 
-use crate::asked::Ask;
+use crate::http_request::BrokerRequest;
 use crate::process::{Broker, ProgramOutput, folder, run_sutler, sutler};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -25,7 +25,7 @@ fn started(folder: &Path) -> Broker {
 
 fn provision(broker: &Broker, id: &str, plan: &str) {
     let body = json!({ "service_id": "database", "plan_id": plan, "organization_guid": "o", "space_guid": "s" });
-    let made = Ask::new("PUT", &format!("/v2/service_instances/{id}")).json(&body);
+    let made = BrokerRequest::new("PUT", &format!("/v2/service_instances/{id}")).json(&body);
     assert_eq!(made.send(broker.address()).status, 201);
 }
 
@@ -200,9 +200,14 @@ fn a_drained_broker_takes_no_changes_until_it_is_resumed() {
         Some(0)
     );
     let body = json!({ "service_id": "database", "plan_id": "small", "organization_guid": "o", "space_guid": "s" });
-    let put = Ask::new("PUT", "/v2/service_instances/i").json(&body);
+    let put = BrokerRequest::new("PUT", "/v2/service_instances/i").json(&body);
     assert_eq!(put.send(broker.address()).status, 503);
-    assert_eq!(Ask::get("/v2/catalog").send(broker.address()).status, 200);
+    assert_eq!(
+        BrokerRequest::get("/v2/catalog")
+            .send(broker.address())
+            .status,
+        200
+    );
     assert_eq!(admin(folder.path(), &broker, &["resume"]).code, Some(0));
     provision(&broker, "i", "small");
 }

@@ -1,6 +1,6 @@
 //! Bundles by the executable: offered by `sutler broker`, and run and tested without any.
 
-use crate::asked::Ask;
+use crate::http_request::BrokerRequest;
 use crate::process::{Broker, folder, run_sutler, sutler};
 use serde_json::{Value, json};
 use std::fs;
@@ -83,7 +83,7 @@ fn a_folder_of_bundles_is_a_broker_and_changes_without_a_restart() {
     let config = "auth: none\nstore: {url: 'memory:'}\nadmin: {users: [{name: root, password: t0ps3cret}]}\nbundles: {folder: bundles, work: work, look_every: 100ms}\n";
     fs::write(folder.path().join("sutler.yaml"), config).expect("a file");
     let broker = Broker::start(folder.path(), &["broker", "--config", "sutler.yaml"]);
-    let put = Ask::new("PUT", "/v2/service_instances/i").json(&json!({
+    let put = BrokerRequest::new("PUT", "/v2/service_instances/i").json(&json!({
         "service_id": "greetings-id", "plan_id": "small-id",
         "organization_guid": "o", "space_guid": "s",
     }));
@@ -91,18 +91,20 @@ fn a_folder_of_bundles_is_a_broker_and_changes_without_a_restart() {
     assert_eq!(made.status, 201, "{}", made.text);
     let path = "/v2/service_instances/i/service_bindings/b";
     let ids = json!({ "service_id": "greetings-id", "plan_id": "small-id" });
-    let bound = Ask::new("PUT", path).json(&ids).send(broker.address());
+    let bound = BrokerRequest::new("PUT", path)
+        .json(&ids)
+        .send(broker.address());
     assert_eq!(body(&bound.text)["credentials"], json!({ "user": "u1" }));
 
     let changed = MANIFEST.replace("Greets.", "Greets politely.");
     fs::write(bundle.join("bundle.yml"), changed).expect("a change");
     until("the change is offered", || {
-        let catalog = Ask::get("/v2/catalog").send(broker.address());
+        let catalog = BrokerRequest::get("/v2/catalog").send(broker.address());
         catalog.text.contains("Greets politely.")
     });
     fs::write(bundle.join("bundle.yml"), "name: [").expect("a slip");
     broker.until_logged("last good version");
-    let catalog = Ask::get("/v2/catalog").send(broker.address());
+    let catalog = BrokerRequest::get("/v2/catalog").send(broker.address());
     assert!(catalog.text.contains("Greets politely."));
 
     let shown = admin(folder.path(), broker.address(), &["bundles"]);
@@ -115,10 +117,10 @@ fn a_folder_of_bundles_is_a_broker_and_changes_without_a_restart() {
     );
 
     let query = "service_id=greetings-id&plan_id=small-id";
-    let gone = Ask::new("DELETE", &format!("{path}?{query}")).send(broker.address());
+    let gone = BrokerRequest::new("DELETE", &format!("{path}?{query}")).send(broker.address());
     assert_eq!(gone.status, 200, "{}", gone.text);
     let path = format!("/v2/service_instances/i?{query}");
-    let gone = Ask::new("DELETE", &path).send(broker.address());
+    let gone = BrokerRequest::new("DELETE", &path).send(broker.address());
     assert_eq!(gone.status, 200, "{}", gone.text);
     shows_the_log(folder.path(), broker.address());
 }

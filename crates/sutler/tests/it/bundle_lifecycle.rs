@@ -1,6 +1,6 @@
 //! The life of one instance of a bundle, with a binding, over whatever store the broker has.
 
-use crate::asked::Ask;
+use crate::http_request::BrokerRequest;
 use crate::process::{Broker, folder};
 use serde_json::{Value, json};
 use std::fs;
@@ -55,7 +55,7 @@ fn write_bundle(at: &Path) {
 
 #[track_caller]
 fn ask(broker: &Broker, method: &str, path: &str, body: &Value, expected: u16) -> Value {
-    let ask = Ask::new(method, &format!("/v2/service_instances/{path}"));
+    let ask = BrokerRequest::new(method, &format!("/v2/service_instances/{path}"));
     let ask = match body {
         Value::Null => ask,
         body => ask.json(body),

@@ -1,6 +1,6 @@
 //! Versions of bundles by the executable: who is at which, who could be at another, and how they get there.
 
-use crate::asked::Ask;
+use crate::http_request::BrokerRequest;
 use crate::process::{Broker, folder, sutler};
 use serde_json::{Value, json};
 use std::fs;
@@ -41,7 +41,7 @@ fn write(bundle: &Path, version: &str) {
 }
 
 fn ask(broker: &Broker, method: &str, path: &str, body: &Value) -> (u16, Value) {
-    let ask = Ask::new(method, &format!("/v2/{path}"));
+    let ask = BrokerRequest::new(method, &format!("/v2/{path}"));
     let ask = match body.is_null() {
         true => ask,
         false => ask.json(body),

@@ -1,6 +1,6 @@
 //! `sutler config` and `sutler broker --config`, as people meet them.
 
-use crate::asked::Ask;
+use crate::http_request::BrokerRequest;
 use crate::process::{Broker, folder, run_sutler};
 
 #[test]
@@ -66,7 +66,9 @@ fn a_broker_is_what_its_configuration_says() {
     std::fs::write(folder.path().join("sutler.yaml"), text).expect("a file");
     let broker = Broker::start(folder.path(), &["broker", "--config", "sutler.yaml"]);
     let status = |credentials: &str| {
-        let ask = Ask::get("/v2/catalog").user(credentials).without_version();
+        let ask = BrokerRequest::get("/v2/catalog")
+            .user(credentials)
+            .without_version();
         ask.send(broker.address()).status
     };
     assert_eq!(status("me:wrong"), 401);

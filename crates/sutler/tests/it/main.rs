@@ -1,7 +1,6 @@
 //! The executable as its users meet it: what it says, how it exits, and the walk in the README.
 
 mod admin_command;
-mod asked;
 mod broker_with_bundles;
 mod bundle_commands;
 mod bundle_lifecycle;
@@ -11,6 +10,7 @@ mod cli_messages;
 mod config_command;
 mod graceful_shutdown;
 mod hash_password;
+mod http_request;
 mod kill_at_every_step;
 mod process;
 mod pushed_services;

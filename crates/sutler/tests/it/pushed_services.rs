@@ -1,6 +1,6 @@
 //! Services that developers push, beside a real registry, and run in real containers; and who may push.
 
-use crate::asked::{Answer, Ask, base64};
+use crate::http_request::{BrokerRequest, BrokerResponse, base64};
 use crate::process::{Broker, folder};
 use serde_json::{Value, json};
 use std::fs;
@@ -32,25 +32,25 @@ fn stop(broker: Broker) {
     broker.ended();
 }
 
-fn send(broker: &Broker, ask: Ask) -> Answer {
+fn send(broker: &Broker, ask: BrokerRequest) -> BrokerResponse {
     ask.user(USER).send(broker.address())
 }
 
 /// A push as it was always sent: no header of the specification.
-fn push(manifest: &str) -> Ask {
+fn push(manifest: &str) -> BrokerRequest {
     let form = base64(manifest).replace('+', "%2B").replace('=', "%3D");
-    Ask::new("POST", "/v2/apb")
+    BrokerRequest::new("POST", "/v2/apb")
         .without_version()
         .form(&format!("apbSpec={form}"))
 }
 
-fn body(answer: &Answer) -> Value {
+fn body(answer: &BrokerResponse) -> Value {
     let body = answer.text.split_once("\r\n\r\n").map_or("", |it| it.1);
     serde_json::from_str(body).unwrap_or_default()
 }
 
 fn names(broker: &Broker) -> Vec<String> {
-    let catalog = body(&send(broker, Ask::get("/v2/catalog")));
+    let catalog = body(&send(broker, BrokerRequest::get("/v2/catalog")));
     let services = catalog["services"].as_array().expect("services");
     let names = services.iter().filter_map(|it| it["name"].as_str());
     names.map(str::to_owned).collect()
@@ -71,18 +71,21 @@ fn lives(broker: &Broker, pushed: &Value) {
     let instance = "/v2/service_instances/i";
     let made = send(
         broker,
-        Ask::new("PUT", instance).json(&json!({
+        BrokerRequest::new("PUT", instance).json(&json!({
             "service_id": ids["service_id"], "plan_id": ids["plan_id"],
             "organization_guid": "o", "space_guid": "s",
         })),
     );
     assert_eq!(made.status, 201, "{}", made.text);
     let id = pushed["id"].as_str().expect("an id");
-    let gone = send(broker, Ask::new("DELETE", &format!("/v2/apb/{id}")));
+    let gone = send(
+        broker,
+        BrokerRequest::new("DELETE", &format!("/v2/apb/{id}")),
+    );
     assert_eq!(gone.status, 204, "{}", gone.text);
     assert_eq!(names(broker), ["later-apb", "listed-apb"]);
     // Its instance goes on with it.
-    let bound = Ask::new("PUT", &format!("{instance}/service_bindings/b")).json(&ids);
+    let bound = BrokerRequest::new("PUT", &format!("{instance}/service_bindings/b")).json(&ids);
     let bound = send(broker, bound);
     assert_eq!(bound.status, 201, "{}", bound.text);
     assert_eq!(body(&bound)["credentials"]["from"], "a push");
@@ -92,7 +95,10 @@ fn lives(broker: &Broker, pushed: &Value) {
         format!("{instance}/service_bindings/b"),
         instance.to_owned(),
     ] {
-        let removed = send(broker, Ask::new("DELETE", &format!("{path}?{query}")));
+        let removed = send(
+            broker,
+            BrokerRequest::new("DELETE", &format!("{path}?{query}")),
+        );
         assert_eq!(removed.status, 200, "{}", removed.text);
     }
 }
@@ -137,7 +143,10 @@ fn what_a_developer_pushed_stays_beside_a_registry_and_runs() {
         "latest",
         &Image::bundle(&self::manifest("later-apb")),
     );
-    let bootstrap = send(&broker, Ask::new("POST", "/v2/bootstrap").without_version());
+    let bootstrap = send(
+        &broker,
+        BrokerRequest::new("POST", "/v2/bootstrap").without_version(),
+    );
     assert_eq!(bootstrap.status, 200, "{}", bootstrap.text);
     assert_eq!(body(&bootstrap), json!({ "msg": "Bootstrap job started" }));
     names_until(&broker, &["pushed-apb", "later-apb", "listed-apb"]);
@@ -157,10 +166,10 @@ fn paths_of_automation_broker_are_there_only_where_they_are_asked_for() {
     fs::create_dir(folder.path().join("bundles")).expect("a folder");
     let asks = || {
         [
-            Ask::new("POST", "/v2/bootstrap"),
+            BrokerRequest::new("POST", "/v2/bootstrap"),
             push(&manifest("pushed-apb")),
-            Ask::new("DELETE", "/v2/apb"),
-            Ask::new("DELETE", "/v2/apb/x"),
+            BrokerRequest::new("DELETE", "/v2/apb"),
+            BrokerRequest::new("DELETE", "/v2/apb/x"),
         ]
     };
     for (compat, statuses, told) in [

@@ -1,6 +1,6 @@
 //! SIGHUP to a real process: what is taken over, what stays, and what is said about it.
 
-use crate::asked::Ask;
+use crate::http_request::BrokerRequest;
 use crate::process::{Broker, folder};
 use serde_json::json;
 use std::path::Path;
@@ -43,7 +43,9 @@ fn started(folder: &Path) -> Broker {
 }
 
 fn asked(broker: &Broker, pair: &str) -> (u16, String) {
-    let answer = Ask::get("/v2/catalog").user(pair).send(broker.address());
+    let answer = BrokerRequest::get("/v2/catalog")
+        .user(pair)
+        .send(broker.address());
     (answer.status, answer.text)
 }
 
@@ -52,7 +54,9 @@ fn users_and_catalog_change_at_a_hang_up_and_what_needs_a_restart_is_named() {
     let folder = folder();
     let broker = started(folder.path());
     let body = json!({ "service_id": "one", "plan_id": "one-p", "organization_guid": "o", "space_guid": "s" });
-    let made = Ask::new("PUT", INSTANCE).user("me:first").json(&body);
+    let made = BrokerRequest::new("PUT", INSTANCE)
+        .user("me:first")
+        .json(&body);
     assert_eq!(made.send(broker.address()).status, 201);
     write(folder.path(), "catalog.yaml", &catalog("two"));
     let more = format!("{METRICS}drain: 1m\nlisten: 127.0.0.1:1\nlog: {{level: debug}}\n");
@@ -104,7 +108,7 @@ fn a_file_with_faults_changes_nothing_and_every_fault_is_logged() {
     assert_eq!(status, 200, "{text}");
     assert!(text.contains("\"one\""), "{text}");
     assert_eq!(asked(&broker, "me:second").0, 401);
-    let numbers = Ask::get("/metrics").send(broker.address()).text;
+    let numbers = BrokerRequest::get("/metrics").send(broker.address()).text;
     let failed = |line: &&str| {
         line.contains("reloads") && line.contains("configuration") && line.contains("failed")
     };
@@ -122,7 +126,7 @@ fn a_reload_under_load_drops_no_request() {
         let load = || {
             let mut wrong = Vec::new();
             while !over.load(Ordering::Relaxed) && wrong.is_empty() {
-                let ask = Ask::get("/v2/catalog").user("other:other");
+                let ask = BrokerRequest::get("/v2/catalog").user("other:other");
                 match ask.try_send(address) {
                     Ok(answer) if answer.status == 200 => {
                         answered.fetch_add(1, Ordering::Relaxed);

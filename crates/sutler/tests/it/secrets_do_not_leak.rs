@@ -6,7 +6,7 @@
 
 mod bundles;
 
-use crate::asked::{Ask, base64};
+use crate::http_request::{BrokerRequest, base64};
 use crate::process::{Broker, folder, sutler};
 use secrecy::SecretString;
 use serde_json::{Value, json};
@@ -94,7 +94,7 @@ fn configure(folder: &Path, canaries: &mut Canaries) {
 }
 
 /// A provision with secrets wherever there may be any.
-fn provision(id: &str, parameters: Value, canaries: &mut Canaries) -> Ask {
+fn provision(id: &str, parameters: Value, canaries: &mut Canaries) -> BrokerRequest {
     let identity = json!({ "user_id": "u", "token": canaries.plant("the identity") }).to_string();
     let body = json!({
         "service_id": SERVICE, "plan_id": PLAN,
@@ -102,7 +102,7 @@ fn provision(id: &str, parameters: Value, canaries: &mut Canaries) -> Ask {
         "context": { "platform": "cloudfoundry", "token": canaries.plant("the context") },
         "parameters": parameters,
     });
-    Ask::new("PUT", &format!("/v2/service_instances/{id}"))
+    BrokerRequest::new("PUT", &format!("/v2/service_instances/{id}"))
         .header(
             "X-Broker-API-Originating-Identity",
             &format!("cloudfoundry {}", base64(&identity)),
@@ -115,7 +115,7 @@ fn ask_everything(broker: &Broker, canaries: &mut Canaries) -> Vec<String> {
     let me = format!("me:{}", canary("a password in the configuration"));
     let address = broker.address();
     let mut answers = Vec::new();
-    let mut keep = |ask: Ask, expected: u16| {
+    let mut keep = |ask: BrokerRequest, expected: u16| {
         let answer = ask.send(address);
         assert_eq!(answer.status, expected, "{}", answer.text);
         answers.push(answer.text);
@@ -126,22 +126,25 @@ fn ask_everything(broker: &Broker, canaries: &mut Canaries) -> Vec<String> {
         ("hash", "hashed"),
     ] {
         let pair = format!("{name}:{}", canary(place));
-        keep(Ask::get("/v2/catalog").user(&pair), 200);
+        keep(BrokerRequest::get("/v2/catalog").user(&pair), 200);
     }
     let wrong = format!("me:{}", canaries.plant("a wrong password"));
-    keep(Ask::get("/v2/catalog").user(&wrong), 401);
+    keep(BrokerRequest::get("/v2/catalog").user(&wrong), 401);
     let token = format!("Bearer e30.{}.e30", canaries.plant("a token"));
-    keep(Ask::get("/v2/catalog").header("Authorization", &token), 401);
+    keep(
+        BrokerRequest::get("/v2/catalog").header("Authorization", &token),
+        401,
+    );
     let query = canaries.plant("the query");
     keep(
-        Ask::get(&format!("/v2/nothing?password={query}")).user(&me),
+        BrokerRequest::get(&format!("/v2/nothing?password={query}")).user(&me),
         404,
     );
     let url = format!(
         "http://me:{}@localhost/v2/catalog",
         canaries.plant("the address")
     );
-    keep(Ask::get(&url).user(&me), 200);
+    keep(BrokerRequest::get(&url).user(&me), 200);
     let good = json!({ "note": canaries.plant("a parameter") });
     keep(provision("good", good, canaries).user(&me), 201);
     let bad = json!({ "delay_ms": canaries.plant("a bad parameter") });
@@ -150,7 +153,7 @@ fn ask_everything(broker: &Broker, canaries: &mut Canaries) -> Vec<String> {
     keep(provision("fails", fails, canaries).user(&me), 500);
     let panics = json!({ "panic": true, "note": canaries.plant("a panicking parameter") });
     keep(provision("panics", panics, canaries).user(&me), 500);
-    let broken = Ask::new("PUT", "/v2/service_instances/broken").user(&me);
+    let broken = BrokerRequest::new("PUT", "/v2/service_instances/broken").user(&me);
     keep(
         broken.text(&format!(
             "{{\"parameters\": \"{}",
@@ -162,7 +165,10 @@ fn ask_everything(broker: &Broker, canaries: &mut Canaries) -> Vec<String> {
     let body = json!({ "service_id": SERVICE, "plan_id": PLAN,
         "parameters": { "note": canaries.plant("a parameter of a bind") } });
     // The credentials belong in this answer, and nowhere else.
-    let bound = Ask::new("PUT", bind).user(&me).json(&body).send(address);
+    let bound = BrokerRequest::new("PUT", bind)
+        .user(&me)
+        .json(&body)
+        .send(address);
     assert_eq!(bound.status, 201, "{}", bound.text);
     let body = bound.text.split("\r\n\r\n").nth(1).unwrap_or_default();
     let body: Value = serde_json::from_str(body).expect("JSON");
@@ -187,17 +193,19 @@ fn ask_as_operator(address: &str) -> Vec<String> {
     ];
     let mut answers = Vec::new();
     for path in paths {
-        let ask = Ask::get(&format!("/admin/v1/{path}")).user(&op);
+        let ask = BrokerRequest::get(&format!("/admin/v1/{path}")).user(&op);
         answers.push(ask.send(address).text);
     }
     for order in ["instances/fails/retry", "instances/panics/purge"] {
-        let ask = Ask::new("POST", &format!("/admin/v1/{order}")).user(&op);
+        let ask = BrokerRequest::new("POST", &format!("/admin/v1/{order}")).user(&op);
         answers.push(ask.json(&json!({ "reason": "to see" })).send(address).text);
     }
-    let refused = Ask::get("/admin/v1/instances").user(&me).send(address);
+    let refused = BrokerRequest::get("/admin/v1/instances")
+        .user(&me)
+        .send(address);
     assert_eq!(refused.status, 401, "{}", refused.text);
     answers.push(refused.text);
-    answers.push(Ask::get("/metrics").send(address).text);
+    answers.push(BrokerRequest::get("/metrics").send(address).text);
     answers
 }
 

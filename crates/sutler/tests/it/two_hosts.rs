@@ -1,7 +1,7 @@
 //! Brokers with bundles on two hosts over one PostgreSQL: a host is a working directory, and runs belong to
 //! the one that started them ([why](../../../../docs/adr/0009-runs-belong-to-the-host-that-started-them.md)).
 
-use crate::asked::Ask;
+use crate::http_request::BrokerRequest;
 use crate::process::{Broker, folder, sutler};
 use serde_json::{Value, json};
 use std::fs;
@@ -127,7 +127,7 @@ impl Fixture {
             "service_id": "slow-id", "plan_id": "small-id", "organization_guid": "o", "space_guid": "s",
         });
         let path = "/v2/service_instances/i?accepts_incomplete=true";
-        let answer = asked(broker, &Ask::new("PUT", path).json(&body), 202);
+        let answer = asked(broker, &BrokerRequest::new("PUT", path).json(&body), 202);
         until("it runs", || self.ran() == ["provision 1"]);
         answer["operation"]
             .as_str()
@@ -137,7 +137,7 @@ impl Fixture {
 }
 
 #[track_caller]
-fn asked(broker: &Broker, ask: &Ask, expected: u16) -> Value {
+fn asked(broker: &Broker, ask: &BrokerRequest, expected: u16) -> Value {
     let answer = ask.send(broker.address());
     assert_eq!(answer.status, expected, "{}", answer.text);
     let text = answer.text.split_once("\r\n\r\n");
@@ -145,18 +145,18 @@ fn asked(broker: &Broker, ask: &Ask, expected: u16) -> Value {
 }
 
 fn admin(broker: &Broker, path: &str) -> Value {
-    let ask = Ask::get(&format!("/admin/v1/{path}")).user(OPERATOR);
+    let ask = BrokerRequest::get(&format!("/admin/v1/{path}")).user(OPERATOR);
     asked(broker, &ask, 200)
 }
 
 fn poll(broker: &Broker, operation: &str) -> Value {
     let path = format!("/v2/service_instances/i/last_operation?operation={operation}");
-    asked(broker, &Ask::get(&path), 200)["state"].clone()
+    asked(broker, &BrokerRequest::get(&path), 200)["state"].clone()
 }
 
 fn delete(broker: &Broker) {
     let path = format!("/v2/service_instances/i?{QUERY}");
-    asked(broker, &Ask::new("DELETE", &path), 200);
+    asked(broker, &BrokerRequest::new("DELETE", &path), 200);
 }
 
 /// Looks until a condition holds.

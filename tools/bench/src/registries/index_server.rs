@@ -12,11 +12,11 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// The server.
 pub(super) struct IndexServer {
     at: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<IndexState>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct IndexState {
     manifests: RwLock<Vec<String>>,
     list: RwLock<String>,
     lists: AtomicUsize,
@@ -27,7 +27,7 @@ impl IndexServer {
     pub(super) fn open(bundles: usize) -> Result<Self, BoxError> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let at = listener.local_addr()?;
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(IndexState::default());
         let index = Self {
             at,
             shared: shared.clone(),
@@ -76,7 +76,7 @@ impl IndexServer {
     }
 }
 
-fn serve(client: TcpStream, shared: &Shared) -> Option<()> {
+fn serve(client: TcpStream, shared: &IndexState) -> Option<()> {
     let _ = client.set_nodelay(true);
     let mut answers = client.try_clone().ok()?;
     let mut lines = BufReader::new(client).lines();

@@ -1,7 +1,7 @@
 //! The way of one replica to its database, which can be cut. Knows bytes and no protocol, so it serves
 //! every store; what it does when is ordered from outside.
 
-use super::fault_plan::Cut;
+use super::fault_plan::LinkCut;
 use std::net::SocketAddr;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -16,7 +16,7 @@ const CHUNK: usize = 16 * 1024;
 #[derive(Debug)]
 pub(super) struct CuttableLink {
     port: u16,
-    cut: watch::Sender<Option<Cut>>,
+    cut: watch::Sender<Option<LinkCut>>,
     task: JoinHandle<()>,
 }
 
@@ -33,7 +33,7 @@ impl CuttableLink {
         let (cut, state) = watch::channel(None);
         let task = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                if *state.borrow() != Some(Cut::Off) {
+                if *state.borrow() != Some(LinkCut::Off) {
                     tokio::spawn(carry(client, server, state.clone()));
                 }
             }
@@ -46,7 +46,7 @@ impl CuttableLink {
     }
 
     /// Cuts it so, or makes it whole again.
-    pub(super) fn set(&self, cut: Option<Cut>) {
+    pub(super) fn set(&self, cut: Option<LinkCut>) {
         self.cut.send_replace(cut);
     }
 }
@@ -54,11 +54,11 @@ impl CuttableLink {
 impl Drop for CuttableLink {
     fn drop(&mut self) {
         self.task.abort();
-        self.set(Some(Cut::Off));
+        self.set(Some(LinkCut::Off));
     }
 }
 
-async fn carry(client: TcpStream, server: SocketAddr, state: watch::Receiver<Option<Cut>>) {
+async fn carry(client: TcpStream, server: SocketAddr, state: watch::Receiver<Option<LinkCut>>) {
     let Ok(server) = TcpStream::connect(server).await else {
         return;
     };
@@ -79,7 +79,7 @@ async fn carry(client: TcpStream, server: SocketAddr, state: watch::Receiver<Opt
 async fn pass(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
-    mut state: watch::Receiver<Option<Cut>>,
+    mut state: watch::Receiver<Option<LinkCut>>,
     towards: LinkDirection,
 ) -> Option<()> {
     let mut bytes = vec![0; CHUNK];
@@ -88,21 +88,23 @@ async fn pass(
             count = from.read(&mut bytes) => count.ok().filter(|count| *count > 0)?,
             changed = state.changed() => {
                 changed.ok()?;
-                if *state.borrow() == Some(Cut::Off) {
+                if *state.borrow() == Some(LinkCut::Off) {
                     return None;
                 }
                 continue;
             }
         };
-        let now = state.wait_for(|cut| *cut != Some(Cut::Silence)).await;
+        let now = state.wait_for(|cut| *cut != Some(LinkCut::Silence)).await;
         let now = *now.ok()?;
         match (now, towards) {
-            (Some(Cut::Off), _) | (Some(Cut::Answers), LinkDirection::Client) => return None,
-            (Some(Cut::Requests), LinkDirection::Server) => {
+            (Some(LinkCut::Off), _) | (Some(LinkCut::Answers), LinkDirection::Client) => {
+                return None;
+            }
+            (Some(LinkCut::Requests), LinkDirection::Server) => {
                 to.write_all(&bytes[..count / 2]).await.ok()?;
                 return None;
             }
-            (None | Some(Cut::Silence | Cut::Answers | Cut::Requests), _) => {
+            (None | Some(LinkCut::Silence | LinkCut::Answers | LinkCut::Requests), _) => {
                 to.write_all(&bytes[..count]).await.ok()?;
             }
         }

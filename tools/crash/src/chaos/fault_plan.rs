@@ -8,7 +8,7 @@ use sutler_servers::SeededRng;
 
 /// How a replica is cut off from the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Cut {
+pub enum LinkCut {
     /// Connections are closed, new ones too.
     Off,
     /// Connections stay, and nothing passes.
@@ -42,7 +42,7 @@ pub enum Fault {
         /// Replica.
         replica: usize,
         /// How.
-        cut: Cut,
+        cut: LinkCut,
         /// Milliseconds until it is whole again.
         down: u64,
     },
@@ -161,10 +161,10 @@ impl FaultPlan {
                 replica,
                 down: self.lease + BEYOND_LEASE + rng.below(800),
             },
-            2 => cut(Cut::Off, 200 + rng.below(1_500)),
-            3 => cut(Cut::Silence, 400 + rng.below(self.lease + 1_000)),
-            4 => cut(Cut::Answers, 100 + rng.below(200)),
-            5 => cut(Cut::Requests, 100 + rng.below(200)),
+            2 => cut(LinkCut::Off, 200 + rng.below(1_500)),
+            3 => cut(LinkCut::Silence, 400 + rng.below(self.lease + 1_000)),
+            4 => cut(LinkCut::Answers, 100 + rng.below(200)),
+            5 => cut(LinkCut::Requests, 100 + rng.below(200)),
             _ => Fault::Restart {
                 down: 50 + rng.below(500),
             },

@@ -2,7 +2,7 @@
 
 use super::cuttable_link::CuttableLink;
 use super::executions::Pause;
-use super::fault_plan::Cut;
+use super::fault_plan::LinkCut;
 use crate::victim::{Flaw, ReplicaBoot, STORE_VARIABLE, now_us};
 use crate::violation::{CheckResult, Violation};
 use rustix::process::{Pid, Signal, kill_process};
@@ -164,7 +164,7 @@ impl Replica {
     }
 
     /// Cuts it from the database for a while.
-    pub(super) async fn cut(&mut self, cut: Cut, down: Duration) -> CheckResult<()> {
+    pub(super) async fn cut(&mut self, cut: LinkCut, down: Duration) -> CheckResult<()> {
         self.way.set(Some(cut));
         tokio::time::sleep(down).await;
         self.way.set(None);

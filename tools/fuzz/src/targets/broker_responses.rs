@@ -1,4 +1,4 @@
-//! Responses of brokers to a platform: every status, header and body has a meaning, and nothing of a
+//! What brokers answer to a platform: every status, header and body has a meaning, and nothing of a
 //! body that could not be read is repeated.
 //!
 //! An input of `answer` is a line with the status and, behind a space, `Retry-After`; the rest is
@@ -55,7 +55,7 @@ pub(super) const RETRY_WORDS: &[&str] = &[
 /// Longest sentence of a broker that is kept, in characters.
 const SAID_CHARS_MAX: usize = 4_000;
 
-/// One response, read as the response to every request.
+/// One answer, heard as the answer to everything.
 pub(super) fn answer(input: &[u8]) -> Verdict {
     let end = input.iter().position(|byte| *byte == b'\n');
     let (line, body) = input.split_at(end.unwrap_or(input.len()));
@@ -108,12 +108,14 @@ fn read<B: Debug>(reply: Reply<B>, input: &[u8]) -> Verdict {
     Ok(match classify_read(reply) {
         Reading::Read(_) => "r".to_owned(),
         Reading::Absent => "a".to_owned(),
-        Reading::Retry { said, cause, .. } => bounded(&said).map(|()| format!("{cause:?}"))?,
-        Reading::Failed(said) => bounded(&said).map(|()| "f".to_owned())?,
+        Reading::Retry { message, cause, .. } => {
+            bounded(&message).map(|()| format!("{cause:?}"))?
+        }
+        Reading::Failed(message) => bounded(&message).map(|()| "f".to_owned())?,
     })
 }
 
-/// An invalid body is reported in a sentence without its values.
+/// What is wrong with a body is said in a sentence without its values.
 fn faultless<B>(reply: &Reply<B>, input: &[u8]) -> Result<(), String> {
     if let Reply::Answer {
         answer: Answer::Malformed(_, fault),
@@ -136,27 +138,31 @@ fn lawful<B>(kind: OperationKind, meaning: &Meaning<B>) -> Verdict {
     }
     let letter = match meaning {
         Meaning::Succeeded(_) => "s",
-        Meaning::Polling { news, .. } => match news {
+        Meaning::Polling { update, .. } => match update {
             PollUpdate::Accepted(_) => "p",
             PollUpdate::InProgress(description) => {
-                let said = description.as_deref().unwrap_or_default();
-                same(&(said.chars().count() <= SAID_CHARS_MAX), &true, "bounded")?;
+                let message = description.as_deref().unwrap_or_default();
+                same(
+                    &(message.chars().count() <= SAID_CHARS_MAX),
+                    &true,
+                    "bounded",
+                )?;
                 "i"
             }
-            PollUpdate::Nothing(said) => bounded(said).map(|()| "n")?,
+            PollUpdate::Nothing(message) => bounded(message).map(|()| "n")?,
         },
-        Meaning::Rejected { said, .. } => bounded(said).map(|()| "x")?,
-        Meaning::Retry { said, .. } => bounded(said).map(|()| "t")?,
-        Meaning::Unknown { said, .. } => bounded(said).map(|()| "u")?,
-        Meaning::Failed { said, .. } => bounded(said).map(|()| "f")?,
+        Meaning::Rejected { message, .. } => bounded(message).map(|()| "x")?,
+        Meaning::Retry { message, .. } => bounded(message).map(|()| "t")?,
+        Meaning::Unknown { message, .. } => bounded(message).map(|()| "u")?,
+        Meaning::Failed { message, .. } => bounded(message).map(|()| "f")?,
     };
     Ok(letter.to_owned())
 }
 
-fn bounded(said: &BrokerMessage) -> Result<(), String> {
+fn bounded(message: &BrokerMessage) -> Result<(), String> {
     let texts = [
-        said.description.as_deref().unwrap_or_default(),
-        said.error.as_ref().map_or("", |it| it.as_str()),
+        message.description.as_deref().unwrap_or_default(),
+        message.error.as_ref().map_or("", |it| it.as_str()),
     ];
     match texts.iter().all(|it| it.chars().count() <= SAID_CHARS_MAX) {
         true => Ok(()),

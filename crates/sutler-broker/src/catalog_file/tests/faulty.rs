@@ -1,13 +1,13 @@
-//! Files that do not load, and what is said about them.
+//! Files that do not load, and their diagnostics.
 
 use super::{OFFERING, faults, parse};
-use crate::{CatalogFile, CatalogFileError, FileFault, Location};
+use crate::{CatalogFile, CatalogFileError, FileDiagnostic, Location};
 use proptest::prelude::{any, proptest};
 
-fn told(yaml: &str) -> Vec<String> {
+fn diagnostics(yaml: &str) -> Vec<String> {
     faults(yaml, None)
         .iter()
-        .map(FileFault::to_string)
+        .map(FileDiagnostic::to_string)
         .collect()
 }
 
@@ -48,7 +48,7 @@ services:
         "services[1].description must be text, but is a list (B-057)",
         "services[1].plans must have at least one plan (B-059)",
     ];
-    let told = told(yaml);
+    let told = diagnostics(yaml);
     assert_eq!(told.len(), expected.len() - 1, "{told:#?}");
     for (told, expected) in told.iter().zip(&expected[1..]) {
         assert!(told.contains(expected), "{told} is not {expected}");
@@ -59,7 +59,7 @@ services:
 /// Holds: B-055, B-057, B-058, B-069, B-070.
 #[test]
 fn what_is_missing_is_told_where_the_thing_begins() {
-    let told = told("services:\n- id: s\n  plans:\n  - id: p\n");
+    let told = diagnostics("services:\n- id: s\n  plans:\n  - id: p\n");
     let expected = [
         "line 2, column 3: services[0].name is required (B-055)",
         "line 2, column 3: services[0].description is required (B-057)",
@@ -87,11 +87,11 @@ fn a_file_without_services_says_where_they_belong() {
         }
     }
     assert_eq!(
-        told("services: {id: s}"),
+        diagnostics("services: {id: s}"),
         ["line 1, column 11: services must be a list, but is a mapping (B-050)"]
     );
     let twice = format!("{OFFERING}\ncatalog:\n  services: []\n");
-    assert!(told(&twice)[0].contains("services is given twice (B-050)"));
+    assert!(diagnostics(&twice)[0].contains("services is given twice (B-050)"));
 }
 
 #[test]
@@ -177,7 +177,7 @@ services:
 fn the_same_key_in_two_spellings_is_a_fault() {
     let yaml = format!("{OFFERING}  plan-updateable: true\n  plan_updateable: false\n");
     assert_eq!(
-        told(&yaml),
+        diagnostics(&yaml),
         [
             "line 10, column 20: services[0].plan_updateable is given twice, the second time as \
           `plan_updateable` (B-067)"
@@ -220,7 +220,7 @@ fn a_schema_that_cannot_be_used_is_told_with_its_path() {
         ),
     ];
     for (schema, expected) in table {
-        let told = told(&with(&schema));
+        let told = diagnostics(&with(&schema));
         assert!(
             told.iter().any(|told| told.contains(&expected)),
             "{told:?} lacks {expected}"

@@ -1,4 +1,4 @@
-//! Icons beside the file.
+//! Icons in the directory of the file.
 
 use super::{OFFERING, faults, served};
 use crate::CatalogFile;

@@ -1,4 +1,4 @@
-//! What is free-form stays as it was written, but for the names platforms know.
+//! Free-form metadata stays as written, except for the names that platforms know.
 
 use super::{OFFERING, parse, served};
 use serde_json::{Value, json};

@@ -1,9 +1,9 @@
-//! What becomes of an instance when a run saves state, ends, or is waited for too long.
+//! Decides events of a running operation of an instance: saved state, its end, its time limit.
 //!
 //! Requests are decided in `instance.rs`, which calls these.
 
-use super::{Change, Instance, Made, Thing, halt};
-use crate::lifecycle::{AuthorState, Decision, Effect, End, Pace, Reply};
+use super::{Change, HookOutput, Instance, InstanceData, halt};
+use crate::lifecycle::{AuthorState, Decision, Effect, End, Reply, ResponseMode};
 use sutler_journal::OperationId;
 
 pub(super) fn on_saved(
@@ -12,13 +12,15 @@ pub(super) fn on_saved(
     saved: AuthorState,
 ) -> Decision<Instance> {
     match &mut at {
-        Instance::Creating { thing } | Instance::Updating { thing, .. }
-            if thing.last == operation =>
-        {
-            thing.state = Some(saved);
+        Instance::Creating { data } | Instance::Updating { data, .. } if data.last == operation => {
+            data.state = Some(saved);
         }
-        Instance::Deleting { thing, over, .. } if over.unwrap_or(thing.last) == operation => {
-            thing.state = Some(saved);
+        Instance::Deleting {
+            data,
+            pending_create,
+            ..
+        } if pending_create.unwrap_or(data.last) == operation => {
+            data.state = Some(saved);
         }
         Instance::Creating { .. }
         | Instance::Updating { .. }
@@ -31,25 +33,29 @@ pub(super) fn on_saved(
     Decision::stay(at, Reply::Nothing)
 }
 
-pub(super) fn on_ended(at: Instance, ended: OperationId, end: End<Made>) -> Decision<Instance> {
+pub(super) fn on_ended(
+    at: Instance,
+    ended: OperationId,
+    end: End<HookOutput>,
+) -> Decision<Instance> {
     match at {
-        Instance::Creating { thing } if thing.last == ended => created(thing, end),
+        Instance::Creating { data } if data.last == ended => created(data, end),
         Instance::Updating {
-            thing,
+            data,
             change,
             dashboard_url,
             given_up,
-        } if thing.last == ended => updated(thing, &change, dashboard_url, given_up, end),
+        } if data.last == ended => updated(data, &change, dashboard_url, given_up, end),
         Instance::Deleting {
-            thing,
-            over: Some(creating),
+            data,
+            pending_create: Some(creating),
             was_live,
-        } if creating == ended => create_halted(thing, was_live, end),
+        } if creating == ended => create_halted(data, was_live, end),
         Instance::Deleting {
-            thing,
-            over: None,
+            data,
+            pending_create: None,
             was_live,
-        } if thing.last == ended => deleted(thing, was_live, &end),
+        } if data.last == ended => deleted(data, was_live, &end),
         // A late result of another operation changes nothing.
         Instance::Absent
         | Instance::Creating { .. }
@@ -61,53 +67,57 @@ pub(super) fn on_ended(at: Instance, ended: OperationId, end: End<Made>) -> Deci
     }
 }
 
-fn created(mut thing: Thing, end: End<Made>) -> Decision<Instance> {
+fn created(mut data: InstanceData, end: End<HookOutput>) -> Decision<Instance> {
     let next = match end {
         End::Succeeded(made) => {
-            take_over(&mut thing, made);
-            thing.made = thing.last;
-            Instance::Live { thing }
+            take_over(&mut data, made);
+            data.made = data.last;
+            Instance::Live { data }
         }
-        End::Failed => Instance::CreateFailed { thing },
-        // It made nothing, but the failed attempt before it may have.
-        End::Refused if thing.made != thing.last => Instance::CreateFailed { thing },
-        // B-035: a refusal made nothing, so nothing is left that a platform would have to delete.
-        End::Refused => Instance::refused(thing.last),
+        End::Failed => Instance::CreateFailed { data },
+        // This attempt created nothing, but the failed attempt before it may have.
+        End::Refused if data.made != data.last => Instance::CreateFailed { data },
+        // B-035: a refusal created nothing, so the platform has nothing to delete.
+        End::Refused => Instance::refused(data.last),
     };
     Decision::stay(next, Reply::Nothing)
 }
 
 fn updated(
-    mut thing: Thing,
+    mut data: InstanceData,
     change: &Change,
     dashboard_url: Option<String>,
     given_up: bool,
-    end: End<Made>,
+    end: End<HookOutput>,
 ) -> Decision<Instance> {
     match end {
         End::Succeeded(made) => {
-            take_over(&mut thing, made);
-            // B-037: a caller that was told it failed must not find it applied.
+            take_over(&mut data, made);
+            // B-037: an update whose failure was reported must not be applied.
             if !given_up {
-                thing.spec = thing.spec.changed_by(change);
-                thing.dashboard_url = dashboard_url.or(thing.dashboard_url);
+                data.spec = data.spec.changed_by(change);
+                data.dashboard_url = dashboard_url.or(data.dashboard_url);
             }
         }
         End::Failed | End::Refused => {}
     }
-    Decision::stay(Instance::Live { thing }, Reply::Nothing)
+    Decision::stay(Instance::Live { data }, Reply::Nothing)
 }
 
-/// A late result becomes state for the delete, never a live instance.
-fn create_halted(mut thing: Thing, was_live: bool, end: End<Made>) -> Decision<Instance> {
+/// A late result is state for the delete and never makes the instance live.
+fn create_halted(
+    mut data: InstanceData,
+    was_live: bool,
+    end: End<HookOutput>,
+) -> Decision<Instance> {
     match end {
-        End::Succeeded(made) => take_over(&mut thing, made),
+        End::Succeeded(made) => take_over(&mut data, made),
         End::Failed | End::Refused => {}
     }
-    let effects = vec![Effect::Wake(thing.last)];
+    let effects = vec![Effect::Wake(data.last)];
     let next = Instance::Deleting {
-        thing,
-        over: None,
+        data,
+        pending_create: None,
         was_live,
     };
     Decision {
@@ -117,18 +127,18 @@ fn create_halted(mut thing: Thing, was_live: bool, end: End<Made>) -> Decision<I
     }
 }
 
-fn deleted(thing: Thing, was_live: bool, end: &End<Made>) -> Decision<Instance> {
+fn deleted(data: InstanceData, was_live: bool, end: &End<HookOutput>) -> Decision<Instance> {
     let next = match (end, was_live) {
-        (End::Succeeded(_), _) => Instance::gone(thing.last),
-        (End::Failed | End::Refused, true) => Instance::Live { thing },
-        (End::Failed | End::Refused, false) => Instance::CreateFailed { thing },
+        (End::Succeeded(_), _) => Instance::gone(data.last),
+        (End::Failed | End::Refused, true) => Instance::Live { data },
+        (End::Failed | End::Refused, false) => Instance::CreateFailed { data },
     };
     Decision::stay(next, Reply::Nothing)
 }
 
-fn take_over(thing: &mut Thing, made: Made) {
-    thing.state = made.state.or(thing.state.take());
-    thing.metadata = made.metadata.or(thing.metadata.take());
+fn take_over(data: &mut InstanceData, made: HookOutput) {
+    data.state = made.state.or(data.state.take());
+    data.metadata = made.metadata.or(data.metadata.take());
 }
 
 pub(super) fn on_overdue(
@@ -137,19 +147,19 @@ pub(super) fn on_overdue(
     cleanup: OperationId,
 ) -> Decision<Instance> {
     match at {
-        // Its caller gets an error, so nobody is told of the clean-up.
-        Instance::Creating { thing } if thing.last == late => Decision {
+        // Its caller gets an error, so the clean-up needs no reply.
+        Instance::Creating { data } if data.last == late => Decision {
             reply: Reply::Nothing,
-            ..halt(thing, cleanup, Pace::Background)
+            ..halt(data, cleanup, ResponseMode::Background)
         },
         Instance::Updating {
-            thing,
+            data,
             change,
             dashboard_url,
             given_up: false,
-        } if thing.last == late => Decision {
+        } if data.last == late => Decision {
             next: Instance::Updating {
-                thing,
+                data,
                 change,
                 dashboard_url,
                 given_up: true,
@@ -157,7 +167,7 @@ pub(super) fn on_overdue(
             effects: vec![Effect::Cancel(late)],
             reply: Reply::Nothing,
         },
-        // A delete goes on; a repeat joins it.
+        // A delete continues; a repeated request joins it.
         Instance::Absent
         | Instance::Creating { .. }
         | Instance::CreateFailed { .. }

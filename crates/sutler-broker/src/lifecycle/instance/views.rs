@@ -1,16 +1,16 @@
-//! What others may see of an instance: fetches, bindings, lists, sweeps.
+//! Reads of an instance's state: for fetches, bindings, lists and sweeps. Decides nothing.
 
-use super::{BEING_CHANGED, BEING_CREATED, BEING_DELETED, Instance, Thing};
+use super::{BEING_CHANGED, BEING_CREATED, BEING_DELETED, Instance, InstanceData};
 use crate::lifecycle::AuthorState;
 use crate::lifecycle::binding::Parent;
 use crate::refusal::{Refusal, Resource};
 use sutler_journal::OperationId;
 use sutler_osb::PlanId;
 
-/// B-152, B-153: what a fetch may show now.
-pub(crate) fn fetch(at: &Instance) -> Result<&Thing, Refusal> {
+/// B-152, B-153: the data that a fetch may return in this state.
+pub(crate) fn fetch(at: &Instance) -> Result<&InstanceData, Refusal> {
     match at {
-        Instance::Live { thing } => Ok(thing),
+        Instance::Live { data } => Ok(data),
         Instance::Updating { .. } => Err(Refusal::Busy(BEING_CHANGED)),
         Instance::Deleting { was_live: true, .. } => Err(Refusal::Busy(BEING_DELETED)),
         Instance::Absent
@@ -24,37 +24,37 @@ pub(crate) fn fetch(at: &Instance) -> Result<&Thing, Refusal> {
 }
 
 /// Whether the instance can take part in a binding's change now; `None` if there is no instance.
-pub(crate) fn parent(at: &Instance) -> (Option<&Thing>, Parent) {
+pub(crate) fn parent(at: &Instance) -> (Option<&InstanceData>, Parent) {
     match at {
         Instance::Absent | Instance::Gone { .. } | Instance::CreateFailed { .. } => {
             (None, Parent::Missing)
         }
-        Instance::Live { thing } => (Some(thing), Parent::Live),
-        Instance::Creating { thing } => (Some(thing), Parent::Busy(BEING_CREATED)),
-        Instance::Updating { thing, .. } => (Some(thing), Parent::Busy(BEING_CHANGED)),
-        Instance::Deleting { thing, .. } => (Some(thing), Parent::Busy(BEING_DELETED)),
+        Instance::Live { data } => (Some(data), Parent::Live),
+        Instance::Creating { data } => (Some(data), Parent::Busy(BEING_CREATED)),
+        Instance::Updating { data, .. } => (Some(data), Parent::Busy(BEING_CHANGED)),
+        Instance::Deleting { data, .. } => (Some(data), Parent::Busy(BEING_DELETED)),
     }
 }
 
 impl Instance {
-    /// It was deleted, by this operation.
+    /// Tombstone of an instance that this operation deleted.
     pub(crate) fn gone(last: OperationId) -> Self {
         let never_made = false;
         Self::Gone { last, never_made }
     }
 
-    /// Its creation was refused, so it never was.
+    /// Tombstone of an instance whose creation was refused.
     pub(crate) fn refused(last: OperationId) -> Self {
         let never_made = true;
         Self::Gone { last, never_made }
     }
 
-    /// The plan that it is being moved to, if that is another.
+    /// The plan that a running update moves it to, if it differs.
     pub(crate) fn next_plan(&self) -> Option<&PlanId> {
         match self {
-            Self::Updating { thing, change, .. } => {
+            Self::Updating { data, change, .. } => {
                 let next = change.plan.as_ref().map(|(plan_id, _)| plan_id);
-                next.filter(|it| **it != thing.spec.plan_id)
+                next.filter(|it| **it != data.spec.plan_id)
             }
             Self::Absent
             | Self::Gone { .. }
@@ -65,27 +65,27 @@ impl Instance {
         }
     }
 
-    /// What is known of it, where anything is.
-    pub(crate) fn thing(&self) -> Option<&Thing> {
+    /// Its data, unless it is absent or gone.
+    pub(crate) fn data(&self) -> Option<&InstanceData> {
         match self {
             Self::Absent | Self::Gone { .. } => None,
-            Self::Creating { thing }
-            | Self::CreateFailed { thing }
-            | Self::Live { thing }
-            | Self::Updating { thing, .. }
-            | Self::Deleting { thing, .. } => Some(thing),
+            Self::Creating { data }
+            | Self::CreateFailed { data }
+            | Self::Live { data }
+            | Self::Updating { data, .. }
+            | Self::Deleting { data, .. } => Some(data),
         }
     }
 
-    /// The same, with another state of the author's; what is not there has none.
+    /// The instance with another state of its author. No change if it is absent or gone.
     pub(crate) fn with_state(mut self, state: AuthorState) -> Self {
         match &mut self {
             Self::Absent | Self::Gone { .. } => {}
-            Self::Creating { thing }
-            | Self::CreateFailed { thing }
-            | Self::Live { thing }
-            | Self::Updating { thing, .. }
-            | Self::Deleting { thing, .. } => thing.state = Some(state),
+            Self::Creating { data }
+            | Self::CreateFailed { data }
+            | Self::Live { data }
+            | Self::Updating { data, .. }
+            | Self::Deleting { data, .. } => data.state = Some(state),
         }
         self
     }
@@ -94,7 +94,7 @@ impl Instance {
     pub(crate) fn last(&self) -> Option<OperationId> {
         match self {
             Self::Gone { last, .. } => Some(*last),
-            other => other.thing().map(|thing| thing.last),
+            other => other.data().map(|data| data.last),
         }
     }
 
@@ -104,8 +104,12 @@ impl Instance {
             Self::Absent | Self::CreateFailed { .. } | Self::Live { .. } | Self::Gone { .. } => {
                 None
             }
-            Self::Creating { thing } | Self::Updating { thing, .. } => Some(thing.last),
-            Self::Deleting { thing, over, .. } => Some(over.unwrap_or(thing.last)),
+            Self::Creating { data } | Self::Updating { data, .. } => Some(data.last),
+            Self::Deleting {
+                data,
+                pending_create,
+                ..
+            } => Some(pending_create.unwrap_or(data.last)),
         }
     }
 
@@ -113,11 +117,14 @@ impl Instance {
     pub(crate) fn waiting(&self) -> Option<OperationId> {
         match self {
             Self::Deleting {
-                thing,
-                over: Some(_),
+                data,
+                pending_create: Some(_),
                 ..
-            } => Some(thing.last),
-            Self::Deleting { over: None, .. }
+            } => Some(data.last),
+            Self::Deleting {
+                pending_create: None,
+                ..
+            }
             | Self::Absent
             | Self::Creating { .. }
             | Self::CreateFailed { .. }
@@ -127,21 +134,21 @@ impl Instance {
         }
     }
 
-    /// The operations the document points to: sweeping leaves them.
+    /// Operations that the document refers to; the sweep must not delete them.
     pub(crate) fn pins(&self) -> Vec<OperationId> {
         let mut pins: Vec<OperationId> = match self {
             Self::Absent | Self::Gone { .. } => Vec::new(),
-            Self::Deleting { over, .. } => over.iter().copied().collect(),
+            Self::Deleting { pending_create, .. } => pending_create.iter().copied().collect(),
             Self::Creating { .. }
             | Self::CreateFailed { .. }
             | Self::Live { .. }
             | Self::Updating { .. } => Vec::new(),
         };
-        pins.extend(self.thing().map(|thing| thing.last));
+        pins.extend(self.data().map(|data| data.last));
         pins
     }
 
-    /// Its word, for index terms and people.
+    /// Name of the state, for index terms and output.
     pub(crate) fn lifecycle(&self) -> &'static str {
         match self {
             Self::Absent => "absent",

@@ -1,4 +1,4 @@
-//! What orders do to the world: which hooks run, what polls are told, and what can come no more.
+//! Effects of commands: hooks that run, answers to polls, and results that are no longer accepted.
 
 use super::{audit_of, get, on_each, order};
 use serde_json::json;
@@ -92,8 +92,10 @@ async fn an_abandoned_operation_tells_who_and_why_and_its_late_result_changes_no
         assert!(polled.description().contains("Abandoned by"));
         assert!(polled.description().contains("because"));
         gate.open();
-        kit.until("the run is dropped", async || kit.running.running() == 0)
-            .await;
+        kit.until("the run is dropped", async || {
+            kit.running.operations_running() == 0
+        })
+        .await;
         let there = get(kit, "instances/i").send().await.is(200);
         assert_eq!(there.json["lifecycle"], "create_failed");
     })

@@ -92,7 +92,7 @@ gone | abandon | 404 | gone | refused
 gone | purge | 200 | gone | nothing_to_do
 ";
 
-/// Brings an instance into a state in which it stays until told otherwise.
+/// Brings an instance into a state in which it stays.
 async fn bring_instance(kit: &Fixture, state: &str) {
     let (script, i) = (&kit.script, "i");
     let failed_create = async || {
@@ -204,7 +204,7 @@ async fn hold(table: &str, path: &str, bring: impl AsyncFn(&Fixture, &str)) {
         eprintln!("{row}");
         on_each(async |kit| {
             bring(kit, state).await;
-            // What begins anew stays where it can be seen.
+            // A restarted operation stays in its visible state.
             if state == "create-failed" {
                 kit.script.hold_stubbornly(Provision);
                 kit.script.hold_stubbornly(Bind);

@@ -1,4 +1,4 @@
-//! What is asked of a token issuer, how often, and which of its answers are not believed.
+//! Requests to a token issuer: how often they are made, and which responses are rejected.
 
 use crate::fixture::request::Ask;
 use crate::fixture::{Fixture, in_memory};
@@ -46,7 +46,7 @@ async fn kit(issuer: Issuer) -> Fixture {
     in_memory(|broker: Broker| broker.auth(auth.clone())).await
 }
 
-/// A token that nobody signed.
+/// An unsigned token.
 fn token(kit: &Fixture, issuer: &str, kid: &str) -> Ask {
     let part = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
     let header = part(json!({ "alg": "RS256", "kid": kid }));
@@ -63,7 +63,7 @@ async fn however_many_unknown_keys_tokens_name_the_issuer_is_asked_once_in_a_whi
     let replies = (0..300).map(|n| token(&kit, &name, &format!("key {n}")).start());
     for reply in replies.collect::<Vec<_>>() {
         let status = reply.await.expect("an answer").status;
-        // At the start only so many wait for the first keys.
+        // At the start the number of requests that wait for the first keys is limited.
         assert!(status == 401 || status == 503, "{status}");
     }
     for n in 0..50 {

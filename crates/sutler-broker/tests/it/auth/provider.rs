@@ -12,7 +12,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// How long a provider may take for anything.
+/// Time limit for every step of a provider.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A provider at work; it ends with the test.
@@ -29,7 +29,7 @@ impl Provider {
         Self::start("strict.mjs", include_str!("../../oidc/strict.mjs"))
     }
 
-    /// The one that signs and forges what it is told to.
+    /// The provider that signs and forges tokens on request.
     pub(super) fn forger() -> Option<Self> {
         Self::start("forger.mjs", include_str!("../../oidc/forger.mjs"))
     }

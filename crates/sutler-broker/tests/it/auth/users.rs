@@ -1,4 +1,4 @@
-//! Several users, by password and by hash: who comes in, who is told to wait, and what replaces them.
+//! Several users, by password and by hash: authentication, throttling and replacement.
 
 use super::basic;
 use crate::fixture::request::Ask;

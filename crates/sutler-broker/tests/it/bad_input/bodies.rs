@@ -87,7 +87,7 @@ async fn endpoints_without_a_body_do_not_mind_one() {
     .await;
 }
 
-/// Fields in which something of another type, or of no use, stands.
+/// Fields with values of a wrong type or invalid values.
 fn wrong_fields() -> Vec<Value> {
     let mut bodies = Vec::new();
     let long = "x".repeat(513);
@@ -180,7 +180,7 @@ async fn fields_that_appear_twice_are_refused() {
     .await;
 }
 
-/// A body with these parameters as they stand.
+/// A body with these parameters unchanged.
 fn with_parameters(plan: &str, parameters: &str) -> String {
     let head = format!(r#""service_id":"{DB}","plan_id":"{plan}""#);
     format!(r#"{{{head},"organization_guid":"o","space_guid":"s","parameters":{parameters}}}"#)
@@ -250,7 +250,7 @@ async fn odd_but_valid_bodies_make_instances_that_can_be_managed() {
                 201,
                 "{what}"
             );
-            // What was kept is what was sent: the same request changes nothing.
+            // The stored values equal the sent ones: the same request changes nothing.
             assert_eq!(
                 besieged.send(asked(Method::PUT)).await.status(),
                 200,
@@ -272,7 +272,7 @@ async fn odd_but_valid_bodies_make_instances_that_can_be_managed() {
     .await;
 }
 
-/// A body without a length that never says no, as from a chunked request.
+/// An endless body without a length, as of a chunked request.
 struct Endless(usize);
 
 impl hyper::body::Body for Endless {

@@ -15,7 +15,7 @@ fn long() -> String {
     "x".repeat(64 * 1024)
 }
 
-/// Headers, each of which spoils a request, and the status that says so.
+/// Invalid headers, and the status of the response.
 fn bad_headers() -> Vec<(&'static str, Vec<u8>, u16)> {
     let identity = |json: &str| format!("cf {}", STANDARD.encode(json)).into_bytes();
     let deep = format!("{{\"a\":{}{}}}", "[".repeat(110), "]".repeat(110));
@@ -117,7 +117,7 @@ async fn a_body_of_another_type_is_refused() {
     .await;
 }
 
-/// Every path with an id in it, around an id as it stands.
+/// Every path with an id, with this id unencoded.
 fn paths_around(id: &str) -> [String; 6] {
     [
         format!("/v2/service_instances/{id}"),

@@ -1,6 +1,6 @@
-//! What only a socket can do: rubbish, halves, silence, floods. The next client is always served.
+//! Raw socket input: garbage, partial requests, silence, floods. The next client is always served.
 
-use super::Besieged;
+use super::TestTarget;
 use crate::fixture::{AUTHORIZATION, PATIENCE};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// How long clients may take here. Longer than a busy machine needs, shorter than anybody waits.
+/// Time limit of clients: longer than a busy machine needs, shorter than the limits of the tests.
 const IMPATIENCE: Duration = Duration::from_millis(700);
 
 /// A broker behind a real port.
 struct Port {
-    besieged: Besieged,
+    besieged: TestTarget,
     address: SocketAddr,
     stop: oneshot::Sender<()>,
     serving: JoinHandle<()>,
@@ -25,7 +25,7 @@ struct Port {
 impl Port {
     async fn open() -> Self {
         let store = Arc::new(MemoryStore::new());
-        let besieged = Besieged::start(store, None, |settings| {
+        let besieged = TestTarget::start(store, None, |settings| {
             settings.headers_within = IMPATIENCE;
             settings.body_within = IMPATIENCE;
             settings.drain = IMPATIENCE;
@@ -56,7 +56,7 @@ impl Port {
     /// Sends bytes on a fresh connection and reads until the server closes it.
     async fn send(&self, bytes: &[u8]) -> String {
         let mut stream = self.connect().await;
-        // The server may have heard enough, and close before all is sent.
+        // The server may close the connection before everything is sent.
         let _ = stream.write_all(bytes).await;
         read_to_end(&mut stream).await
     }
@@ -97,7 +97,7 @@ fn provision(headers: &str, body: &str) -> String {
     )
 }
 
-/// Fails unless there is no answer at all, or one that blames the client.
+/// Asserts that there is no response, or a 4xx.
 fn blames_the_client(what: &str, answer: &str) {
     let blamed = answer.is_empty() || answer.starts_with("HTTP/1.1 4");
     // Rubbish that begins as HTTP/2 does is answered in HTTP/2.
@@ -165,7 +165,7 @@ async fn half_requests_are_given_up_and_the_next_client_is_served() {
         provision("Content-Length: 100\r\n", "{\"service_id\""),
         provision("Transfer-Encoding: chunked\r\n", "5\r\n{\"se"),
     ];
-    // All at once: whoever is slow must not keep others waiting.
+    // All at once: slow clients must not delay others.
     let mut slow = Vec::new();
     for half in &halves {
         let mut stream = port.connect().await;

@@ -7,7 +7,7 @@ use reqwest::{Client, ClientBuilder, Response};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// So many offerings, each with a text of so many letters.
+/// A catalog with this number of offerings, each with a text of this length.
 fn offerings(count: usize, letters: usize) -> Vec<Value> {
     let one = |nth: usize| {
         json!({
@@ -99,7 +99,7 @@ async fn who_reads_slowly_gets_the_catalog_that_was_offered_when_it_was_asked_fo
     while let Some(chunk) = response.chunk().await.expect("more of it") {
         read.extend_from_slice(&chunk);
         if !changed {
-            // What is sent still has its middle before it.
+            // The response being sent is not yet half done.
             offer(&port, &services[..20]).await;
             changed = true;
         }

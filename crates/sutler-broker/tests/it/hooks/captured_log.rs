@@ -1,6 +1,6 @@
 //! All that is logged on one thread, at every level, for tests that read it.
 //!
-//! One subscriber hears the whole process and hands each line to whoever listens on its thread.
+//! One subscriber receives all lines of the process and passes each to the capture of its thread.
 //! A subscriber per thread would not do: `tracing` remembers of each place in the code whether
 //! anybody cares, and asks only the thread that comes by first. Not for what blocking threads log.
 
@@ -12,7 +12,7 @@ thread_local! {
     static LISTENER: RefCell<Option<Log>> = const { RefCell::new(None) };
 }
 
-/// What was heard.
+/// Captured lines.
 #[derive(Clone, Default)]
 pub(super) struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -46,7 +46,7 @@ impl Log {
     }
 }
 
-/// Writes to the log of the thread it is called on, if somebody listens there.
+/// Writes to the capture of the current thread, if there is one.
 struct OfThisThread;
 
 impl io::Write for OfThisThread {

@@ -1,4 +1,4 @@
-//! What hooks keep beside their results: output, the instance's state from a binding, a plan's origin.
+//! Outputs of hooks other than results: log output, the instance's state from a binding, a plan's origin.
 
 use crate::fixture::test_catalog::{self, LARGE, SMALL};
 use crate::fixture::{Fixture, catalog_of};
@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use sutler_broker::{
-    Admin, Asked, AuthorState, Bound, Broker, Cx, Error, OperationStatus, Provisioned, Refusal,
-    Result, UntypedService, Update, Updated,
+    Admin, AuthorState, Bound, Broker, Cx, Error, OperationStatus, ProposedChange, Provisioned,
+    Refusal, Result, UntypedService, Update, Updated,
 };
 use sutler_osb::{Catalog, CatalogSpec, Parameters};
 
@@ -23,7 +23,7 @@ impl UntypedService for Diary {
         self.origins.lock().unwrap().push(cx.plan().origin.clone());
         cx.log(0, "one\n").await?;
         cx.log(4, "two\n").await?;
-        // Whoever takes over says it all again.
+        // A worker that takes over sends all output again.
         cx.log(0, "one\ntwo\nthree\n").await?;
         let earlier = cx.instance_state().await?.map(|it| it.0);
         if cx.parameters().0.contains_key("fail") {
@@ -66,14 +66,16 @@ impl UntypedService for Diary {
         Ok(Bound::credentials(json!({ "state": state })))
     }
 
-    fn check(&self, asked: &Asked<'_>) -> std::result::Result<(), Refusal> {
+    fn check(&self, asked: &ProposedChange<'_>) -> std::result::Result<(), Refusal> {
         match asked {
-            Asked::Move { from, to } => Err(Refusal::Invalid(format!(
+            ProposedChange::Move { from, to } => Err(Refusal::Invalid(format!(
                 "No way from {} to {}.",
                 from.plan_name.as_str(),
                 to.plan_name.as_str()
             ))),
-            Asked::Provision(_) | Asked::Update { .. } | Asked::Bind(_) => Ok(()),
+            ProposedChange::Provision(_)
+            | ProposedChange::Update { .. }
+            | ProposedChange::Bind(_) => Ok(()),
         }
     }
 }

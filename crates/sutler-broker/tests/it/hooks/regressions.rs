@@ -1,6 +1,6 @@
 //! Bugs that an earlier broker shipped, each with the number it has in the list of them.
 //!
-//! R8 is in `matrix.rs`, R40 in `secrets.rs`.
+//! R8 is in `store_fault_matrix.rs`, R40 in `secrets.rs`.
 
 use super::{AFTER_THE_LEASE, RestartableBroker};
 use crate::fixture::test_catalog::{ASYNC, DB, LARGE, SMALL, SYNC};
@@ -120,10 +120,10 @@ async fn r5_a_synchronous_failure_is_never_a_success() {
     .await;
 }
 
-/// What a test lets a long operation do.
+/// Gates of a long operation, opened by the test.
 #[derive(Clone, Default)]
 struct Works {
-    /// How often each step was really done, by instance or binding.
+    /// Number of real runs of each step, by instance or binding.
     done: Arc<Mutex<BTreeMap<String, u32>>>,
     /// Operations of these never end.
     stuck: Arc<Mutex<Vec<&'static str>>>,

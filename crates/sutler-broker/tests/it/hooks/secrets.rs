@@ -101,7 +101,7 @@ fn found_in(bytes: &[u8]) -> Vec<&'static str> {
         let plain = canary.as_bytes();
         let coded = |shift: usize| {
             let text = STANDARD.encode([&b"  "[..shift], plain].concat());
-            // What stands before and after the canary does not reach into these.
+            // Text before and after the canary does not reach into these.
             text.as_bytes()[4..16].to_vec()
         };
         has(plain) || (0..3).any(|shift| has(&coded(shift)))
@@ -212,7 +212,7 @@ async fn what_is_sealed_does_not_print_itself() {
     assert!(found_in(format!("{bound:?}").as_bytes()).is_empty());
 }
 
-/// The id of the key that sealed a text stands before it.
+/// A sealed text starts with the id of its key.
 fn key_of(sealed: &[u8]) -> String {
     let len = usize::from(sealed[1]);
     String::from_utf8_lossy(&sealed[2..2 + len]).into_owned()
@@ -279,7 +279,7 @@ async fn an_operation_that_an_older_key_sealed_is_carried_on() {
     assert_eq!(room.poll_until_done(poll).await.json["state"], "succeeded");
 }
 
-/// What a broker says that does not start on the house's ring.
+/// Error of a broker that does not start with the fixture's key ring.
 async fn refusal(house: &RestartableBroker) -> Option<String> {
     let opened = house
         .try_open(Vault { fails: false }, |broker| broker)

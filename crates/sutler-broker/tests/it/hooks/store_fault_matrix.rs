@@ -4,7 +4,7 @@
 //! every way in which that call can go wrong. A platform repeats what was not answered, a crashed
 //! broker is started again on the same store. In the end everything acknowledged is there, every
 //! lane is free, every memoised step ran once, and the outside world is empty again. The service is
-//! in `matrix/estate.rs`, the platform in `matrix/platform.rs`.
+//! in `store_fault_matrix/fixture.rs`, the platform in `store_fault_matrix/platform.rs`.
 
 mod fixture;
 mod platform;
@@ -22,14 +22,14 @@ use sutler_journal::{
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// How a call goes wrong.
+/// Kind of a store fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
-    /// The store says no.
+    /// The store refuses the call.
     Refused,
-    /// Nobody knows, and it was not written.
+    /// The result is unknown, and nothing was written.
     Lost,
-    /// Nobody knows, and it was written.
+    /// The result is unknown, and it was written.
     Unanswered,
     /// The process dies before the call.
     CrashBefore,
@@ -109,7 +109,7 @@ impl Play {
                 .start_paused(true)
                 .build()
                 .expect("a runtime");
-            // Dropping the runtime drops every task of the broker where it stands.
+            // Dropping the runtime drops every task of the broker at once.
             if runtime.block_on(self.process()) {
                 return;
             }
@@ -126,7 +126,7 @@ impl Play {
             let kit = loop {
                 match self.start(store.clone()).await {
                     Ok(running) => break crate::fixture::Fixture::around(running),
-                    // Whoever started it starts it again.
+                    // The platform starts it again.
                     Err(_) => tokio::time::sleep(Duration::from_secs(1)).await,
                 }
             };
@@ -144,7 +144,7 @@ impl Play {
     async fn start(
         &self,
         store: Arc<dyn Store>,
-    ) -> Result<sutler_broker::Running, sutler_broker::BuildError> {
+    ) -> Result<sutler_broker::BrokerHandle, sutler_broker::BuildError> {
         let catalog: sutler_osb::Catalog =
             serde_json::from_value(super::catalog()).expect("it keeps the rules");
         Broker::new(catalog)
@@ -204,7 +204,7 @@ impl Play {
         calls.get(n - 1).copied().unwrap_or(false) && !beside
     }
 
-    /// What must hold whatever happened.
+    /// Invariants after any fault.
     async fn check(&self) {
         let all = OperationList {
             filter: OperationFilter::All,
@@ -230,7 +230,7 @@ impl Play {
         };
         let allowed = match self.fault {
             Some((_, Fault::CrashBefore | Fault::Slept)) => under_way,
-            // The memo was the last commit, unless the last call was some other call beside it.
+            // The memo was the last commit, unless another call was made at the same time.
             Some((n, Fault::CrashAfter)) if !self.is_lone_commit(n) => under_way,
             _ => 0,
         };
@@ -256,7 +256,7 @@ fn every_fault_at_every_call(life: Life) {
     );
     for (n, is_commit) in calls.into_iter().enumerate() {
         for fault in FAULTS {
-            // What only reads is answered or not.
+            // A read is answered or not; it has no effects.
             if !is_commit && matches!(fault, Fault::Lost | Fault::Unanswered) {
                 continue;
             }

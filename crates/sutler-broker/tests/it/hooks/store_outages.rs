@@ -18,7 +18,7 @@ struct Params {
     size: u32,
 }
 
-/// Works for a while, as often as told in vain.
+/// Runs for a while, and fails a given number of times.
 #[derive(Clone, Default)]
 struct Plain {
     takes: Duration,
@@ -108,7 +108,7 @@ async fn a_request_whose_commit_was_never_answered_is_carried_out_all_the_same()
     assert_eq!(house.operations().await.len(), 1);
 }
 
-/// "Not written" about a repeat says nothing about the first try, whose answer got lost.
+/// "Not written" for a repeat does not apply to the first attempt, whose answer was lost.
 #[tokio::test(start_paused = true)]
 async fn a_refused_repeat_does_not_settle_what_became_of_the_first_try() {
     let house = RestartableBroker::new();

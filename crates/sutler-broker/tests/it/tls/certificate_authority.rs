@@ -14,7 +14,7 @@ pub(super) struct Authority {
 
 /// A certificate and its key, as PEM.
 #[derive(Clone)]
-pub(super) struct Signed {
+pub(super) struct SignedCertificate {
     pub certificate: String,
     pub key: String,
 }
@@ -31,19 +31,23 @@ impl Authority {
     }
 
     /// A certificate for a server name, or of a client of that name.
-    pub(super) fn signs(&self, name: &str) -> Signed {
+    pub(super) fn signs(&self, name: &str) -> SignedCertificate {
         self.signs_with(name, |_| {})
     }
 
     /// A certificate that ran out years ago.
-    pub(super) fn signed_long_ago(&self, name: &str) -> Signed {
+    pub(super) fn signed_long_ago(&self, name: &str) -> SignedCertificate {
         self.signs_with(name, |params| {
             params.not_before = date_time_ymd(2020, 1, 1);
             params.not_after = date_time_ymd(2021, 1, 1);
         })
     }
 
-    fn signs_with(&self, name: &str, change: impl FnOnce(&mut CertificateParams)) -> Signed {
+    fn signs_with(
+        &self,
+        name: &str,
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> SignedCertificate {
         let key = KeyPair::generate().expect("a key");
         let mut params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
         params.distinguished_name.push(DnType::CommonName, name);
@@ -53,14 +57,14 @@ impl Authority {
         ];
         change(&mut params);
         let signed = params.signed_by(&key, &self.issuer);
-        Signed {
+        SignedCertificate {
             certificate: signed.expect("a certificate").pem(),
             key: key.serialize_pem(),
         }
     }
 }
 
-/// Where a broker's files lie.
+/// Paths of a broker's files.
 pub(super) struct Files {
     folder: tempfile::TempDir,
 }
@@ -82,7 +86,7 @@ impl Files {
     }
 
     /// Puts a certificate and its key where the broker looks for them.
-    pub(super) fn put_both(&self, signed: &Signed) {
+    pub(super) fn put_both(&self, signed: &SignedCertificate) {
         self.put("tls.crt", &signed.certificate);
         self.put("tls.key", &signed.key);
     }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use sutler_broker::{Broker, PeriodicTask, Running};
+use sutler_broker::{Broker, BrokerHandle, PeriodicTask};
 use sutler_bundle::{Action, RunLimits};
 use sutler_bundle_service::{
     ApbCompatRoutes, BundleService, CatalogPublisher, DELETIONS, Deletions, OfferSettings,
@@ -276,7 +276,7 @@ impl Fixture {
         };
         let shop = CatalogPublisher::open(parts, running.clone(), Arc::new(empty)).await;
         let shop = shop.expect("what is known is offered");
-        running.serve_more(Arc::new(ApbCompatRoutes::new(Some(shop.clone()))));
+        running.add_routes(Arc::new(ApbCompatRoutes::new(Some(shop.clone()))));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let served = running.clone();
@@ -299,7 +299,7 @@ impl Fixture {
 /// A broker at work.
 pub(crate) struct TestBroker {
     url: String,
-    pub(crate) running: Running,
+    pub(crate) running: BrokerHandle,
     pub(crate) shop: Arc<CatalogPublisher>,
     tasks: Vec<JoinHandle<()>>,
     /// How often it was looked whether a chore is done.

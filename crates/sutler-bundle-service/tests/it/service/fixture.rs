@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use sutler_broker::{Admin, Broker, BuildError, Running};
+use sutler_broker::{Admin, Broker, BrokerHandle, BuildError};
 use sutler_bundle::{Action, RunLimits};
 use sutler_bundle_service::{
     BundleFolders, BundleService, OfferSettings, OperatorSecret, Runners, ServiceParts, Snapshot,
@@ -219,7 +219,7 @@ impl Fixture {
 /// A broker at work.
 pub(crate) struct TestBroker {
     url: String,
-    running: Running,
+    running: BrokerHandle,
     service: Arc<BundleService>,
     folders: BundleFolders,
     cut: Arc<AtomicBool>,

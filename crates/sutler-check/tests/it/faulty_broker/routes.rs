@@ -5,8 +5,8 @@ use super::answers::{Answer, RefusalAnswer, refuse};
 use super::request::{BrokerRequest, RequestTarget};
 use super::state::BrokerState;
 use super::{
-    Era, PASSWORD, USER, bindings, fetches, flaws_bindings, flaws_catalog, flaws_instances,
-    flaws_protocol, instances, liberties, liberties_bindings, updates,
+    Era, PASSWORD, USER, allowed_variants, allowed_variants_bindings, bindings, fetches,
+    flaws_bindings, flaws_catalog, flaws_instances, flaws_protocol, instances, updates,
 };
 use axum::Router;
 use axum::body::{Body, to_bytes};

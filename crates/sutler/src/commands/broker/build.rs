@@ -47,7 +47,7 @@ pub(super) async fn broker(
         // With registries, their page has the bundles of folders too.
         if let Some(bundles) = bundles.filter(|it| it.registries.is_none()) {
             let shown = bundles.shown.clone();
-            admin = admin.shows("bundles", move || shown.page());
+            admin = admin.page("bundles", move || shown.page());
         }
         broker = broker.admin(admin);
     }

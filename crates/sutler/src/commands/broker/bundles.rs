@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sutler::{BrokerConfig, BundleSecret, BundlesConfig, RunNetwork, StoreUrl};
-use sutler_broker::{Collections, Running};
+use sutler_broker::{BrokerHandle, Collections};
 use sutler_bundle::{Offer, RunLimits};
 use sutler_bundle_service::{
     ApbCompatRoutes, BundleFolders, BundleService, CatalogPublisher, OfferSettings, OperatorSecret,
@@ -131,7 +131,10 @@ impl BundlesRuntime {
     }
 
     /// Publishes the bundles of registries; called before the first request.
-    pub(super) async fn start_publishing(&mut self, running: &Running) -> Result<(), BoxError> {
+    pub(super) async fn start_publishing(
+        &mut self,
+        running: &BrokerHandle,
+    ) -> Result<(), BoxError> {
         if let Some(registries) = &self.registries {
             let (shelf, service) = (self.shelf.clone(), self.service.clone());
             let folders = self.offered.clone();
@@ -139,13 +142,13 @@ impl BundlesRuntime {
             self.shop = Some(shop.await?);
         }
         if self.compatible {
-            running.serve_more(Arc::new(ApbCompatRoutes::new(self.shop.clone())));
+            running.add_routes(Arc::new(ApbCompatRoutes::new(self.shop.clone())));
         }
         Ok(())
     }
 
     /// Watches folders, follows registries and cleans up after runs, for as long as the broker runs.
-    pub(super) async fn run_background(self, running: Running) {
+    pub(super) async fn run_background(self, running: BrokerHandle) {
         let service = self.service.clone();
         let fates = Arc::new(running.clone());
         let sweeps = sweep_versions(service.clone(), running.clone());
@@ -159,7 +162,7 @@ impl BundlesRuntime {
         tokio::join!(service.reap(fates), sweeps, follows, looks);
     }
 
-    async fn watch_folders(mut self, running: Running) {
+    async fn watch_folders(mut self, running: BrokerHandle) {
         let _held = self.work;
         let mut due = false;
         loop {
@@ -195,7 +198,7 @@ impl BundlesRuntime {
 
 /// Publishes the bundles of folders, together with those of registries.
 async fn offer(
-    running: &Running,
+    running: &BrokerHandle,
     service: &BundleService,
     shop: Option<&Arc<CatalogPublisher>>,
     folders: &Arc<Snapshot>,
@@ -212,7 +215,7 @@ async fn offer(
 }
 
 /// Removes unused versions of bundles periodically.
-async fn sweep_versions(service: Arc<BundleService>, running: Running) {
+async fn sweep_versions(service: Arc<BundleService>, running: BrokerHandle) {
     loop {
         match service.sweep(&running, Instant::now()).await {
             Ok(swept) => {

@@ -9,14 +9,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use sutler::{FlagValue, ReloadInput, ResolveError, ResolvedConfig, restart_to_apply};
 use sutler_broker::metrics::{self, ReloadKind, Success};
-use sutler_broker::{Auth, Running};
+use sutler_broker::{Auth, BrokerHandle};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Everything that a reload reads or replaces.
 pub(super) struct ReloadTask {
     pub(super) file: Option<PathBuf>,
     pub(super) flags: Vec<FlagValue>,
-    pub(super) running: Running,
+    pub(super) running: BrokerHandle,
     /// Authentication of operators.
     pub(super) operators: Option<Auth>,
     pub(super) telemetry: Arc<Telemetry>,

@@ -2,7 +2,7 @@
 
 use super::kill_loop::KillLoop;
 use super::traced_broker::TracedBroker;
-use crate::asked::Ask;
+use crate::http_request::BrokerRequest;
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -66,7 +66,7 @@ impl Fixture {
     }
 
     /// Asks until there is an answer, of whichever broker.
-    pub(super) fn ask_until_answered(&mut self, ask: &Ask) -> (u16, Value) {
+    pub(super) fn ask_until_answered(&mut self, ask: &BrokerRequest) -> (u16, Value) {
         let begun = Instant::now();
         loop {
             let address = self.broker().address.clone();

@@ -1,7 +1,7 @@
 //! A platform that takes one instance through its life: it asks again when there is no answer, and polls.
 
 use super::fixture::Fixture;
-use crate::asked::Ask;
+use crate::http_request::BrokerRequest;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ pub(super) struct Platform {
 impl Platform {
     /// Reads the catalog, and takes what is first in it.
     pub(super) fn new(house: &mut Fixture, instance: String, parameters: [Value; 2]) -> Self {
-        let (status, catalog) = house.ask_until_answered(&Ask::get("/v2/catalog"));
+        let (status, catalog) = house.ask_until_answered(&BrokerRequest::get("/v2/catalog"));
         assert_eq!(status, 200, "{catalog}");
         let service = &catalog["services"][0];
         Self {
@@ -43,7 +43,7 @@ impl Platform {
         }
     }
 
-    fn request(&self, action: &str) -> Ask {
+    fn request(&self, action: &str) -> BrokerRequest {
         let path = format!("{}?accepts_incomplete=true", self.path(action));
         let mut body = json!({ "service_id": self.service, "plan_id": self.plan });
         match action {
@@ -51,17 +51,17 @@ impl Platform {
                 body["organization_guid"] = json!("o");
                 body["space_guid"] = json!("s");
                 body["parameters"] = self.parameters[0].clone();
-                Ask::new("PUT", &path).json(&body)
+                BrokerRequest::new("PUT", &path).json(&body)
             }
             "update" => {
                 body["parameters"] = self.parameters[1].clone();
-                Ask::new("PATCH", &path).json(&body)
+                BrokerRequest::new("PATCH", &path).json(&body)
             }
-            "bind" => Ask::new("PUT", &path).json(&body),
+            "bind" => BrokerRequest::new("PUT", &path).json(&body),
             _ => {
                 let word = |id: &Value| id.as_str().unwrap_or_default().to_owned();
                 let (service, plan) = (word(&self.service), word(&self.plan));
-                Ask::new(
+                BrokerRequest::new(
                     "DELETE",
                     &format!("{path}&service_id={service}&plan_id={plan}"),
                 )
@@ -85,7 +85,7 @@ impl Platform {
         let path = format!("{}/last_operation?operation={operation}", self.path(action));
         let begun = Instant::now();
         loop {
-            let (status, answer) = house.ask_until_answered(&Ask::get(&path));
+            let (status, answer) = house.ask_until_answered(&BrokerRequest::get(&path));
             match (status, answer["state"].as_str()) {
                 (200, Some("succeeded")) => return,
                 (410, _) if action == "unbind" || action == "deprovision" => return,
@@ -102,7 +102,7 @@ impl Platform {
 
     /// What the binding gives.
     pub(super) fn credentials(&self, house: &mut Fixture) -> Value {
-        let (status, answer) = house.ask_until_answered(&Ask::get(&self.path("bind")));
+        let (status, answer) = house.ask_until_answered(&BrokerRequest::get(&self.path("bind")));
         assert_eq!(status, 200, "{answer}");
         answer["credentials"].clone()
     }

@@ -1,6 +1,6 @@
 //! Brokers with registries: how they are configured, and what is asked of them.
 
-use crate::asked::Ask;
+use crate::http_request::BrokerRequest;
 use crate::process::{Broker, folder, sutler};
 use serde_json::{Value, json};
 use std::fs;
@@ -172,14 +172,14 @@ impl BrokerClient {
     /// The value of a metric, by its name and labels as they are written.
     #[track_caller]
     pub(super) fn metric(&self, name: &str) -> Option<String> {
-        let ask = Ask::get("/admin/metrics").user(OPERATOR);
+        let ask = BrokerRequest::get("/admin/metrics").user(OPERATOR);
         let page = ask.send(&self.address).text;
         let mut lines = page.lines().filter_map(|it| it.strip_prefix(name));
         lines.next().map(|it| it.trim().to_owned())
     }
 
     fn services(&self) -> Vec<Value> {
-        let answer = Ask::get("/v2/catalog").send(&self.address);
+        let answer = BrokerRequest::get("/v2/catalog").send(&self.address);
         assert_eq!(answer.status, 200, "{}", answer.text);
         let catalog = body(&answer.text);
         catalog["services"].as_array().cloned().unwrap_or_default()
@@ -215,12 +215,12 @@ impl BrokerClient {
         let OfferingIds { service, plan } = ids;
         let path = format!("/v2/service_instances/{path}");
         let ask = match method {
-            "GET" => Ask::get(&path),
-            "DELETE" => Ask::new(
+            "GET" => BrokerRequest::get(&path),
+            "DELETE" => BrokerRequest::new(
                 method,
                 &format!("{path}?service_id={service}&plan_id={plan}"),
             ),
-            _ => Ask::new(method, &path).json(&json!({
+            _ => BrokerRequest::new(method, &path).json(&json!({
                 "service_id": service, "plan_id": plan,
                 "organization_guid": "o", "space_guid": "s",
             })),

@@ -1,6 +1,6 @@
 //! Bundles of a real registry, offered by the executable and looked after with `sutler registry`.
 
-use crate::asked::Ask;
+use crate::http_request::BrokerRequest;
 use crate::process::{Broker, folder, sutler};
 use serde_json::json;
 use std::fs;
@@ -48,7 +48,9 @@ fn run_registry(folder: &Path, broker: &Broker, words: &[&str]) -> String {
 }
 
 fn catalog(broker: &Broker) -> String {
-    Ask::get("/v2/catalog").send(broker.address()).text
+    BrokerRequest::get("/v2/catalog")
+        .send(broker.address())
+        .text
 }
 
 /// The ids of the service that a catalog offers under a name, and of its plan.
@@ -97,7 +99,7 @@ fn what_a_registry_has_is_offered_withdrawn_and_served_while_it_is_down() {
 
     server.remove("org/hello-apb", &newer);
     run_registry(folder.path(), &broker, &["refresh", "--wait"]);
-    let put = Ask::new("PUT", "/v2/service_instances/i").json(&json!({
+    let put = BrokerRequest::new("PUT", "/v2/service_instances/i").json(&json!({
         "service_id": service, "plan_id": plan, "organization_guid": "o", "space_guid": "s",
     }));
     let refused = put.send(broker.address());
@@ -116,7 +118,10 @@ fn what_a_registry_has_is_offered_withdrawn_and_served_while_it_is_down() {
     drop(server);
     let broker = start(folder.path());
     assert!(catalog(&broker).contains("hello-apb-v1.0"));
-    assert_eq!(Ask::get("/readyz").send(broker.address()).status, 200);
+    assert_eq!(
+        BrokerRequest::get("/readyz").send(broker.address()).status,
+        200
+    );
     let table = run_registry(folder.path(), &broker, &["refresh", "--wait"]);
     assert!(table.contains("\nown: the registry own"), "{table}");
     assert!(catalog(&broker).contains("hello-apb-v1.0"));

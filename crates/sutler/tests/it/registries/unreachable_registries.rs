@@ -3,7 +3,7 @@
 
 use super::fixture::Fixture;
 use super::token_registry::TokenRegistry;
-use crate::asked::Ask;
+use crate::http_request::BrokerRequest;
 use serde_json::json;
 use sutler_servers::{Intercept, until};
 
@@ -120,7 +120,11 @@ fn a_broker_that_reaches_no_registry_starts_is_ready_and_offers_what_comes_later
     harbour.front.when("", Intercept::Cut);
     let site = Fixture::new(&[harbour.block("own")]);
     let house = site.broker();
-    let ready = || Ask::get("/readyz").send(house.broker.address()).status;
+    let ready = || {
+        BrokerRequest::get("/readyz")
+            .send(house.broker.address())
+            .status
+    };
     assert_eq!((ready(), house.offers()), (200, Vec::new()));
     house.refreshed();
     assert_eq!(ready(), 200);

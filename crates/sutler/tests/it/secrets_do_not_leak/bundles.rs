@@ -7,7 +7,7 @@ mod fixture;
 mod playbooks;
 
 use super::{Canaries, canary};
-use crate::asked::Ask;
+use crate::http_request::BrokerRequest;
 use fixture::{Fixture, everybody_else_reads_nothing, search_processes, search_tree};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -92,14 +92,14 @@ fn never_told() -> Canaries {
     canaries
 }
 
-fn provision(id: &str, more: Value) -> Ask {
+fn provision(id: &str, more: Value) -> BrokerRequest {
     let mut body = json!({
         "service_id": "vault-id", "plan_id": "small-id",
         "organization_guid": "o", "space_guid": "s",
     });
     body["parameters"] = more;
     let path = format!("/v2/service_instances/{id}?accepts_incomplete=true");
-    Ask::new("PUT", &path).json(&body)
+    BrokerRequest::new("PUT", &path).json(&body)
 }
 
 /// What must hold while a run holds secrets.
@@ -154,12 +154,12 @@ fn live(scene: &Fixture, canaries: &Canaries) {
     search_under_way(scene, canaries);
     scene.let_go("provision");
     scene.until_done("i", "succeeded");
-    let fetched = scene.ask(Ask::get("/v2/service_instances/i"), 200);
+    let fetched = scene.ask(BrokerRequest::get("/v2/service_instances/i"), 200);
     never.search(fetched.as_bytes(), "a fetched instance");
     let change = json!({ "service_id": "vault-id",
         "parameters": { "note": canary("a changed parameter") } });
     scene.let_go("update");
-    let ask = Ask::new("PATCH", "/v2/service_instances/i").json(&change);
+    let ask = BrokerRequest::new("PATCH", "/v2/service_instances/i").json(&change);
     canaries.search(scene.ask(ask, 200).as_bytes(), "the answer to an update");
     bind(scene, canaries, &never);
     let failing = json!({ "note": "fails", "password": canary("a secret parameter") });
@@ -172,7 +172,7 @@ fn live(scene: &Fixture, canaries: &Canaries) {
     let query = "service_id=vault-id&plan_id=small-id";
     for path in ["i/service_bindings/b", "i", "fails"] {
         let path = format!("/v2/service_instances/{path}?{query}");
-        let gone = scene.ask(Ask::new("DELETE", &path), 200);
+        let gone = scene.ask(BrokerRequest::new("DELETE", &path), 200);
         canaries.search(gone.as_bytes(), "the answer to a delete");
     }
 }
@@ -181,7 +181,7 @@ fn bind(scene: &Fixture, canaries: &Canaries, never: &Canaries) {
     let body = json!({ "service_id": "vault-id", "plan_id": "small-id",
         "parameters": { "role": canary("a bind parameter") } });
     let path = "/v2/service_instances/i/service_bindings/b";
-    let bind = Ask::new("PUT", &format!("{path}?accepts_incomplete=true")).json(&body);
+    let bind = BrokerRequest::new("PUT", &format!("{path}?accepts_incomplete=true")).json(&body);
     let accepted = scene.ask(bind, 202);
     canaries.search(accepted.as_bytes(), "the answer to a bind under way");
     scene.until_held("bind");
@@ -190,7 +190,7 @@ fn bind(scene: &Fixture, canaries: &Canaries, never: &Canaries) {
     let polled = scene.until_done("i/service_bindings/b", "succeeded");
     canaries.search(polled.as_bytes(), "a poll");
     // The binding's own credentials belong here, and nothing else of what is kept.
-    let fetched = scene.ask(Ask::get(path), 200);
+    let fetched = scene.ask(BrokerRequest::get(path), 200);
     assert!(fetched.contains(&canary("a credential")), "{fetched}");
     never.search(fetched.as_bytes(), "a fetched binding");
 }

@@ -1,6 +1,6 @@
 //! A real broker that offers one bundle, and what is asked of it.
 
-use crate::asked::Ask;
+use crate::http_request::BrokerRequest;
 use crate::process::{Broker, folder, run_sutler};
 use serde_json::{Value, json};
 use std::fs;
@@ -84,7 +84,11 @@ impl Fixture {
         });
         fs::write(folder.path().join("sutler.yaml"), config.to_string()).expect("a file");
         let broker = Broker::start(folder.path(), &["broker", "--config", "sutler.yaml"]);
-        let catalog = body(&Ask::get("/v2/catalog").send(broker.address()).text);
+        let catalog = body(
+            &BrokerRequest::get("/v2/catalog")
+                .send(broker.address())
+                .text,
+        );
         let offering = &catalog["services"][0];
         let text = |id: &Value| id.as_str().expect("an id").to_owned();
         Self {
@@ -140,8 +144,8 @@ impl Fixture {
         let ids = format!("service_id={}&plan_id={}", self.service, self.plan);
         let path = format!("/v2/service_instances/{path}");
         let ask = match method {
-            "GET" => Ask::get(&path),
-            "DELETE" => Ask::new(method, &format!("{path}?{ids}")),
+            "GET" => BrokerRequest::get(&path),
+            "DELETE" => BrokerRequest::new(method, &format!("{path}?{ids}")),
             _ => {
                 let mut whole = json!({
                     "service_id": self.service, "plan_id": self.plan,
@@ -150,7 +154,7 @@ impl Fixture {
                 for (key, value) in more.as_object().into_iter().flatten() {
                     whole[key] = value.clone();
                 }
-                Ask::new(method, &path).json(&whole)
+                BrokerRequest::new(method, &path).json(&whole)
             }
         };
         let answer = ask.send(self.broker.address());

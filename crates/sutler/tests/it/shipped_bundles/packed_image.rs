@@ -45,7 +45,7 @@ fn a_packed_bundle_is_loaded_by_podman_and_lives_in_containers() {
     assert_eq!(inspected["Digest"], digest.as_str());
     let manifest = fs::read(of_ours("hello").join("bundle.yml")).expect("a manifest");
     let spec = inspected["Labels"]["com.redhat.apb.spec"].as_str();
-    let encoded = crate::asked::base64(&String::from_utf8(manifest).expect("text"));
+    let encoded = crate::http_request::base64(&String::from_utf8(manifest).expect("text"));
     assert_eq!(spec, Some(encoded.as_str()), "the manifest, in Base64");
     let noted = &inspected["Annotations"]["org.opencontainers.image.title"];
     assert_eq!(noted, "hello", "{inspected:#}");

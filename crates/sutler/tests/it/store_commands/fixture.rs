@@ -1,6 +1,6 @@
 //! A broker over some store, with something in it, and a load on it.
 
-use crate::asked::Ask;
+use crate::http_request::BrokerRequest;
 use crate::process::{Broker, sutler};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -52,7 +52,7 @@ impl Source {
     }
 
     fn change(&self, method: &str, path: &str, body: &Value) -> Option<String> {
-        let ask = Ask::new(method, &format!("/v2/service_instances/{path}"));
+        let ask = BrokerRequest::new(method, &format!("/v2/service_instances/{path}"));
         let answer = ask.json(body).try_send(self.broker.address()).ok()?;
         let body = answer.text.split("\r\n\r\n").nth(1)?;
         let body: Value = serde_json::from_str(body).ok()?;
@@ -62,7 +62,7 @@ impl Source {
     /// What a poll says: status and state.
     pub(super) fn poll(&self, instance: &str, operation: &str) -> (u16, String) {
         let path = format!("/v2/service_instances/{instance}/last_operation?operation={operation}");
-        let answer = Ask::get(&path).send(self.broker.address());
+        let answer = BrokerRequest::get(&path).send(self.broker.address());
         let body = answer.text.split("\r\n\r\n").nth(1).unwrap_or_default();
         let body: Value = serde_json::from_str(body).unwrap_or_default();
         let state = body["state"].as_str().unwrap_or_default().to_owned();

@@ -1,6 +1,6 @@
 //! Replicas of one broker over one store, and what is asked of them.
 
-use crate::asked::{Answer, Ask};
+use crate::http_request::{BrokerRequest, BrokerResponse};
 use crate::process::{Broker, folder, sutler};
 use secrecy::SecretString;
 use serde_json::{Value, json};
@@ -75,7 +75,7 @@ pub(super) struct Replica(pub(super) Broker);
 
 impl Replica {
     pub(super) fn ask(&self, method: &str, path: &str, body: &Value) -> ParsedResponse {
-        let ask = Ask::new(method, &format!("/v2/service_instances/{path}")).user(USER);
+        let ask = BrokerRequest::new(method, &format!("/v2/service_instances/{path}")).user(USER);
         let ask = match body {
             Value::Null => ask,
             body => ask.json(body),
@@ -138,7 +138,7 @@ impl Replica {
     }
 
     pub(super) fn ready(&self) -> ParsedResponse {
-        ParsedResponse::of(Ask::get("/readyz").send(self.0.address()))
+        ParsedResponse::of(BrokerRequest::get("/readyz").send(self.0.address()))
     }
 
     pub(super) fn until_ready_is(&self, status: u16) {
@@ -154,7 +154,7 @@ impl Replica {
 
     /// What operators are shown.
     pub(super) fn admin(&self, path: &str) -> Value {
-        let ask = Ask::get(&format!("/admin/v1/{path}")).user(OPERATOR);
+        let ask = BrokerRequest::get(&format!("/admin/v1/{path}")).user(OPERATOR);
         let response = ParsedResponse::of(ask.send(self.0.address()));
         assert_eq!(response.status, 200, "{response:?}");
         response.body
@@ -171,7 +171,7 @@ pub(super) struct ParsedResponse {
 }
 
 impl ParsedResponse {
-    fn of(answer: Answer) -> Self {
+    fn of(answer: BrokerResponse) -> Self {
         let (head, body) = answer.text.split_once("\r\n\r\n").unwrap_or_default();
         let header = |line: &str| {
             let (name, value) = line.split_once(": ")?;

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// What happens to an instance from its beginning to its end.
+/// Steps in the life of an instance.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Life {
     Synchronous,
@@ -82,7 +82,7 @@ impl Life {
     }
 }
 
-/// How far the platform is; it outlives the broker.
+/// Progress of the platform, which outlives the broker.
 #[derive(Default)]
 pub(super) struct Journey {
     at: AtomicUsize,
@@ -168,7 +168,7 @@ impl Journey {
     /// B-037: on any 5xx nothing of an update may be applied.
     async fn unchanged_by_a_failed_update(&self, kit: &Fixture, wish: Wish) {
         if wish == Wish::Update {
-            while kit.running.running() > 0 {
+            while kit.running.operations_running() > 0 {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
             let shown = read(|| kit.fetch(ID)).await.is(200);
@@ -179,7 +179,7 @@ impl Journey {
         }
     }
 
-    /// What was granted is there, or gone.
+    /// Accepted changes are applied, or deleted.
     async fn verify(&self, kit: &Fixture, life: Life, wish: Wish) {
         match wish {
             Wish::Begin => {}

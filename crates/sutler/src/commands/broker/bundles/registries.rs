@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use sutler::{BrokerConfig, open_registry};
-use sutler_broker::{Error, Pages, PeriodicTask, Result, Running};
+use sutler_broker::{AdminExtension, BrokerHandle, Error, PeriodicTask, Result};
 use sutler_bundle_service::{
     BundleService, CatalogPublisher, Deletions, OfferSettings, PublishError, PublisherConfig,
     Pushes, Refresh, Snapshot, Source, VersionStore,
@@ -82,7 +82,7 @@ impl Registries {
     /// Publishes the stored bundles, and starts a refresh.
     pub(super) async fn start_publishing(
         &self,
-        running: &Running,
+        running: &BrokerHandle,
         shelf: Arc<VersionStore>,
         service: Arc<BundleService>,
         folders: Arc<Snapshot>,
@@ -96,19 +96,19 @@ impl Registries {
             pushes: self.pushes,
         };
         let shop = CatalogPublisher::open(parts, running.clone(), folders).await?;
-        running.show(Arc::new(RegistryAdminPages(shop.clone())));
+        running.extend_admin(Arc::new(RegistryAdminPages(shop.clone())));
         shop.refresh().await?;
         Ok(shop)
     }
 }
 
-/// Pages and actions of the administration API.
+/// AdminExtension and actions of the administration API.
 struct RegistryAdminPages(Arc<CatalogPublisher>);
 
 const REFRESH: [&str; 2] = ["registries", "refresh"];
 
 #[async_trait]
-impl Pages for RegistryAdminPages {
+impl AdminExtension for RegistryAdminPages {
     async fn read(&self, path: &[String]) -> Option<Result<Value>> {
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
         match *path {
@@ -120,8 +120,8 @@ impl Pages for RegistryAdminPages {
         }
     }
 
-    async fn order(&self, path: &[String]) -> Option<Result<Value>> {
-        if !self.has_order(path) {
+    async fn run_command(&self, path: &[String]) -> Option<Result<Value>> {
+        if !self.has_command(path) {
             return None;
         }
         let asked = self.0.refresh().await;
@@ -129,7 +129,7 @@ impl Pages for RegistryAdminPages {
         Some(number.map(|number| json!({ "number": number })))
     }
 
-    fn has_order(&self, path: &[String]) -> bool {
+    fn has_command(&self, path: &[String]) -> bool {
         path == REFRESH
     }
 }

@@ -1,6 +1,6 @@
 //! A broker with one bundle whose actions wait for the test, and where its secrets are searched.
 
-use crate::asked::Ask;
+use crate::http_request::BrokerRequest;
 use crate::process::{Broker, folder, sutler};
 use crate::secrets_do_not_leak::{Canaries, canary, forms};
 use std::collections::BTreeSet;
@@ -103,7 +103,7 @@ impl Fixture {
     }
 
     #[track_caller]
-    pub(super) fn ask(&self, ask: Ask, expected: u16) -> String {
+    pub(super) fn ask(&self, ask: BrokerRequest, expected: u16) -> String {
         let answer = ask.send(self.broker.address());
         assert_eq!(answer.status, expected, "{}", answer.text);
         answer.text
@@ -120,7 +120,7 @@ impl Fixture {
 
     /// Polls until something is said.
     pub(super) fn until_polled(&self, path: &str, word: &str) -> String {
-        let poll = Ask::get(&format!("/v2/service_instances/{path}/last_operation"));
+        let poll = BrokerRequest::get(&format!("/v2/service_instances/{path}/last_operation"));
         eventually(&format!("a poll says {word}"), || {
             let text = self.ask(poll.clone(), 200);
             text.contains(word).then_some(text)

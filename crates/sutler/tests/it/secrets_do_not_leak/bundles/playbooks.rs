@@ -2,7 +2,7 @@
 
 use super::fixture::{BundleFolder, Fixture, search_processes};
 use super::{planted, search_under_way};
-use crate::asked::Ask;
+use crate::http_request::BrokerRequest;
 use crate::secrets_do_not_leak::canary;
 use serde_json::{Value, json};
 use std::process::{Command, Stdio};
@@ -68,7 +68,7 @@ fn no_secret_of_a_playbook_is_anywhere_while_it_runs_and_after_it() {
     }
     let canaries = planted();
     let scene = Fixture::start("vault-apb", "text", write_bundle);
-    let catalog = scene.ask(Ask::get("/v2/catalog"), 200);
+    let catalog = scene.ask(BrokerRequest::get("/v2/catalog"), 200);
     let catalog: Value = serde_json::from_str(catalog.split("\r\n\r\n").nth(1).unwrap_or_default())
         .expect("a catalog");
     let service = &catalog["services"][0];
@@ -80,7 +80,7 @@ fn no_secret_of_a_playbook_is_anywhere_while_it_runs_and_after_it() {
         },
     });
     let path = "/v2/service_instances/i?accepts_incomplete=true";
-    scene.ask(Ask::new("PUT", path).json(&body), 202);
+    scene.ask(BrokerRequest::new("PUT", path).json(&body), 202);
     scene.until_held("provision");
     let polled = scene.until_polled("i", "half of it");
     canaries.search(polled.as_bytes(), "a poll");
