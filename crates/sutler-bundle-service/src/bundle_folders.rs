@@ -1,10 +1,10 @@
-//! Folders of bundles, looked at again and again: what is offered now, and what is wrong with the rest.
+//! Watched folders of bundles: which bundles they offer, and the faults of the others.
 //!
-//! A bundle is gone only if its folder was listed and it was not there, again and for a while: an editor or
-//! a checkout may put it back at once. One that cannot be read keeps its last good version. One that changes
-//! is taken in once it has stopped changing (`bundle_folders/folder_state.rs`). Each folder is a registry like others
-//! (`bundle_folders/folder_registry.rs`); what it has is this host's alone, and is not written down. Nothing here serves
-//! anything: a [`Snapshot`] becomes a catalog, and the shelf keeps the copies (`version_store.rs`).
+//! A bundle is gone only if its folder was listed without it twice and for a while: an editor or a checkout may put
+//! it back at once. A bundle that cannot be read keeps its last good version; one that changes is read once it has
+//! stopped changing (`bundle_folders/folder_state.rs`). Each folder is a registry
+//! (`bundle_folders/folder_registry.rs`) of this host only and is not stored. Copies are kept by
+//! `version_store.rs`; a [`Snapshot`] becomes a catalog elsewhere.
 
 mod fingerprint;
 mod folder_registry;
@@ -47,22 +47,22 @@ impl OfferSettings {
 pub struct FoundBundle {
     /// Its folder.
     pub folder: PathBuf,
-    /// What is offered of it.
+    /// The version that is offered.
     pub bundle: Arc<Bundle>,
     /// As a platform sees it.
     pub spec: ServiceSpec,
 }
 
-/// What there is at one moment.
+/// Bundles that are offered at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    /// What is offered, in the order of folders and names.
+    /// Offered bundles, in the order of folders and names.
     pub listed: Vec<FoundBundle>,
-    /// What is wrong with the rest; each sentence names a folder and says what to do.
+    /// Faults of the other bundles; each names a folder and says what to do.
     pub faults: Vec<String>,
     /// Every version that a later look may offer without reading it again.
     pub held: BTreeSet<String>,
-    /// What is offered of images, by the id of the service.
+    /// Offered images, by service id.
     pub(crate) images: Arc<HashMap<String, Arc<OfferedImage>>>,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct OfferedImage {
     pub version: String,
     pub service_id: String,
     pub service_name: String,
-    /// What the bundle calls itself, and its version.
+    /// Name and version in the manifest.
     pub bundle: String,
     pub bundle_version: Option<String>,
     /// Ids and names.
@@ -109,9 +109,9 @@ pub struct BundleFolders {
     offers: OfferSettings,
     grace: Duration,
     known: BTreeMap<PathBuf, FolderState>,
-    /// What each root listed last.
+    /// Last listing of each root.
     listings: BTreeMap<PathBuf, Vec<PathBuf>>,
-    /// What was offered last.
+    /// The last snapshot.
     last: Snapshot,
 }
 
@@ -187,7 +187,7 @@ impl BundleFolders {
         self.offered(&folders, faults)
     }
 
-    /// What a root has, with those of its bundles that are missing and not yet gone.
+    /// Bundles of a root, including missing ones that are not yet gone.
     fn with_missing(&mut self, root: &Path, mut found: Vec<PathBuf>, now: Instant) -> Vec<PathBuf> {
         let before = self.listings.get(root).into_iter().flatten();
         let missing: Vec<PathBuf> = before.filter(|it| !found.contains(it)).cloned().collect();

@@ -1,11 +1,11 @@
-//! Bundles of registries: read, written down, offered, withdrawn and deleted.
+//! Bundles of registries: listed, stored, published, withdrawn and deleted.
 //!
-//! What changes is decided by `sutler-registry`, purely. Here: what is written down (`reconcile/records.rs`),
-//! what is made of an item that was read (`reconcile/version.rs`), the chore that asks registries
-//! (`reconcile/refresh.rs`, which writes by `reconcile/writer.rs`), the one that deletes what nobody needs
-//! (`reconcile/deletions.rs`), what this process offers of it (`reconcile/catalog_publisher.rs`, `reconcile/published_catalog.rs`), what
-//! operators are shown (`reconcile/view.rs`, `reconcile/bundles.rs`), and the paths that Automation Broker had
-//! for it (`reconcile/apb_compat_routes.rs`).
+//! `sutler-registry` decides what changes, purely. Stored records are `reconcile/records.rs`, versions made of
+//! items `reconcile/version.rs`. Two periodic tasks write them: `reconcile/refresh.rs` lists registries (batches:
+//! `reconcile/writer.rs`) and `reconcile/deletions.rs` deletes what no instance needs.
+//! `reconcile/catalog_publisher.rs` publishes the records as this process's catalog
+//! (`reconcile/published_catalog.rs`). Operators read `reconcile/view.rs` and `reconcile/bundles.rs`; Automation
+//! Broker's old paths are `reconcile/apb_compat_routes.rs`.
 
 mod apb_compat_routes;
 mod bundles;
@@ -17,6 +17,7 @@ mod metrics;
 mod published_catalog;
 mod records;
 mod refresh;
+mod refresh_result;
 mod spec_usage;
 mod version;
 mod view;

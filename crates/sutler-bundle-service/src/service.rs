@@ -1,12 +1,12 @@
-//! The service behind the broker: what it is told becomes runs, what runs give becomes results.
+//! The service behind the broker: turns requests into runs and results of runs into responses.
 //!
-//! Pure parts: `service/vars.rs` (what a run is told), `service/build_run.rs` (the order of it),
-//! `service/request_checks.rs` (what is refused), `service/outcome.rs` (what its end means), `service/state.rs` (what is
-//! remembered) and `service/redact.rs` (what no log shows, in none of its forms: `service/redact/encodings.rs`).
-//! `service/run_driver.rs` brings one run to its end, wherever it is found; `service/hooks.rs` is what the framework
-//! calls, `service/local_run.rs` does the same without a broker; `service/run_cleanup.rs` removes what runs leave,
-//! `service/version_sweep.rs` versions that nobody needs; `service/version_lookup.rs` finds those that are not on this host.
-//! Nothing is run here: that is a [`Runner`].
+//! Pure parts: `service/vars.rs` (variables of a run), `service/build_run.rs` (run spec),
+//! `service/request_checks.rs` (refusals), `service/outcome.rs` (meaning of an exit), `service/state.rs` (state of
+//! instances and bindings), `service/redact.rs` (secrets in logs; their encodings: `service/redact/encodings.rs`).
+//! `service/hooks.rs` implements the framework's trait, `service/run_action.rs` the part that hooks share,
+//! `service/run_driver.rs` drives one run to its end, `service/local_run.rs` does the same without a broker.
+//! `service/run_cleanup.rs` removes finished runs, `service/version_sweep.rs` unused versions;
+//! `service/version_lookup.rs` finds versions that are not on this host. Running is a [`Runner`].
 
 mod build_run;
 mod hooks;
@@ -47,7 +47,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use sutler_bundle::RunLimits;
 use sutler_runner::{Runnable, Runner};
 
-/// Who runs what.
+/// Runners by kind of runnable.
 pub struct Runners {
     /// Runs folders.
     pub processes: Arc<dyn Runner>,
@@ -72,13 +72,13 @@ impl Runners {
     }
 }
 
-/// What the service is made of.
+/// Parts of the service.
 pub struct ServiceParts {
     /// Where versions of bundles are.
     pub shelf: Arc<VersionStore>,
-    /// Who runs them.
+    /// The runners.
     pub runners: Arc<Runners>,
-    /// What the operator keeps for them.
+    /// Secrets of the operator.
     pub secrets: Vec<OperatorSecret>,
     /// The most that any bundle may use.
     pub limits: RunLimits,
@@ -108,7 +108,7 @@ impl BundleService {
         }
     }
 
-    /// What is offered from now on.
+    /// Sets the current offer.
     pub fn offer(&self, snapshot: Arc<Snapshot>) {
         let mut current = self
             .snapshot
@@ -123,7 +123,7 @@ impl BundleService {
         self.reaper.clone().work(runners, fates).await;
     }
 
-    /// What is offered now.
+    /// The current offer.
     pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
         let current = self.snapshot.read().unwrap_or_else(PoisonError::into_inner);
         current.clone()

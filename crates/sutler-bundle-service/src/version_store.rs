@@ -1,10 +1,9 @@
-//! Copies of bundles that nobody changes any more, each under the digest of its content.
+//! Immutable copies of bundles, each under the digest of its content.
 //!
-//! An instance is bound to the version that made it, so that version must stay, whatever becomes of the
-//! folder it came from. A copy is written aside and renamed, read-only, and its content is held to its
-//! digest when it is first used. What a bundle's folder may hold is in `version_store/folder_digest.rs`; versions
-//! that are no folders are in `version_store/images.rs`. Who looks for
-//! bundles: `bundle_folders.rs`.
+//! An instance is bound to the version that made it, so that version stays, whatever happens to its folder. A copy
+//! is written under a temporary name, made read-only and renamed; its digest is checked when it is first used.
+//! Allowed contents are `version_store/folder_digest.rs`; versions that are images are `version_store/images.rs`.
+//! Watching folders is `bundle_folders.rs`.
 
 mod folder_digest;
 mod images;
@@ -40,7 +39,7 @@ const LEFT_OVER: Duration = Duration::from_secs(3600);
 pub struct Bundle {
     /// Names the content: `sha256:…`.
     pub digest: String,
-    /// What it says about itself.
+    /// Its manifest.
     pub manifest: Manifest,
     /// Where the copy is.
     pub folder: PathBuf,

@@ -1,4 +1,6 @@
-//! What a bundle can be asked to do. The words are those of Automation Broker's contract.
+//! Actions of a bundle, with the names of Automation Broker's contract.
+//!
+//! The rules of each action are `manifest/settings.rs`.
 
 use std::fmt;
 use std::str::FromStr;

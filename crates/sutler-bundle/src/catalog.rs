@@ -1,7 +1,7 @@
-//! What a platform sees of a bundle: an offering with its plans and schemas, and no two alike.
+//! Maps a manifest to its catalog entry: offering, plans, schemas; and finds offerings whose names or ids collide.
 //!
-//! Pure. Reading manifests is `manifest.rs`, schemas are `schema.rs`, ids are `ids.rs`; who looks for
-//! bundles and swaps catalogs knows nothing of what is made here.
+//! Pure. Manifests are read by `manifest.rs`, schemas built by `schema.rs`, ids by `ids.rs`. Publishing a catalog
+//! is `sutler-bundle-service`.
 
 use crate::action::Action;
 use crate::console_forms;
@@ -174,7 +174,7 @@ pub fn compile_schemas(plan: &PinnedPlan) -> Result<ParameterSchemas, SchemaErro
 /// Two bundles want the same id or name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collision {
-    /// What is the same, e.g. `the service id 1dda…`.
+    /// The shared name or id, e.g. `the service id 1dda…`.
     pub what: String,
     /// The bundle that has it.
     pub first: String,
@@ -228,7 +228,7 @@ pub fn resolve_collisions(
     (kept, collisions)
 }
 
-/// What an offering must have alone.
+/// Names and ids that no two offerings may share.
 #[must_use]
 pub fn claimed_names(spec: &ServiceSpec) -> Vec<String> {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();

@@ -1,6 +1,6 @@
-//! Forms as OpenShift's console knew them: in which order, under which headings, in which fields.
+//! Form definitions for OpenShift's console: order, headings and field types of parameters.
 //!
-//! They stand in a plan's metadata, beside the schemas, and only where they are asked for.
+//! They are part of a plan's metadata, and only where `Offer::forms` asks for them. JSON Schemas are `schema.rs`.
 
 use crate::manifest::{Parameter, PlanEntry, ValidationPoint};
 use serde_json::{Value, json};

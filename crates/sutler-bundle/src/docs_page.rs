@@ -1,4 +1,6 @@
-//! A page about a bundle, in Markdown, from its manifest alone: what it offers and what one may say.
+//! Markdown page about a bundle, generated from its manifest: `sutler bundle docs`.
+//!
+//! Reads no files; the manifest is `manifest.rs`.
 
 use crate::action::Action;
 use crate::catalog;

@@ -1,6 +1,6 @@
-//! A bundle's folder: where its manifest is, and every file of it, within limits.
+//! Files of a bundle's folder: finds the manifest and lists every entry, within limits.
 //!
-//! Reads and decides nothing. Who judges what is found: `inspect.rs`; who makes an image of it: `pack.rs`.
+//! Takes no decision: checks are `inspect.rs`, images `pack.rs`.
 
 use crate::manifest::{MANIFEST_BYTES_MAX, MANIFEST_FILES, Manifest, ManifestError};
 use std::fs::File;
@@ -14,7 +14,7 @@ pub const FOLDER_ENTRIES_MAX: usize = 10_000;
 /// Deepest folder in a folder.
 const DEPTH_MAX: usize = 32;
 
-/// What is no part of a bundle, wherever it stands: a checkout's own files, and what runs leave.
+/// Names that are not part of a bundle at any depth: files of a checkout, and leftovers of runs.
 const LEFT_OUT: [&str; 3] = [".git", ".sutler", "__pycache__"];
 
 /// Why a bundle's folder cannot be used.
@@ -23,7 +23,7 @@ pub enum FolderError {
     /// It is none, or cannot be read.
     #[error("{} cannot be read: see that it is there and that you may read it", .path.display())]
     Unreadable {
-        /// What cannot be read.
+        /// Path that cannot be read.
         path: PathBuf,
         /// Why.
         source: std::io::Error,
@@ -39,7 +39,7 @@ pub enum FolderError {
     TooMuch {
         /// The folder.
         path: PathBuf,
-        /// What is too much, and what to do.
+        /// The exceeded limit, and what to do.
         reason: String,
     },
     /// Its manifest has faults.
@@ -52,7 +52,7 @@ pub enum FolderError {
 pub struct FoundManifest {
     /// The name of its file.
     pub file: &'static str,
-    /// What stands in it.
+    /// Its content.
     pub bytes: Vec<u8>,
 }
 
@@ -92,7 +92,7 @@ pub fn read_manifest(folder: &Path) -> Result<Manifest, FolderError> {
     Ok(Manifest::load(&found.bytes, found.file)?)
 }
 
-/// What an entry of a folder is.
+/// Kind of a folder entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     /// A folder.
@@ -120,7 +120,7 @@ pub enum EntryKind {
 pub struct FolderEntry {
     /// Its path below the folder, with `/` between its parts.
     pub path: String,
-    /// What it is.
+    /// Its kind.
     pub kind: EntryKind,
 }
 

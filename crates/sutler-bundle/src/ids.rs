@@ -1,7 +1,7 @@
-//! Ids of offerings and plans: those that authors chose, or made from names.
+//! Ids of offerings and plans: chosen by the author, or derived from names.
 //!
-//! An id must never change while instances live. Names of registries are not part of it, except in the
-//! scheme of Automation Broker, which its instances need.
+//! An id must not change while instances exist. The name of a registry is part of an id only in Automation Broker's
+//! scheme, which its instances need.
 
 use crate::manifest::{Manifest, PlanEntry};
 use md5::{Digest, Md5};
@@ -14,7 +14,7 @@ const FULL_NAME_CHARS_MAX: usize = 51;
 /// Where ids come from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum IdScheme {
-    /// What the manifest says; else from the names of bundle and plan.
+    /// The id in the manifest; otherwise derived from the names of bundle and plan.
     #[default]
     Explicit,
     /// As Automation Broker made them: MD5 of the names of registry, bundle and plan. What the manifest says

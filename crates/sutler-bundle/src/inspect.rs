@@ -1,7 +1,7 @@
-//! Looking a bundle over: its manifest, its scripts and its folder, everything at once, with hints.
+//! Inspects a bundle: manifest, scripts and folder, all findings at once, with hints.
 //!
-//! [`inspect`] is what `sutler bundle check` prints. What can be told from names and manifests is told in
-//! `inspect/checks.rs`, which reads nothing.
+//! [`inspect`] backs `sutler bundle check`. Checks that need only names and the manifest are `inspect/checks.rs`,
+//! which reads no files.
 
 mod checks;
 
@@ -60,14 +60,14 @@ impl InspectionFinding {
     }
 }
 
-/// What was found.
+/// All findings.
 #[derive(Clone, Debug)]
 pub struct Inspection {
     /// The manifest's file.
     pub file: &'static str,
     /// The manifest, if it can be read.
     pub manifest: Option<Manifest>,
-    /// What is to be said, by file and place.
+    /// Findings by file and location.
     pub findings: Vec<InspectionFinding>,
 }
 

@@ -7,6 +7,7 @@
 mod action;
 mod limits;
 
+mod load_manifest;
 mod manifest;
 
 mod catalog;

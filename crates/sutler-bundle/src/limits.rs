@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-/// What a run may use.
+/// Resource limits of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunLimits {
     /// How long it may take.

@@ -1,8 +1,8 @@
-//! The manifest of a bundle: `bundle.yml`, or an `apb.yml` as it is.
+//! The manifest of a bundle: `bundle.yml`, or an unmodified `apb.yml`.
 //!
-//! [`Manifest::load`] is the way in: text to tree (`sutler-yaml`), tree to this type, every fault at once
-//! (`manifest/findings.rs`). Plans are in `manifest/plan.rs`, parameters in `manifest/parameter.rs`, how it is
-//! run in `manifest/settings.rs`. What a platform sees of it is made in `catalog.rs`.
+//! [`Manifest::load`] (`load_manifest.rs`) parses YAML (`sutler-yaml`) and reads it into this type; it reports
+//! every fault at once (`manifest/findings.rs`). Plans are `manifest/plan.rs`, parameters `manifest/parameter.rs`,
+//! run settings `manifest/settings.rs`. The catalog entry is `catalog.rs`.
 
 mod dashboard;
 mod example;
@@ -20,6 +20,7 @@ mod value_type;
 
 pub use dashboard::{Dashboard, DashboardOf};
 pub use example::{Example, ExampleUpdate};
+pub(crate) use findings::ManifestFindings;
 pub use findings::{ManifestError, ManifestFinding, ManifestForm};
 pub use parameter::{Condition, Parameter};
 pub use plan::PlanEntry;
@@ -34,14 +35,11 @@ pub use validate::{ValidationPoint, accepts, accepts_change, with_defaults};
 pub use value_type::{NumberRange, RangeBound, ValueKind, ValueType};
 
 use crate::action::Action;
-use crate::catalog::{self, Offer};
 use crate::limits::RunLimits;
 use fields::Fields;
-use findings::ManifestFindings;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use std::path::Path;
-use sutler_yaml::{Kind as Yaml, Location, Node};
+use sutler_yaml::{Location, Node};
 
 /// The names of manifests, in the order in which a folder is searched for one.
 pub const MANIFEST_FILES: [&str; 4] = ["bundle.yml", "bundle.yaml", "apb.yml", "apb.yaml"];
@@ -90,7 +88,7 @@ const KEYS: [&str; 28] = [
     "$schema",
 ];
 
-/// What a bundle says about itself.
+/// Manifest of a bundle.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Manifest {
     /// Which file it was.
@@ -115,13 +113,13 @@ pub struct Manifest {
     pub plans: Vec<PlanEntry>,
     /// The image it is run from; `None`: its folder, as processes.
     pub image: Option<String>,
-    /// What is started.
+    /// The entrypoint.
     pub entry: Entrypoint,
     /// How bundle and broker talk: 1 or 2.
     pub runtime: u8,
     /// Whether variables may stand on a command line.
     pub inline_vars: InlineVars,
-    /// What the operator must give it.
+    /// Secrets that the operator must provide.
     pub secrets: Vec<SecretRequirement>,
     /// Whether a binding without credentials of its own gets those of the provision.
     pub share_provision_credentials: bool,
@@ -131,40 +129,13 @@ pub struct Manifest {
     pub dashboard_redirect: bool,
     /// Parameters that work.
     pub examples: Vec<Example>,
-    /// What is probably not meant.
+    /// Warnings.
     pub warnings: Vec<ManifestFinding>,
     actions: BTreeMap<Action, ActionRules>,
     limits: RunLimits,
 }
 
 impl Manifest {
-    /// Reads a manifest. The file's name says which form it has: `apb.yml` is taken as it always was.
-    ///
-    /// # Errors
-    /// Every fault there is, each with its place.
-    pub fn load(bytes: &[u8], file: &str) -> Result<Self, ManifestError> {
-        let mut findings = ManifestFindings::new(form_of(file));
-        let manifest = read(bytes, &mut findings);
-        let ManifestFindings {
-            form: _,
-            mut faults,
-            mut warnings,
-        } = findings;
-        faults.sort_by_key(|fault| fault.place);
-        warnings.sort_by_key(|warning| warning.place);
-        match manifest {
-            Some(manifest) if faults.is_empty() => Ok(Self {
-                warnings,
-                ..manifest
-            }),
-            Some(_) | None => Err(ManifestError {
-                file: file.to_owned(),
-                faults,
-                warnings,
-            }),
-        }
-    }
-
     /// The image that a manifest names, also one that is passed over because its file was called `apb.yml`.
     ///
     /// # Errors
@@ -186,7 +157,7 @@ impl Manifest {
         self.actions[&action]
     }
 
-    /// What a run of an action may use.
+    /// Limits of a run of an action.
     #[must_use]
     pub fn limits(&self, action: Action) -> RunLimits {
         RunLimits {
@@ -208,15 +179,9 @@ impl Manifest {
     }
 }
 
-fn form_of(file: &str) -> ManifestForm {
-    let stem = Path::new(file).file_stem().and_then(|stem| stem.to_str());
-    match stem {
-        Some("apb") => ManifestForm::Apb,
-        Some(_) | None => ManifestForm::Bundle,
-    }
-}
-
-fn read(bytes: &[u8], findings: &mut ManifestFindings) -> Option<Manifest> {
+/// Reads the fields of a manifest, and returns them with the document they were read from. Nothing checks here
+/// whether the offering can be served: that is `load_manifest.rs`.
+pub(crate) fn read(bytes: &[u8], findings: &mut ManifestFindings) -> Option<(Manifest, Node)> {
     let document = document(bytes, findings)?;
     let top = Fields::read(&document, "", &KEYS, findings)?;
     contract_version(&top, findings);
@@ -249,8 +214,7 @@ fn read(bytes: &[u8], findings: &mut ManifestFindings) -> Option<Manifest> {
         limits: settings::limits(&top, findings),
         name: name?,
     };
-    check_offering(&manifest, &document, findings);
-    Some(manifest)
+    Some((manifest, document))
 }
 
 /// The one document of the file.
@@ -377,24 +341,4 @@ fn dashboard_redirect(top: &Fields<'_>, findings: &mut ManifestFindings) -> bool
     let alpha = top.fields("alpha", &["dashboard_redirect"], findings);
     let flag = alpha.and_then(|alpha| alpha.boolean("dashboard_redirect", findings));
     flag.unwrap_or(false)
-}
-
-/// What the manifest becomes must be an offering that a broker can serve.
-fn check_offering(manifest: &Manifest, document: &Node, findings: &mut ManifestFindings) {
-    if manifest.plans.is_empty() || !findings.faults.is_empty() {
-        return;
-    }
-    for (path, reason) in catalog::catalog_problems(manifest, &Offer::default()) {
-        let nth = path
-            .strip_prefix("plans[")
-            .and_then(|it| it.split(']').next());
-        let nth: Option<usize> = nth.and_then(|nth| nth.parse().ok());
-        let plans = document.get("plans").map(|plans| &plans.kind);
-        let plan = match (plans, nth) {
-            (Some(Yaml::List(plans)), Some(nth)) => plans.get(nth),
-            _ => None,
-        };
-        let place = plan.map_or(document.place, |plan| plan.place);
-        findings.fault(place, &path, reason);
-    }
 }

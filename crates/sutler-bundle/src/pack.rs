@@ -1,8 +1,8 @@
-//! An image of a bundle, made without any container engine: an OCI image layout in one tar file.
+//! Packs a bundle into an image without a container engine: an OCI image layout in one tar file.
 //!
-//! The same folder gives the same bytes, wherever and whenever it is packed: nothing of the host, its
-//! clock or its users gets into them. `pack/layer.rs` is the bundle as a layer, `pack/base.rs` the image
-//! that it may stand on, `pack/layout.rs` what joins them.
+//! The same folder gives the same bytes on every host and at any time: nothing of the host, its clock or its users
+//! is included. `pack/layer.rs` writes the bundle's layer, `pack/base.rs` reads the base image, `pack/layout.rs`
+//! joins them.
 
 mod base;
 mod layer;
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 /// Largest bundle that is packed, in bytes.
 pub const PACKED_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
-/// What an image is packed with.
+/// Options of packing.
 #[derive(Clone, Debug)]
 pub struct PackOptions {
     /// An image to stand on: an OCI image layout, as a folder or as a tar file. `None`: nothing but the
@@ -40,7 +40,7 @@ impl Default for PackOptions {
     }
 }
 
-/// What was packed.
+/// The packed image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackedImage {
     /// The digest of the image's manifest: `sha256:…`, what it is pinned by.
@@ -67,13 +67,13 @@ pub enum PackError {
     Base {
         /// The base.
         path: PathBuf,
-        /// What is wrong with it, and what to do.
+        /// The problem, and what to do.
         reason: String,
     },
     /// Something cannot be read or written.
     #[error("{what} failed: see that there is room and that you may do it")]
     Io {
-        /// What was tried.
+        /// The step that failed.
         what: String,
         /// Why it failed.
         source: std::io::Error,

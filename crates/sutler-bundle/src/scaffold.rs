@@ -1,8 +1,8 @@
-//! New bundles: small, whole and working, to be changed into what their author wants.
+//! Templates of new bundles that work as they are: shell, python and ansible.
 //!
-//! Gives files as values; who writes them is `sutler bundle new`. The files are in `scaffold/`.
+//! Returns files as values; `sutler bundle new` writes them. The templates are in `scaffold/`.
 
-/// What a new bundle is written in.
+/// Language of a new bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Template {
     /// A shell script for each action.
@@ -20,7 +20,7 @@ pub struct NewFile {
     pub path: &'static str,
     /// Whether it must be executable.
     pub executable: bool,
-    /// What stands in it.
+    /// Its content.
     pub content: String,
 }
 

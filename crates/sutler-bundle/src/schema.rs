@@ -1,7 +1,7 @@
-//! JSON Schemas of parameters, as a platform's catalog shows them and the broker enforces them.
+//! JSON Schemas of parameters, for the catalog and for the broker's checks.
 //!
-//! They accept exactly what `manifest/validate.rs` accepts. Conditional parameters stay among the properties,
-//! so that closed objects can have them; when they may and must be there is said beside.
+//! They accept exactly what `manifest/validate.rs` accepts. Conditional parameters stay among the properties so
+//! that closed objects can have them; separate rules say when they may and must be present.
 
 use crate::manifest::{
     Condition, NumberRange, Parameter, RangeBound, ValidationPoint, ValueKind, ValueType,

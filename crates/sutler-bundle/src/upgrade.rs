@@ -1,7 +1,7 @@
-//! From one version of a bundle to another: when it is offered, and which ways are closed. Pure.
+//! Upgrades between versions of a bundle: when one is offered, and which are refused. Pure.
 //!
-//! A version can be offered as an upgrade where it is a semantic one, so that platforms can compare. The
-//! upgrade itself is an update that runs the new version: `service/hooks.rs`.
+//! A version is offered as an upgrade if it is a semantic version, so that platforms can compare. The upgrade
+//! itself is an update that runs the new version (`sutler-bundle-service/src/service/hooks.rs`).
 
 use crate::manifest::Manifest;
 use semver::Version;

@@ -1,8 +1,8 @@
-//! Our own modules for playbooks that were written for Automation Broker: old names, old arguments.
+//! Ansible modules for playbooks written for Automation Broker, under their old names and arguments.
 //!
-//! They write into a run's result directory what others wrote into a cluster, so such a playbook runs
-//! unmodified. They are laid out once for each version of them, and are on the path of every run; what a
-//! bundle brings along itself comes first where Ansible allows it (roles).
+//! They write into the result directory of a run instead of a cluster, so such a playbook runs unmodified. Each
+//! version of the modules is written to disk once and is on the path of every run; roles of the bundle itself take
+//! precedence.
 
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -117,7 +117,7 @@ fn folders_of(name: &str) -> Vec<&Path> {
     folders
 }
 
-/// What a run must find in its environment, if the modules are at this place for it.
+/// Environment variables for a run that sees the modules at this path.
 pub(crate) fn environment(place: &Path) -> BTreeMap<String, String> {
     let paths = PATHS.iter().map(|(variable, folder, further)| {
         let ours = place.join(folder);

@@ -1,8 +1,9 @@
-//! The suite every runner must pass: processes, containers, and whatever comes to run bundles.
+//! Conformance suite of runners. Compiled with the feature `testing` only.
 //!
-//! A runner's tests implement [`Candidate`] and say `sutler_runner::runner_conformance!(Mine::fresh().await)`;
-//! that makes one test of every promise. The bundle under test is a shell that runs the text in its variable
-//! `SCRIPT`. `fixture.rs` is the vocabulary; the cases are in the other files.
+//! The tests of a runner implement [`Candidate`] and call
+//! `sutler_runner::runner_conformance!(Mine::fresh().await)`, which generates one test per case. The bundle under
+//! test is a shell that runs the text in its variable `SCRIPT`. Helpers are in `fixture.rs`, the cases in the other
+//! files.
 
 pub mod ends;
 pub mod lifecycle;

@@ -21,7 +21,7 @@ pub use run::process::{
     ProcessRunner, ProcessSettings, RunUser, SUPERVISOR, Supervisor, create_traversable_dir,
     run_supervisor,
 };
-pub use run_result::{KeyedFile, Progress, ResultWriter, RunResult};
+pub use run_result::{KeyedFile, ResultWriter, RunProgress, RunResult};
 pub use run_spec::{RunName, RunNameError, RunSpec, Runnable, SecretFiles, Vars};
 pub use runner::{Exit, RunError, RunEvent, RunStatus, Runner};
 pub use work_dir::{WorkDir, WorkDirError};

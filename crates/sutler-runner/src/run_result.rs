@@ -1,6 +1,6 @@
-//! What a run gave back, as it is read from its result directory. Values may be secrets.
+//! Result of a run, read from its result directory. Values may be secrets.
 //!
-//! How it is read: `run_result/read.rs`; how scripts write it: `run_result/write.rs`.
+//! Reading is `run_result/read.rs`, writing for scripts `run_result/write.rs`.
 
 mod read;
 mod write;
@@ -13,14 +13,14 @@ use std::fmt;
 
 /// How far a run is, in its own words.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Progress {
+pub struct RunProgress {
     /// A sentence for whoever polls.
     pub text: String,
     /// From 0 to 100, where it is known.
     pub percent: Option<u8>,
 }
 
-/// What a run gave back.
+/// Result of a run.
 #[derive(Clone, Default, PartialEq)]
 pub struct RunResult {
     /// `credentials.json`.
@@ -30,12 +30,12 @@ pub struct RunResult {
     /// `binding_state.json`: the same for the binding's own state.
     pub binding_state: Option<Vars>,
     /// The last progress.
-    pub progress: Option<Progress>,
+    pub progress: Option<RunProgress>,
     /// `dashboard_url`.
     pub dashboard_url: Option<String>,
     /// `error`: a sentence for the user.
     pub error: Option<String>,
-    /// What lay there and cannot be used: a sentence for each such file. It names no value.
+    /// One sentence per file that cannot be used. It names no value.
     pub refused: Vec<String>,
 }
 

@@ -1,7 +1,6 @@
-//! What is to be run, whole: a runner needs nothing else. Values may be secrets, so nothing prints them.
+//! Complete description of a run; a runner needs nothing else. Values may be secrets, so `Debug` hides them.
 //!
-//! Who makes orders: the service behind the broker, and `sutler bundle run`. Who carries them out:
-//! `runner.rs`.
+//! Built by `sutler-bundle-service` and `sutler bundle run`; executed by a runner (`runner.rs`).
 
 use secrecy::SecretString;
 use serde_json::{Map, Value};
@@ -63,11 +62,11 @@ impl fmt::Debug for Vars {
 pub struct SecretFiles {
     /// The secret's name: the folder is `apb-NAME`.
     pub name: String,
-    /// What is in it, multi-line values as they are.
+    /// Its keys and values, multi-line values unchanged.
     pub keys: BTreeMap<String, SecretString>,
 }
 
-/// What is run.
+/// The program or image that runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Runnable {
     /// A folder that nobody changes any more, as a process.
@@ -91,9 +90,9 @@ pub enum Runnable {
 pub struct RunSpec {
     /// Its name.
     pub name: RunName,
-    /// What the bundle is asked to do.
+    /// The action.
     pub action: Action,
-    /// What is run.
+    /// The program or image that runs.
     pub runnable: Runnable,
     /// `--extra-vars @FILE`.
     pub vars: Vars,
@@ -109,6 +108,6 @@ pub struct RunSpec {
     pub labels: BTreeMap<String, String>,
     /// The same for every attempt of the operation: given as `SUTLER_IDEMPOTENCY_KEY`.
     pub idempotency_key: String,
-    /// What it may use.
+    /// Resource limits.
     pub limits: RunLimits,
 }

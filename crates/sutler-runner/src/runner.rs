@@ -1,9 +1,9 @@
-//! Who runs bundles. One trait, one conformance suite; processes and containers keep to it.
+//! The trait of runners. Processes and containers implement it and pass one conformance suite.
 //!
-//! A runner decides nothing: it starts, finds, watches and ends runs by their names. After a restart of
-//! the broker everything it needs to know is found outside of it.
+//! A runner decides nothing: it starts, finds, watches and ends runs by name. It keeps no state of its own, so that
+//! a restarted broker finds every run.
 
-use crate::run_result::{Progress, RunResult};
+use crate::run_result::{RunProgress, RunResult};
 use crate::run_spec::{RunName, RunSpec};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -26,7 +26,7 @@ pub enum Exit {
     Memory,
 }
 
-/// What is known of a run.
+/// Status of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunStatus {
     /// It provably never started: it may be started.
@@ -39,13 +39,13 @@ pub enum RunStatus {
     Lost(String),
 }
 
-/// What a run says while it runs.
+/// Event of a running run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunEvent {
     /// Output, as it comes.
     Output(Bytes),
     /// How far it is.
-    Progress(Progress),
+    Progress(RunProgress),
 }
 
 /// A run cannot be started, found or read. The text is for operators and names no secret.

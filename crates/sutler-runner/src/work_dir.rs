@@ -1,6 +1,6 @@
-//! The working directory of one broker on one host: runs, copies of bundles, the host's own name.
+//! Working directory of one broker on one host: runs, copies of bundles, the host's name.
 //!
-//! One process owns it, by a lock that dies with the process: two brokers would take each other's runs for
+//! One process owns it by a file lock that ends with the process: two brokers would take each other's runs for
 //! leftovers.
 
 use crate::run::process::create_traversable_dir;

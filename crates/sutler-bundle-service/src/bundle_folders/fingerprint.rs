@@ -1,4 +1,6 @@
-//! Looks at folders without reading what is in them: names, sizes and times tell whether to read.
+//! Fingerprints of folders: names, sizes and times show whether a bundle must be read again.
+//!
+//! Contents are read by `../version_store.rs`.
 
 use crate::version_store::manifest_file;
 use std::collections::hash_map::DefaultHasher;
@@ -64,7 +66,7 @@ pub(super) fn may_be_bundle(path: &Path) -> bool {
             .any(|name| is(fs::metadata(path.join(name)), fs::Metadata::is_file))
 }
 
-/// What a bundle's folder looks like from outside.
+/// Fingerprint of a bundle's folder.
 pub(super) fn fingerprint(folder: &Path) -> Result<Fingerprint, String> {
     let mut hasher = DefaultHasher::new();
     let mut left = ENTRIES_MAX;

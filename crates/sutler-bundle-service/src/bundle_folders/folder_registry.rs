@@ -1,7 +1,7 @@
-//! One folder of bundles as a registry: it is listed like any other, and held to the same suite.
+//! One folder of bundles as a registry; it passes the same conformance suite.
 //!
-//! The version of a bundle is the digest of its copy on the shelf, so what is read cannot change any more. What
-//! this host offers of its folders is decided by [`super::BundleFolders`], from the same listing and the same copies.
+//! The version of a bundle is the digest of its copy in the version store, so it cannot change after it was read.
+//! [`super::BundleFolders`] decides what this host offers, from the same listing and the same copies.
 
 use super::fingerprint;
 use crate::version_store::{Bundle, VersionStore, VersionStoreError, manifest_file};
@@ -136,7 +136,7 @@ impl FolderRegistry {
     }
 }
 
-/// What a bundle is called here.
+/// Name of a bundle.
 fn name_of(folder: &Path) -> String {
     let name = folder.file_name().unwrap_or(folder.as_os_str());
     name.to_string_lossy().into_owned()

@@ -1,4 +1,6 @@
-//! What is known of one bundle's folder, from look to look. Time comes in; nothing is listed here.
+//! State of one bundle's folder between scans. Time is an argument; nothing is listed here.
+//!
+//! Scans are `../bundle_folders.rs`.
 
 use super::fingerprint::{self, Fingerprint};
 use crate::version_store::{Bundle, VersionStoreError};
@@ -13,16 +15,16 @@ const MISSING_LOOKS: u32 = 2;
 const AGAIN_FIRST: Duration = Duration::from_secs(1);
 const AGAIN_LAST: Duration = Duration::from_secs(60);
 
-/// What is known of one bundle's folder.
+/// State of one bundle's folder.
 #[derive(Default)]
 pub(super) struct FolderState {
     /// As it was when it was last taken in, or refused.
     taken: Option<Fingerprint>,
     /// As it was at the last look.
     seen: Option<Fingerprint>,
-    /// What is offered of it.
+    /// The version that is offered.
     pub(super) good: Option<Arc<Bundle>>,
-    /// What is wrong with it as it was last taken in.
+    /// Fault of the last read.
     fault: Option<String>,
     /// Why it cannot be looked at just now.
     trouble: Option<String>,
@@ -75,7 +77,7 @@ impl FolderState {
         self.missing.is_some()
     }
 
-    /// What is wrong with it, and what is offered of it all the same.
+    /// Its fault, and which version is offered nevertheless.
     pub(super) fn fault(&self, folder: &Path) -> Option<String> {
         if self.was_missing() {
             let folder = folder.display();

@@ -1,7 +1,7 @@
-//! Paths that Automation Broker had below `/v2` beside those of the specification, in compatibility mode.
+//! Routes that Automation Broker had below `/v2` in addition to the specification; for compatibility mode.
 //!
-//! `POST bootstrap` asks registries; `POST apb` and `DELETE apb` are for developers who push services. What
-//! they do is in `reconcile/catalog_publisher.rs` and `reconcile/catalog_publisher/push.rs`; here is only how they are asked for.
+//! `POST bootstrap` refreshes registries; `POST apb` and `DELETE apb` push and delete services of developers. The
+//! actions are in `catalog_publisher.rs` and `catalog_publisher/push.rs`; this file only parses and answers.
 
 use super::catalog_publisher::CatalogPublisher;
 use async_trait::async_trait;
@@ -16,7 +16,7 @@ use sutler_broker::{
 
 /// The field of the form that a service is pushed in.
 const FIELD: &str = "apbSpec";
-/// What forms are sent as.
+/// Content type of forms.
 const FORM: &str = "application/x-www-form-urlencoded";
 
 /// The paths of Automation Broker.

@@ -1,4 +1,6 @@
-//! What operators are shown of bundles, wherever they were found: no decision, and nothing that is secret.
+//! View of all bundles for operators, of folders and of registries. No decisions, no secrets.
+//!
+//! Registries are `view.rs`.
 
 use super::records::{RegistryRecords, SpecRecord};
 use crate::bundle_folders::{FoundBundle, Snapshot};

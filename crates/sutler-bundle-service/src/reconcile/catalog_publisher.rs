@@ -1,9 +1,9 @@
-//! What this process offers: the bundles of folders, and those of registries as they are written down.
+//! Publishes this process's catalog: the bundles of folders, and those of registries as they are stored.
 //!
-//! Every replica follows what is written, whoever wrote it, and replaces its catalog as a whole. Each
-//! offering of a registry stands on its spec's record: a provision is accepted only while that is as it was
-//! offered. Folders come first; of two that want the same name or id the first is offered, and both are told.
-//! What becomes of what was read is in `catalog_publisher/diff.rs`, what developers push in `catalog_publisher/push.rs`.
+//! Every replica follows the stored records and replaces its catalog as a whole. The precondition of each offering
+//! from a registry is its spec's record: a provision is accepted only while that record is unchanged. Folders come
+//! first; of two offerings with the same name or id the first is published, and the collision is reported.
+//! Differences are computed in `catalog_publisher/diff.rs`, pushes of developers in `catalog_publisher/push.rs`.
 
 mod diff;
 mod push;
@@ -38,7 +38,7 @@ const READ_ALL_FROM: usize = 50;
 /// Offerings that are made in one go, where nobody's request waits for them.
 const MADE_AT_ONCE: usize = 50;
 
-/// What the shop is made of.
+/// Configuration of the publisher.
 pub struct PublisherConfig {
     /// The registries, in the order of the configuration.
     pub sources: Arc<[Source]>,
@@ -46,9 +46,9 @@ pub struct PublisherConfig {
     pub offers: OfferSettings,
     /// Where versions are looked for.
     pub shelf: Arc<VersionStore>,
-    /// Who serves what is offered.
+    /// The service behind the published offerings.
     pub service: Arc<BundleService>,
-    /// Who asks registries.
+    /// The refresh task.
     pub refresh: Arc<Refresh>,
     /// Whether developers may push services.
     pub pushes: Pushes,
@@ -71,7 +71,7 @@ pub enum PublishError {
     NoLedger,
 }
 
-/// What this process offers.
+/// Publishes the catalog of this process.
 pub struct CatalogPublisher {
     parts: Arc<PublisherConfig>,
     running: BrokerHandle,
@@ -132,7 +132,7 @@ impl CatalogPublisher {
         }
     }
 
-    /// What operators are shown of all registries. What is shown as served is offered by this process.
+    /// View of all registries. Specs shown as served are published by this process.
     ///
     /// # Errors
     /// The store does not answer.
@@ -144,7 +144,7 @@ impl CatalogPublisher {
         Ok(view::all(&read.registries, &read.counts, &order, refresh))
     }
 
-    /// What operators are shown of one registry, if there is one of that name.
+    /// View of one registry; `None` if there is none of that name.
     ///
     /// # Errors
     /// The store does not answer.
@@ -153,7 +153,7 @@ impl CatalogPublisher {
         Ok(view::one(&records, &self.names_in_config_order(), registry))
     }
 
-    /// What operators are shown of all bundles, those of folders too.
+    /// View of all bundles, including those of folders.
     ///
     /// # Errors
     /// The store does not answer.
@@ -166,7 +166,7 @@ impl CatalogPublisher {
         Ok(bundles::all(&records, &folders, &published, found))
     }
 
-    /// What would change if registries were asked now.
+    /// Changes that a refresh would make now.
     ///
     /// # Errors
     /// The store does not answer.
@@ -176,7 +176,7 @@ impl CatalogPublisher {
         plan.map_err(sutler_broker::Error::from_task)
     }
 
-    /// Has registries asked now; says the number to wait for.
+    /// Requests a refresh; returns the number to wait for.
     ///
     /// # Errors
     /// The store does not answer.
@@ -339,7 +339,7 @@ impl CatalogPublisher {
         Ok(())
     }
 
-    /// Has these versions on the shelf, as far as they are written down.
+    /// Loads these versions into the version store, as far as they are stored.
     async fn fetch(&self, versions: impl Iterator<Item = &str>) -> Result<(), PublishError> {
         let shelf = &self.parts.shelf;
         let missing: Vec<&str> = versions.filter(|it| !shelf.keeps(it)).collect();
@@ -371,7 +371,7 @@ impl CatalogPublisher {
     }
 }
 
-/// What was made of it, or why nothing.
+/// The offering that was built, or why not.
 type MadeOffering = Result<(OfferedImage, Offering), String>;
 
 /// When records are read that somebody is in the middle of writing.

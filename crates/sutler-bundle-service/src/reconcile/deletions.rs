@@ -1,8 +1,8 @@
-//! The chore that deletes what is withdrawn, past its grace, and needed by no instance.
+//! Periodic task that deletes withdrawn specs and versions after their grace, if no instance needs them.
 //!
-//! First it reads what is withdrawn, then it asks who has instances (`spec_usage.rs`), then it deletes what is still
-//! as it was read. A provision expects its spec as it was offered, so one that was accepted is seen here, and
-//! one that comes later finds its spec gone.
+//! It reads the withdrawn specs, then which specs have instances (`spec_usage.rs`), then deletes records that are
+//! still unchanged. A provision expects its spec unchanged: an accepted one is seen here, and a later one finds its
+//! spec gone.
 
 use super::catalog_publisher::Pushes;
 use super::change_log::log_change;
@@ -93,7 +93,7 @@ impl PeriodicTask for Deletions {
     }
 }
 
-/// Has everybody read again, specs too if one is gone. A refresh that is in the middle does so itself.
+/// Bumps the generation so that every replica reads again, specs too if one is gone. A running refresh does so itself.
 async fn bump_generation(cx: &TaskContext, specs: bool) -> TaskResult<()> {
     if let Some(now) = generation(cx.collections()).await?
         && !now.value.dirty

@@ -1,4 +1,6 @@
-//! What is known for ever of single versions of items, so that they need not be read again.
+//! Permanent verdicts on single versions of items, so that they are not read again.
+//!
+//! Filled and used by `refresh.rs`.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,7 +9,7 @@ use sutler_registry::{Digest, ItemOutcome, SpecName};
 /// Most verdicts; beyond that items are read again.
 const VERDICTS_MAX: usize = 100_000;
 
-/// What is known for ever of one version of an item.
+/// Permanent verdict on one version of an item.
 #[derive(Clone, Debug)]
 pub(super) enum ItemVerdict {
     NotABundle(String),

@@ -1,4 +1,4 @@
-//! What is counted of registries. Every process tells how registries stand as it last read it.
+//! Metrics of registries. Every process reports them from the records it last read.
 
 use super::view::Counts;
 use metrics::{counter, describe_counter, describe_gauge, gauge};
@@ -41,7 +41,7 @@ pub(super) fn describe() {
     counter!(UNWRITTEN).absolute(0);
 }
 
-/// What a refresh found could not be written down.
+/// Counts a refresh whose findings could not be written.
 pub(super) fn unwritten() {
     counter!(UNWRITTEN).increment(1);
 }

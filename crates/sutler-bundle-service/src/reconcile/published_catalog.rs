@@ -1,7 +1,7 @@
-//! What a shop shows: offerings that stay as they are, offerings that are new, and what each stands on.
+//! The published catalog: unchanged offerings, new offerings, and the precondition of each.
 //!
-//! Thousands are there at a time and few change, so what stays is only named. Folders come first; an image
-//! that wants the same name or id is left out, and told.
+//! There may be thousands of offerings and few change, so unchanged ones are passed by id. Folders come first; an
+//! image with the same name or id is left out and reported. Reading records is `catalog_publisher.rs`.
 
 use super::records::{SPECS, id_of};
 use super::version;
@@ -20,7 +20,7 @@ use sutler_registry::SpecName;
 /// After so many offerings others have their turn.
 const SLICE: usize = 256;
 
-/// What is offered now.
+/// The current offer.
 #[derive(Default)]
 pub(super) struct PublishedCatalog {
     pub folders: Arc<Snapshot>,
@@ -28,15 +28,15 @@ pub(super) struct PublishedCatalog {
     pub generation: Option<Revision>,
     /// The last whole one that is in it.
     pub number: Option<u64>,
-    /// What developers had pushed by then.
+    /// Revision of the push counter that is published.
     pub pushes: Option<Revision>,
     /// The state of the specs that is offered, where it was whole.
     pub specs: Option<u64>,
-    /// What was made of each spec, by the state of its record.
+    /// The offering built from each spec, with the revision of its record.
     pub made: BTreeMap<Arc<SpecName>, (Revision, Arc<OfferedImage>)>,
     /// Those of them that were never offered as they are now.
     pub fresh: BTreeMap<Arc<SpecName>, Offering>,
-    /// What is wrong with those of which nothing could be made.
+    /// Faults of specs from which no offering could be built.
     pub faults: Vec<String>,
     /// The versions of folders that are offered, by the id of the service.
     shown: HashMap<String, String>,
@@ -61,7 +61,7 @@ impl PublishedCatalog {
         }
     }
 
-    /// Has everything made anew the next time.
+    /// Rebuilds everything the next time.
     pub(super) fn forget(&mut self) {
         *self = Self::of(self.folders.clone());
     }
@@ -170,7 +170,7 @@ impl PublishedCatalog {
     }
 }
 
-/// What an offering must have alone, in the words of [`claimed_names`].
+/// Names and ids that no two offerings may share, as in [`claimed_names`].
 fn wants(image: &OfferedImage) -> impl Iterator<Item = String> {
     let (name, id) = (&image.service_name, &image.service_id);
     let own = [
@@ -182,7 +182,7 @@ fn wants(image: &OfferedImage) -> impl Iterator<Item = String> {
         .chain(plans.map(|(id, _)| format!("the plan id {id}")))
 }
 
-/// What is made of a version that is on the shelf. Takes a processor for a while.
+/// Builds the offering of a stored version. Takes CPU time.
 pub(super) fn make(
     parts: &PublisherConfig,
     running: &BrokerHandle,

@@ -1,7 +1,8 @@
-//! What is written down of registries: one record for each, one for each spec, one for each version.
+//! Stored records of registries: one per registry, one per spec, one per version.
 //!
-//! A version is what instances are bound to: it stays while a spec names it or an instance was made of it.
-//! A provision stands on its spec's record (`catalog_publisher.rs`), which is another after every change of it.
+//! Instances are bound to versions: a version stays while a spec names it or an instance was made of it. The
+//! precondition of a provision is its spec's record (`catalog_publisher.rs`), whose revision changes with every
+//! write.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -31,7 +32,7 @@ pub(super) struct SpecRecord {
     pub service_name: String,
     /// The ids of its plans, of the version that is offered.
     pub plans: Vec<String>,
-    /// What its names and ids were made by: where that is another one, they are made anew.
+    /// Inputs of its names and ids; they are rebuilt if these change.
     #[serde(default)]
     pub offered_by: String,
 }
@@ -149,7 +150,7 @@ impl RegistryRecords {
         known
     }
 
-    /// Has a batch hold only if nobody began another state of all records, or pushed, since these were read.
+    /// Lets a batch commit only if no other generation was begun and nothing was pushed since these records were read.
     pub(super) fn undisturbed<'a>(
         &self,
         batch: sutler_broker::Batch<'a>,
@@ -222,7 +223,7 @@ pub(super) fn id_of(spec: &SpecName) -> String {
     spec.to_string()
 }
 
-/// What is written down of a registry itself: its specs have records of their own.
+/// Record of a registry without its specs, which have records of their own.
 pub(super) fn without_specs(known: &KnownRegistry) -> KnownRegistry {
     KnownRegistry {
         failures: known.failures,

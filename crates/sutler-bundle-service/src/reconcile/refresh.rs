@@ -1,14 +1,15 @@
-//! The chore that asks registries what they have, and writes down what changed.
+//! Periodic task that lists registries and stores what changed.
 //!
-//! It is done by one replica at a time. What it finds out is decided by `sutler_registry::refresh`; it
-//! writes in batches, and everything that is written is right by itself, so that a crash in the middle
-//! leaves nothing to repair: the next turn goes on. What is offered follows what is written (`catalog_publisher.rs`).
+//! It runs on one replica at a time. `sutler_registry::refresh` decides the changes. Writes are batches, each
+//! consistent by itself, so a crash in the middle leaves nothing to repair: the next run continues. The catalog
+//! follows the records (`catalog_publisher.rs`); results are written by `refresh_result.rs`.
 
 use super::catalog_publisher::Pushes;
 use super::change_log::log_change;
 use super::item_verdict_cache::{ItemVerdict, ItemVerdictCache};
 use super::metrics;
-use super::records::{RegistryRecords, SpecRecord, without_specs};
+use super::records::RegistryRecords;
+use super::refresh_result::RefreshResult;
 use super::spec_usage::SpecUsage;
 use super::version::{self, NewVersion, OfferTerms};
 use super::writer::Writer;
@@ -24,9 +25,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use sutler_broker::{Collections, PeriodicTask, TaskContext, TaskError, TaskResult, run_blocking};
 use sutler_registry::{
-    Item, ItemError, ItemOutcome, ItemState, KnownRegistries, KnownSpec, ListOutcome,
-    PUSHED_REGISTRY, RefreshFacts, Registry, RegistryChange, ScannedItem, SpecName,
-    WithdrawalRules, refresh, scan_items, usage_candidates,
+    Item, ItemError, ItemOutcome, ItemState, KnownRegistries, ListOutcome, RefreshFacts, Registry,
+    RegistryChange, ScannedItem, SpecName, WithdrawalRules, scan_items, usage_candidates,
 };
 
 /// The name of the chore.
@@ -69,10 +69,10 @@ pub struct Refresh {
     verdicts: ItemVerdictCache,
 }
 
-/// What came of asking registries.
+/// Findings of a refresh.
 struct RefreshFindings {
     asked: BTreeMap<String, ListOutcome>,
-    /// What was read.
+    /// Terms of the versions that were read.
     fresh: BTreeMap<SpecName, OfferTerms>,
     used: BTreeSet<SpecName>,
     configured: BTreeSet<String>,
@@ -103,7 +103,7 @@ struct RefreshRun<'a> {
 /// There is none if it is only looked what would change.
 type WritingRun<'a, 'b> = Option<&'a RefreshRun<'b>>;
 
-/// What a look at one registry came to.
+/// Scan of one registry.
 struct RegistryScan {
     registry: String,
     asked: ListOutcome,
@@ -140,7 +140,7 @@ impl Refresh {
         self.rules
     }
 
-    /// What would change if registries were asked now. Nothing is written.
+    /// Changes that a refresh would make now. Writes nothing.
     ///
     /// # Errors
     /// The store does not answer.
@@ -284,7 +284,7 @@ impl Refresh {
         })
     }
 
-    /// What is made of one item.
+    /// Outcome of one item, and its version if it was read.
     fn made_of(
         &self,
         source: &Source,
@@ -374,11 +374,15 @@ impl Refresh {
             looked: AtomicUsize::default(),
         };
         let finds = self.find(ledger, &records, &known, Some(&turn));
-        let findings = self.with_progress(cx, &turn.looked, finds).await?;
-        let next = run_blocking(move || RefreshResult::of(known, findings)).await?;
+        let mut findings = self.with_progress(cx, &turn.looked, finds).await?;
+        let next = run_blocking(move || {
+            let fresh = std::mem::take(&mut findings.fresh);
+            RefreshResult::of(known, &findings.facts(), fresh)
+        })
+        .await?;
         cx.progress(&format!("writing {} changes", next.changes.len()))
             .await?;
-        let written = write(turn.writer.into_inner(), &records, &next).await;
+        let written = next.write(turn.writer.into_inner(), &records).await;
         let written = written.inspect_err(|_| metrics::unwritten())?;
         if written {
             next.changes.iter().for_each(log_change);
@@ -408,76 +412,6 @@ impl Refresh {
                 return found;
             }
         }
-    }
-}
-
-/// What is to be written.
-struct RefreshResult {
-    changes: Vec<RegistryChange>,
-    /// What may have changed, as it was.
-    before: BTreeMap<SpecName, Option<Arc<KnownSpec>>>,
-    after: KnownRegistries,
-    fresh: BTreeMap<SpecName, OfferTerms>,
-}
-
-impl RefreshResult {
-    /// What comes of what was found.
-    fn of(mut known: KnownRegistries, findings: RefreshFindings) -> Self {
-        let changes = refresh(&known, &findings.facts());
-        let mut before = BTreeMap::new();
-        for name in changes.iter().filter_map(RegistryChange::spec) {
-            let was = || known.held(name).cloned();
-            before.entry(name.clone()).or_insert_with(was);
-        }
-        changes.iter().for_each(|change| known.apply(change));
-        Self {
-            changes,
-            before,
-            after: known,
-            fresh: findings.fresh,
-        }
-    }
-}
-
-/// Writes what is other than before. `false`: somebody else wrote meanwhile.
-async fn write(
-    mut writer: Writer<'_>,
-    records: &RegistryRecords,
-    next: &RefreshResult,
-) -> TaskResult<bool> {
-    for (name, was) in &next.before {
-        let held = next.after.held(name).filter(|it| Some(*it) != was.as_ref());
-        let record = held.and_then(|held| record_of(name, held, records, &next.fresh));
-        if let Some(record) = record {
-            let was = records.specs.get(name).map(|it| it.revision);
-            writer.put_spec(name, was, &record).await?;
-        }
-    }
-    for (registry, its) in &next.after.0 {
-        let was = records.registries.get(registry);
-        let its = without_specs(its);
-        // What was pushed is of no registry that is asked.
-        if registry != PUSHED_REGISTRY && was.is_none_or(|was| was.value != its) {
-            writer.put_registry(registry, was.map(|it| it.revision), its);
-        }
-    }
-    writer.end().await
-}
-
-/// What is to be written of a spec; nothing, if it was neither read nor written before.
-fn record_of(
-    name: &SpecName,
-    held: &Arc<KnownSpec>,
-    records: &RegistryRecords,
-    fresh: &BTreeMap<SpecName, OfferTerms>,
-) -> Option<SpecRecord> {
-    match (fresh.get(name), records.specs.get(name)) {
-        (Some(fresh), _) => Some(fresh.named(name, held)),
-        (None, Some(was)) => Some(SpecRecord {
-            held: held.clone(),
-            ..was.value.clone()
-        }),
-        (None, None) => None,
     }
 }
 

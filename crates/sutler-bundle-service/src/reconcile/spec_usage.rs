@@ -1,4 +1,6 @@
-//! Which specs instances were made of: by the plans of all their versions, those of today and those before.
+//! Which specs have instances, by the plans of all their versions, current and former.
+//!
+//! Used before anything is withdrawn or deleted (`refresh.rs`, `deletions.rs`).
 
 use super::records::{RegistryRecords, VERSIONS, VersionRecord};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +14,7 @@ pub(super) struct VersionOfSpec {
     pub spec: SpecName,
 }
 
-/// What instances of each spec can be known by.
+/// Plans and versions of each spec, to find its instances.
 pub(super) struct SpecUsage {
     pub versions: Vec<VersionOfSpec>,
     plans: BTreeMap<SpecName, BTreeSet<String>>,

@@ -1,4 +1,6 @@
-//! What is made of an item that was read: a version that can be offered and run, or a sentence why not. Pure.
+//! Builds a version that can be offered and run from an item that was read, or a sentence why not. Pure.
+//!
+//! Stored as `records.rs`.
 
 use super::records::{SpecRecord, VersionRecord};
 use crate::bundle_folders::with_origin;
@@ -30,7 +32,7 @@ pub(super) struct OfferTerms {
     pub offered_by: String,
 }
 
-/// What names and ids are made by, besides the manifest.
+/// Inputs of names and ids in addition to the manifest.
 pub(super) fn offered_by(offer: &Offer, tag: Option<&str>) -> String {
     let ids = match offer.ids {
         IdScheme::Explicit => "explicit",
@@ -126,7 +128,7 @@ pub(super) fn bundle(digest: &str, record: &VersionRecord) -> Result<Bundle, Str
     written(record.clone()).read(digest)
 }
 
-/// What a platform sees of it.
+/// Its catalog entry.
 pub(super) fn offered(bundle: &Bundle, offer: &Offer, tag: Option<&str>) -> ServiceSpec {
     let spec = match tag {
         None => offering(&bundle.manifest, offer),

@@ -1,4 +1,6 @@
-//! What operators are shown of registries: no decision, and nothing that is secret.
+//! View of registries for operators. No decisions, no secrets.
+//!
+//! Bundles are `bundles.rs`.
 
 use super::records::RegistryRecords;
 use jiff::Timestamp;

@@ -1,14 +1,14 @@
-//! What is said of plans that were withdrawn, found by their ids however many specs there are. Pure.
+//! Sentences about withdrawn plans, found by service and plan id in constant time. Pure.
 
 use super::records::SpecRecord;
 use jiff::Timestamp;
 use std::collections::HashMap;
 
-/// What became of plans that are written down as withdrawn.
+/// Sentences about withdrawn plans, by service and plan id.
 #[derive(Debug, Default)]
 pub(super) struct WithdrawnPlans(HashMap<String, HashMap<String, Withdrawal>>);
 
-/// What became of one plan.
+/// Withdrawal of one plan.
 #[derive(Debug)]
 struct Withdrawal {
     at: Timestamp,

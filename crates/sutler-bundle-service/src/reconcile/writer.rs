@@ -1,8 +1,8 @@
-//! Writes down what a refresh found, in batches, each of them right by itself.
+//! Writes the result of a refresh in batches, each consistent by itself.
 //!
-//! Versions come first, as they are read, so that no more than a batch of them is in memory; then the specs that
-//! name them; at last the registries, together with the next state of all records. If nothing but registries
-//! changed, that is one commit. Who reads along is told by the state what may have changed (`Generation`).
+//! Versions are written first, as they are read, so that at most one batch of them is in memory; then the specs
+//! that name them; last the registries, together with the next generation. If only registries changed, that is one
+//! commit. Readers learn from the generation what may have changed (`Generation`).
 
 use super::records::{
     Generation, REGISTRIES, RegistryRecords, SPECS, SpecRecord, VERSIONS, VersionRecord, id_of,

@@ -1,5 +1,7 @@
-//! From a bundle and what it is told to an order that a runner can carry out. Pure, but for one look
-//! whether a script is there.
+//! Builds the run spec of an action from a bundle and its inputs. Pure, except for one look whether a script
+//! exists.
+//!
+//! Variables are `vars.rs`; running is `run_driver.rs`.
 
 use super::redact::Secrets;
 use super::vars::{ActionInputs, vars};
@@ -18,7 +20,7 @@ pub struct OperatorSecret {
     pub name: String,
     /// The bundles that get it; empty: all that ask for it.
     pub bundles: BTreeSet<String>,
-    /// What is in it.
+    /// Its keys and values.
     pub keys: BTreeMap<String, SecretString>,
 }
 
@@ -58,7 +60,7 @@ fn secrets_for(manifest: &Manifest, kept: &[OperatorSecret]) -> Result<Vec<Secre
     Ok(files.collect())
 }
 
-/// What is run for an action; `None`: the bundle has no such action.
+/// Runnable of an action; `None` if the bundle has no such action.
 pub(crate) fn runnable(bundle: &Bundle, action: Action) -> Option<Runnable> {
     let manifest = &bundle.manifest;
     if !manifest.rules(action).offered {
@@ -174,7 +176,7 @@ fn as_variables<'a>(
         .collect()
 }
 
-/// What must not be read in the log of a run, whether or not it could be ordered today.
+/// Secrets to redact from the log of a run, even if the run could not be built today.
 pub(super) fn secrets_of<'a>(
     manifest: &'a Manifest,
     inputs: &ActionInputs<'a>,
@@ -285,7 +287,7 @@ fn labels(action: Action, bundle: &Bundle, inputs: &ActionInputs<'_>) -> BTreeMa
     labels
 }
 
-/// What the manifest asks for, as far as the operator lets it.
+/// Limits of the manifest, capped by the operator's.
 pub(super) fn limits(bundle: &Bundle, action: Action, ceiling: &RunLimits) -> RunLimits {
     let wished = bundle.manifest.limits(action);
     RunLimits {

@@ -1,4 +1,6 @@
-//! What the framework calls: each hook tells a bundle what it needs, and makes a result of what it gave.
+//! Implements the framework's hooks: each collects the inputs of an action and turns its result into a response.
+//!
+//! The part they share is `run_action.rs`.
 
 use super::BundleService;
 use super::build_run::all_secret_names;
@@ -320,7 +322,7 @@ impl BundleService {
             || (manifest.share_provision_credentials && !has_bind)
     }
 
-    /// What the action of a binding set for the whole instance: added to what is there now, once.
+    /// Merges instance state set by an action of a binding, once.
     async fn add_to_instance(&self, cx: &Cx, result: &RunResult, action: Action) -> Result<()> {
         let Some(patch) = result.state.as_ref().filter(|it| !it.0.is_empty()) else {
             return Ok(());

@@ -1,7 +1,7 @@
-//! An instance of a bundle without any broker: what is remembered lies in a file.
+//! An instance of a bundle without a broker; its state is a file.
 //!
-//! For authors, at a terminal and in tests. The same orders, the same course of a run and the same
-//! conclusions as behind a broker; an action that was cut off is found again when it is asked for again.
+//! For authors at a terminal and in tests. Run specs, driving and outcomes are the same as behind a broker; an
+//! interrupted action is found again when it is requested again.
 
 use super::build_run::{self, OperatorSecret, RunInputs};
 use super::outcome::{Ending, NO_SUCH_ACTION, Outcome, conclude};
@@ -34,12 +34,12 @@ pub enum LocalRunError {
     /// It failed.
     #[error("{0}")]
     Failed(String),
-    /// What is remembered cannot be read or written.
+    /// The state file cannot be read or written.
     #[error("{0} cannot be used: {1}")]
     Disk(PathBuf, #[source] std::io::Error),
 }
 
-/// What is asked.
+/// Request for an action.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LocalRequest {
     /// The plan, by name; the first, or the one it has, if none is given.
@@ -51,7 +51,7 @@ pub struct LocalRequest {
     pub binding: Option<String>,
 }
 
-/// What an action gave.
+/// Result of an action.
 #[derive(Clone, Default)]
 pub struct LocalResult {
     /// Credentials: of the binding, or those that the provision keeps.
@@ -62,7 +62,7 @@ pub struct LocalResult {
     pub nothing_to_do: bool,
 }
 
-/// What lies in the file.
+/// Content of the state file.
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct LocalState {
     plan: Option<String>,
@@ -86,7 +86,7 @@ struct PendingAction {
     request: LocalRequest,
 }
 
-/// What an action needs that is begun, or was before.
+/// Inputs of an action that was started now or before.
 struct StartedAction {
     name: RunName,
     deadline: std::time::Duration,
@@ -443,7 +443,7 @@ impl LocalInstance {
     }
 }
 
-/// What an order is made of, kept for as long as it is made.
+/// Owned inputs of a run spec.
 struct LocalInputs {
     parameters: Map<String, Value>,
     bind_parameters: Map<String, Value>,

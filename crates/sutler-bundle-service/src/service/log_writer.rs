@@ -1,7 +1,7 @@
-//! Makes text of what a run says: without secrets, in whole characters, in pieces of a sensible size.
+//! Converts the output of a run to text for its log: redacted, in whole characters, in chunks of a sensible size.
 //!
-//! The text is the same however the output was cut on its way here, so a place in it is a number that
-//! still holds after a restart.
+//! The text does not depend on how the output was cut, so an offset in it is still valid after a restart. Redaction
+//! is `redact.rs`.
 
 use super::redact::Redaction;
 use super::run_observer::RunObserver;

@@ -1,7 +1,7 @@
-//! Stands in for a runner that is not configured any more, while there may be runs of it.
+//! Runner in place of one that is not configured any more, while runs of it may exist.
 //!
-//! It answers nothing: what was begun is neither found nor given up until there is a runner again, or
-//! patience is at its end (`run_driver.rs`).
+//! Every call is unavailable: a started run is neither found nor given up until a runner is configured again or the
+//! retry budget is used up (`run_driver.rs`).
 
 use async_trait::async_trait;
 use sutler_runner::{RunError, RunEvent, RunName, RunResult, RunSpec, RunStatus, Runner};

@@ -1,7 +1,7 @@
-//! What the end of a run means for its operation. Pure: one table, held by tests.
+//! Outcome of an operation from the end of its run. Pure: one table, held by tests.
 //!
-//! Exit 0 is done, 8 means that the bundle has no such action, everything else failed. What is
-//! committed of what it gave, and what the user is told, is decided here and nowhere else.
+//! Exit 0 is success, 8 means that the bundle has no such action, everything else is a failure. Which results are
+//! committed, and what the user reads, is decided here and nowhere else.
 
 use sutler_bundle::{Action, OnLost};
 use sutler_runner::{Exit, RunName, RunResult, Vars};
@@ -22,7 +22,7 @@ pub enum Ending {
     Unreachable(String),
 }
 
-/// What a run's end means.
+/// Outcome of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// It did what was asked: this is what it gave.
@@ -33,7 +33,7 @@ pub enum Outcome {
     Failed {
         /// For the user.
         sentence: String,
-        /// What it set before it failed.
+        /// State set before the failure.
         aside: Option<Vars>,
     },
     /// It cannot be done by this bundle, and nothing was changed.
@@ -42,12 +42,12 @@ pub enum Outcome {
     Again {
         /// For whoever polls.
         sentence: String,
-        /// What the lost run had set: for the next, and for whoever cleans up.
+        /// State set by the lost run, for the next run and for clean-up.
         aside: Option<Vars>,
     },
 }
 
-/// What the end of a run means.
+/// Outcome of an operation.
 #[must_use]
 pub fn conclude(
     action: Action,
@@ -163,7 +163,7 @@ fn failed(action: Action, sentence: String, result: RunResult) -> Outcome {
     Outcome::Failed { sentence, aside }
 }
 
-/// What of all that a run gave is for whoever cleans up after it.
+/// The part of a result that clean-up needs.
 fn aside(action: Action, result: RunResult) -> Option<Vars> {
     match action {
         Action::Provision => result.state,

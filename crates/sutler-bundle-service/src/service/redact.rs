@@ -1,7 +1,7 @@
-//! What must not be read in a log: the secrets that a run was told.
+//! Redacts the secrets of a run from its log.
 //!
-//! Which of all values are secrets is decided here, purely. In which forms they may show is in `redact/encodings.rs`;
-//! striking them out of a stream is the business of `redact/stream.rs`.
+//! Decides which values are secrets, purely. The forms in which they may appear are `redact/encodings.rs`;
+//! replacing them in a stream is `redact/stream.rs`.
 
 mod encodings;
 mod stream;
@@ -15,7 +15,7 @@ use sutler_runner::RunResult;
 
 /// Deepest value that is looked into.
 const DEPTH_MAX: usize = 16;
-/// What the key of a secret has in it, in small letters.
+/// Parts of a key, in lower case, that mark its value as secret.
 const TELLING: [&str; 7] = [
     "pass",
     "secret",
@@ -111,7 +111,7 @@ impl Redaction {
         String::from_utf8_lossy(&clean).into_owned()
     }
 
-    /// What is shown to users of what a run gave, without secrets.
+    /// Redacts the texts of a result that users see.
     pub(super) fn clean(&self, mut result: RunResult) -> RunResult {
         result.error = result.error.map(|text| self.clean_text(&text));
         result

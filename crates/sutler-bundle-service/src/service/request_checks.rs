@@ -1,6 +1,6 @@
-//! What is refused before anything is run, with or without a broker: the same schemas, the same sentences.
+//! Checks of a request before anything runs, with the same schemas and sentences as behind a broker. Pure.
 //!
-//! A broker asks the framework for most of it; those who run a bundle by themselves (`local_run.rs`) ask here. Pure.
+//! The framework does most of them for a broker; `local_run.rs` uses these.
 
 use super::build_run::OperatorSecret;
 use serde_json::{Map, Value};
@@ -9,7 +9,7 @@ use sutler_bundle::{
 };
 use sutler_osb::Catalog;
 
-/// What is asked of a bundle.
+/// A requested action.
 pub(super) struct RequestedAction<'a> {
     pub(super) action: Action,
     /// The plan that the instance has afterwards.
@@ -18,7 +18,7 @@ pub(super) struct RequestedAction<'a> {
     pub(super) before: Option<&'a str>,
     /// The parameters that it has now.
     pub(super) there: &'a Map<String, Value>,
-    /// What the user gives: for a change, only what is to change.
+    /// Parameters of the request; for an update only the changed ones.
     pub(super) parameters: &'a Map<String, Value>,
 }
 

@@ -1,7 +1,6 @@
-//! One action of one bundle for one operation: ordered, run, concluded.
+//! Runs one action of one bundle for one operation: builds the run, drives it, returns the outcome.
 //!
-//! The hooks (`hooks.rs`) say what is told and what becomes of what was given; here is what all of them
-//! share.
+//! The hooks (`hooks.rs`) choose the inputs and use the result.
 
 use super::BundleService;
 use super::build_run::{self, RunInputs};
@@ -17,7 +16,7 @@ use sutler_broker::{AuthorState, Cx, Error, Result};
 use sutler_bundle::Action;
 use sutler_runner::{Exit, RunName, RunResult};
 
-/// What the user reads when the operator must do something.
+/// Description for users when the operator must act.
 const FOR_OPERATORS: &str =
     "The service cannot be run at present. The operator of the service broker can see why.";
 /// The memo that says on which host an attempt runs.
@@ -25,13 +24,13 @@ const HOST_STEP: &str = "host";
 /// Whoever has this fence is the first who ever took the operation: nothing was begun before.
 const FIRST_CLAIM: u64 = 1;
 
-/// What is remembered of the instance, as far as there is anything.
+/// State of the instance, if there is any.
 pub(super) fn remembered(state: Option<&AuthorState>) -> Result<Option<InstanceState>> {
     let read = state.map(InstanceState::read).transpose();
     read.map_err(|fault| Error::failed(FOR_OPERATORS).because(fault))
 }
 
-/// What is remembered of the binding.
+/// State of the binding.
 pub(super) fn remembered_binding(cx: &Cx) -> Result<BindingState> {
     let kept: Option<AuthorState> = cx.binding_state()?;
     let read = kept.as_ref().map(BindingState::read).transpose();
@@ -39,7 +38,7 @@ pub(super) fn remembered_binding(cx: &Cx) -> Result<BindingState> {
     Ok(read.unwrap_or_default())
 }
 
-/// Who changes what is remembered.
+/// Origin of a change of state.
 pub(super) fn by(cx: &Cx, action: Action) -> ChangeOrigin {
     ChangeOrigin {
         operation: cx.operation_id().0,
@@ -48,7 +47,7 @@ pub(super) fn by(cx: &Cx, action: Action) -> ChangeOrigin {
     }
 }
 
-/// What pins an instance to this version.
+/// Pin of an instance to this version.
 pub(super) fn pin(bundle: &Bundle) -> BundlePin {
     BundlePin {
         name: bundle.manifest.name.clone(),
@@ -57,7 +56,7 @@ pub(super) fn pin(bundle: &Bundle) -> BundlePin {
     }
 }
 
-/// What every action is told of its operation.
+/// Inputs that every action gets from its operation.
 pub(super) fn action_inputs<'a>(cx: &'a Cx, bundle: &'a Bundle) -> ActionInputs<'a> {
     let plan = cx.plan();
     ActionInputs {

@@ -1,9 +1,8 @@
-//! Removes what runs leave, once nobody needs it: after the end of their operation is written down.
+//! Removes runs that are not needed any more: after the end of their operation is stored.
 //!
-//! A run keeps the only copy of what it gave until then. So a run is looked at when its hook has returned,
-//! and all that lie about are looked at from time to time, and at the start: whatever its operation says
-//! counts, and nothing is ever removed because a store did not answer. Several are seen to at once, each
-//! within a time: one that is stuck does not hold the others.
+//! Until then a run holds the only copy of its result. A run is checked when its hook has returned; all runs are
+//! checked periodically and at the start. The stored operation decides; nothing is removed because a store did not
+//! answer. Several runs are checked at once, each with a timeout, so that one that hangs does not block the others.
 
 use super::Runners;
 use async_trait::async_trait;
@@ -28,10 +27,10 @@ const AT_ONCE: usize = 8;
 /// How long it may take to see to one. After that it waits for the next look at everything.
 const WITHIN: Duration = Duration::from_secs(30);
 
-/// Who knows what became of operations.
+/// Looks up the status of operations.
 #[async_trait]
 pub trait OperationLookup: Send + Sync + 'static {
-    /// What became of an operation; `None`: nobody can tell now.
+    /// Status of an operation; `None` if it is not known now.
     async fn fate(&self, operation: Uuid) -> Option<OperationStatus>;
 }
 
@@ -232,10 +231,10 @@ impl RunCleanup {
     }
 }
 
-/// What is done about a run.
+/// Clean-up decision for a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CleanupVerdict {
-    /// Nobody needs it.
+    /// It is not needed.
     Remove,
     /// It is to end; whoever is at work with it finds out by that.
     Stop,

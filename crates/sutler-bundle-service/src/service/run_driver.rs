@@ -1,8 +1,8 @@
-//! One run from its beginning, or from wherever it is found, to its end.
+//! Drives one run to its end, from its start or from any state it is found in.
 //!
-//! Looks first, always: whoever comes back after a crash finds what became of the run, and goes on from
-//! there. A runner that does not answer is waited for within bounds; a run is never started because nobody
-//! could be asked about it, and none is given up as lost while it may still be at work.
+//! It always asks for the status first: after a crash it continues with the run that exists. A runner that does not
+//! answer is retried within a budget; a run is never started because its status is unknown, and never given up as
+//! lost while it may still be running.
 
 use super::log_writer::RedactingLogWriter;
 use super::outcome::Ending;
@@ -11,7 +11,7 @@ use super::run_observer::RunObserver;
 use std::time::Duration;
 use sutler_broker::{Error, Result};
 use sutler_runner::{
-    Exit, Progress, RunError, RunEvent, RunName, RunResult, RunSpec, RunStatus, Runner,
+    Exit, RunError, RunEvent, RunName, RunProgress, RunResult, RunSpec, RunStatus, Runner,
 };
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
@@ -36,7 +36,7 @@ pub(super) struct RunTask<'a> {
     pub(super) redaction: &'a Redaction,
 }
 
-/// What operators read of a start that came to nothing; there is a pause before the next one.
+/// Error for operators when a start had no effect; the next one follows after a pause.
 const UNDONE: &str = "The run was gone before it began, and is started again: see what ends processes or \
                       removes containers here.";
 
@@ -92,7 +92,7 @@ pub(super) async fn drive_run(
     }
 }
 
-/// What a step came to.
+/// Result of a step.
 enum DriverStep {
     /// Look again.
     On,
@@ -219,9 +219,9 @@ impl<M: Fn() -> std::result::Result<RunSpec, String> + Send> RunDriver<'_, M> {
     }
 }
 
-/// What polls are told while a lost run is being ended.
-fn waits() -> Progress {
-    Progress {
+/// Progress shown while a lost run is being ended.
+fn waits() -> RunProgress {
+    RunProgress {
         text: "The run is lost. Nothing is done before it is certain that it has ended.".to_owned(),
         percent: None,
     }

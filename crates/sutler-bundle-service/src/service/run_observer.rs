@@ -1,29 +1,29 @@
-//! Who hears of a run while it goes on: the operation behind a broker, or a person at a terminal.
+//! Receives output and progress of a run: the operation behind a broker, or a terminal.
 
 use async_trait::async_trait;
 use sutler_broker::{Cx, Result};
-use sutler_runner::Progress;
+use sutler_runner::RunProgress;
 use tokio_util::sync::CancellationToken;
 
 /// Hears of a run.
 #[async_trait]
 pub trait RunObserver: Send + Sync {
-    /// What it said, from byte `from` of all it says. After a restart everything is said again.
+    /// Output of the run, from byte `from` of all its output. After a restart the output is sent again.
     ///
     /// # Errors
-    /// Nobody may go on here: the claim was lost.
+    /// The claim of the operation was lost; stop here.
     async fn output(&self, from: u64, text: &str) -> Result<()>;
 
     /// How far it is.
     ///
     /// # Errors
-    /// Nobody may go on here: the claim was lost.
-    async fn progress(&self, progress: &Progress) -> Result<()>;
+    /// The claim of the operation was lost; stop here.
+    async fn progress(&self, progress: &RunProgress) -> Result<()>;
 
     /// It was found running, started by somebody who is gone.
     ///
     /// # Errors
-    /// Nobody may go on here: the claim was lost.
+    /// The claim of the operation was lost; stop here.
     async fn adopted(&self) -> Result<()>;
 
     /// Fires when it should be stopped.
@@ -36,7 +36,7 @@ impl RunObserver for Cx {
         self.log(from, text).await
     }
 
-    async fn progress(&self, progress: &Progress) -> Result<()> {
+    async fn progress(&self, progress: &RunProgress) -> Result<()> {
         let text = match (progress.percent, progress.text.trim()) {
             (None, text) => text.to_owned(),
             (Some(percent), "") => format!("{percent} %"),

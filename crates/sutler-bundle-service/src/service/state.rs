@@ -1,7 +1,7 @@
-//! What is remembered of instances and bindings between actions, and how it changes. Pure.
+//! State of instances and bindings between actions, and how it changes. Pure.
 //!
-//! One JSON each, sealed by the broker as any author's state. A run says which keys it sets and which
-//! it removes; that is merged here, and only here. Values are never printed.
+//! One JSON document each, sealed by the broker like any author's state. A run returns keys to set and to remove;
+//! they are merged here and nowhere else. Values are never printed.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -38,7 +38,7 @@ pub struct BundlePin {
 pub struct HistoryEntry {
     /// Which operation did it.
     pub operation: Uuid,
-    /// What it was.
+    /// The action.
     pub action: String,
     /// When.
     pub at: Timestamp,
@@ -50,15 +50,15 @@ pub struct HistoryEntry {
     pub removed: Vec<String>,
 }
 
-/// What is remembered of an instance.
+/// State of an instance.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct InstanceState {
-    /// What made it.
+    /// The bundle version that made it.
     pub bundle: BundlePin,
-    /// What the bundle set, told to every later action.
+    /// State set by the bundle; input of every later action.
     #[serde(default)]
     pub state: Map<String, Value>,
-    /// What a provision that failed had set: for the action that cleans up, or tries again.
+    /// State set by a failed provision, for clean-up or the next attempt.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub aside: Map<String, Value>,
     /// What the provision gave: for the bundle's own later actions, and nobody else by default.
@@ -67,18 +67,18 @@ pub struct InstanceState {
     /// Where the bundle says the instance can be managed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dashboard_url: Option<String>,
-    /// What changed, oldest first.
+    /// History of changes, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub history: Vec<HistoryEntry>,
 }
 
-/// What is remembered of a binding.
+/// State of a binding.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct BindingState {
-    /// What the bundle set for it.
+    /// State set by the bundle.
     #[serde(default)]
     pub state: Map<String, Value>,
-    /// What the bind gave, for the unbind.
+    /// Credentials of the bind, for the unbind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials: Option<Map<String, Value>>,
     /// Whether it has the provision's credentials: nothing was run, and nothing is to be undone.
@@ -86,7 +86,7 @@ pub struct BindingState {
     pub shared: bool,
 }
 
-/// What is kept cannot be read as ours.
+/// The stored state cannot be read.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("what is kept was not written by this version; restore the store, or purge the resource")]
 pub struct StateReadError;
@@ -121,12 +121,12 @@ impl fmt::Debug for BindingState {
     }
 }
 
-/// Who changes a state.
+/// Origin of a change of state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChangeOrigin {
     /// The operation.
     pub operation: Uuid,
-    /// What it does.
+    /// The action.
     pub action: Action,
     /// When.
     pub at: Timestamp,
@@ -219,7 +219,7 @@ impl BindingState {
         serde_json::from_value(kept.0.clone()).map_err(|_| StateReadError)
     }
 
-    /// What an unbind is told. `None`: nothing was ever set.
+    /// State as input of an unbind. `None` if none was ever set.
     #[must_use]
     pub fn as_vars(&self) -> Option<Map<String, Value>> {
         (!self.state.is_empty()).then(|| self.state.clone())

@@ -1,9 +1,9 @@
-//! What a bundle is told: the variables of the contract, for each action. Pure.
+//! Variables of the contract for each action. Pure.
 //!
-//! The names are Automation Broker's, so that its bundles run; whatever they would hide of the user's
-//! is overwritten by ours. Everything is copied: nothing that is told to a run gets back into what is
-//! kept. Two things differ on purpose: `_apb_plan_id` is the plan's name in every action (the old
-//! broker told an unbind the id), and the id has a name of its own.
+//! The names are Automation Broker's, so that its bundles run; ours overwrite user parameters of the same name.
+//! Everything is copied: nothing that a run gets flows back into stored state. Two differences are intended:
+//! `_apb_plan_id` is the plan's name in every action (the old broker passed an unbind the id), and the id has a
+//! name of its own.
 
 use serde_json::{Map, Value, json};
 use sutler_bundle::Action;
@@ -32,7 +32,7 @@ pub struct ActionInputs<'a> {
     pub predecessor: Option<&'a str>,
     /// The bundle's own version.
     pub bundle_version: Option<&'a str>,
-    /// Who asks.
+    /// The originating identity.
     pub identity: Option<&'a OriginatingIdentity>,
     /// Where it lives.
     pub context: Option<&'a Context>,
@@ -46,9 +46,9 @@ pub struct ActionInputs<'a> {
     pub also_secret: &'a [String],
     /// The instance's parameters and plan before an update.
     pub previous: Option<(&'a Map<String, Value>, &'a str)>,
-    /// What the provision gave.
+    /// Credentials of the provision.
     pub provision_credentials: Option<&'a Map<String, Value>>,
-    /// What the bind gave.
+    /// Credentials of the bind.
     pub bind_credentials: Option<&'a Map<String, Value>>,
     /// The instance's state; `None` before there is any.
     pub state: Option<&'a Map<String, Value>>,
@@ -88,7 +88,7 @@ fn users(action: Action, inputs: &ActionInputs<'_>) -> Map<String, Value> {
     vars
 }
 
-/// What the broker adds.
+/// Variables added by the broker.
 fn ours(action: Action, inputs: &ActionInputs<'_>) -> Map<String, Value> {
     let mut vars = Map::new();
     let mut tell = |name: &str, value: Value| vars.insert(name.to_owned(), value);

@@ -1,5 +1,5 @@
-//! Versions that are written down and not on this host yet: another replica may have read them just now, and
-//! made an instance of them.
+//! Looks up versions that are stored but not on this host: another replica may have read one just now and made an
+//! instance of it.
 
 use super::BundleService;
 use crate::version_store::Bundle;
@@ -12,7 +12,7 @@ pub(crate) trait VersionLookup: Send + Sync {
     /// The version with this digest, if one is written down.
     ///
     /// # Errors
-    /// Nobody can tell now.
+    /// The lookup is not possible now.
     async fn find(&self, digest: &str) -> Result<Option<Arc<Bundle>>, String>;
 }
 

@@ -1,8 +1,8 @@
-//! What a bundle's folder may hold, copied and named by its content.
+//! Copies a bundle's folder and computes the digest of its content.
 //!
-//! The digest counts names, contents, links and what may be executed, and nothing else: the same bundle has
-//! the same digest on every host. Links that leave the folder are refused, and so is everything that is
-//! neither file, folder nor link. Everything is bounded.
+//! The digest covers names, contents, links and executable bits only, so the same bundle has the same digest on
+//! every host. Links that leave the folder are refused, and so is everything that is not a file, folder or link.
+//! Sizes are bounded.
 
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
@@ -193,7 +193,7 @@ impl<'a> TreeWalk<'a> {
     }
 }
 
-/// What something in a folder is.
+/// Kind of an entry.
 fn look(path: &Path, at: &Path) -> Result<TreeEntry, FolderTreeError> {
     let disk = |error| FolderTreeError::Disk(path.to_owned(), error);
     let found = fs::symlink_metadata(path).map_err(disk)?;

@@ -1,7 +1,7 @@
-//! Versions that are no folders: images, and what they say about themselves.
+//! Versions that are images: their manifests.
 //!
-//! There may be tens of thousands, of which few are used at a time. So each is kept as it was written, in a file
-//! (`version_store/spill_file.rs`), and is read when it is needed; those used lately stay read.
+//! There may be tens of thousands, of which few are in use. Each is kept as text in a file (`spill_file.rs`) and
+//! parsed when needed; recently used ones stay parsed.
 
 use super::Bundle;
 use super::spill_file::SpillFile;
@@ -14,7 +14,7 @@ use sutler_bundle::Manifest;
 /// Bundles that stay read; beyond that it starts anew.
 const READ_MAX: usize = 200;
 
-/// What an image says about itself, as it was written.
+/// Manifest of an image, as text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ImageManifest {
     /// The manifest, and the name of the file it was.

@@ -1,7 +1,7 @@
-//! Texts by name, in a file that nobody else sees: tens of thousands of them take no memory.
+//! Texts by name in an unnamed file, so that tens of thousands of them take no memory.
 //!
-//! The file has no name, so that it goes with the process; what is in it is written down elsewhere, too. Where
-//! the disk does not take a text, it is kept in memory.
+//! The file disappears with the process; its contents are stored elsewhere too. If the disk refuses a text, it is
+//! kept in memory.
 
 use super::ASIDE;
 use std::collections::HashMap;

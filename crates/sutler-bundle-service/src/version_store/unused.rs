@@ -1,7 +1,7 @@
-//! Which copies nobody needs any more. Pure: time and what is used come in.
+//! Which copies are unused. Pure: time and usage are arguments.
 //!
-//! A copy goes only if it was in nobody's use at two looks that lie a while apart, and at none in between:
-//! who has just decided to use it has written that down by then.
+//! A copy is removed only if it was unused at two checks some time apart and at none between them: a request that
+//! has just decided to use it has stored that by then.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};

@@ -38,12 +38,12 @@ impl Registry for Counted {
 }
 
 /// A folder of bundles that a test changes behind the registry's back.
-struct FolderFixture {
+struct Fixture {
     home: TempDir,
     registry: Counted,
 }
 
-impl FolderFixture {
+impl Fixture {
     fn fresh() -> Option<Self> {
         let home = tempfile::tempdir().expect("a folder");
         for name in ["bundles", "away"] {
@@ -80,7 +80,7 @@ fn moved(from: &Path, to: &Path) {
 }
 
 #[async_trait]
-impl Candidate for FolderFixture {
+impl Candidate for Fixture {
     fn registry(&self) -> &dyn Registry {
         &self.registry
     }
@@ -132,11 +132,11 @@ impl Candidate for FolderFixture {
     }
 }
 
-sutler_registry::registry_conformance!(FolderFixture::fresh());
+sutler_registry::registry_conformance!(Fixture::fresh());
 
 #[tokio::test]
 async fn a_folder_that_is_a_bundle_itself_lists_itself() {
-    let fixture = FolderFixture::fresh().expect("a fixture");
+    let fixture = Fixture::fresh().expect("a yard");
     fs::write(fixture.root().join("apb.yml"), "name: one\n").expect("a manifest");
     let listing = fixture.registry.list().await.expect("a listing");
     assert_eq!(listing.items(), [fixture.item("bundles")]);
@@ -149,7 +149,7 @@ async fn a_folder_that_is_a_bundle_itself_lists_itself() {
 
 #[tokio::test]
 async fn no_item_leads_out_of_the_folder() {
-    let fixture = FolderFixture::fresh().expect("a fixture");
+    let fixture = Fixture::fresh().expect("a yard");
     fixture.write("apple", "name: one\n");
     fs::write(fixture.away("bundle.yml"), "name: two\n").expect("a manifest");
     for name in ["../away", "..", ".", "/etc", "apple/../apple", ""] {
@@ -165,7 +165,7 @@ async fn no_item_leads_out_of_the_folder() {
 
 #[tokio::test]
 async fn what_any_file_of_a_bundle_says_is_part_of_its_version() {
-    let fixture = FolderFixture::fresh().expect("a fixture");
+    let fixture = Fixture::fresh().expect("a yard");
     fixture.write("apple", "name: one\n");
     let before = fixture.registry.look_up(&fixture.item("apple")).await;
     fs::write(fixture.root().join("apple/run"), "#!/bin/sh\n").expect("a file");
@@ -175,7 +175,7 @@ async fn what_any_file_of_a_bundle_says_is_part_of_its_version() {
 
 #[tokio::test]
 async fn a_folder_that_is_not_there_says_nothing_of_its_bundles() {
-    let fixture = FolderFixture::fresh().expect("a fixture");
+    let fixture = Fixture::fresh().expect("a yard");
     fixture.write("apple", "name: one\n");
     fixture.break_listings().await;
     for name in ["apple", "never"] {

@@ -1,4 +1,6 @@
-//! What can be told of a bundle from its manifest and the names in its folder. Pure.
+//! Checks that need only the manifest and the names in the folder. Pure.
+//!
+//! Reading the folder is `inspect.rs`.
 
 use super::{InspectionFinding, Severity};
 use crate::action::Action;
@@ -15,7 +17,7 @@ const SECRET_NAMES: [&str; 6] = [".env", ".pem", ".key", "id_rsa", "id_ed25519",
 /// Words in the names of parameters whose values nobody should see.
 const SECRET_WORDS: [&str; 4] = ["password", "passwd", "secret", "token"];
 
-/// What names and kinds of files say.
+/// Findings from names and kinds of files.
 pub(super) fn names(entries: &[FolderEntry], manifest: &str) -> Vec<InspectionFinding> {
     let mut findings = Vec::new();
     let mut bytes = 0;
@@ -191,7 +193,7 @@ fn playbook((action, why, severity): Need, entries: &[FolderEntry]) -> Option<In
     Some(finding(severity, &path, &message))
 }
 
-/// What would be better otherwise.
+/// Something that should be changed.
 pub(super) fn advice(manifest: &Manifest, file: &str) -> Vec<InspectionFinding> {
     let mut findings = Vec::new();
     if manifest.examples.is_empty() {

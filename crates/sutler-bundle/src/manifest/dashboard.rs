@@ -1,18 +1,20 @@
-//! Where a user manages an instance: a URL with places for what is known before anything is run.
+//! Dashboard URL templates: a URL with placeholders that are known before anything runs.
+//!
+//! A URL that a run returns is `sutler-runner/src/run_result.rs`.
 
 use std::fmt;
 
 /// Longest URL, in bytes.
 const URL_BYTES_MAX: usize = 2_048;
 
-/// What may stand between braces.
+/// Placeholders of a URL.
 const PLACES: [&str; 3] = ["instance_id", "plan", "bundle"];
 
 /// A URL such as `https://db.example.com/{instance_id}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dashboard(String);
 
-/// What a URL is filled with.
+/// Values of a URL's placeholders.
 #[derive(Clone, Copy, Debug)]
 pub struct DashboardOf<'a> {
     /// `{instance_id}`.

@@ -1,4 +1,6 @@
-//! Examples: parameters that work. They are shown to users, and run by `sutler bundle test`.
+//! Examples of valid parameters. They are shown to users and run by `sutler bundle test`.
+//!
+//! Parameters themselves are `parameter.rs`.
 
 use super::fields::Fields;
 use super::findings::ManifestFindings;
@@ -24,7 +26,7 @@ const KEYS: [&str; 6] = [
 pub struct Example {
     /// Unique in the bundle.
     pub name: String,
-    /// What it shows.
+    /// The text it shows.
     pub description: Option<String>,
     /// The plan, by name.
     pub plan: String,
@@ -41,7 +43,7 @@ pub struct Example {
 pub struct ExampleUpdate {
     /// The plan to change to, by name.
     pub plan: Option<String>,
-    /// What changes.
+    /// The changes.
     pub parameters: Map<String, Value>,
 }
 

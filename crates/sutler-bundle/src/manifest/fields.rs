@@ -1,7 +1,7 @@
-//! Reading a mapping whose keys are known: one value of one kind each, every fault noted.
+//! Reads a mapping with known keys: one value of one kind per key, every fault noted in the findings.
 //!
-//! Keys may be spelled `max_length`, `max-length` or `maxLength`: the YAML form and the JSON form of a
-//! manifest differ in nothing else. A value of the wrong kind is a fault and counts as absent.
+//! Keys may be spelled `max_length`, `max-length` or `maxLength`; the YAML and JSON forms of a manifest differ in
+//! nothing else. A value of the wrong kind is a fault and counts as absent.
 
 use super::findings::ManifestFindings;
 use super::scalars;

@@ -1,6 +1,6 @@
-//! What is wrong with a manifest, all of it at once, each fault with its place in the file.
+//! Faults and warnings of a manifest, each with its location in the file.
 //!
-//! Who finds faults are the readers beside this file; `fields.rs` notes most of them.
+//! The readers in this folder add findings; most come from `fields.rs`.
 
 use std::fmt;
 use sutler_yaml::{Location, one_line};
@@ -12,7 +12,7 @@ pub struct ManifestFinding {
     pub place: Option<Location>,
     /// Where in the manifest, e.g. `plans[0].parameters[2].type`; empty at the top.
     pub path: String,
-    /// What, as the rest of a sentence that begins with the path.
+    /// The reason, as the rest of a sentence that begins with the path.
     pub reason: String,
 }
 
@@ -46,7 +46,7 @@ pub struct ManifestError {
     pub file: String,
     /// Each keeps the manifest from loading; at least one, in the order of the file.
     pub faults: Vec<ManifestFinding>,
-    /// What is probably not meant, in the order of the file.
+    /// Warnings, in the order of the file.
     pub warnings: Vec<ManifestFinding>,
 }
 

@@ -1,7 +1,7 @@
-//! Parameters: what a user may say about an instance or a binding, each described once.
+//! Parameters of an instance or a binding, and the conditions between them.
 //!
-//! What one value may be is in `value_type.rs`; names that belong to the broker in `reserved_names.rs`; whether given
-//! parameters fit in `validate.rs`.
+//! The type of a value is `value_type.rs`, names reserved for the broker `reserved_names.rs`, validation of given
+//! parameters `validate.rs`.
 
 use super::fields::Fields;
 use super::findings::{ManifestFindings, ManifestForm};
@@ -48,9 +48,9 @@ pub struct Parameter {
     pub title: Option<String>,
     /// A sentence for a form.
     pub description: Option<String>,
-    /// What it may be.
+    /// Type of its value.
     pub value_type: ValueType,
-    /// What holds if it is not given; fits the shape.
+    /// Default; valid for the type.
     pub default: Option<Value>,
     /// Whether it must be there, if its conditions hold.
     pub required: bool,
@@ -62,7 +62,7 @@ pub struct Parameter {
     pub display_type: Option<String>,
     /// Under which heading a form shows it.
     pub display_group: Option<String>,
-    /// What must hold of other parameters for this one to be given; all of it.
+    /// Conditions on other parameters; all must hold for this one to be given.
     pub conditions: Vec<Condition>,
 }
 

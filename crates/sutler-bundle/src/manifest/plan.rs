@@ -1,4 +1,6 @@
-//! Plans: what a user chooses, and what can be said about each.
+//! Plans of a manifest: name, description, parameters and metadata of each.
+//!
+//! Parameters are `parameter.rs`.
 
 use super::fields::Fields;
 use super::findings::ManifestFindings;
@@ -40,9 +42,9 @@ pub struct PlanEntry {
     pub bindable: Option<bool>,
     /// For the platform's pages.
     pub metadata: Map<String, Value>,
-    /// What a user may say about an instance.
+    /// Parameters of an instance.
     pub parameters: Vec<Parameter>,
-    /// What a user may say about a binding.
+    /// Parameters of a binding.
     pub bind_parameters: Vec<Parameter>,
     /// The plans that an instance may change to, by name.
     pub updates_to: Vec<String>,

@@ -1,11 +1,11 @@
-//! Names of variables that belong to the broker: no user parameter may have one.
+//! Variable names reserved for the broker. No user parameter may have one.
 //!
-//! A bundle is given parameters, state and the broker's own variables side by side. A user who could name a
-//! parameter `state_owner` could tell a bundle what only the broker knows.
+//! A bundle gets parameters, state and the broker's variables in one map. A user who could name a parameter
+//! `state_owner` could overwrite a value that only the broker knows.
 
 use serde_json::{Map, Value};
 
-/// What the broker's own variables begin with.
+/// Prefixes of the broker's variables.
 const PREFIXES: [&str; 3] = ["_apb_", "state_", "binding_state_"];
 
 /// The broker's own variables.

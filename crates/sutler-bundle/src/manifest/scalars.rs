@@ -1,4 +1,6 @@
-//! Durations, sizes and numbers as people write them.
+//! Parses durations, sizes and numbers as people write them, and compares numbers exactly.
+//!
+//! Fields that hold them are read by `fields.rs`.
 
 use serde_json::Number;
 use std::cmp::Ordering;

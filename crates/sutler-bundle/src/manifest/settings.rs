@@ -1,4 +1,6 @@
-//! How a bundle is run: its actions, its limits, what it needs and how it starts.
+//! Run settings of a bundle: actions, limits, secrets and entrypoint.
+//!
+//! Plans and parameters are `plan.rs` and `parameter.rs`.
 
 use super::fields::Fields;
 use super::findings::{ManifestFindings, ManifestForm};
@@ -40,7 +42,7 @@ pub enum AsyncSupport {
     Unsupported,
 }
 
-/// What is done about a run of which nobody can tell how it ended.
+/// Reaction to a run whose end is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnLost {
     /// The operation has failed.
@@ -59,7 +61,7 @@ pub struct ActionRules {
     pub asynchrony: AsyncSupport,
     /// How long it may take.
     pub deadline: Duration,
-    /// What is done about a lost run.
+    /// Reaction to a lost run.
     pub on_lost: OnLost,
 }
 
@@ -68,14 +70,14 @@ pub struct ActionRules {
 pub enum UpgradePolicy {
     /// By an update, where the bundle's version is a semantic one.
     Offered {
-        /// What that means for the user, e.g. that it restarts something.
+        /// Impact for the user, e.g. a restart.
         impact: Option<String>,
     },
     /// They stay at the version that made them.
     Never,
 }
 
-/// What is started for an action.
+/// Entrypoint of an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entrypoint {
     /// One program for all actions, with its first arguments.
@@ -95,7 +97,7 @@ pub enum InlineVars {
     /// The image can take them no other way. Refused for what is secret, but for these: names of secret
     /// parameters and of secrets, or `state`.
     Yes {
-        /// What may be seen nevertheless.
+        /// Secrets that may be visible nevertheless.
         despite: BTreeSet<String>,
     },
 }
@@ -105,7 +107,7 @@ pub enum InlineVars {
 pub struct SecretRequirement {
     /// Its name: the folder is `apb-NAME`.
     pub name: String,
-    /// What it is for.
+    /// Purpose.
     pub description: Option<String>,
     /// Whether the bundle cannot work without it.
     pub required: bool,
@@ -198,7 +200,7 @@ pub(crate) fn is_semantic(version: &str) -> bool {
     semver::Version::parse(version).is_ok()
 }
 
-/// What a run may use.
+/// Resource limits of a run.
 pub(super) fn limits(top: &Fields<'_>, findings: &mut ManifestFindings) -> RunLimits {
     let mut limits = RunLimits::default();
     let known = ["memory", "output", "open_files", "processes"];
@@ -277,7 +279,7 @@ fn is_file_name(name: &str) -> bool {
     (1..=100).contains(&name.len()) && !name.starts_with('.') && name.chars().all(fits)
 }
 
-/// What is started.
+/// The entrypoint.
 pub(super) fn entry(top: &Fields<'_>, findings: &mut ManifestFindings) -> Entrypoint {
     let Some(node) = top.get("entrypoint") else {
         return match findings.form {

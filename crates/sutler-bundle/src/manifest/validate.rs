@@ -1,7 +1,7 @@
-//! Whether parameters are those that a list of descriptors means: our own reading of it.
+//! Validates parameters against their descriptors, independently of JSON Schema.
 //!
-//! The JSON Schemas of `schema.rs` say the same to platforms, and a property test holds the two to each
-//! other. Reasons never quote a value.
+//! `schema.rs` expresses the same rules for platforms; a property test holds the two to each other. Reasons never
+//! quote a value.
 
 use super::parameter::Parameter;
 use super::scalars;
@@ -9,7 +9,7 @@ use super::value_type::{NumberRange, RangeBound, ValueKind, ValueType};
 use serde_json::{Map, Number, Value};
 use std::cmp::Ordering;
 
-/// What parameters are given for.
+/// Which request the parameters belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValidationPoint {
     /// For something new: what is required must be there.

@@ -1,7 +1,7 @@
-//! What one value may be: its type, the rules of that type, and the choices.
+//! The type of a value: its kind, the rules of that kind, and the choices.
 //!
-//! Read from a descriptor's keys here; whether a value fits is in `validate.rs`, what a JSON Schema says of
-//! it in `schema.rs`. A whole parameter is in `parameter.rs`.
+//! Read from the keys of a descriptor. Validation is `validate.rs`, the JSON Schema `schema.rs`, the whole
+//! parameter `parameter.rs`.
 
 use super::fields::Fields;
 use super::findings::{ManifestFindings, ManifestForm};
@@ -37,7 +37,7 @@ pub(super) const KEYS: [&str; 17] = [
     "secret",
 ];
 
-/// What one value may be.
+/// Type of a value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ValueType {
     /// Its type, with the rules of that type.
@@ -55,7 +55,7 @@ pub enum ValueKind {
         min_length: Option<u64>,
         /// Most characters.
         max_length: Option<u64>,
-        /// What some part of it must look like.
+        /// Pattern that some part must match.
         pattern: Option<TextPattern>,
     },
     /// Whole numbers.
@@ -68,14 +68,14 @@ pub enum ValueKind {
     Null,
     /// Objects.
     Object {
-        /// What is known of their properties.
+        /// Types of their properties.
         properties: Vec<Parameter>,
         /// Whether they may have others.
         open: bool,
     },
     /// Lists.
     Array {
-        /// What each item may be; `None`: anything.
+        /// Type of each item; `None`: any.
         items: Option<Box<ValueType>>,
         /// Fewest items.
         min_items: Option<u64>,
@@ -91,7 +91,7 @@ pub struct NumberRange {
     pub lower: Option<RangeBound>,
     /// The largest.
     pub upper: Option<RangeBound>,
-    /// What they must be a multiple of; more than 0.
+    /// Divisor of every allowed number; greater than 0.
     pub multiple_of: Option<Number>,
 }
 

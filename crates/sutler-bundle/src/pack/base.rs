@@ -1,6 +1,6 @@
-//! The image that a bundle stands on, read from an OCI image layout: a folder or a tar file.
+//! Reads the base image of a bundle from an OCI image layout: a folder or a tar file.
 //!
-//! Nothing of it is trusted: every blob is held to its digest, and sizes are bounded.
+//! The input is untrusted: every blob is checked against its digest, and sizes are bounded.
 
 use super::PackError;
 use serde_json::Value;

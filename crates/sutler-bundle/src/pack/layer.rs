@@ -1,6 +1,6 @@
-//! The files of a bundle as one layer: a tar whose bytes depend on nothing but the files.
+//! Writes the files of a bundle as one layer: a tar whose bytes depend on the files only.
 //!
-//! It is not compressed: what a compressor writes may change with its version, and then the same bundle
+//! The layer is not compressed: the output of a compressor may change with its version, and then the same bundle
 //! would have another digest.
 
 use super::{PACKED_BYTES_MAX, PackError, io};
@@ -19,7 +19,7 @@ const PROJECT: &str = "opt/apb/project";
 /// Where roles are looked for by them.
 const ROLES: &str = "opt/ansible/roles";
 
-/// What starts the script of an action.
+/// Command that starts the script of an action.
 pub(super) const DISPATCHER: &str = "opt/bundle-entrypoint";
 
 /// 8 means that there is no such action.

@@ -1,4 +1,6 @@
-//! An image as OCI has it: configuration, manifest and index, and all of it in one tar file.
+//! Writes an OCI image layout: configuration, manifest and index in one tar file.
+//!
+//! The layers come from `layer.rs` and `base.rs`.
 
 use super::base::{self, BaseImage};
 use super::layer::{DISPATCHER, PLACE};
@@ -128,7 +130,7 @@ impl Image<'_> {
         ]
     }
 
-    /// What the image starts; playbooks are started by what their base has.
+    /// Entrypoint of the image; playbooks use the one of their base.
     fn entrypoint(&self) -> Option<Vec<String>> {
         match &self.manifest.entry {
             Entrypoint::Scripts => Some(vec![format!("/{DISPATCHER}")]),

@@ -1,6 +1,7 @@
-//! The supervisor of process runs as an executable of its own: small, so that hundreds may wait.
+//! Executable that supervises one process run. Small, because hundreds may wait at the same time.
 //!
-//! `sutler bundle-run_supervisor` does the same where only the one executable is installed.
+//! `sutler bundle-supervisor` does the same where only `sutler` is installed. The code is
+//! `run/process/supervise.rs`.
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! The list of all cases: a test of each, for every runner.
+//! List of all cases: generates one test of each per runner.
 
 /// Makes one test of every promise of a runner. Takes an expression that makes a fresh
 /// [`Candidate`](crate::conformance::Candidate); it may await.

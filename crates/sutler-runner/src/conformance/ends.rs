@@ -1,4 +1,4 @@
-//! How runs end: by themselves, at their deadline, because they were stopped.
+//! Cases: how a run ends by itself, at its deadline and when it is stopped.
 
 use super::Candidate;
 use super::fixture::{nothing_left_eventually, output_until, run, spec, status_until};

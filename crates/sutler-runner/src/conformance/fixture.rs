@@ -1,4 +1,4 @@
-//! The words in which cases are told: a run with a script, and waiting for what is promised.
+//! Helpers of the cases: build a run from a script, watch it, wait for a status.
 
 use super::Candidate;
 use crate::run_result::RunResult;
@@ -94,7 +94,7 @@ pub(super) async fn give(candidate: &dyn Candidate, spec: &RunSpec) -> Result<Ru
     candidate.runner().await.result(spec.name).await
 }
 
-/// What a run says that ends by itself with 0.
+/// Output of a run that ends by itself with 0.
 pub(super) async fn say(candidate: &dyn Candidate, spec: &RunSpec) -> String {
     let told = run(candidate, spec).await;
     assert_eq!(told.status, RunStatus::Finished(Exit::Code(0)), "{told:?}");

@@ -1,4 +1,4 @@
-//! How runs come to be and are found again.
+//! Cases: start, adoption after a restart, loss, removal and listing of runs.
 
 use super::Candidate;
 use super::fixture::{
@@ -111,7 +111,7 @@ pub async fn a_run_that_ended_unwatched_is_read_later(candidate: &dyn Candidate)
     assert_eq!(result.state.expect("state").0["k"], "v");
 }
 
-/// What cannot be told is not guessed.
+/// An unknown value is not guessed.
 pub async fn a_run_that_cannot_be_told_is_lost_and_leaves_nothing_running(
     candidate: &dyn Candidate,
 ) {

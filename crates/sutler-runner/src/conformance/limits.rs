@@ -1,4 +1,4 @@
-//! What a run may use, and who it is.
+//! Cases: limits of output and memory, and the user of a run.
 
 use super::Candidate;
 use super::fixture::{run, say, spec};
@@ -17,7 +17,7 @@ pub async fn output_is_kept_within_its_limit(candidate: &dyn Candidate) {
     );
 }
 
-/// What takes more is not done.
+/// Larger inputs are refused.
 pub async fn memory_is_limited(candidate: &dyn Candidate) {
     let mut spec = spec(
         candidate,

@@ -1,4 +1,4 @@
-//! What runs are given and what they give back; and who else can see it.
+//! Cases: inputs of a run, its results, and who else can read them.
 
 use super::Candidate;
 use super::fixture::{UNTIL_GO, give, output_until, run, say, spec, status_until, vars};
@@ -57,7 +57,7 @@ pub async fn where_there_is_no_state_there_is_no_place_of_it(candidate: &dyn Can
     assert_eq!(say(candidate, &spec(candidate, script)).await, "[none]\n");
 }
 
-/// What a run needs to know, and nothing of the broker's own.
+/// Environment of a run, without the broker's own.
 pub async fn the_environment_is_clean_and_says_what_the_run_is(candidate: &dyn Candidate) {
     let spec = spec(candidate, "env");
     let said = say(candidate, &spec).await;

@@ -1,9 +1,9 @@
-//! Runs bundles as containers, by any engine that speaks Docker's API over a socket of this host.
+//! Runs bundles as containers, with any engine that has Docker's API on a socket of this host.
 //!
-//! What a run is given and gives back lies in its directory and is mounted into the container, so the engine
-//! must see the same files: one on another host is not supported. The engine's word is the truth about a run
-//! (`container/state.rs`); `container/engine.rs` is all that is ever said to it; `container/container_spec.rs` is the
-//! directory and the container made of an order.
+//! Inputs and results of a run are files in its directory, which is mounted into the container; an engine on
+//! another host is not supported. The engine's report decides the status of a run (`container/state.rs`). Requests
+//! to the engine are `container/engine.rs`; the run directory and the container's description are
+//! `container/container_spec.rs`.
 
 mod container_spec;
 mod engine;
@@ -86,7 +86,7 @@ impl ContainerRunner {
         task.await.map_err(|_| shutting_down())?
     }
 
-    /// What is there of a run.
+    /// State of a run.
     async fn stands(&self, name: RunName) -> Result<ContainerState, RunError> {
         let folder = self.folder(name);
         let (marks, container) = (

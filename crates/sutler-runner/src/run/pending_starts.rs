@@ -1,5 +1,5 @@
-//! Starts that are under way. Whoever asked for one may go away in the middle, and it goes on beside him: looks and
-//! stops must wait for it, or they would find nothing and the run would begin after that.
+//! Starts that are not finished. A start continues although its caller went away; status and stop must wait for it,
+//! or they would find nothing and the run would begin afterwards.
 
 use crate::run_spec::RunName;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Runs bundles as processes of this host, each under a supervisor that outlives the broker.
 //!
-//! Everything that is known of a run lies in its directory (`process/run_dir.rs`), and what that means is in
-//! `process/run_markers.rs`. What the supervisor does: `process/supervise.rs`.
+//! Everything known of a run is in its directory (`process/run_dir.rs`); `process/run_markers.rs` interprets it.
+//! The supervisor is `process/supervise.rs`.
 
 mod job;
 mod kill;
@@ -68,23 +68,23 @@ const PASSED_ON: [&str; 6] = [
     "no_proxy",
 ];
 
-/// What the process runner has to know.
+/// Settings of the process runner.
 #[derive(Clone, Debug)]
 pub struct ProcessSettings {
     /// Where run directories are made. Others must be able to pass through to it.
     pub work: PathBuf,
     /// The program that supervises.
     pub supervisor: Supervisor,
-    /// Who runs are.
+    /// User of the runs.
     pub user: RunUser,
     /// How long a run has from the word to end to the blow.
     pub grace: Duration,
-    /// What every run finds in its environment.
+    /// Environment variables of every run.
     pub environment: BTreeMap<String, String>,
 }
 
 impl ProcessSettings {
-    /// What is usual: this executable supervises, nobody's rights, proxies passed on.
+    /// Default settings: this executable supervises, runs are unprivileged, proxy variables are passed on.
     #[must_use]
     pub fn new(work: PathBuf) -> Self {
         let own = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("sutler"));
@@ -106,7 +106,7 @@ impl ProcessSettings {
     }
 }
 
-/// What every run finds in its environment: a language, and how to get out.
+/// Environment variables of every run: language and proxies.
 pub(crate) fn passed_on() -> BTreeMap<String, String> {
     let mut all = BTreeMap::from([("LANG".to_owned(), "C.UTF-8".to_owned())]);
     for name in PASSED_ON {

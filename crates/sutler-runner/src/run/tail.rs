@@ -1,8 +1,8 @@
-//! Follows what a run says while it runs: its output from the beginning, and its progress as it changes.
+//! Follows a run: its output from the beginning, and its progress as it changes.
 //!
-//! Whoever reads may be slow or gone: the run goes on, and so does whoever watches it.
+//! A slow or absent reader stops neither the run nor the watch.
 
-use crate::run_result::{Progress, ResultDir};
+use crate::run_result::{ResultDir, RunProgress};
 use crate::runner::RunEvent;
 use bytes::Bytes;
 use std::convert::Infallible;
@@ -26,7 +26,7 @@ pub(crate) struct Tail {
     output: PathBuf,
     result: PathBuf,
     offset: u64,
-    progress: Option<Progress>,
+    progress: Option<RunProgress>,
 }
 
 impl Tail {

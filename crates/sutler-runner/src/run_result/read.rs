@@ -1,8 +1,9 @@
-//! Reads a result directory. What is in it was written by a bundle: it may be anything, of any size, and lead
-//! anywhere. Only plain files are read, in bounds. What is broken is said in a sentence and takes nothing
-//! else with it: whoever cleans up after a failed run needs whatever can be read.
+//! Reads a result directory. A bundle wrote it, so it may hold anything, of any size, and links to anywhere.
+//!
+//! Only plain files are read, within limits. A file that cannot be used gives a sentence and does not affect the
+//! others: clean-up after a failed run needs everything that can be read.
 
-use super::{Progress, RunResult};
+use super::{RunProgress, RunResult};
 use crate::run_spec::Vars;
 use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
@@ -58,7 +59,7 @@ impl ResultDir {
     }
 
     /// The last progress; what is broken is none.
-    pub(crate) fn progress(&self) -> Option<Progress> {
+    pub(crate) fn progress(&self) -> Option<RunProgress> {
         let mut file = self.file("progress").ok()??;
         let length = file.metadata().ok()?.len();
         let from = length.saturating_sub(PROGRESS_BYTES);
@@ -185,18 +186,18 @@ impl ResultDir {
 }
 
 /// The last line that says something: `{"percent": 40, "text": "…"}` or plain text.
-fn last_progress(bytes: &[u8]) -> Option<Progress> {
+fn last_progress(bytes: &[u8]) -> Option<RunProgress> {
     let text = String::from_utf8_lossy(bytes);
     let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
     let parsed = serde_json::from_str::<Value>(line).ok();
     let Some(object) = parsed.as_ref().and_then(Value::as_object) else {
-        return Some(Progress {
+        return Some(RunProgress {
             text: shortened(line),
             percent: None,
         });
     };
     let percent = object.get("percent").and_then(Value::as_f64);
-    Some(Progress {
+    Some(RunProgress {
         text: shortened(
             object
                 .get("text")
@@ -218,7 +219,7 @@ fn printable(text: &str) -> String {
     text.trim().chars().map(plain).collect()
 }
 
-/// What can be used; what cannot is said.
+/// Returns the value, or notes why it cannot be used.
 fn good<T>(read: Result<Option<T>, String>, refused: &mut Vec<String>) -> Option<T> {
     read.unwrap_or_else(|sentence| {
         refused.push(sentence);
@@ -239,7 +240,7 @@ fn unreadable(name: &str, fault: &io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::{ERROR_BYTES_MAX, OBJECT_BYTES_MAX, ResultDir, last_progress};
-    use crate::run_result::{Progress, RunResult};
+    use crate::run_result::{RunProgress, RunResult};
     use serde_json::json;
     use std::fs;
     use std::path::Path;
@@ -350,7 +351,7 @@ mod tests {
     #[test]
     fn progress_is_its_last_line_as_text_or_with_a_percentage() {
         let progress = |text: &str, percent| {
-            Some(Progress {
+            Some(RunProgress {
                 text: text.to_owned(),
                 percent,
             })

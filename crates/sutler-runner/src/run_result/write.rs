@@ -1,6 +1,6 @@
-//! Writes a result directory, for scripts that would rather not write JSON: `sutler bundle emit`.
+//! Writes a result directory for scripts that do not write JSON themselves: `sutler bundle emit`.
 //!
-//! Whole files or nothing, and two that write at once lose nothing of each other. Read back by `run_result/read.rs`.
+//! Files are replaced as a whole, and concurrent writers lose nothing. Read back by `run_result/read.rs`.
 
 use crate::run_spec::Vars;
 use rustix::fs::{FlockOperation, flock};
@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 /// Something that has keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyedFile {
-    /// What whoever binds is told.
+    /// Credentials for the binding application.
     Credentials,
-    /// What later actions on the instance are told.
+    /// State of the instance for later actions.
     State,
-    /// What later actions on the binding are told.
+    /// State of the binding for later actions.
     BindingState,
 }
 
@@ -115,7 +115,7 @@ impl ResultWriter {
     }
 }
 
-/// What is removed from a state has to be told to whoever keeps it; credentials just have it no more.
+/// Keys removed from a state are kept as null, so that the stored state is changed too; credentials just lose them.
 fn merged(what: KeyedFile, mut there: Vars, set: Vars, remove: &[String]) -> Vars {
     there.0.extend(set.0);
     for key in remove {

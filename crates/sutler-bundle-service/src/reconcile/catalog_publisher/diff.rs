@@ -1,5 +1,6 @@
-//! What was read, sorted by what is to be done about it: made, left as it is, told. Pure; takes a processor for a
-//! while if there are many, so it is done aside (`catalog_publisher.rs`).
+//! Difference between stored records and the published catalog: versions to build, to keep, and faults. Pure.
+//!
+//! Takes CPU time if there are many records, so `catalog_publisher.rs` runs it in the background.
 
 use super::super::records::{RegistryRecords, StoredRecord};
 use super::super::view::{self, Counts};
@@ -12,9 +13,9 @@ use sutler_registry::{KnownRegistries, KnownRegistry, PUSHED_REGISTRY, SpecName,
 
 /// Records, sorted by what is to be done about them.
 pub(super) struct CatalogDiff {
-    /// What is offered.
+    /// Versions to publish.
     pub(super) offered: BTreeMap<Arc<SpecName>, WantedVersion>,
-    /// What is not, although it could be.
+    /// Faults of specs that are not published.
     pub(super) faults: Vec<String>,
     pub(super) read: RegistrySnapshot,
 }
@@ -75,7 +76,7 @@ pub(super) fn keep_unchanged(
     made.len() < before
 }
 
-/// What was read, without the thousands of specs of it that are simply offered.
+/// Records as last read, without the specs that are simply offered.
 #[derive(Default)]
 pub(super) struct RegistrySnapshot {
     /// Without specs.

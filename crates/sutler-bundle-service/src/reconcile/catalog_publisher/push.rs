@@ -1,8 +1,7 @@
-//! Services that developers push: written down under a registry of their own, and offered like all others.
+//! Services pushed by developers: stored under a registry of their own and published like all others.
 //!
-//! What is pushed stands in one commit, version and spec together, before anybody is answered. No refresh
-//! asks for it, so none can miss it (`sutler_registry::PUSHED_REGISTRY`). Who may push, and how that looks on the
-//! wire: `reconcile/apb_compat_routes.rs`.
+//! Version and spec are written in one commit before the response. No refresh lists that registry, so none can miss
+//! a pushed service (`sutler_registry::PUSHED_REGISTRY`). Permissions and the wire are `apb_compat_routes.rs`.
 
 use super::{CatalogPublisher, PublishError};
 use crate::bundle_folders::OfferSettings;
@@ -109,13 +108,13 @@ impl CatalogPublisher {
         self.change(name, None, plan).await
     }
 
-    /// What is written down now.
+    /// The current records.
     async fn look(&self) -> Result<RegistryRecords> {
         let records = RegistryRecords::read(&self.ledger).await;
         records.map_err(|fault| unavailable(fault.into()))
     }
 
-    /// What platforms see of it.
+    /// Its catalog entry.
     fn shown(&self, fresh: &NewVersion) -> Result<Value> {
         let bundle =
             version::bundle(&fresh.terms.version, &fresh.record).map_err(Error::invalid)?;
@@ -221,7 +220,7 @@ fn pushed(records: &RegistryRecords) -> impl Iterator<Item = &SpecRecord> {
     specs.filter(|it| it.name.registry == PUSHED_REGISTRY)
 }
 
-/// What a developer is told who could push at another time.
+/// Error for a developer who may push again later.
 fn unavailable(fault: PublishError) -> Error {
     let sentence = "The service broker cannot reach its records now; repeat the request later.";
     Error::transient(sentence).because(fault)
@@ -252,7 +251,7 @@ fn next(
     (changes, record.filter(|it| Some(it) != was))
 }
 
-/// What is made of a manifest that was pushed.
+/// Version of a pushed manifest.
 fn read(
     text: &[u8],
     offers: &OfferSettings,

@@ -1,7 +1,7 @@
-//! The forms in which a secret may show in an output: as it is, escaped, encoded, cut into lines. Pure.
+//! Encodings in which a secret may appear in output: plain, escaped, encoded, split into lines. Pure.
 //!
-//! Programs print what they were told in their own ways: `curl -v` in base64, Ansible as JSON, a shell with
-//! `set -x` line by line. What none of these ways makes of it (a hash, an encryption) is no secret any more.
+//! Programs print their inputs in their own ways: `curl -v` in base64, Ansible as JSON, a shell with `set -x` line
+//! by line. A hash or an encryption of a secret is not a secret.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
@@ -62,7 +62,7 @@ impl EncodedForms<'_> {
     }
 }
 
-/// What becomes of letters beyond ASCII.
+/// Treatment of letters beyond ASCII.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Letters {
     Kept,

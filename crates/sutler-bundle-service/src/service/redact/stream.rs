@@ -1,9 +1,11 @@
-//! Strikes known words out of a stream of bytes, wherever it is cut. Pure.
+//! Replaces known words in a byte stream, wherever it is cut. Pure.
+//!
+//! Which words: `encodings.rs`.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// What stands in the place of a word.
+/// Replacement of a word.
 const STRUCK: &[u8] = b"***";
 /// Words are found by so many of their first bytes; shorter ones are never looked for.
 const HEAD: usize = 2;
@@ -16,12 +18,12 @@ pub(super) struct SecretWords {
     firsts: BTreeSet<u8>,
 }
 
-/// What is at a place.
+/// Match at a position.
 enum WordMatch {
     /// A word of so many bytes.
     Word(usize),
     Nothing,
-    /// What follows decides.
+    /// More bytes are needed.
     Perhaps,
 }
 
@@ -40,7 +42,7 @@ impl SecretWords {
         Self { by_head, firsts }
     }
 
-    /// What these bytes begin with: the longest word counts. `more`: whether others follow.
+    /// Matches the longest word at the beginning of the bytes. `more`: whether bytes may follow.
     fn at(&self, bytes: &[u8], more: bool) -> WordMatch {
         let Some(head) = bytes.first_chunk::<HEAD>() else {
             let may = bytes

@@ -13,14 +13,14 @@ const NOTHING: [&str; 0] = [];
 /// More calls than anybody makes.
 const ALL: usize = usize::MAX;
 
-struct InterleavedFixture {
+struct RacingBroker {
     fixture: Fixture,
     registry: Arc<FakeRegistry>,
     scheduler: Arc<Scheduler>,
     broker: TestBroker,
 }
 
-impl InterleavedFixture {
+impl RacingBroker {
     async fn open() -> Self {
         let registry = FakeRegistry::new("dh");
         registry.push(HELLO, &manifest("1.0.0"));
@@ -124,60 +124,60 @@ impl InterleavedFixture {
 
 #[tokio::test]
 async fn a_spec_that_returns_while_it_is_deleted_is_offered_whoever_comes_first() {
-    let interleaved = InterleavedFixture::open().await;
+    let racing = RacingBroker::open().await;
     let prepare = async || {
-        interleaved.registry.remove(HELLO);
-        interleaved.broker.refresh().await;
-        assert_eq!(interleaved.broker.offers().await, NOTHING);
-        interleaved.push("1.0.0");
+        racing.registry.remove(HELLO);
+        racing.broker.refresh().await;
+        assert_eq!(racing.broker.offers().await, NOTHING);
+        racing.push("1.0.0");
     };
     let check = async |when: &str| {
-        interleaved.holds(when).await;
-        assert_eq!(interleaved.broker.offers().await, ["hello"], "{when}");
-        assert_eq!(interleaved.broker.specs("dh").await, [HELLO], "{when}");
+        racing.holds(when).await;
+        assert_eq!(racing.broker.offers().await, ["hello"], "{when}");
+        assert_eq!(racing.broker.specs("dh").await, [HELLO], "{when}");
     };
-    interleaved.every_order(prepare, check).await;
+    racing.every_order(prepare, check).await;
 }
 
 #[tokio::test]
 async fn a_version_that_returns_while_it_is_deleted_is_there_whoever_comes_first() {
-    let interleaved = InterleavedFixture::open().await;
+    let racing = RacingBroker::open().await;
     let prepare = async || {
-        interleaved.push("1.0.0");
-        interleaved.broker.refresh().await;
-        interleaved.push("2.0.0");
-        interleaved.broker.refresh().await;
-        interleaved.push("1.0.0");
+        racing.push("1.0.0");
+        racing.broker.refresh().await;
+        racing.push("2.0.0");
+        racing.broker.refresh().await;
+        racing.push("1.0.0");
     };
     let check = async |when: &str| {
-        interleaved.holds(when).await;
+        racing.holds(when).await;
         assert!(
-            interleaved.versions().await.contains(&"1.0.0".to_owned()),
+            racing.versions().await.contains(&"1.0.0".to_owned()),
             "{when}"
         );
-        interleaved.broker.delete().await;
-        assert_eq!(interleaved.versions().await, ["1.0.0"], "{when}");
+        racing.broker.delete().await;
+        assert_eq!(racing.versions().await, ["1.0.0"], "{when}");
     };
-    interleaved.every_order(prepare, check).await;
+    racing.every_order(prepare, check).await;
 }
 
 #[tokio::test]
 async fn a_provision_in_the_middle_of_withdrawal_and_deletion_is_refused_or_keeps_its_spec() {
-    let interleaved = InterleavedFixture::open().await;
-    interleaved.registry.remove(HELLO);
-    interleaved.both(&[(REFRESH, ALL), (DELETIONS, ALL)]).await;
+    let racing = RacingBroker::open().await;
+    racing.registry.remove(HELLO);
+    racing.both(&[(REFRESH, ALL), (DELETIONS, ALL)]).await;
     let (refresh, deletions) = (
-        interleaved.scheduler.made(REFRESH),
-        interleaved.scheduler.made(DELETIONS),
+        racing.scheduler.made(REFRESH),
+        racing.scheduler.made(DELETIONS),
     );
     let (mut served, mut refused) = (0, 0);
     // A refresh reads first, and writes in its second half.
     for one in refresh / 2..=refresh {
         for two in 0..=deletions {
-            interleaved.push("1.0.0");
-            interleaved.broker.refresh().await;
-            interleaved.registry.remove(HELLO);
-            match interleaved.provision_after(one, two).await {
+            racing.push("1.0.0");
+            racing.broker.refresh().await;
+            racing.registry.remove(HELLO);
+            match racing.provision_after(one, two).await {
                 true => served += 1,
                 false => refused += 1,
             }
@@ -189,7 +189,7 @@ async fn a_provision_in_the_middle_of_withdrawal_and_deletion_is_refused_or_keep
     );
 }
 
-impl InterleavedFixture {
+impl RacingBroker {
     /// Somebody provisions when both chores have made so many calls; says whether there was an instance.
     async fn provision_after(&self, refresh: usize, deletions: usize) -> bool {
         let when = format!("a provision after {refresh} and {deletions} calls");
@@ -233,42 +233,42 @@ impl InterleavedFixture {
 
 #[tokio::test]
 async fn a_chore_that_dies_before_any_of_its_calls_leaves_nothing_behind() {
-    let interleaved = InterleavedFixture::open().await;
+    let racing = RacingBroker::open().await;
     for chore in [REFRESH, DELETIONS] {
         for calls in 0.. {
             let when = format!("{chore} dies before call {calls}");
-            interleaved.push("1.0.0");
-            interleaved.registry.push("org/gone:latest", &other());
-            interleaved.broker.refresh().await;
-            interleaved.registry.remove("org/gone:latest");
+            racing.push("1.0.0");
+            racing.registry.push("org/gone:latest", &other());
+            racing.broker.refresh().await;
+            racing.registry.remove("org/gone:latest");
             if chore == DELETIONS {
-                interleaved.push("2.0.0");
-                interleaved.broker.refresh().await;
+                racing.push("2.0.0");
+                racing.broker.refresh().await;
             }
-            interleaved.push("3.0.0");
-            interleaved.scheduler.kill(chore, calls);
+            racing.push("3.0.0");
+            racing.scheduler.kill(chore, calls);
             match chore {
-                REFRESH => interleaved.broker.refresh().await,
-                _ => interleaved.broker.delete().await,
+                REFRESH => racing.broker.refresh().await,
+                _ => racing.broker.delete().await,
             }
-            let died = interleaved.scheduler.made(chore) == calls + 1;
-            interleaved.scheduler.conduct(&[]);
+            let died = racing.scheduler.made(chore) == calls + 1;
+            racing.scheduler.conduct(&[]);
             // Whatever is written: what was offered is.
-            let offers = interleaved.broker.offers().await;
+            let offers = racing.broker.offers().await;
             assert!(offers.contains(&"hello".to_owned()), "{when}: {offers:?}");
-            interleaved.broker.refresh().await;
-            interleaved.broker.delete().await;
-            interleaved.holds(&when).await;
-            assert_eq!(interleaved.broker.offers().await, ["hello"], "{when}");
-            assert_eq!(interleaved.broker.specs("dh").await, [HELLO], "{when}");
-            assert_eq!(interleaved.versions().await, ["3.0.0"], "{when}");
+            racing.broker.refresh().await;
+            racing.broker.delete().await;
+            racing.holds(&when).await;
+            assert_eq!(racing.broker.offers().await, ["hello"], "{when}");
+            assert_eq!(racing.broker.specs("dh").await, [HELLO], "{when}");
+            assert_eq!(racing.versions().await, ["3.0.0"], "{when}");
             if !died {
                 break;
             }
         }
     }
     // Another process comes to the same.
-    let other = interleaved.fixture.open().await;
+    let other = racing.fixture.open().await;
     assert_eq!(other.offers().await, ["hello"]);
     other.close().await;
 }
@@ -283,36 +283,24 @@ const A_LOOK: usize = 4;
 
 #[tokio::test]
 async fn whoever_looks_again_while_a_refresh_writes_has_nothing_read_again() {
-    let interleaved = InterleavedFixture::open().await;
-    interleaved.push("2.0.0");
-    interleaved.scheduler.conduct(&[(REFRESH, ALL)]);
-    interleaved.broker.refresh().await;
-    for at in 0..interleaved.scheduler.made(REFRESH) {
-        interleaved.push(&format!("3.0.{at}"));
+    let racing = RacingBroker::open().await;
+    racing.push("2.0.0");
+    racing.scheduler.conduct(&[(REFRESH, ALL)]);
+    racing.broker.refresh().await;
+    for at in 0..racing.scheduler.made(REFRESH) {
+        racing.push(&format!("3.0.{at}"));
         let parts = [(REFRESH, at), ("operator", ALL), (REFRESH, ALL)];
-        interleaved.scheduler.conduct(&parts);
+        racing.scheduler.conduct(&parts);
         let looks = async {
-            interleaved.scheduler.part_of("operator").await;
-            interleaved
-                .broker
-                .shop
-                .view()
-                .await
-                .expect("the store answers");
-            let once = interleaved.scheduler.made("operator");
-            interleaved
-                .broker
-                .shop
-                .view()
-                .await
-                .expect("the store answers");
-            let again = interleaved.scheduler.made("operator") - once;
+            racing.scheduler.part_of("operator").await;
+            racing.broker.shop.view().await.expect("the store answers");
+            let once = racing.scheduler.made("operator");
+            racing.broker.shop.view().await.expect("the store answers");
+            let again = racing.scheduler.made("operator") - once;
             assert!(again <= A_LOOK, "{again} calls after {at} of the refresh");
         };
-        let looks = interleaved.scheduler.acting("operator", looks);
-        tokio::join!(interleaved.broker.refresh(), looks);
-        interleaved
-            .holds(&format!("looked at after {at} calls"))
-            .await;
+        let looks = racing.scheduler.acting("operator", looks);
+        tokio::join!(racing.broker.refresh(), looks);
+        racing.holds(&format!("looked at after {at} calls")).await;
     }
 }

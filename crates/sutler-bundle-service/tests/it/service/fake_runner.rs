@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use sutler_bundle::Action;
 use sutler_runner::{
-    Exit, Progress, RunError, RunEvent, RunName, RunResult, RunSpec, RunStatus, Runner, Vars,
+    Exit, RunError, RunEvent, RunName, RunProgress, RunResult, RunSpec, RunStatus, Runner, Vars,
 };
 use tokio::sync::{Notify, mpsc, watch};
 
@@ -271,7 +271,7 @@ impl Runner for FakeRunner {
                 .await;
         }
         if let Some(text) = play.progress {
-            let progress = Progress {
+            let progress = RunProgress {
                 text: text.to_owned(),
                 percent: Some(40),
             };

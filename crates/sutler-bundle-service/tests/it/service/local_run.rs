@@ -10,7 +10,7 @@ use sutler_bundle::Action;
 use sutler_bundle_service::{
     LocalInstance, LocalRequest, LocalResult, LocalRunError, RunObserver, VersionStore,
 };
-use sutler_runner::{Progress, Runner};
+use sutler_runner::{RunProgress, Runner};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +24,7 @@ impl RunObserver for Deaf {
         Ok(())
     }
 
-    async fn progress(&self, _: &Progress) -> sutler_broker::Result<()> {
+    async fn progress(&self, _: &RunProgress) -> sutler_broker::Result<()> {
         Ok(())
     }
 

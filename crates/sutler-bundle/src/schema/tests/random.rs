@@ -100,7 +100,7 @@ fn described(dice: &mut Dice<'_>) -> Value {
     }
 }
 
-/// What can decide about other parameters, and by which values.
+/// Values of this parameter that conditions of others may name.
 fn deciding(parameter: &Value) -> Option<Value> {
     match parameter["type"].as_str() {
         Some("enum") => Some(json!(["b", "a"])),

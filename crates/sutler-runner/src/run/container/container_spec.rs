@@ -1,6 +1,7 @@
-//! The directory of a container's run, and the container that is made of an order.
+//! Directory of a container run, and the description of its container.
 //!
-//! Places inside of containers are those of the old contract, where it has any.
+//! Paths inside of containers are those of Automation Broker's contract where it has any. Requests to the engine
+//! are `engine.rs`.
 
 use super::state::{RunMarkers, WatchLimits};
 use crate::ansible;
@@ -36,7 +37,7 @@ const USER: u32 = 1_900_001_001;
 const USER_OF_IMAGES: u32 = 1001;
 /// The group that images of bundles make things for.
 const GROUP: u32 = 0;
-/// What that user is called, for programs that find it in no list of users.
+/// Name of that user, for programs that do not find it in the list of users.
 const USER_NAME: &str = "bundle";
 /// Most bytes of temporary files.
 const TMP_BYTES: u64 = 256 << 20;
@@ -58,14 +59,14 @@ const SECRETS: &str = "/etc/apb-secrets";
 const LAST_WORDS: &str = "/dev/termination-log";
 const MODULES: &str = "/run/sutler/ansible";
 
-/// What a container can reach.
+/// Network of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Network {
     /// Nothing.
     None,
-    /// What the engine's own network reaches.
+    /// The engine's default network.
     Bridge,
-    /// What the host reaches.
+    /// The network of the host.
     Host,
 }
 
@@ -80,7 +81,7 @@ pub struct RegistryLogin {
     pub password: SecretString,
 }
 
-/// What the container runner has to know.
+/// Settings of the container runner.
 #[derive(Clone, Debug)]
 pub struct ContainerSettings {
     /// Where run directories are made; the engine must see the same files.
@@ -89,22 +90,22 @@ pub struct ContainerSettings {
     pub socket: PathBuf,
     /// Whose containers these are, where several brokers use one engine.
     pub owner: String,
-    /// What containers can reach.
+    /// Network of containers.
     pub network: Network,
-    /// Who runs are, by number.
+    /// User and group id of runs.
     pub user: (u32, u32),
     /// How long a run has from the word to end to the blow.
     pub grace: Duration,
     /// How often a run is looked at whose engine does not tell of its end.
     pub look_again: Duration,
-    /// What every run finds in its environment.
+    /// Environment variables of every run.
     pub environment: BTreeMap<String, String>,
     /// Registries that ask who wants an image.
     pub logins: Vec<RegistryLogin>,
 }
 
 impl ContainerSettings {
-    /// What is usual.
+    /// Default settings.
     #[must_use]
     pub fn new(work: PathBuf, socket: PathBuf) -> Self {
         let owner = work.display().to_string();
@@ -156,7 +157,7 @@ impl RunDir {
         self.path.join("result")
     }
 
-    /// What is written down of the run; none if there is no such run.
+    /// Markers of the run; `None` if there is no such run.
     pub(super) fn marks(&self) -> io::Result<Option<RunMarkers>> {
         let Some(limits) = read::<WatchLimits>(&self.path.join("limits"))? else {
             return Ok(None);

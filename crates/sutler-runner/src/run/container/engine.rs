@@ -1,6 +1,6 @@
-//! All that is said to a container engine, and what its answers mean.
+//! Client of the container engine: every request, and how its responses are interpreted. Pulls missing images.
 //!
-//! Bollard's types do not leave this file, but for the description of a container (`container_spec.rs`).
+//! Bollard's types do not leave this file, except for the description of a container (`container_spec.rs`).
 
 use super::container_spec::{ContainerSettings, RegistryLogin};
 use super::state::EngineReport;
@@ -174,7 +174,7 @@ impl Engine {
         }
     }
 
-    /// What a container says, from the beginning.
+    /// Output of a container from the beginning.
     pub(super) fn said(&self, name: RunName, follow: bool) -> impl Stream<Item = Bytes> + Send {
         let options = LogsOptionsBuilder::new()
             .stdout(true)
@@ -215,7 +215,7 @@ impl Engine {
             .collect())
     }
 
-    /// Has the engine have an image, within this time.
+    /// Pulls the image if the engine lacks it, within this time.
     pub(super) async fn have_image(
         &self,
         reference: &str,

@@ -1,4 +1,6 @@
-//! Passes on what a container says, from the beginning and within a limit, however often the engine hangs up.
+//! Forwards the output of a container from the beginning, within a limit, across reconnects to the engine.
+//!
+//! Output of process runs is `../tail.rs`.
 
 use super::engine::Engine;
 use crate::run_spec::RunName;

@@ -1,11 +1,13 @@
-//! What an engine's word and the marks in a run directory mean together. Pure.
+//! State of a container run, from the engine's report and the markers in the run directory. Pure.
+//!
+//! Who asks the engine: `engine.rs`.
 
 use crate::runner::Exit;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What an engine says of a container.
+/// The engine's report of a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum EngineReport {
     Absent,
@@ -23,7 +25,7 @@ pub(super) enum EngineReport {
     Unclear(String),
 }
 
-/// What a run directory says.
+/// Markers of a run directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RunMarkers {
     pub(super) limits: WatchLimits,
@@ -33,7 +35,7 @@ pub(super) struct RunMarkers {
     pub(super) end: Option<Exit>,
 }
 
-/// What has to be known of an order later.
+/// Limits that are needed to watch a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct WatchLimits {
     pub(super) deadline_ms: u64,

@@ -1,7 +1,6 @@
-//! What a supervisor has to know of an order. Written into the run directory; holds no secret, only where
-//! they are.
+//! Job of a supervisor, written into the run directory. It holds paths of secrets, never secrets.
 //!
-//! Made by `run_dir.rs`, carried out by `supervise.rs`.
+//! Written by `run_dir.rs`, executed by `supervise.rs`.
 
 use crate::run_spec::{RunSpec, Runnable};
 use crate::runner::RunError;
@@ -75,7 +74,7 @@ fn mapped(map: &str, first: u32, count: u32) -> bool {
     })
 }
 
-/// What a supervisor does.
+/// Job of a supervisor.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct SupervisorJob {
     /// Its form.

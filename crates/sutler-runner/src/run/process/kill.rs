@@ -1,6 +1,6 @@
-//! Ends runs from outside: what is left of one that was lost, and a supervisor that does not do it.
+//! Ends runs from outside: processes left by a lost run, and a supervisor that does not react.
 //!
-//! A run that goes on is ended by its supervisor (`supervise.rs`), which is only told to.
+//! A run that goes on is ended by its supervisor (`supervise.rs`); this only requests it.
 
 use super::process_tree;
 use super::run_dir::RunDir;

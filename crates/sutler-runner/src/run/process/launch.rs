@@ -1,6 +1,6 @@
-//! The last step before the program: already the run's user, this sets what is inherited and becomes it.
+//! Last step before the program: runs as the run's user, sets limits, and replaces itself with the program.
 //!
-//! Started by `supervise.rs`, as `--launch MEMORY OPEN_FILES PROCESSES SUPERVISOR PROGRAM ARGUMENT…`.
+//! Started by `supervise.rs` as `--launch MEMORY OPEN_FILES PROCESSES SUPERVISOR PROGRAM ARGUMENT…`.
 
 use rustix::process::{Resource, Rlimit, Signal, setrlimit};
 use std::ffi::OsString;
@@ -14,7 +14,7 @@ pub(super) const LAUNCH: &str = "--launch";
 /// Most bytes of one file that a run writes.
 const FILE_BYTES_MAX: u64 = 4 << 30;
 
-/// What a shell says of a program that is not there, and of one that cannot be run.
+/// Exit codes of a shell for a missing program and for one that cannot be run.
 const NOT_FOUND: u8 = 127;
 const NOT_RUNNABLE: u8 = 126;
 

@@ -1,6 +1,6 @@
-//! Processes of this host: who descends from whom, which belong to a run, and signals that hit only them.
+//! Processes of this host: descendants, processes of a run, and signals that reach only them.
 //!
-//! Takes no decisions: when anything is signalled is up to `shutdown_timeline.rs` and `process.rs`.
+//! Takes no decision: `shutdown_timeline.rs` and `process.rs` decide when to signal.
 
 use crate::run_spec::RunName;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};

@@ -1,7 +1,7 @@
-//! The directory of a run: what lies where, and how it comes to be and to go, at once.
+//! Directory of a process run: its paths, and how it is created and removed in one step.
 //!
-//! A run directory appears by one rename, complete, with its lock already held by whoever starts the
-//! supervisor. What the marks in it mean: `run_markers.rs`.
+//! A run directory appears complete by one rename, with its lock already held by the process that starts the
+//! supervisor. The markers in it are interpreted by `run_markers.rs`.
 
 use super::ProcessSettings;
 use super::job::{ProcessLimits, RunPaths, SupervisorJob, command, environment};
@@ -34,7 +34,7 @@ impl RunDir {
         }
     }
 
-    /// What the supervisor is told.
+    /// The job for the supervisor.
     pub(super) fn spec(&self) -> PathBuf {
         self.path.join("order")
     }
@@ -102,7 +102,7 @@ impl RunDir {
         ]
     }
 
-    /// What is there of the run, and its lock if nobody holds it. None: nothing is there.
+    /// Facts of the run, and its lock if it is free. `None`: there is no such run.
     pub(super) fn facts(&self) -> io::Result<Option<(RunFacts, File)>> {
         let lock = match OpenOptions::new().read(true).open(self.lock()) {
             Ok(lock) => lock,

@@ -1,7 +1,6 @@
-//! What is written into a run directory about how far the run is, and what it means. Pure but for
-//! functions that write a file so that it survives the power going off.
+//! Markers in a run directory, and the verdict they give. Pure, except for functions that write a file durably.
 //!
-//! Read `verdict` first: it is the whole truth about a run.
+//! Read `verdict` first: it decides the status of a run.
 
 use super::process_tree::Process;
 use crate::run_result::RESULT_FILES;
@@ -21,14 +20,14 @@ const RESERVED_BYTES: usize = 512;
 pub(super) struct StartMarker {
     /// The boot it started in.
     pub(super) boot: String,
-    /// Who watches over it.
+    /// The supervisor's process.
     pub(super) supervisor: Process,
     /// The user that nobody else is while it runs.
     #[serde(default)]
     pub(super) user: Option<u32>,
 }
 
-/// What is found of a run.
+/// Facts found about a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RunFacts {
     /// Whether somebody holds its lock.
@@ -37,7 +36,7 @@ pub(super) struct RunFacts {
     pub(super) exit: Option<Exit>,
 }
 
-/// What the facts mean.
+/// Status of a run according to its facts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RunVerdict {
     NeverStarted,

@@ -1,6 +1,6 @@
-//! When a run is told to end, and when it is made to. Pure: time comes in as what passed since the start.
+//! When a run is terminated and when it is killed. Pure: time is the duration since the start.
 //!
-//! Who sends signals and waits: `supervise.rs`.
+//! Signals and waiting are `supervise.rs`.
 
 use crate::runner::Exit;
 use std::time::Duration;
@@ -24,7 +24,7 @@ enum Phase {
     Killed { cause: Cause, again_at: Duration },
 }
 
-/// What is to be done now to everything that the run started.
+/// Signal to send now to all processes of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ShutdownStep {
     Nothing,
@@ -49,7 +49,7 @@ impl ShutdownTimeline {
         }
     }
 
-    /// What is to be done at `now`.
+    /// Step to take at `now`.
     pub(super) fn step(&mut self, now: Duration, stop_asked: bool) -> ShutdownStep {
         match self.phase {
             Phase::Running if stop_asked => self.end(now, Cause::Stopped),

@@ -1,8 +1,8 @@
-//! The supervisor of one run: a small process of its own session that outlives the broker.
+//! Supervisor of one run: a small process in its own session that outlives the broker.
 //!
-//! It inherits the lock of the run directory, writes down that it starts, starts the program, keeps its
-//! output within bounds and its deadline, ends all that the program started, and writes down how it ended.
-//! It decides nothing (`shutdown_timeline.rs`), answers nobody, has one thread and reads no configuration.
+//! It inherits the lock of the run directory, records the start, starts the program, bounds its output and time,
+//! kills the whole process tree at the end, and records the exit. It decides nothing (`shutdown_timeline.rs`),
+//! serves no requests, has one thread and reads no configuration.
 
 use super::job::{RunUser, SupervisorJob};
 use super::launch::{LAUNCH, launch};
@@ -38,7 +38,7 @@ const TROUBLE: i32 = 125;
 /// The word by which the executable `sutler` is told to be a supervisor.
 pub const SUPERVISOR: &str = "bundle-supervisor";
 
-/// What `sutler bundle-run_supervisor` does: supervises the run of a directory. Its standard input is the
+/// What `sutler bundle-supervisor` does: supervises the run of a directory. Its standard input is the
 /// directory's lock.
 #[must_use]
 pub fn run_supervisor(words: &[OsString]) -> ExitCode {
@@ -140,7 +140,7 @@ fn run_program(folder: &RunDir) -> io::Result<Exit> {
     watch.run_to_end()
 }
 
-/// What is to be done, if it is written for this version.
+/// Parses a job, if it has this version's format.
 fn spec(bytes: &[u8]) -> io::Result<SupervisorJob> {
     #[derive(serde::Deserialize)]
     struct Form {
@@ -233,7 +233,7 @@ fn most_processes(job: &SupervisorJob, user: Option<&AssignedUser>) -> u64 {
     there.saturating_add(job.limits.processes)
 }
 
-/// Who the run is, and what keeps others from being the same.
+/// User of the run, and the lock that keeps other runs from using it.
 struct AssignedUser {
     uid: u32,
     gid: u32,
@@ -287,7 +287,7 @@ pub(crate) fn chown_tree(path: &Path, uid: u32, gid: u32) -> io::Result<()> {
     std::os::unix::fs::lchown(path, Some(uid), Some(gid))
 }
 
-/// What is kept of what a run says.
+/// Output file of a run, bounded.
 struct OutputFile {
     file: File,
     left: u64,

@@ -1,8 +1,8 @@
-//! The executable that supervises runs: which one it is, and whether it understands the orders of this broker.
+//! Finds the executable that supervises runs, and checks that it understands this broker's job format.
 //!
-//! Two executables of two versions may lie beside each other, and an upgrade replaces both under a broker that
-//! runs. So a supervisor is asked at the start which orders it understands, and is then held open: what was
-//! asked is what runs, whatever lies at its path later. What it does: `supervise.rs`.
+//! Two versions may be installed next to each other, and an upgrade replaces both under a running broker. So the
+//! executable is asked for its job format once and is then kept open: later replacements at its path have no
+//! effect. The supervisor itself is `supervise.rs`.
 
 use super::supervise::SUPERVISOR;
 use std::fs::File;
@@ -73,7 +73,7 @@ impl Supervisor {
         &self.path
     }
 
-    /// What it has to be told before anything else.
+    /// First arguments of the executable.
     pub(super) fn words(&self) -> &[String] {
         &self.words
     }
@@ -89,7 +89,7 @@ impl Supervisor {
     }
 }
 
-/// What a file turned out to be.
+/// Result of probing a supervisor.
 enum SupervisorProbe {
     NotThere,
     Other,
@@ -114,7 +114,7 @@ fn probe(path: &Path) -> SupervisorProbe {
     }
 }
 
-/// What a supervisor says that is asked.
+/// Answer of a supervisor to the question for its job format.
 pub(super) fn format_answer() -> String {
     format!("orders {JOB_FORMAT}\n")
 }

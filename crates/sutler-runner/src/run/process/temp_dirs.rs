@@ -1,7 +1,7 @@
-//! Directories that are being made or taken away, beside the runs. They may hold secrets, so none stays for
-//! ever: each is named after the process that is at work with it, and goes when that one is found dead.
+//! Temporary directories of runs that are being created or removed. They may hold secrets, so each is named after
+//! its process and is removed once that process is dead.
 //!
-//! Who makes and removes runs: `run_dir.rs`, and the container runner.
+//! Created and removed by `run_dir.rs` and by the container runner.
 
 use super::process_tree::{self, Process};
 use super::run_dir::clear;

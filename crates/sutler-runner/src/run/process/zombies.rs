@@ -1,7 +1,7 @@
-//! Supervisors that this process started, until they are buried: one that ended and that nobody asked about
-//! stays in the list of processes.
+//! Supervisors started by this process, until they are waited for: an ended child that is not waited for stays in
+//! the process list.
 //!
-//! Each is looked at when its run is: all of them at every look would cost the more the more runs there are.
+//! Each is checked together with its run: checking all every time would cost more with every run.
 
 use crate::run_spec::RunName;
 use std::collections::HashMap;

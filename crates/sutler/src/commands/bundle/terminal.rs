@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use std::io::Write as _;
 use std::sync::{Mutex, PoisonError};
 use sutler_bundle_service::RunObserver;
-use sutler_runner::Progress;
+use sutler_runner::RunProgress;
 use tokio_util::sync::CancellationToken;
 
 /// Maximum of output that is kept, in bytes.
@@ -59,7 +59,7 @@ impl RunObserver for TerminalObserver {
         Ok(())
     }
 
-    async fn progress(&self, progress: &Progress) -> sutler_broker::Result<()> {
+    async fn progress(&self, progress: &RunProgress) -> sutler_broker::Result<()> {
         let percent = progress.percent.map(|it| format!("{it:>3} % "));
         self.write(&format!(
             "{}{}\n",
