@@ -7,7 +7,7 @@ use crate::admin::AdminApi;
 use crate::broker::BuildError;
 use crate::catalog::{CatalogPreconditions, LiveCatalog, OfferingUpdate};
 use crate::health::BrokerHealth;
-use crate::http::{self, ADMIN, PATHS, PlatformApi, Reply, request_id};
+use crate::http::{self, ADMIN, HttpReply, PATHS, PlatformApi, request_id};
 use crate::platform::Prefix;
 use crate::realm_context::RealmContext;
 use crate::settings::Settings;
@@ -78,7 +78,7 @@ impl App {
     }
 
     /// Answers a request of a platform.
-    async fn serve<B>(&self, request: Request<B>, context: &Arc<RequestContext>) -> Reply
+    async fn serve<B>(&self, request: Request<B>, context: &Arc<RequestContext>) -> HttpReply
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,

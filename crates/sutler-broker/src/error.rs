@@ -14,7 +14,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// Error of a hook.
 pub struct Error {
-    pub(crate) kind: Kind,
+    pub(crate) kind: ErrorKind,
     pub(crate) message: String,
     pub(crate) cause: Option<Box<dyn std::error::Error + Send + Sync>>,
     pub(crate) instance_usable: Option<bool>,
@@ -23,7 +23,7 @@ pub struct Error {
 
 /// Consequence of an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ErrorKind {
     /// The hook failed and may have left resources behind.
     Failed,
     /// The hook failed and may succeed in another attempt.
@@ -37,25 +37,28 @@ pub(crate) enum Kind {
 impl Error {
     /// The hook failed; `message` is for the caller.
     pub fn failed(message: impl Into<String>) -> Self {
-        Self::new(Kind::Failed, message.into())
+        Self::new(ErrorKind::Failed, message.into())
     }
 
     /// The hook failed and should be tried again, within the limits of the verb.
     pub fn transient(message: impl Into<String>) -> Self {
-        Self::new(Kind::Transient, message.into())
+        Self::new(ErrorKind::Transient, message.into())
     }
 
     /// Nothing was created: the request is invalid (400).
     pub fn invalid(message: impl Into<String>) -> Self {
         let message = message.into();
-        Self::new(Kind::Refused(Refusal::Invalid(message.clone())), message)
+        Self::new(
+            ErrorKind::Refused(Refusal::Invalid(message.clone())),
+            message,
+        )
     }
 
     /// Nothing was created: the request is not supported, or not now (422).
     pub fn unsupported(message: impl Into<String>) -> Self {
         let message = message.into();
         Self::new(
-            Kind::Refused(Refusal::Unsupported(message.clone())),
+            ErrorKind::Refused(Refusal::Unsupported(message.clone())),
             message,
         )
     }
@@ -63,7 +66,7 @@ impl Error {
     /// Nothing was created: the binding needs an application (422 RequiresApp).
     pub fn requires_app() -> Self {
         Self::new(
-            Kind::Refused(Refusal::RequiresApp),
+            ErrorKind::Refused(Refusal::RequiresApp),
             Refusal::RequiresApp.to_string(),
         )
     }
@@ -90,10 +93,10 @@ impl Error {
     }
 
     pub(crate) fn lost() -> Self {
-        Self::new(Kind::Lost, String::new())
+        Self::new(ErrorKind::Lost, String::new())
     }
 
-    fn new(kind: Kind, message: String) -> Self {
+    fn new(kind: ErrorKind, message: String) -> Self {
         Self {
             kind,
             message,
@@ -113,10 +116,10 @@ impl<E: std::error::Error + Send + Sync + 'static> From<E> for Error {
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
-            Kind::Failed => "failed",
-            Kind::Transient => "failed for now",
-            Kind::Refused(_) => "refused",
-            Kind::Lost => "lost",
+            ErrorKind::Failed => "failed",
+            ErrorKind::Transient => "failed for now",
+            ErrorKind::Refused(_) => "refused",
+            ErrorKind::Lost => "lost",
         };
         write!(f, "{kind}: {}", self.message)?;
         let mut said = String::new();

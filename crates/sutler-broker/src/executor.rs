@@ -12,7 +12,7 @@ mod run_end;
 use crate::catalog::OfferedPlan;
 use crate::cleanup;
 use crate::cx::{Cx, HookInput};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
 use crate::lifecycle::{End, Verb};
@@ -427,22 +427,22 @@ pub(super) fn classify_hook_error<T>(
     run: &Run,
 ) -> Result<HookOutcome<T>, Lost> {
     let row = &run.operation().row;
-    if error.kind == Kind::Lost {
+    if error.kind == ErrorKind::Lost {
         return Err(Lost);
     }
     tracing::warn!(operation.id = %row.id, verb = %row.verb, attempt = row.attempt, ?error, "a hook did not succeed");
     let stopping = run.cancelled().is_cancelled();
-    if error.kind == Kind::Transient && row.attempt < policy.attempts_max && !stopping {
+    if error.kind == ErrorKind::Transient && row.attempt < policy.attempts_max && !stopping {
         let factor = 2u32.saturating_pow(row.attempt - 1);
         return Ok(HookOutcome::FailedUpdate(
             policy.backoff.saturating_mul(factor).min(BACKOFF_MAX),
         ));
     }
     let refused = match &error.kind {
-        Kind::Refused(Refusal::RequiresApp) => Some(RefusedAs::RequiresApp),
-        Kind::Refused(Refusal::Invalid(_)) => Some(RefusedAs::Invalid),
-        Kind::Refused(_) => Some(RefusedAs::Unsupported),
-        Kind::Failed | Kind::Transient | Kind::Lost => None,
+        ErrorKind::Refused(Refusal::RequiresApp) => Some(RefusedAs::RequiresApp),
+        ErrorKind::Refused(Refusal::Invalid(_)) => Some(RefusedAs::Invalid),
+        ErrorKind::Refused(_) => Some(RefusedAs::Unsupported),
+        ErrorKind::Failed | ErrorKind::Transient | ErrorKind::Lost => None,
     };
     let detail = Detail {
         description: Some(error.message.chars().take(MESSAGE_CHARS_MAX).collect()),

@@ -35,7 +35,7 @@ use sutler_server::{
 };
 
 /// Response of the broker.
-pub(crate) type Reply = Response<ChunkedBody>;
+pub(crate) type HttpReply = Response<ChunkedBody>;
 
 /// Replaces one of the ten endpoints. Authentication and the version header are checked before; the
 /// [`Caller`] is in the request's extensions.
@@ -70,7 +70,7 @@ impl PlatformApi {
         request: Request<B>,
         at: usize,
         context: &Arc<RequestContext>,
-    ) -> Reply
+    ) -> HttpReply
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -91,7 +91,7 @@ impl PlatformApi {
         request: Request<B>,
         at: usize,
         context: &Arc<RequestContext>,
-    ) -> Reply
+    ) -> HttpReply
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -100,13 +100,13 @@ impl PlatformApi {
         if let Some(found) = self.match_extension(&parts, at) {
             // Boxed, so that futures of ordinary requests stay small.
             let answered = Box::pin(self.serve_extension(found, parts, body, context)).await;
-            return answered.unwrap_or_else(Reply::from);
+            return answered.unwrap_or_else(HttpReply::from);
         }
         let answered = match self.parse_head(&parts, at, context).await {
             Ok((parsed, permit)) => self.execute(parsed, parts, body, &permit).await,
             Err(answer) => Err(answer),
         };
-        answered.unwrap_or_else(Reply::from)
+        answered.unwrap_or_else(HttpReply::from)
     }
 
     /// Reads the body, acquires a slot, and calls the endpoint.
@@ -116,7 +116,7 @@ impl PlatformApi {
         mut parts: hyper::http::request::Parts,
         body: B,
         permit: &CallerPermit,
-    ) -> Result<Reply, ErrorReply>
+    ) -> Result<HttpReply, ErrorReply>
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -288,11 +288,11 @@ pub(crate) fn request_id(headers: &HeaderMap) -> Option<String> {
 }
 
 /// Response to a caller that is not authenticated.
-pub(crate) fn rejected(rejection: Rejection) -> Reply {
+pub(crate) fn rejected(rejection: Rejection) -> HttpReply {
     ErrorReply::from(rejection).into()
 }
 
 /// Response for a path of no platform.
-pub(crate) fn nowhere() -> Reply {
+pub(crate) fn nowhere() -> HttpReply {
     ErrorReply::no_such_path().into()
 }

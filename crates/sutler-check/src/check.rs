@@ -9,7 +9,7 @@ use crate::options::{Options, PlanParameters};
 use crate::outline::{self, Outline};
 use crate::plan_run::PlanRun;
 use crate::plan_runs::{self, PlanRunsEnd};
-use crate::progress::{Event, Progress};
+use crate::progress::{Event, ProgressListener};
 use crate::report::{Redaction, Report};
 use crate::select::{self, UnknownChoiceError};
 use crate::verdicts::Subject;
@@ -27,7 +27,7 @@ const PLANS_MAX: usize = 1000;
 pub struct Check {
     connection: Connection,
     options: Options,
-    progress: Progress,
+    progress: ProgressListener,
     stop: CancellationToken,
     leave: CancellationToken,
 }
@@ -49,7 +49,7 @@ impl Check {
         Self {
             connection,
             options: Options::default(),
-            progress: Progress::default(),
+            progress: ProgressListener::default(),
             stop: CancellationToken::new(),
             leave: CancellationToken::new(),
         }
@@ -65,7 +65,7 @@ impl Check {
     /// Emits events to this listener, which must not block.
     #[must_use]
     pub fn progress(mut self, listener: impl Fn(&Event) + Send + Sync + 'static) -> Self {
-        self.progress = Progress::to(listener);
+        self.progress = ProgressListener::to(listener);
         self
     }
 

@@ -8,7 +8,7 @@ use crate::created::CreatedResources;
 use crate::evidence::{self, Evidence};
 use crate::exchange::Exchange;
 use crate::options::Options;
-use crate::progress::Progress;
+use crate::progress::ProgressListener;
 use crate::response_rules;
 use crate::verdicts::{Subject, Verdict, Verdicts};
 use std::sync::Arc;
@@ -46,7 +46,7 @@ pub(crate) struct CheckClient {
     pub verdicts: Verdicts,
     pub created: CreatedResources,
     pub stop: CancellationToken,
-    pub progress: Progress,
+    pub progress: ProgressListener,
     evidence: Evidence,
     silences: AtomicUsize,
     silences_total: AtomicUsize,
@@ -65,7 +65,7 @@ impl CheckClient {
             verdicts: Verdicts::default(),
             created: CreatedResources::default(),
             stop,
-            progress: Progress::default(),
+            progress: ProgressListener::default(),
             evidence: Evidence::default(),
             silences: AtomicUsize::new(0),
             silences_total: AtomicUsize::new(0),
@@ -81,7 +81,7 @@ impl CheckClient {
     }
 
     /// Emits events to this listener.
-    pub(crate) fn with_progress(mut self, progress: Progress) -> Self {
+    pub(crate) fn with_progress(mut self, progress: ProgressListener) -> Self {
         self.verdicts = Verdicts::with_progress(progress.clone());
         self.progress = progress;
         self

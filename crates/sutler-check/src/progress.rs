@@ -50,9 +50,9 @@ type Listener = dyn Fn(&Event) + Send + Sync;
 
 /// The listener, if any.
 #[derive(Clone, Default)]
-pub(crate) struct Progress(Option<Arc<Listener>>);
+pub(crate) struct ProgressListener(Option<Arc<Listener>>);
 
-impl Progress {
+impl ProgressListener {
     pub(crate) fn to(listener: impl Fn(&Event) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(listener)))
     }
@@ -65,11 +65,11 @@ impl Progress {
     }
 }
 
-impl fmt::Debug for Progress {
+impl fmt::Debug for ProgressListener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {
-            Some(_) => "Progress(somebody)",
-            None => "Progress(nobody)",
+            Some(_) => "ProgressListener(set)",
+            None => "ProgressListener(none)",
         })
     }
 }

@@ -15,7 +15,7 @@ mod tests;
 
 use crate::case::{Case, Level, Scope};
 use crate::exchange::Exchange;
-use endpoint::{Endpoint, Verb};
+use endpoint::{EndpointShape, Verb};
 use serde_json::Value;
 
 const ANSWERS: Case = Case {
@@ -142,7 +142,7 @@ pub(crate) fn check(exchange: &Exchange) -> Vec<Judgement> {
     if !answer.body.is_empty() {
         judgements.push((&CONTENT_TYPE, content_type(exchange.header("Content-Type"))));
     }
-    let Some(endpoint) = Endpoint::of(&exchange.request) else {
+    let Some(endpoint) = EndpointShape::of(&exchange.request) else {
         return judgements;
     };
     if answer.status >= 400 {
@@ -158,7 +158,7 @@ pub(crate) fn check(exchange: &Exchange) -> Vec<Judgement> {
     }
     if matches!(
         endpoint,
-        Endpoint::InstanceOperation | Endpoint::BindingOperation
+        EndpointShape::InstanceOperation | EndpointShape::BindingOperation
     ) && let Some(value) = exchange.header("Retry-After")
     {
         judgements.push((&RETRY_AFTER, seconds(value)));
@@ -170,24 +170,26 @@ pub(crate) fn check(exchange: &Exchange) -> Vec<Judgement> {
 }
 
 /// The shape of the body of a success.
-fn bodies(endpoint: Endpoint, status: u16, json: Option<&Value>, into: &mut Vec<Judgement>) {
+fn bodies(endpoint: EndpointShape, status: u16, json: Option<&Value>, into: &mut Vec<Judgement>) {
     match endpoint {
-        Endpoint::Catalog => return,
-        Endpoint::Instance(verb) => instance::check(verb, json, into),
-        Endpoint::InstanceOperation => instance::judge_operation(json, into),
-        Endpoint::Binding(verb) => binding::check(verb, status, json, into),
-        Endpoint::BindingOperation => binding::judge_operation(json, into),
+        EndpointShape::Catalog => return,
+        EndpointShape::Instance(verb) => instance::check(verb, json, into),
+        EndpointShape::InstanceOperation => instance::judge_operation(json, into),
+        EndpointShape::Binding(verb) => binding::check(verb, status, json, into),
+        EndpointShape::BindingOperation => binding::judge_operation(json, into),
     }
     if let Some(Value::Object(body)) = json {
         into.push((&EXTRA_FIELDS, shape::prefixed(body, endpoint.fields())));
     }
 }
 
-fn success_code(endpoint: Endpoint, exchange: &Exchange) -> Result<(), String> {
+fn success_code(endpoint: EndpointShape, exchange: &Exchange) -> Result<(), String> {
     let allowed: &[u16] = match endpoint {
-        Endpoint::Catalog if sent(exchange, "If-None-Match").is_some() => &[200, 304],
-        Endpoint::Catalog | Endpoint::InstanceOperation | Endpoint::BindingOperation => &[200],
-        Endpoint::Instance(verb) | Endpoint::Binding(verb) => match verb {
+        EndpointShape::Catalog if sent(exchange, "If-None-Match").is_some() => &[200, 304],
+        EndpointShape::Catalog
+        | EndpointShape::InstanceOperation
+        | EndpointShape::BindingOperation => &[200],
+        EndpointShape::Instance(verb) | EndpointShape::Binding(verb) => match verb {
             Verb::Create => &[200, 201, 202],
             Verb::Fetch => &[200],
             Verb::Update | Verb::Delete => &[200, 202],
@@ -206,16 +208,16 @@ fn was_accepted(exchange: &Exchange) -> Result<(), String> {
 }
 
 /// Checks the operation of a 202.
-fn accepted(endpoint: Endpoint, json: Option<&Value>, into: &mut Vec<Judgement>) {
+fn accepted(endpoint: EndpointShape, json: Option<&Value>, into: &mut Vec<Judgement>) {
     let operation = json.and_then(|it| it.get("operation"));
     let judgement = match operation {
         None => Ok(()),
-        Some(Value::Null) if endpoint == Endpoint::Instance(Verb::Create) => Ok(()),
+        Some(Value::Null) if endpoint == EndpointShape::Instance(Verb::Create) => Ok(()),
         Some(Value::String(text)) if text.chars().count() > OPERATION_MAX => Err(format!(
             "`operation` is longer than {OPERATION_MAX} characters"
         )),
         Some(Value::String(text))
-            if text.is_empty() && endpoint == Endpoint::Instance(Verb::Update) =>
+            if text.is_empty() && endpoint == EndpointShape::Instance(Verb::Update) =>
         {
             Err("`operation` is empty".to_owned())
         }

@@ -3,7 +3,7 @@
 
 use crate::case::{Case, Scope, all_cases};
 use crate::exchange::Exchange;
-use crate::progress::{Event, Progress};
+use crate::progress::{Event, ProgressListener};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -81,12 +81,12 @@ impl fmt::Display for Finding {
 #[derive(Default)]
 pub(crate) struct Verdicts {
     entries: Mutex<BTreeMap<(Subject, &'static str), Finding>>,
-    progress: Progress,
+    progress: ProgressListener,
 }
 
 impl Verdicts {
     /// Creates a collection that emits an event per verdict.
-    pub(crate) fn with_progress(progress: Progress) -> Self {
+    pub(crate) fn with_progress(progress: ProgressListener) -> Self {
         Self {
             entries: Mutex::default(),
             progress,

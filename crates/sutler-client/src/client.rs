@@ -1,6 +1,6 @@
 //! The typed client: all ten endpoints, each one request and one reply.
 //!
-//! It sends and reads; it neither retries nor polls (`follow.rs` does) nor judges (`classify.rs`
+//! It sends and reads; it neither retries nor polls (`poll_loop.rs` does) nor judges (`classify.rs`
 //! does). Every request carries the version, a request identity and, if a user caused it, the
 //! originating identity.
 

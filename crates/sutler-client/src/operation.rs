@@ -23,7 +23,7 @@ impl PlanIds {
 
 /// Target of an operation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Resource {
+enum PolledResource {
     Instance(InstanceId),
     Binding(InstanceId, BindingId),
 }
@@ -35,7 +35,7 @@ enum Resource {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Operation {
     kind: OperationKind,
-    resource: Resource,
+    resource: PolledResource,
     offered: PlanIds,
     token: Option<OperationToken>,
 }
@@ -73,7 +73,7 @@ impl Operation {
     ) -> Self {
         Self {
             kind: OperationKind::Bind,
-            resource: Resource::Binding(instance, binding),
+            resource: PolledResource::Binding(instance, binding),
             offered,
             token,
         }
@@ -88,7 +88,7 @@ impl Operation {
     ) -> Self {
         Self {
             kind: OperationKind::Unbind,
-            resource: Resource::Binding(instance, binding),
+            resource: PolledResource::Binding(instance, binding),
             offered,
             token,
         }
@@ -102,7 +102,7 @@ impl Operation {
     ) -> Self {
         Self {
             kind,
-            resource: Resource::Instance(instance),
+            resource: PolledResource::Instance(instance),
             offered,
             token,
         }
@@ -121,8 +121,8 @@ impl Operation {
     /// The instance, and the binding if it is about one.
     pub fn ids(&self) -> (&InstanceId, Option<&BindingId>) {
         match &self.resource {
-            Resource::Instance(instance) => (instance, None),
-            Resource::Binding(instance, binding) => (instance, Some(binding)),
+            PolledResource::Instance(instance) => (instance, None),
+            PolledResource::Binding(instance, binding) => (instance, Some(binding)),
         }
     }
 

@@ -83,7 +83,7 @@ impl DockerHub {
         let org = &self.org;
         let path = format!("/v2/repositories/{org}/?page_size={PAGE}");
         let first = self.base_url.at(&path).map_err(HttpError::Garbled)?;
-        let session = Session {
+        let session = HubSession {
             hub: self,
             authorization: self.session().await?,
         };
@@ -118,13 +118,13 @@ impl DockerHub {
 }
 
 /// One listing with its authorization.
-struct Session<'a> {
+struct HubSession<'a> {
     hub: &'a DockerHub,
     authorization: Option<Authorization>,
 }
 
 #[async_trait]
-impl NamePages for Session<'_> {
+impl NamePages for HubSession<'_> {
     async fn page(&self, url: &Url) -> Result<NamePage, HttpError> {
         let org = &self.hub.org;
         let mut request = HttpRequest::get(url.clone(), PAGE_BYTES_MAX);

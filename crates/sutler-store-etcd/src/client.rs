@@ -7,7 +7,7 @@
 use crate::clock::ServerClock;
 use crate::settings::{EtcdSettings, Login, Tls};
 use crate::wire::{
-    ErrorBody, KeyValue, LeaseGrantResponse, Range, RangeResponse, RequestOp, StreamLine, Txn,
+    EtcdErrorBody, KeyValue, LeaseGrantResponse, Range, RangeResponse, RequestOp, StreamLine, Txn,
     TxnResponse,
 };
 use reqwest::header::{AUTHORIZATION, DATE};
@@ -377,7 +377,7 @@ const OUT_OF_RANGE: i64 = 11;
 const UNAUTHENTICATED: i64 = 16;
 
 fn refused(missing: bool, answer: &[u8]) -> MemberRefusal {
-    let refusal = serde_json::from_slice::<ErrorBody>(answer);
+    let refusal = serde_json::from_slice::<EtcdErrorBody>(answer);
     if missing && refusal.is_err() {
         return MemberRefusal::Elsewhere(EtcdError::NotDone(StoreError::new(
             "there is no gateway of etcd 3.4 or later at this address: upgrade etcd, or name another",
@@ -396,7 +396,7 @@ fn refused(missing: bool, answer: &[u8]) -> MemberRefusal {
 }
 
 /// Meaning of a refusal.
-pub(crate) fn decide(refusal: &ErrorBody) -> EtcdError {
+pub(crate) fn decide(refusal: &EtcdErrorBody) -> EtcdError {
     let said = |what: &str| StoreError::new(format!("{what} ({})", refusal.message));
     match refusal.code {
         OUT_OF_RANGE if refusal.message.contains("compacted") => EtcdError::Compacted,
@@ -454,10 +454,10 @@ fn unreadable(
 #[cfg(test)]
 mod tests {
     use super::{EtcdError, decide};
-    use crate::wire::ErrorBody;
+    use crate::wire::EtcdErrorBody;
 
     fn judged(code: i64, message: &str) -> EtcdError {
-        decide(&ErrorBody {
+        decide(&EtcdErrorBody {
             code,
             message: message.to_owned(),
         })

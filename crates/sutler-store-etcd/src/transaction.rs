@@ -4,7 +4,7 @@
 //! rests on is still so. If it is not, nothing was written, and the commit is judged again against a
 //! newer view. One key is written for each document and each operation, however many terms a document
 //! has; besides these the commit's own record, the head, and at most one sheet. Read
-//! `plan/advance.rs` for how an operation moves on, `commit.rs` for who sends the transaction.
+//! `transaction/advance.rs` for how an operation moves on, `commit.rs` for who sends the transaction.
 
 mod advance;
 #[cfg(test)]

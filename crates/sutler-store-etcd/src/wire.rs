@@ -304,7 +304,7 @@ pub(crate) struct LeaseGrantResponse {
 #[serde(default)]
 pub(crate) struct StreamLine<T> {
     pub(crate) result: Option<T>,
-    pub(crate) error: Option<ErrorBody>,
+    pub(crate) error: Option<EtcdErrorBody>,
 }
 
 /// One message of a watch.
@@ -338,7 +338,7 @@ pub(crate) enum EventKind {
 /// Error of etcd, with its own message, which contains no stored data.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct ErrorBody {
+pub(crate) struct EtcdErrorBody {
     #[serde(alias = "grpc_code")]
     pub(crate) code: i64,
     pub(crate) message: String,

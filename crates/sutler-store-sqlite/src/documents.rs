@@ -16,7 +16,8 @@ use std::ops::Bound;
 use std::vec::IntoIter;
 use sutler_journal::{Document, IndexedDocument, Key, List, Page, Position, StoreError, Term};
 
-type Read<T> = Result<T, StoreError>;
+/// Result of a read.
+pub(crate) type ReadResult<T> = Result<T, StoreError>;
 
 /// All that a read looks at.
 pub(crate) struct View<'v> {
@@ -25,7 +26,7 @@ pub(crate) struct View<'v> {
     pub(crate) young: &'v UnindexedDocuments,
 }
 
-pub(crate) fn get(view: &View<'_>, key: &Key) -> Read<Option<Document>> {
+pub(crate) fn get(view: &View<'_>, key: &Key) -> ReadResult<Option<Document>> {
     let young = view.young.number(key.as_bytes());
     let text = match young {
         Some(_) => sql::DOC_GET_YOUNG,
@@ -48,7 +49,7 @@ pub(crate) fn list(
     list: &List,
     after: Option<&Position>,
     limit: usize,
-) -> Read<Page> {
+) -> ReadResult<Page> {
     let walk = match list {
         List::Prefix(prefix) => IndexScan::Keys {
             prefix,
@@ -94,7 +95,11 @@ pub(crate) fn list(
     }
 }
 
-pub(crate) fn filed(view: &View<'_>, from: &[u8], limit: usize) -> Read<Vec<IndexedDocument>> {
+pub(crate) fn filed(
+    view: &View<'_>,
+    from: &[u8],
+    limit: usize,
+) -> ReadResult<Vec<IndexedDocument>> {
     let with_terms = |document, row: &rusqlite::Row<'_>| {
         let terms = codec::terms(rows::blob(row, 3)?).map(|(scope, value)| {
             let scope = rows::text(scope, view.words, view.db)?;
@@ -103,7 +108,10 @@ pub(crate) fn filed(view: &View<'_>, from: &[u8], limit: usize) -> Read<Vec<Inde
                 value,
             ))
         });
-        Ok(IndexedDocument::new(document, terms.collect::<Read<_>>()?))
+        Ok(IndexedDocument::new(
+            document,
+            terms.collect::<ReadResult<_>>()?,
+        ))
     };
     loop {
         if let Some(found) =
@@ -114,7 +122,7 @@ pub(crate) fn filed(view: &View<'_>, from: &[u8], limit: usize) -> Read<Vec<Inde
     }
 }
 
-fn scope_number(view: &View<'_>, word: Vec<u8>) -> Read<Option<i64>> {
+fn scope_number(view: &View<'_>, word: Vec<u8>) -> ReadResult<Option<i64>> {
     if let Some(number) = view.words.number(&word) {
         return Ok(Some(number));
     }
@@ -154,7 +162,7 @@ struct ScanPage<T> {
 }
 
 /// Makes an item from a document and its row.
-type Make<'m, T> = &'m dyn Fn(Document, &rusqlite::Row<'_>) -> Read<T>;
+type Make<'m, T> = &'m dyn Fn(Document, &rusqlite::Row<'_>) -> ReadResult<T>;
 
 impl IndexScan<'_> {
     /// One page; `None` if too many unindexed documents were removed meanwhile: read it again.
@@ -164,7 +172,7 @@ impl IndexScan<'_> {
         limit: usize,
         text: &str,
         make: Make<'_, T>,
-    ) -> Read<Option<ScanPage<T>>> {
+    ) -> ReadResult<Option<ScanPage<T>>> {
         let one_more = limit.saturating_add(1);
         let young = self.young(view.young, one_more);
         let all_young = young.len() < one_more;
@@ -224,7 +232,7 @@ impl IndexScan<'_> {
         }
     }
 
-    fn filed<'s>(&self, statement: &'s mut rusqlite::Statement<'_>) -> Read<Rows<'s>> {
+    fn filed<'s>(&self, statement: &'s mut rusqlite::Statement<'_>) -> ReadResult<Rows<'s>> {
         match self {
             IndexScan::From(from) => statement.query([from]),
             IndexScan::Keys { prefix, after } => statement.query([after.unwrap_or(prefix)]),
@@ -241,7 +249,7 @@ impl IndexScan<'_> {
         .map_err(unreadable)
     }
 
-    fn place(&self, row: &rusqlite::Row<'_>) -> Read<Option<ListPlace>> {
+    fn place(&self, row: &rusqlite::Row<'_>) -> ReadResult<Option<ListPlace>> {
         let key = rows::blob(row, 0)?;
         let value = match self {
             IndexScan::Keys { prefix, .. } if !key.starts_with(prefix) => return Ok(None),
@@ -278,7 +286,7 @@ impl<'m> MergedDocuments<'m> {
         }
     }
 
-    fn next(&mut self) -> Read<Option<ListPlace>> {
+    fn next(&mut self) -> ReadResult<Option<ListPlace>> {
         while self.next_filed.is_none() && !self.ended {
             let row = self.filed.next().map_err(unreadable)?;
             let place = row.map(|row| self.walk.place(row)).transpose()?.flatten();

@@ -5,7 +5,7 @@
 //! here: documents (`documents.rs`).
 
 use crate::codec;
-use crate::documents::View;
+use crate::documents::{ReadResult, View};
 use crate::interned_strings::Interner;
 use crate::rows::{self, unreadable};
 use crate::sql;
@@ -15,17 +15,14 @@ use rusqlite::{Connection, OptionalExtension};
 use std::borrow::Cow;
 use sutler_journal::{
     Changes, CommitId, Cursor, Key, Layout, LogChunk, Operation, OperationFilter, OperationId,
-    OperationList, OperationRow, PolledOperation, Queue, QueueStats, Stats, StoreError, StoreInfo,
-    StoreTime,
+    OperationList, OperationRow, PolledOperation, Queue, QueueStats, Stats, StoreInfo, StoreTime,
 };
-
-type Read<T> = Result<T, StoreError>;
 
 pub(crate) fn operation(
     db: &Connection,
     words: &Interner,
     id: OperationId,
-) -> Read<Option<Operation>> {
+) -> ReadResult<Option<Operation>> {
     let mut statement = db.prepare_cached(sql::OP_WHOLE).map_err(unreadable)?;
     let id: &[u8] = id.0.as_bytes();
     let mut found = statement.query([id]).map_err(unreadable)?;
@@ -40,7 +37,7 @@ pub(crate) fn poll(
     words: &Interner,
     lane: &Key,
     id: OperationId,
-) -> Read<Option<PolledOperation>> {
+) -> ReadResult<Option<PolledOperation>> {
     let mut statement = db.prepare_cached(sql::OP_POLL).map_err(unreadable)?;
     let id: &[u8] = id.0.as_bytes();
     let mut found = statement.query([id]).map_err(unreadable)?;
@@ -58,7 +55,7 @@ pub(crate) fn poll(
     }))
 }
 
-pub(crate) fn operations(view: &View<'_>, list: &OperationList) -> Read<Vec<OperationRow>> {
+pub(crate) fn operations(view: &View<'_>, list: &OperationList) -> ReadResult<Vec<OperationRow>> {
     let (db, words) = (view.db, view.words);
     let most = i64::try_from(list.limit).unwrap_or(i64::MAX);
     // Longer than any id, and so behind all of them.
@@ -88,7 +85,7 @@ pub(crate) fn operations(view: &View<'_>, list: &OperationList) -> Read<Vec<Oper
     Ok(operations)
 }
 
-fn lane_number(view: &View<'_>, lane: &Key) -> Read<Option<i64>> {
+fn lane_number(view: &View<'_>, lane: &Key) -> ReadResult<Option<i64>> {
     if let Some(number) = view.young.number(lane.as_bytes()) {
         return Ok(Some(number));
     }
@@ -102,7 +99,7 @@ fn lane_number(view: &View<'_>, lane: &Key) -> Read<Option<i64>> {
         .map_err(unreadable)
 }
 
-pub(crate) fn changes(db: &Connection, after: &Cursor, limit: usize) -> Read<Changes> {
+pub(crate) fn changes(db: &Connection, after: &Cursor, limit: usize) -> ReadResult<Changes> {
     let asked = codec::seq_of(after)?;
     let view = db.unchecked_transaction().map_err(unreadable)?;
     let trimmed: i64 = view
@@ -128,7 +125,7 @@ pub(crate) fn changes(db: &Connection, after: &Cursor, limit: usize) -> Read<Cha
     })
 }
 
-pub(crate) fn stats(db: &Connection, words: &Interner) -> Read<Stats> {
+pub(crate) fn stats(db: &Connection, words: &Interner) -> ReadResult<Stats> {
     let view = db.unchecked_transaction().map_err(unreadable)?;
     let (accepted, terminal, cleaned) = view
         .query_row(sql::TALLY_READ, [], |row| {
@@ -160,7 +157,7 @@ pub(crate) fn stats(db: &Connection, words: &Interner) -> Read<Stats> {
 }
 
 /// Facts about the store, apart from its layout.
-pub(crate) fn survey(db: &Connection, leases: LeaseCounts) -> Read<StoreInfo> {
+pub(crate) fn survey(db: &Connection, leases: LeaseCounts) -> ReadResult<StoreInfo> {
     let read = db.query_row(sql::SURVEY, [], |row| {
         Ok(StoreInfo {
             layout: Layout::default(),
@@ -185,7 +182,7 @@ pub(crate) fn read_log(
     id: OperationId,
     from: u32,
     limit: usize,
-) -> Read<Vec<LogChunk>> {
+) -> ReadResult<Vec<LogChunk>> {
     let most = i64::try_from(limit).unwrap_or(i64::MAX);
     let view = db.unchecked_transaction().map_err(unreadable)?;
     let id: &[u8] = id.0.as_bytes();

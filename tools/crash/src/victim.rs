@@ -2,7 +2,7 @@
 //! replicas over a server.
 //!
 //! It prints `ready ADDRESS` when it serves. Its hooks (`victim/service.rs`) log effects, its store
-//! (`victim/store.rs`) logs what became durable and knows the moments at which to die. The log is
+//! (`victim/instrumented_store.rs`) logs what became durable and knows the moments at which to die. The log is
 //! `victim/effect_log.rs`, or `victim/replica_log.rs` where replicas share it. It checks nothing: that is done
 //! from outside.
 

@@ -2,7 +2,7 @@
 
 use super::response::AdminError;
 use crate::broker::BrokerHandle;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use async_trait::async_trait;
 use serde_json::Value;
 use std::sync::Arc;
@@ -32,7 +32,9 @@ impl BrokerHandle {
 /// Maps an error of an extension to an error of the API.
 pub(super) fn to_admin_error(error: Error) -> AdminError {
     match error.kind {
-        Kind::Refused(refusal) => refusal.into(),
-        Kind::Failed | Kind::Transient | Kind::Lost => AdminError::internal(&format!("{error:?}")),
+        ErrorKind::Refused(refusal) => refusal.into(),
+        ErrorKind::Failed | ErrorKind::Transient | ErrorKind::Lost => {
+            AdminError::internal(&format!("{error:?}"))
+        }
     }
 }

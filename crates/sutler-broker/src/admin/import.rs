@@ -37,7 +37,7 @@ pub(crate) struct ImportResult {
 
 /// Progress of an import within its file.
 #[derive(Default)]
-struct Reader {
+struct ImportReader {
     begun: bool,
     ended: bool,
     line: u64,
@@ -53,7 +53,7 @@ where
 {
     let mut body = std::pin::pin!(body);
     let mut kept = BytesMut::new();
-    let mut reader = Reader::default();
+    let mut reader = ImportReader::default();
     loop {
         let frame = tokio::time::timeout(SILENT_AT_MOST, body.frame()).await;
         let Ok(frame) = frame else {
@@ -82,7 +82,7 @@ where
     Ok(reader.done)
 }
 
-impl Reader {
+impl ImportReader {
     fn fault(&self, sentence: &str) -> AdminError {
         let ImportResult {
             documents,

@@ -4,7 +4,7 @@
 use super::{Broker, BrokerHandle, BuildError};
 use crate::catalog::{CatalogPreconditions, Offering, OfferingUpdate};
 use crate::catalog_source::{CatalogPrecondition, CatalogSource};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::instance_scan::{ReadInstancesError, each_instance};
 use crate::lifecycle::AuthorState;
 use crate::operation_status::{OperationStatus, operation_status};
@@ -17,8 +17,8 @@ use uuid::Uuid;
 impl From<Error> for TaskError {
     fn from(error: Error) -> Self {
         match error.kind {
-            Kind::Lost => Self::lost(),
-            Kind::Failed | Kind::Transient | Kind::Refused(_) => {
+            ErrorKind::Lost => Self::lost(),
+            ErrorKind::Failed | ErrorKind::Transient | ErrorKind::Refused(_) => {
                 let failed = Self::failed(error.message);
                 match error.cause {
                     Some(cause) => failed.because(cause),

@@ -2,7 +2,7 @@
 
 use super::error::{ErrorReply, json};
 use super::route::{Endpoint, Ids};
-use super::{ParsedRequest, PlatformApi, Reply};
+use super::{HttpReply, ParsedRequest, PlatformApi};
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
 use crate::refusal::{Refusal, Resource};
@@ -24,7 +24,7 @@ impl PlatformApi {
         asked: ParsedRequest,
         body: &Bytes,
         headers: &HeaderMap,
-    ) -> Result<Reply, ErrorReply> {
+    ) -> Result<HttpReply, ErrorReply> {
         let ParsedRequest {
             endpoint,
             ids,
@@ -78,7 +78,7 @@ impl PlatformApi {
     }
 
     /// B-050, B-052: the prepared body, or 304 if the caller has it.
-    fn catalog(&self, headers: &HeaderMap) -> Reply {
+    fn catalog(&self, headers: &HeaderMap) -> HttpReply {
         let snapshot = self.requests.realm_context.catalog.snapshot();
         let known = headers.get_all(IF_NONE_MATCH).iter().any(|value| {
             let tags = value.to_str().unwrap_or_default();
@@ -109,7 +109,7 @@ impl PlatformApi {
         instance: &InstanceId,
         id: &BindingId,
         operation: Option<&OperationToken>,
-    ) -> Result<Reply, ErrorReply> {
+    ) -> Result<HttpReply, ErrorReply> {
         let mut last = self.requests.poll_binding(instance, id, operation).await?;
         // B-110: the response of a binding has state and description only.
         if let LastOperation::Known { response, .. } = &mut last {
@@ -129,7 +129,7 @@ fn token(id: OperationId) -> Option<OperationToken> {
 }
 
 /// B-121, B-122, B-123, B-130.
-fn provisioned(changed: ChangeOutcome<Instance>) -> Reply {
+fn provisioned(changed: ChangeOutcome<Instance>) -> HttpReply {
     let (status, operation, state) = match changed {
         ChangeOutcome::Done(state) => (StatusCode::CREATED, None, state),
         ChangeOutcome::AlreadyDone(state) => (StatusCode::OK, None, state),
@@ -145,7 +145,7 @@ fn provisioned(changed: ChangeOutcome<Instance>) -> Reply {
 }
 
 /// B-162, B-163, B-171.
-fn updated(changed: ChangeOutcome<Instance>) -> Reply {
+fn updated(changed: ChangeOutcome<Instance>) -> HttpReply {
     let (status, operation, state) = match changed {
         ChangeOutcome::Done(state) | ChangeOutcome::AlreadyDone(state) => {
             (StatusCode::OK, None, state)
@@ -166,7 +166,7 @@ fn updated(changed: ChangeOutcome<Instance>) -> Reply {
 }
 
 /// B-242, B-252.
-fn deleted<S>(changed: &ChangeOutcome<S>) -> Reply {
+fn deleted<S>(changed: &ChangeOutcome<S>) -> HttpReply {
     let (status, operation) = match changed {
         ChangeOutcome::Done(_) | ChangeOutcome::AlreadyDone(_) => (StatusCode::OK, None),
         ChangeOutcome::Running(id, _) => (StatusCode::ACCEPTED, token(*id)),
@@ -175,7 +175,7 @@ fn deleted<S>(changed: &ChangeOutcome<S>) -> Reply {
 }
 
 /// B-182, B-183, B-184: nothing but the operation while it runs.
-fn bound(changed: ChangeOutcome<Binding>) -> Result<Reply, ErrorReply> {
+fn bound(changed: ChangeOutcome<Binding>) -> Result<HttpReply, ErrorReply> {
     let (status, state) = match changed {
         ChangeOutcome::Running(id, _) => {
             let body = AsyncBindResponse {
@@ -195,7 +195,7 @@ fn bound(changed: ChangeOutcome<Binding>) -> Result<Reply, ErrorReply> {
 }
 
 /// B-100, B-105, B-107.
-fn polled(last: LastOperation) -> Reply {
+fn polled(last: LastOperation) -> HttpReply {
     match last {
         LastOperation::Gone(what) => ErrorReply::from(Refusal::Gone(what)).into(),
         LastOperation::Known {

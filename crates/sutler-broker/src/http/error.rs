@@ -2,8 +2,8 @@
 //!
 //! A 5xx never contains the cause: the caller gets a sentence, the log of the operator has the cause.
 
-use super::Reply;
-use crate::error::{Error, Kind};
+use super::HttpReply;
+use crate::error::{Error, ErrorKind};
 use crate::lifecycle::Verb;
 use crate::refusal::Refusal;
 use crate::requests::RequestError;
@@ -182,13 +182,13 @@ impl From<RequestError> for ErrorReply {
 impl From<Error> for ErrorReply {
     fn from(error: Error) -> Self {
         match &error.kind {
-            Kind::Refused(refusal) => refusal.clone().into(),
-            Kind::Transient => {
+            ErrorKind::Refused(refusal) => refusal.clone().into(),
+            ErrorKind::Transient => {
                 tracing::warn!(?error, "a request could not be served for now");
                 let body = ErrorBody::described(error.message);
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, &body).retry_after(5)
             }
-            Kind::Failed | Kind::Lost => {
+            ErrorKind::Failed | ErrorKind::Lost => {
                 tracing::error!(?error, "a request could not be served");
                 let body = ErrorBody::described(error.message);
                 Self::new(StatusCode::INTERNAL_SERVER_ERROR, &body)
@@ -220,13 +220,13 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     text
 }
 
-pub(super) fn panicked() -> Reply {
+pub(super) fn panicked() -> HttpReply {
     tracing::error!("a request handler panicked; the message is on standard error");
     let body = ErrorBody::described(INTERNAL);
     ErrorReply::new(StatusCode::INTERNAL_SERVER_ERROR, &body).into()
 }
 
-impl From<ErrorReply> for Reply {
+impl From<ErrorReply> for HttpReply {
     fn from(answer: ErrorReply) -> Self {
         answer.0.into()
     }

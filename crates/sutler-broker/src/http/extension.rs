@@ -6,7 +6,7 @@
 use super::error::{ErrorReply, json};
 use super::route::{self, RouteMatch};
 use super::route_labels::EXTENSION;
-use super::{PlatformApi, Reply};
+use super::{HttpReply, PlatformApi};
 use crate::broker::BrokerHandle;
 use crate::error::Result;
 use async_trait::async_trait;
@@ -104,7 +104,7 @@ impl PlatformApi {
         parts: Parts,
         body: B,
         context: &RequestContext,
-    ) -> std::result::Result<Reply, ErrorReply>
+    ) -> std::result::Result<HttpReply, ErrorReply>
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,

@@ -237,7 +237,7 @@ impl RequestHandler {
     pub(super) fn hook_problem(&self, error: crate::error::Error, verb: Verb) -> RequestError {
         tracing::warn!(verb = verb.word(), ?error, "a hook failed");
         match error.kind {
-            crate::error::Kind::Refused(refusal) => RequestError::Refused(refusal),
+            crate::error::ErrorKind::Refused(refusal) => RequestError::Refused(refusal),
             _ => RequestError::Failed {
                 verb,
                 detail: crate::resources::Detail {

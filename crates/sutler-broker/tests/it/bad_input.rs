@@ -2,8 +2,8 @@
 //!
 //! Everything is sent to a broker with one instance and one binding, whose whole store is compared
 //! before and after. A handler that panics answers 500, so a panic fails these tests too. Bodies are
-//! in `hostile/bodies.rs`; headers, paths and queries in `hostile/heads.rs`; what only a socket can do
-//! in `hostile/wire.rs`. Random input is in `tools/fuzz`.
+//! in `bad_input/bodies.rs`; headers, paths and queries in `bad_input/heads.rs`; what only a socket can do
+//! in `bad_input/wire.rs`. Random input is in `tools/fuzz`.
 
 mod bodies;
 mod heads;

@@ -16,7 +16,7 @@ use sutler_broker::{
 use sutler_osb::OperationKind;
 
 /// Catalog source scripted by a test.
-pub(crate) struct TestCatalogKeeper {
+pub(crate) struct TestCatalogSource {
     running: BrokerHandle,
     standing: Mutex<PlanAvailability>,
     asked: AtomicUsize,
@@ -24,7 +24,7 @@ pub(crate) struct TestCatalogKeeper {
     comes: Mutex<Option<serde_json::Value>>,
 }
 
-impl TestCatalogKeeper {
+impl TestCatalogSource {
     pub(crate) fn keep(kit: &Fixture, standing: PlanAvailability) -> Arc<Self> {
         let told = Arc::new(Self {
             running: kit.running.clone(),
@@ -52,7 +52,7 @@ impl TestCatalogKeeper {
 }
 
 #[async_trait]
-impl CatalogSource for TestCatalogKeeper {
+impl CatalogSource for TestCatalogSource {
     async fn catch_up(&self) {
         let comes = self.comes.lock().expect("no panic").clone();
         if let Some(comes) = comes {
@@ -84,7 +84,7 @@ pub(crate) async fn without_large(kit: &Fixture) {
 async fn a_plan_that_comes_with_the_refresh_is_provisioned_after_202() {
     on_each_store(async |kit| {
         without_large(kit).await;
-        let told = TestCatalogKeeper::keep(kit, refreshing());
+        let told = TestCatalogSource::keep(kit, refreshing());
         let ask = || kit.provision("i").plan(LARGE).accepts_incomplete();
         let accepted = ask().send().await.is(202);
         let operation = accepted.operation();
@@ -106,7 +106,7 @@ async fn a_plan_that_comes_with_the_refresh_is_provisioned_after_202() {
 async fn a_plan_that_does_not_come_is_refused_with_the_reason_and_leaves_nothing() {
     on_each_store(async |kit| {
         without_large(kit).await;
-        let told = TestCatalogKeeper::keep(kit, refreshing());
+        let told = TestCatalogSource::keep(kit, refreshing());
         let ask = kit.provision("i").plan(LARGE).accepts_incomplete();
         let operation = ask.send().await.is(202).operation();
         told.is_over(None, Some("The service was withdrawn on Monday."));
@@ -124,7 +124,7 @@ async fn a_plan_that_does_not_come_is_refused_with_the_reason_and_leaves_nothing
 async fn what_the_plan_demands_holds_although_it_came_late() {
     on_each_store(async |kit| {
         without_large(kit).await;
-        let told = TestCatalogKeeper::keep(kit, refreshing());
+        let told = TestCatalogSource::keep(kit, refreshing());
         let ask = kit.provision("i").plan(LARGE).accepts_incomplete();
         let ask = ask.parameters(json!({ "size": 0 }));
         let operation = ask.send().await.is(202).operation();
@@ -146,7 +146,7 @@ async fn what_the_plan_demands_holds_although_it_came_late() {
 async fn what_waits_for_its_plan_can_be_deleted() {
     on_each_store(async |kit| {
         without_large(kit).await;
-        let _told = TestCatalogKeeper::keep(kit, refreshing());
+        let _told = TestCatalogSource::keep(kit, refreshing());
         kit.provision("i")
             .plan(LARGE)
             .accepts_incomplete()
@@ -166,7 +166,7 @@ async fn what_waits_for_its_plan_can_be_deleted() {
 async fn a_request_that_is_not_asynchronous_waits_for_the_refresh() {
     let kit = in_memory(|broker| broker).await;
     without_large(&kit).await;
-    let told = TestCatalogKeeper::keep(&kit, refreshing());
+    let told = TestCatalogSource::keep(&kit, refreshing());
     let waits = kit.provision("i").plan(LARGE).start();
     told.is_over(Some(catalog()), None);
     waits.await.expect("no panic").is(201);
@@ -194,7 +194,7 @@ fn impatient(broker: Broker) -> Broker {
 async fn nobody_waits_for_ever_and_not_everybody_waits() {
     on_each_store_with(impatient, async |kit| {
         without_large(kit).await;
-        let _told = TestCatalogKeeper::keep(kit, refreshing());
+        let _told = TestCatalogSource::keep(kit, refreshing());
         let sync = kit.provision("i").plan(LARGE).send().await.is(422);
         sync.refused_as("ConcurrencyError");
         let ask = |id: &str| kit.provision(id).plan(LARGE).accepts_incomplete();
@@ -210,7 +210,7 @@ async fn nobody_waits_for_ever_and_not_everybody_waits() {
     let few = |broker: Broker| broker.settings(|settings| settings.patience.waiting_max = 1);
     let kit = in_memory(few).await;
     without_large(&kit).await;
-    let _told = TestCatalogKeeper::keep(&kit, refreshing());
+    let _told = TestCatalogSource::keep(&kit, refreshing());
     let ask = |id: &str| kit.provision(id).plan(LARGE).accepts_incomplete();
     ask("i").send().await.is(202);
     ask("j").send().await.is(422).refused_as("ConcurrencyError");
@@ -314,7 +314,7 @@ async fn turned(kit: &Fixture) -> CatalogPrecondition {
 async fn a_provision_on_a_footing_that_changed_is_looked_at_again() {
     let set_up = |broker: Broker| broker.periodic_task(Arc::new(Writer));
     on_each_store_with(set_up, async |kit| {
-        let told = TestCatalogKeeper::keep(kit, PlanAvailability::default());
+        let told = TestCatalogSource::keep(kit, PlanAvailability::default());
         let footing = turned(kit).await;
         let offer = async |footing: CatalogPrecondition| {
             let on = [(DB.to_owned(), footing)];

@@ -16,13 +16,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 const NAME: &str = "broker.test";
 
 /// A broker with TLS, its files, and the authority behind them.
-struct Scene {
+struct Fixture {
     authority: Authority,
     files: Files,
     port: Port,
 }
 
-impl Scene {
+impl Fixture {
     async fn new(clients: Option<(&Authority, ClientCertificates)>) -> Self {
         let authority = Authority::new("servers");
         let signed = authority.signs(NAME);
@@ -93,67 +93,81 @@ impl Scene {
 
 #[tokio::test]
 async fn both_versions_of_http_are_served_over_tls() {
-    let scene = Scene::new(None).await;
-    let client = scene.client(&scene.authority).build().expect("a client");
-    let response = scene.catalog(&client).await.expect("an answer");
+    let fixture = Fixture::new(None).await;
+    let client = fixture
+        .client(&fixture.authority)
+        .build()
+        .expect("a client");
+    let response = fixture.catalog(&client).await.expect("an answer");
     assert_eq!(response.version(), hyper::Version::HTTP_2);
-    let older = scene.client(&scene.authority).http1_only().build();
-    let response = scene.catalog(&older.expect("a client")).await;
+    let older = fixture.client(&fixture.authority).http1_only().build();
+    let response = fixture.catalog(&older.expect("a client")).await;
     let response = response.expect("an answer");
     assert_eq!(response.version(), hyper::Version::HTTP_11);
     assert_eq!(response.status(), 200);
-    scene.port.close().await;
+    fixture.port.close().await;
 }
 
 #[tokio::test]
 async fn clients_refuse_another_authority_another_name_and_what_ran_out() {
-    let scene = Scene::new(None).await;
+    let fixture = Fixture::new(None).await;
     let strangers = Authority::new("strangers");
-    let client = scene.client(&strangers).build().expect("a client");
-    assert!(scene.catalog(&client).await.is_err());
-    let client = scene.client(&scene.authority);
-    let client = client.resolve("other.test", scene.port.address).build();
+    let client = fixture.client(&strangers).build().expect("a client");
+    assert!(fixture.catalog(&client).await.is_err());
+    let client = fixture.client(&fixture.authority);
+    let client = client.resolve("other.test", fixture.port.address).build();
     let client = client.expect("a client");
-    assert!(scene.catalog_at(&client, "other.test").await.is_err());
-    scene.serves_the_next().await;
-    scene.port.close().await;
+    assert!(fixture.catalog_at(&client, "other.test").await.is_err());
+    fixture.serves_the_next().await;
+    fixture.port.close().await;
 
     let authority = Authority::new("servers");
     let signed = authority.signed_long_ago(NAME);
-    let scene = Scene::with(authority, &signed, None).await;
-    let client = scene.client(&scene.authority).build().expect("a client");
-    assert!(scene.catalog(&client).await.is_err());
-    scene.port.close().await;
+    let fixture = Fixture::with(authority, &signed, None).await;
+    let client = fixture
+        .client(&fixture.authority)
+        .build()
+        .expect("a client");
+    assert!(fixture.catalog(&client).await.is_err());
+    fixture.port.close().await;
 }
 
 #[tokio::test]
 async fn a_required_client_certificate_must_be_there_be_ours_and_be_in_date() {
     let clients = Authority::new("clients");
-    let scene = Scene::new(Some((&clients, ClientCertificates::Required))).await;
-    let bare = scene.client(&scene.authority).build().expect("a client");
-    assert!(scene.catalog(&bare).await.is_err());
+    let fixture = Fixture::new(Some((&clients, ClientCertificates::Required))).await;
+    let bare = fixture
+        .client(&fixture.authority)
+        .build()
+        .expect("a client");
+    assert!(fixture.catalog(&bare).await.is_err());
     let stranger = Authority::new("clients").signs("platform");
-    let stranger = scene.client_with(&stranger);
-    assert!(scene.catalog(&stranger).await.is_err());
-    let late = scene.client_with(&clients.signed_long_ago("platform"));
-    assert!(scene.catalog(&late).await.is_err());
-    scene
-        .serves(&scene.client_with(&clients.signs("platform")))
+    let stranger = fixture.client_with(&stranger);
+    assert!(fixture.catalog(&stranger).await.is_err());
+    let late = fixture.client_with(&clients.signed_long_ago("platform"));
+    assert!(fixture.catalog(&late).await.is_err());
+    fixture
+        .serves(&fixture.client_with(&clients.signs("platform")))
         .await;
-    scene.port.close().await;
+    fixture.port.close().await;
 }
 
 #[tokio::test]
 async fn an_optional_client_certificate_may_be_missing_but_not_be_wrong() {
     let clients = Authority::new("clients");
-    let scene = Scene::new(Some((&clients, ClientCertificates::Optional))).await;
-    scene.serves_the_next().await;
-    scene
-        .serves(&scene.client_with(&clients.signs("platform")))
+    let fixture = Fixture::new(Some((&clients, ClientCertificates::Optional))).await;
+    fixture.serves_the_next().await;
+    fixture
+        .serves(&fixture.client_with(&clients.signs("platform")))
         .await;
     let stranger = Authority::new("others").signs("platform");
-    assert!(scene.catalog(&scene.client_with(&stranger)).await.is_err());
-    scene.port.close().await;
+    assert!(
+        fixture
+            .catalog(&fixture.client_with(&stranger))
+            .await
+            .is_err()
+    );
+    fixture.port.close().await;
 }
 
 /// The beginning of a handshake of TLS 1.1: version, time and chance, one cipher, no compression.
@@ -175,8 +189,8 @@ fn hello_of_tls_1_1() -> Vec<u8> {
 
 #[tokio::test]
 async fn old_versions_of_tls_plain_text_and_silence_are_turned_away() {
-    let scene = Scene::new(None).await;
-    let mut stream = scene.port.connect().await;
+    let fixture = Fixture::new(None).await;
+    let mut stream = fixture.port.connect().await;
     stream
         .write_all(&hello_of_tls_1_1())
         .await
@@ -187,21 +201,21 @@ async fn old_versions_of_tls_plain_text_and_silence_are_turned_away() {
     assert_eq!((alert[0], alert[5]), (0x15, 2), "{alert:?}");
     assert!([70, 40].contains(&alert[6]), "{alert:?}");
     let plain = "GET /v2/catalog HTTP/1.1\r\nHost: x\r\n\r\n";
-    let answer = scene.port.send(plain.as_bytes()).await;
+    let answer = fixture.port.send(plain.as_bytes()).await;
     assert!(!answer.contains("HTTP/"), "{answer}");
     // A silent client is not waited for.
-    let mut silent = scene.port.connect().await;
+    let mut silent = fixture.port.connect().await;
     assert_eq!(read_to_end(&mut silent).await, "");
-    scene.serves_the_next().await;
-    scene.port.close().await;
+    fixture.serves_the_next().await;
+    fixture.port.close().await;
 }
 
 #[tokio::test]
 async fn openssl_agrees_about_what_is_served() {
-    let scene = Scene::new(None).await;
-    let authority = scene.files.put("authority.crt", &scene.authority.pem);
+    let fixture = Fixture::new(None).await;
+    let authority = fixture.files.put("authority.crt", &fixture.authority.pem);
     let asked = async |version: &'static str| {
-        let (address, authority) = (scene.port.address.to_string(), authority.clone());
+        let (address, authority) = (fixture.port.address.to_string(), authority.clone());
         let run = move || {
             Command::new("openssl")
                 .args(["s_client", "-brief", "-verify_return_error", version])
@@ -225,8 +239,8 @@ async fn openssl_agrees_about_what_is_served() {
     assert!(modern.status.success(), "{modern:?}");
     assert!(asked("-tls1_2").await.expect("openssl").status.success());
     assert!(!asked("-tls1_1").await.expect("openssl").status.success());
-    scene.serves_the_next().await;
-    scene.port.close().await;
+    fixture.serves_the_next().await;
+    fixture.port.close().await;
 }
 
 #[tokio::test]

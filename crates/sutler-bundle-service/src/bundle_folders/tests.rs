@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-struct Yard {
+struct Fixture {
     root: TempDir,
     folders: BundleFolders,
 }
 
-impl Yard {
+impl Fixture {
     fn new() -> Self {
         let root = tempfile::tempdir().expect("a folder");
         let bundles = root.path().join("bundles");
@@ -64,18 +64,18 @@ fn pair(name: &str, description: &str) -> (String, String) {
 /// Regression: R18.
 #[test]
 fn no_bundle_at_all_is_an_empty_catalog() {
-    let mut yard = Yard::new();
-    assert_eq!(offered(&yard.folders.look()), []);
-    fs::create_dir(yard.bundles().join("not-a-bundle")).expect("a folder");
-    assert_eq!(offered(&yard.look()), []);
+    let mut fixture = Fixture::new();
+    assert_eq!(offered(&fixture.folders.look()), []);
+    fs::create_dir(fixture.bundles().join("not-a-bundle")).expect("a folder");
+    assert_eq!(offered(&fixture.look()), []);
 }
 
 #[test]
 fn what_is_there_at_the_first_look_is_offered_at_once() {
-    let mut yard = Yard::new();
-    yard.write("b", "beta", "Second.");
-    yard.write("a", "alpha", "First.");
-    let snapshot = yard.folders.look();
+    let mut fixture = Fixture::new();
+    fixture.write("b", "beta", "Second.");
+    fixture.write("a", "alpha", "First.");
+    let snapshot = fixture.folders.look();
     let expected = [pair("alpha", "First."), pair("beta", "Second.")];
     assert_eq!(offered(&snapshot), expected);
     let catalog = snapshot.catalog().expect("a catalog");
@@ -90,36 +90,36 @@ fn what_is_there_at_the_first_look_is_offered_at_once() {
 
 #[test]
 fn a_change_is_taken_in_once_it_has_come_to_rest() {
-    let mut yard = Yard::new();
-    yard.write("a", "alpha", "First.");
-    let before = yard.folders.look();
-    yard.write("a", "alpha", "Changed.");
+    let mut fixture = Fixture::new();
+    fixture.write("a", "alpha", "First.");
+    let before = fixture.folders.look();
+    fixture.write("a", "alpha", "Changed.");
     assert!(
-        yard.folders.look().is_like(&before),
+        fixture.folders.look().is_like(&before),
         "it may still be changing"
     );
-    let after = yard.folders.look();
+    let after = fixture.folders.look();
     assert_eq!(offered(&after), [pair("alpha", "Changed.")]);
     assert!(!after.is_like(&before));
-    assert!(yard.folders.look().is_like(&after));
+    assert!(fixture.folders.look().is_like(&after));
 }
 
 /// Regression: R17.
 #[test]
 fn a_broken_manifest_keeps_the_last_good_version_and_says_so() {
-    let mut yard = Yard::new();
-    yard.write("a", "alpha", "First.");
-    yard.folders.look();
-    fs::write(yard.bundles().join("a/bundle.yml"), "version: [").expect("a slip");
-    let snapshot = yard.look();
+    let mut fixture = Fixture::new();
+    fixture.write("a", "alpha", "First.");
+    fixture.folders.look();
+    fs::write(fixture.bundles().join("a/bundle.yml"), "version: [").expect("a slip");
+    let snapshot = fixture.look();
     assert_eq!(offered(&snapshot), [pair("alpha", "First.")]);
     let [fault] = &snapshot.faults[..] else {
         panic!("one fault, and not {:?}", snapshot.faults);
     };
     assert!(fault.contains("bundle.yml"), "{fault}");
     assert!(fault.contains("last good version"), "{fault}");
-    yard.write("a", "alpha", "Mended.");
-    let snapshot = yard.look();
+    fixture.write("a", "alpha", "Mended.");
+    let snapshot = fixture.look();
     assert_eq!(offered(&snapshot), [pair("alpha", "Mended.")]);
     assert_eq!(snapshot.faults, [] as [String; 0]);
 }
@@ -127,12 +127,12 @@ fn a_broken_manifest_keeps_the_last_good_version_and_says_so() {
 /// Regression: R16.
 #[test]
 fn a_folder_that_cannot_be_listed_keeps_its_bundles() {
-    let mut yard = Yard::new();
-    yard.write("a", "alpha", "First.");
-    yard.folders.look();
-    let away = yard.root.path().join("away");
-    fs::rename(yard.bundles(), &away).expect("it moves");
-    let snapshot = yard.look();
+    let mut fixture = Fixture::new();
+    fixture.write("a", "alpha", "First.");
+    fixture.folders.look();
+    let away = fixture.root.path().join("away");
+    fs::rename(fixture.bundles(), &away).expect("it moves");
+    let snapshot = fixture.look();
     assert_eq!(offered(&snapshot), [pair("alpha", "First.")]);
     assert!(
         snapshot
@@ -140,17 +140,17 @@ fn a_folder_that_cannot_be_listed_keeps_its_bundles() {
             .iter()
             .any(|it| it.contains("cannot be listed"))
     );
-    fs::create_dir(yard.bundles()).expect("a folder");
-    let snapshot = yard.look();
+    fs::create_dir(fixture.bundles()).expect("a folder");
+    let snapshot = fixture.look();
     assert_eq!(offered(&snapshot), [], "now it is known to be gone");
 }
 
 #[test]
 fn of_two_that_collide_the_first_stays_and_both_are_named() {
-    let mut yard = Yard::new();
-    yard.write("a", "same", "First.");
-    yard.write("b", "same", "Second.");
-    let snapshot = yard.folders.look();
+    let mut fixture = Fixture::new();
+    fixture.write("a", "same", "First.");
+    fixture.write("b", "same", "Second.");
+    let snapshot = fixture.folders.look();
     assert_eq!(offered(&snapshot), [pair("same", "First.")]);
     let [fault] = &snapshot.faults[..] else {
         panic!("one fault, and not {:?}", snapshot.faults);
@@ -164,39 +164,43 @@ fn of_two_that_collide_the_first_stays_and_both_are_named() {
 /// As an editor that saves by removing and writing, or a checkout of another branch and back.
 #[test]
 fn a_bundle_that_is_without_its_manifest_for_a_moment_stays() {
-    let mut yard = Yard::new();
-    yard.write("a", "alpha", "First.");
-    let before = yard.folders.look();
-    let manifest = yard.bundles().join("a/bundle.yml");
+    let mut fixture = Fixture::new();
+    fixture.write("a", "alpha", "First.");
+    let before = fixture.folders.look();
+    let manifest = fixture.bundles().join("a/bundle.yml");
     let text = fs::read(&manifest).expect("a manifest");
     fs::remove_file(&manifest).expect("it goes");
-    let snapshot = yard.folders.look();
+    let snapshot = fixture.folders.look();
     assert_eq!(offered(&snapshot), [pair("alpha", "First.")]);
     let [fault] = &snapshot.faults[..] else {
         panic!("one fault, and not {:?}", snapshot.faults);
     };
     assert!(fault.contains("no manifest any more"), "{fault}");
     fs::write(&manifest, text).expect("it is back");
-    let snapshot = yard.look();
+    let snapshot = fixture.look();
     assert!(snapshot.is_like(&before), "{:?}", snapshot.faults);
-    fs::remove_dir_all(yard.bundles().join("a")).expect("it goes");
-    assert_eq!(offered(&yard.look()), [], "twice in a row it was not there");
+    fs::remove_dir_all(fixture.bundles().join("a")).expect("it goes");
+    assert_eq!(
+        offered(&fixture.look()),
+        [],
+        "twice in a row it was not there"
+    );
 }
 
 #[test]
 fn a_bundle_that_is_missing_stays_for_as_long_as_is_said() {
-    let mut yard = Yard::new();
-    yard.write("a", "alpha", "First.");
+    let mut fixture = Fixture::new();
+    fixture.write("a", "alpha", "First.");
     let grace = Duration::from_secs(5);
-    yard.folders = std::mem::replace(&mut yard.folders, elsewhere()).withdrawn_after(grace);
+    fixture.folders = std::mem::replace(&mut fixture.folders, elsewhere()).withdrawn_after(grace);
     let now = Instant::now();
-    yard.folders.look_at(now);
-    fs::remove_dir_all(yard.bundles().join("a")).expect("it goes");
+    fixture.folders.look_at(now);
+    fs::remove_dir_all(fixture.bundles().join("a")).expect("it goes");
     for seconds in [1, 2, 5] {
-        let snapshot = yard.folders.look_at(now + Duration::from_secs(seconds));
+        let snapshot = fixture.folders.look_at(now + Duration::from_secs(seconds));
         assert_eq!(offered(&snapshot), [pair("alpha", "First.")], "{seconds}");
     }
-    let snapshot = yard.folders.look_at(now + Duration::from_secs(6));
+    let snapshot = fixture.folders.look_at(now + Duration::from_secs(6));
     assert_eq!(offered(&snapshot), []);
 }
 
@@ -208,13 +212,13 @@ fn elsewhere() -> BundleFolders {
 
 #[test]
 fn a_bundle_that_is_moved_is_offered_all_along() {
-    let mut yard = Yard::new();
-    yard.write("a", "alpha", "First.");
-    yard.folders.look();
-    let (from, to) = (yard.bundles().join("a"), yard.bundles().join("b"));
+    let mut fixture = Fixture::new();
+    fixture.write("a", "alpha", "First.");
+    fixture.folders.look();
+    let (from, to) = (fixture.bundles().join("a"), fixture.bundles().join("b"));
     fs::rename(from, to).expect("it moves");
     for _ in 0..3 {
-        let snapshot = yard.folders.look();
+        let snapshot = fixture.folders.look();
         assert_eq!(offered(&snapshot), [pair("alpha", "First.")]);
         let collides = |it: &String| it.contains("bundles/b");
         assert!(
@@ -223,5 +227,5 @@ fn a_bundle_that_is_moved_is_offered_all_along() {
             snapshot.faults
         );
     }
-    assert_eq!(yard.folders.look().faults, [] as [String; 0]);
+    assert_eq!(fixture.folders.look().faults, [] as [String; 0]);
 }

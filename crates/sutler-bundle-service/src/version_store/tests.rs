@@ -10,16 +10,16 @@ use tempfile::TempDir;
 
 const MANIFEST: &str = "version: 1.0\nname: hello\ndescription: Says hello.\nplans:\n  - name: one\n    description: The only one.\n";
 
-struct House {
+struct Fixture {
     root: TempDir,
-    shelf: VersionStore,
+    store: VersionStore,
 }
 
-impl House {
+impl Fixture {
     fn new() -> Self {
         let root = tempfile::tempdir().expect("a folder");
-        let shelf = VersionStore::open(&root.path().join("work")).expect("a shelf");
-        Self { root, shelf }
+        let store = VersionStore::open(&root.path().join("work")).expect("a store");
+        Self { root, store }
     }
 
     /// A bundle with a script.
@@ -41,34 +41,34 @@ fn mode(path: &Path) -> u32 {
 
 #[test]
 fn the_same_content_has_the_same_name_wherever_it_lies() {
-    let house = House::new();
-    let one = house
-        .shelf
-        .take_in(&house.bundle("one", "true"))
+    let fixture = Fixture::new();
+    let one = fixture
+        .store
+        .take_in(&fixture.bundle("one", "true"))
         .expect("it");
-    let other = house
-        .shelf
-        .take_in(&house.bundle("other", "true"))
+    let other = fixture
+        .store
+        .take_in(&fixture.bundle("other", "true"))
         .expect("it");
-    let changed = house
-        .shelf
-        .take_in(&house.bundle("changed", "false"))
+    let changed = fixture
+        .store
+        .take_in(&fixture.bundle("changed", "false"))
         .expect("it");
     assert_eq!(one.digest, other.digest);
     assert_ne!(one.digest, changed.digest);
-    let plain = house.bundle("plain", "true");
+    let plain = fixture.bundle("plain", "true");
     let script = plain.join("actions/provision");
     fs::set_permissions(&script, fs::Permissions::from_mode(0o600)).expect("permissions");
-    let plain = house.shelf.take_in(&plain).expect("it");
+    let plain = fixture.store.take_in(&plain).expect("it");
     assert_ne!(one.digest, plain.digest, "what may be executed counts");
 }
 
 #[test]
 fn a_copy_stays_as_it_was_and_cannot_be_written() {
-    let house = House::new();
-    let folder = house.bundle("one", "true");
+    let fixture = Fixture::new();
+    let folder = fixture.bundle("one", "true");
     fs::create_dir(folder.join(".git")).expect("a folder");
-    let bundle = house.shelf.take_in(&folder).expect("it");
+    let bundle = fixture.store.take_in(&folder).expect("it");
     fs::write(folder.join("actions/provision"), "changed").expect("a change");
     let script = bundle.folder.join("actions/provision");
     assert_eq!(fs::read_to_string(&script).expect("the copy"), "true");
@@ -76,27 +76,27 @@ fn a_copy_stays_as_it_was_and_cannot_be_written() {
     assert_eq!(mode(&bundle.folder), 0o555);
     assert_eq!(mode(&bundle.folder.join("bundle.yml")), 0o444);
     assert!(!bundle.folder.join(".git").exists());
-    let again = VersionStore::open(&house.root.path().join("work")).expect("a shelf");
+    let again = VersionStore::open(&fixture.root.path().join("work")).expect("a store");
     let found = again.get(&bundle.digest).expect("another process finds it");
     assert_eq!(*found, *bundle);
 }
 
 #[test]
 fn what_leaves_the_folder_or_is_no_file_is_refused_and_nothing_stays() {
-    let house = House::new();
-    let leaving = house.bundle("leaving", "true");
+    let fixture = Fixture::new();
+    let leaving = fixture.bundle("leaving", "true");
     std::os::unix::fs::symlink("/etc/passwd", leaving.join("link")).expect("a link");
-    let refused = house.shelf.take_in(&leaving).expect_err("refused");
+    let refused = fixture.store.take_in(&leaving).expect_err("refused");
     assert!(
         matches!(refused, VersionStoreError::Tree(FolderTreeError::Leaves(_))),
         "{refused}"
     );
-    let strange = house.bundle("strange", "true");
+    let strange = fixture.bundle("strange", "true");
     let made = std::process::Command::new("mkfifo")
         .arg(strange.join("pipe"))
         .status();
     assert!(made.expect("mkfifo").success());
-    let refused = house.shelf.take_in(&strange).expect_err("refused");
+    let refused = fixture.store.take_in(&strange).expect_err("refused");
     assert!(
         matches!(
             refused,
@@ -104,26 +104,26 @@ fn what_leaves_the_folder_or_is_no_file_is_refused_and_nothing_stays() {
         ),
         "{refused}"
     );
-    let shelf = house.root.path().join("work/bundles");
-    assert_eq!(fs::read_dir(shelf).expect("the shelf").count(), 0);
-    let none = house
-        .shelf
-        .take_in(house.root.path())
+    let store = fixture.root.path().join("work/bundles");
+    assert_eq!(fs::read_dir(store).expect("the store").count(), 0);
+    let none = fixture
+        .store
+        .take_in(fixture.root.path())
         .expect_err("no manifest");
     assert!(none.to_string().contains("sutler bundle new"), "{none}");
 }
 
 #[test]
 fn a_damaged_copy_is_noticed() {
-    let house = House::new();
-    let bundle = house
-        .shelf
-        .take_in(&house.bundle("one", "true"))
+    let fixture = Fixture::new();
+    let bundle = fixture
+        .store
+        .take_in(&fixture.bundle("one", "true"))
         .expect("it");
     let script = bundle.folder.join("actions/provision");
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("permissions");
     fs::write(&script, "rm -rf").expect("an accident");
-    let again = VersionStore::open(&house.root.path().join("work")).expect("a shelf");
+    let again = VersionStore::open(&fixture.root.path().join("work")).expect("a store");
     let refused = again.get(&bundle.digest).expect_err("damaged");
     assert!(
         matches!(refused, VersionStoreError::Damaged(..)),
@@ -140,28 +140,28 @@ fn a_damaged_copy_is_noticed() {
 
 #[test]
 fn a_damaged_copy_is_replaced_by_the_folder_it_came_from() {
-    let house = House::new();
-    let folder = house.bundle("one", "true");
-    let bundle = house.shelf.take_in(&folder).expect("it");
+    let fixture = Fixture::new();
+    let folder = fixture.bundle("one", "true");
+    let bundle = fixture.store.take_in(&folder).expect("it");
     let script = bundle.folder.join("actions/provision");
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("permissions");
     fs::write(&script, "rm -rf").expect("an accident");
-    let again = VersionStore::open(&house.root.path().join("work")).expect("a shelf");
+    let again = VersionStore::open(&fixture.root.path().join("work")).expect("a store");
     let mended = again.take_in(&folder).expect("it");
     assert_eq!(mended.digest, bundle.digest);
     assert_eq!(fs::read_to_string(&script).expect("the copy"), "true");
-    let shelf = house.root.path().join("work/bundles");
-    assert_eq!(fs::read_dir(shelf).expect("the shelf").count(), 1);
+    let store = fixture.root.path().join("work/bundles");
+    assert_eq!(fs::read_dir(store).expect("the store").count(), 1);
 }
 
 #[test]
 fn a_glance_at_a_manifest_reads_nothing_else() {
-    let house = House::new();
-    let bundle = house
-        .shelf
-        .take_in(&house.bundle("one", "true"))
+    let fixture = Fixture::new();
+    let bundle = fixture
+        .store
+        .take_in(&fixture.bundle("one", "true"))
         .expect("it");
-    let again = VersionStore::open(&house.root.path().join("work")).expect("a shelf");
+    let again = VersionStore::open(&fixture.root.path().join("work")).expect("a store");
     let script = bundle.folder.join("actions/provision");
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("permissions");
     fs::write(&script, "rm -rf").expect("an accident");
@@ -176,18 +176,18 @@ fn a_glance_at_a_manifest_reads_nothing_else() {
 
 #[test]
 fn only_copies_that_nobody_uses_are_swept() {
-    let house = House::new();
-    let used = house
-        .shelf
-        .take_in(&house.bundle("one", "true"))
+    let fixture = Fixture::new();
+    let used = fixture
+        .store
+        .take_in(&fixture.bundle("one", "true"))
         .expect("it");
-    let unused = house
-        .shelf
-        .take_in(&house.bundle("two", "false"))
+    let unused = fixture
+        .store
+        .take_in(&fixture.bundle("two", "false"))
         .expect("it");
     let names = BTreeSet::from([used.digest.clone()]);
     let (begun, grace) = (Instant::now(), Duration::from_secs(60));
-    let sweep = |now| house.shelf.sweep(&names, now, grace).expect("a sweep");
+    let sweep = |now| fixture.store.sweep(&names, now, grace).expect("a sweep");
     assert_eq!(sweep(begun), BTreeSet::new(), "too young");
     assert_eq!(
         sweep(begun + grace),
@@ -195,5 +195,5 @@ fn only_copies_that_nobody_uses_are_swept() {
     );
     assert!(used.folder.exists());
     assert!(!unused.folder.exists());
-    assert!(house.shelf.get(&unused.digest).is_err());
+    assert!(fixture.store.get(&unused.digest).is_err());
 }

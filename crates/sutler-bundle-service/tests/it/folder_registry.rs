@@ -38,12 +38,12 @@ impl Registry for Counted {
 }
 
 /// A folder of bundles that a test changes behind the registry's back.
-struct Yard {
+struct FolderFixture {
     home: TempDir,
     registry: Counted,
 }
 
-impl Yard {
+impl FolderFixture {
     fn fresh() -> Option<Self> {
         let home = tempfile::tempdir().expect("a folder");
         for name in ["bundles", "away"] {
@@ -80,7 +80,7 @@ fn moved(from: &Path, to: &Path) {
 }
 
 #[async_trait]
-impl Candidate for Yard {
+impl Candidate for FolderFixture {
     fn registry(&self) -> &dyn Registry {
         &self.registry
     }
@@ -132,54 +132,54 @@ impl Candidate for Yard {
     }
 }
 
-sutler_registry::registry_conformance!(Yard::fresh());
+sutler_registry::registry_conformance!(FolderFixture::fresh());
 
 #[tokio::test]
 async fn a_folder_that_is_a_bundle_itself_lists_itself() {
-    let yard = Yard::fresh().expect("a yard");
-    fs::write(yard.root().join("apb.yml"), "name: one\n").expect("a manifest");
-    let listing = yard.registry.list().await.expect("a listing");
-    assert_eq!(listing.items(), [yard.item("bundles")]);
-    let spec = yard.registry.fetch(&yard.item("bundles")).await;
+    let fixture = FolderFixture::fresh().expect("a fixture");
+    fs::write(fixture.root().join("apb.yml"), "name: one\n").expect("a manifest");
+    let listing = fixture.registry.list().await.expect("a listing");
+    assert_eq!(listing.items(), [fixture.item("bundles")]);
+    let spec = fixture.registry.fetch(&fixture.item("bundles")).await;
     let spec = spec.expect("it is read");
     assert_eq!((spec.file.as_str(), spec.image), ("apb.yml", None));
-    let other = yard.registry.look_up(&yard.item("other")).await;
+    let other = fixture.registry.look_up(&fixture.item("other")).await;
     assert!(matches!(other, Err(ItemError::Gone(_))), "{other:?}");
 }
 
 #[tokio::test]
 async fn no_item_leads_out_of_the_folder() {
-    let yard = Yard::fresh().expect("a yard");
-    yard.write("apple", "name: one\n");
-    fs::write(yard.away("bundle.yml"), "name: two\n").expect("a manifest");
+    let fixture = FolderFixture::fresh().expect("a fixture");
+    fixture.write("apple", "name: one\n");
+    fs::write(fixture.away("bundle.yml"), "name: two\n").expect("a manifest");
     for name in ["../away", "..", ".", "/etc", "apple/../apple", ""] {
-        let found = yard.registry.look_up(&yard.item(name)).await;
+        let found = fixture.registry.look_up(&fixture.item(name)).await;
         assert!(
             matches!(found, Err(ItemError::Gone(_))),
             "{name}: {found:?}"
         );
     }
-    let tagged = yard.registry.look_up(&Item::new("apple", "v1")).await;
+    let tagged = fixture.registry.look_up(&Item::new("apple", "v1")).await;
     assert!(matches!(tagged, Err(ItemError::Gone(_))), "{tagged:?}");
 }
 
 #[tokio::test]
 async fn what_any_file_of_a_bundle_says_is_part_of_its_version() {
-    let yard = Yard::fresh().expect("a yard");
-    yard.write("apple", "name: one\n");
-    let before = yard.registry.look_up(&yard.item("apple")).await;
-    fs::write(yard.root().join("apple/run"), "#!/bin/sh\n").expect("a file");
-    let after = yard.registry.look_up(&yard.item("apple")).await;
+    let fixture = FolderFixture::fresh().expect("a fixture");
+    fixture.write("apple", "name: one\n");
+    let before = fixture.registry.look_up(&fixture.item("apple")).await;
+    fs::write(fixture.root().join("apple/run"), "#!/bin/sh\n").expect("a file");
+    let after = fixture.registry.look_up(&fixture.item("apple")).await;
     assert_ne!(before.expect("a version"), after.expect("a version"));
 }
 
 #[tokio::test]
 async fn a_folder_that_is_not_there_says_nothing_of_its_bundles() {
-    let yard = Yard::fresh().expect("a yard");
-    yard.write("apple", "name: one\n");
-    yard.break_listings().await;
+    let fixture = FolderFixture::fresh().expect("a fixture");
+    fixture.write("apple", "name: one\n");
+    fixture.break_listings().await;
     for name in ["apple", "never"] {
-        let found = yard.registry.look_up(&yard.item(name)).await;
+        let found = fixture.registry.look_up(&fixture.item(name)).await;
         assert!(
             matches!(found, Err(ItemError::Transient(_))),
             "{name}: {found:?}"

@@ -71,7 +71,7 @@ pub(crate) const CASES: &[&Case] = &[
 const OF_RUNNING: &[&Case] = &[&ENDS, &REPEAT_RUNNING, &CONCURRENT, &ASYNC_REQUIRED];
 
 /// One update and what came of it.
-pub(super) struct Change {
+pub(super) struct UpdateAttempt {
     pub body: Value,
     pub first: Arc<Exchange>,
     pub ended: PollEnd,
@@ -117,7 +117,10 @@ fn two(sample: &Sample) -> Result<(Parameters, Option<Parameters>), String> {
     }
 }
 
-async fn parameters(run: &PlanRun, live: &mut LiveInstance) -> Result<Option<Change>, StopReason> {
+async fn parameters(
+    run: &PlanRun,
+    live: &mut LiveInstance,
+) -> Result<Option<UpdateAttempt>, StopReason> {
     let (asked, _) = match two(&run.samples().update) {
         Ok(two) => two,
         Err(reason) => {
@@ -153,7 +156,10 @@ async fn parameters(run: &PlanRun, live: &mut LiveInstance) -> Result<Option<Cha
     Ok(Some(change))
 }
 
-async fn context(run: &PlanRun, live: &mut LiveInstance) -> Result<Option<Change>, StopReason> {
+async fn context(
+    run: &PlanRun,
+    live: &mut LiveInstance,
+) -> Result<Option<UpdateAttempt>, StopReason> {
     if !run.offering().flag("allow_context_updates") {
         run.skip(&CONTEXT, "the catalog does not say `allow_context_updates`");
         return Ok(None);
@@ -176,7 +182,7 @@ async fn context(run: &PlanRun, live: &mut LiveInstance) -> Result<Option<Change
 async fn without_incomplete(
     run: &PlanRun,
     live: &mut LiveInstance,
-    ran: &Change,
+    ran: &UpdateAttempt,
 ) -> Result<(), StopReason> {
     let mut body = ran.body.clone();
     if let (Some(_), Ok((_, Some(other)))) = (body.get("parameters"), two(&run.samples().update)) {
@@ -223,10 +229,10 @@ pub(super) async fn finish(
     live: &LiveInstance,
     body: Value,
     first: Arc<Exchange>,
-) -> Result<Change, StopReason> {
+) -> Result<UpdateAttempt, StopReason> {
     if !first.is(&[202]) {
         let ended = PollEnd::Succeeded;
-        return Ok(Change { body, first, ended });
+        return Ok(UpdateAttempt { body, first, ended });
     }
     let second = running(run, live, &body, &first).await?;
     let polled = run.poll_to_end(live.target(), &first).await?;
@@ -245,7 +251,7 @@ pub(super) async fn finish(
         update_refusals::unchanged(run, live).await?;
     }
     let ended = polled.ended;
-    Ok(Change { body, first, ended })
+    Ok(UpdateAttempt { body, first, ended })
 }
 
 /// What can be asked while an update runs. Tells of a second one that was accepted beside it.

@@ -24,7 +24,7 @@ enum Part {
 /// Texts of at least and at most so many characters; none for a pattern that is not understood.
 pub(super) fn texts(pattern: &str, least: usize, most: usize) -> Vec<String> {
     let letters: Vec<char> = pattern.chars().collect();
-    let mut reader = Reader {
+    let mut reader = PatternReader {
         letters: &letters,
         at: 0,
     };
@@ -72,12 +72,12 @@ fn write(part: &Part, extra: usize, turn: usize, text: &mut String) {
     }
 }
 
-struct Reader<'a> {
+struct PatternReader<'a> {
     letters: &'a [char],
     at: usize,
 }
 
-impl Reader<'_> {
+impl PatternReader<'_> {
     fn peek(&self) -> Option<char> {
         self.letters.get(self.at).copied()
     }

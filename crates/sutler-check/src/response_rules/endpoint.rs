@@ -6,7 +6,7 @@ use sutler_client::wire::{Method, Request};
 
 /// An endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Endpoint {
+pub(super) enum EndpointShape {
     Catalog,
     Instance(Verb),
     InstanceOperation,
@@ -23,7 +23,7 @@ pub(super) enum Verb {
     Delete,
 }
 
-impl Endpoint {
+impl EndpointShape {
     /// The endpoint of a request; none if it asks for something else.
     pub(super) fn of(request: &Request) -> Option<Self> {
         let path: Vec<&str> = request.path.iter().map(String::as_str).collect();

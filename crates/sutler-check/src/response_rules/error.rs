@@ -1,7 +1,7 @@
 //! The bodies of errors, on every endpoint.
 
 use super::Judgement;
-use super::endpoint::{Endpoint, Verb};
+use super::endpoint::{EndpointShape, Verb};
 use super::shape;
 use crate::case::{Case, Level, Scope};
 use serde_json::Value;
@@ -64,7 +64,7 @@ const CODES: [&str; 4] = [
 
 /// Judges the body of an error.
 pub(super) fn check(
-    endpoint: Endpoint,
+    endpoint: EndpointShape,
     status: u16,
     json: Option<&Value>,
     into: &mut Vec<Judgement>,
@@ -81,8 +81,8 @@ pub(super) fn check(
         into.push((&WORD, single_word(word)));
         into.push((&CODE, code(status, word)));
     }
-    let is_update = endpoint == Endpoint::Instance(Verb::Update);
-    let is_delete = endpoint == Endpoint::Instance(Verb::Delete);
+    let is_update = endpoint == EndpointShape::Instance(Verb::Update);
+    let is_delete = endpoint == EndpointShape::Instance(Verb::Delete);
     let only = |name: &str, allowed: bool| {
         if body.contains_key(name) && !allowed {
             return Err(format!("`{name}` is in the error of another request"));

@@ -2,10 +2,10 @@
 //! With no flaw it is conformant to every MUST and SHOULD; a flaw has the name of the case it breaks.
 //!
 //! To add a flaw, go to the decision it spoils and ask `flaws.has("name-of-the-case")`, or change the
-//! answer on its way out in `broken/flaws_*.rs`. Operations end after a number of polls, never by
-//! time. Reading order: `broken/routes.rs` (from bytes to a decision and back), `broken/instances.rs`,
-//! `broken/bindings.rs` (the decisions), `broken/state.rs` (what is kept), `broken/catalog.rs` (what
-//! is offered), `broken/answers.rs` (what is said).
+//! answer on its way out in `faulty_broker/flaws_*.rs`. Operations end after a number of polls, never by
+//! time. Reading order: `faulty_broker/routes.rs` (from bytes to a decision and back),
+//! `faulty_broker/instances.rs`, `faulty_broker/bindings.rs` (the decisions), `faulty_broker/state.rs` (what is
+//! kept), `faulty_broker/catalog.rs` (what is offered), `faulty_broker/answers.rs` (what is said).
 
 mod allowed_variants;
 mod allowed_variants_bindings;

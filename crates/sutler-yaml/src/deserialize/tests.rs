@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Shop {
+struct Sample {
     name: String,
     open: bool,
     shelves: u16,
@@ -30,7 +30,7 @@ struct Owner {
     share: u8,
 }
 
-fn shop(text: &str) -> (Option<Shop>, Vec<String>) {
+fn read_sample(text: &str) -> (Option<Sample>, Vec<String>) {
     let documents = parse(text).expect("YAML");
     let read = read(&documents[0]);
     (
@@ -41,15 +41,15 @@ fn shop(text: &str) -> (Option<Shop>, Vec<String>) {
 
 #[track_caller]
 fn faults(text: &str, expected: &[&str]) {
-    let (_, found) = shop(text);
+    let (_, found) = read_sample(text);
     assert_eq!(found, expected, "{text}");
 }
 
 #[test]
 fn a_tree_is_read_whatever_the_spelling_of_its_values() {
     let text = "name: 1.10\nopen: on\nshelves: '7'\nsort: by_age\nowners:\nnote: ~\n";
-    let (shop, faults) = shop(text);
-    let expected = Shop {
+    let (sample, faults) = read_sample(text);
+    let expected = Sample {
         name: "1.10".to_owned(),
         open: true,
         shelves: 7,
@@ -57,7 +57,7 @@ fn a_tree_is_read_whatever_the_spelling_of_its_values() {
         owners: Vec::new(),
         note: None,
     };
-    assert_eq!((shop, faults), (Some(expected), Vec::new()));
+    assert_eq!((sample, faults), (Some(expected), Vec::new()));
 }
 
 #[test]
@@ -78,10 +78,10 @@ fn every_fault_is_told_at_once_with_its_place_and_path() {
 
 #[test]
 fn what_is_left_without_the_faults_is_given_too() {
-    let (shop, faults) = shop("name: x\nopen: perhaps\nowners: [{share: 1}, {name: b}]\n");
+    let (sample, faults) = read_sample("name: x\nopen: perhaps\nowners: [{share: 1}, {name: b}]\n");
     assert_eq!(faults.len(), 2);
-    let shop = shop.expect("something is left");
-    assert_eq!((shop.name.as_str(), shop.owners.len()), ("x", 1));
+    let sample = sample.expect("something is left");
+    assert_eq!((sample.name.as_str(), sample.owners.len()), ("x", 1));
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn a_tree_of_the_wrong_kind_is_one_fault() {
 fn values_are_never_quoted() {
     let texts = ["open: hush", "shelves: hush", "sort: hush", "owners: hush"];
     for text in texts {
-        let (_, faults) = shop(text);
+        let (_, faults) = read_sample(text);
         assert_eq!(faults.len(), 1, "{text}");
         assert!(!faults[0].contains("hush"), "{faults:?}");
     }
@@ -119,5 +119,5 @@ fn values_are_never_quoted() {
 #[test]
 fn faults_without_number_are_told_up_to_a_limit() {
     let many: String = (0..500).map(|nth| format!("key{nth}: 1\n")).collect();
-    assert_eq!(shop(&many).1.len(), super::FAULTS_MAX);
+    assert_eq!(read_sample(&many).1.len(), super::FAULTS_MAX);
 }

@@ -1,10 +1,12 @@
 //! The proof by killing: a real broker, a real bundle and a real server, and a SIGKILL at every step.
 //!
-//! Steps are not sampled. The broker and all it starts run under a tracer (`kills/traced_broker.rs`), every call that
-//! changes what a later process finds is a step (`kills/syscall_steps.rs`), and whoever comes to a step at which nothing
-//! was killed before is killed there (`kills/kill_loop.rs`). A life (`kills/lifecycles.rs`) takes an instance from provision to
-//! deprovision as a platform does (`kills/platform.rs`); it is counted in the server and in a ledger
-//! (`kills/run_log.rs`) that every run writes to. When a whole life comes to no new step, every step was killed at.
+//! Steps are not sampled. The broker and all processes it starts run under a tracer
+//! (`kill_at_every_step/traced_broker.rs`). Every call that changes what a later process finds is a step
+//! (`kill_at_every_step/syscall_steps.rs`), and a process that reaches a step at which nothing was killed before
+//! is killed there (`kill_at_every_step/kill_loop.rs`). A life (`kill_at_every_step/lifecycles.rs`) takes an
+//! instance from provision to deprovision as a platform does (`kill_at_every_step/platform.rs`). It is counted
+//! in the server and in a log that every run writes to (`kill_at_every_step/run_log.rs`). When a whole life
+//! reaches no new step, every step was killed at.
 //!
 //! `SUTLER_TEST_KILLS=all` also kills at every step of every recovery, and at each file that is removed.
 

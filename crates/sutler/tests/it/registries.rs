@@ -2,8 +2,9 @@
 //! change, are slow or race with requests. The rules themselves are tested in `sutler-registry` and
 //! `sutler-bundle-service`.
 //!
-//! `harbour.rs` is a registry behind a front that does harm to single requests, `vault.rs` one with TLS and a
-//! password whose images podman built and runs; `site.rs` is the broker.
+//! `registries/token_registry.rs` is a registry behind a proxy that harms single requests,
+//! `registries/image_registry.rs` one with TLS and a password whose images podman built and runs;
+//! `registries/fixture.rs` is the broker.
 
 mod fixture;
 mod image_registry;

@@ -1,5 +1,5 @@
 //! `sutler store`: counting, checking and copying stores as operators do. Copies between servers are in
-//! `store/copies_between_servers.rs`.
+//! `store_commands/copies_between_servers.rs`.
 
 mod copies_between_servers;
 mod fixture;

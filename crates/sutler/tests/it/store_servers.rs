@@ -1,6 +1,6 @@
 //! The executable over real servers: each behaviour holds whatever server keeps the store.
 //!
-//! `stores/fixture.rs` starts replicas over one store. The other files hold the behaviours, each a function
+//! `store_servers/fixture.rs` starts replicas over one store. The other files hold the behaviours, each a function
 //! of the sort of server; [`on_server`] makes the tests of one sort of them. Starting servers is the
 //! matter of `sutler-servers`.
 

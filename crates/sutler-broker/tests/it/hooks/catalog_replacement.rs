@@ -7,9 +7,9 @@ use std::time::Duration;
 use sutler_broker::{Bound, Cx, Provisioned, Result, Service};
 use sutler_journal::conformance::Intercept;
 
-struct Shelf;
+struct PlainService;
 
-impl Service for Shelf {
+impl Service for PlainService {
     type Params = serde_json::Map<String, Value>;
     type State = String;
 
@@ -64,7 +64,7 @@ async fn life(room: &super::HookFixture, id: &str, plan: &str) -> bool {
 #[tokio::test(start_paused = true)]
 async fn replacing_the_catalog_under_load_disturbs_nobody() {
     let house = RestartableBroker::new();
-    let room = house.open(Shelf).await;
+    let room = house.open(PlainService).await;
     // Every call of the store lets others go first, so that everything meets everything.
     house.tap(|_| Intercept::PassSlowly);
     let lives = async {
@@ -125,7 +125,7 @@ async fn join_all<T>(all: impl Iterator<Item = impl Future<Output = T>>) -> Vec<
 #[tokio::test(start_paused = true)]
 async fn a_catalog_that_cannot_be_served_is_refused_and_the_old_one_stays() {
     let house = RestartableBroker::new();
-    let room = house.open(Shelf).await;
+    let room = house.open(PlainService).await;
     let mut strange = catalog();
     strange["services"][0]["name"] = json!("strange");
     strange["services"][0]["id"] = json!("strange-id");
@@ -138,7 +138,7 @@ async fn a_catalog_that_cannot_be_served_is_refused_and_the_old_one_stays() {
 #[tokio::test(start_paused = true)]
 async fn a_withdrawn_plan_serves_its_instances_over_a_restart() {
     let house = RestartableBroker::new();
-    let room = house.open(Shelf).await;
+    let room = house.open(PlainService).await;
     room.provision("i").plan(LARGE).send().await.is(201);
     room.running
         .replace_catalog(read(without_large(0)))
@@ -146,7 +146,7 @@ async fn a_withdrawn_plan_serves_its_instances_over_a_restart() {
         .unwrap();
     room.running.shut_down().await;
     // The new process never knew the plan from its catalog: the copy in the store is all there is.
-    let room = house.open(Shelf).await;
+    let room = house.open(PlainService).await;
     room.running
         .replace_catalog(read(without_large(1)))
         .await

@@ -17,9 +17,9 @@ const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Fails given updates, and takes a given time.
-struct Clerk;
+struct PlainService;
 
-impl Service for Clerk {
+impl Service for PlainService {
     type Params = serde_json::Map<String, Value>;
     type State = ();
     const UPDATES: bool = true;
@@ -119,7 +119,9 @@ async fn all_succeeded_or_failed_operations_go_and_what_a_document_points_to_sta
     ];
     for (cleanup, expected) in cases {
         let house = RestartableBroker::new();
-        let room = house.open_with(Clerk, cleaning(cleanup.clone())).await;
+        let room = house
+            .open_with(PlainService, cleaning(cleanup.clone()))
+            .await;
         three_operations(&room).await;
         for _ in 0..100 {
             house.pass(3 * HOUR).await;
@@ -141,7 +143,7 @@ async fn an_operation_ages_from_its_end_and_one_that_runs_never_goes() {
         all: every(HOURLY),
         ..CleanupSettings::default()
     };
-    let room = house.open_with(Clerk, cleaning(cleanup)).await;
+    let room = house.open_with(PlainService, cleaning(cleanup)).await;
     let slow = json!({ "minutes": 30 });
     let ask = room.provision("i").parameters(slow).accepts_incomplete();
     let operation = ask.send().await.operation();
@@ -190,8 +192,8 @@ async fn it_happens_once_however_many_brokers_there_are() {
         all: every("0 0 0 * * *"),
         ..CleanupSettings::default()
     };
-    let _one = house.open_with(Clerk, cleaning(cleanup())).await;
-    let _two = house.open_with(Clerk, cleaning(cleanup())).await;
+    let _one = house.open_with(PlainService, cleaning(cleanup())).await;
+    let _two = house.open_with(PlainService, cleaning(cleanup())).await;
     let sweeps = count_sweeps(&house);
     for day in 1..=10 {
         house.pass(DAY).await;
@@ -208,15 +210,17 @@ async fn another_schedule_holds_from_the_next_start_on() {
         ..CleanupSettings::default()
     };
     let yearly = cleaning(with(every("0 0 0 1 1 *")));
-    let room = house.open_with(Clerk, yearly).await;
+    let room = house.open_with(PlainService, yearly).await;
     three_operations(&room).await;
     room.running.shut_down().await;
-    let room = house.open_with(Clerk, cleaning(with(every(HOURLY)))).await;
+    let room = house
+        .open_with(PlainService, cleaning(with(every(HOURLY))))
+        .await;
     house.pass(3 * HOUR).await;
     house.pass(3 * HOUR).await;
     assert_eq!(kept(&house).await, ["update succeeded"]);
     room.running.shut_down().await;
-    let room = house.open_with(Clerk, cleaning(with(None))).await;
+    let room = house.open_with(PlainService, cleaning(with(None))).await;
     let sweeps = count_sweeps(&house);
     let update = room.update("i").parameters(json!({ "size": 2 }));
     update.send().await.is(200);
@@ -235,7 +239,7 @@ async fn a_poll_after_a_delete_says_200_then_410_then_404() {
         all: every(HOURLY),
         ..CleanupSettings::default()
     };
-    let room = house.open_with(Clerk, cleaning(cleanup())).await;
+    let room = house.open_with(PlainService, cleaning(cleanup())).await;
     room.provision("i").send().await.is(201);
     let ask = room.deprovision("i").accepts_incomplete();
     let operation = ask.send().await.operation();
@@ -252,7 +256,7 @@ async fn a_poll_after_a_delete_says_200_then_410_then_404() {
     room.deprovision("i").send().await.is(410);
     room.running.shut_down().await;
     let room = house
-        .open_with(Clerk, |broker| {
+        .open_with(PlainService, |broker| {
             let broker = broker.settings(|settings| settings.tombstones = Duration::ZERO);
             cleaning(cleanup())(broker)
         })
@@ -271,7 +275,7 @@ async fn a_creation_that_was_refused_is_never_said_to_be_deleted() {
         all: every(HOURLY),
         ..CleanupSettings::default()
     };
-    let room = house.open_with(Clerk, cleaning(cleanup)).await;
+    let room = house.open_with(PlainService, cleaning(cleanup)).await;
     let ask = room.provision("i").parameters(json!({ "refuse": true }));
     let operation = ask.accepts_incomplete().send().await.operation();
     let poll = || room.poll("i").operation(&operation);
@@ -322,7 +326,7 @@ async fn the_keys_of_the_spring_framework_drive_it_from_end_to_end() {
     let file = CatalogFile::parse(APPLICATION_YAML, None).unwrap();
     let (store, ring) = (house.memory.clone(), house.ring.clone());
     let broker = Broker::new(file)
-        .service("db", Clerk)
+        .service("db", PlainService)
         .shared_store(store, sutler_journal::KeyRing::parse(&ring).unwrap())
         .basic_auth("user", "s3cret");
     let room = crate::fixture::Fixture::around(broker.start().await.unwrap());

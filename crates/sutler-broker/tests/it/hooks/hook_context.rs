@@ -27,7 +27,7 @@ impl Diary {
 
 /// Behaviour of a provision after its first step.
 #[derive(Clone)]
-enum Course {
+enum Behaviour {
     Ends,
     /// Every attempt up to this one fails in a way that may pass.
     TransientUntil(u32),
@@ -42,15 +42,15 @@ enum Course {
     Never,
 }
 
-/// A service whose provision takes a course.
+/// A service whose provision follows a behaviour.
 struct Builder {
-    course: Course,
+    behaviour: Behaviour,
     diary: Diary,
     policy: Policy,
 }
 
 impl Builder {
-    fn new(course: Course) -> (Self, Diary) {
+    fn new(behaviour: Behaviour) -> (Self, Diary) {
         let diary = Diary::default();
         let policy = Policy {
             attempts_max: 4,
@@ -58,15 +58,15 @@ impl Builder {
             ..Policy::default()
         };
         let builder = Self {
-            course,
+            behaviour,
             diary: diary.clone(),
             policy,
         };
         (builder, diary)
     }
 
-    fn as_before(diary: &Diary, course: Course) -> Self {
-        let (builder, _) = Self::new(course);
+    fn as_before(diary: &Diary, behaviour: Behaviour) -> Self {
+        let (builder, _) = Self::new(behaviour);
         Self {
             diary: diary.clone(),
             ..builder
@@ -89,27 +89,27 @@ impl Service for Builder {
         };
         let founded_in = cx.step("found", found).await?;
         cx.save_state(&format!("founded in {founded_in}")).await?;
-        match &self.course {
-            Course::Ends => {}
-            Course::TransientUntil(last) if cx.attempt() <= *last => {
+        match &self.behaviour {
+            Behaviour::Ends => {}
+            Behaviour::TransientUntil(last) if cx.attempt() <= *last => {
                 return Err(Error::transient("It rains.").because("clouds"));
             }
-            Course::TransientUntil(_) => {}
-            Course::Fails => return Err(Error::failed("It fell over.")),
-            Course::Panics => panic!("a panic that a test wants"),
-            Course::Tells(times, apart) => {
+            Behaviour::TransientUntil(_) => {}
+            Behaviour::Fails => return Err(Error::failed("It fell over.")),
+            Behaviour::Panics => panic!("a panic that a test wants"),
+            Behaviour::Tells(times, apart) => {
                 for n in 1..=*times {
                     cx.progress(format!("{n} of {times}")).await?;
                     tokio::time::sleep(*apart).await;
                 }
             }
-            Course::Waits(gate) => gate.notified().await,
-            Course::Stops => {
+            Behaviour::Waits(gate) => gate.notified().await,
+            Behaviour::Stops => {
                 cx.cancellation().cancelled().await;
                 diary.note("stopped");
                 return Err(Error::failed("Stopped."));
             }
-            Course::Never => std::future::pending().await,
+            Behaviour::Never => std::future::pending().await,
         }
         let done = || async {
             diary.note(format!("done {}", cx.idempotency_key("done")));
@@ -155,7 +155,7 @@ fn begins(entries: &[String], word: &str) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn a_step_is_done_once_over_all_attempts_and_attempts_back_off() {
     let house = RestartableBroker::new();
-    let (builder, diary) = Builder::new(Course::TransientUntil(3));
+    let (builder, diary) = Builder::new(Behaviour::TransientUntil(3));
     let room = house.open(builder).await;
     let began = Instant::now();
     let reply = provisioned(&room, "i").await;
@@ -172,7 +172,7 @@ async fn a_step_is_done_once_over_all_attempts_and_attempts_back_off() {
 #[tokio::test(start_paused = true)]
 async fn a_transient_error_gives_up_after_the_last_attempt_and_tells_the_callers_message() {
     let house = RestartableBroker::new();
-    let (builder, diary) = Builder::new(Course::TransientUntil(9));
+    let (builder, diary) = Builder::new(Behaviour::TransientUntil(9));
     let room = house.open(builder).await;
     let reply = provisioned(&room, "i").await;
     assert_eq!(reply.json["state"], "failed");
@@ -184,7 +184,7 @@ async fn a_transient_error_gives_up_after_the_last_attempt_and_tells_the_callers
 async fn a_step_is_done_once_over_a_crash() {
     let house = RestartableBroker::new();
     let gate = Arc::new(Notify::new());
-    let (builder, diary) = Builder::new(Course::Waits(gate));
+    let (builder, diary) = Builder::new(Behaviour::Waits(gate));
     let room = house.open(builder).await;
     let accepted = room.provision("i").accepts_incomplete().send().await;
     while begins(&diary.entries(), "found").is_empty() {
@@ -192,7 +192,9 @@ async fn a_step_is_done_once_over_a_crash() {
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
     room.crash();
-    let room = house.open(Builder::as_before(&diary, Course::Ends)).await;
+    let room = house
+        .open(Builder::as_before(&diary, Behaviour::Ends))
+        .await;
     tokio::time::sleep(AFTER_THE_LEASE).await;
     let poll = room.poll("i").operation(&accepted.operation());
     assert_eq!(room.poll_until_done(poll).await.json["state"], "succeeded");
@@ -210,7 +212,7 @@ async fn a_step_is_done_once_over_a_crash() {
 #[tokio::test(start_paused = true)]
 async fn a_step_is_done_once_over_an_orderly_restart() {
     let house = RestartableBroker::new();
-    let (builder, diary) = Builder::new(Course::Never);
+    let (builder, diary) = Builder::new(Behaviour::Never);
     let room = house
         .open_with(builder, |broker| {
             broker.settings(|settings| settings.drain = Duration::from_secs(1))
@@ -219,7 +221,9 @@ async fn a_step_is_done_once_over_an_orderly_restart() {
     let accepted = room.provision("i").accepts_incomplete().send().await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     room.running.shut_down().await;
-    let room = house.open(Builder::as_before(&diary, Course::Ends)).await;
+    let room = house
+        .open(Builder::as_before(&diary, Behaviour::Ends))
+        .await;
     let poll = room.poll("i").operation(&accepted.operation());
     assert_eq!(room.poll_until_done(poll).await.json["state"], "succeeded");
     assert_eq!(begins(&diary.entries(), "found").len(), 1);
@@ -232,7 +236,9 @@ async fn an_idempotency_key_is_the_same_for_every_attempt_and_differs_by_step_an
     let diary = Diary::default();
     // The memo of the first step is refused twice, with the process killed in between.
     for _ in 0..2 {
-        let room = house.open(Builder::as_before(&diary, Course::Ends)).await;
+        let room = house
+            .open(Builder::as_before(&diary, Behaviour::Ends))
+            .await;
         house.tap(|call| match call {
             Call::Commit(commit) if commit.writes().len() == 1 => Intercept::CrashBefore,
             _ => Intercept::Pass,
@@ -243,7 +249,9 @@ async fn an_idempotency_key_is_the_same_for_every_attempt_and_differs_by_step_an
         house.mend();
         tokio::time::sleep(AFTER_THE_LEASE).await;
     }
-    let room = house.open(Builder::as_before(&diary, Course::Ends)).await;
+    let room = house
+        .open(Builder::as_before(&diary, Behaviour::Ends))
+        .await;
     tokio::time::sleep(AFTER_THE_LEASE).await;
     room.provision("i").send().await.is(200);
     room.deprovision("i").send().await.is(200);
@@ -267,7 +275,7 @@ async fn an_idempotency_key_is_the_same_for_every_attempt_and_differs_by_step_an
 #[tokio::test(start_paused = true)]
 async fn progress_is_written_at_most_twice_a_second_and_polls_see_it() {
     let house = RestartableBroker::new();
-    let (builder, _) = Builder::new(Course::Tells(1000, Duration::from_millis(5)));
+    let (builder, _) = Builder::new(Behaviour::Tells(1000, Duration::from_millis(5)));
     let room = house.open(builder).await;
     let commits = Arc::new(Mutex::new(0));
     let counted = commits.clone();
@@ -304,7 +312,7 @@ async fn progress_is_written_at_most_twice_a_second_and_polls_see_it() {
 #[tokio::test(start_paused = true)]
 async fn state_saved_by_a_failed_provision_is_given_to_the_deprovision() {
     let house = RestartableBroker::new();
-    let (builder, diary) = Builder::new(Course::Fails);
+    let (builder, diary) = Builder::new(Behaviour::Fails);
     let room = house.open(builder).await;
     room.provision("i").send().await.is(500);
     room.deprovision("i").send().await.is(200);
@@ -315,7 +323,7 @@ async fn state_saved_by_a_failed_provision_is_given_to_the_deprovision() {
 #[tokio::test(start_paused = true)]
 async fn state_saved_by_a_crashed_provision_is_given_to_the_deprovision() {
     let house = RestartableBroker::new();
-    let (builder, diary) = Builder::new(Course::Never);
+    let (builder, diary) = Builder::new(Behaviour::Never);
     let room = house.open(builder).await;
     room.provision("i")
         .accepts_incomplete()
@@ -324,7 +332,9 @@ async fn state_saved_by_a_crashed_provision_is_given_to_the_deprovision() {
         .is(202);
     tokio::time::sleep(Duration::from_secs(1)).await;
     room.crash();
-    let room = house.open(Builder::as_before(&diary, Course::Stops)).await;
+    let room = house
+        .open(Builder::as_before(&diary, Behaviour::Stops))
+        .await;
     let reply = room.finish("i", room.deprovision("i").accepts_incomplete());
     tokio::time::sleep(AFTER_THE_LEASE).await;
     assert_eq!(reply.await.json["state"], "succeeded");
@@ -336,7 +346,7 @@ async fn state_saved_by_a_crashed_provision_is_given_to_the_deprovision() {
 #[tokio::test(start_paused = true)]
 async fn a_create_that_is_deleted_is_told_and_the_delete_waits_for_its_end() {
     let house = RestartableBroker::new();
-    let (builder, diary) = Builder::new(Course::Stops);
+    let (builder, diary) = Builder::new(Behaviour::Stops);
     let room = house.open(builder).await;
     let create = room
         .provision("i")
@@ -364,7 +374,7 @@ async fn a_create_that_is_deleted_is_told_and_the_delete_waits_for_its_end() {
 async fn a_result_that_comes_after_the_delete_is_state_for_the_delete_and_no_instance() {
     let house = RestartableBroker::new();
     let gate = Arc::new(Notify::new());
-    let (builder, diary) = Builder::new(Course::Waits(gate.clone()));
+    let (builder, diary) = Builder::new(Behaviour::Waits(gate.clone()));
     let room = house.open(builder).await;
     room.provision("i")
         .accepts_incomplete()
@@ -394,7 +404,7 @@ async fn a_result_that_comes_after_the_delete_is_state_for_the_delete_and_no_ins
 #[tokio::test(start_paused = true)]
 async fn a_hook_has_until_its_deadline_over_all_attempts() {
     let house = RestartableBroker::new();
-    let (mut builder, diary) = Builder::new(Course::TransientUntil(9));
+    let (mut builder, diary) = Builder::new(Behaviour::TransientUntil(9));
     builder.policy = Policy {
         attempts_max: 100,
         backoff: Duration::from_secs(10),
@@ -414,7 +424,7 @@ async fn a_hook_has_until_its_deadline_over_all_attempts() {
 #[tokio::test(start_paused = true)]
 async fn a_hook_that_never_ends_fails_at_its_deadline_and_says_so() {
     let house = RestartableBroker::new();
-    let (mut builder, _) = Builder::new(Course::Never);
+    let (mut builder, _) = Builder::new(Behaviour::Never);
     builder.policy = Policy::default().within(Duration::from_secs(90));
     let room = house.open(builder).await;
     let began = Instant::now();
@@ -427,7 +437,7 @@ async fn a_hook_that_never_ends_fails_at_its_deadline_and_says_so() {
 #[tokio::test(start_paused = true)]
 async fn a_panic_fails_its_operation_and_the_broker_goes_on() {
     let house = RestartableBroker::new();
-    let (builder, diary) = Builder::new(Course::Panics);
+    let (builder, diary) = Builder::new(Behaviour::Panics);
     let room = house.open(builder).await;
     let reply = room.provision("i").send().await.is(500);
     assert!(!reply.text.contains("panic that"), "{}", reply.text);
@@ -445,7 +455,7 @@ async fn a_panic_fails_its_operation_and_the_broker_goes_on() {
 #[tokio::test(start_paused = true)]
 async fn a_broker_on_a_busy_store_says_how_many_operations_it_runs() {
     let house = RestartableBroker::new();
-    let (builder, _) = Builder::new(Course::Stops);
+    let (builder, _) = Builder::new(Behaviour::Stops);
     let room = house.open(builder).await;
     for id in ["a", "b", "c"] {
         let ask = room.provision(id).parameters(json!({}));

@@ -1,6 +1,6 @@
 //! Bugs that an earlier broker shipped, each with the number it has in the list of them.
 //!
-//! R8 is in `matrix.rs`, R40 in `secrets.rs`.
+//! R8 is in `store_fault_matrix.rs`, R40 in `secrets.rs`.
 
 use super::{AFTER_THE_LEASE, RestartableBroker};
 use crate::fixture::test_catalog::{ASYNC, DB, LARGE, SMALL, SYNC};

@@ -4,7 +4,7 @@
 //! every way in which that call can go wrong. A platform repeats what was not answered, a crashed
 //! broker is started again on the same store. In the end everything acknowledged is there, every
 //! lane is free, every memoised step ran once, and the outside world is empty again. The service is
-//! in `matrix/estate.rs`, the platform in `matrix/platform.rs`.
+//! in `store_fault_matrix/fixture.rs`, the platform in `store_fault_matrix/platform.rs`.
 
 mod fixture;
 mod platform;

@@ -29,21 +29,21 @@ struct Car {
 }
 
 /// Arguments of hooks, in order.
-type Given = Arc<Mutex<Vec<String>>>;
+type HookCalls = Arc<Mutex<Vec<String>>>;
 
 #[derive(Clone, Default)]
 struct Garage {
-    given: Given,
+    calls: HookCalls,
     fails: bool,
 }
 
 impl Garage {
     fn was_given(&self, what: impl Into<String>) {
-        self.given.lock().unwrap().push(what.into());
+        self.calls.lock().unwrap().push(what.into());
     }
 
-    fn given(&self) -> Vec<String> {
-        std::mem::take(&mut *self.given.lock().unwrap())
+    fn take_calls(&self) -> Vec<String> {
+        std::mem::take(&mut *self.calls.lock().unwrap())
     }
 
     /// The caller reads one sentence, the operator another.
@@ -188,7 +188,7 @@ async fn state_is_handed_on_from_hook_to_hook() {
         "unbind Some(\"key of b\") 4",
         "deprovision Some([\"red\", \"blue\"])",
     ];
-    assert_eq!(garage.given(), expected);
+    assert_eq!(garage.take_calls(), expected);
 }
 
 #[tokio::test(start_paused = true)]
@@ -208,7 +208,7 @@ async fn a_deprovision_after_a_create_without_a_state_is_given_none() {
     garage.fails = false;
     let room = house.open(garage.clone()).await;
     room.deprovision("i").send().await.is(200);
-    assert_eq!(garage.given(), ["deprovision None"]);
+    assert_eq!(garage.take_calls(), ["deprovision None"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -329,7 +329,7 @@ async fn an_error_of_a_library_has_no_words_for_the_caller() {
 }
 
 /// A service with nothing to remember.
-struct Forgetful(Given);
+struct Forgetful(HookCalls);
 
 impl Service for Forgetful {
     type Params = serde_json::Map<String, Value>;
@@ -355,11 +355,11 @@ impl Service for Forgetful {
 #[tokio::test(start_paused = true)]
 async fn a_state_of_nothing_is_a_state() {
     let house = RestartableBroker::new();
-    let given = Given::default();
-    let room = house.open(Forgetful(given.clone())).await;
+    let calls = HookCalls::default();
+    let room = house.open(Forgetful(calls.clone())).await;
     room.provision("i").send().await.is(201);
     room.bind("i", "b").send().await.is(201);
     room.unbind("i", "b").send().await.is(200);
     room.deprovision("i").send().await.is(200);
-    assert_eq!(*given.lock().unwrap(), ["deprovision Some(())"]);
+    assert_eq!(*calls.lock().unwrap(), ["deprovision Some(())"]);
 }

@@ -1,6 +1,6 @@
 //! Provisions that wait for their plan, with other events at the same time.
 
-use super::{TestCatalogKeeper, refreshing, without_large};
+use super::{TestCatalogSource, refreshing, without_large};
 use crate::fixture::scripted_service::Script;
 use crate::fixture::test_catalog::{LARGE, SMALL, catalog, catalog_without};
 use crate::fixture::{Fixture, catalog_of, in_memory, on_each_store};
@@ -34,7 +34,7 @@ fn a_hundred_wait_five_minutes_or_twenty_seconds_where_nothing_else_is_said() {
 async fn of_what_was_withdrawn_a_refresh_that_runs_is_awaited_first() {
     on_each_store(async |kit| {
         without_large(kit).await;
-        let told = TestCatalogKeeper::keep(kit, withdrawn());
+        let told = TestCatalogSource::keep(kit, withdrawn());
         let ask = |id: &str| kit.provision(id).plan(LARGE).accepts_incomplete();
         let returns = ask("i").send().await.is(202).operation();
         let poll = || kit.poll("i").plan(LARGE).operation(&returns);
@@ -51,7 +51,7 @@ async fn of_what_was_withdrawn_a_refresh_that_runs_is_awaited_first() {
 async fn what_was_withdrawn_and_does_not_return_is_told_when_the_refresh_is_over() {
     on_each_store(async |kit| {
         without_large(kit).await;
-        let told = TestCatalogKeeper::keep(kit, withdrawn());
+        let told = TestCatalogSource::keep(kit, withdrawn());
         let ask = kit.provision("i").plan(LARGE).accepts_incomplete();
         let stays = ask.send().await.is(202).operation();
         let sync = kit.provision("j").plan(LARGE).start();
@@ -74,7 +74,7 @@ async fn what_was_withdrawn_and_does_not_return_is_told_when_the_refresh_is_over
 async fn an_id_that_waits_is_taken() {
     on_each_store(async |kit| {
         without_large(kit).await;
-        let told = TestCatalogKeeper::keep(kit, refreshing());
+        let told = TestCatalogSource::keep(kit, refreshing());
         let ask = || kit.provision("i").accepts_incomplete();
         let operation = ask().plan(LARGE).send().await.is(202).operation();
         // Another plan, other parameters, and the same without patience.
@@ -105,7 +105,7 @@ async fn requests_that_wait_here_are_bounded_and_make_room_again() {
     let few = |broker: Broker| broker.settings(|settings| settings.patience.waiting_max = 1);
     let kit = in_memory(few).await;
     without_large(&kit).await;
-    let told = TestCatalogKeeper::keep(&kit, refreshing());
+    let told = TestCatalogSource::keep(&kit, refreshing());
     let first = kit.provision("i").plan(LARGE).start();
     kit.until("the first request waits", async || told.queries() >= 2)
         .await;
@@ -154,7 +154,7 @@ impl SharedStore {
 async fn what_waits_goes_on_waiting_in_a_broker_that_starts_anew() {
     let shared = SharedStore::new();
     let kit = shared.open().await;
-    let _told = TestCatalogKeeper::keep(&kit, refreshing());
+    let _told = TestCatalogSource::keep(&kit, refreshing());
     let ask = |kit: &Fixture, id: &str| kit.provision(id).plan(LARGE).accepts_incomplete();
     let comes = ask(&kit, "comes").send().await.is(202).operation();
     let goes = ask(&kit, "goes").send().await.is(202).operation();
@@ -174,7 +174,7 @@ async fn what_waits_goes_on_waiting_in_a_broker_that_starts_anew() {
     let later = ask(&kit, "later").send().await.is(202).operation();
     let delete = kit.deprovision("goes").plan(LARGE).accepts_incomplete();
     let deleted = delete.send().await.is(202).operation();
-    let told = TestCatalogKeeper::keep(&kit, refreshing());
+    let told = TestCatalogSource::keep(&kit, refreshing());
     let done = kit.poll_until_done(poll("goes", &deleted)).await;
     assert_eq!(done.json["state"], "succeeded");
     told.is_over(Some(catalog()), None);
@@ -193,11 +193,11 @@ async fn what_waits_goes_on_waiting_in_a_broker_that_starts_anew() {
 async fn what_waits_is_taken_over_from_a_replica_that_died() {
     let shared = SharedStore::new();
     let (first, second) = (shared.open().await, shared.open().await);
-    let dies = TestCatalogKeeper::keep(&first, refreshing());
+    let dies = TestCatalogSource::keep(&first, refreshing());
     let ask = first.provision("i").plan(LARGE).accepts_incomplete();
     let operation = ask.send().await.is(202).operation();
     // The first replica does not notice the end of the refresh; the second one does.
-    let told = TestCatalogKeeper::keep(&second, refreshing());
+    let told = TestCatalogSource::keep(&second, refreshing());
     told.is_over(Some(catalog()), None);
     drop(dies);
     first.running.shut_down().await;

@@ -1,7 +1,7 @@
 //! Certificates and catalogs that are replaced while requests come.
 
 use super::certificate_authority::{Authority, SignedCertificate};
-use super::{NAME, Scene};
+use super::{Fixture, NAME};
 use crate::fixture::test_catalog::{FIXED, catalog, catalog_without};
 use crate::fixture::{PATIENCE, catalog_of};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,60 +13,69 @@ const CLIENTS: usize = 4;
 
 #[tokio::test]
 async fn new_handshakes_use_the_new_certificate_and_old_connections_go_on() {
-    let scene = Scene::new(None).await;
-    let kept = scene.client(&scene.authority).build().expect("a client");
-    scene.serves(&kept).await;
+    let fixture = Fixture::new(None).await;
+    let kept = fixture
+        .client(&fixture.authority)
+        .build()
+        .expect("a client");
+    fixture.serves(&kept).await;
     let successors = Authority::new("successors");
-    scene.files.put_both(&successors.signs(NAME));
-    scene.port.running.reload_tls().expect("good files");
+    fixture.files.put_both(&successors.signs(NAME));
+    fixture.port.running.reload_tls().expect("good files");
     // Its connection is open and needs no handshake.
-    scene.serves(&kept).await;
-    let fresh = scene.client(&scene.authority).build().expect("a client");
-    assert!(scene.catalog(&fresh).await.is_err());
-    let fresh = scene.client(&successors).build().expect("a client");
-    scene.serves(&fresh).await;
-    scene.port.close().await;
+    fixture.serves(&kept).await;
+    let fresh = fixture
+        .client(&fixture.authority)
+        .build()
+        .expect("a client");
+    assert!(fixture.catalog(&fresh).await.is_err());
+    let fresh = fixture.client(&successors).build().expect("a client");
+    fixture.serves(&fresh).await;
+    fixture.port.close().await;
 }
 
 #[tokio::test]
 async fn a_bad_file_leaves_what_is_served_as_it_is_and_says_so() {
-    let scene = Scene::new(None).await;
-    let other = scene.authority.signs(NAME);
+    let fixture = Fixture::new(None).await;
+    let other = fixture.authority.signs(NAME);
     for (name, text) in [
         ("tls.crt", "rubbish"),
         ("tls.key", other.key.as_str()),
         ("tls.key", ""),
     ] {
-        let path = scene.files.path(name);
+        let path = fixture.files.path(name);
         let was = std::fs::read_to_string(&path).expect("a file");
-        scene.files.put(name, text);
-        let fault = scene.port.running.reload_tls().expect_err("a bad file");
+        fixture.files.put(name, text);
+        let fault = fixture.port.running.reload_tls().expect_err("a bad file");
         assert!(fault.to_string().contains(name), "{fault}");
-        scene.serves_the_next().await;
-        scene.files.put(name, &was);
+        fixture.serves_the_next().await;
+        fixture.files.put(name, &was);
     }
-    scene.port.running.reload_tls().expect("good files again");
-    scene.port.close().await;
+    fixture.port.running.reload_tls().expect("good files again");
+    fixture.port.close().await;
 }
 
 /// Puts one of two pairs of files in place, by turns, and reloads.
-fn replace(scene: &Scene, turn: usize, pairs: &[SignedCertificate; 2]) {
-    scene.files.put_both(&pairs[turn % 2]);
-    scene.port.running.reload_tls().expect("good files");
+fn replace(fixture: &Fixture, turn: usize, pairs: &[SignedCertificate; 2]) {
+    fixture.files.put_both(&pairs[turn % 2]);
+    fixture.port.running.reload_tls().expect("good files");
 }
 
 #[tokio::test]
 async fn reloading_under_load_drops_no_request() {
-    let scene = Scene::new(None).await;
-    let pairs = [scene.authority.signs(NAME), scene.authority.signs(NAME)];
+    let fixture = Fixture::new(None).await;
+    let pairs = [fixture.authority.signs(NAME), fixture.authority.signs(NAME)];
     let (sent, done) = (AtomicUsize::new(0), AtomicBool::new(false));
     let send = async |fresh: bool| {
-        let kept = scene.client(&scene.authority).build().expect("a client");
+        let kept = fixture
+            .client(&fixture.authority)
+            .build()
+            .expect("a client");
         while sent.fetch_add(1, Ordering::SeqCst) < REQUESTS {
             if fresh {
-                scene.serves_the_next().await;
+                fixture.serves_the_next().await;
             } else {
-                scene.serves(&kept).await;
+                fixture.serves(&kept).await;
             }
         }
         done.store(true, Ordering::SeqCst);
@@ -74,13 +83,13 @@ async fn reloading_under_load_drops_no_request() {
     let change = async {
         let mut turns = 0;
         while !done.load(Ordering::SeqCst) {
-            replace(&scene, turns, &pairs);
+            replace(&fixture, turns, &pairs);
             let next = if turns % 2 == 0 {
                 catalog_without(FIXED)
             } else {
                 catalog()
             };
-            let replaced = scene.port.running.replace_catalog(catalog_of(next)).await;
+            let replaced = fixture.port.running.replace_catalog(catalog_of(next)).await;
             replaced.expect("a good catalog");
             turns += 1;
             tokio::task::yield_now().await;
@@ -105,5 +114,5 @@ async fn reloading_under_load_drops_no_request() {
         .await
         .expect("in time");
     assert!(turns > 10, "only {turns} reloads");
-    scene.port.close().await;
+    fixture.port.close().await;
 }

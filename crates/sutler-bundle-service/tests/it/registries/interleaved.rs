@@ -13,14 +13,14 @@ const NOTHING: [&str; 0] = [];
 /// More calls than anybody makes.
 const ALL: usize = usize::MAX;
 
-struct Scene {
+struct InterleavedFixture {
     fixture: Fixture,
     registry: Arc<FakeRegistry>,
     scheduler: Arc<Scheduler>,
     broker: TestBroker,
 }
 
-impl Scene {
+impl InterleavedFixture {
     async fn open() -> Self {
         let registry = FakeRegistry::new("dh");
         registry.push(HELLO, &manifest("1.0.0"));
@@ -124,60 +124,60 @@ impl Scene {
 
 #[tokio::test]
 async fn a_spec_that_returns_while_it_is_deleted_is_offered_whoever_comes_first() {
-    let scene = Scene::open().await;
+    let interleaved = InterleavedFixture::open().await;
     let prepare = async || {
-        scene.registry.remove(HELLO);
-        scene.broker.refresh().await;
-        assert_eq!(scene.broker.offers().await, NOTHING);
-        scene.push("1.0.0");
+        interleaved.registry.remove(HELLO);
+        interleaved.broker.refresh().await;
+        assert_eq!(interleaved.broker.offers().await, NOTHING);
+        interleaved.push("1.0.0");
     };
     let check = async |when: &str| {
-        scene.holds(when).await;
-        assert_eq!(scene.broker.offers().await, ["hello"], "{when}");
-        assert_eq!(scene.broker.specs("dh").await, [HELLO], "{when}");
+        interleaved.holds(when).await;
+        assert_eq!(interleaved.broker.offers().await, ["hello"], "{when}");
+        assert_eq!(interleaved.broker.specs("dh").await, [HELLO], "{when}");
     };
-    scene.every_order(prepare, check).await;
+    interleaved.every_order(prepare, check).await;
 }
 
 #[tokio::test]
 async fn a_version_that_returns_while_it_is_deleted_is_there_whoever_comes_first() {
-    let scene = Scene::open().await;
+    let interleaved = InterleavedFixture::open().await;
     let prepare = async || {
-        scene.push("1.0.0");
-        scene.broker.refresh().await;
-        scene.push("2.0.0");
-        scene.broker.refresh().await;
-        scene.push("1.0.0");
+        interleaved.push("1.0.0");
+        interleaved.broker.refresh().await;
+        interleaved.push("2.0.0");
+        interleaved.broker.refresh().await;
+        interleaved.push("1.0.0");
     };
     let check = async |when: &str| {
-        scene.holds(when).await;
+        interleaved.holds(when).await;
         assert!(
-            scene.versions().await.contains(&"1.0.0".to_owned()),
+            interleaved.versions().await.contains(&"1.0.0".to_owned()),
             "{when}"
         );
-        scene.broker.delete().await;
-        assert_eq!(scene.versions().await, ["1.0.0"], "{when}");
+        interleaved.broker.delete().await;
+        assert_eq!(interleaved.versions().await, ["1.0.0"], "{when}");
     };
-    scene.every_order(prepare, check).await;
+    interleaved.every_order(prepare, check).await;
 }
 
 #[tokio::test]
 async fn a_provision_in_the_middle_of_withdrawal_and_deletion_is_refused_or_keeps_its_spec() {
-    let scene = Scene::open().await;
-    scene.registry.remove(HELLO);
-    scene.both(&[(REFRESH, ALL), (DELETIONS, ALL)]).await;
+    let interleaved = InterleavedFixture::open().await;
+    interleaved.registry.remove(HELLO);
+    interleaved.both(&[(REFRESH, ALL), (DELETIONS, ALL)]).await;
     let (refresh, deletions) = (
-        scene.scheduler.made(REFRESH),
-        scene.scheduler.made(DELETIONS),
+        interleaved.scheduler.made(REFRESH),
+        interleaved.scheduler.made(DELETIONS),
     );
     let (mut served, mut refused) = (0, 0);
     // A refresh reads first, and writes in its second half.
     for one in refresh / 2..=refresh {
         for two in 0..=deletions {
-            scene.push("1.0.0");
-            scene.broker.refresh().await;
-            scene.registry.remove(HELLO);
-            match scene.provision_after(one, two).await {
+            interleaved.push("1.0.0");
+            interleaved.broker.refresh().await;
+            interleaved.registry.remove(HELLO);
+            match interleaved.provision_after(one, two).await {
                 true => served += 1,
                 false => refused += 1,
             }
@@ -189,7 +189,7 @@ async fn a_provision_in_the_middle_of_withdrawal_and_deletion_is_refused_or_keep
     );
 }
 
-impl Scene {
+impl InterleavedFixture {
     /// Somebody provisions when both chores have made so many calls; says whether there was an instance.
     async fn provision_after(&self, refresh: usize, deletions: usize) -> bool {
         let when = format!("a provision after {refresh} and {deletions} calls");
@@ -233,42 +233,42 @@ impl Scene {
 
 #[tokio::test]
 async fn a_chore_that_dies_before_any_of_its_calls_leaves_nothing_behind() {
-    let scene = Scene::open().await;
+    let interleaved = InterleavedFixture::open().await;
     for chore in [REFRESH, DELETIONS] {
         for calls in 0.. {
             let when = format!("{chore} dies before call {calls}");
-            scene.push("1.0.0");
-            scene.registry.push("org/gone:latest", &other());
-            scene.broker.refresh().await;
-            scene.registry.remove("org/gone:latest");
+            interleaved.push("1.0.0");
+            interleaved.registry.push("org/gone:latest", &other());
+            interleaved.broker.refresh().await;
+            interleaved.registry.remove("org/gone:latest");
             if chore == DELETIONS {
-                scene.push("2.0.0");
-                scene.broker.refresh().await;
+                interleaved.push("2.0.0");
+                interleaved.broker.refresh().await;
             }
-            scene.push("3.0.0");
-            scene.scheduler.kill(chore, calls);
+            interleaved.push("3.0.0");
+            interleaved.scheduler.kill(chore, calls);
             match chore {
-                REFRESH => scene.broker.refresh().await,
-                _ => scene.broker.delete().await,
+                REFRESH => interleaved.broker.refresh().await,
+                _ => interleaved.broker.delete().await,
             }
-            let died = scene.scheduler.made(chore) == calls + 1;
-            scene.scheduler.conduct(&[]);
+            let died = interleaved.scheduler.made(chore) == calls + 1;
+            interleaved.scheduler.conduct(&[]);
             // Whatever is written: what was offered is.
-            let offers = scene.broker.offers().await;
+            let offers = interleaved.broker.offers().await;
             assert!(offers.contains(&"hello".to_owned()), "{when}: {offers:?}");
-            scene.broker.refresh().await;
-            scene.broker.delete().await;
-            scene.holds(&when).await;
-            assert_eq!(scene.broker.offers().await, ["hello"], "{when}");
-            assert_eq!(scene.broker.specs("dh").await, [HELLO], "{when}");
-            assert_eq!(scene.versions().await, ["3.0.0"], "{when}");
+            interleaved.broker.refresh().await;
+            interleaved.broker.delete().await;
+            interleaved.holds(&when).await;
+            assert_eq!(interleaved.broker.offers().await, ["hello"], "{when}");
+            assert_eq!(interleaved.broker.specs("dh").await, [HELLO], "{when}");
+            assert_eq!(interleaved.versions().await, ["3.0.0"], "{when}");
             if !died {
                 break;
             }
         }
     }
     // Another process comes to the same.
-    let other = scene.fixture.open().await;
+    let other = interleaved.fixture.open().await;
     assert_eq!(other.offers().await, ["hello"]);
     other.close().await;
 }
@@ -283,24 +283,36 @@ const A_LOOK: usize = 4;
 
 #[tokio::test]
 async fn whoever_looks_again_while_a_refresh_writes_has_nothing_read_again() {
-    let scene = Scene::open().await;
-    scene.push("2.0.0");
-    scene.scheduler.conduct(&[(REFRESH, ALL)]);
-    scene.broker.refresh().await;
-    for at in 0..scene.scheduler.made(REFRESH) {
-        scene.push(&format!("3.0.{at}"));
+    let interleaved = InterleavedFixture::open().await;
+    interleaved.push("2.0.0");
+    interleaved.scheduler.conduct(&[(REFRESH, ALL)]);
+    interleaved.broker.refresh().await;
+    for at in 0..interleaved.scheduler.made(REFRESH) {
+        interleaved.push(&format!("3.0.{at}"));
         let parts = [(REFRESH, at), ("operator", ALL), (REFRESH, ALL)];
-        scene.scheduler.conduct(&parts);
+        interleaved.scheduler.conduct(&parts);
         let looks = async {
-            scene.scheduler.part_of("operator").await;
-            scene.broker.shop.view().await.expect("the store answers");
-            let once = scene.scheduler.made("operator");
-            scene.broker.shop.view().await.expect("the store answers");
-            let again = scene.scheduler.made("operator") - once;
+            interleaved.scheduler.part_of("operator").await;
+            interleaved
+                .broker
+                .shop
+                .view()
+                .await
+                .expect("the store answers");
+            let once = interleaved.scheduler.made("operator");
+            interleaved
+                .broker
+                .shop
+                .view()
+                .await
+                .expect("the store answers");
+            let again = interleaved.scheduler.made("operator") - once;
             assert!(again <= A_LOOK, "{again} calls after {at} of the refresh");
         };
-        let looks = scene.scheduler.acting("operator", looks);
-        tokio::join!(scene.broker.refresh(), looks);
-        scene.holds(&format!("looked at after {at} calls")).await;
+        let looks = interleaved.scheduler.acting("operator", looks);
+        tokio::join!(interleaved.broker.refresh(), looks);
+        interleaved
+            .holds(&format!("looked at after {at} calls"))
+            .await;
     }
 }

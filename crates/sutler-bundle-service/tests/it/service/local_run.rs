@@ -37,12 +37,12 @@ impl RunObserver for Deaf {
     }
 }
 
-struct Desk {
+struct LocalFixture {
     root: TempDir,
     fake: Arc<FakeRunner>,
 }
 
-impl Desk {
+impl LocalFixture {
     fn new() -> Self {
         let root = tempfile::tempdir().expect("a folder");
         let bundle = root.path().join("db");
@@ -81,74 +81,79 @@ impl Desk {
 
 #[tokio::test]
 async fn a_life_without_a_broker_is_told_what_one_behind_a_broker_is() {
-    let desk = Desk::new();
-    desk.fake.plays(
+    let local = LocalFixture::new();
+    local.fake.plays(
         Action::Provision,
         Script::well()
             .state(json!({ "db": "d1" }))
             .credentials(json!({ "root": "toor" })),
     );
-    desk.act(Action::Provision, json!({ "size": 2 }))
+    local
+        .act(Action::Provision, json!({ "size": 2 }))
         .await
         .expect("done");
     let bound = Script::well()
         .credentials(json!({ "user": "u" }))
         .binding_state(json!({ "login": "l" }));
-    desk.fake.plays(Action::Bind, bound);
-    let gift = desk.act(Action::Bind, json!({})).await.expect("done");
+    local.fake.plays(Action::Bind, bound);
+    let gift = local.act(Action::Bind, json!({})).await.expect("done");
     assert_eq!(
         gift.credentials.map(Value::Object),
         Some(json!({ "user": "u" }))
     );
-    assert_eq!(desk.fake.last_vars()["role"], json!("reader"));
-    desk.act(Action::Update, json!({ "size": 3 }))
+    assert_eq!(local.fake.last_vars()["role"], json!("reader"));
+    local
+        .act(Action::Update, json!({ "size": 3 }))
         .await
         .expect("done");
-    let vars = desk.fake.last_vars();
+    let vars = local.fake.last_vars();
     assert_eq!(
         (&vars["size"], &vars["state_db"]),
         (&json!(3), &json!("d1"))
     );
-    desk.act(Action::Unbind, json!({})).await.expect("done");
-    assert_eq!(desk.fake.last_vars()["binding_state_login"], json!("l"));
-    desk.act(Action::Deprovision, json!({}))
+    local.act(Action::Unbind, json!({})).await.expect("done");
+    assert_eq!(local.fake.last_vars()["binding_state_login"], json!("l"));
+    local
+        .act(Action::Deprovision, json!({}))
         .await
         .expect("done");
-    let vars = desk.fake.last_vars();
+    let vars = local.fake.last_vars();
     assert_eq!(vars["_apb_provision_creds"], json!({ "root": "toor" }));
-    assert_eq!(desk.fake.left(), 0, "runs are removed");
-    let kept = fs::read_to_string(desk.path().join("instance-one.json")).expect("the file");
+    assert_eq!(local.fake.left(), 0, "runs are removed");
+    let kept = fs::read_to_string(local.path().join("instance-one.json")).expect("the file");
     assert!(!kept.contains("toor"), "what is gone is forgotten");
 }
 
 #[tokio::test]
 async fn what_was_cut_off_goes_on_and_nothing_else_comes_between() {
-    let desk = Desk::new();
-    desk.fake.plays(
+    let local = LocalFixture::new();
+    local.fake.plays(
         Action::Provision,
         Script::well().state(json!({ "db": "d1" })),
     );
-    let mut owner = desk.open();
+    let mut owner = local.open();
     let begun = owner.start_only(Action::Provision, LocalRequest::default());
     begun.await.expect("started");
     drop(owner);
-    let refused = desk.act(Action::Deprovision, json!({})).await;
+    let refused = local.act(Action::Deprovision, json!({})).await;
     let sentence = refused.err().map(|it| it.to_string()).unwrap_or_default();
     assert!(sentence.contains("provision was cut off"), "{sentence}");
-    desk.act(Action::Provision, json!({}))
+    local
+        .act(Action::Provision, json!({}))
         .await
         .expect("it goes on");
-    assert_eq!(desk.fake.actions(), [Action::Provision], "one run");
-    desk.act(Action::Deprovision, json!({}))
+    assert_eq!(local.fake.actions(), [Action::Provision], "one run");
+    local
+        .act(Action::Deprovision, json!({}))
         .await
         .expect("done");
-    assert_eq!(desk.fake.last_vars()["state_db"], json!("d1"));
+    assert_eq!(local.fake.last_vars()["state_db"], json!("d1"));
 }
 
 #[tokio::test]
 async fn whoever_was_refused_may_do_something_else() {
-    let desk = Desk::new();
-    let mut owner = desk.open();
+    let local = LocalFixture::new();
+    let mut owner = local.open();
     let unknown = LocalRequest {
         plan: Some("huge".to_owned()),
         ..LocalRequest::default()
@@ -157,29 +162,32 @@ async fn whoever_was_refused_may_do_something_else() {
     let refused = owner.act(Action::Provision, unknown, &deaf);
     let sentence = refused.await.err().map(|it| it.to_string());
     assert!(sentence.unwrap_or_default().contains("small"));
-    desk.act(Action::Provision, json!({})).await.expect("done");
-    desk.fake.refuses(true);
-    desk.act(Action::Update, json!({}))
+    local.act(Action::Provision, json!({})).await.expect("done");
+    local.fake.refuses(true);
+    local
+        .act(Action::Update, json!({}))
         .await
         .err()
         .expect("it is refused");
-    desk.fake.refuses(false);
-    desk.act(Action::Deprovision, json!({}))
+    local.fake.refuses(false);
+    local
+        .act(Action::Deprovision, json!({}))
         .await
         .expect("nothing was begun that must be ended first");
 }
 
 #[tokio::test]
 async fn an_author_whose_bundle_gave_nonsense_is_told_and_cleans_up() {
-    let desk = Desk::new();
+    let local = LocalFixture::new();
     let mut nonsense = Script::well().state(json!({ "db": "d1" }));
     nonsense.result.refused = vec!["credentials.json is no JSON.".to_owned()];
-    desk.fake.plays(Action::Provision, nonsense);
-    let failed = desk.act(Action::Provision, json!({})).await;
+    local.fake.plays(Action::Provision, nonsense);
+    let failed = local.act(Action::Provision, json!({})).await;
     let sentence = failed.err().map(|it| it.to_string()).unwrap_or_default();
     assert!(sentence.contains("credentials.json"), "{sentence}");
-    desk.act(Action::Deprovision, json!({}))
+    local
+        .act(Action::Deprovision, json!({}))
         .await
         .expect("done");
-    assert_eq!(desk.fake.last_vars()["state_db"], json!("d1"));
+    assert_eq!(local.fake.last_vars()["state_db"], json!("d1"));
 }

@@ -114,10 +114,10 @@ pub(super) struct AuditFilters {
 }
 
 /// A query's parameters.
-type Query = Vec<(&'static str, String)>;
+type QueryPairs = Vec<(&'static str, String)>;
 
 impl InstanceFilters {
-    pub(super) fn query(&self) -> Query {
+    pub(super) fn query(&self) -> QueryPairs {
         set([
             ("service", &self.service),
             ("plan", &self.plan),
@@ -130,7 +130,7 @@ impl InstanceFilters {
 }
 
 impl BindingFilters {
-    pub(super) fn query(&self) -> Query {
+    pub(super) fn query(&self) -> QueryPairs {
         set([
             ("instance", &self.instance),
             ("service", &self.service),
@@ -142,7 +142,7 @@ impl BindingFilters {
 }
 
 impl OperationFilters {
-    pub(super) fn query(&self) -> Query {
+    pub(super) fn query(&self) -> QueryPairs {
         set([
             ("instance", &self.instance),
             ("binding", &self.binding),
@@ -154,7 +154,7 @@ impl OperationFilters {
 }
 
 impl AuditFilters {
-    pub(super) fn query(&self) -> Query {
+    pub(super) fn query(&self) -> QueryPairs {
         set([
             ("instance", &self.instance),
             ("verb", &self.verb),
@@ -164,7 +164,7 @@ impl AuditFilters {
     }
 }
 
-fn set<const N: usize>(filters: [(&'static str, &Option<String>); N]) -> Query {
+fn set<const N: usize>(filters: [(&'static str, &Option<String>); N]) -> QueryPairs {
     let set = filters.into_iter();
     set.filter_map(|(name, value)| Some((name, value.clone()?)))
         .collect()

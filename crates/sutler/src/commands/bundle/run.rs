@@ -4,7 +4,7 @@
 //! continues when it is run again.
 
 use super::environment::{BundleEnv, RunnerArgs};
-use super::terminal::TerminalWitness;
+use super::terminal::TerminalObserver;
 use clap::Args;
 use serde_json::{Map, Value};
 use std::error::Error;
@@ -65,7 +65,7 @@ pub(super) async fn run(args: &RunArgs) -> super::CommandResult {
         say("started")?;
         return std::future::pending().await;
     }
-    let terminal = TerminalWitness::default();
+    let terminal = TerminalObserver::default();
     let interrupted = terminal.cancel.clone();
     tokio::spawn(async move {
         if tokio::signal::ctrl_c().await.is_ok() {

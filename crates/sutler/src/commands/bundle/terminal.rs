@@ -12,13 +12,13 @@ const KEPT_MAX: usize = 16 << 10;
 
 /// Receives the output of a run.
 #[derive(Default)]
-pub(super) struct TerminalWitness {
+pub(super) struct TerminalObserver {
     pub(super) cancel: CancellationToken,
     /// Output that is kept instead of printed.
     kept: Option<Mutex<String>>,
 }
 
-impl TerminalWitness {
+impl TerminalObserver {
     /// Keeps the output instead of printing it.
     pub(super) fn quiet() -> Self {
         Self {
@@ -53,7 +53,7 @@ impl TerminalWitness {
 }
 
 #[async_trait]
-impl RunObserver for TerminalWitness {
+impl RunObserver for TerminalObserver {
     async fn output(&self, _from: u64, text: &str) -> sutler_broker::Result<()> {
         self.write(text);
         Ok(())
@@ -83,11 +83,11 @@ impl RunObserver for TerminalWitness {
 
 #[cfg(test)]
 mod tests {
-    use super::{KEPT_MAX, TerminalWitness};
+    use super::{KEPT_MAX, TerminalObserver};
 
     #[test]
     fn of_what_nobody_looks_at_the_end_is_kept() {
-        let terminal = TerminalWitness::quiet();
+        let terminal = TerminalObserver::quiet();
         terminal.write("ä first line\n");
         for _ in 0..KEPT_MAX {
             terminal.write("ä\n");

@@ -6,7 +6,7 @@ mod rounds;
 
 use super::environment::{BundleEnv, RunnerArgs};
 use super::run::say;
-use super::terminal::TerminalWitness;
+use super::terminal::TerminalObserver;
 use clap::Args;
 use comfy_table::Table;
 use rounds::{TestRound, TestStep, examples, legend, steps};
@@ -145,13 +145,13 @@ impl ExampleRun<'_> {
         }
         let place = BundleEnv::open(&self.args.folder, Some(self.state), &self.args.runner)?;
         let mut local = place.instance("test", self.secrets.to_vec())?;
-        let witness = TerminalWitness::quiet();
-        match local.act(step.action, step.request, &witness).await {
+        let observer = TerminalObserver::quiet();
+        match local.act(step.action, step.request, &observer).await {
             Ok(gift) if gift.nothing_to_do => Ok("not there"),
             Ok(_) => Ok("done"),
             Err(fault) => Err(StepFailure {
                 sentence: fault.to_string(),
-                said: witness.output_text(),
+                said: observer.output_text(),
             }),
         }
     }

@@ -1,6 +1,6 @@
 //! From lines of a system-call trace to steps: calls that change what a later process finds. Pure.
 //!
-//! Who is killed at which step: `hunt.rs`.
+//! Which process is killed at which step: `kill_loop.rs`.
 
 use std::collections::BTreeMap;
 

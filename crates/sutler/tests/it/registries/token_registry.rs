@@ -1,5 +1,5 @@
 //! A real registry that anybody may push to, behind a front that asks for tokens and does to single requests
-//! what a test says. Its images have labels and no layers; those that are run are in `vault.rs`.
+//! what a test says. Its images have labels and no layers; those that are run are in `image_registry.rs`.
 
 use super::image_registry::script;
 use serde_json::{Value, json};

@@ -79,12 +79,12 @@ impl Service for CountingService {
         let (world, id) = (&self.0, cx.instance_id().as_str());
         let make = |step: &'static str| async move { world.make(cx, step, format!("{id}/{step}")) };
         let disk = cx.step("disk", || make("disk")).await?;
-        let mut deed = StoredState {
+        let mut state = StoredState {
             disk,
             server: None,
             size: params.size,
         };
-        cx.save_state(&deed).await?;
+        cx.save_state(&state).await?;
         cx.progress("half of it is there").await?;
         if params.size == 0 {
             // Slow enough to be deleted meanwhile; a late result is a result all the same.
@@ -93,42 +93,42 @@ impl Service for CountingService {
                 () = tokio::time::sleep(Duration::from_secs(600)) => {}
             }
         }
-        deed.server = Some(cx.step("server", || make("server")).await?);
-        Ok(Provisioned::new(deed))
+        state.server = Some(cx.step("server", || make("server")).await?);
+        Ok(Provisioned::new(state))
     }
 
     async fn update(
         &self,
         cx: &Cx,
-        mut deed: StoredState,
+        mut state: StoredState,
         update: Update<Size>,
     ) -> Result<Updated<StoredState>> {
-        let resize = || async { self.0.make(cx, "resize", deed.disk.clone()) };
+        let resize = || async { self.0.make(cx, "resize", state.disk.clone()) };
         cx.step("resize", resize).await?;
-        deed.size = update.params.size;
-        Ok(Provisioned::new(deed))
+        state.size = update.params.size;
+        Ok(Provisioned::new(state))
     }
 
-    async fn deprovision(&self, cx: &Cx, deed: Option<StoredState>) -> Result<()> {
+    async fn deprovision(&self, cx: &Cx, state: Option<StoredState>) -> Result<()> {
         // Whatever was written down before the disk was made is not enough to find it again.
-        let begins = deed.map_or(format!("{}/", cx.instance_id().as_str()), |deed| {
-            deed.disk.trim_end_matches("disk").to_owned()
+        let begins = state.map_or(format!("{}/", cx.instance_id().as_str()), |state| {
+            state.disk.trim_end_matches("disk").to_owned()
         });
         let work = || async { self.0.remove(cx, "raze", &begins) };
         cx.step("raze", work).await
     }
 
-    async fn bind(&self, cx: &Cx, deed: &StoredState) -> Result<Bound> {
+    async fn bind(&self, cx: &Cx, state: &StoredState) -> Result<Bound> {
         let id = cx.binding_id().map_or("", |id| id.as_str());
         let user = format!("user of {}/{id}", cx.instance_id().as_str());
         let user = cx
             .step("user", || async { self.0.make(cx, "user", user) })
             .await?;
         let key = cx.idempotency_key("user");
-        Bound::credentials(json!({ "key": key, "server": deed.server })).state(&user)
+        Bound::credentials(json!({ "key": key, "server": state.server })).state(&user)
     }
 
-    async fn unbind(&self, cx: &Cx, _deed: &StoredState) -> Result<()> {
+    async fn unbind(&self, cx: &Cx, _state: &StoredState) -> Result<()> {
         let user: String = cx.binding_state()?.unwrap_or_default();
         let work = || async { self.0.remove(cx, "evict", &user) };
         cx.step("evict", work).await
