@@ -1,6 +1,4 @@
-//! Views of a binding: fetches, lists, sweeps, and the tombstones it leaves.
-//!
-//! They change nothing; transitions are in `lifecycle/binding.rs`.
+//! Reads of a binding's state: for fetches, lists and sweeps. Decides nothing; see `binding.rs`.
 
 use super::{Binding, BindingData};
 use crate::refusal::{Refusal, Resource};
@@ -83,6 +81,41 @@ impl Binding {
             Self::Live { .. } => "live",
             Self::Deleting { .. } => "deleting",
             Self::Gone { .. } => "gone",
+        }
+    }
+
+    /// The operation that runs, or is next to run; `None` at rest.
+    pub(crate) fn executing(&self) -> Option<OperationId> {
+        match self {
+            Self::Absent | Self::CreateFailed { .. } | Self::Live { .. } | Self::Gone { .. } => {
+                None
+            }
+            Self::Creating { data } => Some(data.last),
+            Self::Deleting {
+                data,
+                pending_create,
+                ..
+            } => Some(pending_create.unwrap_or(data.last)),
+        }
+    }
+
+    /// The operation that waits for the executing one.
+    pub(crate) fn waiting(&self) -> Option<OperationId> {
+        match self {
+            Self::Deleting {
+                data,
+                pending_create: Some(_),
+                ..
+            } => Some(data.last),
+            Self::Deleting {
+                pending_create: None,
+                ..
+            }
+            | Self::Absent
+            | Self::Creating { .. }
+            | Self::CreateFailed { .. }
+            | Self::Live { .. }
+            | Self::Gone { .. } => None,
         }
     }
 }
