@@ -3,6 +3,7 @@
 //! `names` prints the figures of `figures.rs`; `picture` writes the picture of `picture.rs` into
 //! `docs/crates.md`, and with `--check` only compares. The rules are tests, not here.
 
+use std::io::Write as _;
 use std::process::ExitCode;
 use sutler_tidy::figures::Figures;
 use sutler_tidy::{Repository, Workspace, picture};
@@ -17,8 +18,8 @@ fn main() -> ExitCode {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match arguments[..] {
         ["names"] => {
-            print!("{}", Figures::of(&Repository::here()));
-            Ok(())
+            let figures = Figures::of(&Repository::here());
+            write!(std::io::stdout(), "{figures}").map_err(|error| error.to_string())
         }
         ["picture"] => draw(false),
         ["picture", "--check"] => draw(true),
