@@ -14,6 +14,12 @@ pub(super) const TEXT_MAX: usize = 4_096;
 pub(super) const CANDIDATES_MAX: usize = 8;
 /// Most subschemas looked into while samples are made.
 pub(super) const STEPS_MAX: u32 = 500;
+/// Longest schema, in bytes (B-079).
+pub(super) const SCHEMA_BYTES_MAX: usize = 65_536;
+/// Most values in a schema.
+pub(super) const SCHEMA_VALUES_MAX: usize = 8_000;
+/// Deepest chain of subschemas that apply to the same value.
+pub(super) const CHAIN_MAX: usize = 48;
 /// Most rules that the validator may apply to one sample.
 pub(super) const APPLICATIONS_MAX: u64 = 1_000_000;
 /// Most patterns in a schema, and the largest of them compiled, in bytes.

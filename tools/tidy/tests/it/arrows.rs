@@ -46,7 +46,7 @@ const ALLOWED: [(&str, &[&str]); 19] = [
         ],
     ),
     ("sutler-registry", &["sutler-yaml"]),
-    ("sutler-check", &["sutler-client", "sutler-schema"]),
+    ("sutler-check", &["sutler-client"]),
     (
         "sutler",
         &[
