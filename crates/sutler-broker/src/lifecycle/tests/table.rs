@@ -124,7 +124,7 @@ fn parse<'t>(
     let [patterns, answer, effects, next, cites] = cells[..] else {
         return Err(format!("line {number} has not five columns: {text}"));
     };
-    let complaint = |what: &str| Err(format!("line {number}: {what}\n  {text}"));
+    let complaint = |what: &str| Err(format!("line {number}: {what}\n  {}", text.trim_start()));
     if let Some(cite) = cites.split(", ").find(|cite| !is_cite(cite)) {
         return complaint(&format!("`{cite}` is not a source"));
     }
