@@ -1,6 +1,6 @@
 //! Fingerprints of folders: names, sizes and times show whether a bundle must be read again.
 //!
-//! Contents are read by `../version_store.rs`.
+//! Contents are read by `version_store.rs`.
 
 use crate::version_store::manifest_file;
 use std::collections::hash_map::DefaultHasher;

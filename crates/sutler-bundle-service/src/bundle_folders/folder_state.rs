@@ -1,6 +1,6 @@
 //! State of one bundle's folder between scans. Time is an argument; nothing is listed here.
 //!
-//! Scans are `../bundle_folders.rs`.
+//! Scans are `bundle_folders.rs`.
 
 use super::fingerprint::{self, Fingerprint};
 use crate::version_store::{Bundle, VersionStoreError};

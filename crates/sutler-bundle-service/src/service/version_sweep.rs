@@ -1,6 +1,6 @@
 //! Removes versions of bundles that neither the catalog nor any instance needs.
 //!
-//! Which are unused for long enough: `../version_store/unused.rs`.
+//! Which are unused for long enough: `version_store/unused.rs`.
 
 use super::BundleService;
 use super::state::InstanceState;

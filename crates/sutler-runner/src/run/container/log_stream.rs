@@ -1,6 +1,6 @@
 //! Forwards the output of a container from the beginning, within a limit, across reconnects to the engine.
 //!
-//! Output of process runs is `../tail.rs`.
+//! Output of process runs is `run/tail.rs`.
 
 use super::engine::Engine;
 use crate::run_spec::RunName;
