@@ -41,7 +41,7 @@ pub struct RunResult {
 
 impl fmt::Debug for RunResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Given")
+        f.debug_struct("RunResult")
             .field("credentials", &self.credentials)
             .field("state", &self.state)
             .field("binding_state", &self.binding_state)
