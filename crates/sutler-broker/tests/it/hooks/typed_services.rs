@@ -15,7 +15,7 @@ use sutler_osb::{InstanceId, OperationKind, PinnedPlan};
 /// Parameters of the user.
 #[derive(Deserialize, JsonSchema)]
 struct Params {
-    /// Number of seats.
+    /// How many seats it has.
     seats: u32,
     #[serde(default)]
     colour: Option<String>,
