@@ -37,9 +37,11 @@ pub fn metrics() -> impl Iterator<Item = Metric> {
     server.chain(own).chain(journal)
 }
 
-/// Describes every metric to the recorder.
+/// Describes every metric to the recorder. The journal also shows its counters at zero.
 pub fn describe() {
-    metrics().for_each(|metric| metric.describe());
+    sutler_server::metrics::describe();
+    sutler_journal::metrics::describe();
+    definitions::METRICS.iter().for_each(Metric::describe);
 }
 
 /// Counts an attempt to replace something at run time.
