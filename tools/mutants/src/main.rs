@@ -5,7 +5,7 @@
 //! by its name, so one build serves them all. Then the tests run once without a mutant, and once
 //! with each.
 //!
-//! Only tests that hold some line take part. A mutant is *killed* if a test that holds its line (`/// TestCoverage: B-083.`) is red, and *exact* if no
+//! Only tests that hold some line take part. A mutant is *killed* if a test that holds its line (`/// Holds: B-083.`) is red, and *exact* if no
 //! other test is. Two kinds of tests hold more than their own words say. The tests that hold the
 //! rules to a table (`… as_the_table_says`) hold every line that their table cites. The tests that
 //! play random lives (`whatever_happens_…`) hold the invariants of all lines at once: they kill only
