@@ -128,7 +128,10 @@ fn strike(place: &Path, calls: &str, error: &str, nth: usize) -> bool {
         .arg("-o")
         .arg(&trace)
         .arg(std::env::current_exe().expect("this executable"))
-        .args(["--exact", "starts::a_start_is_there_whole_or_not_at_all"])
+        .args([
+            "--exact",
+            "interrupted_starts::a_start_is_there_whole_or_not_at_all",
+        ])
         .env(PLACE, place)
         .stdout(Stdio::null())
         .stderr(Stdio::null())

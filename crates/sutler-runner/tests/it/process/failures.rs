@@ -22,7 +22,7 @@ fn again_under(words: &[&str], test: &str) -> bool {
     command.args(&words[1..]).arg(own);
     command.args([
         "--exact",
-        &format!("process::faults::{test}"),
+        &format!("process::failures::{test}"),
         "--nocapture",
     ]);
     let ended = command.env(ALONE, "1").output().expect("it runs");
