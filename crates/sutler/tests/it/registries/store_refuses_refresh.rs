@@ -46,7 +46,7 @@ fn a_refresh_that_the_store_does_not_take_is_told_as_failed_and_what_was_offered
         Some(failure.to_owned())
     });
     assert!(failure.contains("the store takes no write"), "{failure}");
-    house.broker.until_logged("a chore failed");
+    house.broker.until_logged("a periodic task failed");
     assert_eq!(house.metric(unwritten).as_deref(), Some("1"));
     assert_eq!(house.offers(), offered);
     let table = house.done(&["registry", "list"]);
