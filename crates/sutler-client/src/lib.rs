@@ -14,7 +14,8 @@
 //! use std::time::Duration;
 //! use sutler_client::wire::Connection;
 //! use sutler_client::{
-//!     Call, Circumstances, Client, Heard, Meaning, News, Offered, Operation, Pace, classify,
+//!     Call, Client, Meaning, Operation, OperationEvent, PlanIds, PollSchedule, PollUpdate, ReplyContext,
+//!     classify,
 //! };
 //! use sutler_osb::{OperationKind, ProvisionBody};
 //!
@@ -25,15 +26,15 @@
 //!     .build()?;
 //! let client = Client::new(connection);
 //! let (instance, call) = ("5c7b1d7e-8b5c-4a53-8f5c-5ae0c5a4dd3c".try_into()?, Call::new());
-//! let circumstances = Circumstances::default();
+//! let context = ReplyContext::default();
 //!
 //! let reply = client.provision(&instance, &body, &call).await;
-//! match classify(OperationKind::Provision, Heard::Reply(reply), &circumstances) {
-//!     Meaning::Polling { news: News::Accepted(accepted), after } => {
-//!         let offered = Offered { service_id: body.service_id, plan_id: body.plan_id };
-//!         let operation = Operation::provision(instance, offered, accepted.operation);
-//!         let pace = Pace::default().of_plan(Some(3600));
-//!         let end = client.poll_to_end(&operation, after, &call, &pace, &circumstances).await;
+//! match classify(OperationKind::Provision, OperationEvent::Reply(reply), &context) {
+//!     Meaning::Polling { update: PollUpdate::Accepted(accepted), after } => {
+//!         let plan = PlanIds { service_id: body.service_id, plan_id: body.plan_id };
+//!         let operation = Operation::provision(instance, plan, accepted.operation);
+//!         let schedule = PollSchedule::default().of_plan(Some(3600));
+//!         let end = client.poll_to_end(&operation, after, &call, &schedule, &context).await;
 //!         println!("{end:?}");
 //!     }
 //!     meaning => println!("{meaning:?}"),
