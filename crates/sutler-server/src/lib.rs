@@ -2,7 +2,7 @@
 //!
 //! Holds the listener and its drain ([`Server`]), TLS, limits, authentication ([`Auth`]), the
 //! [`RequestContext`] with the request log, request metrics and trace context, probes, request bodies,
-//! streamed_response responses and the form of error responses. It knows neither a journal nor the Open Service
+//! streamed responses and the form of error responses. It knows neither a journal nor the Open Service
 //! Broker API: a caller implements [`Handler`]. Start with `server.rs`.
 
 mod auth;

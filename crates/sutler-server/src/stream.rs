@@ -16,7 +16,7 @@ use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-/// ChunkSender between writer and reader, at most.
+/// Maximum number of chunks between writer and reader.
 const PIECES_MAX: usize = 8;
 
 /// Writes the pieces. An error breaks the response off, so that a half is not taken for the whole.

@@ -26,7 +26,7 @@ const LOOKS: usize = 4;
 /// How long a commit may end after the lease under which it began, in microseconds: longer than a
 /// transaction may last.
 const LATE: i64 = 120_000_000;
-/// How often the work of a worker that died lately is claim_memory for.
+/// Interval of the search for operations of a worker that died recently.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How long an operation is left that an open transaction holds.
 const LEAVE_FOR: Duration = Duration::from_secs(2);
@@ -39,7 +39,7 @@ const TRIES: usize = 20;
 /// that they do not race for the same operations.
 #[derive(Default)]
 pub(crate) struct ClaimMemory {
-    /// When the work of dead workers was last claim_memory for.
+    /// Time of the last search for operations of dead workers.
     dead: HashMap<Uuid, Instant>,
     /// Operations that an open transaction holds, and when that was seen: they are left for a while, so
     /// that they do not take the place of others.

@@ -12,7 +12,7 @@ pub struct MongoSettings {
     pub connections: u32,
     /// How long making a connection may take.
     pub connect_timeout: Duration,
-    /// How long a primary is claim_memory for before the store says that there is none.
+    /// How long the store searches for a primary before it reports that there is none.
     pub select_timeout: Duration,
     /// How long the server may work on one command before it gives up.
     pub command_timeout: Duration,

@@ -59,7 +59,7 @@ impl SendGate {
 pub(crate) enum TransactionResult<T> {
     /// It is durable on a majority.
     Committed,
-    /// The one who claim_memory at the results did not want it.
+    /// The check of the results declined the commit.
     Declined(T),
     /// It was not committed, and will not be.
     Failed(MongoError),

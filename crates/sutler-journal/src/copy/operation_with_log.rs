@@ -1,4 +1,4 @@
-//! OperationWithLog operations with their logs, several at a time.
+//! Operations with their logs, several at a time.
 
 use crate::operation::{Operation, OperationId};
 use crate::query::LogChunk;

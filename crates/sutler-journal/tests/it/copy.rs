@@ -1,4 +1,4 @@
-//! StoreCopy between stores: everything arrives, whatever happens meanwhile.
+//! Copies between stores: everything arrives, whatever happens meanwhile.
 //!
 //! Here both stores are in memory, so that time stands still and every call can be made to fail. Between
 //! real stores it is the executable's tests that copy.

@@ -102,7 +102,7 @@ impl Registries {
     }
 }
 
-/// AdminExtension and actions of the administration API.
+/// Page and actions of registries in the administration API.
 struct RegistryAdminPages(Arc<CatalogPublisher>);
 
 const REFRESH: [&str; 2] = ["registries", "refresh"];
