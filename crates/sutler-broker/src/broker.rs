@@ -332,8 +332,9 @@ impl BrokerHandle {
         self.0.engine.operations_running()
     }
 
-    /// Stops claiming, waits for running operations, and releases the rest.
+    /// Ends long requests, stops claiming, waits for running operations, and releases the rest.
     pub async fn shut_down(&self) {
+        self.0.draining.cancel();
         self.0.engine.shut_down(self.0.settings.drain).await;
     }
 }

@@ -148,7 +148,6 @@ impl Documents {
             };
             let outcome = outcome_of(&end, was.state.is_halted(run.id()));
             let sealed = self.seal_detail(run.id(), &detail);
-            let ending = Commit::new().advance(run.id(), Next::Done(outcome), Some(sealed), None);
             let decided = DecisionCommit {
                 documents: self,
                 key: lane,
@@ -157,8 +156,11 @@ impl Documents {
                 effects: &decision.effects,
                 content: &content,
             };
-            let commit = match decided.add_to(ending, StartPlace::Anywhere) {
-                Ok((commit, _)) => commit,
+            let commit = match decided.add_to(Commit::new(), StartPlace::Anywhere) {
+                // The document first: PostgreSQL has one statement for this order (`fast_commit.rs`).
+                Ok((commit, _)) => {
+                    commit.advance(run.id(), Next::Done(outcome), Some(sealed), None)
+                }
                 Err(error) => {
                     wait_to_read(run, "a request cannot be read", error).await?;
                     continue;

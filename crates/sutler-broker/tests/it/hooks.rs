@@ -7,6 +7,7 @@
 mod captured_log;
 mod catalog_replacement;
 mod cleanup;
+mod commit_shape;
 mod hook_context;
 mod hook_side_outputs;
 mod regressions;

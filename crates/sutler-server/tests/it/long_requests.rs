@@ -31,7 +31,7 @@ impl Handler for Ticks {
         if request.uri().path() != "/events" {
             return Response::new(Body::from("ordinary"));
         }
-        let place = match self.0.acquire_long_slot(caller) {
+        let place = match self.0.acquire_long_slot(caller).await {
             Ok(place) => place,
             Err(error) => {
                 let refused: Response<_> = ErrorResponse::long_request(error, "server").into();
