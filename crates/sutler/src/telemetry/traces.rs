@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn traces_are_off_until_somebody_says_where_they_go() {
+    fn traces_are_off_without_an_endpoint() {
         let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
         assert_eq!(with(&[]), TraceExport::Off);
         assert_eq!(
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_context_from_far_away_keeps_its_ids_and_flags() {
+    fn a_remote_context_keeps_its_ids_and_flags() {
         let text = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
         let context = remote(text).unwrap();
         assert!(context.is_remote() && context.is_sampled());

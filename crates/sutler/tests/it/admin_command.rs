@@ -118,7 +118,7 @@ fn lists_are_tables_that_align_and_json_and_names() {
 }
 
 #[test]
-fn a_purge_asks_first_and_leaves_a_line_in_the_audit_trail() {
+fn a_purge_asks_for_confirmation_and_is_audited() {
     let folder = folder();
     let broker = started(folder.path());
     provision(&broker, "i", "small");
@@ -144,7 +144,7 @@ fn a_purge_asks_first_and_leaves_a_line_in_the_audit_trail() {
 }
 
 #[test]
-fn every_way_to_fail_has_its_exit_code_and_says_what_to_do() {
+fn every_failure_has_an_exit_code_and_a_suggestion() {
     let folder = folder();
     let broker = started(folder.path());
     provision(&broker, "i", "small");
@@ -192,7 +192,7 @@ fn every_way_to_fail_has_its_exit_code_and_says_what_to_do() {
 }
 
 #[test]
-fn a_drained_broker_takes_no_changes_until_it_is_resumed() {
+fn a_drained_broker_refuses_changes_until_it_is_resumed() {
     let folder = folder();
     let broker = started(folder.path());
     assert_eq!(

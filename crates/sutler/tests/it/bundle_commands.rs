@@ -52,7 +52,7 @@ fn a_new_bundle_can_be_checked_shown_and_packed() {
 }
 
 #[test]
-fn faults_of_a_bundle_are_told_with_their_places() {
+fn faults_of_a_bundle_are_printed_with_their_locations() {
     let folder = folder();
     let manifest = "name: hello\ndescription: Says hello.\nplan:\n  - {name: p}\n";
     fs::write(folder.path().join("bundle.yml"), manifest).expect("a manifest");
@@ -114,7 +114,7 @@ fn settled(report: &str) -> String {
 }
 
 #[test]
-fn a_test_of_a_bundle_tells_what_it_does_and_how_every_step_went() {
+fn a_bundle_test_prints_its_rounds_and_the_result_of_every_step() {
     let folder = folder();
     write_bundle(&folder.path().join("things"), "echo a thing is made");
     let tested = run_sutler(folder.path(), &["bundle", "test", "things"]);
@@ -128,7 +128,7 @@ fn a_test_of_a_bundle_tells_what_it_does_and_how_every_step_went() {
 }
 
 #[test]
-fn a_step_that_fails_is_told_with_what_its_run_said_and_what_was_made_is_removed() {
+fn a_failed_step_is_printed_with_its_output_and_its_resources_are_removed() {
     let folder = folder();
     let provision = "echo no clay left; exit 3";
     write_bundle(&folder.path().join("things"), provision);

@@ -78,7 +78,7 @@ fn first_columns(table: &str) -> String {
 }
 
 #[test]
-fn operators_see_who_is_at_which_version_and_platforms_move_them_on() {
+fn operators_see_versions_of_instances_and_platforms_upgrade_them() {
     let folder = folder();
     let open = fs::Permissions::from_mode(0o755);
     fs::set_permissions(folder.path(), open).expect("permissions");

@@ -90,7 +90,7 @@ fn help_of_the_check_names_every_option_and_the_exit_codes() {
 }
 
 #[test]
-fn the_page_of_cases_is_as_new_as_the_cases() {
+fn the_page_of_cases_is_up_to_date() {
     let made = run_sutler(folder().path(), &["check", "--reference"]).stdout;
     let kept = include_str!("../../../../docs/check-cases.md");
     assert!(
@@ -121,7 +121,7 @@ fn twenty_four_plans_are_checked_in_seconds_and_nothing_is_left() {
 }
 
 #[test]
-fn a_check_prints_a_table_and_how_it_came_out() {
+fn a_check_prints_a_table_and_its_result() {
     let folder = folder();
     let broker = started(folder.path(), 1);
     let report = folder.path().join("report.md");
@@ -149,7 +149,7 @@ fn a_check_prints_a_table_and_how_it_came_out() {
 }
 
 #[test]
-fn a_dry_run_tells_what_would_be_done_and_makes_nothing() {
+fn a_dry_run_prints_the_steps_and_creates_nothing() {
     let folder = folder();
     let broker = started(folder.path(), 1);
     let given = "service-1/large: {provision: {delay_ms: 5, fail: top-secret}}\n";
@@ -170,7 +170,7 @@ fn a_dry_run_tells_what_would_be_done_and_makes_nothing() {
 }
 
 #[test]
-fn what_cannot_be_chosen_is_told_with_what_was_probably_meant() {
+fn an_unknown_choice_is_refused_with_a_suggestion() {
     let folder = folder();
     let broker = started(folder.path(), 1);
     let plan = checked(folder.path(), &broker, &["--plan", "smal"]);
@@ -187,7 +187,7 @@ fn what_cannot_be_chosen_is_told_with_what_was_probably_meant() {
 }
 
 #[test]
-fn a_broker_that_cannot_be_checked_is_told_apart_from_one_that_fails() {
+fn a_broker_that_cannot_be_checked_has_a_separate_exit_code() {
     let folder = folder();
     let broker = started(folder.path(), 1);
     let url = format!("http://{}", broker.address());

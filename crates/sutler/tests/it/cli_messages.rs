@@ -27,7 +27,7 @@ fn help_of_the_broker_names_every_option_and_its_default() {
 }
 
 #[test]
-fn wrong_usage_is_told_apart_from_failure() {
+fn wrong_usage_has_a_separate_exit_code() {
     for arguments in [
         &[][..],
         &["brocker"],
@@ -40,13 +40,13 @@ fn wrong_usage_is_told_apart_from_failure() {
 }
 
 #[test]
-fn a_broker_without_credentials_says_how_to_have_some_and_how_to_do_without() {
+fn a_broker_without_credentials_is_refused_with_the_settings_to_change() {
     let sentence = "sutler: the configuration has 1 fault:\n  auth needs `users` or `bearer`, or BROKER_USERNAME and BROKER_PASSWORD in the environment; to serve everybody, say `auth: none` or --no-auth\n";
     refuses(folder().path(), &["broker", "--in-memory"], sentence);
 }
 
 #[test]
-fn a_catalog_that_is_not_there_is_named() {
+fn a_missing_catalog_is_named() {
     let sentence = "sutler: the configuration has 1 fault:\n  none.yaml: cannot be read: No such file or directory (os error 2)\n";
     let arguments = [
         "broker",
@@ -59,7 +59,7 @@ fn a_catalog_that_is_not_there_is_named() {
 }
 
 #[test]
-fn a_catalog_that_breaks_the_rules_is_told_every_fault_with_its_line() {
+fn every_fault_of_an_invalid_catalog_is_printed_with_its_line() {
     let folder = folder();
     let path = folder.path().join("bad.yaml");
     std::fs::write(path, "services:\n  - name: x\n").expect("a file");
@@ -78,7 +78,7 @@ fn a_catalog_that_breaks_the_rules_is_told_every_fault_with_its_line() {
 }
 
 #[test]
-fn a_second_process_on_the_same_database_is_refused_and_the_first_goes_on() {
+fn a_second_process_on_the_same_database_is_refused_and_the_first_continues() {
     let folder = folder();
     let first = Broker::start(folder.path(), &["broker", "--no-auth"]);
     let sentence = "sutler: sutler.db is in use by another process; stop that one, or give this one a file of its own\n";
@@ -88,7 +88,7 @@ fn a_second_process_on_the_same_database_is_refused_and_the_first_goes_on() {
 }
 
 #[test]
-fn a_database_of_a_newer_program_is_refused_and_left_as_it_is() {
+fn a_database_of_a_newer_program_is_refused_and_left_unchanged() {
     let folder = folder();
     drop(Broker::start(folder.path(), &["broker", "--no-auth"]));
     let path = folder.path().join("sutler.db");
@@ -108,7 +108,7 @@ fn a_database_of_a_newer_program_is_refused_and_left_as_it_is() {
 }
 
 #[test]
-fn a_file_that_is_something_else_is_refused_and_left_as_it_is() {
+fn a_file_that_is_not_a_database_is_refused_and_left_unchanged() {
     let folder = folder();
     let path = folder.path().join("sutler.db");
     std::fs::write(&path, "my diary\n".repeat(1000)).expect("a file");
@@ -124,7 +124,7 @@ fn a_file_that_is_something_else_is_refused_and_left_as_it_is() {
 }
 
 #[test]
-fn a_key_file_that_others_can_read_is_refused_with_the_command_that_mends_it() {
+fn a_key_file_that_others_can_read_is_refused_with_the_command_that_fixes_it() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = folder();
     drop(Broker::start(folder.path(), &["broker", "--no-auth"]));
@@ -137,7 +137,7 @@ fn a_key_file_that_others_can_read_is_refused_with_the_command_that_mends_it() {
 }
 
 #[test]
-fn another_key_than_the_databases_is_found_at_the_start() {
+fn a_wrong_key_is_detected_at_the_start() {
     let folder = folder();
     drop(Broker::start(folder.path(), &["broker", "--no-auth"]));
     let said = run_sutler(

@@ -4,7 +4,7 @@ use crate::http_request::BrokerRequest;
 use crate::process::{Broker, folder, run_sutler};
 
 #[test]
-fn the_reference_is_as_new_as_the_types() {
+fn the_configuration_reference_is_up_to_date() {
     let made = run_sutler(folder().path(), &["config", "reference"]).stdout;
     let kept = include_str!("../../../../docs/configuration.md");
     assert!(
@@ -22,7 +22,7 @@ fn the_schema_accepts_what_it_describes() {
 }
 
 #[test]
-fn a_good_file_is_told_so_with_its_warnings() {
+fn a_valid_file_is_reported_with_its_warnings() {
     let folder = folder();
     let text = "listen: 0.0.0.0:80\nauth: none\n";
     std::fs::write(folder.path().join("sutler.yaml"), text).expect("a file");
@@ -32,7 +32,7 @@ fn a_good_file_is_told_so_with_its_warnings() {
 }
 
 #[test]
-fn a_faulty_file_is_told_every_fault_and_fails() {
+fn every_fault_of_an_invalid_file_is_printed() {
     let folder = folder();
     let text = "lisen: 127.0.0.1:80\nusers:\n- {name: a, password: '${env:NOT_SET}'}\n- {name: b, password: '${file:nowhere}'}\ntls: {certificate: none.pem, key: none.key}\ncatalog: {services: [{name: x}]}\n";
     let path = folder.path().join("broker.yaml");
@@ -47,7 +47,7 @@ fn a_faulty_file_is_told_every_fault_and_fails() {
 }
 
 #[test]
-fn a_hash_that_is_none_is_told_without_being_repeated() {
+fn an_invalid_hash_is_reported_without_its_value() {
     let folder = folder();
     let text = "users: [{name: a, password_hash: hush}]\n";
     std::fs::write(folder.path().join("sutler.yaml"), text).expect("a file");
@@ -59,7 +59,7 @@ fn a_hash_that_is_none_is_told_without_being_repeated() {
 }
 
 #[test]
-fn a_broker_is_what_its_configuration_says() {
+fn a_broker_applies_its_configuration() {
     let folder = folder();
     std::fs::write(folder.path().join("password"), "hush\n").expect("a file");
     let text = "users: [{name: me, password: '${file:password}'}]\nstore: {url: 'memory:'}\ncompat: {missing_version: 412}\n";
@@ -77,7 +77,7 @@ fn a_broker_is_what_its_configuration_says() {
 }
 
 #[test]
-fn the_application_of_spring_is_served_as_it_is() {
+fn a_spring_application_file_is_served_unchanged() {
     let folder = folder();
     let text = include_str!("cli_messages/application.yaml");
     std::fs::write(folder.path().join("application.yaml"), text).expect("a file");

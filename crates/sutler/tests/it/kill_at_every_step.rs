@@ -62,7 +62,7 @@ fn a_run_whose_supervisor_is_killed_at_any_step_is_ended_and_run_again() {
 }
 
 #[test]
-fn a_broker_and_a_supervisor_killed_together_leave_nothing_behind_and_nothing_out() {
+fn a_broker_and_a_supervisor_killed_together_leave_nothing_behind_and_skip_nothing() {
     kill_processes(Victim::Both, 6);
 }
 

@@ -105,7 +105,7 @@ fn lives(broker: &Broker, pushed: &Value) {
 
 /// Regression: R22.
 #[test]
-fn what_a_developer_pushed_stays_beside_a_registry_and_runs() {
+fn a_pushed_service_stays_next_to_a_registry_and_runs() {
     let Some(server) = docker_registry::own(Demands::default(), RegistryAccess::Open) else {
         return;
     };
@@ -161,7 +161,7 @@ fn what_a_developer_pushed_stays_beside_a_registry_and_runs() {
 }
 
 #[test]
-fn paths_of_automation_broker_are_there_only_where_they_are_asked_for() {
+fn paths_of_automation_broker_exist_only_if_configured() {
     let folder = folder();
     fs::create_dir(folder.path().join("bundles")).expect("a folder");
     let asks = || {

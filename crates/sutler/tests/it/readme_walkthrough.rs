@@ -27,7 +27,7 @@ struct Step {
 }
 
 #[test]
-fn every_command_of_the_walk_prints_what_the_readme_says() {
+fn every_command_of_the_walkthrough_prints_the_output_in_the_readme() {
     let steps = steps(include_str!("../../../../README.md"));
     assert!(steps.len() >= 10, "the walk was not found");
     let folder = tempfile::tempdir().expect("a folder");
@@ -174,7 +174,7 @@ impl Drop for Shell {
 }
 
 #[test]
-fn ids_are_compared_by_form_and_place_and_all_else_to_the_letter() {
+fn ids_are_compared_by_position_and_everything_else_exactly() {
     let one = "01a1deed-38af-7475-b7b5-bea2e13677bd";
     let two = "01a1dfff-0000-7475-b7b5-bea2e13677bd";
     let shape = |text: String| Shapes::default().of(&text);

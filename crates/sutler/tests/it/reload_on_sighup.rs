@@ -50,7 +50,7 @@ fn asked(broker: &Broker, pair: &str) -> (u16, String) {
 }
 
 #[test]
-fn users_and_catalog_change_at_a_hang_up_and_what_needs_a_restart_is_named() {
+fn users_and_catalog_change_on_sighup_and_changes_that_need_a_restart_are_logged() {
     let folder = folder();
     let broker = started(folder.path());
     let body = json!({ "service_id": "one", "plan_id": "one-p", "organization_guid": "o", "space_guid": "s" });
@@ -186,7 +186,7 @@ fn status_trusting(certificate: &Path, broker: &Broker) -> u16 {
 }
 
 #[test]
-fn a_new_certificate_is_served_after_a_hang_up_and_a_bad_one_is_not() {
+fn a_new_certificate_is_served_after_sighup_and_an_invalid_one_is_not() {
     let folder = folder();
     let (here, current) = (folder.path(), folder.path().join("tls.pem"));
     certify(here);

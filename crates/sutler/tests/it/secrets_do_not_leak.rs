@@ -210,7 +210,7 @@ fn ask_as_operator(address: &str) -> Vec<String> {
 }
 
 #[test]
-fn no_secret_stands_in_anything_that_the_program_wrote() {
+fn no_secret_is_in_any_output_of_the_program() {
     let folder = folder();
     let here = folder.path();
     let mut canaries = Canaries::new();
@@ -267,7 +267,7 @@ fn no_secret_stands_in_anything_that_the_program_wrote() {
 }
 
 #[test]
-fn a_secret_is_found_plainly_and_encoded() {
+fn a_secret_is_found_in_plain_text_and_encoded() {
     let mut canaries = Canaries::new();
     let value = canaries.plant("a place");
     let pair = base64(&format!("me:{value}"));

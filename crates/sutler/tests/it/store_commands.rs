@@ -25,7 +25,7 @@ fn store(folder: &Path, arguments: &[&str]) -> ProgramOutput {
 }
 
 #[test]
-fn help_of_the_copy_warns_of_passwords_and_tells_every_exit_code() {
+fn help_of_the_copy_warns_of_passwords_and_lists_every_exit_code() {
     let said = store(folder().path(), &["copy", "--help"]);
     assert_eq!(
         said.stdout,
@@ -34,7 +34,7 @@ fn help_of_the_copy_warns_of_passwords_and_tells_every_exit_code() {
 }
 
 #[test]
-fn a_layout_is_made_once() {
+fn a_layout_is_created_once() {
     let folder = folder();
     let migrate = || {
         let said = store(folder.path(), &["migrate", "--url", "sqlite:one.db"]);
@@ -47,7 +47,7 @@ fn a_layout_is_made_once() {
 }
 
 #[test]
-fn a_layout_of_a_later_program_is_refused_with_a_sentence() {
+fn a_layout_of_a_newer_program_is_refused_with_a_description() {
     let folder = folder();
     store(folder.path(), &["migrate", "--url", "sqlite:one.db"]);
     let db = rusqlite::Connection::open(folder.path().join("one.db")).unwrap();
@@ -62,7 +62,7 @@ fn a_layout_of_a_later_program_is_refused_with_a_sentence() {
 }
 
 #[test]
-fn refusals_say_what_to_do() {
+fn refusals_suggest_a_fix() {
     let folder = folder();
     for (arguments, code, sentence) in [
         (
@@ -98,7 +98,7 @@ fn refusals_say_what_to_do() {
 }
 
 #[test]
-fn what_is_in_a_store_is_counted() {
+fn contents_of_a_store_are_counted() {
     let folder = folder();
     let source = Source::start(folder.path(), "sqlite:one.db");
     source.fill(7);
@@ -128,7 +128,7 @@ fn what_is_in_a_store_is_counted() {
 }
 
 #[tokio::test]
-async fn what_does_not_hold_is_told_and_what_holds_is_not() {
+async fn only_inconsistencies_are_reported() {
     let folder = folder();
     let source = Source::start(folder.path(), "sqlite:one.db");
     source.fill(3);

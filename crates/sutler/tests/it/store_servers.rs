@@ -54,13 +54,13 @@ macro_rules! on_server {
                 replicas two_replicas_share_one_store,
                 replicas a_check_passes,
                 bundles a_binding_of_a_bundle_is_unbound_and_its_instance_deprovisioned,
-                outage a_lost_server_is_told_and_everything_resumes_when_it_returns,
-                url_secrets the_password_of_the_url_is_nowhere,
-                open_errors each_fault_of_a_url_or_server_is_a_sentence_that_says_what_to_do,
+                outage an_outage_of_the_server_is_reported_and_everything_resumes_afterwards,
+                url_secrets the_password_of_the_url_is_never_shown,
+                open_errors each_fault_of_a_url_or_server_is_described_with_a_fix,
                 paused_replica a_replica_that_was_paused_beyond_its_lease_writes_nothing,
                 clock_skew a_minute_between_the_clocks_of_replicas_is_harmless,
                 round_trips round_trips_of_requests_are_few,
-                start_latency work_starts_soon_here_and_elsewhere,
+                start_latency operations_start_soon_on_this_and_on_other_replicas,
             );
         }
     };

@@ -192,7 +192,7 @@ fn is_there(pid: &str) -> bool {
 }
 
 #[test]
-fn a_run_is_gone_on_with_by_the_host_that_started_it_and_by_no_other() {
+fn a_run_is_continued_by_its_own_host_and_by_no_other() {
     let Some(scene) = Fixture::new("fail") else {
         return;
     };
@@ -223,7 +223,7 @@ fn a_run_is_gone_on_with_by_the_host_that_started_it_and_by_no_other() {
 }
 
 #[test]
-fn what_a_host_left_that_is_gone_for_good_is_abandoned_by_an_operator_and_cleaned_up_elsewhere() {
+fn an_operation_of_a_lost_host_is_abandoned_by_an_operator_and_cleaned_up_elsewhere() {
     let Some(scene) = Fixture::new("rerun") else {
         return;
     };
@@ -268,7 +268,7 @@ fn what_a_host_left_that_is_gone_for_good_is_abandoned_by_an_operator_and_cleane
 }
 
 #[test]
-fn a_host_that_lost_its_power_does_what_the_bundle_says_of_lost_runs() {
+fn a_host_that_lost_power_follows_on_lost_of_the_bundle() {
     for (on_lost, state, ran) in [
         ("fail", "failed", vec!["provision 1"]),
         ("rerun", "succeeded", vec!["provision 1", "provision 2"]),

@@ -267,7 +267,7 @@ own: it does not answer; start it
     }
 
     #[test]
-    fn a_registry_says_of_each_bundle_whether_it_is_offered_and_why_not() {
+    fn a_registry_shows_for_each_bundle_whether_it_is_offered_and_why_not() {
         let answer = json!({
             "specs": [
                 { "item": "org/a:latest", "service": "a", "offered": true, "digest": "sha256:1" },
@@ -289,7 +289,7 @@ org/c:latest: not offered, no manifest; add one
     }
 
     #[test]
-    fn a_plan_is_its_lines() {
+    fn a_plan_is_printed_line_by_line() {
         let answer = json!({
             "lines": ["listed r: 2 items", "add r/a"],
             "changes": [{ "change": "listed" }, { "change": "add" }],

@@ -47,7 +47,7 @@ mod tests {
     use sutler_journal::Layout;
 
     #[test]
-    fn it_says_from_what_to_what() {
+    fn the_old_and_the_new_layout_are_printed() {
         let said = |found, now| sentence("etcd://a/b", Layout { found, now });
         assert_eq!(said(0, 2), "etcd://a/b: was empty, made with layout 2");
         assert_eq!(said(1, 2), "etcd://a/b: brought from layout 1 to 2");

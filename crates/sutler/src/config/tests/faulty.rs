@@ -113,7 +113,7 @@ platforms: [{prefix: /cf, realm: a, auth: none}]
 ];
 
 #[test]
-fn every_fault_is_told_as_it_is_written_down() {
+fn every_fault_of_a_file_is_reported_as_recorded() {
     let mut told = String::new();
     for (title, text) in CASES {
         let faults = faults(&of_file(text));
@@ -141,7 +141,7 @@ const VARIABLES: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn every_fault_of_a_variable_is_told_as_it_is_written_down() {
+fn every_fault_of_a_variable_is_reported_as_recorded() {
     let mut told = String::new();
     for variable in VARIABLES {
         let faults = faults(&with_variables("auth: none\n", &[*variable]));

@@ -38,7 +38,7 @@ fn refusal(block: &str) -> String {
 }
 
 #[test]
-fn the_block_of_the_proposal_is_taken_as_it_stands() {
+fn the_block_of_the_proposal_is_accepted_unchanged() {
     let blocks = blocks(PROPOSED);
     let [block] = blocks.as_slice() else {
         panic!("{blocks:?}");
@@ -52,7 +52,7 @@ fn the_block_of_the_proposal_is_taken_as_it_stands() {
 }
 
 #[test]
-fn registries_that_nothing_runs_the_images_of_are_warned_of() {
+fn registries_without_an_engine_for_their_images_are_warned_of() {
     let engine = "bundles: {container: {socket: /run/podman/podman.sock}}";
     for (more, warned) in [("", true), ("bundles: {work: w}", true), (engine, false)] {
         let draft = good(&of_file(&format!("{PROPOSED}{more}\n")));
@@ -62,7 +62,7 @@ fn registries_that_nothing_runs_the_images_of_are_warned_of() {
 }
 
 #[test]
-fn every_sort_of_registry_is_made_of_its_block() {
+fn every_type_of_registry_is_built_from_its_block() {
     for block in [
         "type: oci, url: 'https://registry.example'",
         "type: apiv2, url: registry.example, images: [org/a], tag: v1",
@@ -83,7 +83,7 @@ fn every_sort_of_registry_is_made_of_its_block() {
 }
 
 #[test]
-fn what_cannot_be_used_is_said_without_its_secrets() {
+fn unusable_blocks_are_reported_without_their_secrets() {
     for (block, word) in [
         ("type: oci", "`url`"),
         ("type: local_openshift", "API server"),
@@ -119,7 +119,7 @@ fn what_cannot_be_used_is_said_without_its_secrets() {
 }
 
 #[test]
-fn old_sorts_that_are_not_here_say_what_to_write() {
+fn unsupported_old_types_are_refused_with_a_replacement() {
     for (block, word) in [
         ("type: rhcc, url: x", "list `images`"),
         ("type: helm, url: x, runner: y", "sutler bundle new"),
@@ -138,7 +138,7 @@ fn old_sorts_that_are_not_here_say_what_to_write() {
 }
 
 #[test]
-fn credentials_are_read_from_a_file_as_automation_broker_has_them() {
+fn credentials_are_read_from_a_file_in_the_format_of_automation_broker() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("login.yml");
     let block = format!(
@@ -157,7 +157,7 @@ fn credentials_are_read_from_a_file_as_automation_broker_has_them() {
 }
 
 #[test]
-fn names_of_registries_are_their_own() {
+fn names_of_registries_are_unique() {
     let block = "type: index, url: 'https://example/x'";
     for (text, word) in [
         (

@@ -6,7 +6,7 @@ use crate::process::{Broker, folder};
 const SWITCHES: [&str; 2] = ["--compat-missing-version", "--compat-deleted-gone"];
 
 #[test]
-fn each_profile_is_satisfied_with_the_switches_that_it_wants() {
+fn each_profile_passes_with_its_switches() {
     let folder = folder();
     let folder = folder.path();
     std::fs::write(folder.join("catalog.yaml"), catalog(1)).expect("a file");

@@ -51,7 +51,7 @@ fn ended(mut process: Child) -> (Option<i32>, String) {
 }
 
 #[test]
-fn a_check_that_is_interrupted_removes_what_it_made() {
+fn an_interrupted_check_removes_its_resources() {
     for name in ["INT", "TERM"] {
         let folder = folder();
         let broker = started(folder.path(), 1);
@@ -66,7 +66,7 @@ fn a_check_that_is_interrupted_removes_what_it_made() {
 }
 
 #[test]
-fn a_check_that_is_interrupted_twice_leaves_at_once_and_says_what_is_left() {
+fn a_check_that_is_interrupted_twice_exits_at_once_and_lists_what_is_left() {
     let folder = folder();
     let broker = StuckBroker::start(202, 202);
     let mut process = sutler(folder.path())
@@ -93,7 +93,7 @@ fn a_check_that_is_interrupted_twice_leaves_at_once_and_says_what_is_left() {
 }
 
 #[test]
-fn what_cannot_be_removed_is_told_with_the_command_that_removes_it() {
+fn a_resource_that_cannot_be_removed_is_printed_with_the_command_that_removes_it() {
     let broker = StuckBroker::start(201, 500);
     let said = run_sutler(folder().path(), &["check", &broker.url]);
     assert_eq!(said.code, Some(4), "{}", said.stdout);

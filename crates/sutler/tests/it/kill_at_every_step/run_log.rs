@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_were_made_once_each_are_right() {
+    fn runs_that_happened_once_each_are_valid() {
         let text = "begins provision a 1 k alone\nends a 1 0\nbegins bind b 1 l alone\nbegins bind b 2 l alone\nends b 2 0\n";
         assert!(!complains(text));
         let runs = read(text);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_complained_of() {
+    fn every_fault_is_reported() {
         for text in [
             "begins provision a 1 k alone\nbegins provision a 1 k alone\n",
             "begins provision a 1 k alone\nbegins provision a 2 k beside-another\n",

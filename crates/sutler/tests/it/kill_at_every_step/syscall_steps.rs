@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_later_processes_find_something_of_are_steps() {
+    fn calls_with_lasting_effects_are_steps() {
         let new = "/tmp/x/kept/runs/.new-077c7163fda04dd69160c18bae068e53";
         for (line, label) in [
             (
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_or_is_elsewhere_is_no_step() {
+    fn failed_calls_and_calls_elsewhere_are_not_steps() {
         for line in [
             format!("7 mkdir(\"{RUN}\", 0700) = -1 EEXIST (File exists)"),
             "7 mkdir(\"/tmp/y\", 0700) = 0".to_owned(),

@@ -5,7 +5,7 @@ use serde_json::json;
 use sutler_servers::until;
 
 #[test]
-fn an_image_with_nothing_but_the_old_label_is_listed_provisioned_bound_and_deprovisioned() {
+fn an_image_with_only_the_old_label_is_listed_provisioned_bound_and_deprovisioned() {
     let Some(vault) = image_registry::open() else {
         return;
     };

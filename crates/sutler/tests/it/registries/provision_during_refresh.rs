@@ -88,7 +88,7 @@ fn a_provision_before_the_registry_has_answered_waits_and_then_runs_in_a_contain
 }
 
 #[test]
-fn provisions_wait_for_a_registry_no_longer_and_in_no_greater_number_than_they_may() {
+fn waiting_provisions_are_limited_in_time_and_number() {
     let Some(harbour) = TokenRegistry::open() else {
         return;
     };

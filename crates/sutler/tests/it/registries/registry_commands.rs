@@ -66,7 +66,7 @@ fn ids(broker: &Broker, name: &str) -> (String, String) {
 }
 
 #[test]
-fn what_a_registry_has_is_offered_withdrawn_and_served_while_it_is_down() {
+fn bundles_of_a_registry_are_offered_withdrawn_and_served_while_it_is_down() {
     let Some(server) = docker_registry::own(Demands::default(), RegistryAccess::Open) else {
         return;
     };

@@ -11,7 +11,7 @@ fn parsed(text: &str) -> Value {
 }
 
 #[test]
-fn what_the_last_registry_left_behind_is_served_shown_and_then_forgotten() {
+fn bundles_of_the_last_registry_are_served_and_shown_after_its_removal_and_then_deleted() {
     let Some(vault) = image_registry::open() else {
         return;
     };

@@ -15,7 +15,7 @@ const TAKE: &str = "DROP TRIGGER refuse ON sutler_doc";
 
 /// Regression: R24.
 #[test]
-fn a_refresh_that_the_store_does_not_take_is_told_as_failed_and_what_was_offered_stays() {
+fn a_refresh_that_the_store_refuses_is_reported_as_failed_and_offered_bundles_stay() {
     let (Some(harbour), Some(server)) = (TokenRegistry::open(), postgres::shared()) else {
         return;
     };

@@ -21,7 +21,7 @@ fn until_offered(house: &BrokerClient, offers: &[&str]) {
 
 /// Regression: R23.
 #[test]
-fn refreshes_that_are_asked_for_at_two_brokers_are_done_one_after_the_other() {
+fn refreshes_requested_at_two_brokers_run_one_after_the_other() {
     let (Some(harbour), Some(store)) = (TokenRegistry::open_to_all(), postgres::shared()) else {
         return;
     };
@@ -123,7 +123,7 @@ fn site(podman: &Podman, harbour: &TokenRegistry, store: &Server) -> Fixture {
 
 /// Regression: R20.
 #[test]
-fn provisions_beside_the_deletion_of_their_service_are_served_or_refused_on_two_brokers() {
+fn provisions_during_the_deletion_of_their_service_are_served_or_refused_on_two_brokers() {
     let podman = podman::shared().filter(|it| it.is_own());
     let (Some(podman), Some(harbour)) = (podman, TokenRegistry::open()) else {
         return;
@@ -172,7 +172,7 @@ fn provisions_beside_the_deletion_of_their_service_are_served_or_refused_on_two_
 ///
 /// Regression: R20.
 #[test]
-fn a_broker_that_was_stopped_makes_nothing_of_a_service_that_was_deleted_meanwhile() {
+fn a_paused_broker_creates_nothing_from_a_service_that_was_deleted_meanwhile() {
     let (Some(harbour), Some(store)) = (TokenRegistry::open(), postgres::shared()) else {
         return;
     };

@@ -11,7 +11,7 @@ const NOTHING: [&str; 0] = [];
 
 /// Regression: R16.
 #[test]
-fn services_of_a_registry_that_is_cut_off_or_down_stay_while_others_move_on() {
+fn services_of_an_unreachable_registry_stay_while_others_are_updated() {
     let (Some(lost), Some(well)) = (TokenRegistry::open(), TokenRegistry::open()) else {
         return;
     };
@@ -53,7 +53,7 @@ fn services_of_a_registry_that_is_cut_off_or_down_stay_while_others_move_on() {
 
 /// Regression: R17.
 #[test]
-fn services_whose_images_cannot_be_read_stay_as_they_were_each_for_its_own_reason() {
+fn services_whose_images_cannot_be_read_stay_unchanged_and_show_the_reason() {
     let Some(harbour) = TokenRegistry::open() else {
         return;
     };
@@ -112,7 +112,7 @@ fn services_whose_images_cannot_be_read_stay_as_they_were_each_for_its_own_reaso
 
 /// Regression: R18.
 #[test]
-fn a_broker_that_reaches_no_registry_starts_is_ready_and_offers_what_comes_later() {
+fn a_broker_without_a_reachable_registry_starts_is_ready_and_offers_bundles_later() {
     let Some(harbour) = TokenRegistry::open() else {
         return;
     };
@@ -142,7 +142,7 @@ fn a_broker_that_reaches_no_registry_starts_is_ready_and_offers_what_comes_later
 }
 
 #[test]
-fn how_far_a_refresh_is_is_told_while_one_image_keeps_it_waiting() {
+fn progress_of_a_refresh_is_shown_while_one_image_delays_it() {
     let Some(harbour) = TokenRegistry::open() else {
         return;
     };

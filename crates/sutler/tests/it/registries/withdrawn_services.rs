@@ -9,7 +9,7 @@ const NOTHING: [&str; 0] = [];
 
 /// Regression: R19.
 #[test]
-fn a_service_whose_image_was_deleted_is_hidden_serves_its_instance_and_then_goes() {
+fn a_service_whose_image_was_deleted_is_hidden_serves_its_instance_and_is_then_removed() {
     let Some(vault) = image_registry::open() else {
         return;
     };
@@ -60,7 +60,7 @@ fn a_service_whose_image_was_deleted_is_hidden_serves_its_instance_and_then_goes
 
 /// Regression: R21.
 #[test]
-fn an_instance_is_deprovisioned_by_the_image_that_made_it_although_its_tag_leads_elsewhere() {
+fn an_instance_is_deprovisioned_by_the_image_that_created_it_although_its_tag_was_moved() {
     let Some(vault) = image_registry::open() else {
         return;
     };

@@ -236,7 +236,7 @@ fn no_secret_of_a_bundle_is_anywhere_where_logs_are_json() {
 }
 
 #[test]
-fn a_search_of_files_finds_what_is_there() {
+fn a_search_of_files_finds_planted_secrets() {
     let folder = crate::process::folder();
     let mut canaries = planted();
     let value = canaries.plant("a file");

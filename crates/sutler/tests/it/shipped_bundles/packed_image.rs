@@ -32,7 +32,7 @@ fn load(podman: &Podman, folder: &Path) -> String {
 }
 
 #[test]
-fn a_packed_bundle_is_loaded_by_podman_and_lives_in_containers() {
+fn a_packed_bundle_is_loaded_by_podman_and_runs_in_containers() {
     let Some(podman) = shared().filter(|it| it.is_own()) else {
         return;
     };

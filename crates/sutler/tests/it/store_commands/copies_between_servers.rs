@@ -103,7 +103,7 @@ fn counted(folder: &Path, url: &str) -> Value {
 }
 
 #[test]
-fn a_store_moves_through_all_others_under_load_and_kills() {
+fn a_store_is_copied_through_all_others_under_load_and_kills() {
     let folder = folder();
     let postgres = cfg!(feature = "postgres").then(postgres::shared);
     let Some(postgres) = postgres.flatten() else {

@@ -77,7 +77,7 @@ fn is_log(line: &str) -> bool {
     line.starts_with("20") && line.contains('T')
 }
 
-pub(super) fn each_fault_of_a_url_or_server_is_a_sentence_that_says_what_to_do(sort: &Sort) {
+pub(super) fn each_fault_of_a_url_or_server_is_described_with_a_fix(sort: &Sort) {
     let Some(server) = (sort.own)(Demands::default()) else {
         return;
     };

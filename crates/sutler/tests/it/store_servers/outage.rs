@@ -11,7 +11,7 @@ fn comes_back_later(heard: ParsedResponse) -> Result<(), ParsedResponse> {
     if told { Ok(()) } else { Err(heard) }
 }
 
-pub(super) fn a_lost_server_is_told_and_everything_resumes_when_it_returns(sort: &Sort) {
+pub(super) fn an_outage_of_the_server_is_reported_and_everything_resumes_afterwards(sort: &Sort) {
     let Some(server) = (sort.own)(Demands::default()) else {
         return;
     };

@@ -106,7 +106,7 @@ async fn measure(sort: &Sort) {
     }
 }
 
-pub(super) fn work_starts_soon_here_and_elsewhere(sort: &Sort) {
+pub(super) fn operations_start_soon_on_this_and_on_other_replicas(sort: &Sort) {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(measure(sort));
 }

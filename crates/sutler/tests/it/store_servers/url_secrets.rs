@@ -11,7 +11,7 @@ fn nowhere_in(text: &[u8], place: &str) {
     assert!(!found, "the password is in {place}");
 }
 
-pub(super) fn the_password_of_the_url_is_nowhere(sort: &Sort) {
+pub(super) fn the_password_of_the_url_is_never_shown(sort: &Sort) {
     let Some(server) = (sort.own)(Demands::default()) else {
         return;
     };

@@ -37,7 +37,7 @@ fn known() -> BTreeSet<String> {
 }
 
 #[test]
-fn dashboard_and_alerts_ask_only_for_metrics_that_there_are() {
+fn dashboard_and_alerts_query_only_existing_metrics() {
     let known = known();
     for file in ["grafana/sutler.json", "prometheus/sutler.rules.yml"] {
         let text = std::fs::read_to_string(folder().join(file)).expect("it is there");
@@ -61,7 +61,7 @@ fn every_metric_is_on_the_dashboard() {
 }
 
 #[test]
-fn promtool_finds_nothing_wrong_with_the_alerts_and_they_fire_when_they_should() {
+fn promtool_accepts_the_alerts_and_they_fire_as_expected() {
     let Some(promtool) = tool("promtool") else {
         return;
     };

@@ -76,7 +76,7 @@ async fn an_operation_that_runs_after_a_restart_still_names_its_request() {
 }
 
 #[tokio::test]
-async fn the_audit_names_who_did_what_in_a_file_that_can_be_rotated() {
+async fn the_audit_names_actors_and_actions_in_a_file_that_can_be_rotated() {
     let folder = tempfile::tempdir().expect("a folder");
     let arguments = ["--in-memory", "--audit-file", "audit.jsonl"];
     let broker = ObservedBroker::start(folder.path(), &arguments, &[]).await;
@@ -135,7 +135,7 @@ async fn an_audit_line_that_cannot_be_written_is_counted_and_kept_in_the_log() {
 }
 
 #[tokio::test]
-async fn anybody_may_ask_whether_the_broker_lives_and_is_ready() {
+async fn probes_need_no_credentials() {
     let folder = tempfile::tempdir().expect("a folder");
     let broker = ObservedBroker::start(folder.path(), &["--in-memory"], &[]).await;
     assert_eq!(

@@ -60,7 +60,7 @@ impl Drop for Prometheus {
 }
 
 #[tokio::test]
-async fn a_real_prometheus_reads_what_happened() {
+async fn a_real_prometheus_reads_the_metrics() {
     let Some(program) = tool("prometheus") else {
         return;
     };
@@ -122,7 +122,7 @@ async fn a_real_prometheus_reads_what_happened() {
 }
 
 #[tokio::test]
-async fn promtool_finds_nothing_wrong_with_the_metrics() {
+async fn promtool_accepts_the_metrics() {
     let Some(promtool) = tool("promtool") else {
         return;
     };
@@ -155,7 +155,7 @@ async fn promtool_finds_nothing_wrong_with_the_metrics() {
 }
 
 #[tokio::test]
-async fn what_is_turned_away_is_counted_and_operators_see_it_under_their_prefix() {
+async fn rejected_requests_are_counted_and_shown_to_operators() {
     let folder = tempfile::tempdir().expect("a folder");
     let config = folder.path().join("sutler.yaml");
     let text = "store: { url: 'memory:' }\nlimits: { body: 1KiB }\nadmin: { users: [{ name: ops, password: a long one }] }\n";
@@ -188,7 +188,7 @@ async fn what_is_turned_away_is_counted_and_operators_see_it_under_their_prefix(
 }
 
 #[tokio::test]
-async fn ids_from_outside_make_no_series() {
+async fn external_ids_create_no_series() {
     let folder = tempfile::tempdir().expect("a folder");
     let arguments = ["--in-memory", "--public-metrics"];
     let broker = ObservedBroker::start(folder.path(), &arguments, &[]).await;
