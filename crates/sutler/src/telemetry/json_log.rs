@@ -88,12 +88,12 @@ mod tests {
     }
 
     fn written(work: impl FnOnce()) -> Vec<Value> {
-        let paper = SharedBuffer::default();
-        let pen = paper.clone();
+        let buffer = SharedBuffer::default();
+        let writer = buffer.clone();
         let subscriber =
-            tracing_subscriber::registry().with(JsonLogLayer::new(move || pen.clone()));
+            tracing_subscriber::registry().with(JsonLogLayer::new(move || writer.clone()));
         tracing::subscriber::with_default(subscriber, work);
-        let bytes = paper.0.lock().unwrap().clone();
+        let bytes = buffer.0.lock().unwrap().clone();
         let text = String::from_utf8(bytes).unwrap();
         text.lines()
             .map(|line| serde_json::from_str(line).unwrap())

@@ -47,10 +47,11 @@ enum TraceExport {
 
 fn export_mode(variable: impl Fn(&str) -> Option<String>) -> TraceExport {
     let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
-    let says = |name: &str, word: &str| set(name).is_some_and(|it| it.eq_ignore_ascii_case(word));
+    let is_set_to =
+        |name: &str, word: &str| set(name).is_some_and(|it| it.eq_ignore_ascii_case(word));
     if !ENDPOINTS.iter().any(|name| set(name).is_some())
-        || says("OTEL_SDK_DISABLED", "true")
-        || says("OTEL_TRACES_EXPORTER", "none")
+        || is_set_to("OTEL_SDK_DISABLED", "true")
+        || is_set_to("OTEL_TRACES_EXPORTER", "none")
     {
         return TraceExport::Off;
     }

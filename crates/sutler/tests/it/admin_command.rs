@@ -253,8 +253,8 @@ fn a_running_database_is_copied_and_a_realm_is_written_to_a_file() {
 
 #[test]
 fn help_of_administration_names_every_command() {
-    let said = run_sutler(folder().path(), &["admin", "--help"]);
-    let lines = said
+    let output = run_sutler(folder().path(), &["admin", "--help"]);
+    let lines = output
         .stdout
         .lines()
         .map(|line| line.trim_end().to_owned() + "\n");

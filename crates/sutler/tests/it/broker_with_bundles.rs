@@ -8,8 +8,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(30);
-const LOOK: Duration = Duration::from_millis(50);
+const TIMEOUT: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 const MANIFEST: &str = r"
 version: 1.0
@@ -69,8 +69,8 @@ fn body(answer: &str) -> Value {
 fn until(what: &str, holds: impl Fn() -> bool) {
     let begun = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
-        std::thread::sleep(LOOK);
+        assert!(begun.elapsed() < TIMEOUT, "waited in vain until {what}");
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 

@@ -6,11 +6,11 @@ use std::path::Path;
 
 #[test]
 fn help_of_bundles_names_every_verb() {
-    let said = run_sutler(folder().path(), &["bundle", "--help"]);
-    assert_eq!(said.code, Some(0));
+    let output = run_sutler(folder().path(), &["bundle", "--help"]);
+    assert_eq!(output.code, Some(0));
     for verb in ["new", "check", "docs", "pack", "run", "test", "emit"] {
         let line = format!("\n  {verb} ");
-        assert!(said.stdout.contains(&line), "{verb}: {}", said.stdout);
+        assert!(output.stdout.contains(&line), "{verb}: {}", output.stdout);
     }
 }
 
@@ -65,10 +65,10 @@ bundle.yml:3:1: error: plan is not known, did you mean `plans`?
     assert_eq!((checked.code, checked.stdout.as_str()), (Some(1), expected));
     let checked = run_sutler(folder.path(), &["bundle", "check", "-o", "json", "."]);
     assert_eq!(checked.code, Some(1));
-    let told: serde_json::Value = serde_json::from_str(&checked.stdout).expect("JSON");
-    assert_eq!(told["errors"], 2);
-    assert_eq!(told["findings"][1]["line"], 3);
-    assert_eq!(told["findings"][1]["severity"], "error");
+    let report: serde_json::Value = serde_json::from_str(&checked.stdout).expect("JSON");
+    assert_eq!(report["errors"], 2);
+    assert_eq!(report["findings"][1]["line"], 3);
+    assert_eq!(report["findings"][1]["severity"], "error");
 }
 
 /// A bundle whose provision is this script, and everything else does nothing well.

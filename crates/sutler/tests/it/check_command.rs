@@ -81,11 +81,11 @@ fn leaves_nothing(folder: &Path, broker: &Broker) {
 
 #[test]
 fn help_of_the_check_names_every_option_and_the_exit_codes() {
-    let said = run_sutler(folder().path(), &["check", "--help"]);
+    let output = run_sutler(folder().path(), &["check", "--help"]);
     assert!(
-        said.stdout == include_str!("cli_messages/check-help.txt"),
+        output.stdout == include_str!("cli_messages/check-help.txt"),
         "it is now:\n{}",
-        said.stdout
+        output.stdout
     );
 }
 
@@ -106,11 +106,11 @@ fn twenty_four_plans_are_checked_in_seconds_and_nothing_is_left() {
     let folder = folder();
     let broker = started(folder.path(), 12);
     let began = Instant::now();
-    let said = checked(folder.path(), &broker, &["--jobs", "8", "--format", "json"]);
+    let output = checked(folder.path(), &broker, &["--jobs", "8", "--format", "json"]);
     let took = began.elapsed();
-    assert_eq!(said.code, Some(0), "{}{}", said.stderr, said.stdout);
+    assert_eq!(output.code, Some(0), "{}{}", output.stderr, output.stdout);
     leaves_nothing(folder.path(), &broker);
-    let report: serde_json::Value = serde_json::from_str(&said.stdout).expect("it is JSON");
+    let report: serde_json::Value = serde_json::from_str(&output.stdout).expect("it is JSON");
     let requests = &report["requests"];
     let made = &report["made"];
     eprintln!("24 plans: {took:?}, {requests} requests, made {made}");
@@ -125,20 +125,21 @@ fn a_check_prints_a_table_and_its_result() {
     let folder = folder();
     let broker = started(folder.path(), 1);
     let report = folder.path().join("report.md");
-    let said = checked(folder.path(), &broker, &["--level", "should"]);
-    assert_eq!(said.code, Some(0), "{}{}", said.stderr, said.stdout);
-    let mut lines = said.stdout.lines();
+    let output = checked(folder.path(), &broker, &["--level", "should"]);
+    assert_eq!(output.code, Some(0), "{}{}", output.stderr, output.stdout);
+    let mut lines = output.stdout.lines();
     let heading = lines.next().unwrap_or_default();
-    assert!(heading.contains("MUST passed"), "{}", said.stdout);
+    assert!(heading.contains("MUST passed"), "{}", output.stdout);
     for subject in ["the broker", "service-1/small", "service-1/large", "all"] {
         let line = lines.next().unwrap_or_default();
-        assert!(line.starts_with(subject), "{}", said.stdout);
+        assert!(line.starts_with(subject), "{}", output.stdout);
     }
     assert!(
-        said.stdout
+        output
+            .stdout
             .contains("\nconformant: no MUST and no SHOULD failed"),
         "{}",
-        said.stdout
+        output.stdout
     );
     let arguments = ["--format", "markdown", "-o", "report.md", "--plan", "large"];
     let written = checked(folder.path(), &broker, &arguments);
@@ -155,16 +156,20 @@ fn a_dry_run_prints_the_steps_and_creates_nothing() {
     let given = "service-1/large: {provision: {delay_ms: 5, fail: top-secret}}\n";
     std::fs::write(folder.path().join("given.yaml"), given).expect("a file");
     let arguments = ["--dry-run", "--params", "given.yaml"];
-    let said = checked(folder.path(), &broker, &arguments);
-    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    let output = checked(folder.path(), &broker, &arguments);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
     assert!(
-        said.stdout.contains("service-1/small (5d1f0c5e-"),
+        output.stdout.contains("service-1/small (5d1f0c5e-"),
         "{}",
-        said.stdout
+        output.stdout
     );
-    assert!(said.stdout.contains("(from the schema)"), "{}", said.stdout);
-    assert!(said.stdout.contains("(given)"), "{}", said.stdout);
-    assert!(!said.stdout.contains("top-secret"), "{}", said.stdout);
+    assert!(
+        output.stdout.contains("(from the schema)"),
+        "{}",
+        output.stdout
+    );
+    assert!(output.stdout.contains("(given)"), "{}", output.stdout);
+    assert!(!output.stdout.contains("top-secret"), "{}", output.stdout);
     let provisions = ["operations", "list", "--verb", "provision"];
     assert_eq!(listed(folder.path(), &broker, &provisions), "");
 }

@@ -7,23 +7,23 @@ use std::path::Path;
 /// Fails unless the program refuses so, with exit code 1 and nothing on standard output.
 #[track_caller]
 fn refuses(folder: &Path, arguments: &[&str], sentence: &str) {
-    let said = run_sutler(folder, arguments);
-    assert_eq!(said.stderr, sentence);
-    assert_eq!((said.stdout.as_str(), said.code), ("", Some(1)));
+    let output = run_sutler(folder, arguments);
+    assert_eq!(output.stderr, sentence);
+    assert_eq!((output.stdout.as_str(), output.code), ("", Some(1)));
 }
 
 #[test]
 fn help_names_every_command() {
-    let said = run_sutler(folder().path(), &["--help"]);
-    assert_eq!(said.stdout, include_str!("cli_messages/help.txt"));
-    assert_eq!(said.code, Some(0));
+    let output = run_sutler(folder().path(), &["--help"]);
+    assert_eq!(output.stdout, include_str!("cli_messages/help.txt"));
+    assert_eq!(output.code, Some(0));
 }
 
 #[test]
 fn help_of_the_broker_names_every_option_and_its_default() {
-    let said = run_sutler(folder().path(), &["broker", "--help"]);
-    assert_eq!(said.stdout, include_str!("cli_messages/broker-help.txt"));
-    assert_eq!(said.code, Some(0));
+    let output = run_sutler(folder().path(), &["broker", "--help"]);
+    assert_eq!(output.stdout, include_str!("cli_messages/broker-help.txt"));
+    assert_eq!(output.code, Some(0));
 }
 
 #[test]
@@ -33,9 +33,9 @@ fn wrong_usage_has_a_separate_exit_code() {
         &["brocker"],
         &["broker", "--in-memory", "--db", "x.db"],
     ] {
-        let said = run_sutler(folder().path(), arguments);
-        assert_eq!(said.code, Some(2), "{arguments:?}");
-        assert!(said.stderr.contains("Usage: sutler"), "{}", said.stderr);
+        let output = run_sutler(folder().path(), arguments);
+        assert_eq!(output.code, Some(2), "{arguments:?}");
+        assert!(output.stderr.contains("Usage: sutler"), "{}", output.stderr);
     }
 }
 
@@ -112,12 +112,12 @@ fn a_file_that_is_not_a_database_is_refused_and_left_unchanged() {
     let folder = folder();
     let path = folder.path().join("sutler.db");
     std::fs::write(&path, "my diary\n".repeat(1000)).expect("a file");
-    let said = run_sutler(folder.path(), &["broker", "--no-auth"]);
-    assert_eq!(said.code, Some(1), "{}", said.stderr);
+    let output = run_sutler(folder.path(), &["broker", "--no-auth"]);
+    assert_eq!(output.code, Some(1), "{}", output.stderr);
     assert!(
-        said.stderr.starts_with("sutler: sutler.db "),
+        output.stderr.starts_with("sutler: sutler.db "),
         "{}",
-        said.stderr
+        output.stderr
     );
     let text = std::fs::read_to_string(&path).expect("it is still text");
     assert_eq!(text, "my diary\n".repeat(1000));
@@ -140,11 +140,11 @@ fn a_key_file_that_others_can_read_is_refused_with_the_command_that_fixes_it() {
 fn a_wrong_key_is_detected_at_the_start() {
     let folder = folder();
     drop(Broker::start(folder.path(), &["broker", "--no-auth"]));
-    let said = run_sutler(
+    let output = run_sutler(
         folder.path(),
         &["broker", "--no-auth", "--key-file", "other.key"],
     );
-    assert_eq!(said.code, Some(1));
+    assert_eq!(output.code, Some(1));
     let sentence = "sutler: the key ring does not open this store";
-    assert!(said.stderr.contains(sentence), "{}", said.stderr);
+    assert!(output.stderr.contains(sentence), "{}", output.stderr);
 }

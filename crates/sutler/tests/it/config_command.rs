@@ -26,9 +26,9 @@ fn a_valid_file_is_reported_with_its_warnings() {
     let folder = folder();
     let text = "listen: 0.0.0.0:80\nauth: none\n";
     std::fs::write(folder.path().join("sutler.yaml"), text).expect("a file");
-    let said = run_sutler(folder.path(), &["config", "check"]);
+    let output = run_sutler(folder.path(), &["config", "check"]);
     let expected = "warning: sutler.yaml:1:9: listen lets other machines in, and nobody is asked who they are\nsutler.yaml has no fault\n";
-    assert_eq!((said.stdout.as_str(), said.code), (expected, Some(0)));
+    assert_eq!((output.stdout.as_str(), output.code), (expected, Some(0)));
 }
 
 #[test]
@@ -51,11 +51,11 @@ fn an_invalid_hash_is_reported_without_its_value() {
     let folder = folder();
     let text = "users: [{name: a, password_hash: hush}]\n";
     std::fs::write(folder.path().join("sutler.yaml"), text).expect("a file");
-    let said = run_sutler(folder.path(), &["config", "check"]);
+    let output = run_sutler(folder.path(), &["config", "check"]);
     let place = "sutler.yaml:1:34: users[0].password_hash cannot be used: ";
-    assert!(said.stderr.contains(place), "{}", said.stderr);
-    assert!(!said.stderr.contains("hush "), "{}", said.stderr);
-    assert_eq!(said.code, Some(1));
+    assert!(output.stderr.contains(place), "{}", output.stderr);
+    assert!(!output.stderr.contains("hush "), "{}", output.stderr);
+    assert_eq!(output.code, Some(1));
 }
 
 #[test]
@@ -84,9 +84,9 @@ fn a_spring_application_file_is_served_unchanged() {
     let icon = b"\x89PNG\r\n\x1a\nicon";
     std::fs::write(folder.path().join("serviceA.png"), icon).expect("a file");
     let arguments = ["config", "show", "application.yaml", "--no-auth"];
-    let said = run_sutler(folder.path(), &arguments);
-    assert_eq!(said.code, Some(0), "{}", said.stderr);
-    assert!(said.stdout.contains("    age: 10d "), "{}", said.stdout);
+    let output = run_sutler(folder.path(), &arguments);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    assert!(output.stdout.contains("    age: 10d "), "{}", output.stdout);
     let arguments = ["broker", "--config", "application.yaml", "--no-auth"];
     drop(Broker::start(folder.path(), &arguments));
 }

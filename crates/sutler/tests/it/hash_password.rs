@@ -33,7 +33,7 @@ fn a_password_from_standard_input_becomes_a_hash_that_configurations_accept() {
 fn a_missing_password_is_an_error_with_a_suggestion() {
     let output = hashed(b"\n");
     assert_eq!(output.status.code(), Some(1));
-    let said = String::from_utf8(output.stderr).expect("it prints text");
-    assert!(said.contains("choose another one"), "{said}");
+    let stderr = String::from_utf8(output.stderr).expect("it prints text");
+    assert!(stderr.contains("choose another one"), "{stderr}");
     assert!(output.stdout.is_empty());
 }

@@ -28,12 +28,12 @@ use sutler_servers::print_line;
 const WORKERS: usize = 2;
 
 /// Kills at every step, in several lives at a time.
-fn kill_at_every_step(victim: Victim, least: usize, lives: fn(Victim, &Arc<Coverage>)) {
+fn kill_at_every_step(victim: Victim, least: usize, run: fn(Victim, &Arc<Coverage>)) {
     let coverage = Arc::new(Coverage::default());
     std::thread::scope(|scope| {
         for _ in 0..WORKERS {
             let coverage = coverage.clone();
-            scope.spawn(move || lives(victim, &coverage));
+            scope.spawn(move || run(victim, &coverage));
         }
     });
     print_line(&coverage.report(victim));
@@ -45,8 +45,8 @@ fn kill_at_every_step(victim: Victim, least: usize, lives: fn(Victim, &Arc<Cover
 
 /// With processes.
 fn kill_processes(victim: Victim, least: usize) {
-    if traced_broker::can_trace() && postgres_bundle::is_there() {
-        kill_at_every_step(victim, least, postgres_bundle::lives);
+    if traced_broker::can_trace() && postgres_bundle::is_available() {
+        kill_at_every_step(victim, least, postgres_bundle::run_all);
     }
 }
 
@@ -69,7 +69,7 @@ fn a_broker_and_a_supervisor_killed_together_leave_nothing_behind_and_skip_nothi
 /// Regression: R6, R8.
 #[test]
 fn a_broker_killed_at_every_step_makes_one_container_for_every_action_and_leaves_none() {
-    if traced_broker::can_trace() && redis_bundle::is_there() {
-        kill_at_every_step(Victim::Broker, 12, redis_bundle::lives);
+    if traced_broker::can_trace() && redis_bundle::is_available() {
+        kill_at_every_step(Victim::Broker, 12, redis_bundle::run_all);
     }
 }

@@ -8,9 +8,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How long a broker may take until it listens.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// Pause between two looks at whether it has ended.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A command in a folder of its own, with nothing of our environment that it would read.
 pub(crate) fn sutler(folder: &Path) -> Command {
@@ -82,14 +82,14 @@ impl Broker {
             .spawn()
             .expect("the program runs");
         let stderr = process.stderr.take().expect("it is piped");
-        let (tell, log) = mpsc::channel();
+        let (sender, log) = mpsc::channel();
         // Reads to the end, so that the program never waits for a reader of its log.
         let transcript = Arc::new(Mutex::new(Vec::new()));
         let written = transcript.clone();
         let reader = std::thread::spawn(move || {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
                 written.lock().expect("nobody panics").push(line.clone());
-                let _ = tell.send(line);
+                let _ = sender.send(line);
             }
         });
         let mut broker = Self {
@@ -111,7 +111,7 @@ impl Broker {
     pub(crate) fn until_logged(&self, text: &str) -> Vec<String> {
         let mut lines = Vec::new();
         loop {
-            let line = self.log.recv_timeout(PATIENCE);
+            let line = self.log.recv_timeout(TIMEOUT);
             let line = line.unwrap_or_else(|_| panic!("it never logs {text:?}: {lines:#?}"));
             let found = line.contains(text);
             lines.push(line);
@@ -145,8 +145,8 @@ impl Broker {
     }
 
     /// Everything it logged until it closed its log, which it does when it ends.
-    pub(crate) fn until_said_all(&self) -> Vec<String> {
-        while self.log.recv_timeout(PATIENCE).is_ok() {}
+    pub(crate) fn until_log_closed(&self) -> Vec<String> {
+        while self.log.recv_timeout(TIMEOUT).is_ok() {}
         self.transcript.lock().expect("nobody panics").clone()
     }
 
@@ -160,7 +160,7 @@ impl Broker {
             if Instant::now() > until {
                 return None;
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 

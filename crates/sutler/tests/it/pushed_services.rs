@@ -32,8 +32,8 @@ fn stop(broker: Broker) {
     broker.ended();
 }
 
-fn send(broker: &Broker, ask: BrokerRequest) -> BrokerResponse {
-    ask.user(USER).send(broker.address())
+fn send(broker: &Broker, request: BrokerRequest) -> BrokerResponse {
+    request.user(USER).send(broker.address())
 }
 
 /// A push as it was always sent: no header of the specification.
@@ -164,7 +164,7 @@ fn a_pushed_service_stays_next_to_a_registry_and_runs() {
 fn paths_of_automation_broker_exist_only_if_configured() {
     let folder = folder();
     fs::create_dir(folder.path().join("bundles")).expect("a folder");
-    let asks = || {
+    let requests = || {
         [
             BrokerRequest::new("POST", "/v2/bootstrap"),
             push(&manifest("pushed-apb")),
@@ -172,7 +172,7 @@ fn paths_of_automation_broker_exist_only_if_configured() {
             BrokerRequest::new("DELETE", "/v2/apb/x"),
         ]
     };
-    for (compat, statuses, told) in [
+    for (compat, statuses, expected) in [
         ("{}", [404, 404, 404, 404], "There is nothing at this path"),
         (
             "{registry: dh}",
@@ -187,10 +187,10 @@ fn paths_of_automation_broker_exist_only_if_configured() {
     ] {
         let config = format!("bundles: {{folder: bundles, work: work, compat: {compat}}}\n");
         let broker = start(folder.path(), &config);
-        let answers = asks().map(|ask| send(&broker, ask));
+        let answers = requests().map(|request| send(&broker, request));
         let found = [0, 1, 2, 3].map(|nth: usize| answers[nth].status);
         assert_eq!(found, statuses, "{compat}");
-        assert!(answers[0].text.contains(told), "{}", answers[0].text);
+        assert!(answers[0].text.contains(expected), "{}", answers[0].text);
         stop(broker);
     }
 }

@@ -24,7 +24,7 @@ const REPLIES: &str = include_str!("recorded_conversation/replies.txt");
 const CATALOG: &str = include_str!("recorded_conversation/catalog.yaml");
 
 /// How long one reply, or the end of an operation, may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// Pause between two polls of an operation.
 const POLL_PAUSE: Duration = Duration::from_millis(20);
 
@@ -83,7 +83,7 @@ fn write_bundle(at: &Path) {
 /// Sends bytes over a connection of their own, and reads until the broker closes it.
 fn reply(address: &str, request: &[u8], half_close: bool) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).expect("the broker listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
     // A broker that refuses early may close before it has read everything.
     let _ = stream.write_all(request);
     if half_close {
@@ -99,7 +99,7 @@ fn reply(address: &str, request: &[u8], half_close: bool) -> Vec<u8> {
 
 /// The reply to a step; a poll is repeated until what it waits for is over.
 fn reply_until_settled(address: &str, step: &Step, request: &[u8]) -> Vec<u8> {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     loop {
         let bytes = reply(address, request, step.half_close);
         let text = String::from_utf8_lossy(&bytes).into_owned();

@@ -42,7 +42,7 @@ fn started(folder: &Path) -> Broker {
     Broker::start(folder, &["broker", "--config", "sutler.yaml"])
 }
 
-fn asked(broker: &Broker, pair: &str) -> (u16, String) {
+fn get_catalog(broker: &Broker, pair: &str) -> (u16, String) {
     let answer = BrokerRequest::get("/v2/catalog")
         .user(pair)
         .send(broker.address());
@@ -67,8 +67,8 @@ fn users_and_catalog_change_on_sighup_and_changes_that_need_a_restart_are_logged
     let restart = log.iter().find(|it| it.contains("restart to apply"));
     let restart = restart.expect("it is said");
     assert!(restart.ends_with("restart to apply: drain"), "{restart}");
-    assert_eq!(asked(&broker, "me:first").0, 401);
-    let (status, text) = asked(&broker, "me:second");
+    assert_eq!(get_catalog(&broker, "me:first").0, 401);
+    let (status, text) = get_catalog(&broker, "me:second");
     assert_eq!(status, 200, "{text}");
     // A client that leaves in the middle of a request is told of at that level only.
     let mut leaves = std::net::TcpStream::connect(broker.address()).expect("it listens");
@@ -104,10 +104,10 @@ fn a_file_with_faults_changes_nothing_and_every_fault_is_logged() {
         log.iter().any(|it| it.contains("catalog.yaml:1:12")),
         "{log:#?}"
     );
-    let (status, text) = asked(&broker, "me:first");
+    let (status, text) = get_catalog(&broker, "me:first");
     assert_eq!(status, 200, "{text}");
     assert!(text.contains("\"one\""), "{text}");
-    assert_eq!(asked(&broker, "me:second").0, 401);
+    assert_eq!(get_catalog(&broker, "me:second").0, 401);
     let numbers = BrokerRequest::get("/metrics").send(broker.address()).text;
     let failed = |line: &&str| {
         line.contains("reloads") && line.contains("configuration") && line.contains("failed")
@@ -126,8 +126,8 @@ fn a_reload_under_load_drops_no_request() {
         let load = || {
             let mut wrong = Vec::new();
             while !over.load(Ordering::Relaxed) && wrong.is_empty() {
-                let ask = BrokerRequest::get("/v2/catalog").user("other:other");
-                match ask.try_send(address) {
+                let request = BrokerRequest::get("/v2/catalog").user("other:other");
+                match request.try_send(address) {
                     Ok(answer) if answer.status == 200 => {
                         answered.fetch_add(1, Ordering::Relaxed);
                     }
@@ -147,7 +147,7 @@ fn a_reload_under_load_drops_no_request() {
                 write(folder.path(), "sutler.yaml", &text);
                 broker.signal("HUP");
                 broker.until_logged(DONE);
-                assert_eq!(asked(&broker, &format!("me:password-{nth}")).0, 200);
+                assert_eq!(get_catalog(&broker, &format!("me:password-{nth}")).0, 200);
             }
         }));
         over.store(true, Ordering::Relaxed);

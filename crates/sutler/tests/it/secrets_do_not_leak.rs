@@ -82,13 +82,13 @@ fn canary(place: &str) -> String {
 fn configure(folder: &Path, canaries: &mut Canaries) {
     let file = canaries.plant("a password in a file");
     std::fs::write(folder.join("secret"), &file).expect("a file");
-    let (mine, operators) = (
+    let (user_password, operators) = (
         canaries.plant("a password in the configuration"),
         canaries.plant("a password of an operator"),
     );
     let hash = &canaries.hash;
     let text = format!(
-        "users:\n- {{name: me, password: '{mine}'}}\n- {{name: env, password: '${{env:PLANTED}}'}}\n- {{name: file, password: '${{file:secret}}'}}\n- {{name: hash, password_hash: '{hash}'}}\nadmin: {{users: [{{name: op, password: '{operators}'}}]}}\nbearer: {{issuer: 'http://127.0.0.1:9', jwks_url: 'http://127.0.0.1:9/keys', audience: [me]}}\nmetrics: {{public: true}}\naudit: {{file: audit.log}}\nlog: {{level: trace}}\n"
+        "users:\n- {{name: me, password: '{user_password}'}}\n- {{name: env, password: '${{env:PLANTED}}'}}\n- {{name: file, password: '${{file:secret}}'}}\n- {{name: hash, password_hash: '{hash}'}}\nadmin: {{users: [{{name: op, password: '{operators}'}}]}}\nbearer: {{issuer: 'http://127.0.0.1:9', jwks_url: 'http://127.0.0.1:9/keys', audience: [me]}}\nmetrics: {{public: true}}\naudit: {{file: audit.log}}\nlog: {{level: trace}}\n"
     );
     std::fs::write(folder.join("sutler.yaml"), text).expect("a file");
 }
@@ -115,8 +115,8 @@ fn ask_everything(broker: &Broker, canaries: &mut Canaries) -> Vec<String> {
     let me = format!("me:{}", canary("a password in the configuration"));
     let address = broker.address();
     let mut answers = Vec::new();
-    let mut keep = |ask: BrokerRequest, expected: u16| {
-        let answer = ask.send(address);
+    let mut keep = |request: BrokerRequest, expected: u16| {
+        let answer = request.send(address);
         assert_eq!(answer.status, expected, "{}", answer.text);
         answers.push(answer.text);
     };
@@ -193,12 +193,17 @@ fn ask_as_operator(address: &str) -> Vec<String> {
     ];
     let mut answers = Vec::new();
     for path in paths {
-        let ask = BrokerRequest::get(&format!("/admin/v1/{path}")).user(&op);
-        answers.push(ask.send(address).text);
+        let request = BrokerRequest::get(&format!("/admin/v1/{path}")).user(&op);
+        answers.push(request.send(address).text);
     }
     for order in ["instances/fails/retry", "instances/panics/purge"] {
-        let ask = BrokerRequest::new("POST", &format!("/admin/v1/{order}")).user(&op);
-        answers.push(ask.json(&json!({ "reason": "to see" })).send(address).text);
+        let request = BrokerRequest::new("POST", &format!("/admin/v1/{order}")).user(&op);
+        answers.push(
+            request
+                .json(&json!({ "reason": "to see" }))
+                .send(address)
+                .text,
+        );
     }
     let refused = BrokerRequest::get("/admin/v1/instances")
         .user(&me)
@@ -275,8 +280,8 @@ fn a_secret_is_found_in_plain_text_and_encoded() {
     let mut texts = vec![format!("a {value} b"), format!("Basic {pair}")];
     texts.extend(shifted);
     for text in texts {
-        let heard = std::panic::catch_unwind(|| canaries.search(text.as_bytes(), "a text"));
-        assert!(heard.is_err(), "{text}");
+        let result = std::panic::catch_unwind(|| canaries.search(text.as_bytes(), "a text"));
+        assert!(result.is_err(), "{text}");
     }
     canaries.search(b"nothing of the kind", "a text");
 }
@@ -286,12 +291,12 @@ fn a_secret_is_found_in_plain_text_and_encoded() {
 fn search_the_operators_client(folder: &Path, broker: &Broker, canaries: &Canaries) {
     let list = ["instances", "list", "-o", "json"];
     let good = "a password of an operator";
-    let asked = [
+    let commands = [
         (&list[..], good),
         (&list[..], "a wrong password"),
         (&["backup", "copy.db"][..], good),
     ];
-    for (arguments, place) in asked {
+    for (arguments, place) in commands {
         let output = sutler(folder)
             .arg("admin")
             .args(arguments)

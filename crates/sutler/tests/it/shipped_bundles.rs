@@ -11,17 +11,17 @@ mod redis;
 mod secrets_and_conditions;
 mod templates;
 
-use fixture::{Fixture, of_ours, passes_its_test};
+use fixture::{Fixture, passes_its_test, repository_bundle};
 use serde_json::json;
 
 #[test]
 fn the_bundle_hello_passes_its_test_and_keeps_every_rule() {
-    let hello = of_ours("hello");
+    let hello = repository_bundle("hello");
     passes_its_test(&hello, &json!({}), &[], 29);
-    let shop = Fixture::open(&hello, &json!({}));
-    shop.keeps_every_rule();
+    let fixture = Fixture::open(&hello, &json!({}));
+    fixture.keeps_every_rule();
     // Its version is a semantic one, so that instances can be moved on to it.
-    shop.proves(&[
+    fixture.proves(&[
         "plan-maintenance-info",
         "provision-maintenance-same",
         "provision-maintenance-conflict",

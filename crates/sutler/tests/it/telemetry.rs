@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// How long anything that must happen may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// Between looks at something that must happen.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -42,11 +42,11 @@ impl ObservedBroker {
             .expect("the program runs");
         let log = Arc::new(Mutex::new(Vec::new()));
         let stderr = process.stderr.take().expect("it is piped");
-        let paper = log.clone();
+        let lines = log.clone();
         std::thread::spawn(move || {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
                 let line = serde_json::from_str(&line).unwrap_or(Value::String(line));
-                paper.lock().expect("nobody panics").push(line);
+                lines.lock().expect("nobody panics").push(line);
             }
         });
         let mut broker = Self {
@@ -158,7 +158,7 @@ async fn until<T>(look: impl AsyncFn() -> Option<T>, why: impl Fn() -> String) -
         if let Some(found) = look().await {
             return found;
         }
-        assert!(began.elapsed() < PATIENCE, "{}", why());
+        assert!(began.elapsed() < TIMEOUT, "{}", why());
         tokio::time::sleep(LOOK_EVERY).await;
     }
 }

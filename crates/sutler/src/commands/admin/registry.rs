@@ -152,13 +152,13 @@ async fn refresh(client: &AdminClient, output: AdminOutput, wait: bool) -> Resul
     }
     let until = Instant::now() + WAIT_MAX;
     let watched = std::io::stderr().is_terminal();
-    let mut told = String::new();
+    let mut printed = String::new();
     loop {
         let answer = client.get(REGISTRIES.path, &[]).await?;
         let refresh = &answer["refresh"];
         let progress = refresh["progress"].as_str().unwrap_or_default();
-        if watched && !progress.is_empty() && progress != told {
-            progress.clone_into(&mut told);
+        if watched && !progress.is_empty() && progress != printed {
+            progress.clone_into(&mut printed);
             say(progress)?;
         }
         if refresh["served"].as_u64().unwrap_or_default() >= number {

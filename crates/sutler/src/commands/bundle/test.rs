@@ -147,7 +147,7 @@ impl ExampleRun<'_> {
         let mut local = place.instance("test", self.secrets.to_vec())?;
         let observer = TerminalObserver::quiet();
         match local.act(step.action, step.request, &observer).await {
-            Ok(gift) if gift.nothing_to_do => Ok("not there"),
+            Ok(result) if result.nothing_to_do => Ok("not there"),
             Ok(_) => Ok("done"),
             Err(fault) => Err(StepFailure {
                 sentence: fault.to_string(),

@@ -51,11 +51,11 @@ fn parse_parameters(text: &str) -> Result<BTreeMap<String, PlanParameters>, Vec<
     };
     let read = sutler_yaml::read::<BTreeMap<String, PlanParameterSections>>(root);
     if !read.faults.is_empty() {
-        let told = |it: &Diagnostic| {
+        let describe = |it: &Diagnostic| {
             let path = one_line(&it.path);
             format!("{} {path} {}", at(it.place), one_line(&it.reason))
         };
-        return Err(read.faults.iter().map(told).collect());
+        return Err(read.faults.iter().map(describe).collect());
     }
     let all = read.value.unwrap_or_default().into_iter();
     Ok(all

@@ -33,7 +33,7 @@ fn refusal(block: &str) -> String {
     let blocks = blocks(&text);
     match open_registry(&blocks[0], &|_| None) {
         Ok(_) => panic!("{block} is taken"),
-        Err(said) => said,
+        Err(message) => message,
     }
 }
 
@@ -56,8 +56,12 @@ fn registries_without_an_engine_for_their_images_are_warned_of() {
     let engine = "bundles: {container: {socket: /run/podman/podman.sock}}";
     for (more, warned) in [("", true), ("bundles: {work: w}", true), (engine, false)] {
         let draft = good(&of_file(&format!("{PROPOSED}{more}\n")));
-        let told = draft.warnings.join("\n");
-        assert_eq!(told.contains("bundles.container"), warned, "{more}: {told}");
+        let warnings = draft.warnings.join("\n");
+        assert_eq!(
+            warnings.contains("bundles.container"),
+            warned,
+            "{more}: {warnings}"
+        );
     }
 }
 
@@ -110,10 +114,10 @@ fn unusable_blocks_are_reported_without_their_secrets() {
         ("type: oci, url: x, proxy: 'canary canary'", "proxy"),
         ("type: oci, url: 'https://u:canary@x'", "URL"),
     ] {
-        let said = refusal(block);
+        let message = refusal(block);
         assert!(
-            said.contains(word) && !said.contains("canary"),
-            "{block}: {said}"
+            message.contains(word) && !message.contains("canary"),
+            "{block}: {message}"
         );
     }
 }
@@ -132,8 +136,8 @@ fn unsupported_old_types_are_refused_with_a_replacement() {
         ),
     ] {
         let text = format!("auth: none\nregistry: [{{name: r, {block}}}]\n");
-        let said = faults(&of_file(&text)).to_string();
-        assert!(said.contains(word), "{block}: {said}");
+        let message = faults(&of_file(&text)).to_string();
+        assert!(message.contains(word), "{block}: {message}");
     }
 }
 
@@ -149,10 +153,10 @@ fn credentials_are_read_from_a_file_in_the_format_of_automation_broker() {
     let text = format!("auth: none\nregistry: [{{name: r, {block}}}]\n");
     assert!(open_registry(&blocks(&text)[0], &|_| None).is_ok());
     std::fs::write(&file, "user: canary\n").expect("a file");
-    let said = refusal(&block);
+    let message = refusal(&block);
     assert!(
-        said.contains("`username`") && !said.contains("canary"),
-        "{said}"
+        message.contains("`username`") && !message.contains("canary"),
+        "{message}"
     );
 }
 
@@ -182,7 +186,7 @@ fn names_of_registries_are_unique() {
             "named",
         ),
     ] {
-        let said = faults(&of_file(&format!("auth: none\n{text}\n"))).to_string();
-        assert!(said.contains(word), "{text}: {said}");
+        let message = faults(&of_file(&format!("auth: none\n{text}\n"))).to_string();
+        assert!(message.contains(word), "{text}: {message}");
     }
 }

@@ -20,9 +20,9 @@ fn each_profile_passes_with_its_switches() {
         (&compat, "compat-2.13", 0),
         (&compat, "2.17", 1),
     ] {
-        let said = checked(folder, broker, &["--level", "should", "--profile", profile]);
-        assert_eq!(said.code, Some(code), "{profile}: {}", said.stdout);
-        let differs = said.stdout.contains("version-missing-status");
-        assert_eq!(differs, code == 1, "{profile}: {}", said.stdout);
+        let output = checked(folder, broker, &["--level", "should", "--profile", profile]);
+        assert_eq!(output.code, Some(code), "{profile}: {}", output.stdout);
+        let differs = output.stdout.contains("version-missing-status");
+        assert_eq!(differs, code == 1, "{profile}: {}", output.stdout);
     }
 }

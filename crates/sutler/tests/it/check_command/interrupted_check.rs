@@ -10,9 +10,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long anything here may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// Pause between two looks.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A check that is under way: something was made, and its provision takes so long.
 fn under_way(folder: &Path, broker: &Broker, delay_ms: u64) -> Child {
@@ -28,10 +28,10 @@ fn under_way(folder: &Path, broker: &Broker, delay_ms: u64) -> Child {
 }
 
 fn eventually(condition: impl Fn() -> bool) {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     while !condition() {
         assert!(Instant::now() < until, "it never came to be so");
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -85,7 +85,7 @@ fn a_check_that_is_interrupted_twice_exits_at_once_and_lists_what_is_left() {
     let before = Instant::now();
     signal(&process, "INT");
     let (code, text) = ended(process);
-    assert!(before.elapsed() < PATIENCE);
+    assert!(before.elapsed() < TIMEOUT);
     assert_eq!(code, Some(130), "{text}");
     assert!(text.contains("left behind; remove it with:"), "{text}");
     let command = format!("'{}/v2/service_instances/", broker.url);
@@ -95,8 +95,8 @@ fn a_check_that_is_interrupted_twice_exits_at_once_and_lists_what_is_left() {
 #[test]
 fn a_resource_that_cannot_be_removed_is_printed_with_the_command_that_removes_it() {
     let broker = StuckBroker::start(201, 500);
-    let said = run_sutler(folder().path(), &["check", &broker.url]);
-    assert_eq!(said.code, Some(4), "{}", said.stdout);
+    let output = run_sutler(folder().path(), &["check", &broker.url]);
+    assert_eq!(output.code, Some(4), "{}", output.stdout);
     let why = ": its delete was answered with 500\n  curl -X DELETE ";
-    assert!(said.stdout.contains(why), "{}", said.stdout);
+    assert!(output.stdout.contains(why), "{}", output.stdout);
 }

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// How long anything may take that comes by itself.
-const PATIENCE: Duration = Duration::from_secs(60);
-const LOOK: Duration = Duration::from_millis(10);
+const TIMEOUT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A folder that runs of other users can pass through.
 pub(super) fn folder() -> TempDir {
@@ -28,14 +28,14 @@ pub(super) struct Fixture {
     folder: TempDir,
     /// Where its runs find programs.
     programs: String,
-    pub(super) hunt: Arc<KillLoop>,
+    pub(super) kill_loop: Arc<KillLoop>,
     broker: Option<TracedBroker>,
     readers: Vec<JoinHandle<()>>,
 }
 
 impl Fixture {
     /// With bundles in their folder, and this much more of their configuration.
-    pub(super) fn new(folder: TempDir, more: &str, programs: &Path, hunt: KillLoop) -> Self {
+    pub(super) fn new(folder: TempDir, more: &str, programs: &Path, kill_loop: KillLoop) -> Self {
         let config = format!(
             "auth: none\nstore: {{url: 'sqlite:one.db'}}\nbundles:\n  folder: bundles\n  work: kept\n{more}"
         );
@@ -45,7 +45,7 @@ impl Fixture {
         Self {
             programs: format!("{}:/usr/local/bin:/usr/bin:/bin", programs.display()),
             folder,
-            hunt: Arc::new(hunt),
+            kill_loop: Arc::new(kill_loop),
             broker: None,
             readers: Vec::new(),
         }
@@ -54,10 +54,10 @@ impl Fixture {
     /// A broker that listens.
     fn broker(&mut self) -> &mut TracedBroker {
         if let Some(dead) = self.broker.take_if(|broker| broker.is_dead()) {
-            self.readers.push(dead.bury());
+            self.readers.push(dead.into_reader());
         }
         while self.broker.is_none() {
-            match TracedBroker::start(self.folder.path(), &self.programs, &self.hunt) {
+            match TracedBroker::start(self.folder.path(), &self.programs, &self.kill_loop) {
                 Ok(broker) => self.broker = Some(broker),
                 Err(reader) => self.readers.push(reader),
             }
@@ -66,18 +66,18 @@ impl Fixture {
     }
 
     /// Asks until there is an answer, of whichever broker.
-    pub(super) fn ask_until_answered(&mut self, ask: &BrokerRequest) -> (u16, Value) {
+    pub(super) fn send_until_answered(&mut self, request: &BrokerRequest) -> (u16, Value) {
         let begun = Instant::now();
         loop {
             let address = self.broker().address.clone();
-            if let Ok(answer) = ask.try_send(&address)
+            if let Ok(answer) = request.try_send(&address)
                 && let Some((_, body)) = answer.text.split_once("\r\n\r\n")
                 && let Ok(body) = serde_json::from_str(body)
             {
                 return (answer.status, body);
             }
-            assert!(begun.elapsed() < PATIENCE, "there is no answer");
-            std::thread::sleep(LOOK);
+            assert!(begun.elapsed() < TIMEOUT, "there is no answer");
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -93,11 +93,8 @@ impl Fixture {
             if left.is_empty() {
                 return;
             }
-            assert!(
-                begun.elapsed() < PATIENCE,
-                "this is left of runs: {left:#?}"
-            );
-            std::thread::sleep(LOOK);
+            assert!(begun.elapsed() < TIMEOUT, "this is left of runs: {left:#?}");
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 

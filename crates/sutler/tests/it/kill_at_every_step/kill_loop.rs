@@ -100,7 +100,7 @@ pub(super) struct KillLoop {
     /// Also during recoveries, and where nothing can differ from the step before.
     thorough: bool,
     /// Whether questions to an engine are steps.
-    pub(super) asks: bool,
+    pub(super) traces_engine: bool,
     coverage: Arc<Coverage>,
     now: Mutex<CurrentAction>,
 }
@@ -129,7 +129,7 @@ impl KillLoop {
         Self {
             victim,
             thorough: is_thorough(),
-            asks: false,
+            traces_engine: false,
             coverage,
             now: Mutex::default(),
         }
@@ -137,7 +137,7 @@ impl KillLoop {
 
     /// With an engine that is asked for containers.
     pub(super) fn with_engine(mut self) -> Self {
-        self.asks = true;
+        self.traces_engine = true;
         self
     }
 
@@ -231,8 +231,8 @@ impl KillLoop {
     }
 
     /// The prey took another step before it died.
-    pub(super) fn missed(&self, prey: &KilledAt) {
-        self.coverage.missed(&prey.point);
+    pub(super) fn missed(&self, killed: &KilledAt) {
+        self.coverage.missed(&killed.point);
     }
 }
 

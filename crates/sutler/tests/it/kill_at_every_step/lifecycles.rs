@@ -8,10 +8,10 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// No action has so many steps that it takes more lives; if it seems so, something runs in circles.
-const LIVES_MAX: usize = 200;
+const LIFECYCLES_MAX: usize = 200;
 
 /// What runs change outside of the broker, and how it is seen there.
-pub(super) trait World {
+pub(super) trait ServiceUnderTest {
     /// What a provision and an update ask for.
     fn parameters(&self) -> [Value; 2];
 
@@ -19,20 +19,24 @@ pub(super) trait World {
     fn check(&self, action: &str, credentials: &Value);
 
     /// What runs left there.
-    fn left(&self) -> Vec<String>;
+    fn leftovers(&self) -> Vec<String>;
 
     /// The runs since the last time, by their own word.
-    fn signed(&self) -> Vec<RunRecord>;
+    fn take_runs(&self) -> Vec<RunRecord>;
 }
 
 /// Leads lives until one comes to no step at which nobody was killed yet.
-pub(super) fn lead(mut house: Fixture, world: &dyn World, victim: Victim) {
-    for number in 0..LIVES_MAX {
-        let kills = life(&mut house, world, number);
-        check_runs(victim, &world.signed(), kills);
-        house.until_traces_end();
+pub(super) fn run_until_no_kill(
+    mut fixture: Fixture,
+    service: &dyn ServiceUnderTest,
+    victim: Victim,
+) {
+    for number in 0..LIFECYCLES_MAX {
+        let kills = run_lifecycle(&mut fixture, service, number);
+        check_runs(victim, &service.take_runs(), kills);
+        fixture.until_traces_end();
         if kills == 0 {
-            house.close();
+            fixture.close();
             return;
         }
     }
@@ -40,19 +44,19 @@ pub(super) fn lead(mut house: Fixture, world: &dyn World, victim: Victim) {
 }
 
 /// One life; how often somebody was killed.
-fn life(house: &mut Fixture, world: &dyn World, number: usize) -> u32 {
-    let platform = Platform::new(house, format!("life-{number}"), world.parameters());
+fn run_lifecycle(fixture: &mut Fixture, service: &dyn ServiceUnderTest, number: usize) -> u32 {
+    let platform = Platform::new(fixture, format!("life-{number}"), service.parameters());
     let mut kills = 0;
     let mut credentials = Value::Null;
     for action in ACTIONS {
-        house.hunt.begin(action);
-        platform.until_done(house, action);
-        house.until_nothing_is_left(&|| world.left());
-        kills += house.hunt.end();
+        fixture.kill_loop.begin(action);
+        platform.until_done(fixture, action);
+        fixture.until_nothing_is_left(&|| service.leftovers());
+        kills += fixture.kill_loop.end();
         if action == "bind" {
-            credentials = platform.credentials(house);
+            credentials = platform.credentials(fixture);
         }
-        world.check(action, &credentials);
+        service.check(action, &credentials);
     }
     kills
 }

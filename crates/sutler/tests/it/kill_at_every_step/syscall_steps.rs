@@ -10,7 +10,7 @@ pub(super) const CALLS: &str =
 
 /// Calls by which a broker asks an engine for containers; those that go elsewhere are no steps. They are not held
 /// up: the engine does what it was asked for whoever is dead.
-pub(super) const ASKS: &str = "sendto";
+pub(super) const ENGINE_CALLS: &str = "sendto";
 
 /// Where runs have their directories, below the folder of a broker: processes and containers.
 const RUNS: [&str; 2] = ["/kept/runs", "/kept/containers"];
@@ -49,8 +49,8 @@ impl Trace {
         };
         let (_, result) = rest.rsplit_once(" = ")?;
         // What an engine is asked for has a length.
-        let asked = label.starts_with("ask") && !result.starts_with('-');
-        (asked || result.starts_with('0')).then_some(Step { thread, label })
+        let to_engine = label.starts_with("ask") && !result.starts_with('-');
+        (to_engine || result.starts_with('0')).then_some(Step { thread, label })
     }
 }
 
@@ -62,7 +62,7 @@ fn label(call: &str) -> Option<String> {
     if arguments.contains("-wal>") {
         return Some("commit".to_owned());
     }
-    if ASKS.split(',').any(|ask| ask == name) {
+    if ENGINE_CALLS.split(',').any(|ask| ask == name) {
         return request(arguments).map(|what| format!("ask engine to {what}"));
     }
     // Of two names it is the new one that is found later.
@@ -91,8 +91,8 @@ fn after_runs(arguments: &str, last: bool) -> Option<&str> {
 
 /// What an engine is asked for, by the first words of a request about one container.
 fn request(arguments: &str) -> Option<&'static str> {
-    let (_, asked) = arguments.split_once('"')?;
-    let (method, path) = asked.split_once(' ')?;
+    let (_, request_line) = arguments.split_once('"')?;
+    let (method, path) = request_line.split_once(' ')?;
     let path = path.split([' ', '?', '"']).next()?;
     if !path.contains("/containers/") {
         return None;

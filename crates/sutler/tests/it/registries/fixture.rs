@@ -44,8 +44,8 @@ impl Fixture {
     #[cfg(feature = "postgres")]
     pub(super) fn over(self, store: &sutler_servers::ServerUrl) -> Self {
         let store = json!({ "url": store.url(), "key_file": "store.key" });
-        let site = self.set("/store", store);
-        site.set("/timeouts", json!({ "lease": "2s" }))
+        let fixture = self.set("/store", store);
+        fixture.set("/timeouts", json!({ "lease": "2s" }))
     }
 
     /// Starts the broker.
@@ -114,22 +114,22 @@ impl BrokerClient {
         command.args(["--url", &url, "--user", "root"]);
         let output = command.output().expect("the program runs");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
-        let well = output.status.success();
-        (well, text(output.stdout), text(output.stderr))
+        let success = output.status.success();
+        (success, text(output.stdout), text(output.stderr))
     }
 
     /// Runs a command that must go well; what it said.
     #[track_caller]
-    pub(super) fn done(&self, words: &[&str]) -> String {
-        let (well, said, told) = self.run(words);
-        assert!(well, "{words:?}: {said}{told}");
-        said
+    pub(super) fn run_ok(&self, words: &[&str]) -> String {
+        let (success, stdout, stderr) = self.run(words);
+        assert!(success, "{words:?}: {stdout}{stderr}");
+        stdout
     }
 
     #[track_caller]
     fn json(&self, words: &[&str]) -> Value {
-        let said = self.done(&[words, &["-o", "json"]].concat());
-        serde_json::from_str(&said).expect("JSON")
+        let stdout = self.run_ok(&[words, &["-o", "json"]].concat());
+        serde_json::from_str(&stdout).expect("JSON")
     }
 
     /// Has registries asked and waits for it; how each stands.
@@ -141,7 +141,7 @@ impl BrokerClient {
     /// How registries stand.
     #[cfg(feature = "postgres")]
     #[track_caller]
-    pub(super) fn listed(&self) -> Value {
+    pub(super) fn list_registries(&self) -> Value {
         self.json(&["registry", "list"])
     }
 
@@ -172,8 +172,8 @@ impl BrokerClient {
     /// The value of a metric, by its name and labels as they are written.
     #[track_caller]
     pub(super) fn metric(&self, name: &str) -> Option<String> {
-        let ask = BrokerRequest::get("/admin/metrics").user(OPERATOR);
-        let page = ask.send(&self.address).text;
+        let request = BrokerRequest::get("/admin/metrics").user(OPERATOR);
+        let page = request.send(&self.address).text;
         let mut lines = page.lines().filter_map(|it| it.strip_prefix(name));
         lines.next().map(|it| it.trim().to_owned())
     }
@@ -188,8 +188,8 @@ impl BrokerClient {
     /// What is offered, each with its version: `hello-apb 1.0.0`.
     pub(super) fn offers(&self) -> Vec<String> {
         let shown = |it: &Value| {
-            let said = it["description"].as_str().unwrap_or_default();
-            let version = said.trim_start_matches("Version ").trim_end_matches('.');
+            let stdout = it["description"].as_str().unwrap_or_default();
+            let version = stdout.trim_start_matches("Version ").trim_end_matches('.');
             format!("{} {version}", it["name"].as_str().unwrap_or_default())
         };
         let mut offers: Vec<String> = self.services().iter().map(shown).collect();
@@ -211,10 +211,10 @@ impl BrokerClient {
     }
 
     /// Asks something of an instance, by the path below all of them.
-    pub(super) fn ask(&self, method: &str, path: &str, ids: &OfferingIds) -> (u16, Value) {
+    pub(super) fn request(&self, method: &str, path: &str, ids: &OfferingIds) -> (u16, Value) {
         let OfferingIds { service, plan } = ids;
         let path = format!("/v2/service_instances/{path}");
-        let ask = match method {
+        let request = match method {
             "GET" => BrokerRequest::get(&path),
             "DELETE" => BrokerRequest::new(
                 method,
@@ -225,14 +225,20 @@ impl BrokerClient {
                 "organization_guid": "o", "space_guid": "s",
             })),
         };
-        let answer = ask.send(&self.address);
+        let answer = request.send(&self.address);
         (answer.status, body(&answer.text))
     }
 
     /// Fails unless it is answered so; the body.
     #[track_caller]
-    pub(super) fn asked(&self, status: u16, method: &str, path: &str, ids: &OfferingIds) -> Value {
-        let (answered, body) = self.ask(method, path, ids);
+    pub(super) fn expect_status(
+        &self,
+        status: u16,
+        method: &str,
+        path: &str,
+        ids: &OfferingIds,
+    ) -> Value {
+        let (answered, body) = self.request(method, path, ids);
         assert_eq!(answered, status, "{method} {path}: {body}");
         body
     }
@@ -242,7 +248,7 @@ impl BrokerClient {
     pub(super) fn until_ended(&self, instance: &str, ids: &OfferingIds) -> Value {
         until("it has ended", || {
             let path = format!("{instance}/last_operation");
-            let polled = self.asked(200, "GET", &path, ids);
+            let polled = self.expect_status(200, "GET", &path, ids);
             (polled["state"] != "in progress").then_some(polled)
         })
     }
@@ -251,9 +257,9 @@ impl BrokerClient {
     #[track_caller]
     pub(super) fn log_of(&self, verb: &str, instance: &str) -> String {
         let list = ["admin", "operations", "list", "-o", "name", "--verb", verb];
-        let listed = self.done(&[&list[..], &["--instance", instance]].concat());
+        let listed = self.run_ok(&[&list[..], &["--instance", instance]].concat());
         let last = listed.lines().next().expect("an operation");
-        self.done(&["admin", "logs", last])
+        self.run_ok(&["admin", "logs", last])
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) struct ImageRegistry {
 
 /// The vault of this process; `None` if there is no engine or no registry here.
 pub(super) fn open() -> Option<&'static ImageRegistry> {
-    static VAULT: OnceLock<Option<ImageRegistry>> = OnceLock::new();
+    static REGISTRY: OnceLock<Option<ImageRegistry>> = OnceLock::new();
     let start = || {
         let demands = Demands {
             tls: Tls::Server,
@@ -37,7 +37,7 @@ pub(super) fn open() -> Option<&'static ImageRegistry> {
             skopeo,
         })
     };
-    VAULT.get_or_init(start).as_ref()
+    REGISTRY.get_or_init(start).as_ref()
 }
 
 /// How a broker is told of the engine.
@@ -69,14 +69,14 @@ impl ImageRegistry {
     }
 
     /// A broker's site that looks for bundles of an organisation and has them run.
-    pub(super) fn site(&self, org: &str) -> Fixture {
+    pub(super) fn fixture(&self, org: &str) -> Fixture {
         let block = json!({
             "type": "oci", "name": "vault", "org": org, "url": format!("https://{}", self.host),
             "user": USER, "pass": PASSWORD, "ca": self.authority(),
         });
         let login = json!({ "registry": self.host, "user": USER, "password": PASSWORD });
-        let site = Fixture::new(&[block]).set("/bundles/container", engine(self.podman));
-        site.set("/bundles/container/logins", json!([login]))
+        let fixture = Fixture::new(&[block]).set("/bundles/container", engine(self.podman));
+        fixture.set("/bundles/container/logins", json!([login]))
     }
 
     fn authority(&self) -> &Path {

@@ -42,8 +42,8 @@ fn run_registry(folder: &Path, broker: &Broker, words: &[&str]) -> String {
     command.arg("registry").args(words);
     command.args(["--url", &url, "--user", "root"]);
     let output = command.output().expect("the program runs");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{words:?}: {told}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{words:?}: {stderr}");
     String::from_utf8(output.stdout).expect("text")
 }
 
@@ -104,8 +104,8 @@ fn bundles_of_a_registry_are_offered_withdrawn_and_served_while_it_is_down() {
     }));
     let refused = put.send(broker.address());
     assert_eq!(refused.status, 400, "{}", refused.text);
-    let told = "The service hello-apb was withdrawn at";
-    assert!(refused.text.contains(told), "{}", refused.text);
+    let expected = "The service hello-apb was withdrawn at";
+    assert!(refused.text.contains(expected), "{}", refused.text);
     let shown = run_registry(folder.path(), &broker, &["show", "own"]);
     assert!(
         shown.contains("org/hello-apb:latest: withdrawn at"),

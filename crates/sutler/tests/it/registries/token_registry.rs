@@ -24,9 +24,9 @@ pub(super) fn manifest(name: &str, version: &str) -> String {
 impl TokenRegistry {
     /// An empty one; `None` if there is no server here.
     pub(super) fn open() -> Option<Self> {
-        let harbour = Self::open_to_all()?;
-        harbour.front.demand_tokens(USER, PASSWORD);
-        Some(harbour)
+        let registry = Self::open_to_all()?;
+        registry.front.demand_tokens(USER, PASSWORD);
+        Some(registry)
     }
 
     /// The same, without tokens: what is asked for is asked for once.
@@ -67,9 +67,9 @@ impl TokenRegistry {
     }
 
     /// How often it was asked for a list of its images since the last time this was asked.
-    pub(super) fn listed(&self) -> usize {
-        let asked = self.front.requests();
-        asked.iter().filter(|it| it.contains("_catalog")).count()
+    pub(super) fn list_requests(&self) -> usize {
+        let requests = self.front.requests();
+        requests.iter().filter(|it| it.contains("_catalog")).count()
     }
 
     /// Has lists of images wait from now on, until the front is mended.
@@ -80,6 +80,8 @@ impl TokenRegistry {
 
     /// Waits until a list of images is asked for, and waits.
     pub(super) fn until_held(&self) {
-        until("a list is asked for", || (self.listed() > 0).then_some(()));
+        until("a list is asked for", || {
+            (self.list_requests() > 0).then_some(())
+        });
     }
 }

@@ -86,7 +86,7 @@ fn planted() -> Canaries {
 }
 
 /// Those that are in no answer at all: the others are the platform's own words, or the binding's.
-fn never_told() -> Canaries {
+fn never_returned() -> Canaries {
     let mut canaries = planted();
     canaries.planted.truncate(4);
     canaries
@@ -103,26 +103,26 @@ fn provision(id: &str, more: Value) -> BrokerRequest {
 }
 
 /// What must hold while a run holds secrets.
-fn search_under_way(scene: &Fixture, canaries: &Canaries) {
+fn search_under_way(fixture: &Fixture, canaries: &Canaries) {
     search_processes(canaries);
-    let there = scene.grep(canaries, None);
+    let there = fixture.grep(canaries, None);
     assert!(
         there.contains("vars.json"),
         "root finds them in the run's own files: {there}"
     );
-    everybody_else_reads_nothing(scene, canaries);
-    scene.search_names_and_modes(canaries);
-    scene.search_store(canaries);
-    search_operators_view(scene, canaries);
+    everybody_else_reads_nothing(fixture, canaries);
+    fixture.search_names_and_modes(canaries);
+    fixture.search_store(canaries);
+    search_operators_view(fixture, canaries);
 }
 
 /// What `sutler admin` prints.
-fn search_operators_view(scene: &Fixture, canaries: &Canaries) {
-    let operations = scene.admin(&["operations", "list", "-o", "name"]);
+fn search_operators_view(fixture: &Fixture, canaries: &Canaries) {
+    let operations = fixture.admin(&["operations", "list", "-o", "name"]);
     let operations: Vec<&str> = operations.lines().collect();
     assert!(!operations.is_empty(), "there is something to see");
-    let _before = std::fs::remove_file(scene.here().join("export.jsonl"));
-    let mut asked = vec![
+    let _before = std::fs::remove_file(fixture.here().join("export.jsonl"));
+    let mut commands = vec![
         vec!["instances", "list", "-o", "json"],
         vec!["bindings", "list", "-o", "json"],
         vec!["operations", "list", "-o", "json"],
@@ -131,78 +131,81 @@ fn search_operators_view(scene: &Fixture, canaries: &Canaries) {
         vec!["export", "export.jsonl"],
     ];
     for operation in operations {
-        asked.push(vec!["operations", "show", operation, "-o", "json"]);
-        asked.push(vec!["logs", operation]);
+        commands.push(vec!["operations", "show", operation, "-o", "json"]);
+        commands.push(vec!["logs", operation]);
     }
-    for words in asked {
-        let shown = scene.admin(&words);
+    for words in commands {
+        let shown = fixture.admin(&words);
         canaries.search(shown.as_bytes(), &words.join(" "));
     }
 }
 
 /// One life with a run held at provision and at bind.
-fn live(scene: &Fixture, canaries: &Canaries) {
-    let never = never_told();
+fn run_lifecycle(fixture: &Fixture, canaries: &Canaries) {
+    let never = never_returned();
     let parameters = json!({
         "note": canary("a parameter"), "password": canary("a secret parameter"),
     });
-    let accepted = scene.ask(provision("i", parameters), 202);
+    let accepted = fixture.expect_status(provision("i", parameters), 202);
     canaries.search(accepted.as_bytes(), "the answer to a provision");
-    scene.until_held("provision");
-    let polled = scene.until_polled("i", "half of it");
+    fixture.until_held("provision");
+    let polled = fixture.until_polled("i", "half of it");
     canaries.search(polled.as_bytes(), "a poll");
-    search_under_way(scene, canaries);
-    scene.let_go("provision");
-    scene.until_done("i", "succeeded");
-    let fetched = scene.ask(BrokerRequest::get("/v2/service_instances/i"), 200);
+    search_under_way(fixture, canaries);
+    fixture.release("provision");
+    fixture.until_done("i", "succeeded");
+    let fetched = fixture.expect_status(BrokerRequest::get("/v2/service_instances/i"), 200);
     never.search(fetched.as_bytes(), "a fetched instance");
     let change = json!({ "service_id": "vault-id",
         "parameters": { "note": canary("a changed parameter") } });
-    scene.let_go("update");
-    let ask = BrokerRequest::new("PATCH", "/v2/service_instances/i").json(&change);
-    canaries.search(scene.ask(ask, 200).as_bytes(), "the answer to an update");
-    bind(scene, canaries, &never);
+    fixture.release("update");
+    let request = BrokerRequest::new("PATCH", "/v2/service_instances/i").json(&change);
+    canaries.search(
+        fixture.expect_status(request, 200).as_bytes(),
+        "the answer to an update",
+    );
+    bind(fixture, canaries, &never);
     let failing = json!({ "note": "fails", "password": canary("a secret parameter") });
-    scene.ask(provision("fails", failing), 202);
-    let failed = scene.until_done("fails", "failed");
+    fixture.expect_status(provision("fails", failing), 202);
+    let failed = fixture.until_done("fails", "failed");
     canaries.search(failed.as_bytes(), "a failure");
-    search_operators_view(scene, canaries);
-    scene.let_go("unbind");
-    scene.let_go("deprovision");
+    search_operators_view(fixture, canaries);
+    fixture.release("unbind");
+    fixture.release("deprovision");
     let query = "service_id=vault-id&plan_id=small-id";
     for path in ["i/service_bindings/b", "i", "fails"] {
         let path = format!("/v2/service_instances/{path}?{query}");
-        let gone = scene.ask(BrokerRequest::new("DELETE", &path), 200);
+        let gone = fixture.expect_status(BrokerRequest::new("DELETE", &path), 200);
         canaries.search(gone.as_bytes(), "the answer to a delete");
     }
 }
 
-fn bind(scene: &Fixture, canaries: &Canaries, never: &Canaries) {
+fn bind(fixture: &Fixture, canaries: &Canaries, never: &Canaries) {
     let body = json!({ "service_id": "vault-id", "plan_id": "small-id",
         "parameters": { "role": canary("a bind parameter") } });
     let path = "/v2/service_instances/i/service_bindings/b";
     let bind = BrokerRequest::new("PUT", &format!("{path}?accepts_incomplete=true")).json(&body);
-    let accepted = scene.ask(bind, 202);
+    let accepted = fixture.expect_status(bind, 202);
     canaries.search(accepted.as_bytes(), "the answer to a bind under way");
-    scene.until_held("bind");
-    search_under_way(scene, canaries);
-    scene.let_go("bind");
-    let polled = scene.until_done("i/service_bindings/b", "succeeded");
+    fixture.until_held("bind");
+    search_under_way(fixture, canaries);
+    fixture.release("bind");
+    let polled = fixture.until_done("i/service_bindings/b", "succeeded");
     canaries.search(polled.as_bytes(), "a poll");
     // The binding's own credentials belong here, and nothing else of what is kept.
-    let fetched = scene.ask(BrokerRequest::get(path), 200);
+    let fetched = fixture.expect_status(BrokerRequest::get(path), 200);
     assert!(fetched.contains(&canary("a credential")), "{fetched}");
     never.search(fetched.as_bytes(), "a fetched binding");
 }
 
 fn no_secret_is_anywhere(format: &str) {
     let canaries = planted();
-    let scene = Fixture::start("vault", format, write_bundle);
-    live(&scene, &canaries);
+    let fixture = Fixture::start("vault", format, write_bundle);
+    run_lifecycle(&fixture, &canaries);
     search_processes(&canaries);
-    scene.until_no_run_is_left();
-    let here = scene.here().to_owned();
-    let log = scene.ended();
+    fixture.until_no_run_is_left();
+    let here = fixture.here().to_owned();
+    let log = fixture.ended();
     assert!(
         log.contains("a bundle is offered") && log.contains("ended"),
         "the log is not whole: {log}"
@@ -214,12 +217,12 @@ fn no_secret_is_anywhere(format: &str) {
     }
 }
 
-fn write_bundle(scene: &fixture::BundleFolder) {
-    scene.write("bundle.yml", MANIFEST, false);
+fn write_bundle(bundle: &fixture::BundleFolder) {
+    bundle.write("bundle.yml", MANIFEST, false);
     for (action, gives) in GIVES {
-        let holds = scene.hold_in_shell(action);
+        let holds = bundle.hold_in_shell(action);
         let text = format!("#!/bin/sh\nset -e\n{SAYS}{gives}\n{holds}\n");
-        scene.write(&format!("actions/{action}"), &text, true);
+        bundle.write(&format!("actions/{action}"), &text, true);
     }
 }
 
@@ -243,6 +246,6 @@ fn a_search_of_files_finds_planted_secrets() {
     std::fs::create_dir(folder.path().join("inner")).expect("a folder");
     std::fs::write(folder.path().join("inner/file"), value).expect("a file");
     let at: &Path = folder.path();
-    let heard = std::panic::catch_unwind(|| search_tree(at, &canaries));
-    assert!(heard.is_err());
+    let result = std::panic::catch_unwind(|| search_tree(at, &canaries));
+    assert!(result.is_err());
 }

@@ -10,7 +10,7 @@ use sutler_servers::{MissingServer, find_programs, until};
 use tempfile::TempDir;
 
 /// A bundle of this repository.
-pub(super) fn of_ours(name: &str) -> PathBuf {
+pub(super) fn repository_bundle(name: &str) -> PathBuf {
     let bundles = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bundles");
     bundles.join(name).canonicalize().expect("it is there")
 }
@@ -140,10 +140,10 @@ impl Fixture {
     }
 
     /// Asks for something, with the ids where they belong; the status and the body.
-    pub(super) fn ask(&self, method: &str, path: &str, more: Value) -> (u16, Value) {
+    pub(super) fn request(&self, method: &str, path: &str, more: Value) -> (u16, Value) {
         let ids = format!("service_id={}&plan_id={}", self.service, self.plan);
         let path = format!("/v2/service_instances/{path}");
-        let ask = match method {
+        let request = match method {
             "GET" => BrokerRequest::get(&path),
             "DELETE" => BrokerRequest::new(method, &format!("{path}?{ids}")),
             _ => {
@@ -157,20 +157,26 @@ impl Fixture {
                 BrokerRequest::new(method, &path).json(&whole)
             }
         };
-        let answer = ask.send(self.broker.address());
+        let answer = request.send(self.broker.address());
         (answer.status, body(&answer.text))
     }
 
     /// Fails unless it is answered with this status; the body.
     #[track_caller]
-    pub(super) fn asked(&self, status: u16, method: &str, path: &str, more: Value) -> Value {
-        let (answered, body) = self.ask(method, path, more);
+    pub(super) fn expect_status(
+        &self,
+        status: u16,
+        method: &str,
+        path: &str,
+        more: Value,
+    ) -> Value {
+        let (answered, body) = self.request(method, path, more);
         assert_eq!(answered, status, "{method} {path}: {body}");
         body
     }
 
     /// Polls an instance until it tells this of what is done with it.
-    pub(super) fn until_said(&self, instance: &str, text: &str) {
+    pub(super) fn until_progress(&self, instance: &str, text: &str) {
         until(text, || {
             let polled = self.poll(instance);
             assert_eq!(polled["state"], "in progress", "{polled}");
@@ -199,7 +205,7 @@ impl Fixture {
 
     fn poll(&self, instance: &str) -> Value {
         let path = format!("{instance}/last_operation");
-        self.asked(200, "GET", &path, Value::Null)
+        self.expect_status(200, "GET", &path, Value::Null)
     }
 }
 

@@ -61,10 +61,10 @@ impl Move<'_> {
 
     /// Finishes as soon as the source stands still; what it printed.
     fn finish_eventually(&self) -> Value {
-        let mut said = self.run(&["--finish"]);
+        let mut output = self.run(&["--finish"]);
         for _ in 0..TRIES {
-            let text = String::from_utf8_lossy(&said.stderr).into_owned();
-            if said.status.success() {
+            let text = String::from_utf8_lossy(&output.stderr).into_owned();
+            if output.status.success() {
                 break;
             }
             let passes = [
@@ -73,10 +73,10 @@ impl Move<'_> {
             ];
             assert!(passes.iter().any(|it| text.contains(it)), "{text}");
             std::thread::sleep(PAUSE);
-            said = self.run(&["--finish"]);
+            output = self.run(&["--finish"]);
         }
-        assert!(said.status.success(), "{said:?}");
-        serde_json::from_slice(&said.stdout).expect("JSON")
+        assert!(output.status.success(), "{output:?}");
+        serde_json::from_slice(&output.stdout).expect("JSON")
     }
 }
 
@@ -89,17 +89,17 @@ fn until_past(wait: Duration) {
 fn counted(folder: &Path, url: &str) -> Value {
     let mut command = sutler(folder);
     command.args(["store", "stats", "-o", "json"]);
-    let said = command
+    let output = command
         .env("SUTLER_STORE__URL", url)
         .output()
         .expect("it runs");
-    let told: Value = serde_json::from_slice(&said.stdout).expect("JSON");
-    let mut operations = told["operations"].clone();
+    let stats: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let mut operations = stats["operations"].clone();
     // What ran arrives as ready.
-    let ready = |word: &str| told["operations"][word].as_u64().unwrap_or_default();
+    let ready = |word: &str| stats["operations"][word].as_u64().unwrap_or_default();
     operations["ready"] = (ready("ready") + ready("running")).into();
     operations["running"] = 0.into();
-    serde_json::json!({ "documents": told["documents"], "operations": operations })
+    serde_json::json!({ "documents": stats["documents"], "operations": operations })
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn a_store_is_copied_through_all_others_under_load_and_kills() {
             .map(|it| it.fresh_database().url()),
     );
     let last = &stores[stores.len() - 1];
-    let told = leave_the_first(folder.path(), &first, &stores[1]);
+    let acknowledged = leave_the_first(folder.path(), &first, &stores[1]);
     for pair in stores[1..].windows(2) {
         let next = Move {
             folder: folder.path(),
@@ -156,7 +156,7 @@ fn a_store_is_copied_through_all_others_under_load_and_kills() {
     let text = String::from_utf8_lossy(&checked.stdout).into_owned();
     assert!(checked.status.success(), "{text}");
     let broker = Source::start(folder.path(), last);
-    for (instance, operation) in &told {
+    for (instance, operation) in &acknowledged {
         let (status, state) = broker.until_ended(instance, operation);
         assert!(
             status == 200 && state == "succeeded",
@@ -169,7 +169,7 @@ fn a_store_is_copied_through_all_others_under_load_and_kills() {
 /// The first move: a broker works all the while, and is killed at the end. What it acknowledged.
 fn leave_the_first(folder: &Path, from: &str, to: &str) -> Vec<(String, String)> {
     let source = Source::start(folder, from);
-    let mut told = source.fill(20);
+    let mut acknowledged = source.fill(20);
     let first = Move { folder, from, to };
     let stop = AtomicBool::new(false);
     let (killed, loaded) = std::thread::scope(|scope| {
@@ -188,12 +188,12 @@ fn leave_the_first(folder: &Path, from: &str, to: &str) -> Vec<(String, String)>
     });
     assert!(killed > 1, "it was killed in the middle {killed} times");
     assert!(loaded.len() > 20, "{} under way", loaded.len());
-    told.extend(loaded);
+    acknowledged.extend(loaded);
     let slow = source.provision("last", 1500).expect("it is taken");
-    told.push(("last".to_owned(), slow));
+    acknowledged.push(("last".to_owned(), slow));
     source.kill();
     let end = first.finish_eventually();
     assert_eq!(end["state"], "finished");
     assert_eq!(counted(folder, from), counted(folder, to));
-    told
+    acknowledged
 }

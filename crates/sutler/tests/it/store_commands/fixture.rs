@@ -52,8 +52,8 @@ impl Source {
     }
 
     fn change(&self, method: &str, path: &str, body: &Value) -> Option<String> {
-        let ask = BrokerRequest::new(method, &format!("/v2/service_instances/{path}"));
-        let answer = ask.json(body).try_send(self.broker.address()).ok()?;
+        let request = BrokerRequest::new(method, &format!("/v2/service_instances/{path}"));
+        let answer = request.json(body).try_send(self.broker.address()).ok()?;
         let body = answer.text.split("\r\n\r\n").nth(1)?;
         let body: Value = serde_json::from_str(body).ok()?;
         (answer.status == 202).then(|| body["operation"].as_str().map(str::to_owned))?
@@ -71,15 +71,15 @@ impl Source {
 
     /// Polls until it ended; the last answer if that does not come in time.
     pub(super) fn until_ended(&self, instance: &str, operation: &str) -> (u16, String) {
-        let mut said = self.poll(instance, operation);
+        let mut polled = self.poll(instance, operation);
         for _ in 0..600 {
-            if said.1 != "in progress" {
+            if polled.1 != "in progress" {
                 break;
             }
             std::thread::sleep(std::time::Duration::from_millis(25));
-            said = self.poll(instance, operation);
+            polled = self.poll(instance, operation);
         }
-        said
+        polled
     }
 
     /// Makes so many instances, some bound, and one that takes long; (instance, operation) of each.
@@ -101,7 +101,7 @@ impl Source {
 
     /// Makes and removes instances until it is told to stop; what was acknowledged.
     pub(super) fn load(&self, stop: &AtomicBool) -> Vec<(String, String)> {
-        let mut told: Vec<(String, String)> = Vec::new();
+        let mut acknowledged: Vec<(String, String)> = Vec::new();
         for n in 0.. {
             if stop.load(Ordering::SeqCst) {
                 break;
@@ -113,12 +113,12 @@ impl Source {
                     let gone = format!("load-{}", n / 2);
                     // Whoever is gone is not asked for again.
                     self.deprovision(&gone);
-                    told.retain(|(id, _)| *id != gone);
+                    acknowledged.retain(|(id, _)| *id != gone);
                 }
-                told.push((id, operation));
+                acknowledged.push((id, operation));
             }
         }
-        told
+        acknowledged
     }
 
     /// Ends it as a crash does.

@@ -15,9 +15,9 @@ const LATE: Duration = Duration::from_secs(30);
 /// The variables by which a program is told another time. By the tool itself it would be a child, which
 /// signals do not reach.
 fn ahead() -> Vec<(String, String)> {
-    let told = Command::new("faketime").args(AHEAD).arg("env").output();
-    let told = String::from_utf8(told.expect("faketime runs").stdout).expect("it prints text");
-    let pairs = told.lines().filter_map(|line| line.split_once('='));
+    let output = Command::new("faketime").args(AHEAD).arg("env").output();
+    let output = String::from_utf8(output.expect("faketime runs").stdout).expect("it prints text");
+    let pairs = output.lines().filter_map(|line| line.split_once('='));
     pairs
         .filter(|(name, _)| *name == "LD_PRELOAD" || name.starts_with("FAKETIME"))
         .filter(|(name, _)| *name != "FAKETIME_SHARED")
@@ -39,8 +39,8 @@ pub(super) fn a_minute_between_the_clocks_of_replicas_is_harmless(sort: &Sort) {
         return;
     };
     let lease = format!("timeouts: {{lease: {}s}}\n", LEASE.as_secs());
-    let scene = Fixture::over(&server.fresh_database(), &lease);
-    let (now, ahead) = (scene.replica(), scene.replica_with(ahead()));
+    let fixture = Fixture::over(&server.fresh_database(), &lease);
+    let (now, ahead) = (fixture.replica(), fixture.replica_with(ahead()));
     // Each takes far longer than a lease lasts. By the clock of the one that is ahead, those of the other
     // ran out long ago; by that of the other, its own last a minute longer.
     let slow = (LEASE * 2).as_millis().try_into().expect("a short time");

@@ -22,7 +22,7 @@ pub(super) const LARGE: &str = "0b7f4ac4-3a3b-4f5a-a6f4-1d2e5c1f9a03";
 pub(super) const USER: &str = "platform:hush-hush";
 const OPERATOR: &str = "root:t0ps3cret";
 /// How long anything may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// A folder with the configuration that all replicas have.
@@ -74,13 +74,14 @@ impl Fixture {
 pub(super) struct Replica(pub(super) Broker);
 
 impl Replica {
-    pub(super) fn ask(&self, method: &str, path: &str, body: &Value) -> ParsedResponse {
-        let ask = BrokerRequest::new(method, &format!("/v2/service_instances/{path}")).user(USER);
-        let ask = match body {
-            Value::Null => ask,
-            body => ask.json(body),
+    pub(super) fn request(&self, method: &str, path: &str, body: &Value) -> ParsedResponse {
+        let request =
+            BrokerRequest::new(method, &format!("/v2/service_instances/{path}")).user(USER);
+        let request = match body {
+            Value::Null => request,
+            body => request.json(body),
         };
-        ParsedResponse::of(ask.send(self.0.address()))
+        ParsedResponse::of(request.send(self.0.address()))
     }
 
     /// Asks for an instance; the hook takes so long.
@@ -89,34 +90,34 @@ impl Replica {
             "service_id": SERVICE, "plan_id": SMALL, "organization_guid": "o", "space_guid": "s",
             "parameters": { "delay_ms": delay_ms },
         });
-        self.ask("PUT", &format!("{id}?accepts_incomplete=true"), &body)
+        self.request("PUT", &format!("{id}?accepts_incomplete=true"), &body)
     }
 
     pub(super) fn update(&self, id: &str, plan: &str) -> ParsedResponse {
         let body = json!({ "service_id": SERVICE, "plan_id": plan });
-        self.ask("PATCH", id, &body)
+        self.request("PATCH", id, &body)
     }
 
     pub(super) fn bind(&self, id: &str, binding: &str) -> ParsedResponse {
         let body = json!({ "service_id": SERVICE, "plan_id": LARGE });
-        self.ask("PUT", &format!("{id}/service_bindings/{binding}"), &body)
+        self.request("PUT", &format!("{id}/service_bindings/{binding}"), &body)
     }
 
     /// Deletes an instance, or a binding by its path below it.
     pub(super) fn delete(&self, path: &str) -> ParsedResponse {
         let path = format!("{path}?service_id={SERVICE}&plan_id={LARGE}");
-        self.ask("DELETE", &path, &Value::Null)
+        self.request("DELETE", &path, &Value::Null)
     }
 
     /// Deletes an instance whose plan was never changed.
     pub(super) fn delete_small(&self, id: &str) -> ParsedResponse {
         let path = format!("{id}?service_id={SERVICE}&plan_id={SMALL}");
-        self.ask("DELETE", &path, &Value::Null)
+        self.request("DELETE", &path, &Value::Null)
     }
 
     pub(super) fn poll(&self, id: &str, operation: &str) -> ParsedResponse {
         let path = format!("{id}/last_operation?operation={operation}");
-        self.ask("GET", &path, &Value::Null)
+        self.request("GET", &path, &Value::Null)
     }
 
     /// Polls until an operation has ended; how.
@@ -132,8 +133,8 @@ impl Replica {
     pub(super) fn until_it_works(&self, id: &str, operation: &str) {
         until("progress", || {
             let polled = self.poll(id, operation);
-            let told = polled.body["description"].is_string();
-            if told { Ok(()) } else { Err(polled) }
+            let has_progress = polled.body["description"].is_string();
+            if has_progress { Ok(()) } else { Err(polled) }
         });
     }
 
@@ -154,8 +155,8 @@ impl Replica {
 
     /// What operators are shown.
     pub(super) fn admin(&self, path: &str) -> Value {
-        let ask = BrokerRequest::get(&format!("/admin/v1/{path}")).user(OPERATOR);
-        let response = ParsedResponse::of(ask.send(self.0.address()));
+        let request = BrokerRequest::get(&format!("/admin/v1/{path}")).user(OPERATOR);
+        let response = ParsedResponse::of(request.send(self.0.address()));
         assert_eq!(response.status, 200, "{response:?}");
         response.body
     }
@@ -201,7 +202,7 @@ pub(super) fn until<T, E: Debug>(what: &str, mut look: impl FnMut() -> Result<T,
     loop {
         match look() {
             Ok(seen) => return seen,
-            Err(instead) => assert!(began.elapsed() < PATIENCE, "never {what}: {instead:?}"),
+            Err(instead) => assert!(began.elapsed() < TIMEOUT, "never {what}: {instead:?}"),
         }
         std::thread::sleep(LOOK_EVERY);
     }

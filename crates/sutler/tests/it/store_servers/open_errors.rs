@@ -33,9 +33,9 @@ impl ClosedPort {
 }
 
 /// What the program says when it cannot open the store. Names and ports that a run chose are left out.
-fn said_over(place: &ServerUrl) -> String {
-    let scene = Fixture::over(place, "");
-    let mut command = scene.command();
+fn open_error(place: &ServerUrl) -> String {
+    let fixture = Fixture::over(place, "");
+    let mut command = fixture.command();
     let ended = command
         .args([
             "broker",
@@ -46,18 +46,18 @@ fn said_over(place: &ServerUrl) -> String {
         ])
         .output();
     let ended = ended.expect("the program runs");
-    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-    assert_eq!(ended.status.code(), Some(1), "{said}");
+    let stderr = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(1), "{stderr}");
     for secret in [PASSWORD, "wr0ng"] {
-        assert!(!said.contains(secret), "{said}");
+        assert!(!stderr.contains(secret), "{stderr}");
     }
-    let mut told: Vec<&str> = said.lines().filter(|it| !is_log(it)).collect();
-    told.retain(|line| !line.is_empty());
-    let told: Vec<String> = told.into_iter().map(without_why).collect();
-    let told = told.join("\n").replace(&place.port.to_string(), "PORT");
+    let mut lines: Vec<&str> = stderr.lines().filter(|it| !is_log(it)).collect();
+    lines.retain(|line| !line.is_empty());
+    let lines: Vec<String> = lines.into_iter().map(without_why).collect();
+    let lines = lines.join("\n").replace(&place.port.to_string(), "PORT");
     match place.path.starts_with("fresh_") {
-        true => told.replace(&place.path, "DATABASE"),
-        false => told,
+        true => lines.replace(&place.path, "DATABASE"),
+        false => lines,
     }
 }
 
@@ -92,12 +92,12 @@ pub(super) fn each_fault_of_a_url_or_server_is_described_with_a_fix(sort: &Sort)
     elsewhere.host = "no-such-host.invalid".to_owned();
     faults.push(("a host that is not there", elsewhere));
     let mut text = String::new();
-    let mut tell = |what: &str, place: &ServerUrl| {
-        text.push_str(&format!("--- {what}\n{}\n", said_over(place)));
+    let mut record = |what: &str, place: &ServerUrl| {
+        text.push_str(&format!("--- {what}\n{}\n", open_error(place)));
     };
     for (what, place) in &faults {
-        tell(what, place);
+        record(what, place);
     }
-    (sort.older)(&mut |place| tell("a server that is too old", place));
+    (sort.older)(&mut |place| record("a server that is too old", place));
     assert!(text == sort.refused, "it is now:\n{text}");
 }

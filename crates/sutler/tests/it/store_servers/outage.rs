@@ -6,17 +6,17 @@ use super::fixture::{Fixture, ParsedResponse, until};
 use sutler_servers::Demands;
 
 #[track_caller]
-fn comes_back_later(heard: ParsedResponse) -> Result<(), ParsedResponse> {
-    let told = heard.status == 503 && heard.retry_after.is_some();
-    if told { Ok(()) } else { Err(heard) }
+fn comes_back_later(response: ParsedResponse) -> Result<(), ParsedResponse> {
+    let refused = response.status == 503 && response.retry_after.is_some();
+    if refused { Ok(()) } else { Err(response) }
 }
 
 pub(super) fn an_outage_of_the_server_is_reported_and_everything_resumes_afterwards(sort: &Sort) {
     let Some(server) = (sort.own)(Demands::default()) else {
         return;
     };
-    let scene = Fixture::over(&server.fresh_database(), "");
-    let (one, other) = (scene.replica(), scene.replica());
+    let fixture = Fixture::over(&server.fresh_database(), "");
+    let (one, other) = (fixture.replica(), fixture.replica());
     let before = one.provision("before", 0).operation();
     assert_eq!(one.until_it_ends("before", &before), "succeeded");
     // Its hook ends while the server is away.

@@ -9,8 +9,8 @@ pub(super) fn a_replica_that_was_paused_beyond_its_lease_writes_nothing(sort: &S
     let Some(server) = (sort.shared)() else {
         return;
     };
-    let scene = Fixture::over(&server.fresh_database(), BRIEF);
-    let (paused, other) = (scene.replica(), scene.replica());
+    let fixture = Fixture::over(&server.fresh_database(), BRIEF);
+    let (paused, other) = (fixture.replica(), fixture.replica());
     let started = paused.provision("i", 3000).operation();
     paused.until_it_works("i", &started);
     paused.0.signal("STOP");

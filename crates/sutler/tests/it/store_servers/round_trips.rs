@@ -13,12 +13,16 @@ const TIMES: usize = 9;
 const SLOW_MS: u64 = 60_000;
 
 /// Asks, and keeps what went over the wire until the answer came.
-fn counted(wire: &RunningProxy, ask: impl FnOnce() -> ParsedResponse, status: u16) -> Vec<String> {
+fn counted(
+    wire: &RunningProxy,
+    request: impl FnOnce() -> ParsedResponse,
+    status: u16,
+) -> Vec<String> {
     let before = wire.proxy.round_trips();
-    let heard = ask();
-    let asked = wire.proxy.messages_since(before);
-    assert_eq!(heard.status, status, "{heard:?}");
-    asked
+    let response = request();
+    let messages = wire.proxy.messages_since(before);
+    assert_eq!(response.status, status, "{response:?}");
+    messages
 }
 
 /// The fewest of several.
@@ -54,15 +58,15 @@ pub(super) fn round_trips_of_requests_are_few(sort: &Sort) {
     };
     let wire = (sort.wire)(server);
     let place = server.fresh_database().through(wire.proxy.port());
-    let scene = Fixture::over(&place, "workers: 64\n");
-    let replica = scene.replica();
-    for ((what, asked), most) in count(&replica, &wire).into_iter().zip(sort.trips) {
+    let fixture = Fixture::over(&place, "workers: 64\n");
+    let replica = fixture.replica();
+    for ((what, messages), most) in count(&replica, &wire).into_iter().zip(sort.trips) {
         print_line(&format!(
             "{}: {what}: {} round trips",
             server.name(),
-            asked.len()
+            messages.len()
         ));
-        assert!(asked.len() <= most, "{what}: {asked:#?}");
+        assert!(messages.len() <= most, "{what}: {messages:#?}");
     }
     replica.0.signal("KILL");
 }

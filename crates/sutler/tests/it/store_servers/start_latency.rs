@@ -17,7 +17,7 @@ use tokio::time::timeout;
 const QUEUE: Queue = Queue::named("work");
 const TIMES: usize = 20;
 /// How long one start may take before the test fails.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// What the replica that accepted it has, and room for a machine that does much else.
 const HERE: Duration = Duration::from_millis(5);
 const ROOM: u32 = 5;
@@ -40,14 +40,19 @@ impl Executor for NotifyOnExecute {
 }
 
 async fn engine(store: &Arc<dyn Store>) -> (Engine, UnboundedReceiver<Instant>) {
-    let (tell, told) = unbounded_channel();
+    let (sender, starts) = unbounded_channel();
     let settings = EngineSettings {
         // The timer must not help.
         look_every: Duration::from_secs(600),
         ..EngineSettings::for_queue(QUEUE, 4)
     };
-    let started = Engine::start(Arc::clone(store), Arc::new(NotifyOnExecute(tell)), settings).await;
-    (started.expect("a lease"), told)
+    let started = Engine::start(
+        Arc::clone(store),
+        Arc::new(NotifyOnExecute(sender)),
+        settings,
+    )
+    .await;
+    (started.expect("a lease"), starts)
 }
 
 fn ready(n: usize, lane: &str) -> Commit {
@@ -67,14 +72,14 @@ fn ready(n: usize, lane: &str) -> Commit {
 /// From the answer to the commit until the executor is called.
 async fn latencies(
     store: &Arc<dyn Store>,
-    told: &mut UnboundedReceiver<Instant>,
+    starts: &mut UnboundedReceiver<Instant>,
     lane: &str,
 ) -> Vec<Duration> {
     let mut all = Vec::new();
     for n in 0..TIMES {
         store.commit(&ready(n, lane)).await.expect("a commit");
         let accepted = Instant::now();
-        let started = timeout(PATIENCE, told.recv()).await.expect("it starts");
+        let started = timeout(TIMEOUT, starts.recv()).await.expect("it starts");
         let started = started.expect("the engine lives");
         all.push(started.saturating_duration_since(accepted));
     }
@@ -91,10 +96,10 @@ async fn measure(sort: &Sort) {
     let idle = (sort.open)(secret(&place)).await;
     let (engine_there, mut there) = engine(&idle).await;
     let elsewhere = latencies(&accepting, &mut there, "elsewhere").await;
-    engine_there.shut_down(PATIENCE).await;
+    engine_there.shut_down(TIMEOUT).await;
     let (engine_here, mut here) = engine(&accepting).await;
     let here = latencies(&accepting, &mut here, "here").await;
-    engine_here.shut_down(PATIENCE).await;
+    engine_here.shut_down(TIMEOUT).await;
     let bound = Duration::from_millis(sort.elsewhere_ms);
     for (what, all, most) in [("here", here, HERE * ROOM), ("elsewhere", elsewhere, bound)] {
         let (median, late) = (all[TIMES / 2], all[TIMES - 2]);

@@ -17,8 +17,8 @@ pub(super) fn the_password_of_the_url_is_never_shown(sort: &Sort) {
     };
     let place = (sort.guarded)(&server);
     assert!(place.url().contains(PASSWORD), "there is one");
-    let scene = Fixture::over(&place, "log: {level: trace}\naudit: {file: audit.log}\n");
-    let replica = scene.replica();
+    let fixture = Fixture::over(&place, "log: {level: trace}\naudit: {file: audit.log}\n");
+    let replica = fixture.replica();
     let started = replica.provision("i", 0).operation();
     assert_eq!(replica.until_it_ends("i", &started), "succeeded");
     for what in ["cmdline", "environ"] {
@@ -28,16 +28,16 @@ pub(super) fn the_password_of_the_url_is_never_shown(sort: &Sort) {
     server.kill();
     let mut answers = Vec::new();
     until("a change is sent away", || {
-        let heard = replica.provision("j", 0);
-        answers.push(format!("{heard:?}"));
-        if heard.status == 503 {
+        let response = replica.provision("j", 0);
+        answers.push(format!("{response:?}"));
+        if response.status == 503 {
             Ok(())
         } else {
-            Err(heard)
+            Err(response)
         }
     });
     replica.until_ready_is(503);
-    let refused = scene
+    let refused = fixture
         .command()
         .args(["broker", "--config", "sutler.yaml"])
         .args(["--listen", "127.0.0.1:0"])
@@ -53,11 +53,11 @@ pub(super) fn the_password_of_the_url_is_never_shown(sort: &Sort) {
     assert!(log.contains("ready again"), "the log is not whole");
     nowhere_in(log.as_bytes(), "the log");
     for verb in ["show", "check"] {
-        let shown = scene.command().args(["config", verb]).output();
+        let shown = fixture.command().args(["config", verb]).output();
         let shown = shown.expect("the program runs");
         assert!(shown.status.success(), "{shown:?}");
         nowhere_in(&shown.stdout, "what is shown");
         nowhere_in(&shown.stderr, "what is complained of");
     }
-    nowhere_in(&scene.file("audit.log"), "the audit");
+    nowhere_in(&fixture.file("audit.log"), "the audit");
 }

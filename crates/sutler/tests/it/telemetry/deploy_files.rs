@@ -74,7 +74,7 @@ fn promtool_accepts_the_alerts_and_they_fire_as_expected() {
             .args(arguments)
             .current_dir(folder().join("prometheus"));
         let output = command.output().expect("promtool runs");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{stderr}");
     }
 }

@@ -150,8 +150,8 @@ async fn promtool_accepts_the_metrics() {
     stdin.write_all(page.as_bytes()).expect("it reads");
     drop(stdin);
     let output = check.wait_with_output().expect("it ends");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
 }
 
 #[tokio::test]
@@ -162,17 +162,17 @@ async fn rejected_requests_are_counted_and_shown_to_operators() {
     std::fs::write(&config, text).expect("it can be written");
     let arguments = ["--config", config.to_str().expect("a path of text")];
     let broker = ObservedBroker::start(folder.path(), &arguments, &[]).await;
-    let ask = async |password: &str| {
+    let get_metrics = async |password: &str| {
         let request = broker.client.get(broker.url("/admin/metrics"));
         let answer = request.basic_auth("ops", Some(password)).send().await;
         let answer = answer.expect("an answer");
         (answer.status(), answer.text().await.expect("a text"))
     };
     assert_eq!(broker.get("/admin/metrics").await.0, 401);
-    assert_eq!(ask("a wrong one").await.0, 401);
+    assert_eq!(get_metrics("a wrong one").await.0, 401);
     let large = json!({ "fail": "x".repeat(2000) });
     assert_eq!(broker.provision("one", large, &[]).await, 413);
-    let (status, page) = ask("a long one").await;
+    let (status, page) = get_metrics("a long one").await;
     assert_eq!(status, 200, "{page}");
     for series in [
         r#"sutler_auth_failures_total{reason="missing"} 1"#,

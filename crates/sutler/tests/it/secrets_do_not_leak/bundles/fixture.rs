@@ -12,8 +12,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-const PATIENCE: Duration = Duration::from_secs(60);
-const LOOK: Duration = Duration::from_millis(20);
+const TIMEOUT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Files that hold what the operator put there.
 const PUT_THERE: [&str; 3] = ["sutler.yaml", "sutler.key", "master"];
 /// Users that runs are not: one of nobody's, and one that other runs have.
@@ -103,8 +103,8 @@ impl Fixture {
     }
 
     #[track_caller]
-    pub(super) fn ask(&self, ask: BrokerRequest, expected: u16) -> String {
-        let answer = ask.send(self.broker.address());
+    pub(super) fn expect_status(&self, request: BrokerRequest, expected: u16) -> String {
+        let answer = request.send(self.broker.address());
         assert_eq!(answer.status, expected, "{}", answer.text);
         answer.text
     }
@@ -114,7 +114,7 @@ impl Fixture {
         eventually(&format!("{action} is held"), || held.exists().then_some(()));
     }
 
-    pub(super) fn let_go(&self, action: &str) {
+    pub(super) fn release(&self, action: &str) {
         fs::write(self.place.mark("go", action), "").expect("a file");
     }
 
@@ -122,7 +122,7 @@ impl Fixture {
     pub(super) fn until_polled(&self, path: &str, word: &str) -> String {
         let poll = BrokerRequest::get(&format!("/v2/service_instances/{path}/last_operation"));
         eventually(&format!("a poll says {word}"), || {
-            let text = self.ask(poll.clone(), 200);
+            let text = self.expect_status(poll.clone(), 200);
             text.contains(word).then_some(text)
         })
     }
@@ -148,9 +148,9 @@ impl Fixture {
             .env("SUTLER_ADMIN_PASSWORD", "t0ps3cret")
             .output()
             .expect("the program runs");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{words:?}: {said}");
-        format!("{}{said}", String::from_utf8_lossy(&output.stdout))
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{words:?}: {stderr}");
+        format!("{}{stderr}", String::from_utf8_lossy(&output.stdout))
     }
 
     /// Which files below the working directory hold one of them, as far as a user can read.
@@ -209,12 +209,12 @@ impl Fixture {
     /// Ends it, and gives everything it logged. What it wrote stays for as long as this returns.
     pub(super) fn ended(&self) -> String {
         self.broker.signal("TERM");
-        self.broker.until_said_all().join("\n")
+        self.broker.until_log_closed().join("\n")
     }
 }
 
 /// Neither files nor processes of a run tell anything to other users.
-pub(super) fn everybody_else_reads_nothing(scene: &Fixture, canaries: &Canaries) {
+pub(super) fn everybody_else_reads_nothing(fixture: &Fixture, canaries: &Canaries) {
     let root = fs::metadata("/proc/self").expect("this process").uid() == 0;
     if !root {
         assert!(std::env::var_os("CI").is_none(), "run this as root");
@@ -222,7 +222,7 @@ pub(super) fn everybody_else_reads_nothing(scene: &Fixture, canaries: &Canaries)
         return;
     }
     for user in OTHERS {
-        let found = scene.grep(canaries, Some(user));
+        let found = fixture.grep(canaries, Some(user));
         assert_eq!(found, "", "the user {user} reads it");
         let mut command = Command::new("sh");
         command.args(["-c", "cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline"]);
@@ -275,7 +275,7 @@ fn eventually<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
         if let Some(found) = look() {
             return found;
         }
-        assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
-        std::thread::sleep(LOOK);
+        assert!(begun.elapsed() < TIMEOUT, "waited in vain until {what}");
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
