@@ -1,4 +1,4 @@
-//! `sutler admin` against a real broker: tables, errors, exit codes, and what it asks first.
+//! `sutler admin` against a real broker: tables, errors, exit codes, and confirmations.
 
 use crate::http_request::BrokerRequest;
 use crate::process::{Broker, ProgramOutput, folder, run_sutler, sutler};
@@ -45,7 +45,7 @@ fn admin(folder: &Path, broker: &Broker, arguments: &[&str]) -> ProgramOutput {
     }
 }
 
-/// Ids and times replaced by letters of the same length, so that columns still stand.
+/// Replaces ids and times by letters of the same length, so that columns stay aligned.
 fn normal(text: &str) -> String {
     let word = |word: &str| {
         let dashes = word.matches('-').count();

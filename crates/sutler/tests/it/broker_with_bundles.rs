@@ -1,4 +1,4 @@
-//! Bundles by the executable: offered by `sutler broker`, and run and tested without any.
+//! Bundles in the executable: offered by `sutler broker`, and run and tested without a broker.
 
 use crate::http_request::BrokerRequest;
 use crate::process::{Broker, folder, run_sutler, sutler};
@@ -65,7 +65,7 @@ fn body(answer: &str) -> Value {
     serde_json::from_str(text).unwrap_or_default()
 }
 
-/// Looks until a condition holds.
+/// Waits until a condition is true.
 fn until(what: &str, holds: impl Fn() -> bool) {
     let begun = Instant::now();
     while !holds() {

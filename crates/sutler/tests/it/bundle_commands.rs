@@ -1,4 +1,4 @@
-//! `sutler bundle`: from a new bundle to an image of it, and faults as people and machines read them.
+//! `sutler bundle`: from a new bundle to its image, and faults as text and JSON.
 
 use crate::process::{folder, run_sutler};
 use std::fs;
@@ -71,7 +71,7 @@ bundle.yml:3:1: error: plan is not known, did you mean `plans`?
     assert_eq!(report["findings"][1]["severity"], "error");
 }
 
-/// A bundle whose provision is this script, and everything else does nothing well.
+/// Writes a bundle whose provision is this script; all other actions do nothing and succeed.
 fn write_bundle(at: &Path, provision: &str) {
     use std::os::unix::fs::PermissionsExt as _;
     let manifest = "\
@@ -98,7 +98,7 @@ examples:
     }
 }
 
-/// A report without what differs from time to time.
+/// Replaces the parts of a report that differ between runs.
 fn settled(report: &str) -> String {
     let line = |line: &str| {
         let mut words: Vec<&str> = line.split_whitespace().collect();

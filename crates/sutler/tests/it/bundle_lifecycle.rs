@@ -1,4 +1,4 @@
-//! The life of one instance of a bundle, with a binding, over whatever store the broker has.
+//! The lifecycle of one instance of a bundle, with a binding, on any store.
 
 use crate::http_request::BrokerRequest;
 use crate::process::{Broker, folder};
@@ -17,7 +17,7 @@ plans: [{name: small, id: small-id, description: A small one.}]
 ";
 const QUERY: &str = "service_id=lives-id&plan_id=small-id";
 
-/// What each action does; it fails if it is not told what the ones before it set.
+/// The script of each action; it fails if the values set by earlier actions are missing.
 const ACTIONS: [(&str, &str); 4] = [
     (
         "provision",
@@ -66,7 +66,7 @@ fn expect_status(broker: &Broker, method: &str, path: &str, body: &Value, expect
     serde_json::from_str(text.map_or("", |(_, body)| body)).unwrap_or_default()
 }
 
-/// Provision, two bindings, unbind, and deprovision of what is left, each told what those before it set.
+/// Provision, two bindings, unbind and deprovision; each gets the values set by the earlier actions.
 pub(crate) fn unbinds_and_deprovisions(store: &str) {
     let folder = folder();
     let open = fs::Permissions::from_mode(0o755);

@@ -1,4 +1,4 @@
-//! Versions of bundles by the executable: who is at which, who could be at another, and how they get there.
+//! Versions of bundles in the executable: listing versions and upgrades of instances, and upgrading them.
 
 use crate::http_request::BrokerRequest;
 use crate::process::{Broker, folder, sutler};
@@ -15,8 +15,8 @@ admin: {users: [{name: root, password: t0ps3cret}]}
 bundles: {folder: bundles, work: work, look_every: 100ms}
 ";
 
-/// Writes a version of the bundle. Its update remembers which version it took over from, and its deprovision is
-/// for instances that were moved on by it.
+/// Writes a version of the bundle. Its update stores the previous version, and its deprovision works only for
+/// instances that it upgraded.
 fn write(bundle: &Path, version: &str) {
     fs::create_dir_all(bundle.join("actions")).expect("a folder");
     let manifest = format!(
@@ -70,7 +70,7 @@ fn instances(folder: &Path, broker: &Broker, words: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("it prints text")
 }
 
-/// What no two runs have in common, left out: the columns behind the versions.
+/// Keeps the columns up to the versions; the others differ between runs.
 fn first_columns(table: &str) -> String {
     let lines = table.lines();
     let end = table.find("CREATED").expect("a column");

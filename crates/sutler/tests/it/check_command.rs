@@ -1,5 +1,5 @@
-//! `sutler check` as people meet it: what it prints, how it ends, and that it leaves nothing behind,
-//! not even when it is stopped. What it judges is tested in `sutler-check`.
+//! `sutler check` as a command: output, exit codes, and removal of everything it created, also when it is
+//! stopped. The cases themselves are tested in `sutler-check`.
 
 mod compat_profiles;
 mod interrupted_check;
@@ -16,7 +16,7 @@ catalog: {file: catalog.yaml}
 admin: {users: [{name: root, password: t0ps3cret}]}
 ";
 
-/// How long a catalog of 24 plans may take.
+/// Time limit for a catalog of 24 plans.
 const DONE_WITHIN: Duration = Duration::from_secs(20);
 
 /// A catalog of offerings with two plans each.
@@ -31,14 +31,14 @@ fn catalog(offerings: usize) -> String {
     (1..=offerings).fold("services:\n".to_owned(), |text, nth| text + &offering(nth))
 }
 
-/// A broker with so many offerings, over SQLite.
+/// Starts a broker on SQLite with this number of offerings.
 fn started(folder: &Path, offerings: usize) -> Broker {
     std::fs::write(folder.join("catalog.yaml"), catalog(offerings)).expect("a file");
     std::fs::write(folder.join("sutler.yaml"), CONFIG).expect("a file");
     Broker::start(folder, &["broker", "--config", "sutler.yaml"])
 }
 
-/// A check of a broker, not started yet.
+/// A check of a broker, not yet started.
 fn check(folder: &Path, broker: &Broker, arguments: &[&str]) -> Command {
     let mut command = sutler(folder);
     command
@@ -59,7 +59,7 @@ fn checked(folder: &Path, broker: &Broker, arguments: &[&str]) -> ProgramOutput 
     }
 }
 
-/// What the broker's administration lists, by name.
+/// Names listed by the administration of the broker.
 fn listed(folder: &Path, broker: &Broker, what: &[&str]) -> String {
     let url = format!("http://{}/admin", broker.address());
     let output = sutler(folder)
@@ -116,7 +116,7 @@ fn twenty_four_plans_are_checked_in_seconds_and_nothing_is_left() {
     eprintln!("24 plans: {took:?}, {requests} requests, made {made}");
     assert!(took < DONE_WITHIN, "{took:?}");
     let most = |of: &str, each: u64| made[of].as_u64().is_some_and(|it| it <= each * 24);
-    // What `--dry-run` promises.
+    // The numbers printed by `--dry-run`.
     assert!(most("instances", 4) && most("bindings", 8), "{made}");
 }
 

@@ -1,10 +1,9 @@
-//! What the program says for itself: help, and errors that tell what to do. Longer texts are in
-//! `cli_messages/`.
+//! Output of the program: help, and errors with a suggested fix. Longer texts are in `cli_messages/`.
 
 use crate::process::{Broker, folder, run_sutler};
 use std::path::Path;
 
-/// Fails unless the program refuses so, with exit code 1 and nothing on standard output.
+/// Fails unless the program prints this error, with exit code 1 and an empty standard output.
 #[track_caller]
 fn refuses(folder: &Path, arguments: &[&str], sentence: &str) {
     let output = run_sutler(folder, arguments);

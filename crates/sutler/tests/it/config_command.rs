@@ -1,4 +1,4 @@
-//! `sutler config` and `sutler broker --config`, as people meet them.
+//! `sutler config` and `sutler broker --config` as commands.
 
 use crate::http_request::BrokerRequest;
 use crate::process::{Broker, folder, run_sutler};

@@ -1,4 +1,5 @@
-//! SIGTERM to a broker at work: what was acknowledged is there afterwards, and it ends in time.
+//! SIGTERM to a broker under load: acknowledged requests are in the store afterwards, and the broker ends in
+//! time.
 
 use crate::process::Broker;
 use reqwest::{Client, StatusCode};
@@ -7,20 +8,20 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The drain limit of a broker whose settings say nothing, and a little for the process itself.
+/// The default drain limit, plus some time for the process itself.
 const DRAIN_WITHIN: Duration = Duration::from_secs(25);
-/// Acknowledged requests before the signal.
+/// Number of acknowledged requests before the signal.
 const ENOUGH: usize = 200;
-/// How many clients send them.
+/// Number of clients that send them.
 const CLIENTS: usize = 8;
-/// How long anything may take before the test fails.
+/// Time limit of every wait.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn start(folder: &Path) -> Broker {
     Broker::start(folder, &["broker", "--no-auth", "--db", "stop.db"])
 }
 
-/// Asks for an instance of the demo service; the status, if there was an answer.
+/// Requests an instance of the demo service; returns the status if there was a response.
 async fn provision(client: &Client, broker: &str, id: &str, delay_ms: u64) -> Option<StatusCode> {
     let (service, plan) = offered(client, broker).await?;
     let body = json!({
@@ -30,7 +31,7 @@ async fn provision(client: &Client, broker: &str, id: &str, delay_ms: u64) -> Op
     let url = format!("http://{broker}/v2/service_instances/{id}");
     let request = client.put(url).header("X-Broker-API-Version", "2.17");
     let sent = request.json(&body).send().await.ok()?;
-    // The whole answer, or it was none.
+    // A partial response counts as none.
     let status = sent.status();
     sent.bytes().await.ok().map(|_| status)
 }
@@ -93,7 +94,7 @@ async fn a_signal_under_load_loses_no_acknowledged_request_and_ends_in_time() {
     let again = start(folder.path());
     let client = Client::new();
     for id in &acknowledged {
-        // Made anew it would be a 201.
+        // A new instance would be a 201.
         let found = provision(&client, again.address(), id, 2).await;
         assert_eq!(
             found,

@@ -1,4 +1,4 @@
-//! `sutler hash-password`: what goes in and what comes out.
+//! `sutler hash-password`: input and output.
 
 use crate::process::{folder, sutler};
 use std::io::Write as _;

@@ -1,14 +1,15 @@
-//! The proof by killing: a real broker, a real bundle and a real server, and a SIGKILL at every step.
+//! Crash test: a real broker, a real bundle and a real server, and a SIGKILL at every step.
 //!
 //! Steps are not sampled. The broker and all processes it starts run under a tracer
-//! (`kill_at_every_step/traced_broker.rs`). Every call that changes what a later process finds is a step
-//! (`kill_at_every_step/syscall_steps.rs`), and a process that reaches a step at which nothing was killed before
-//! is killed there (`kill_at_every_step/kill_loop.rs`). A life (`kill_at_every_step/lifecycles.rs`) takes an
-//! instance from provision to deprovision as a platform does (`kill_at_every_step/platform.rs`). It is counted
-//! in the server and in a log that every run writes to (`kill_at_every_step/run_log.rs`). When a whole life
-//! reaches no new step, every step was killed at.
+//! (`kill_at_every_step/traced_broker.rs`). Every call with an effect that a later process can observe is a
+//! step (`kill_at_every_step/syscall_steps.rs`), and a process that reaches a step at which nothing was
+//! killed before is killed there (`kill_at_every_step/kill_loop.rs`). A lifecycle
+//! (`kill_at_every_step/lifecycles.rs`) takes an instance from provision to deprovision as a platform does
+//! (`kill_at_every_step/platform.rs`). Its effects are counted in the server and in a log that every run
+//! writes to (`kill_at_every_step/run_log.rs`). When a whole lifecycle reaches no new step, there was a kill
+//! at every step.
 //!
-//! `SUTLER_TEST_KILLS=all` also kills at every step of every recovery, and at each file that is removed.
+//! `SUTLER_TEST_KILLS=all` also kills at every step of every recovery, and at each removal of a file.
 
 mod fixture;
 mod kill_loop;
@@ -24,10 +25,10 @@ use kill_loop::{Coverage, Victim};
 use std::sync::Arc;
 use sutler_servers::print_line;
 
-/// Lives that are led at the same time.
+/// Number of concurrent lifecycles.
 const WORKERS: usize = 2;
 
-/// Kills at every step, in several lives at a time.
+/// Kills at every step, in several concurrent lifecycles.
 fn kill_at_every_step(victim: Victim, least: usize, run: fn(Victim, &Arc<Coverage>)) {
     let coverage = Arc::new(Coverage::default());
     std::thread::scope(|scope| {
@@ -43,7 +44,7 @@ fn kill_at_every_step(victim: Victim, least: usize, run: fn(Victim, &Arc<Coverag
     }
 }
 
-/// With processes.
+/// Runs the bundle as processes.
 fn kill_processes(victim: Victim, least: usize) {
     if traced_broker::can_trace() && postgres_bundle::is_available() {
         kill_at_every_step(victim, least, postgres_bundle::run_all);

@@ -1,4 +1,4 @@
-//! The two switches of `sutler broker` for older platforms, proved by the check in its two profiles.
+//! The two compatibility switches of `sutler broker`, verified by the check in both profiles.
 
 use super::{CONFIG, catalog, checked};
 use crate::process::{Broker, folder};

@@ -1,5 +1,5 @@
-//! A check that is stopped in the middle, by real signals: the first has it clean up, the second has
-//! it leave at once and say what is left.
+//! A running check that gets real signals: the first starts a clean-up, the second makes it exit at once and
+//! list what is left.
 
 use super::stuck_broker::StuckBroker;
 use super::{check, leaves_nothing, listed, started};
@@ -9,12 +9,12 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long anything here may take.
+/// Time limit of every wait.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Pause between two looks.
+/// Pause between two polls.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A check that is under way: something was made, and its provision takes so long.
+/// A running check that has created something and whose provision takes this long.
 fn under_way(folder: &Path, broker: &Broker, delay_ms: u64) -> Child {
     let given = format!("service-1: {{provision: {{delay_ms: {delay_ms}}}}}\n");
     std::fs::write(folder.join("given.yaml"), given).expect("a file");
@@ -41,7 +41,7 @@ fn signal(process: &Child, name: &str) {
     assert!(sent.expect("kill runs").success());
 }
 
-/// Its exit code and what it printed.
+/// Returns its exit code and its output.
 fn ended(mut process: Child) -> (Option<i32>, String) {
     let mut text = String::new();
     let mut stdout = process.stdout.take().expect("it is piped");
@@ -76,7 +76,7 @@ fn a_check_that_is_interrupted_twice_exits_at_once_and_lists_what_is_left() {
         .spawn()
         .expect("the program runs");
     eventually(|| broker.was_asked_to_make_something());
-    // The first signal begins a clean-up that never ends here.
+    // The first signal starts a clean-up that never ends here.
     signal(&process, "INT");
     let stderr = process.stderr.take().expect("it is piped");
     let mut line = String::new();

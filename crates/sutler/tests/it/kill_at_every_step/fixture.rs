@@ -1,4 +1,4 @@
-//! The folder of one broker, and the broker in it: started again whenever it was killed.
+//! The folder of one broker, and the broker in it: restarted whenever it was killed.
 
 use super::kill_loop::KillLoop;
 use super::traced_broker::TracedBroker;
@@ -12,21 +12,21 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long anything may take that comes by itself.
+/// Time limit of every wait.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A folder that runs of other users can pass through.
+/// A folder that runs of other users can traverse.
 pub(super) fn folder() -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
     folder
 }
 
-/// A broker's place, for all its starts.
+/// The folder of a broker, for all its starts.
 pub(super) struct Fixture {
     folder: TempDir,
-    /// Where its runs find programs.
+    /// `PATH` of its runs.
     programs: String,
     pub(super) kill_loop: Arc<KillLoop>,
     broker: Option<TracedBroker>,
@@ -34,7 +34,7 @@ pub(super) struct Fixture {
 }
 
 impl Fixture {
-    /// With bundles in their folder, and this much more of their configuration.
+    /// A fixture whose bundles are in the folder, with additional lines for its configuration.
     pub(super) fn new(folder: TempDir, more: &str, programs: &Path, kill_loop: KillLoop) -> Self {
         let config = format!(
             "auth: none\nstore: {{url: 'sqlite:one.db'}}\nbundles:\n  folder: bundles\n  work: kept\n{more}"
@@ -51,7 +51,7 @@ impl Fixture {
         }
     }
 
-    /// A broker that listens.
+    /// Returns the running broker; starts one if necessary.
     fn broker(&mut self) -> &mut TracedBroker {
         if let Some(dead) = self.broker.take_if(|broker| broker.is_dead()) {
             self.readers.push(dead.into_reader());
@@ -65,7 +65,7 @@ impl Fixture {
         self.broker.as_mut().expect("it listens")
     }
 
-    /// Asks until there is an answer, of whichever broker.
+    /// Repeats a request until a broker responds.
     pub(super) fn send_until_answered(&mut self, request: &BrokerRequest) -> (u16, Value) {
         let begun = Instant::now();
         loop {
@@ -81,7 +81,7 @@ impl Fixture {
         }
     }
 
-    /// Waits until nothing is left of any run: no directory, no process, and nothing of what else is looked at.
+    /// Waits until nothing is left of any run: no directory, no process, and none of the other leftovers.
     pub(super) fn until_nothing_is_left(&mut self, other: &dyn Fn() -> Vec<String>) {
         let begun = Instant::now();
         loop {
@@ -107,7 +107,7 @@ impl Fixture {
             .collect()
     }
 
-    /// Everything that has to do with a run of this house, by its command line or its environment.
+    /// Processes of runs in this folder, by command line or environment.
     fn processes(&self) -> Vec<String> {
         let runs = format!("{}/kept/runs/", self.folder.path().display());
         let of_runs = |process: &PathBuf| {
@@ -123,7 +123,7 @@ impl Fixture {
         left.map(|path| path.display().to_string()).collect()
     }
 
-    /// Ends the broker, and reads its traces to their ends.
+    /// Stops the broker, and reads its traces to the end.
     pub(super) fn close(mut self) {
         self.broker();
         if let Some(broker) = self.broker.take() {
@@ -132,7 +132,7 @@ impl Fixture {
         self.until_traces_end();
     }
 
-    /// Whoever was killed has been seen to die, or to be too quick.
+    /// Waits until every kill is known to have succeeded or to have come too late.
     pub(super) fn until_traces_end(&mut self) {
         for reader in self.readers.drain(..) {
             reader.join().expect("it reads to the end");

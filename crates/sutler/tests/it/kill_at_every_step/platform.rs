@@ -1,14 +1,15 @@
-//! A platform that takes one instance through its life: it asks again when there is no answer, and polls.
+//! A platform that takes one instance through its lifecycle: it repeats requests without a response, and
+//! polls.
 
 use super::fixture::Fixture;
 use crate::http_request::BrokerRequest;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// What a life consists of, in this order.
+/// Actions of a lifecycle, in order.
 pub(super) const ACTIONS: [&str; 5] = ["provision", "update", "bind", "unbind", "deprovision"];
 
-/// How long an operation may take, with all its deaths.
+/// Time limit of an operation, including all kills.
 const TIMEOUT: Duration = Duration::from_secs(90);
 const POLL: Duration = Duration::from_millis(30);
 
@@ -17,12 +18,12 @@ pub(super) struct Platform {
     instance: String,
     service: Value,
     plan: Value,
-    /// What a provision and an update ask for.
+    /// Parameters of the provision and of the update.
     pub(super) parameters: [Value; 2],
 }
 
 impl Platform {
-    /// Reads the catalog, and takes what is first in it.
+    /// Reads the catalog, and uses its first service and plan.
     pub(super) fn new(fixture: &mut Fixture, instance: String, parameters: [Value; 2]) -> Self {
         let (status, catalog) = fixture.send_until_answered(&BrokerRequest::get("/v2/catalog"));
         assert_eq!(status, 200, "{catalog}");
@@ -69,7 +70,7 @@ impl Platform {
         }
     }
 
-    /// Has an action done, through all deaths.
+    /// Sends an action and waits until it has succeeded, across all kills.
     ///
     /// # Panics
     /// If it does not succeed.
@@ -77,7 +78,7 @@ impl Platform {
         let (status, answer) = fixture.send_until_answered(&self.request(action));
         match (action, status) {
             (_, 202) => {}
-            // Asked again after it was done.
+            // Repeated after it was done.
             (_, 200) | ("provision" | "bind", 201) | ("unbind" | "deprovision", 410) => return,
             _ => panic!("{action}: {status} {answer}"),
         }
@@ -97,7 +98,7 @@ impl Platform {
         }
     }
 
-    /// What the binding gives.
+    /// Credentials of the binding.
     pub(super) fn credentials(&self, fixture: &mut Fixture) -> Value {
         let (status, answer) = fixture.send_until_answered(&BrokerRequest::get(&self.path("bind")));
         assert_eq!(status, 200, "{answer}");

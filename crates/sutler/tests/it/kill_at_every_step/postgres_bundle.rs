@@ -1,4 +1,4 @@
-//! The PostgreSQL bundle, run as processes: what is in its server is counted there, and tried out.
+//! The PostgreSQL bundle, run as processes: its databases and roles are counted in the server, and tried.
 
 use super::fixture::Fixture;
 use super::kill_loop::{Coverage, KillLoop, Victim};
@@ -13,13 +13,13 @@ use sutler_servers::{Demands, Server, ServerUrl, find_programs};
 
 const ROOTS: [&str; 3] = ["/usr/lib/postgresql", "/usr/libexec/postgresql", "/usr"];
 
-/// A server of a life's own: whatever is in it belongs to that life.
+/// A server for one lifecycle: everything in it belongs to that lifecycle.
 struct Databases {
     server: Server,
     run_log: RunLog,
 }
 
-/// What a server has of the bundle's making.
+/// Resources of the bundle in a server.
 #[derive(Debug, PartialEq, Eq)]
 struct ServerCounts {
     databases: usize,
@@ -28,18 +28,18 @@ struct ServerCounts {
     limits: Vec<String>,
 }
 
-/// Whether the server can be started here; if not, that is said.
+/// Whether the server can be started here; reports it if not.
 pub(super) fn is_available() -> bool {
     find_programs(&["initdb", "psql"], &ROOTS).is_some()
         || sutler_servers::postgres::own(Demands::default()).is_some()
 }
 
-/// Where its programs are.
+/// Folder of the PostgreSQL programs.
 fn folder_of_programs() -> PathBuf {
     find_programs(&["initdb", "psql"], &ROOTS).unwrap_or_else(|| PathBuf::from("/usr/bin"))
 }
 
-/// Leads lives of instances of the bundle.
+/// Runs lifecycles of instances of the bundle.
 pub(super) fn run_all(victim: Victim, coverage: &Arc<Coverage>) {
     let folder = super::fixture::folder();
     let databases = Databases {
@@ -55,7 +55,7 @@ pub(super) fn run_all(victim: Victim, coverage: &Arc<Coverage>) {
     run_until_no_kill(fixture, &databases, victim);
 }
 
-/// The bundle as it is shipped, but for who runs it.
+/// Writes the shipped bundle, with an entry point that records its runs.
 fn write_bundle(folder: &Path) -> RunLog {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bundles/postgresql");
     let bundle = folder.join("bundles/postgresql");
@@ -71,7 +71,7 @@ fn write_bundle(folder: &Path) -> RunLog {
     RunLog::new(folder, &bundle)
 }
 
-/// What there is in the server after an action: one database and its owner, and a role for the binding.
+/// Expected contents of the server after an action: one database and its owner, and a role for the binding.
 fn expected(action: &str) -> ServerCounts {
     let (databases, roles, limit) = match action {
         "provision" => (1, 1, "5"),
@@ -121,7 +121,7 @@ impl Databases {
         }
     }
 
-    /// Whether credentials are good for making a table and dropping it.
+    /// Whether credentials can create and drop a table.
     fn can_log_in(&self, credentials: &Value) -> bool {
         let text = |name: &str| credentials[name].as_str().unwrap_or_default();
         let at = self.server.admin_url().at(text("database"));

@@ -1,4 +1,5 @@
-//! A bundle that is an image, run as containers: what it makes in a Redis server is counted there, and tried out.
+//! A bundle that is an image, run as containers: its keys and users in a Redis server are counted there, and
+//! tried.
 
 use super::fixture::Fixture;
 use super::kill_loop::{Coverage, KillLoop, Victim};
@@ -14,11 +15,11 @@ use std::time::Duration;
 use sutler_servers::podman::{self, Podman};
 use sutler_servers::{Demands, PASSWORD, Server, ServerUrl};
 
-/// How long one answer may take.
+/// Time limit of one response.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
 
-/// Everything is looked for before it is made, by the server: a set has a thing once. The run signs, and is alone
-/// with its instance, there too.
+/// Creates are idempotent: the server adds a member to a set once. The run also records itself in the server,
+/// and locks its instance there.
 const SCRIPT: &str = r#"instance=$(sed -n 's/.*"_apb_service_instance_id":"\([^"]*\)".*/\1/p' "$SUTLER_VARS_FILE")
 tell() { printf 'AUTH PASSWORD\r\n%b\r\nQUIT\r\n' "$*" | nc 127.0.0.1 PORT; }
 run="$SUTLER_OPERATION $SUTLER_ATTEMPT"
@@ -48,21 +49,21 @@ plans:
       - {name: limit, type: integer, default: 5, updatable: true}
 ";
 
-/// A server of a life's own.
+/// A server for one lifecycle.
 struct Keys {
     server: Server,
     engine: &'static Podman,
-    /// Whose containers these are.
+    /// Folder of the broker that owns the containers.
     folder: std::path::PathBuf,
 }
 
-/// Whether server and engine are here; if not, that is said.
+/// Whether server and engine are available; reports it if not.
 pub(super) fn is_available() -> bool {
     podman::shared().is_some_and(Podman::is_own)
         && sutler_servers::redis::own(Demands::default()).is_some()
 }
 
-/// Leads lives of instances of the bundle.
+/// Runs lifecycles of instances of the bundle.
 pub(super) fn run_all(victim: Victim, coverage: &Arc<Coverage>) {
     let folder = super::fixture::folder();
     let keys = Keys {
@@ -142,7 +143,8 @@ impl Keys {
     }
 }
 
-/// What a server answers: its words without their lengths; `None`: it lets nobody in so.
+/// Sends a command; returns the words of the response without their lengths, or `None` if the login is
+/// refused.
 fn run_command(at: &ServerUrl, user: &str, password: &str, command: &str) -> Option<Vec<String>> {
     let mut stream = TcpStream::connect((at.host.as_str(), at.port)).expect("it listens");
     stream

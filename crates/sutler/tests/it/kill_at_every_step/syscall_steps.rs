@@ -1,6 +1,6 @@
-//! From lines of a system-call trace to steps: calls that change what a later process finds. Pure.
+//! Parses lines of a system-call trace into steps: calls with effects that a later process can observe. Pure.
 //!
-//! Which process is killed at which step: `kill_loop.rs`.
+//! `kill_loop.rs` decides which process is killed at which step.
 
 use std::collections::BTreeMap;
 
@@ -8,23 +8,23 @@ use std::collections::BTreeMap;
 pub(super) const CALLS: &str =
     "mkdir,mkdirat,mknodat,rename,renameat,renameat2,unlink,unlinkat,rmdir,fsync,fdatasync";
 
-/// Calls by which a broker asks an engine for containers; those that go elsewhere are no steps. They are not held
-/// up: the engine does what it was asked for whoever is dead.
+/// Calls by which a broker sends requests to an engine; calls to other addresses are not steps. They are not
+/// delayed: the engine executes the request even if the broker is killed.
 pub(super) const ENGINE_CALLS: &str = "sendto";
 
-/// Where runs have their directories, below the folder of a broker: processes and containers.
+/// Directories of runs, below the folder of a broker: processes and containers.
 const RUNS: [&str; 2] = ["/kept/runs", "/kept/containers"];
 
-/// A step that was taken.
+/// A completed step.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Step {
-    /// The thread that took it.
+    /// Thread of the call.
     pub(super) thread: i32,
-    /// Which it is, the same in every life.
+    /// Identifies the step; the same in every lifecycle.
     pub(super) label: String,
 }
 
-/// Reads a trace, line by line.
+/// Parses a trace, line by line.
 #[derive(Debug, Default)]
 pub(super) struct Trace {
     /// Calls that have not returned, by thread.
@@ -32,7 +32,7 @@ pub(super) struct Trace {
 }
 
 impl Trace {
-    /// The step that a line tells of, if any.
+    /// Returns the step of a line, if it is one.
     pub(super) fn step(&mut self, line: &str) -> Option<Step> {
         let (thread, rest) = line.split_once(' ')?;
         let thread = thread.parse().ok()?;
@@ -48,7 +48,7 @@ impl Trace {
             label(rest)?
         };
         let (_, result) = rest.rsplit_once(" = ")?;
-        // What an engine is asked for has a length.
+        // For requests to an engine the result is a length.
         let to_engine = label.starts_with("ask") && !result.starts_with('-');
         (to_engine || result.starts_with('0')).then_some(Step { thread, label })
     }
@@ -65,7 +65,7 @@ fn label(call: &str) -> Option<String> {
     if ENGINE_CALLS.split(',').any(|ask| ask == name) {
         return request(arguments).map(|what| format!("ask engine to {what}"));
     }
-    // Of two names it is the new one that is found later.
+    // A later process finds the new name of a rename.
     let last = name.starts_with("rename");
     let path = after_runs(arguments, last)?;
     let end = path.find(['"', '>']).unwrap_or(path.len());
@@ -79,7 +79,7 @@ fn label(call: &str) -> Option<String> {
     Some(format!("{word} {place}"))
 }
 
-/// What follows the directory of runs where it is first named, or last.
+/// The text after the first, or last, occurrence of a directory of runs.
 fn after_runs(arguments: &str, last: bool) -> Option<&str> {
     let find = |runs: &&str| match last {
         true => arguments.rfind(runs).map(|at| at + runs.len()),
@@ -89,7 +89,7 @@ fn after_runs(arguments: &str, last: bool) -> Option<&str> {
     Some(&arguments[end..])
 }
 
-/// What an engine is asked for, by the first words of a request about one container.
+/// Kind of a request to an engine about one container, by its first words.
 fn request(arguments: &str) -> Option<&'static str> {
     let (_, request_line) = arguments.split_once('"')?;
     let (method, path) = request_line.split_once(' ')?;
@@ -109,7 +109,7 @@ fn request(arguments: &str) -> Option<&'static str> {
     }
 }
 
-/// What of ours a program is, or of the bundle.
+/// Kind of a started program: one of ours, or of the bundle.
 fn program(arguments: &str) -> Option<&'static str> {
     let path = arguments.trim_start_matches('"').split('"').next()?;
     if arguments.contains("\"--launch\"") {
@@ -122,7 +122,7 @@ fn program(arguments: &str) -> Option<&'static str> {
     path.contains("/kept/bundles/").then_some("bundle")
 }
 
-/// A path without what differs from life to life.
+/// A path without the parts that differ between lifecycles.
 fn place(path: &str) -> String {
     let parts = path.split('/').filter(|part| !part.is_empty());
     let parts: Vec<&str> = parts

@@ -1,7 +1,7 @@
-//! A broker under a tracer, killed when the hunt says so.
+//! A broker under a tracer, killed when `kill_loop.rs` decides so.
 //!
-//! Every call that may be a step is held up for a moment when it returns: long enough for whoever reads the trace
-//! to kill before the next one. Whether that came in time is seen in the rest of the trace.
+//! Every call that may be a step is delayed when it returns, so that the reader of the trace can kill the
+//! process before the next call. The rest of the trace shows whether the kill came in time.
 
 use super::kill_loop::{KillLoop, KilledAt};
 use super::syscall_steps::{CALLS, ENGINE_CALLS, Trace};
@@ -16,13 +16,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use sutler_servers::MissingServer;
 
-/// How long each step is held up.
+/// Delay of each step, in microseconds.
 const HELD_UP_US: u32 = 6_000;
-/// How long a broker may take until it listens.
+/// Time limit for a start.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(3);
 
-/// Whether there is a tracer here; if not, that is said.
+/// Whether a tracer is available; reports it if not.
 pub(super) fn can_trace() -> bool {
     let tried = Command::new("strace")
         .args([
@@ -49,17 +49,17 @@ pub(super) fn can_trace() -> bool {
     can
 }
 
-/// A broker.
+/// A running broker.
 pub(super) struct TracedBroker {
     process: Child,
     pub(super) address: String,
     log: PathBuf,
-    /// Until it is dead.
+    /// Reader of the trace; taken when the broker has ended.
     reader: Option<JoinHandle<()>>,
 }
 
 impl TracedBroker {
-    /// Starts a broker in its folder. One that is killed before it listens leaves whoever reads its trace.
+    /// Starts a broker in its folder. If it is killed before it listens, returns the reader of its trace.
     pub(super) fn start(
         folder: &Path,
         path: &str,
@@ -75,7 +75,7 @@ impl TracedBroker {
             .stdout(Stdio::null())
             .stderr(File::create(&log).expect("a log"));
         let process = command.spawn().expect("strace runs");
-        // Its end of the pipe goes with it.
+        // Closes our end of the pipe.
         drop(command);
         let (pid, kill_loop) = (process.id(), kill_loop.clone());
         let reader = std::thread::spawn(move || follow(trace, pid, &kill_loop));
@@ -111,7 +111,7 @@ impl TracedBroker {
         }
     }
 
-    /// Whether it was killed. It may not end otherwise.
+    /// Whether it was killed; fails if it ended in another way.
     pub(super) fn is_dead(&mut self) -> bool {
         use std::os::unix::process::ExitStatusExt;
         let Some(status) = self.process.try_wait().expect("it is ours") else {
@@ -126,12 +126,12 @@ impl TracedBroker {
         true
     }
 
-    /// What is left when it is dead: whoever reads its trace to the end.
+    /// Returns the thread that reads its trace to the end.
     pub(super) fn into_reader(mut self) -> JoinHandle<()> {
         self.reader.take().expect("it is buried once")
     }
 
-    /// Ends it as operators do.
+    /// Stops it with SIGTERM.
     pub(super) fn stop(mut self) -> JoinHandle<()> {
         let pid = Pid::from_raw(self.process.id().cast_signed()).expect("a process");
         kill_process(pid, Signal::TERM).expect("it is ours");
@@ -141,7 +141,7 @@ impl TracedBroker {
     }
 }
 
-/// One that a failed test leaves must not stay.
+/// Kills the broker of a failed test.
 impl Drop for TracedBroker {
     fn drop(&mut self) {
         if self.reader.is_some() {
@@ -191,7 +191,7 @@ fn under_a_tracer(folder: &Path, traces_engine: bool) -> Command {
     command
 }
 
-/// Reads a trace to its end; on the way somebody is killed.
+/// Reads a trace to its end, and kills at the steps that `kill_loop` selects.
 fn follow(trace: PipeReader, broker: u32, kill_loop: &KillLoop) {
     let mut steps = Trace::default();
     let mut last: Option<KilledAt> = None;
@@ -199,7 +199,7 @@ fn follow(trace: PipeReader, broker: u32, kill_loop: &KillLoop) {
         let Ok(line) = line else {
             return;
         };
-        // Until its first call the process is the tracer's, who must not be killed half-way.
+        // Until its first call the process is still the tracer, which must not be killed.
         if number == 0 {
             kill_loop.broker_started(broker);
         }
