@@ -1,4 +1,5 @@
-//! Services that developers push, beside a real registry, and run in real containers; and who may push.
+//! Services that developers push, with a real registry and real containers; and which configurations accept
+//! pushes.
 
 use crate::http_request::{BrokerRequest, BrokerResponse, base64};
 use crate::process::{Broker, folder};
@@ -9,7 +10,7 @@ use sutler_servers::docker_registry::{self, Image, RegistryAccess};
 use sutler_servers::{Demands, podman};
 
 const USER: &str = "me:hush-hush";
-/// What every action of the image that is pushed does.
+/// The script of every action of the pushed image.
 const SCRIPT: &str = r#"printf '{"from":"a push"}' > "$SUTLER_RESULT_DIR/credentials.json""#;
 
 fn manifest(name: &str) -> String {
@@ -36,7 +37,7 @@ fn send(broker: &Broker, request: BrokerRequest) -> BrokerResponse {
     request.user(USER).send(broker.address())
 }
 
-/// A push as it was always sent: no header of the specification.
+/// A push as old tools send it: without a header of the specification.
 fn push(manifest: &str) -> BrokerRequest {
     let form = base64(manifest).replace('+', "%2B").replace('=', "%3D");
     BrokerRequest::new("POST", "/v2/apb")
@@ -65,7 +66,7 @@ fn names_until(broker: &Broker, expected: &[&str]) {
     }
 }
 
-/// The service is provisioned; its developer deletes it, and its instance goes on with it.
+/// Provisions the service; its developer deletes it, and the instance keeps working.
 fn lives(broker: &Broker, pushed: &Value) {
     let ids = json!({ "service_id": pushed["id"], "plan_id": pushed["plans"][0]["id"] });
     let instance = "/v2/service_instances/i";
@@ -84,7 +85,7 @@ fn lives(broker: &Broker, pushed: &Value) {
     );
     assert_eq!(gone.status, 204, "{}", gone.text);
     assert_eq!(names(broker), ["later-apb", "listed-apb"]);
-    // Its instance goes on with it.
+    // The instance still uses it.
     let bound = BrokerRequest::new("PUT", &format!("{instance}/service_bindings/b")).json(&ids);
     let bound = send(broker, bound);
     assert_eq!(bound.status, 201, "{}", bound.text);
@@ -137,7 +138,7 @@ fn a_pushed_service_stays_next_to_a_registry_and_runs() {
     assert_eq!(pushed["name"], "pushed-apb");
     assert_eq!(names(&broker), ["pushed-apb", "listed-apb"]);
 
-    // A refresh, asked for as it was always asked for, brings what is new and takes nothing away.
+    // A refresh, requested as by old tools, adds new bundles and removes none.
     server.push(
         "org/later-apb",
         "latest",

@@ -1,4 +1,4 @@
-//! SIGHUP to a real process: what is taken over, what stays, and what is said about it.
+//! SIGHUP to a real process: applied settings, settings that stay, and log lines about them.
 
 use crate::http_request::BrokerRequest;
 use crate::process::{Broker, folder};
@@ -6,19 +6,19 @@ use serde_json::json;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// What is logged at the end of a reload.
+/// Log line at the end of a reload.
 const DONE: &str = "the configuration was reloaded";
 
-/// How often the configuration is reloaded under load.
+/// Number of reloads under load.
 const RELOADS: usize = 20;
 
-/// So that the numbers can be read without a password.
+/// Metrics without a password.
 const METRICS: &str = "metrics: {public: true}\n";
 
 const INSTANCE: &str = "/v2/service_instances/i";
 
 fn write(folder: &Path, name: &str, text: &str) {
-    // Moved into place, so that nobody reads half of it.
+    // Renamed into place, so that a partial file is never read.
     let made = folder.join("made");
     std::fs::write(&made, text).expect("a file");
     std::fs::rename(made, folder.join(name)).expect("it moves");
@@ -63,14 +63,14 @@ fn users_and_catalog_change_on_sighup_and_changes_that_need_a_restart_are_logged
     write(folder.path(), "sutler.yaml", &config("second", &more));
     broker.signal("HUP");
     let log = broker.until_logged(DONE);
-    // A flag says where to listen, before and after.
+    // The listen address comes from a flag, before and after.
     let restart = log.iter().find(|it| it.contains("restart to apply"));
     let restart = restart.expect("it is said");
     assert!(restart.ends_with("restart to apply: drain"), "{restart}");
     assert_eq!(get_catalog(&broker, "me:first").0, 401);
     let (status, text) = get_catalog(&broker, "me:second");
     assert_eq!(status, 200, "{text}");
-    // A client that leaves in the middle of a request is told of at that level only.
+    // A client that disconnects during a request is logged at that level only.
     let mut leaves = std::net::TcpStream::connect(broker.address()).expect("it listens");
     std::io::Write::write_all(&mut leaves, b"nothing of the kind\r\n\r\n").expect("it is sent");
     drop(leaves);
@@ -138,7 +138,7 @@ fn a_reload_under_load_drops_no_request() {
             wrong
         };
         let clients: Vec<_> = (0..4).map(|_| scope.spawn(load)).collect();
-        // Nobody is left asking for ever if something below fails.
+        // Stops the clients if something below fails.
         let reloads = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             for nth in 0..RELOADS {
                 let name = ["one", "two"][nth % 2];
@@ -171,7 +171,7 @@ fn certify(folder: &Path) {
     write(folder, "tls.pem", &made.cert.pem());
 }
 
-/// The status that curl gets when it trusts this certificate alone; 0 without an answer.
+/// The status that curl gets if it trusts only this certificate; 0 without a response.
 fn status_trusting(certificate: &Path, broker: &Broker) -> u16 {
     let port = broker.address().rsplit(':').next().unwrap_or_default();
     let output = std::process::Command::new("curl")

@@ -1,6 +1,6 @@
-//! The bundles that come with Sutler, against real servers: each is tested as its author would
-//! (`sutler bundle test`), offered by a real broker and held to the protocol (`sutler check`), and leaves its
-//! server as it was. What a bundle is made of and how it is run is tested in `sutler-bundle` and `sutler-runner`.
+//! The bundles that come with Sutler, against real servers: each is tested like by its author (`sutler bundle
+//! test`), offered by a real broker and checked against the protocol (`sutler check`), and leaves its server
+//! unchanged. Formats and runs of bundles are tested in `sutler-bundle` and `sutler-runner`.
 
 mod ansible_bundles;
 mod fixture;
@@ -20,7 +20,7 @@ fn the_bundle_hello_passes_its_test_and_keeps_every_rule() {
     passes_its_test(&hello, &json!({}), &[], 29);
     let fixture = Fixture::open(&hello, &json!({}));
     fixture.keeps_every_rule();
-    // Its version is a semantic one, so that instances can be moved on to it.
+    // Its version is semantic, so that instances can be upgraded to it.
     fixture.proves(&[
         "plan-maintenance-info",
         "provision-maintenance-same",

@@ -1,4 +1,4 @@
-//! `sutler store`: counting, checking and copying stores as operators do. Copies between servers are in
+//! `sutler store`: counts, checks and copies stores as an operator does. Copies between servers are in
 //! `store_commands/copies_between_servers.rs`.
 
 mod copies_between_servers;
@@ -10,7 +10,7 @@ use std::path::Path;
 use sutler_journal::{Commit, Key, Kind, OperationFilter, OperationList, Realm, Store as _, Write};
 use sutler_store_sqlite::SqliteStore;
 
-/// What was said, with the folder's name taken out.
+/// The output without the name of the folder.
 fn tidied(output: &ProgramOutput, folder: &Path) -> String {
     let folder = format!("{}/", folder.display());
     format!("{}{}", output.stdout, output.stderr).replace(&folder, "")
@@ -166,7 +166,7 @@ async fn only_inconsistencies_are_reported() {
     assert_eq!(report["findings"][0]["finding"], "lease_over", "{report:#}");
 }
 
-/// Puts three instances out of order.
+/// Makes three instances inconsistent.
 async fn break_it(path: &Path) {
     let store = SqliteStore::open(path).await.unwrap();
     let realm = Realm::new("broker").unwrap();

@@ -1,8 +1,8 @@
-//! The executable over real servers: each behaviour holds whatever server keeps the store.
+//! The executable over real servers: each behaviour is the same for every server of the store.
 //!
-//! `store_servers/fixture.rs` starts replicas over one store. The other files hold the behaviours, each a function
-//! of the sort of server; [`on_server`] makes the tests of one sort of them. Starting servers is the
-//! matter of `sutler-servers`.
+//! `store_servers/fixture.rs` starts replicas over one store. The other files contain the behaviours, each a
+//! function of the kind of server; [`on_server`] generates the tests of one kind. Servers are started by
+//! `sutler-servers`.
 
 mod bundles;
 mod clock_skew;
@@ -17,32 +17,33 @@ mod url_secrets;
 
 use sutler_servers::{Demands, Server, ServerUrl};
 
-/// What is done with a place.
+/// A callback with the URL of a server.
 type Look<'a> = &'a mut dyn FnMut(&ServerUrl);
 
-/// A sort of server.
+/// A kind of server.
 pub(crate) struct Sort {
     /// The server that tests share.
     shared: fn() -> Option<&'static Server>,
     /// A server for one test.
     own: fn(Demands) -> Option<Server>,
-    /// Has a server ask for a password, if it does not yet; a place that needs one.
+    /// Makes a server require a password; returns a URL that needs one.
     guarded: fn(&Server) -> ServerUrl,
-    /// A wire to it.
+    /// A proxy in front of it.
     wire: fn(&Server) -> fixture::RunningProxy,
-    /// How many round trips a provision, its repeat and a poll may take.
+    /// Maximum round trips of a provision, its repeat and a poll.
     trips: [usize; 3],
-    /// How soon an idle replica must start what another accepted, in milliseconds.
+    /// Time limit in which an idle replica must start an operation that another one accepted, in
+    /// milliseconds.
     elsewhere_ms: u64,
     /// Opens the store itself, without a broker.
     open: fn(secrecy::SecretString) -> fixture::Opening,
-    /// What is said when a store cannot be opened.
+    /// Recorded messages for stores that cannot be opened.
     refused: &'static str,
-    /// Calls with a place on a server that is too old.
+    /// Calls with a URL of a server that is too old.
     older: fn(Look<'_>),
 }
 
-/// The tests of one sort of server.
+/// The tests of one kind of server.
 macro_rules! on_server {
     ($feature:literal, $name:ident) => {
         #[cfg(feature = $feature)]

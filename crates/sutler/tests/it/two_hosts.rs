@@ -15,15 +15,15 @@ const OPERATOR: &str = "root:t0ps3cret";
 const QUERY: &str = "service_id=slow-id&plan_id=small-id";
 const TIMEOUT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// Twice the lease of the brokers: whoever would take over has done so by then.
+/// Twice the lease of the brokers: a takeover would have happened by then.
 const TWO_LEASES: Duration = Duration::from_secs(4);
 
-/// A bundle whose provision waits for a word, and two configurations that differ in their hosts.
+/// A bundle whose provision waits for a file, and two configurations for two hosts.
 struct Fixture {
     folder: TempDir,
 }
 
-/// A line of the ledger that runs write: what, which attempt, and the processes of the run.
+/// A line of the log that runs write: action, attempt, and the processes of the run.
 struct Entry {
     action: String,
     attempt: String,
@@ -31,7 +31,7 @@ struct Entry {
 }
 
 impl Fixture {
-    /// `None`: there is no server here.
+    /// `None` if there is no server.
     fn new(on_lost: &str) -> Option<Self> {
         let server = sutler_servers::postgres::shared()?;
         let url = server.fresh_database().url();
@@ -106,7 +106,7 @@ impl Fixture {
         text.lines().filter_map(entry).collect()
     }
 
-    /// What ran, with its attempt.
+    /// The runs, with their attempts.
     fn ran(&self) -> Vec<String> {
         let entries = self.run_records();
         let shown = entries
@@ -115,13 +115,13 @@ impl Fixture {
         shown.collect()
     }
 
-    /// Runs that have left something on a host.
+    /// Number of runs that left something on a host.
     fn runs_of(&self, host: &str) -> usize {
         let runs = self.path(&format!("work-{host}/runs"));
         fs::read_dir(runs).map_or(0, |it| it.count())
     }
 
-    /// Asks for an instance and waits until it is being made.
+    /// Requests an instance and waits until its run has started.
     fn begin(&self, broker: &Broker) -> String {
         let body = json!({
             "service_id": "slow-id", "plan_id": "small-id", "organization_guid": "o", "space_guid": "s",
@@ -159,7 +159,7 @@ fn delete(broker: &Broker) {
     expect_status(broker, &BrokerRequest::new("DELETE", &path), 200);
 }
 
-/// Looks until a condition holds.
+/// Waits until a condition is true.
 #[track_caller]
 fn until(what: &str, holds: impl Fn() -> bool) {
     let begun = Instant::now();
@@ -169,7 +169,7 @@ fn until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// Looks for so long whether a condition goes on to hold.
+/// Checks that a condition stays true for this time.
 #[track_caller]
 fn holds_until(elapsed: Duration, holds: impl Fn() -> bool) {
     let begun = Instant::now();
@@ -179,7 +179,7 @@ fn holds_until(elapsed: Duration, holds: impl Fn() -> bool) {
     }
 }
 
-/// Ends processes at once; those that have ended are no matter.
+/// Kills processes; those that have ended are ignored.
 fn kill(pids: &[String]) {
     for pid in pids {
         let _ = Command::new("kill").args(["-9", pid]).output();
@@ -252,7 +252,7 @@ fn an_operation_of_a_lost_host_is_abandoned_by_an_operator_and_cleaned_up_elsewh
     assert!(audit.contains("the host burnt down"), "{audit}");
     delete(&other);
     assert_eq!(fixture.ran(), ["provision 1", "deprovision 1"]);
-    // It was not gone after all: what it left at work is ended, and nothing is run again.
+    // The host was not lost: its remaining processes are ended, and nothing runs again.
     let pids = fixture.run_records().remove(0).pids;
     assert!(
         pids.iter().all(|pid| is_there(pid)),

@@ -1,4 +1,4 @@
-//! Images of the time of Automation Broker: all that they say of themselves is one label.
+//! Images for Automation Broker: they have one label and nothing else.
 
 use super::image_registry;
 use serde_json::json;

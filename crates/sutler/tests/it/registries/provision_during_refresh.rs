@@ -1,5 +1,5 @@
-//! Provisions that come while a registry is being asked: they wait for what it says, within bounds, and then
-//! run in containers or are told why not.
+//! Provisions during a refresh: they wait for its result, within limits, and then run in containers or fail
+//! with the reason.
 
 use super::fixture::{BrokerClient, Fixture, OfferingIds};
 use super::image_registry::engine;
@@ -16,14 +16,14 @@ fn podman_and_registry() -> Option<(&'static Podman, TokenRegistry)> {
     podman.zip(registry)
 }
 
-/// A site whose broker waits for its registry as long as a test holds it.
+/// A broker that waits for its registry for as long as a test holds it.
 fn fixture(podman: &Podman, registry: &TokenRegistry) -> Fixture {
     let mut block = registry.block("own");
     block["answer_within"] = json!("60s");
     Fixture::new(&[block]).set("/bundles/container", engine(podman))
 }
 
-/// What the bundles of a harbour are called by platforms. Ids are made of names, whoever makes them.
+/// Ids of the bundles of a registry. They are derived from names, so every broker computes the same ones.
 fn ids_of<const COUNT: usize>(
     registry: &TokenRegistry,
     names: [&str; COUNT],
@@ -109,7 +109,7 @@ fn waiting_provisions_are_limited_in_time_and_number() {
     assert!(description(&busy).contains("repeat"), "{busy}");
     let ended = broker.until_ended("first", &ids);
     assert_eq!(ended["state"], "failed", "{ended}");
-    // Nothing was made of those that were sent away.
+    // The refused requests created nothing.
     broker.expect_status(404, "GET", "second", &ids);
     broker.expect_status(404, "GET", "sync", &ids);
     registry.front.reset();

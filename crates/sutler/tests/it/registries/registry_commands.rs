@@ -1,4 +1,4 @@
-//! Bundles of a real registry, offered by the executable and looked after with `sutler registry`.
+//! Bundles of a real registry, offered by the executable and managed with `sutler registry`.
 
 use crate::http_request::BrokerRequest;
 use crate::process::{Broker, folder, sutler};
@@ -34,7 +34,7 @@ fn start(folder: &Path) -> Broker {
     Broker::start(folder, &["broker", "--config", "sutler.yaml"])
 }
 
-/// What `sutler registry` says.
+/// Output of `sutler registry`.
 fn run_registry(folder: &Path, broker: &Broker, words: &[&str]) -> String {
     let url = format!("http://{}/admin", broker.address());
     let mut command = sutler(folder);
@@ -114,7 +114,7 @@ fn bundles_of_a_registry_are_offered_withdrawn_and_served_while_it_is_down() {
     broker.signal("TERM");
     broker.ended();
 
-    // A broker that starts while its registry is down serves what it knew.
+    // A broker that starts while its registry is down serves the stored bundles.
     drop(server);
     let broker = start(folder.path());
     assert!(catalog(&broker).contains("hello-apb-v1.0"));

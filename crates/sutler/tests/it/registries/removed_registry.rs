@@ -1,4 +1,4 @@
-//! A registry that is left out of the configuration, and was the only one.
+//! The only registry is removed from the configuration.
 
 use super::image_registry;
 use serde_json::{Value, json};

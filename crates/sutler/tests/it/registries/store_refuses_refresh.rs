@@ -1,4 +1,5 @@
-//! A store that refuses what a refresh found: it is told, nothing that was offered goes, and it is made up for.
+//! A store that refuses the result of a refresh: this is reported, offered bundles stay, and the refresh is
+//! repeated.
 
 use super::fixture::Fixture;
 use super::token_registry::TokenRegistry;
@@ -6,7 +7,7 @@ use serde_json::{Value, json};
 use std::thread;
 use sutler_servers::{postgres, until};
 
-/// As a server whose disk is full refuses: whatever is read is answered.
+/// Refuses writes like a server with a full disk; reads work.
 const REFUSE: &str = "
 CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
 $$ BEGIN RAISE EXCEPTION 'no space left on device' USING ERRCODE = '53100'; END $$;
@@ -35,7 +36,7 @@ fn a_refresh_that_the_store_refuses_is_reported_as_failed_and_offered_bundles_st
     registry.push("new-apb", "1.0.0");
     registry.hold_lists();
     let client = broker.client();
-    // Not in a scope: where the test fails, nobody waits for it.
+    // Not in a scope, so that a failed test does not wait for it.
     let waiting_refresh = thread::spawn(move || client.run(&["registry", "refresh", "--wait"]));
     registry.until_held();
     postgres::execute(&store, REFUSE);

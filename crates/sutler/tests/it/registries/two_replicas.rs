@@ -9,7 +9,7 @@ use std::thread;
 use sutler_servers::podman::{self, Podman};
 use sutler_servers::{Server, postgres, until};
 
-/// How many provisions are asked of each broker while their service goes.
+/// Number of provisions at each broker while their service is deleted.
 const PROVISIONS: usize = 3;
 
 #[track_caller]
@@ -69,7 +69,7 @@ fn refreshes_requested_at_two_brokers_run_one_after_the_other() {
     until_offered(second, &["hello-apb 2.0.0"]);
 }
 
-/// Asks for instances until one is refused; those that were accepted.
+/// Requests instances until one is refused; returns the accepted ones.
 fn provision(broker: &BrokerClient, name: &str, ids: &OfferingIds) -> Vec<String> {
     let mut accepted = Vec::new();
     for nth in 0..PROVISIONS {
@@ -82,7 +82,7 @@ fn provision(broker: &BrokerClient, name: &str, ids: &OfferingIds) -> Vec<String
                 assert_eq!(status, 400, "{answer}");
                 let description = answer["description"].as_str().unwrap_or_default();
                 assert!(description.contains("was withdrawn at"), "{description}");
-                // Nothing was made of it.
+                // It created nothing.
                 broker.expect_status(404, "GET", &instance, ids);
                 break;
             }
@@ -91,8 +91,8 @@ fn provision(broker: &BrokerClient, name: &str, ids: &OfferingIds) -> Vec<String
     accepted
 }
 
-/// What was accepted was made, or refused when it was looked at again; either way it can be removed, by
-/// either broker, and by what made it.
+/// An accepted instance was created, or refused when its plan was checked again; in either case both brokers
+/// can remove it, with the version that created it.
 fn is_removed_wherever(
     broker: &BrokerClient,
     other: &BrokerClient,
@@ -116,7 +116,7 @@ fn is_removed_wherever(
     }
 }
 
-/// Two brokers that have containers made of what a registry has, and delete soon what it has not any more.
+/// A fixture whose brokers run containers of the bundles of a registry, and delete withdrawn bundles soon.
 fn fixture(podman: &Podman, registry: &TokenRegistry, store: &Server) -> Fixture {
     let mut block = registry.block("own");
     block["answer_within"] = json!("60s");
@@ -137,7 +137,7 @@ fn provisions_during_the_deletion_of_their_service_are_served_or_refused_on_two_
         return;
     };
     let pushed = registry.build(podman, "racing-apb", "1.0.0");
-    // The engine has it already, so that what is accepted can be run.
+    // The engine already has the image, so that accepted instances can run.
     let image = format!("{}/org/racing-apb:latest", registry.server.address());
     let _ = podman.podman(&["pull", "--tls-verify=false", &image]);
     let fixture = fixture(podman, &registry, store);
@@ -173,7 +173,7 @@ fn provisions_during_the_deletion_of_their_service_are_served_or_refused_on_two_
     second.expect_status(400, "PUT", "late", &ids);
 }
 
-/// It sleeps through the end of a service, and wakes up with the catalog of before.
+/// It is paused during the deletion of a service, and continues with the old catalog.
 ///
 /// Regression: R20.
 #[test]

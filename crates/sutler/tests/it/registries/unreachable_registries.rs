@@ -1,5 +1,5 @@
-//! Registries that are down, and single images that cannot be read: what was offered stays, and everything
-//! else goes on.
+//! Registries that are down, and single images that cannot be read: offered bundles stay, and everything else
+//! continues.
 
 use super::fixture::Fixture;
 use super::token_registry::TokenRegistry;
@@ -33,7 +33,7 @@ fn services_of_an_unreachable_registry_stay_while_others_are_updated() {
         .broker
         .until_logged("failed    lost (refresh 1 in a row)");
 
-    // The server itself is gone, while its front has nothing against anybody.
+    // The server itself is down, while its proxy forwards everything.
     lost.server.kill();
     lost.front.reset();
     well.push("more-apb", "1.0.0");
@@ -99,7 +99,7 @@ fn services_whose_images_cannot_be_read_stay_unchanged_and_show_the_reason() {
         assert!(fault.contains(word), "{name}: {fault:?}");
     }
     assert_eq!(broker.fault("own", "org/well-apb:latest"), None);
-    // Not read is not withdrawn: it can be had.
+    // An unreadable bundle is not withdrawn: it can be provisioned.
     let faulty = "sutler_registry_faulty_items{registry=\"own\"}";
     assert_eq!(broker.metric(faulty).as_deref(), Some("5"));
 

@@ -1,5 +1,5 @@
-//! Services whose image was deleted or replaced while instances use it: each goes on with what made it, in
-//! containers of exactly that version.
+//! Services whose image was deleted or replaced while instances use it: each instance keeps the version that
+//! created it, in containers of exactly that version.
 
 use super::image_registry;
 use serde_json::json;
@@ -38,7 +38,7 @@ fn a_service_whose_image_was_deleted_is_hidden_serves_its_instance_and_is_then_r
         description.contains("its registry does not have it any more"),
         "{description}"
     );
-    // Both have had their grace; the one that is used stays.
+    // The grace period of both is over; the used one stays.
     until("the other is deleted", || {
         let items = broker.items("vault");
         assert!(
@@ -82,7 +82,7 @@ fn an_instance_is_deprovisioned_by_the_image_that_created_it_although_its_tag_wa
     assert_eq!(bound["credentials"], json!({ "version": "1.0.0" }));
     broker.expect_status(200, "DELETE", "old/service_bindings/b", &ids);
 
-    // The engine has neither any more: it must ask for the version, and not for the tag.
+    // The engine has neither image any more: it must pull by version, not by tag.
     registry.forget_images("moved");
     broker.expect_status(200, "DELETE", "old", &ids);
     assert_eq!(

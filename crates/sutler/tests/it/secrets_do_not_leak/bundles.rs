@@ -1,7 +1,7 @@
-//! Secrets of bundles: searched while a run is under way, and after its end.
+//! Secrets of bundles: searched during a run, and after its end.
 //!
-//! A real broker at the most talkative level runs a bundle that is told secrets, says them aloud and gives
-//! some back. Root sees them in the run's own files; nobody else sees them anywhere.
+//! A real broker at the most detailed log level runs a bundle that gets secrets, prints them and returns
+//! some. Root can read them in the files of the run; no other user can read them anywhere.
 
 mod fixture;
 mod playbooks;
@@ -30,7 +30,7 @@ plans:
       - {name: role, type: string}
 ";
 
-/// Says every secret that it was told, plainly.
+/// Prints every secret that it got, in plain text.
 const SAYS: &str = r#"
 vars=${3#@}
 c=canary
@@ -42,7 +42,7 @@ printf 'x%s' "$(cat "$SUTLER_SECRETS_DIR/apb-server/master")" | base64
 printf 'half of it, with %s' "$(cat "$SUTLER_SECRETS_DIR/apb-server/master")" > "$SUTLER_RESULT_DIR/progress"
 "#;
 
-/// What each action gives back. Values are put together, so that no script holds one.
+/// The result of each action. Values are concatenated, so that no script contains one.
 const GIVES: [(&str, &str); 5] = [
     (
         "provision",
@@ -63,7 +63,7 @@ printf '{"user":"%s.a-credential.7f3a9c"}' $c > "$SUTLER_RESULT_DIR/credentials.
     ("deprovision", "true"),
 ];
 
-/// Planted by the test or made by the scripts; the last are what platforms are given or gave themselves.
+/// Secrets planted by the test or created by the scripts; the last ones are sent to or by platforms.
 fn planted() -> Canaries {
     let mut canaries = Canaries {
         planted: Vec::new(),
@@ -85,7 +85,7 @@ fn planted() -> Canaries {
     canaries
 }
 
-/// Those that are in no answer at all: the others are the platform's own words, or the binding's.
+/// Secrets that must not be in any response; the others are sent by the platform, or belong to the binding.
 fn never_returned() -> Canaries {
     let mut canaries = planted();
     canaries.planted.truncate(4);
@@ -102,7 +102,7 @@ fn provision(id: &str, more: Value) -> BrokerRequest {
     BrokerRequest::new("PUT", &path).json(&body)
 }
 
-/// What must hold while a run holds secrets.
+/// Checks that apply while a run has secrets.
 fn search_under_way(fixture: &Fixture, canaries: &Canaries) {
     search_processes(canaries);
     let there = fixture.grep(canaries, None);
@@ -116,7 +116,7 @@ fn search_under_way(fixture: &Fixture, canaries: &Canaries) {
     search_operators_view(fixture, canaries);
 }
 
-/// What `sutler admin` prints.
+/// Searches the output of `sutler admin`.
 fn search_operators_view(fixture: &Fixture, canaries: &Canaries) {
     let operations = fixture.admin(&["operations", "list", "-o", "name"]);
     let operations: Vec<&str> = operations.lines().collect();
@@ -140,7 +140,7 @@ fn search_operators_view(fixture: &Fixture, canaries: &Canaries) {
     }
 }
 
-/// One life with a run held at provision and at bind.
+/// Runs one lifecycle, with the run held at provision and at bind.
 fn run_lifecycle(fixture: &Fixture, canaries: &Canaries) {
     let never = never_returned();
     let parameters = json!({
@@ -192,7 +192,7 @@ fn bind(fixture: &Fixture, canaries: &Canaries, never: &Canaries) {
     fixture.release("bind");
     let polled = fixture.until_done("i/service_bindings/b", "succeeded");
     canaries.search(polled.as_bytes(), "a poll");
-    // The binding's own credentials belong here, and nothing else of what is kept.
+    // The credentials of the binding belong here, and no other secret.
     let fetched = fixture.expect_status(BrokerRequest::get(path), 200);
     assert!(fetched.contains(&canary("a credential")), "{fetched}");
     never.search(fetched.as_bytes(), "a fetched binding");

@@ -1,4 +1,4 @@
-//! Bundles in the layout of Automation Broker, run by `ansible-playbook`: ours, and one that nobody changed.
+//! Bundles in the layout of Automation Broker, run by `ansible-playbook`: ours, and an unmodified one.
 
 use super::fixture::{Fixture, has, passes_its_test, repository_bundle};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ fn the_old_bundle_passes_its_test_and_keeps_every_rule() {
     Fixture::open(&greeter, &json!({})).keeps_every_rule();
 }
 
-/// Its roles note in a diary what they remember, and call the five modules by the names they always had.
+/// Its roles record their state in the folder `diary`, and call the five modules by their old names.
 #[test]
 fn an_unmodified_bundle_of_the_old_layout_carries_its_state_from_provision_to_deprovision() {
     if !has("ansible-playbook", HOW) {

@@ -1,4 +1,4 @@
-//! A bundle as an image: packed without any engine, loaded by Podman, and run by the container runner.
+//! A bundle as an image: packed without an engine, loaded by Podman, and run by the container runner.
 
 use super::fixture::repository_bundle;
 use crate::process::{folder, sutler};
@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use sutler_servers::podman::{Podman, SHELL_IMAGE, shared};
 
-/// Runs a command of ours; what it printed.
+/// Runs a command of the program; returns its output.
 #[track_caller]
 fn done(folder: &Path, words: &[&str]) -> String {
     let output = sutler(folder).args(words).output().expect("it runs");
@@ -17,7 +17,7 @@ fn done(folder: &Path, words: &[&str]) -> String {
     stdout
 }
 
-/// Packs the bundle `hello` onto an image that has a shell, and loads it; the digest that was told.
+/// Packs the bundle `hello` onto an image with a shell, and loads it; returns the printed digest.
 fn load(podman: &Podman, folder: &Path) -> String {
     let at = |name: &str| folder.join(name).display().to_string();
     let (base, packed) = (at("base.tar"), at("hello.tar"));
@@ -50,7 +50,7 @@ fn a_packed_bundle_is_loaded_by_podman_and_runs_in_containers() {
     let noted = &inspected["Annotations"]["org.opencontainers.image.title"];
     assert_eq!(noted, "hello", "{inspected:#}");
 
-    // What a registry would offer: the same manifest, with an image in place of scripts.
+    // As a registry would offer it: the same manifest, with an image instead of scripts.
     let bundle = folder.path().join("hello");
     fs::create_dir(&bundle).expect("a folder");
     let manifest =

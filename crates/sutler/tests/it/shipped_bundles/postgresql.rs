@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use std::process::Command;
 use sutler_servers::{Demands, ServerUrl, find_programs, postgres};
 
-/// Everything that an instance or a binding could leave.
+/// Everything that an instance or a binding could leave behind.
 const THERE: &str = "SELECT 'database ' || datname FROM pg_database \
     UNION SELECT 'role ' || rolname FROM pg_roles \
     UNION SELECT 'member ' || roleid::regrole || ' of ' || member::regrole FROM pg_auth_members ORDER BY 1";
 
-/// The rows of a statement, or what the server says against it.
+/// The rows of a statement, or the error of the server.
 fn run_sql(at: &ServerUrl, statement: &str) -> Result<String, String> {
     let folder = find_programs(&["psql"], &["/usr/lib/postgresql"]).expect("psql");
     let (name, password) = at.user.clone().expect("a user");
@@ -54,7 +54,7 @@ fn the_bundle_postgresql_keeps_every_rule_and_leaves_the_server_as_it_was() {
     assert_eq!(there(), before);
 }
 
-/// What a binding makes outlives it, and its login does not.
+/// Objects of a binding outlive it, but its login does not.
 fn serves(fixture: &Fixture, admin: &ServerUrl) {
     fixture.expect_status(201, "PUT", "i", Value::Null);
     let login = |binding: &str, parameters: Value| {
@@ -76,7 +76,7 @@ fn serves(fixture: &Fixture, admin: &ServerUrl) {
     );
     let refused = run_sql(&reader, "INSERT INTO notes VALUES ('no')").expect_err("it only reads");
     assert!(refused.contains("permission denied"), "{refused}");
-    // The binding that is left goes with the instance.
+    // The remaining binding is removed with the instance.
     fixture.expect_status(200, "DELETE", "i", Value::Null);
     run_sql(&reader, "SELECT 1").expect_err("its database is gone");
 }

@@ -6,7 +6,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use sutler_servers::{Demands, ServerUrl, redis};
 
-/// What the server answers to commands of a user, one line after the other.
+/// Responses of the server to commands of a user, one line each.
 fn run_commands(at: &ServerUrl, commands: &[&str]) -> String {
     let (name, password) = at.user.clone().expect("a user");
     let mut stream = TcpStream::connect((at.host.as_str(), at.port)).expect("it listens");
@@ -44,7 +44,7 @@ fn the_bundle_redis_keeps_every_rule_and_leaves_the_server_as_it_was() {
     assert_eq!(there(), before);
 }
 
-/// A user reaches the keys of its instance and no others, for as long as its binding is there.
+/// A user can access the keys of its instance and no others, while its binding exists.
 fn serves(fixture: &Fixture, admin: &ServerUrl) {
     fixture.expect_status(201, "PUT", "i", Value::Null);
     let path = "i/service_bindings/b";

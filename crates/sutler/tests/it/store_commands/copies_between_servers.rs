@@ -1,6 +1,6 @@
-//! From store to store: PostgreSQL under load, SQLite, etcd, MariaDB, MongoDB where there is one. The
-//! program is killed in the middle of every move, again and again, and at the end a broker over the last
-//! store knows everything that a broker over the first one acknowledged.
+//! From store to store: PostgreSQL under load, SQLite, etcd, MariaDB, and MongoDB if it is available. The
+//! program is killed repeatedly during every copy, and at the end a broker over the last store knows
+//! everything that a broker over the first one acknowledged.
 
 use super::fixture::Source;
 use crate::process::{folder, sutler};
@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use sutler_servers::{Demands, etcd, mariadb, mongodb, postgres};
 
-/// How often a finish is tried while a lease of a dead broker runs out.
+/// Number of attempts to finish while the lease of a killed broker expires.
 const TRIES: u32 = 200;
-/// Pause between two tries.
+/// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The copy from one store to another.
@@ -24,7 +24,7 @@ struct Move<'m> {
 }
 
 impl Move<'_> {
-    /// URLs have passwords in them, so they go by the environment.
+    /// URLs contain passwords, so they are passed by the environment.
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = sutler(self.folder);
         command
@@ -39,7 +39,7 @@ impl Move<'_> {
         self.command(arguments).output().expect("it runs")
     }
 
-    /// Starts it and kills it a while later, at another moment each time; how often it was not over yet.
+    /// Starts the copy and kills it, at another moment each time; returns how often it was still running.
     fn killed_again_and_again(&self) -> u32 {
         let mut killed = 0;
         for wait in [60, 120, 180, 240, 300, 400] {
@@ -59,7 +59,7 @@ impl Move<'_> {
         killed
     }
 
-    /// Finishes as soon as the source stands still; what it printed.
+    /// Finishes as soon as the source does not change any more; returns the output.
     fn finish_eventually(&self) -> Value {
         let mut output = self.run(&["--finish"]);
         for _ in 0..TRIES {
@@ -85,7 +85,7 @@ fn until_past(wait: Duration) {
     std::thread::sleep(wait);
 }
 
-/// What `store stats` counts of a store, without what is the store's own.
+/// Counts of `store stats`, without values that are specific to a store.
 fn counted(folder: &Path, url: &str) -> Value {
     let mut command = sutler(folder);
     command.args(["store", "stats", "-o", "json"]);
@@ -95,7 +95,7 @@ fn counted(folder: &Path, url: &str) -> Value {
         .expect("it runs");
     let stats: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let mut operations = stats["operations"].clone();
-    // What ran arrives as ready.
+    // Running operations are copied as ready.
     let ready = |word: &str| stats["operations"][word].as_u64().unwrap_or_default();
     operations["ready"] = (ready("ready") + ready("running")).into();
     operations["running"] = 0.into();
@@ -110,7 +110,7 @@ fn a_store_is_copied_through_all_others_under_load_and_kills() {
         return;
     };
     let first = postgres.fresh_database().url();
-    // A transaction of a process that was killed stays open in MongoDB until its time is over.
+    // A transaction of a killed process stays open in MongoDB until its time limit.
     let brief = || {
         let brief = ["--setParameter", "transactionLifetimeLimitSeconds=2"];
         mongodb::own(Demands {
@@ -166,7 +166,7 @@ fn a_store_is_copied_through_all_others_under_load_and_kills() {
     broker.stop();
 }
 
-/// The first move: a broker works all the while, and is killed at the end. What it acknowledged.
+/// The first copy: a broker works all the time, and is killed at the end. Returns what it acknowledged.
 fn leave_the_first(folder: &Path, from: &str, to: &str) -> Vec<(String, String)> {
     let source = Source::start(folder, from);
     let mut acknowledged = source.fill(20);

@@ -1,4 +1,4 @@
-//! A broker over some store, with something in it, and a load on it.
+//! A broker over a given store, with data and load.
 
 use crate::http_request::BrokerRequest;
 use crate::process::{Broker, sutler};
@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const SERVICE: &str = "0b7f4ac4-3a3b-4f5a-a6f4-1d2e5c1f9a01";
 const PLAN: &str = "0b7f4ac4-3a3b-4f5a-a6f4-1d2e5c1f9a02";
 
-/// A broker that serves everybody.
+/// A broker without authentication.
 pub(super) struct Source {
     broker: Broker,
 }
 
 impl Source {
-    /// Starts one over a store, with the keys of `one.key`; a lease is short, so that nobody waits long
-    /// for a dead one.
+    /// Starts a broker over a store, with the keys of `one.key`; the lease is short, so that a killed broker
+    /// is replaced soon.
     pub(super) fn start(folder: &Path, url: &str) -> Self {
         let mut command = sutler(folder);
         command
@@ -28,7 +28,7 @@ impl Source {
         }
     }
 
-    /// Asks for an instance, without waiting for it; the operation's id.
+    /// Requests an instance without waiting for it; returns the id of the operation.
     pub(super) fn provision(&self, id: &str, delay_ms: u64) -> Option<String> {
         let body = json!({
             "service_id": SERVICE,
@@ -59,7 +59,7 @@ impl Source {
         (answer.status == 202).then(|| body["operation"].as_str().map(str::to_owned))?
     }
 
-    /// What a poll says: status and state.
+    /// Status and state of a poll.
     pub(super) fn poll(&self, instance: &str, operation: &str) -> (u16, String) {
         let path = format!("/v2/service_instances/{instance}/last_operation?operation={operation}");
         let answer = BrokerRequest::get(&path).send(self.broker.address());
@@ -69,7 +69,7 @@ impl Source {
         (answer.status, state)
     }
 
-    /// Polls until it ended; the last answer if that does not come in time.
+    /// Polls until the operation has ended; returns the last response after the time limit.
     pub(super) fn until_ended(&self, instance: &str, operation: &str) -> (u16, String) {
         let mut polled = self.poll(instance, operation);
         for _ in 0..600 {
@@ -82,7 +82,8 @@ impl Source {
         polled
     }
 
-    /// Makes so many instances, some bound, and one that takes long; (instance, operation) of each.
+    /// Creates this number of instances, some bound, and one that takes long; returns (instance, operation)
+    /// of each.
     pub(super) fn fill(&self, count: usize) -> Vec<(String, String)> {
         let mut made = Vec::new();
         for n in 0..count {
@@ -99,7 +100,7 @@ impl Source {
         made
     }
 
-    /// Makes and removes instances until it is told to stop; what was acknowledged.
+    /// Creates and removes instances until it is stopped; returns what was acknowledged.
     pub(super) fn load(&self, stop: &AtomicBool) -> Vec<(String, String)> {
         let mut acknowledged: Vec<(String, String)> = Vec::new();
         for n in 0.. {
@@ -111,7 +112,7 @@ impl Source {
                 if n % 4 == 0 && self.until_ended(&id, &operation).1 == "succeeded" {
                     self.bind(&id, "b");
                     let gone = format!("load-{}", n / 2);
-                    // Whoever is gone is not asked for again.
+                    // A removed instance is not polled again.
                     self.deprovision(&gone);
                     acknowledged.retain(|(id, _)| *id != gone);
                 }
@@ -121,12 +122,12 @@ impl Source {
         acknowledged
     }
 
-    /// Ends it as a crash does.
+    /// Kills it.
     pub(super) fn kill(self) {
         self.broker.signal("KILL");
     }
 
-    /// Ends it as an operator does.
+    /// Stops it with SIGTERM.
     pub(super) fn stop(self) {
         self.broker.ended();
     }

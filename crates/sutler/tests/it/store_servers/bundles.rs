@@ -3,7 +3,7 @@
 use super::Sort;
 use crate::bundle_lifecycle;
 
-/// One of the earlier stores lost what tied a binding to its instance.
+/// An earlier store lost the relation between a binding and its instance.
 ///
 /// Regression: R13.
 pub(super) fn a_binding_of_a_bundle_is_unbound_and_its_instance_deprovisioned(sort: &Sort) {

@@ -1,5 +1,5 @@
-//! A store that cannot be opened: what is wrong, and what to do about it, in a sentence. The sentences
-//! are in `open-error-*.txt`.
+//! A store that cannot be opened: the message has the reason and a suggested fix. The messages are in
+//! `open-error-*.txt`.
 
 use super::Sort;
 use super::fixture::Fixture;
@@ -7,7 +7,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use sutler_servers::{Demands, PASSWORD, ServerUrl, free_port};
 
-/// Answers that there is nothing, whatever is asked for.
+/// Responds 404 to every request.
 pub(super) struct ClosedPort(SocketAddr);
 
 impl ClosedPort {
@@ -32,7 +32,7 @@ impl ClosedPort {
     }
 }
 
-/// What the program says when it cannot open the store. Names and ports that a run chose are left out.
+/// The message of the program if it cannot open the store, without names and ports that differ between runs.
 fn open_error(place: &ServerUrl) -> String {
     let fixture = Fixture::over(place, "");
     let mut command = fixture.command();
@@ -61,7 +61,7 @@ fn open_error(place: &ServerUrl) -> String {
     }
 }
 
-/// Systems say differently why a name is not known.
+/// Systems have different texts for an unknown host name.
 fn without_why(line: &str) -> String {
     const LOOKUP: &str = "failed to lookup address information: ";
     let Some((before, after)) = line.split_once(LOOKUP) else {

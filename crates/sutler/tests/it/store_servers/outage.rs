@@ -1,5 +1,5 @@
-//! The server is away: callers are told to come back, readiness says so, and what runs goes on as soon
-//! as the server is back.
+//! Outage of the server: callers get 503 with `Retry-After`, readiness reports it, and operations continue as
+//! soon as the server is back.
 
 use super::Sort;
 use super::fixture::{Fixture, ParsedResponse, until};
@@ -19,7 +19,7 @@ pub(super) fn an_outage_of_the_server_is_reported_and_everything_resumes_afterwa
     let (one, other) = (fixture.replica(), fixture.replica());
     let before = one.provision("before", 0).operation();
     assert_eq!(one.until_it_ends("before", &before), "succeeded");
-    // Its hook ends while the server is away.
+    // Its hook ends during the outage.
     let running = one.provision("running", 1500).operation();
     server.kill();
     for replica in [&one, &other] {
@@ -36,7 +36,7 @@ pub(super) fn an_outage_of_the_server_is_reported_and_everything_resumes_afterwa
         replica.until_ready_is(200);
     }
     assert_eq!(other.until_it_ends("running", &running), "succeeded");
-    // It was sent away, so it was not begun; and it is begun once, wherever it is asked for.
+    // The request was refused, so it was not started; it is started once, on any replica.
     until("a change is taken again", || {
         let new = one.provision("new", 0);
         if new.status == 202 || new.status == 200 {

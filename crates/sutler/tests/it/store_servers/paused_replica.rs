@@ -1,4 +1,5 @@
-//! A replica that is stopped for longer than its lease, and goes on: what it began is another's now.
+//! A replica that is paused for longer than its lease, and continues: its operations belong to another
+//! replica.
 
 use super::Sort;
 use super::fixture::Fixture;
@@ -20,7 +21,7 @@ pub(super) fn a_replica_that_was_paused_beyond_its_lease_writes_nothing(sort: &S
     let instance = other.admin("instances/i");
     paused.0.signal("CONT");
     paused.0.until_logged("another worker goes on");
-    // It is well again, under a new name.
+    // It works again, under a new name.
     paused.until_ready_is(200);
     let next = paused.provision("next", 0).operation();
     assert_eq!(other.until_it_ends("next", &next), "succeeded");

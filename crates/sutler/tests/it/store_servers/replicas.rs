@@ -1,4 +1,4 @@
-//! Two replicas over one store: what one accepts, the other knows; and both keep the rules.
+//! Two replicas over one store: each knows what the other accepted, and both follow the rules.
 
 use super::Sort;
 use super::fixture::{Fixture, LARGE};

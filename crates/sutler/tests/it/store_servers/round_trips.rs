@@ -1,18 +1,18 @@
-//! How often a request waits for the store, counted on the wire.
+//! Number of round trips of a request to the store, counted on the wire.
 //!
-//! A broker also asks by itself: it renews its lease, looks for work, looks at its health. So every
-//! request is made several times, and the one that met the least of that counts.
+//! A broker also has background requests: lease renewals, claims, health checks. So every request is
+//! repeated, and the one with the fewest round trips counts.
 
 use super::Sort;
 use super::fixture::{Fixture, ParsedResponse, Replica, RunningProxy};
 use sutler_servers::print_line;
 
-/// How often each request is made.
+/// Number of repeats of each request.
 const TIMES: usize = 9;
-/// Long enough that no hook ends while it is counted.
+/// Long enough that no hook ends during the count.
 const SLOW_MS: u64 = 60_000;
 
-/// Asks, and keeps what went over the wire until the answer came.
+/// Sends a request, and returns the messages on the wire until its response.
 fn counted(
     wire: &RunningProxy,
     request: impl FnOnce() -> ParsedResponse,
@@ -33,12 +33,13 @@ fn fewest(all: Vec<Vec<String>>) -> Vec<String> {
 
 fn count(replica: &Replica, wire: &RunningProxy) -> [(&'static str, Vec<String>); 3] {
     let (mut provisions, mut repeats, mut polls) = (Vec::new(), Vec::new(), Vec::new());
-    // The first of each prepares what is said to the server.
+    // The first request of each kind prepares statements on the server.
     let operation = replica.provision("warm", SLOW_MS).operation();
     replica.until_it_works("warm", &operation);
     for n in 0..TIMES {
         let id = format!("i-{n}");
-        // Its hook may write its progress before the answer is here: one more, not the request's own.
+        // Its hook may write its progress before the response arrives: one more message, which is not part of
+        // the request.
         provisions.push(counted(wire, || replica.provision(&id, SLOW_MS), 202));
         let operation = replica.provision(&id, SLOW_MS).operation();
         replica.until_it_works(&id, &operation);

@@ -1,16 +1,16 @@
-//! What differs between the sorts of servers, as far as a user of the executable can tell.
+//! Differences between the kinds of servers, as far as users of the executable can observe them.
 
 use super::fixture::{RunningProxy, opening};
 use super::{Look, Sort};
 use sutler_servers::{Proxy, Server, ServerUrl};
 
-/// A provision and the progress of its hook; a look and a read; one row.
+/// A provision and the progress of its hook; a read and a check; one row.
 const TRIPS: [usize; 3] = [3, 2, 1];
 
 #[cfg(feature = "postgres")]
 pub(super) fn postgres() -> Sort {
     use sutler_servers::{PostgresDialect, postgres};
-    /// Whoever asks for the version in this schema is told another.
+    /// Returns an older version to queries in this schema.
     fn older(look: Look<'_>) {
         let Some(server) = postgres::shared() else {
             return;
@@ -39,7 +39,7 @@ pub(super) fn postgres() -> Sort {
 #[cfg(feature = "mysql")]
 pub(super) fn mariadb() -> Sort {
     use sutler_servers::{Demands, MySqlDialect, mariadb};
-    /// It says of itself whatever it is told to.
+    /// Its version is configurable.
     fn older(look: Look<'_>) {
         let demands = Demands {
             arguments: vec!["--version=10.5.29-MariaDB".to_owned()],
@@ -70,12 +70,12 @@ pub(super) fn mongodb() -> Sort {
         own: mongodb::own,
         guarded: |server| mongodb::make_user(server, "me", "mine"),
         wire: |server| RunningProxy::new(Proxy::to::<MongoDialect>(server.address())),
-        // A commit is two here (ADR 10).
+        // A commit is two round trips here (ADR 10).
         trips: [4, 3, 1],
         elsewhere_ms: 50,
         open: |url| opening(async move { sutler_store_mongodb::MongoStore::open(&url).await }),
         refused: include_str!("open-error-mongodb.txt"),
-        // Nothing makes it say that it is older.
+        // Its version cannot be changed.
         older: |_| {},
     }
 }
@@ -83,7 +83,7 @@ pub(super) fn mongodb() -> Sort {
 #[cfg(feature = "etcd")]
 pub(super) fn etcd() -> Sort {
     use sutler_servers::{EtcdDialect, etcd};
-    /// Before 3.4 the gateway stood elsewhere: what is asked for is not there.
+    /// Before 3.4 the gateway had other paths: requests get 404.
     fn older(look: Look<'_>) {
         let gateway = super::open_errors::ClosedPort::at_any_path();
         look(&ServerUrl::of(

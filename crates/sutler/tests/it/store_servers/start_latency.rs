@@ -1,5 +1,5 @@
-//! How soon an operation starts that anybody may take: on the replica that accepted it, and on another
-//! one that was idle.
+//! Start latency of an operation that any worker may claim: on the replica that accepted it, and on another
+//! idle one.
 
 use super::Sort;
 use super::fixture::secret;
@@ -16,13 +16,13 @@ use tokio::time::timeout;
 
 const QUEUE: Queue = Queue::named("work");
 const TIMES: usize = 20;
-/// How long one start may take before the test fails.
+/// Time limit of one start before the test fails.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// What the replica that accepted it has, and room for a machine that does much else.
+/// Limit for the replica that accepted it, with a margin for a busy machine.
 const HERE: Duration = Duration::from_millis(5);
 const ROOM: u32 = 5;
 
-/// Tells when it is called, and ends the operation.
+/// Sends the time of its call, and ends the operation.
 struct NotifyOnExecute(UnboundedSender<Instant>);
 
 #[async_trait]
@@ -42,7 +42,7 @@ impl Executor for NotifyOnExecute {
 async fn engine(store: &Arc<dyn Store>) -> (Engine, UnboundedReceiver<Instant>) {
     let (sender, starts) = unbounded_channel();
     let settings = EngineSettings {
-        // The timer must not help.
+        // The timer must not start it.
         look_every: Duration::from_secs(600),
         ..EngineSettings::for_queue(QUEUE, 4)
     };
@@ -69,7 +69,7 @@ fn ready(n: usize, lane: &str) -> Commit {
     })
 }
 
-/// From the answer to the commit until the executor is called.
+/// Time from the response to the commit until the executor is called.
 async fn latencies(
     store: &Arc<dyn Store>,
     starts: &mut UnboundedReceiver<Instant>,

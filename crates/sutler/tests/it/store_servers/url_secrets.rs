@@ -1,4 +1,4 @@
-//! The URL of a store holds a password, and nobody else does.
+//! The password in the URL of a store is not shown anywhere else.
 
 use super::Sort;
 use super::fixture::{Fixture, until};

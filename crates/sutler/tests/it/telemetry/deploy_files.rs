@@ -1,4 +1,4 @@
-//! What is in `deploy/`, held against the metrics that there are, and judged by promtool.
+//! The files in `deploy/`, compared with the existing metrics, and checked by promtool.
 
 use super::tool;
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy")
 }
 
-/// Every name in a text that looks like one of our metrics.
+/// All names in a text that look like our metrics.
 fn named_in(text: &str) -> BTreeSet<String> {
     let part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.split(|c| !part(c))
@@ -20,7 +20,7 @@ fn named_in(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Every name under which a query can find a metric.
+/// All names by which a query can find a metric.
 fn known() -> BTreeSet<String> {
     let mut names: BTreeSet<String> = REGISTRY_METRICS.iter().map(ToString::to_string).collect();
     for metric in metrics::metrics() {

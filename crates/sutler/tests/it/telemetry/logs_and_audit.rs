@@ -3,7 +3,7 @@
 use super::{ObservedBroker, until};
 use serde_json::{Value, json};
 
-/// Texts of a request that no line may repeat.
+/// Texts of a request that must not be in any line.
 const SECRETS: [&str; 2] = ["canary-in-query", "canary-in-identity"];
 
 /// `{"username": "duke", "extra": "canary-in-identity"}` of Kubernetes.
@@ -46,7 +46,7 @@ async fn a_request_and_its_operation_are_found_by_the_same_ids() {
     );
     assert_eq!(answered["operation.id"], ended["operation.id"]);
     assert!(answered["duration_ms"].is_number());
-    // A warning from inside the hook's run carries the ids too.
+    // A warning from inside the hook has the ids too.
     let inside = broker
         .line(|it| it["message"] == "a hook did not succeed")
         .await;
@@ -146,6 +146,6 @@ async fn probes_need_no_credentials() {
         broker.get("/readyz").await,
         (200, "The broker is ready.\n".to_owned())
     );
-    // Metrics are for those who may see them.
+    // Metrics require operator credentials.
     assert_eq!(broker.get("/metrics").await.0, 404);
 }

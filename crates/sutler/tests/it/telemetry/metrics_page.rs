@@ -1,4 +1,4 @@
-//! The page of metrics: as promtool judges it, and as a real Prometheus reads it.
+//! The metrics page, checked by promtool and scraped by a real Prometheus.
 
 use super::{ObservedBroker, tool, until};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// A Prometheus of our own, with throw-away data.
+/// A Prometheus for one test, with temporary data.
 struct Prometheus {
     process: Child,
     port: u16,

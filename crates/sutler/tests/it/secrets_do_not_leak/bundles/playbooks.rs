@@ -1,4 +1,4 @@
-//! The same with a bundle of playbooks in the old layout, which are run by Ansible.
+//! The same for a bundle of playbooks in the old layout, run by Ansible.
 
 use super::fixture::{BundleFolder, Fixture, search_processes};
 use super::{planted, search_under_way};
@@ -29,7 +29,7 @@ fn write_bundle(place: &BundleFolder) {
         place.mark("go", "provision"),
     );
     let (held, go) = (held.display(), go.display());
-    // Values are put together, so that no playbook holds one.
+    // Values are concatenated, so that no playbook contains one.
     let play = format!(
         r#"- hosts: localhost
   gather_facts: false
