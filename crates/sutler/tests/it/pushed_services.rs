@@ -67,7 +67,7 @@ fn names_until(broker: &Broker, expected: &[&str]) {
 }
 
 /// Provisions the service; its developer deletes it, and the instance keeps working.
-fn lives(broker: &Broker, pushed: &Value) {
+fn run_lifecycle(broker: &Broker, pushed: &Value) {
     let ids = json!({ "service_id": pushed["id"], "plan_id": pushed["plans"][0]["id"] });
     let instance = "/v2/service_instances/i";
     let made = send(
@@ -156,7 +156,7 @@ fn a_pushed_service_stays_next_to_a_registry_and_runs() {
     let broker = start(folder.path(), &config);
     assert_eq!(names(&broker), ["pushed-apb", "later-apb", "listed-apb"]);
 
-    lives(&broker, &pushed);
+    run_lifecycle(&broker, &pushed);
     stop(broker);
     let _ = engine.podman(&["image", "rm", "--force", &image]);
 }

@@ -18,10 +18,10 @@ mod url_secrets;
 use sutler_servers::{Demands, Server, ServerUrl};
 
 /// A callback with the URL of a server.
-type Look<'a> = &'a mut dyn FnMut(&ServerUrl);
+type UrlCallback<'a> = &'a mut dyn FnMut(&ServerUrl);
 
 /// A kind of server.
-pub(crate) struct Sort {
+pub(crate) struct ServerKind {
     /// The server that tests share.
     shared: fn() -> Option<&'static Server>,
     /// A server for one test.
@@ -40,7 +40,7 @@ pub(crate) struct Sort {
     /// Recorded messages for stores that cannot be opened.
     refused: &'static str,
     /// Calls with a URL of a server that is too old.
-    older: fn(Look<'_>),
+    older: fn(UrlCallback<'_>),
 }
 
 /// The tests of one kind of server.
@@ -49,9 +49,9 @@ macro_rules! on_server {
         #[cfg(feature = $feature)]
         mod $name {
             use super::{bundles, clock_skew, open_errors, outage, paused_replica, replicas, round_trips, start_latency, url_secrets};
-            use super::server_differences::$name as sort;
+            use super::server_differences::$name as kind;
 
-            on_server!(@tests sort;
+            on_server!(@tests kind;
                 replicas two_replicas_share_one_store,
                 replicas a_check_passes,
                 bundles a_binding_of_a_bundle_is_unbound_and_its_instance_deprovisioned,
@@ -65,8 +65,8 @@ macro_rules! on_server {
             );
         }
     };
-    (@tests $sort:ident; $($file:ident $test:ident,)*) => {
-        $(#[test] fn $test() { $file::$test(&$sort()); })*
+    (@tests $kind:ident; $($file:ident $test:ident,)*) => {
+        $(#[test] fn $test() { $file::$test(&$kind()); })*
     };
 }
 

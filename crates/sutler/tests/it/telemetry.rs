@@ -134,11 +134,11 @@ impl ObservedBroker {
     async fn ended(&mut self) -> Duration {
         let began = Instant::now();
         let process = Mutex::new(&mut self.process);
-        let look = async || {
+        let poll = async || {
             let mut process = process.lock().expect("nobody panics");
             process.try_wait().expect("it can be waited for")
         };
-        until(look, || "it does not end".to_owned()).await;
+        until(poll, || "it does not end".to_owned()).await;
         began.elapsed()
     }
 }
@@ -151,10 +151,10 @@ impl Drop for ObservedBroker {
 }
 
 /// Waits until there is a value.
-async fn until<T>(look: impl AsyncFn() -> Option<T>, why: impl Fn() -> String) -> T {
+async fn until<T>(poll: impl AsyncFn() -> Option<T>, why: impl Fn() -> String) -> T {
     let began = Instant::now();
     loop {
-        if let Some(found) = look().await {
+        if let Some(found) = poll().await {
             return found;
         }
         assert!(began.elapsed() < TIMEOUT, "{}", why());

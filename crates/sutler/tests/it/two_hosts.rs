@@ -59,10 +59,10 @@ impl Fixture {
              plans: [{{name: small, id: small-id, description: A small one.}}]\n"
         );
         fs::write(bundle.join("bundle.yml"), manifest).expect("a manifest");
-        let (ledger, go) = (fixture.path("ledger"), fixture.path("go"));
+        let (run_file, go) = (fixture.path("ledger"), fixture.path("go"));
         let note = format!(
             "echo \"$SUTLER_ACTION $SUTLER_ATTEMPT $$ $PPID\" >> {}",
-            ledger.display()
+            run_file.display()
         );
         let waits = format!(
             "while ! test -e {}; do sleep 0.02; done\n\

@@ -1,4 +1,4 @@
-//! Authentication block: users with passwords, bearer tokens, and what [`AccessConfig`] makes of them.
+//! Authentication block: users with passwords, bearer tokens, and their conversion by [`AccessConfig`].
 //!
 //! Credentials are verified by the server (`sutler_server::Auth`). Which path has which access is up to the
 //! root of the configuration.

@@ -1,4 +1,4 @@
-//! TLS block: the files of a certificate, and what is required of client certificates.
+//! TLS block: the files of a certificate, and the requirements for client certificates.
 
 use crate::config::findings::CheckFindings;
 use crate::config::value_types::FilePath;

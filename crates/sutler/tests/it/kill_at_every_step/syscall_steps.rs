@@ -69,14 +69,14 @@ fn label(call: &str) -> Option<String> {
     let last = name.starts_with("rename");
     let path = after_runs(arguments, last)?;
     let end = path.find(['"', '>']).unwrap_or(path.len());
-    let place = place(&path[..end]);
+    let normalised_path = normalised_path(&path[..end]);
     let word = match name {
         _ if name.starts_with("rename") => "name",
         "mkdir" | "mkdirat" | "mknodat" => "make",
         "fsync" | "fdatasync" => "sync",
         _ => "remove",
     };
-    Some(format!("{word} {place}"))
+    Some(format!("{word} {normalised_path}"))
 }
 
 /// The text after the first, or last, occurrence of a directory of runs.
@@ -123,7 +123,7 @@ fn program(arguments: &str) -> Option<&'static str> {
 }
 
 /// A path without the parts that differ between lifecycles.
-fn place(path: &str) -> String {
+fn normalised_path(path: &str) -> String {
     let parts = path.split('/').filter(|part| !part.is_empty());
     let parts: Vec<&str> = parts
         .map(|part| match part {

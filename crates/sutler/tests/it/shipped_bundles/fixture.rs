@@ -33,13 +33,13 @@ pub(super) fn has(program: &'static str, how: &'static str) -> bool {
 /// Fails unless `sutler bundle test` takes the examples of a bundle through this number of steps.
 #[track_caller]
 pub(super) fn passes_its_test(bundle: &Path, secrets: &Value, more: &[&str], steps: usize) {
-    let place = folder();
-    let file = place.path().join("secrets.json");
+    let work_folder = folder();
+    let file = work_folder.path().join("secrets.json");
     fs::write(&file, secrets.to_string()).expect("a file");
     let (bundle, file) = (bundle.display().to_string(), file.display().to_string());
     let mut words = vec!["bundle", "test", &bundle, "--secrets", &file];
     words.extend(more);
-    let tested = run_sutler(place.path(), &words);
+    let tested = run_sutler(work_folder.path(), &words);
     let expected = format!("{steps} steps, all done\n");
     let whole = format!("{}{}", tested.stdout, tested.stderr);
     assert!(tested.stdout.ends_with(&expected), "{whole}");

@@ -61,8 +61,8 @@ fn serves(fixture: &Fixture, admin: &ServerUrl) {
         let path = format!("i/service_bindings/{binding}");
         let bound = fixture.expect_status(201, "PUT", &path, json!({ "parameters": parameters }));
         let text = |key: &str| bound["credentials"][key].as_str().expect(key).to_owned();
-        let place = admin.with_user(&text("username"), &text("password"));
-        place.at(&text("database"))
+        let url = admin.with_user(&text("username"), &text("password"));
+        url.at(&text("database"))
     };
     let writer = login("writer", json!({}));
     run_sql(&writer, "CREATE TABLE notes (note text)").expect("it may");

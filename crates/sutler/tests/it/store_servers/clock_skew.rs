@@ -1,6 +1,6 @@
 //! Replicas whose clocks differ: leases expire by the clock of the store, which they share.
 
-use super::Sort;
+use super::ServerKind;
 use super::fixture::Fixture;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ fn ahead() -> Vec<(String, String)> {
         .collect()
 }
 
-pub(super) fn a_minute_between_the_clocks_of_replicas_is_harmless(sort: &Sort) {
+pub(super) fn a_minute_between_the_clocks_of_replicas_is_harmless(kind: &ServerKind) {
     if find_programs(&["faketime"], &[]).is_none() {
         let missing = MissingServer {
             name: "faketime",
@@ -35,7 +35,7 @@ pub(super) fn a_minute_between_the_clocks_of_replicas_is_harmless(sort: &Sort) {
         };
         return missing.report();
     }
-    let Some(server) = (sort.shared)() else {
+    let Some(server) = (kind.shared)() else {
         return;
     };
     let lease = format!("timeouts: {{lease: {}s}}\n", LEASE.as_secs());

@@ -197,10 +197,10 @@ impl ParsedResponse {
 
 /// Waits until a condition is true.
 #[track_caller]
-pub(super) fn until<T, E: Debug>(what: &str, mut look: impl FnMut() -> Result<T, E>) -> T {
+pub(super) fn until<T, E: Debug>(what: &str, mut callback: impl FnMut() -> Result<T, E>) -> T {
     let began = Instant::now();
     loop {
-        match look() {
+        match callback() {
             Ok(seen) => return seen,
             Err(instead) => assert!(began.elapsed() < TIMEOUT, "never {what}: {instead:?}"),
         }
@@ -241,6 +241,6 @@ pub(super) fn opening<S: Store + 'static, E: Debug + 'static>(
 }
 
 /// The URL of a store as a secret.
-pub(super) fn secret(place: &ServerUrl) -> SecretString {
-    place.url().into()
+pub(super) fn secret(server_url: &ServerUrl) -> SecretString {
+    server_url.url().into()
 }

@@ -1,16 +1,16 @@
 //! A store that cannot be opened: the message has the reason and a suggested fix. The messages are in
 //! `open-error-*.txt`.
 
-use super::Sort;
+use super::ServerKind;
 use super::fixture::Fixture;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use sutler_servers::{Demands, PASSWORD, ServerUrl, free_port};
 
 /// Responds 404 to every request.
-pub(super) struct ClosedPort(SocketAddr);
+pub(super) struct NotFoundServer(SocketAddr);
 
-impl ClosedPort {
+impl NotFoundServer {
     pub(super) fn at_any_path() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("it is bound");
@@ -33,8 +33,8 @@ impl ClosedPort {
 }
 
 /// The message of the program if it cannot open the store, without names and ports that differ between runs.
-fn open_error(place: &ServerUrl) -> String {
-    let fixture = Fixture::over(place, "");
+fn open_error(server_url: &ServerUrl) -> String {
+    let fixture = Fixture::over(server_url, "");
     let mut command = fixture.command();
     let ended = command
         .args([
@@ -54,9 +54,11 @@ fn open_error(place: &ServerUrl) -> String {
     let mut lines: Vec<&str> = stderr.lines().filter(|it| !is_log(it)).collect();
     lines.retain(|line| !line.is_empty());
     let lines: Vec<String> = lines.into_iter().map(without_why).collect();
-    let lines = lines.join("\n").replace(&place.port.to_string(), "PORT");
-    match place.path.starts_with("fresh_") {
-        true => lines.replace(&place.path, "DATABASE"),
+    let lines = lines
+        .join("\n")
+        .replace(&server_url.port.to_string(), "PORT");
+    match server_url.path.starts_with("fresh_") {
+        true => lines.replace(&server_url.path, "DATABASE"),
         false => lines,
     }
 }
@@ -77,11 +79,11 @@ fn is_log(line: &str) -> bool {
     line.starts_with("20") && line.contains('T')
 }
 
-pub(super) fn each_fault_of_a_url_or_server_is_described_with_a_fix(sort: &Sort) {
-    let Some(server) = (sort.own)(Demands::default()) else {
+pub(super) fn each_fault_of_a_url_or_server_is_described_with_a_fix(kind: &ServerKind) {
+    let Some(server) = (kind.own)(Demands::default()) else {
         return;
     };
-    let right = (sort.guarded)(&server);
+    let right = (kind.guarded)(&server);
     let (user, _) = right.user.clone().expect("a user");
     let mut faults = vec![
         ("a wrong password", right.with_user(&user, "wr0ng")),
@@ -92,12 +94,12 @@ pub(super) fn each_fault_of_a_url_or_server_is_described_with_a_fix(sort: &Sort)
     elsewhere.host = "no-such-host.invalid".to_owned();
     faults.push(("a host that is not there", elsewhere));
     let mut text = String::new();
-    let mut record = |what: &str, place: &ServerUrl| {
-        text.push_str(&format!("--- {what}\n{}\n", open_error(place)));
+    let mut record = |what: &str, server_url: &ServerUrl| {
+        text.push_str(&format!("--- {what}\n{}\n", open_error(server_url)));
     };
-    for (what, place) in &faults {
-        record(what, place);
+    for (what, server_url) in &faults {
+        record(what, server_url);
     }
-    (sort.older)(&mut |place| record("a server that is too old", place));
-    assert!(text == sort.refused, "it is now:\n{text}");
+    (kind.older)(&mut |server_url| record("a server that is too old", server_url));
+    assert!(text == kind.refused, "it is now:\n{text}");
 }

@@ -1,7 +1,7 @@
 //! Outage of the server: callers get 503 with `Retry-After`, readiness reports it, and operations continue as
 //! soon as the server is back.
 
-use super::Sort;
+use super::ServerKind;
 use super::fixture::{Fixture, ParsedResponse, until};
 use sutler_servers::Demands;
 
@@ -11,8 +11,10 @@ fn comes_back_later(response: ParsedResponse) -> Result<(), ParsedResponse> {
     if refused { Ok(()) } else { Err(response) }
 }
 
-pub(super) fn an_outage_of_the_server_is_reported_and_everything_resumes_afterwards(sort: &Sort) {
-    let Some(server) = (sort.own)(Demands::default()) else {
+pub(super) fn an_outage_of_the_server_is_reported_and_everything_resumes_afterwards(
+    kind: &ServerKind,
+) {
+    let Some(server) = (kind.own)(Demands::default()) else {
         return;
     };
     let fixture = Fixture::over(&server.fresh_database(), "");

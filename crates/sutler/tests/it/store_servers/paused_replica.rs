@@ -1,13 +1,13 @@
 //! A replica that is paused for longer than its lease, and continues: its operations belong to another
 //! replica.
 
-use super::Sort;
+use super::ServerKind;
 use super::fixture::Fixture;
 
 const BRIEF: &str = "timeouts: {lease: 2s}\n";
 
-pub(super) fn a_replica_that_was_paused_beyond_its_lease_writes_nothing(sort: &Sort) {
-    let Some(server) = (sort.shared)() else {
+pub(super) fn a_replica_that_was_paused_beyond_its_lease_writes_nothing(kind: &ServerKind) {
+    let Some(server) = (kind.shared)() else {
         return;
     };
     let fixture = Fixture::over(&server.fresh_database(), BRIEF);

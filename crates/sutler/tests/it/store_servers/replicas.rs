@@ -1,12 +1,12 @@
 //! Two replicas over one store: each knows what the other accepted, and both follow the rules.
 
-use super::Sort;
+use super::ServerKind;
 use super::fixture::{Fixture, LARGE};
 use crate::process::folder;
 use serde_json::Value;
 
-pub(super) fn two_replicas_share_one_store(sort: &Sort) {
-    let Some(server) = (sort.shared)() else {
+pub(super) fn two_replicas_share_one_store(kind: &ServerKind) {
+    let Some(server) = (kind.shared)() else {
         return;
     };
     let fixture = Fixture::over(&server.fresh_database(), "");
@@ -37,8 +37,8 @@ pub(super) fn two_replicas_share_one_store(sort: &Sort) {
     }
 }
 
-pub(super) fn a_check_passes(sort: &Sort) {
-    let Some(server) = (sort.shared)() else {
+pub(super) fn a_check_passes(kind: &ServerKind) {
+    let Some(server) = (kind.shared)() else {
         return;
     };
     let fixture = Fixture::over(&server.fresh_database(), "");

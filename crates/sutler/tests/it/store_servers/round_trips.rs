@@ -3,7 +3,7 @@
 //! A broker also has background requests: lease renewals, claims, health checks. So every request is
 //! repeated, and the one with the fewest round trips counts.
 
-use super::Sort;
+use super::ServerKind;
 use super::fixture::{Fixture, ParsedResponse, Replica, RunningProxy};
 use sutler_servers::print_line;
 
@@ -53,15 +53,15 @@ fn count(replica: &Replica, wire: &RunningProxy) -> [(&'static str, Vec<String>)
     ]
 }
 
-pub(super) fn round_trips_of_requests_are_few(sort: &Sort) {
-    let Some(server) = (sort.shared)() else {
+pub(super) fn round_trips_of_requests_are_few(kind: &ServerKind) {
+    let Some(server) = (kind.shared)() else {
         return;
     };
-    let wire = (sort.wire)(server);
-    let place = server.fresh_database().through(wire.proxy.port());
-    let fixture = Fixture::over(&place, "workers: 64\n");
+    let wire = (kind.wire)(server);
+    let server_url = server.fresh_database().through(wire.proxy.port());
+    let fixture = Fixture::over(&server_url, "workers: 64\n");
     let replica = fixture.replica();
-    for ((what, messages), most) in count(&replica, &wire).into_iter().zip(sort.trips) {
+    for ((what, messages), most) in count(&replica, &wire).into_iter().zip(kind.trips) {
         print_line(&format!(
             "{}: {what}: {} round trips",
             server.name(),

@@ -1,7 +1,7 @@
 //! Start latency of an operation that any worker may claim: on the replica that accepted it, and on another
 //! idle one.
 
-use super::Sort;
+use super::ServerKind;
 use super::fixture::secret;
 use async_trait::async_trait;
 use std::sync::Arc;
@@ -87,20 +87,20 @@ async fn latencies(
     all
 }
 
-async fn measure(sort: &Sort) {
-    let Some(server) = (sort.shared)() else {
+async fn measure(kind: &ServerKind) {
+    let Some(server) = (kind.shared)() else {
         return;
     };
-    let place = server.fresh_database();
-    let accepting = (sort.open)(secret(&place)).await;
-    let idle = (sort.open)(secret(&place)).await;
+    let server_url = server.fresh_database();
+    let accepting = (kind.open)(secret(&server_url)).await;
+    let idle = (kind.open)(secret(&server_url)).await;
     let (engine_there, mut there) = engine(&idle).await;
     let elsewhere = latencies(&accepting, &mut there, "elsewhere").await;
     engine_there.shut_down(TIMEOUT).await;
     let (engine_here, mut here) = engine(&accepting).await;
     let here = latencies(&accepting, &mut here, "here").await;
     engine_here.shut_down(TIMEOUT).await;
-    let bound = Duration::from_millis(sort.elsewhere_ms);
+    let bound = Duration::from_millis(kind.elsewhere_ms);
     for (what, all, most) in [("here", here, HERE * ROOM), ("elsewhere", elsewhere, bound)] {
         let (median, late) = (all[TIMES / 2], all[TIMES - 2]);
         print_line(&format!(
@@ -111,7 +111,7 @@ async fn measure(sort: &Sort) {
     }
 }
 
-pub(super) fn operations_start_soon_on_this_and_on_other_replicas(sort: &Sort) {
+pub(super) fn operations_start_soon_on_this_and_on_other_replicas(kind: &ServerKind) {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    runtime.block_on(measure(sort));
+    runtime.block_on(measure(kind));
 }

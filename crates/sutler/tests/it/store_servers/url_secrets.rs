@@ -1,23 +1,26 @@
 //! The password in the URL of a store is not shown anywhere else.
 
-use super::Sort;
+use super::ServerKind;
 use super::fixture::{Fixture, until};
 use sutler_servers::{Demands, PASSWORD};
 
 #[track_caller]
-fn nowhere_in(text: &[u8], place: &str) {
+fn nowhere_in(text: &[u8], server_url: &str) {
     let word = PASSWORD.as_bytes();
     let found = text.windows(word.len()).any(|it| it == word);
-    assert!(!found, "the password is in {place}");
+    assert!(!found, "the password is in {server_url}");
 }
 
-pub(super) fn the_password_of_the_url_is_never_shown(sort: &Sort) {
-    let Some(server) = (sort.own)(Demands::default()) else {
+pub(super) fn the_password_of_the_url_is_never_shown(kind: &ServerKind) {
+    let Some(server) = (kind.own)(Demands::default()) else {
         return;
     };
-    let place = (sort.guarded)(&server);
-    assert!(place.url().contains(PASSWORD), "there is one");
-    let fixture = Fixture::over(&place, "log: {level: trace}\naudit: {file: audit.log}\n");
+    let server_url = (kind.guarded)(&server);
+    assert!(server_url.url().contains(PASSWORD), "there is one");
+    let fixture = Fixture::over(
+        &server_url,
+        "log: {level: trace}\naudit: {file: audit.log}\n",
+    );
     let replica = fixture.replica();
     let started = replica.provision("i", 0).operation();
     assert_eq!(replica.until_it_ends("i", &started), "succeeded");

@@ -146,6 +146,6 @@ async fn probes_need_no_credentials() {
         broker.get("/readyz").await,
         (200, "The broker is ready.\n".to_owned())
     );
-    // Metrics require operator credentials.
+    // The metrics page is not public by default.
     assert_eq!(broker.get("/metrics").await.0, 404);
 }

@@ -44,11 +44,11 @@ impl Prometheus {
 
     /// Waits until a query has this value.
     async fn comes_to(&self, client: &reqwest::Client, query: &str, expected: f64) {
-        let look = async || {
+        let poll = async || {
             let value = self.value(client, query).await;
             value.filter(|it| *it == expected)
         };
-        until(look, || format!("{query} never came to {expected}")).await;
+        until(poll, || format!("{query} never came to {expected}")).await;
     }
 }
 

@@ -45,12 +45,12 @@ async fn received(server: &ServerHandle) -> Vec<ReceivedSpan> {
 
 /// Waits until a span of this name, in this trace, has arrived.
 async fn span(server: &ServerHandle, broker: &ObservedBroker, name: &str) -> ReceivedSpan {
-    let look = async || {
+    let poll = async || {
         let all = received(server).await;
         all.into_iter()
             .find(|it| it.name == name && it.trace == TRACE)
     };
-    until(look, || format!("no {name}: {:#?}", broker.lines())).await
+    until(poll, || format!("no {name}: {:#?}", broker.lines())).await
 }
 
 fn traceparent() -> String {

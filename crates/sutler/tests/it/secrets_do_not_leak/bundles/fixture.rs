@@ -56,7 +56,7 @@ pub(super) struct Fixture {
     here: TempDir,
     /// Outside of the searched folder.
     words: TempDir,
-    place: BundleFolder,
+    bundle: BundleFolder,
     broker: Broker,
 }
 
@@ -73,11 +73,11 @@ impl Fixture {
         fs::create_dir(&marks).expect("a folder");
         // Runs have separate users.
         open(&marks, 0o777);
-        let place = BundleFolder {
+        let bundle = BundleFolder {
             folder: here.path().join("bundles").join(name),
             marks,
         };
-        write(&place);
+        write(&bundle);
         let secret = here.path().join("master");
         fs::write(&secret, canary("an operators secret")).expect("a file");
         open(&secret, 0o600);
@@ -93,7 +93,7 @@ impl Fixture {
         Self {
             here,
             words,
-            place,
+            bundle,
             broker,
         }
     }
@@ -110,12 +110,12 @@ impl Fixture {
     }
 
     pub(super) fn until_held(&self, action: &str) {
-        let held = self.place.mark("held", action);
+        let held = self.bundle.mark("held", action);
         eventually(&format!("{action} is held"), || held.exists().then_some(()));
     }
 
     pub(super) fn release(&self, action: &str) {
-        fs::write(self.place.mark("go", action), "").expect("a file");
+        fs::write(self.bundle.mark("go", action), "").expect("a file");
     }
 
     /// Polls until the response contains a text.
@@ -259,20 +259,20 @@ pub(super) fn search_tree(folder: &Path, canaries: &Canaries) -> BTreeSet<String
 }
 
 /// Pipes and links are listed but not followed.
-fn each_below(folder: &Path, look: &mut impl FnMut(&Path)) {
+fn each_below(folder: &Path, callback: &mut impl FnMut(&Path)) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        look(&entry.path());
+        callback(&entry.path());
         if entry.file_type().is_ok_and(|it| it.is_dir()) {
-            each_below(&entry.path(), look);
+            each_below(&entry.path(), callback);
         }
     }
 }
 
 /// Waits until there is a value.
-fn eventually<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
+fn eventually<T>(what: &str, callback: impl Fn() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = callback() {
             return found;
         }
         assert!(begun.elapsed() < TIMEOUT, "waited in vain until {what}");

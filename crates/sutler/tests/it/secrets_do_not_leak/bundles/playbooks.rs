@@ -22,11 +22,11 @@ plans:
       - {name: password, type: string, title: A password, display_type: password}
 ";
 
-fn write_bundle(place: &BundleFolder) {
-    place.write("apb.yml", MANIFEST, false);
+fn write_bundle(bundle: &BundleFolder) {
+    bundle.write("apb.yml", MANIFEST, false);
     let (held, go) = (
-        place.mark("held", "provision"),
-        place.mark("go", "provision"),
+        bundle.mark("held", "provision"),
+        bundle.mark("go", "provision"),
     );
     let (held, go) = (held.display(), go.display());
     // Values are concatenated, so that no playbook contains one.
@@ -46,7 +46,7 @@ fn write_bundle(place: &BundleFolder) {
     - wait_for: {{path: {go}, timeout: 60, sleep: 1}}
 "#
     );
-    place.write("playbooks/provision.yml", &play, false);
+    bundle.write("playbooks/provision.yml", &play, false);
 }
 
 fn ansible_is_there() -> bool {
