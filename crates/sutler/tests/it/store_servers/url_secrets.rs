@@ -5,10 +5,10 @@ use super::fixture::{Fixture, until};
 use sutler_servers::{Demands, PASSWORD};
 
 #[track_caller]
-fn nowhere_in(text: &[u8], server_url: &str) {
+fn nowhere_in(text: &[u8], location: &str) {
     let word = PASSWORD.as_bytes();
     let found = text.windows(word.len()).any(|it| it == word);
-    assert!(!found, "the password is in {server_url}");
+    assert!(!found, "the password is in {location}");
 }
 
 pub(super) fn the_password_of_the_url_is_never_shown(kind: &ServerKind) {
