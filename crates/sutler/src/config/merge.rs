@@ -49,7 +49,7 @@ pub struct MergedConfig {
     pub(super) catalog_inside: bool,
 }
 
-/// Merges the sources, and checks what can be checked without reading files.
+/// Merges the sources, and does all checks that do not read files.
 ///
 /// # Errors
 /// All faults, each with its place.

@@ -28,7 +28,7 @@ const HUB_NAMES: [&str; 4] = [
 /// Opens a registry.
 ///
 /// # Errors
-/// The block cannot be used; the text says what to change, and has no secret.
+/// The block cannot be used; the text suggests a fix, and has no secret.
 pub fn open_registry(
     block: &RegistryConfig,
     variable: &EnvLookup<'_>,

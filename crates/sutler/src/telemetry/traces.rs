@@ -67,7 +67,7 @@ fn export_mode(variable: impl Fn(&str) -> Option<String>) -> TraceExport {
 pub(super) struct TraceSender(SdkTracerProvider);
 
 impl TraceSender {
-    /// Sets up what the environment configures; `None` if traces are off.
+    /// Sets up traces as the environment configures them; `None` if they are off.
     pub(super) fn from_environment() -> Result<Option<(Self, BoxedLayer)>, TelemetryError> {
         match export_mode(|name| std::env::var(name).ok()) {
             TraceExport::Off => return Ok(None),

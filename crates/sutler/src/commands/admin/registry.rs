@@ -1,4 +1,4 @@
-//! `sutler registry`: lists registries and their bundles, refreshes them, shows what a refresh would change.
+//! `sutler registry`: lists registries and their bundles, refreshes them, shows the changes that a refresh would make.
 
 use super::client::{AdminClient, segment};
 use super::error::AdminError;
