@@ -144,7 +144,7 @@ impl StoreServer {
     }
 }
 
-/// What every URL of a store looks like.
+/// Valid forms of a store URL.
 const FORMS: &str = "`sqlite:FILE`, `memory:`, or a URL that begins with postgres://, mysql://, mongodb:// or etcd://";
 
 impl TryFrom<String> for StoreUrl {
