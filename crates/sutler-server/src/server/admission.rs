@@ -113,7 +113,7 @@ impl Admission {
         entered.inspect_err(|_| metrics::limited(LimitKind::Concurrency))
     }
 
-    /// Exchanges the caller's place among ordinary requests for the slot of a long request.
+    /// Exchanges the caller's permit for an ordinary request for the slot of a long request.
     ///
     /// # Errors
     /// The server drains, or there are too many long requests.
@@ -294,7 +294,7 @@ mod tests {
         });
         let mut held = Vec::new();
         for caller in ["a", "a", "b"] {
-            // Each was counted as an ordinary request first, of which there may be one.
+            // Each is counted as an ordinary request first, with a limit of one.
             let caller = admission.admit_caller(caller).await.expect("a place");
             held.push(admission.acquire_long_slot(caller).expect("a long place"));
         }
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_asks_too_much_waits_for_the_refusal() {
+    async fn a_refusal_is_delayed() {
         let admission = admission(|limits| {
             limits.requests_per_caller = 0;
             limits.refusal_pause = Duration::from_secs(3);
