@@ -460,7 +460,7 @@ async fn engine_of(
     let limit = settings.workers;
     let mut queues: Vec<Queue> = Vec::new();
     for realm_context in realm_contexts {
-        // Every process serves scheduled work, whatever its own queue is.
+        // Every process serves scheduled work, in addition to its own queue.
         for queue in [
             queue_of(&realm_context.records.realm),
             realm_context.queue.clone(),

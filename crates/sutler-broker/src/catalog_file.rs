@@ -1,8 +1,8 @@
 //! A catalog from a YAML file, in the format of Spring Cloud Open Service Broker.
 //!
-//! [`CatalogFile::parse`] is the way in: text to tree (`sutler-yaml`), tree to offerings (`offering.rs`,
-//! `metadata.rs`, `icon.rs`), offerings to a checked catalog (`sutler_osb`), schemas compiled once to
-//! see that they can be (`plan_schemas.rs`). Settings of the framework in the same file: `settings.rs`.
+//! [`CatalogFile::parse`] is the entry point: text to tree (`sutler-yaml`), tree to offerings (`offering.rs`,
+//! `metadata.rs`, `icon.rs`), offerings to a checked catalog (`sutler_osb`), and a test compilation of the
+//! schemas (`plan_schemas.rs`). Settings of the framework in the same file: `settings.rs`.
 
 mod duration;
 mod error;

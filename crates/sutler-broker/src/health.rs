@@ -63,7 +63,7 @@ struct HealthSample {
     writes: bool,
 }
 
-/// The state that a check means.
+/// The state that follows from a check.
 fn state_of(sample: HealthSample) -> BrokerState {
     match sample {
         HealthSample { stopping: true, .. } => BrokerState::Draining,

@@ -41,7 +41,7 @@ struct ImportReader {
     begun: bool,
     ended: bool,
     line: u64,
-    seen: u64,
+    documents_read: u64,
     done: ImportResult,
 }
 
@@ -112,11 +112,11 @@ impl ImportReader {
                 Ok(())
             }
             ExportLine::Document(line) if self.begun && !self.ended => {
-                self.seen += 1;
+                self.documents_read += 1;
                 self.add(requests, *line).await
             }
             ExportLine::End { documents, .. } if self.begun && !self.ended => {
-                if documents != self.seen {
+                if documents != self.documents_read {
                     return Err(self.fault("lines are missing; export it again"));
                 }
                 self.ended = true;

@@ -53,8 +53,8 @@ impl Broker {
         self
     }
 
-    /// The catalog will have a source ([`BrokerHandle::set_catalog_source`]). Until then no operation of a platform is
-    /// carried out, and a plan that is not offered may still come.
+    /// Declares that the catalog will have a source ([`BrokerHandle::set_catalog_source`]). Until then no operation of a
+    /// platform is carried out, and a plan that is not offered may still appear.
     #[must_use]
     pub fn with_catalog_source(mut self) -> Self {
         self.with_catalog_source = true;
@@ -105,8 +105,8 @@ impl BrokerHandle {
         }
     }
 
-    /// Visits all instances that are not gone, of every platform, configured or not: the plan of each, and
-    /// the state of its author. One that is moved to another plan, or to another copy of it, is visited
+    /// Visits all instances that are not deleted, of every platform, configured or not, with the plan and the
+    /// author's state of each. An instance that is moved to another plan, or to another copy of it, is visited
     /// with both.
     ///
     /// # Errors
@@ -128,7 +128,7 @@ impl BrokerHandle {
         self.0.catalog.source.set(source);
     }
 
-    /// Checks one offering, so that it can be part of the catalog. Takes a processor for a while.
+    /// Checks one offering, so that it can be part of the catalog. Expensive: compiles its schemas.
     ///
     /// # Errors
     /// It cannot be offered.

@@ -1,6 +1,6 @@
 //! Index of a catalog: its offerings, found by the ids of services and plans.
 //!
-//! Binary search in sorted positions, so that no id is stored twice: with ten thousand offerings that matters.
+//! Binary search in sorted positions, so that no id is stored twice, which saves memory with ten thousand offerings.
 //! One offering: `catalog/offering.rs`.
 
 use super::error::CatalogError;
@@ -20,7 +20,7 @@ pub(super) struct CatalogIndex {
 
 impl CatalogIndex {
     /// # Errors
-    /// Two offerings share a name, an id or a plan id. Offerings are checked one by one, so only this finds it.
+    /// Two offerings share a name, an id or a plan id. Offerings are checked one by one, so only this check finds it.
     pub(super) fn of(entries: Vec<Arc<OfferingEntry>>) -> Result<Self, CatalogError> {
         let all = || entries.iter().enumerate();
         let names = all().map(|(nth, it)| (it.name.as_str(), nth));

@@ -80,7 +80,7 @@ pub(super) enum RouteMatch {
     Nowhere,
     /// The path exists, but only for these methods.
     OtherMethod(&'static str),
-    /// The path contains an invalid id; the sentence says why.
+    /// The path contains an invalid id; the sentence has the reason.
     BadId(String),
 }
 
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn doubled_slashes_in_front_do_no_harm() {
+    fn leading_double_slashes_are_accepted() {
         assert_eq!(
             route(&Method::GET, "//v2/catalog"),
             RouteMatch::To(Endpoint::Catalog, Ids::None)
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_nowhere() {
+    fn unknown_paths_have_no_endpoint() {
         for path in [
             "/",
             "/v2",
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_ids_are_said_to_be_bad() {
+    fn invalid_ids_are_reported() {
         for path in [
             "/v2/service_instances/",
             "/v2/service_instances/%FF",
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn another_method_is_told_which_there_are() {
+    fn another_method_gets_the_allowed_methods() {
         let found = route(&Method::POST, "/v2/service_instances/a");
         assert_eq!(found, RouteMatch::OtherMethod("DELETE, GET, PATCH, PUT"));
     }

@@ -1,15 +1,15 @@
-//! Every order to an instance and to a binding in every state: the answer, the state afterwards, and
-//! the line in the audit trail.
+//! Every command to an instance and to a binding in every state: the answer, the state afterwards, and
+//! the entry in the audit trail.
 //!
-//! The rules themselves are held to `tests/transitions/*.txt`; this goes through the wire and the
+//! The rules themselves are checked against `tests/transitions/*.txt`; these tests use HTTP and the
 //! stores.
 
-use super::{audit_of, get, on_each, order};
+use super::{audit_of, command, get, on_each};
 use crate::fixture::Fixture;
 use serde_json::json;
 use sutler_osb::OperationKind::{Bind, Deprovision, Provision, Unbind, Update};
 
-/// state | order | status | lifecycle afterwards | outcome in the audit trail
+/// state | command | status | lifecycle afterwards | outcome in the audit trail
 const INSTANCE: &str = "
 absent | retry | 404 | - | refused
 absent | cancel | 404 | - | refused
@@ -126,7 +126,7 @@ async fn bring_instance(kit: &Fixture, state: &str) {
             update.accepts_incomplete().send().await.is(202);
             gate.reached().await;
             if state == "updating (given up)" {
-                order(kit, "instances/i/cancel").send().await.is(200);
+                command(kit, "instances/i/cancel").send().await.is(200);
             }
         }
         "deleting" => {
@@ -210,7 +210,7 @@ async fn hold(table: &str, path: &str, bring: impl AsyncFn(&Fixture, &str)) {
                 kit.script.hold_stubbornly(Bind);
             }
             let before = audit_of(kit, "i").await.len();
-            let reply = order(kit, &format!("{path}/{verb}")).send().await;
+            let reply = command(kit, &format!("{path}/{verb}")).send().await;
             let reply = reply.is(status.parse().expect("a status"));
             let there = get(kit, path).send().await;
             if lifecycle == "-" {
@@ -233,11 +233,11 @@ async fn hold(table: &str, path: &str, bring: impl AsyncFn(&Fixture, &str)) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_order_to_an_instance_in_every_state_is_answered_and_audited() {
+async fn every_command_to_an_instance_in_every_state_is_answered_and_audited() {
     hold(INSTANCE, "instances/i", bring_instance).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_order_to_a_binding_in_every_state_is_answered_and_audited() {
+async fn every_command_to_a_binding_in_every_state_is_answered_and_audited() {
     hold(BINDING, "bindings/i/b", bring_binding).await;
 }
