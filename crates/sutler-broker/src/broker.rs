@@ -386,7 +386,7 @@ fn watch_health(
             health: health.clone(),
             store,
             engine: engine.clone(),
-            canary: realm_context.records.key_check_key(),
+            read_probe: realm_context.records.key_check_key(),
             probe: realm_context.records.write_probe_key(),
         }));
     }
@@ -444,9 +444,11 @@ async fn extensions(
         inflight: InflightCache::default(),
         queue,
     };
-    let unwritten = |error: CommitError| BuildError::Store(error.into());
-    cleanup::plan_all(&realm_context).await.map_err(unwritten)?;
-    tasks.plan_all().await.map_err(unwritten)?;
+    let store_error = |error: CommitError| BuildError::Store(error.into());
+    cleanup::plan_all(&realm_context)
+        .await
+        .map_err(store_error)?;
+    tasks.plan_all().await.map_err(store_error)?;
     Ok(Some((Arc::new(tasks), Arc::new(realm_context))))
 }
 

@@ -81,7 +81,7 @@ impl BrokerHandle {
     /// A file cannot be used; the present configuration stays.
     pub fn reload_tls(&self) -> Result<(), TlsConfigError> {
         match &self.0.tls {
-            Some(secured) => secured.reload(None),
+            Some(acceptor) => acceptor.reload(None),
             None => Ok(()),
         }
     }
@@ -92,7 +92,7 @@ impl BrokerHandle {
     /// A file cannot be used, or the broker was started without TLS.
     pub fn replace_tls(&self, tls: Tls) -> Result<(), TlsConfigError> {
         match &self.0.tls {
-            Some(secured) => secured.reload(Some(tls)),
+            Some(acceptor) => acceptor.reload(Some(tls)),
             None => Err(tls.not_served()),
         }
     }

@@ -113,11 +113,11 @@ impl BrokerHandle {
     /// The store does not answer, or a record cannot be opened: then not all were visited.
     pub async fn each_instance(
         &self,
-        see: impl FnMut(&PinnedPlan, Option<&AuthorState>) + Send,
+        visit: impl FnMut(&PinnedPlan, Option<&AuthorState>) + Send,
     ) -> Result<(), ReadInstancesError> {
         match self.0.realms().next() {
             Some(realm_context) => {
-                each_instance(&realm_context.records, &realm_context.catalog, see).await
+                each_instance(&realm_context.records, &realm_context.catalog, visit).await
             }
             None => Ok(()),
         }

@@ -73,14 +73,14 @@ impl CatalogIndex {
 }
 
 /// Positions sorted by key; or the first key that occurs twice.
-fn sorted_unique<'a, T>(things: impl Iterator<Item = (&'a str, T)>) -> Result<Box<[T]>, &'a str> {
-    let mut things: Vec<(&str, T)> = things.collect();
-    things.sort_unstable_by_key(|(key, _)| *key);
-    let mut neighbours = things.iter().zip(things.iter().skip(1));
+fn sorted_unique<'a, T>(entries: impl Iterator<Item = (&'a str, T)>) -> Result<Box<[T]>, &'a str> {
+    let mut entries: Vec<(&str, T)> = entries.collect();
+    entries.sort_unstable_by_key(|(key, _)| *key);
+    let mut neighbours = entries.iter().zip(entries.iter().skip(1));
     if let Some(((key, _), _)) = neighbours.find(|(one, next)| one.0 == next.0) {
         return Err(key);
     }
-    Ok(things.into_iter().map(|(_, place)| place).collect())
+    Ok(entries.into_iter().map(|(_, place)| place).collect())
 }
 
 fn duplicate(what: &str, value: &str, rule: &'static str) -> CatalogError {

@@ -85,7 +85,7 @@ impl PlatformApi {
         let paths = self.extension_routes.get()?;
         let path = parts.uri.path().get(at..)?;
         // Extensions cannot replace endpoints of the specification.
-        let RouteMatch::Nowhere = route::route(&parts.method, path) else {
+        let RouteMatch::Unknown = route::route(&parts.method, path) else {
             return None;
         };
         let path = segments(path)?;

@@ -77,7 +77,7 @@ pub(super) enum Ids {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RouteMatch {
     To(Endpoint, Ids),
-    Nowhere,
+    Unknown,
     /// The path exists, but only for these methods.
     OtherMethod(&'static str),
     /// The path contains an invalid id; the sentence has the reason.
@@ -88,7 +88,7 @@ pub(super) enum RouteMatch {
 pub(super) fn route(method: &Method, path: &str) -> RouteMatch {
     let path = path.trim_start_matches('/');
     let Some(rest) = path.strip_prefix("v2/") else {
-        return RouteMatch::Nowhere;
+        return RouteMatch::Unknown;
     };
     let mut segments = rest.split('/');
     let place = [(); 6].map(|()| segments.next());
@@ -133,10 +133,10 @@ pub(super) fn route(method: &Method, path: &str) -> RouteMatch {
                 (Ok(ids), Some("last_operation"), None) => {
                     choose(method, ids, &[(Method::GET, Endpoint::PollBinding)], "GET")
                 }
-                (Ok(_), Some(_), _) => RouteMatch::Nowhere,
+                (Ok(_), Some(_), _) => RouteMatch::Unknown,
             }
         }
-        _ => RouteMatch::Nowhere,
+        _ => RouteMatch::Unknown,
     }
 }
 
@@ -216,10 +216,10 @@ mod tests {
             "/v2/catalog/x",
             "/v2/service_instances",
         ] {
-            assert_eq!(route(&Method::GET, path), RouteMatch::Nowhere, "{path}");
+            assert_eq!(route(&Method::GET, path), RouteMatch::Unknown, "{path}");
         }
         let deep = "/v2/service_instances/a/service_bindings/b/last_operation/c";
-        assert_eq!(route(&Method::GET, deep), RouteMatch::Nowhere);
+        assert_eq!(route(&Method::GET, deep), RouteMatch::Unknown);
     }
 
     #[test]

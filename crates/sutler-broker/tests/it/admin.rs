@@ -5,8 +5,8 @@
 
 mod action_effects;
 mod action_matrix;
+mod export_import;
 mod lists;
-mod transfer;
 
 use crate::fixture::request::{Reply, RequestBuilder};
 use crate::fixture::{Fixture, on_each_store_with};

@@ -2,11 +2,11 @@
 //!
 //! Everything is sent to a broker with one instance and one binding, whose whole store is compared
 //! before and after. A handler that panics answers 500, so a panic fails these tests too. Bodies are
-//! in `bad_input/bodies.rs`; headers, paths and queries in `bad_input/heads.rs`; raw socket input in
+//! in `bad_input/bodies.rs`; headers, paths and queries in `bad_input/headers_and_paths.rs`; raw socket input in
 //! `bad_input/wire.rs`. Random input is in `tools/fuzz`.
 
 mod bodies;
-mod heads;
+mod headers_and_paths;
 mod wire;
 
 use crate::fixture::scripted_service::Script;
@@ -108,7 +108,7 @@ impl TestTarget {
             answer.status(),
             answer.body()
         );
-        helps(&subject, &answer);
+        has_description(&subject, &answer);
         assert_eq!(self.dump().await, before, "{subject}: something changed");
         answer.status().as_u16()
     }
@@ -155,7 +155,7 @@ impl TestTarget {
 }
 
 /// B-031, B-040: a JSON object with a description, and the content type of JSON.
-fn helps(subject: &str, answer: &Response<Bytes>) {
+fn has_description(subject: &str, answer: &Response<Bytes>) {
     let content_type = answer
         .headers()
         .get("content-type")

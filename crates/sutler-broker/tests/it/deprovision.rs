@@ -215,7 +215,7 @@ async fn a_delete_that_waits_for_its_result_halts_a_provision_too() {
 #[tokio::test]
 async fn a_provision_that_cannot_be_stopped_is_undone_with_its_state() {
     on_each_store(async |kit| {
-        let gate = kit.script.hold_stubbornly(OperationKind::Provision);
+        let gate = kit.script.hold_uncancellable(OperationKind::Provision);
         let create = kit
             .provision("i")
             .accepts_incomplete()

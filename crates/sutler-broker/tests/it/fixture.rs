@@ -52,11 +52,11 @@ pub(crate) async fn on_each_store_with(
     eprintln!("in memory");
     let kit = in_memory(&set_up).await;
     test(&kit).await;
-    kit.come_to_rest().await;
+    kit.finish_all().await;
     eprintln!("in SQLite");
     let kit = in_sqlite(&set_up).await;
     test(&kit).await;
-    kit.come_to_rest().await;
+    kit.finish_all().await;
 }
 
 /// A broker whose store is in memory.
@@ -115,7 +115,7 @@ impl Fixture {
     }
 
     /// Opens every gate and waits until nothing runs any more.
-    async fn come_to_rest(&self) {
+    async fn finish_all(&self) {
         self.script.open_all();
         self.until("nothing runs any more", async || {
             self.running.operations_running() == 0

@@ -228,10 +228,10 @@ async fn waiting_provisions_are_limited_in_time_and_number() {
 }
 
 /// Writes a record at its first run, and changes it at every later one.
-struct Writer;
+struct WriterTask;
 
 #[async_trait]
-impl PeriodicTask for Writer {
+impl PeriodicTask for WriterTask {
     fn name(&self) -> &str {
         "writer"
     }
@@ -252,10 +252,10 @@ impl PeriodicTask for Writer {
 
 /// Writes one record with another as precondition: first with an outdated revision, then with the
 /// present one.
-struct Careful;
+struct PreconditionTask;
 
 #[async_trait]
-impl PeriodicTask for Careful {
+impl PeriodicTask for PreconditionTask {
     fn name(&self) -> &str {
         "careful"
     }
@@ -286,7 +286,7 @@ impl PeriodicTask for Careful {
 
 #[tokio::test]
 async fn a_record_is_not_written_if_its_precondition_changed() {
-    let set_up = |broker: Broker| broker.periodic_task(Arc::new(Careful));
+    let set_up = |broker: Broker| broker.periodic_task(Arc::new(PreconditionTask));
     on_each_store_with(set_up, async |kit| {
         let collections = kit.running.collections().expect("there are chores");
         let entry = async || collections.get::<Vec<bool>>("specs", "db").await;
@@ -324,7 +324,7 @@ async fn run_writer(kit: &Fixture) -> CatalogPrecondition {
 
 #[tokio::test]
 async fn a_provision_whose_precondition_changed_is_decided_again() {
-    let set_up = |broker: Broker| broker.periodic_task(Arc::new(Writer));
+    let set_up = |broker: Broker| broker.periodic_task(Arc::new(WriterTask));
     on_each_store_with(set_up, async |kit| {
         let source = TestCatalogSource::set(kit, PlanAvailability::default());
         let precondition = run_writer(kit).await;
@@ -355,7 +355,7 @@ async fn a_provision_whose_precondition_changed_is_decided_again() {
 
 #[tokio::test]
 async fn a_task_is_planned_again_after_every_run_and_reports_its_status() {
-    let set_up = |broker: Broker| broker.periodic_task(Arc::new(Writer));
+    let set_up = |broker: Broker| broker.periodic_task(Arc::new(WriterTask));
     on_each_store_with(set_up, async |kit| {
         let status = async || {
             let status = kit.running.task_status("writer").await;

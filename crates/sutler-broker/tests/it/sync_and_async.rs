@@ -97,7 +97,7 @@ async fn without_accepts_incomplete_there_is_never_a_202() {
 }
 
 /// Creates an instance and a binding of the plan that is always asynchronous.
-async fn has_slow_things(kit: &Fixture) {
+async fn create_asynchronously(kit: &Fixture) {
     let put = kit.provision("i").plan(ASYNC).accepts_incomplete();
     assert_eq!(kit.finish("i", put).await.json["state"], "succeeded");
     let bind = kit.bind("i", "b").plan(ASYNC).accepts_incomplete();
@@ -111,7 +111,7 @@ async fn has_slow_things(kit: &Fixture) {
 #[tokio::test]
 async fn an_asynchronous_operation_is_refused_without_accepts_incomplete() {
     on_each_store(async |kit| {
-        has_slow_things(kit).await;
+        create_asynchronously(kit).await;
         let refused = [
             kit.provision("j").plan(ASYNC),
             kit.update("i").parameters(json!({ "a": 1 })),

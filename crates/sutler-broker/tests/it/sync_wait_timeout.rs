@@ -50,7 +50,7 @@ async fn a_create_that_takes_too_long_is_500_cancelled_and_cleaned_up() {
 #[tokio::test]
 async fn a_create_that_will_not_stop_still_never_becomes_an_instance() {
     on_each_store_with(impatient, async |kit| {
-        let gate = kit.script.hold_stubbornly(OperationKind::Provision);
+        let gate = kit.script.hold_uncancellable(OperationKind::Provision);
         kit.provision("i").send().await.is(500);
         kit.provision("i")
             .accepts_incomplete()
@@ -103,7 +103,7 @@ async fn an_update_that_takes_too_long_is_500_and_never_applied() {
     on_each_store_with(impatient, async |kit| {
         has_instance(kit, "i").await;
         let before = kit.fetch("i").send().await.is(200).json;
-        let gate = kit.script.hold_stubbornly(OperationKind::Update);
+        let gate = kit.script.hold_uncancellable(OperationKind::Update);
         let patch = kit.update("i").parameters(json!({ "a": 1 }));
         let reply = patch.clone().send().await.is(500);
         assert!(reply.description().contains("nothing of it is applied"));
@@ -124,7 +124,7 @@ async fn an_update_that_takes_too_long_is_500_and_never_applied() {
 async fn an_abandoned_update_is_reported_as_failed() {
     on_each_store_with(impatient, async |kit| {
         has_instance(kit, "i").await;
-        let gate = kit.script.hold_stubbornly(OperationKind::Update);
+        let gate = kit.script.hold_uncancellable(OperationKind::Update);
         kit.update("i")
             .parameters(json!({ "a": 1 }))
             .send()
@@ -209,7 +209,7 @@ async fn an_update_that_ends_near_the_time_limit_matches_its_answer() {
     on_each_store_with(impatient, async |kit| {
         has_instance(kit, "i").await;
         for nth in 0..25 {
-            let gate = kit.script.hold_stubbornly(OperationKind::Update);
+            let gate = kit.script.hold_uncancellable(OperationKind::Update);
             let request = kit.update("i").parameters(json!({ "nth": nth })).start();
             gate.reached().await;
             // Open the gate at about the time limit of the request.

@@ -85,7 +85,7 @@ impl Fixture {
         assert_eq!(response.status(), 200);
     }
 
-    async fn serves_the_next(&self) {
+    async fn serves_next_client(&self) {
         let client = self.client(&self.authority).build().expect("a client");
         self.serves(&client).await;
     }
@@ -118,7 +118,7 @@ async fn clients_refuse_another_authority_another_name_and_expired_certificates(
     let client = client.resolve("other.test", fixture.port.address).build();
     let client = client.expect("a client");
     assert!(fixture.catalog_at(&client, "other.test").await.is_err());
-    fixture.serves_the_next().await;
+    fixture.serves_next_client().await;
     fixture.port.close().await;
 
     let authority = Authority::new("servers");
@@ -156,7 +156,7 @@ async fn a_required_client_certificate_must_be_present_trusted_and_valid() {
 async fn an_optional_client_certificate_may_be_missing_but_not_invalid() {
     let clients = Authority::new("clients");
     let fixture = Fixture::new(Some((&clients, ClientCertificates::Optional))).await;
-    fixture.serves_the_next().await;
+    fixture.serves_next_client().await;
     fixture
         .serves(&fixture.client_with(&clients.signs("platform")))
         .await;
@@ -206,7 +206,7 @@ async fn old_versions_of_tls_plain_text_and_silence_are_refused() {
     // A silent client is closed.
     let mut silent = fixture.port.connect().await;
     assert_eq!(read_to_end(&mut silent).await, "");
-    fixture.serves_the_next().await;
+    fixture.serves_next_client().await;
     fixture.port.close().await;
 }
 
@@ -239,7 +239,7 @@ async fn openssl_accepts_the_served_certificate_and_protocols() {
     assert!(modern.status.success(), "{modern:?}");
     assert!(connect("-tls1_2").await.expect("openssl").status.success());
     assert!(!connect("-tls1_1").await.expect("openssl").status.success());
-    fixture.serves_the_next().await;
+    fixture.serves_next_client().await;
     fixture.port.close().await;
 }
 

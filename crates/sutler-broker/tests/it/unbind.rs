@@ -223,7 +223,7 @@ async fn a_delete_that_waits_for_its_result_halts_a_bind_too() {
 async fn a_bind_that_cannot_be_stopped_is_undone_with_its_state() {
     on_each_store(async |kit| {
         kit.has_instance("i").await;
-        let gate = kit.script.hold_stubbornly(OperationKind::Bind);
+        let gate = kit.script.hold_uncancellable(OperationKind::Bind);
         let waiting = kit.bind("i", "b").start();
         gate.reached().await;
         let unbind = kit

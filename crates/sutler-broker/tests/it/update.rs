@@ -216,7 +216,7 @@ async fn an_unsupported_update_is_a_422_with_a_description_and_no_code() {
 #[tokio::test]
 async fn a_service_without_updates_refuses_them() {
     on_each_store(async |kit| {
-        kit.script.knows_no_updates();
+        kit.script.disable_updates();
         kit.has_instance_of("i", MOVABLE).await;
         kit.update("i").plan(BARE).send().await.is(422);
         kit.update("i")
@@ -317,7 +317,7 @@ async fn the_context_alone_can_change_where_the_offering_allows_it() {
 #[tokio::test]
 async fn the_context_alone_can_change_even_where_the_author_wrote_no_update() {
     on_each_store(async |kit| {
-        kit.script.knows_no_updates();
+        kit.script.disable_updates();
         kit.has_instance("i").await;
         let patch = kit.update("i").with("context", json!({ "platform": "x" }));
         patch.accepts_incomplete().send().await.is(202);

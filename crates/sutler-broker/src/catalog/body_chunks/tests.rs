@@ -187,11 +187,11 @@ fn buffered_offerings_are_adjacent_in_blocks_of_the_size_of_a_chunk() {
         .enumerate()
         .map(|(nth, length)| offering(nth, length))
         .collect();
-    let noted: Vec<Bytes> = offerings
+    let buffered: Vec<Bytes> = offerings
         .iter()
         .map(|it| buffer.write(it.as_bytes()))
         .collect();
-    assert_eq!(noted, offerings);
-    let beside = |nth: usize| noted[nth].as_ptr_range().end == noted[nth + 1].as_ptr();
-    assert!(beside(0), "two fit on the first leaf");
+    assert_eq!(buffered, offerings);
+    let adjacent = |nth: usize| buffered[nth].as_ptr_range().end == buffered[nth + 1].as_ptr();
+    assert!(adjacent(0), "two fit on the first leaf");
 }

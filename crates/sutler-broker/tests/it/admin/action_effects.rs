@@ -82,7 +82,7 @@ async fn an_operation_that_waits_for_its_next_attempt_is_retried_at_once() {
 #[tokio::test]
 async fn an_abandoned_operation_names_operator_and_reason_and_its_late_result_is_ignored() {
     on_each(async |kit| {
-        let gate = kit.script.hold_stubbornly(Provision);
+        let gate = kit.script.hold_uncancellable(Provision);
         let accepted = kit.provision("i").accepts_incomplete().send().await;
         gate.reached().await;
         command(kit, "instances/i/abandon").send().await.is(200);
@@ -105,7 +105,7 @@ async fn an_abandoned_operation_names_operator_and_reason_and_its_late_result_is
 #[tokio::test]
 async fn a_waiting_caller_gets_the_abandonment() {
     on_each(async |kit| {
-        let gate = kit.script.hold_stubbornly(Provision);
+        let gate = kit.script.hold_uncancellable(Provision);
         let waiting = kit.provision("i").start();
         gate.reached().await;
         command(kit, "instances/i/abandon").send().await.is(200);
@@ -122,7 +122,7 @@ async fn a_purge_calls_no_hook_removes_the_bindings_and_frees_the_id() {
         for binding in ["a", "b", "c"] {
             kit.has_binding("i", binding).await;
         }
-        let gate = kit.script.hold_stubbornly(Unbind);
+        let gate = kit.script.hold_uncancellable(Unbind);
         kit.unbind("i", "c")
             .accepts_incomplete()
             .send()
@@ -175,7 +175,7 @@ async fn a_cancelled_create_is_cleaned_up_after() {
 async fn a_delete_that_waits_for_a_stuck_binding_can_be_cancelled() {
     on_each(async |kit| {
         kit.has_instance("i").await;
-        let gate = kit.script.hold_stubbornly(Bind);
+        let gate = kit.script.hold_uncancellable(Bind);
         kit.bind("i", "b").accepts_incomplete().send().await.is(202);
         gate.reached().await;
         let accepted = kit.deprovision("i").accepts_incomplete().send().await;

@@ -101,12 +101,12 @@ async fn bring_instance(kit: &Fixture, state: &str) {
         script.succeeds(Provision);
     };
     let delete = async || {
-        let gate = script.hold_stubbornly(Deprovision);
+        let gate = script.hold_uncancellable(Deprovision);
         kit.deprovision(i).accepts_incomplete().send().await.is(202);
         gate.reached().await;
     };
     let create = async || {
-        let gate = script.hold_stubbornly(Provision);
+        let gate = script.hold_uncancellable(Provision);
         kit.provision(i).accepts_incomplete().send().await.is(202);
         gate.reached().await;
     };
@@ -121,7 +121,7 @@ async fn bring_instance(kit: &Fixture, state: &str) {
         "live" => kit.has_instance(i).await,
         "updating" | "updating (given up)" => {
             kit.has_instance(i).await;
-            let gate = script.hold_stubbornly(Update);
+            let gate = script.hold_uncancellable(Update);
             let update = kit.update(i).parameters(json!({ "size": 2 }));
             update.accepts_incomplete().send().await.is(202);
             gate.reached().await;
@@ -139,7 +139,7 @@ async fn bring_instance(kit: &Fixture, state: &str) {
         }
         "deleting over a create" => {
             create().await;
-            script.hold_stubbornly(Deprovision);
+            script.hold_uncancellable(Deprovision);
             kit.deprovision(i).accepts_incomplete().send().await.is(202);
         }
         "gone" => {
@@ -160,12 +160,12 @@ async fn bring_binding(kit: &Fixture, state: &str) {
         script.succeeds(Bind);
     };
     let unbind = async || {
-        let gate = script.hold_stubbornly(Unbind);
+        let gate = script.hold_uncancellable(Unbind);
         kit.unbind(i, b).accepts_incomplete().send().await.is(202);
         gate.reached().await;
     };
     let bind = async || {
-        let gate = script.hold_stubbornly(Bind);
+        let gate = script.hold_uncancellable(Bind);
         kit.bind(i, b).accepts_incomplete().send().await.is(202);
         gate.reached().await;
     };
@@ -184,7 +184,7 @@ async fn bring_binding(kit: &Fixture, state: &str) {
         }
         "deleting over a create" => {
             bind().await;
-            script.hold_stubbornly(Unbind);
+            script.hold_uncancellable(Unbind);
             kit.unbind(i, b).accepts_incomplete().send().await.is(202);
         }
         "gone" => {
@@ -206,8 +206,8 @@ async fn hold(table: &str, path: &str, bring: impl AsyncFn(&Fixture, &str)) {
             bring(kit, state).await;
             // A restarted operation stays in its visible state.
             if state == "create-failed" {
-                kit.script.hold_stubbornly(Provision);
-                kit.script.hold_stubbornly(Bind);
+                kit.script.hold_uncancellable(Provision);
+                kit.script.hold_uncancellable(Bind);
             }
             let before = audit_of(kit, "i").await.len();
             let reply = command(kit, &format!("{path}/{verb}")).send().await;

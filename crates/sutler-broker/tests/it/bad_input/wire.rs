@@ -62,7 +62,7 @@ impl Port {
     }
 
     /// Asserts that a well-behaved client is served.
-    async fn serves_the_next(&self) {
+    async fn serves_next_client(&self) {
         let answer = self.send(catalog("Connection: close\r\n").as_bytes()).await;
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer:.200}");
     }
@@ -98,7 +98,7 @@ fn provision(headers: &str, body: &str) -> String {
 }
 
 /// Asserts that there is no response, or a 4xx.
-fn blames_the_client(what: &str, answer: &str) {
+fn is_client_error(what: &str, answer: &str) {
     let blamed = answer.is_empty() || answer.starts_with("HTTP/1.1 4");
     // Garbage that begins like HTTP/2 is answered in HTTP/2.
     let in_http_2 = what.starts_with("PRI");
@@ -144,8 +144,8 @@ async fn garbage_on_the_wire_is_refused_and_the_next_client_is_served() {
     ];
     for bytes in rubbish {
         let answer = port.send(bytes.as_bytes()).await;
-        blames_the_client(&bytes, &answer);
-        port.serves_the_next().await;
+        is_client_error(&bytes, &answer);
+        port.serves_next_client().await;
     }
     assert_eq!(port.target.dump().await, before);
     port.close().await;
@@ -174,11 +174,11 @@ async fn partial_requests_time_out_and_the_next_client_is_served() {
             .await
             .expect("the server listens");
         slow.push((half, stream));
-        port.serves_the_next().await;
+        port.serves_next_client().await;
     }
     for (half, mut stream) in slow {
         // The server times out by itself; the client only reads.
-        blames_the_client(half, &read_to_end(&mut stream).await);
+        is_client_error(half, &read_to_end(&mut stream).await);
     }
     for half in &halves {
         let mut stream = port.connect().await;
@@ -187,7 +187,7 @@ async fn partial_requests_time_out_and_the_next_client_is_served() {
             .await
             .expect("the server listens");
         drop(stream);
-        port.serves_the_next().await;
+        port.serves_next_client().await;
     }
     assert_eq!(port.target.dump().await, before);
     port.close().await;
@@ -243,6 +243,6 @@ async fn http_1_0_clients_and_refused_bodies_leave_the_server_usable() {
         answer.is_empty() || answer.starts_with("HTTP/1.1 413 "),
         "{answer:.200}"
     );
-    port.serves_the_next().await;
+    port.serves_next_client().await;
     port.close().await;
 }

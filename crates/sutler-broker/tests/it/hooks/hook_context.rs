@@ -43,13 +43,13 @@ enum Behaviour {
 }
 
 /// A service whose provision follows a behaviour.
-struct Builder {
+struct ScriptedProvision {
     behaviour: Behaviour,
     log: HookLog,
     policy: Policy,
 }
 
-impl Builder {
+impl ScriptedProvision {
     fn new(behaviour: Behaviour) -> (Self, HookLog) {
         let log = HookLog::default();
         let policy = Policy {
@@ -57,24 +57,24 @@ impl Builder {
             backoff: Duration::from_secs(2),
             ..Policy::default()
         };
-        let builder = Self {
+        let service = Self {
             behaviour,
             log: log.clone(),
             policy,
         };
-        (builder, log)
+        (service, log)
     }
 
     fn as_before(log: &HookLog, behaviour: Behaviour) -> Self {
-        let (builder, _) = Self::new(behaviour);
+        let (service, _) = Self::new(behaviour);
         Self {
             log: log.clone(),
-            ..builder
+            ..service
         }
     }
 }
 
-impl Service for Builder {
+impl Service for ScriptedProvision {
     type Params = serde_json::Map<String, serde_json::Value>;
     type State = String;
 
@@ -155,8 +155,8 @@ fn begins(entries: &[String], word: &str) -> Vec<String> {
 #[tokio::test(start_paused = true)]
 async fn a_step_is_done_once_over_all_attempts_and_attempts_back_off() {
     let brokers = RestartableBroker::new();
-    let (builder, log) = Builder::new(Behaviour::TransientUntil(3));
-    let fixture = brokers.open(builder).await;
+    let (service, log) = ScriptedProvision::new(Behaviour::TransientUntil(3));
+    let fixture = brokers.open(service).await;
     let began = Instant::now();
     let reply = provisioned(&fixture, "i").await;
     assert_eq!(reply.json["state"], "succeeded");
@@ -172,8 +172,8 @@ async fn a_step_is_done_once_over_all_attempts_and_attempts_back_off() {
 #[tokio::test(start_paused = true)]
 async fn a_transient_error_fails_after_the_last_attempt_with_the_message_for_the_caller() {
     let brokers = RestartableBroker::new();
-    let (builder, log) = Builder::new(Behaviour::TransientUntil(9));
-    let fixture = brokers.open(builder).await;
+    let (service, log) = ScriptedProvision::new(Behaviour::TransientUntil(9));
+    let fixture = brokers.open(service).await;
     let reply = provisioned(&fixture, "i").await;
     assert_eq!(reply.json["state"], "failed");
     assert_eq!(reply.description(), "It rains.");
@@ -184,8 +184,8 @@ async fn a_transient_error_fails_after_the_last_attempt_with_the_message_for_the
 async fn a_step_is_done_once_over_a_crash() {
     let brokers = RestartableBroker::new();
     let gate = Arc::new(Notify::new());
-    let (builder, log) = Builder::new(Behaviour::Waits(gate));
-    let fixture = brokers.open(builder).await;
+    let (service, log) = ScriptedProvision::new(Behaviour::Waits(gate));
+    let fixture = brokers.open(service).await;
     let accepted = fixture.provision("i").accepts_incomplete().send().await;
     while begins(&log.entries(), "found").is_empty() {
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -193,7 +193,7 @@ async fn a_step_is_done_once_over_a_crash() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     fixture.crash();
     let fixture = brokers
-        .open(Builder::as_before(&log, Behaviour::Ends))
+        .open(ScriptedProvision::as_before(&log, Behaviour::Ends))
         .await;
     tokio::time::sleep(AFTER_THE_LEASE).await;
     let poll = fixture.poll("i").operation(&accepted.operation());
@@ -215,9 +215,9 @@ async fn a_step_is_done_once_over_a_crash() {
 #[tokio::test(start_paused = true)]
 async fn a_step_is_done_once_over_an_orderly_restart() {
     let brokers = RestartableBroker::new();
-    let (builder, log) = Builder::new(Behaviour::Never);
+    let (service, log) = ScriptedProvision::new(Behaviour::Never);
     let fixture = brokers
-        .open_with(builder, |broker| {
+        .open_with(service, |broker| {
             broker.settings(|settings| settings.drain = Duration::from_secs(1))
         })
         .await;
@@ -225,7 +225,7 @@ async fn a_step_is_done_once_over_an_orderly_restart() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     fixture.running.shut_down().await;
     let fixture = brokers
-        .open(Builder::as_before(&log, Behaviour::Ends))
+        .open(ScriptedProvision::as_before(&log, Behaviour::Ends))
         .await;
     let poll = fixture.poll("i").operation(&accepted.operation());
     assert_eq!(
@@ -243,7 +243,7 @@ async fn an_idempotency_key_is_the_same_for_every_attempt_and_differs_by_step_an
     // The memo of the first step is refused twice, with the process killed in between.
     for _ in 0..2 {
         let fixture = brokers
-            .open(Builder::as_before(&log, Behaviour::Ends))
+            .open(ScriptedProvision::as_before(&log, Behaviour::Ends))
             .await;
         brokers.inject(|call| match call {
             Call::Commit(commit) if commit.writes().len() == 1 => Intercept::CrashBefore,
@@ -256,7 +256,7 @@ async fn an_idempotency_key_is_the_same_for_every_attempt_and_differs_by_step_an
         tokio::time::sleep(AFTER_THE_LEASE).await;
     }
     let fixture = brokers
-        .open(Builder::as_before(&log, Behaviour::Ends))
+        .open(ScriptedProvision::as_before(&log, Behaviour::Ends))
         .await;
     tokio::time::sleep(AFTER_THE_LEASE).await;
     fixture.provision("i").send().await.is(200);
@@ -281,8 +281,8 @@ async fn an_idempotency_key_is_the_same_for_every_attempt_and_differs_by_step_an
 #[tokio::test(start_paused = true)]
 async fn progress_is_written_at_most_twice_a_second_and_polls_see_it() {
     let brokers = RestartableBroker::new();
-    let (builder, _) = Builder::new(Behaviour::Tells(1000, Duration::from_millis(5)));
-    let fixture = brokers.open(builder).await;
+    let (service, _) = ScriptedProvision::new(Behaviour::Tells(1000, Duration::from_millis(5)));
+    let fixture = brokers.open(service).await;
     let commits = Arc::new(Mutex::new(0));
     let counted = commits.clone();
     brokers.inject(move |call| {
@@ -318,8 +318,8 @@ async fn progress_is_written_at_most_twice_a_second_and_polls_see_it() {
 #[tokio::test(start_paused = true)]
 async fn state_saved_by_a_failed_provision_is_passed_to_the_deprovision() {
     let brokers = RestartableBroker::new();
-    let (builder, log) = Builder::new(Behaviour::Fails);
-    let fixture = brokers.open(builder).await;
+    let (service, log) = ScriptedProvision::new(Behaviour::Fails);
+    let fixture = brokers.open(service).await;
     fixture.provision("i").send().await.is(500);
     fixture.deprovision("i").send().await.is(200);
     let removed = begins(&log.entries(), "raze");
@@ -329,8 +329,8 @@ async fn state_saved_by_a_failed_provision_is_passed_to_the_deprovision() {
 #[tokio::test(start_paused = true)]
 async fn state_saved_by_a_crashed_provision_is_passed_to_the_deprovision() {
     let brokers = RestartableBroker::new();
-    let (builder, log) = Builder::new(Behaviour::Never);
-    let fixture = brokers.open(builder).await;
+    let (service, log) = ScriptedProvision::new(Behaviour::Never);
+    let fixture = brokers.open(service).await;
     fixture
         .provision("i")
         .accepts_incomplete()
@@ -340,7 +340,7 @@ async fn state_saved_by_a_crashed_provision_is_passed_to_the_deprovision() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     fixture.crash();
     let fixture = brokers
-        .open(Builder::as_before(&log, Behaviour::Stops))
+        .open(ScriptedProvision::as_before(&log, Behaviour::Stops))
         .await;
     let reply = fixture.finish("i", fixture.deprovision("i").accepts_incomplete());
     tokio::time::sleep(AFTER_THE_LEASE).await;
@@ -353,8 +353,8 @@ async fn state_saved_by_a_crashed_provision_is_passed_to_the_deprovision() {
 #[tokio::test(start_paused = true)]
 async fn a_deleted_create_is_cancelled_and_the_delete_waits_for_its_end() {
     let brokers = RestartableBroker::new();
-    let (builder, log) = Builder::new(Behaviour::Stops);
-    let fixture = brokers.open(builder).await;
+    let (service, log) = ScriptedProvision::new(Behaviour::Stops);
+    let fixture = brokers.open(service).await;
     let create = fixture
         .provision("i")
         .accepts_incomplete()
@@ -381,8 +381,8 @@ async fn a_deleted_create_is_cancelled_and_the_delete_waits_for_its_end() {
 async fn a_result_after_the_delete_is_passed_to_the_delete_and_makes_no_instance() {
     let brokers = RestartableBroker::new();
     let gate = Arc::new(Notify::new());
-    let (builder, log) = Builder::new(Behaviour::Waits(gate.clone()));
-    let fixture = brokers.open(builder).await;
+    let (service, log) = ScriptedProvision::new(Behaviour::Waits(gate.clone()));
+    let fixture = brokers.open(service).await;
     fixture
         .provision("i")
         .accepts_incomplete()
@@ -415,13 +415,13 @@ async fn a_result_after_the_delete_is_passed_to_the_delete_and_makes_no_instance
 #[tokio::test(start_paused = true)]
 async fn a_hook_has_until_its_deadline_over_all_attempts() {
     let brokers = RestartableBroker::new();
-    let (mut builder, log) = Builder::new(Behaviour::TransientUntil(9));
-    builder.policy = Policy {
+    let (mut service, log) = ScriptedProvision::new(Behaviour::TransientUntil(9));
+    service.policy = Policy {
         attempts_max: 100,
         backoff: Duration::from_secs(10),
         ..Policy::default().within(Duration::from_secs(60))
     };
-    let fixture = brokers.open(builder).await;
+    let fixture = brokers.open(service).await;
     let began = Instant::now();
     let reply = provisioned(&fixture, "retried").await;
     assert_eq!(reply.json["state"], "failed");
@@ -435,9 +435,9 @@ async fn a_hook_has_until_its_deadline_over_all_attempts() {
 #[tokio::test(start_paused = true)]
 async fn a_hook_that_never_ends_fails_at_its_deadline_with_a_message() {
     let brokers = RestartableBroker::new();
-    let (mut builder, _) = Builder::new(Behaviour::Never);
-    builder.policy = Policy::default().within(Duration::from_secs(90));
-    let fixture = brokers.open(builder).await;
+    let (mut service, _) = ScriptedProvision::new(Behaviour::Never);
+    service.policy = Policy::default().within(Duration::from_secs(90));
+    let fixture = brokers.open(service).await;
     let began = Instant::now();
     let reply = provisioned(&fixture, "i").await;
     assert_eq!(reply.json["state"], "failed");
@@ -448,8 +448,8 @@ async fn a_hook_that_never_ends_fails_at_its_deadline_with_a_message() {
 #[tokio::test(start_paused = true)]
 async fn a_panic_fails_its_operation_and_the_broker_continues() {
     let brokers = RestartableBroker::new();
-    let (builder, log) = Builder::new(Behaviour::Panics);
-    let fixture = brokers.open(builder).await;
+    let (service, log) = ScriptedProvision::new(Behaviour::Panics);
+    let fixture = brokers.open(service).await;
     let reply = fixture.provision("i").send().await.is(500);
     assert!(!reply.text.contains("panic that"), "{}", reply.text);
     assert_eq!(
@@ -466,8 +466,8 @@ async fn a_panic_fails_its_operation_and_the_broker_continues() {
 #[tokio::test(start_paused = true)]
 async fn a_broker_on_a_busy_store_reports_its_running_operations() {
     let brokers = RestartableBroker::new();
-    let (builder, _) = Builder::new(Behaviour::Stops);
-    let fixture = brokers.open(builder).await;
+    let (service, _) = ScriptedProvision::new(Behaviour::Stops);
+    let fixture = brokers.open(service).await;
     for id in ["a", "b", "c"] {
         let request = fixture.provision(id).parameters(json!({}));
         request.accepts_incomplete().send().await.is(202);

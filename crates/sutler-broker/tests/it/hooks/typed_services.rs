@@ -276,9 +276,9 @@ async fn a_caller_reads_one_message_and_the_operators_log_has_the_other() {
 }
 
 /// The same service with an incompatible state type.
-struct Rebuilt;
+struct ChangedStateService;
 
-impl Service for Rebuilt {
+impl Service for ChangedStateService {
     type Params = Params;
     type State = Vec<bool>;
 
@@ -310,7 +310,7 @@ async fn a_state_that_does_not_match_its_type_is_a_clear_failure() {
         .await
         .is(201);
     fixture.running.shut_down().await;
-    let fixture = brokers.open(Rebuilt).await;
+    let fixture = brokers.open(ChangedStateService).await;
     for request in [
         fixture.deprovision("i"),
         fixture.fetch("i"),
@@ -335,7 +335,7 @@ async fn a_state_that_does_not_match_its_type_is_a_clear_failure() {
 async fn an_error_of_a_library_has_no_message_for_the_caller() {
     let (log, _guard) = Log::capture();
     let brokers = RestartableBroker::new();
-    let fixture = brokers.open(Rebuilt).await;
+    let fixture = brokers.open(ChangedStateService).await;
     let request = fixture.provision("i").parameters(json!({ "seats": 4 }));
     let reply = request.send().await.is(500);
     assert!(!reply.text.contains("digit"), "{}", reply.text);

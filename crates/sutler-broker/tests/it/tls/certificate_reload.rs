@@ -48,7 +48,7 @@ async fn a_bad_file_is_reported_and_leaves_the_served_certificate_in_place() {
         fixture.files.put(name, text);
         let fault = fixture.port.running.reload_tls().expect_err("a bad file");
         assert!(fault.to_string().contains(name), "{fault}");
-        fixture.serves_the_next().await;
+        fixture.serves_next_client().await;
         fixture.files.put(name, &was);
     }
     fixture.port.running.reload_tls().expect("good files again");
@@ -73,7 +73,7 @@ async fn reloading_under_load_drops_no_request() {
             .expect("a client");
         while sent.fetch_add(1, Ordering::SeqCst) < REQUESTS {
             if fresh {
-                fixture.serves_the_next().await;
+                fixture.serves_next_client().await;
             } else {
                 fixture.serves(&kept).await;
             }

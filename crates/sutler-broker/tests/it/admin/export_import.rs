@@ -44,7 +44,7 @@ async fn exported_operations_continue_where_they_are_imported() {
     old.has_binding("i", "b").await;
     old.has_instance("gone").await;
     old.deprovision("gone").send().await.is(200);
-    let gate = script.hold_stubbornly(Provision);
+    let gate = script.hold_uncancellable(Provision);
     let accepted = old.provision("x").accepts_incomplete().send().await;
     gate.reached().await;
     command(&old, "drain").send().await.is(200);
