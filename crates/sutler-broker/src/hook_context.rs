@@ -142,7 +142,7 @@ impl Cx {
         self.input.app_guid.as_deref()
     }
 
-    /// The user who caused the operation.
+    /// The user that caused the operation.
     pub fn originating_identity(&self) -> Option<&OriginatingIdentity> {
         self.input.identity.as_ref()
     }

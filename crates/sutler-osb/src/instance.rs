@@ -38,7 +38,7 @@ pub struct ProvisionBody {
 }
 
 impl ProvisionBody {
-    /// The maintenance version asked for; an object without one counts as absent (D-05).
+    /// The requested maintenance version; an object without one counts as absent (D-05).
     pub fn maintenance_version(&self) -> Option<&str> {
         MaintenanceInfo::requested_version(self.maintenance_info.as_ref())
     }
@@ -75,7 +75,7 @@ pub struct UpdateBody {
 }
 
 impl UpdateBody {
-    /// The maintenance version asked for; an object without one counts as absent (D-05).
+    /// The requested maintenance version; an object without one counts as absent (D-05).
     pub fn maintenance_version(&self) -> Option<&str> {
         MaintenanceInfo::requested_version(self.maintenance_info.as_ref())
     }

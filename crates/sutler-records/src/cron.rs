@@ -28,7 +28,7 @@ const SPECIAL_DAYS_MAX: usize = 8;
 /// Spring's spelling of a schedule that never runs.
 const DISABLED: &str = "-";
 
-/// Points in time given by six fields: second, minute, hour, day of the month, month, day of the week.
+/// Points in time defined by six fields: second, minute, hour, day of the month, month, day of the week.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     expression: String,

@@ -33,7 +33,7 @@ pub(super) enum HashJob {
     QueueFull,
 }
 
-/// Permission to check a pair, given back when dropped.
+/// Permission to check a pair, released when dropped.
 pub(super) struct HashTicket {
     pair: [u8; 32],
     sender: watch::Sender<Option<bool>>,

@@ -164,7 +164,7 @@ pub enum LongRequestError {
     Caller(CallerLimitExceeded),
 }
 
-/// Slot of a long request: an event stream, or a read that waits. Given back when dropped. Long requests end when
+/// Slot of a long request: an event stream, or a read that waits. Released when dropped. Long requests end when
 /// the server drains.
 pub struct LongRequestPermit {
     _caller: LongCallerPermit,

@@ -21,10 +21,10 @@ pub(super) struct BoundedQueue {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueFull;
 
-/// A slot, given back when dropped.
+/// A slot, released when dropped.
 pub struct Slot<'a>(&'a BoundedQueue);
 
-/// A place in the queue, given back when dropped.
+/// A place in the queue, released when dropped.
 struct QueueTicket<'a>(&'a BoundedQueue);
 
 impl BoundedQueue {
@@ -48,7 +48,7 @@ impl BoundedQueue {
         let deadline = Instant::now() + self.queue_within;
         loop {
             let left = self.left.notified();
-            // A slot given back from here on notifies this waiter, so no waiter misses a free slot.
+            // A slot released from here on notifies this waiter, so no waiter misses a free slot.
             if let Some(slot) = self.try_acquire() {
                 return Ok(slot);
             }
