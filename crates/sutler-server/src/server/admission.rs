@@ -113,7 +113,7 @@ impl Admission {
         entered.inspect_err(|_| metrics::limited(LimitKind::Concurrency))
     }
 
-    /// Exchanges the caller's place among ordinary requests for the slot of a long request. The refusal of a caller
+    /// Exchanges the caller's permit for an ordinary request for the slot of a long request. The refusal of a caller
     /// with too many is delayed by `refusal_pause`.
     ///
     /// # Errors
@@ -169,7 +169,7 @@ pub enum LongRequestError {
     Caller(CallerLimitExceeded),
 }
 
-/// Slot of a long request: an event stream, or a read that waits. Given back when dropped. Long requests end when
+/// Slot of a long request: an event stream, or a read that waits. Released when dropped. Long requests end when
 /// the server drains.
 pub struct LongRequestPermit {
     _caller: LongCallerPermit,
@@ -299,7 +299,7 @@ mod tests {
         });
         let mut held = Vec::new();
         for caller in ["a", "a", "b"] {
-            // Each was counted as an ordinary request first, of which there may be one.
+            // Each is counted as an ordinary request first, with a limit of one.
             let caller = admission.admit_caller(caller).await.expect("a place");
             held.push(
                 admission
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_asks_too_much_waits_for_the_refusal() {
+    async fn a_refusal_is_delayed() {
         let admission = admission(|limits| {
             limits.requests_per_caller = 0;
             limits.refusal_pause = Duration::from_secs(3);
