@@ -1,9 +1,9 @@
 //! Immutable copies of bundles, each under the digest of its content.
 //!
-//! An instance is bound to the version that made it, so that version stays, whatever happens to its folder. A copy
-//! is written under a temporary name, made read-only and renamed; its digest is checked when it is first used.
-//! Allowed contents are `version_store/folder_digest.rs`; versions that are images are `version_store/images.rs`.
-//! Watching folders is `bundle_folders.rs`.
+//! An instance is bound to the version that made it, so that version stays, even if its folder changes or
+//! disappears. A copy is written under a temporary name, made read-only and renamed; its digest is checked when it
+//! is first used. Allowed contents are `version_store/folder_digest.rs`; versions that are images are
+//! `version_store/images.rs`. Watching folders is `bundle_folders.rs`.
 
 mod folder_digest;
 mod images;
@@ -27,54 +27,54 @@ use unused::UnusedVersions;
 
 pub use folder_digest::FolderTreeError;
 
-/// Copies that are being written begin with this.
+/// Name prefix of unfinished copies.
 const ASIDE: &str = ".new-";
-/// Manifests kept in memory of copies of which nothing else was read; beyond that it starts anew.
+/// Maximum manifests cached for copies that were not read otherwise; beyond that the cache is cleared.
 const GLANCED_MAX: usize = 1_000;
-/// How old something that was being written must be to be taken for left over.
+/// Age at which an unfinished copy counts as left over.
 const LEFT_OVER: Duration = Duration::from_secs(3600);
 
-/// A bundle whose content nobody changes any more.
+/// An immutable version of a bundle.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bundle {
-    /// Names the content: `sha256:…`.
+    /// Digest of the content: `sha256:…`.
     pub digest: String,
     /// Its manifest.
     pub manifest: Manifest,
-    /// Where the copy is.
+    /// Folder of the copy.
     pub folder: PathBuf,
 }
 
-/// Why a bundle cannot be had. Each says what to do.
+/// Why a version is not available. Each text says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum VersionStoreError {
-    /// There is no manifest.
+    /// The folder has no manifest.
     #[error("{0} has no manifest: add a bundle.yml, or begin with `sutler bundle new`")]
     NoManifest(PathBuf),
     /// The manifest has faults.
     #[error("{0}")]
     Manifest(ManifestError),
-    /// The folder holds what a bundle may not.
+    /// The folder holds an entry that a bundle may not have.
     #[error("{0}")]
     Tree(#[from] FolderTreeError),
-    /// The copy is not there.
+    /// No copy on this host.
     #[error(
         "the bundle {0} is not on this host: bring back the folder it came from, or copy {1} from \
          a host that has it"
     )]
     Missing(String, PathBuf),
-    /// The copy is not what it was.
+    /// The copy was changed.
     #[error(
         "the copy of the bundle {0} was damaged: remove {1} and bring back the folder it came from"
     )]
     Damaged(String, PathBuf),
-    /// The disk does not do its part.
+    /// A file system error.
     #[error("{0} cannot be used: {1}")]
     Disk(PathBuf, #[source] io::Error),
 }
 
 impl VersionStoreError {
-    /// Whether it may pass by itself.
+    /// Whether the error may be temporary.
     pub(crate) fn is_passing(&self) -> bool {
         match self {
             Self::Disk(..) | Self::Tree(FolderTreeError::Disk(..)) => true,
@@ -87,26 +87,26 @@ impl VersionStoreError {
     }
 }
 
-/// The copies of one host.
+/// The versions of one host.
 #[derive(Debug)]
 pub struct VersionStore {
     root: PathBuf,
-    /// Copies that are sound.
+    /// Copies whose digest was verified.
     known: Mutex<HashMap<String, Arc<Bundle>>>,
-    /// Manifests of copies of which nothing else was read.
+    /// Manifests of copies that were not read otherwise.
     glanced: Mutex<HashMap<String, Arc<Manifest>>>,
     idle: Mutex<UnusedVersions>,
     images: Images,
 }
 
 impl VersionStore {
-    /// Opens the shelf in a working directory, and makes it if it is not there.
+    /// Opens the store in a working directory, and creates it if it is missing.
     ///
     /// # Errors
-    /// The folder cannot be made.
+    /// The folder cannot be created.
     pub fn open(work: &Path) -> Result<Self, VersionStoreError> {
         let root = work.join("bundles");
-        // Runs of another user must be able to pass through to their bundle, and to list nothing.
+        // Runs of another user must be able to reach their bundle, but not to list the folder.
         create_traversable_dir(&root)
             .map_err(|error| VersionStoreError::Disk(root.clone(), error))?;
         let shelf = Self {
@@ -120,14 +120,13 @@ impl VersionStore {
         Ok(shelf)
     }
 
-    /// Takes a folder in as it is now. Blocks.
+    /// Copies a folder in its current state. Blocks.
     ///
     /// # Guarantees
-    /// What is there under a digest has that content, and is on the disk to stay. A copy that was damaged
-    /// is replaced.
+    /// The copy under a digest has that content and is synced to disk. A damaged copy is replaced.
     ///
     /// # Errors
-    /// See [`VersionStoreError`]; nothing is left on the shelf.
+    /// See [`VersionStoreError`]; no copy is left.
     pub fn take_in(&self, folder: &Path) -> Result<Arc<Bundle>, VersionStoreError> {
         manifest_in(folder)?;
         let (digest, folder) = self.shelve(folder)?;
@@ -139,12 +138,13 @@ impl VersionStore {
         }))
     }
 
-    /// Copies a folder as it is now, whatever its manifest says: its digest, and where the copy is. Blocks.
+    /// Copies a folder in its current state without reading its manifest; returns digest and path of the copy.
+    /// Blocks.
     pub(crate) fn shelve(&self, folder: &Path) -> Result<(String, PathBuf), VersionStoreError> {
         let mut digest = folder_digest::digest(folder)?;
         if !self.has(&digest) {
             let aside = self.root.join(format!("{ASIDE}{}", uuid::Uuid::new_v4()));
-            // It may have changed meanwhile: the copy counts.
+            // The folder may have changed meanwhile: the digest of the copy counts.
             let put = folder_digest::copy(folder, &aside).map_err(VersionStoreError::from);
             let put = put.and_then(|copied| self.put(&aside, &copied).map(|()| copied));
             remove(&aside);
@@ -154,12 +154,12 @@ impl VersionStore {
         Ok((digest, place))
     }
 
-    /// Names the content of a folder as it is now. Blocks.
+    /// Digest of a folder's current content. Blocks.
     pub(crate) fn digest_of(&self, folder: &Path) -> Result<String, VersionStoreError> {
         Ok(folder_digest::digest(folder)?)
     }
 
-    /// Whether there is a sound copy. Each is read once in the life of a process.
+    /// Whether an undamaged copy exists. Each is verified once per process.
     fn has(&self, digest: &str) -> bool {
         let place = self.place(digest);
         place.is_dir()
@@ -167,7 +167,7 @@ impl VersionStore {
                 || folder_digest::digest(&place).is_ok_and(|it| it == digest))
     }
 
-    /// Gives a copy its name, for good.
+    /// Renames a finished copy to its digest, and syncs it.
     fn put(&self, aside: &Path, digest: &str) -> Result<(), VersionStoreError> {
         let place = self.place(digest);
         let disk = |error| VersionStoreError::Disk(place.clone(), error);
@@ -180,7 +180,7 @@ impl VersionStore {
             fs::rename(&place, &damaged).map_err(disk)?;
             remove(&damaged);
         }
-        // Another process with the same shelf may have been quicker.
+        // Another process that shares the folder may have been faster.
         match fs::rename(aside, &place) {
             Err(error) if !self.has(digest) => return Err(disk(error)),
             Ok(()) | Err(_) => {}
@@ -190,8 +190,7 @@ impl VersionStore {
             .map_err(disk)
     }
 
-    /// Reads something in the manifest of a bundle: quickly, so that nobody waits for it, and without
-    /// looking at the rest of the bundle. `None`: it is not there.
+    /// Reads the manifest of a bundle without verifying the rest, so that it is fast. `None`: there is no copy.
     pub fn read_manifest<T>(&self, digest: &str, read: impl FnOnce(&Manifest) -> T) -> Option<T> {
         let known = self.known().get(digest).cloned();
         if let Some(bundle) = known.or_else(|| self.kept(digest)) {
@@ -213,22 +212,22 @@ impl VersionStore {
         Some(read(&manifest))
     }
 
-    /// Keeps a version that is no folder: an image, and what it says about itself.
+    /// Adds an image: its manifest and reference.
     pub(crate) fn keep(&self, digest: &str, written: &ImageManifest) {
         self.images.keep(digest, written);
     }
 
-    /// Whether a version that is no folder is kept.
+    /// Whether an image is known.
     pub(crate) fn keeps(&self, digest: &str) -> bool {
         self.images.has(digest)
     }
 
-    /// A version that is no folder, or why it cannot be read.
+    /// The version of an image, or why it cannot be read.
     pub(crate) fn image(&self, digest: &str) -> Option<Result<Arc<Bundle>, String>> {
         self.images.get(digest)
     }
 
-    /// A version that is no folder.
+    /// The version of an image.
     pub(crate) fn kept(&self, digest: &str) -> Option<Arc<Bundle>> {
         self.image(digest)?.ok()
     }
@@ -236,7 +235,7 @@ impl VersionStore {
     /// The bundle with this digest. Blocks the first time.
     ///
     /// # Errors
-    /// It is not there, or damaged.
+    /// There is no copy, or it is damaged.
     pub fn get(&self, digest: &str) -> Result<Arc<Bundle>, VersionStoreError> {
         if let Some(image) = self.kept(digest) {
             return Ok(image);
@@ -276,10 +275,10 @@ impl VersionStore {
         Ok(digests)
     }
 
-    /// Removes copies that are in nobody's use now, and were not for as long as `grace`; says which. Blocks.
+    /// Removes copies that are unused now and were unused for `grace`; returns their digests. Blocks.
     ///
     /// # Assumptions
-    /// `used` has every copy that an instance or the catalog needs.
+    /// `used` contains every copy that an instance or the catalog needs.
     ///
     /// # Errors
     /// The folder cannot be read.
@@ -320,7 +319,7 @@ impl VersionStore {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A process that died while it copied leaves something behind.
+    /// Removes unfinished copies of processes that died.
     fn clear_left_overs(&self) {
         for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
             let ours = entry.file_name().to_string_lossy().starts_with(ASIDE);
@@ -331,7 +330,7 @@ impl VersionStore {
     }
 }
 
-/// The file that makes a folder a bundle.
+/// Name of the manifest file in a folder.
 pub(crate) fn manifest_file(folder: &Path) -> Option<&'static str> {
     let mut names = MANIFEST_FILES.into_iter();
     names.find(|name| folder.join(name).is_file())
@@ -340,13 +339,13 @@ pub(crate) fn manifest_file(folder: &Path) -> Option<&'static str> {
 /// Reads the manifest of a folder.
 ///
 /// # Errors
-/// There is none, or it has faults.
+/// The folder has no manifest, or it has faults.
 pub fn manifest_in(folder: &Path) -> Result<Manifest, VersionStoreError> {
     let name =
         manifest_file(folder).ok_or_else(|| VersionStoreError::NoManifest(folder.to_owned()))?;
     let path = folder.join(name);
     let mut bytes = Vec::new();
-    // One byte too many is enough for the manifest to be refused.
+    // One byte over the limit is enough to refuse the manifest.
     let read = fs::File::open(&path).and_then(|file| {
         file.take(MANIFEST_BYTES_MAX as u64 + 1)
             .read_to_end(&mut bytes)
@@ -367,7 +366,7 @@ fn age(path: &Path) -> Duration {
     changed.map(since).unwrap_or_default()
 }
 
-/// Removes a copy, whose folders are read-only. Best effort: what stays is tried again by a sweep.
+/// Removes a copy, whose folders are read-only. Best effort: the next sweep tries again.
 fn remove(path: &Path) {
     make_writable(path);
     let _ = fs::remove_dir_all(path);

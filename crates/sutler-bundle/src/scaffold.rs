@@ -24,10 +24,10 @@ pub struct NewFile {
     pub content: String,
 }
 
-/// Stands in the files where the bundle's name belongs.
+/// Placeholder of the bundle's name in the templates.
 const NAME: &str = "@NAME@";
 
-/// A file before the name is filled in, and whether it is executable.
+/// A template file: path, whether it is executable, content with placeholders.
 type Blank = (&'static str, bool, &'static str);
 
 const SHELL: [Blank; 8] = [
@@ -125,7 +125,7 @@ const ANSIBLE: [Blank; 8] = [
 /// The files of a new bundle.
 ///
 /// # Errors
-/// The name cannot be a bundle's; the sentence says which can.
+/// The name is not valid for a bundle; the sentence says which names are.
 pub fn scaffold(name: &str, template: Template) -> Result<Vec<NewFile>, String> {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();

@@ -12,32 +12,32 @@ use std::collections::BTreeSet;
 /// Reason why an upgrade is refused. The text is for the user and names no value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UpgradeError {
-    /// The request lacks a parameter that it could send.
+    /// The request lacks a required parameter.
     #[error("{0}")]
     Invalid(String),
-    /// No request can move this instance to this version.
+    /// No request can upgrade this instance to this version.
     #[error("{0}")]
     Unsupported(String),
 }
 
-/// An upgrade that is asked for.
+/// A requested upgrade.
 pub struct UpgradePath<'a> {
-    /// The version that the instance has.
+    /// The instance's current version.
     pub from: Option<&'a str>,
-    /// The bundle it is to have.
+    /// The target bundle.
     pub to: &'a Manifest,
-    /// The name of the plan it is to have.
+    /// Name of the target plan.
     pub plan: &'a str,
-    /// Its parameters, with those of the request.
+    /// The instance's parameters, merged with those of the request.
     pub parameters: &'a Map<String, Value>,
     /// Parameters that the operator answers.
     pub answered: &'a BTreeSet<String>,
 }
 
-/// Whether an instance can go there.
+/// Checks whether an upgrade is allowed.
 ///
 /// # Errors
-/// Why not, for the user; it names no value.
+/// The reason, for the user, without values.
 pub fn check_upgrade(way: &UpgradePath<'_>) -> Result<(), UpgradeError> {
     let version = way.to.bundle_version.as_deref().unwrap_or_default();
     if is_back(way.from, version) {
@@ -69,7 +69,7 @@ pub fn check_upgrade(way: &UpgradePath<'_>) -> Result<(), UpgradeError> {
     }
 }
 
-/// Whether the new version comes before the old one. Builds of the same version do not.
+/// Whether the new version precedes the old one. Builds of the same version do not.
 fn is_back(from: Option<&str>, to: &str) -> bool {
     let parsed = from.map(Version::parse).and_then(Result::ok);
     match (parsed, Version::parse(to)) {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use sutler_bundle::{MANIFEST_BYTES_MAX, find_manifest};
 use sutler_registry::{DEFAULT_TAG, Digest, Item, ItemError, ListError, Listing, Registry, Spec};
 
-/// A folder that is a bundle, or that has bundles as its sub-folders.
+/// Registry of a folder that is a bundle, or that has bundles as its sub-folders.
 #[derive(Clone)]
 pub struct FolderRegistry {
     name: String,
@@ -20,7 +20,7 @@ pub struct FolderRegistry {
 }
 
 impl FolderRegistry {
-    /// A folder, and where copies of its bundles are kept. It is called by its path.
+    /// Registry of a folder, with the version store for copies of its bundles. Its name is the folder's path.
     #[must_use]
     pub fn new(root: PathBuf, shelf: Arc<VersionStore>) -> Self {
         Self {
@@ -40,7 +40,7 @@ impl FolderRegistry {
         fingerprint::listing(&self.root)
     }
 
-    /// Takes one of its bundles in as it is now. Blocks.
+    /// Copies one of its bundles into the version store in its current state. Blocks.
     pub(super) fn take_in(&self, folder: &Path) -> Result<Arc<Bundle>, VersionStoreError> {
         self.shelf.take_in(folder)
     }
@@ -53,7 +53,7 @@ impl FolderRegistry {
         Ok(Listing::complete(items.collect()))
     }
 
-    /// Where an item is.
+    /// Path of an item.
     fn place(&self, item: &Item) -> Result<PathBuf, ItemError> {
         let who = item.to_string();
         let gone = || {
@@ -81,7 +81,7 @@ impl FolderRegistry {
         if fingerprint::may_be_bundle(&path) {
             return Ok(path);
         }
-        // Only a folder that can be listed can say that something is not in it.
+        // Only if the folder can be listed is an absent item known to be absent.
         match fingerprint::listing(&self.root) {
             Ok(_) => Err(gone()),
             Err(fault) => Err(ItemError::Transient(fault.to_string())),
@@ -126,7 +126,7 @@ impl FolderRegistry {
         })
     }
 
-    /// Does something that blocks, aside.
+    /// Runs a blocking function on a separate thread.
     async fn aside<T: Send + 'static>(
         &self,
         work: impl FnOnce(Self) -> T + Send + 'static,

@@ -9,36 +9,36 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often in a row a bundle must be missing before it is gone.
+/// Number of consecutive scans without the bundle before it is gone.
 const MISSING_LOOKS: u32 = 2;
-/// How soon something that the disk refused is tried again; the wait doubles up to the last.
+/// First wait before a failed read is repeated; doubles up to the maximum.
 const AGAIN_FIRST: Duration = Duration::from_secs(1);
 const AGAIN_LAST: Duration = Duration::from_secs(60);
 
 /// State of one bundle's folder.
 #[derive(Default)]
 pub(super) struct FolderState {
-    /// As it was when it was last taken in, or refused.
+    /// Fingerprint when it was last copied or refused.
     taken: Option<Fingerprint>,
-    /// As it was at the last look.
+    /// Fingerprint of the last scan.
     seen: Option<Fingerprint>,
-    /// The version that is offered.
+    /// The offered version.
     pub(super) good: Option<Arc<Bundle>>,
     /// Fault of the last read.
     fault: Option<String>,
-    /// Why it cannot be looked at just now.
+    /// Why the folder cannot be read now.
     trouble: Option<String>,
     missing: Option<MissingSince>,
     again: Option<RetryAt>,
 }
 
-/// Since when a bundle is missing, and how often in a row it was.
+/// Since when, and in how many consecutive scans, a bundle is missing.
 struct MissingSince {
     since: Instant,
     looks: u32,
 }
 
-/// When something is tried again, and how long was waited for that.
+/// Time of the next retry, and the wait before it.
 struct RetryAt {
     at: Instant,
     wait: Duration,
@@ -55,12 +55,12 @@ impl RetryAt {
 }
 
 impl FolderState {
-    /// Its folder has a manifest.
+    /// The folder has a manifest.
     pub(super) fn is_there(&mut self) {
         self.missing = None;
     }
 
-    /// It was not listed; whether it is kept for now.
+    /// The folder was not listed. Returns whether its bundle is kept for now.
     pub(super) fn is_missing(&mut self, now: Instant, grace: Duration) -> bool {
         let missing = self.missing.get_or_insert(MissingSince {
             since: now,
@@ -72,12 +72,12 @@ impl FolderState {
         self.good.is_some() && !gone
     }
 
-    /// Whether it was missing at the last look.
+    /// Whether it was missing in the last scan.
     pub(super) fn was_missing(&self) -> bool {
         self.missing.is_some()
     }
 
-    /// Its fault, and which version is offered nevertheless.
+    /// Its fault, with the version that is still offered.
     pub(super) fn fault(&self, folder: &Path) -> Option<String> {
         if self.was_missing() {
             let folder = folder.display();
@@ -94,8 +94,8 @@ impl FolderState {
         Some(format!("{sentence} ({what})"))
     }
 
-    /// Looks at the bundle, and takes it in if it changed and has come to rest, or if the disk did not do
-    /// its part before.
+    /// Reads the fingerprint, and copies the bundle if it has changed and stopped changing, or if an earlier read
+    /// failed because of the disk.
     pub(super) fn examine(
         &mut self,
         folder: &Path,
@@ -149,7 +149,7 @@ impl FolderState {
     }
 }
 
-/// Does something that must not end whoever does it.
+/// Runs a function and turns its panic into an error.
 pub(super) fn contained<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| {
         "a fault in this program, whose words are on standard error; please report it".to_owned()

@@ -1,4 +1,4 @@
-//! Folders that change while they are looked at.
+//! Folders that change while they are watched.
 
 use super::{BundleFolders, OfferSettings, Snapshot};
 use crate::version_store::VersionStore;
@@ -31,7 +31,7 @@ impl Fixture {
         write(&self.bundles().join(folder), name, description);
     }
 
-    /// Looks until changes have come to rest.
+    /// Scans twice, so that finished changes are taken.
     fn look(&mut self) -> Snapshot {
         self.folders.look();
         self.folders.look()
@@ -161,7 +161,7 @@ fn of_two_that_collide_the_first_stays_and_both_are_named() {
     );
 }
 
-/// As an editor that saves by removing and writing, or a checkout of another branch and back.
+/// As done by an editor that removes and rewrites the file, or a checkout of another branch and back.
 #[test]
 fn a_bundle_that_is_without_its_manifest_for_a_moment_stays() {
     let mut fixture = Fixture::new();

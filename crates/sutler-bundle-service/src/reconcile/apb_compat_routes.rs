@@ -14,22 +14,22 @@ use sutler_broker::{
     audit,
 };
 
-/// The field of the form that a service is pushed in.
+/// Form field that holds the manifest of a pushed service.
 const FIELD: &str = "apbSpec";
 /// Content type of forms.
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// The paths of Automation Broker.
+/// Routes of Automation Broker.
 pub struct ApbCompatRoutes(Option<Arc<CatalogPublisher>>);
 
 impl ApbCompatRoutes {
-    /// Those of a broker; `None`: it has no registry, and takes no pushes.
+    /// Routes over this publisher; `None`: the broker has no registry, and accepts no pushes.
     #[must_use]
     pub fn new(shop: Option<Arc<CatalogPublisher>>) -> Self {
         Self(shop)
     }
 
-    /// Where pushes are taken.
+    /// The publisher, if it accepts pushes.
     fn counter(&self) -> Option<&Arc<CatalogPublisher>> {
         self.0.as_ref().filter(|it| it.takes_pushes())
     }
@@ -116,7 +116,7 @@ fn not_there() -> ExtensionResponse {
     ExtensionResponse::Absent("There is nothing at this path.".to_owned())
 }
 
-/// The manifest that a form holds.
+/// Decodes the manifest in a form.
 fn pushed(content_type: Option<&str>, body: &[u8]) -> std::result::Result<Vec<u8>, String> {
     let media = content_type.unwrap_or(FORM);
     let media = media.split(';').next().unwrap_or_default();
@@ -129,7 +129,7 @@ fn pushed(content_type: Option<&str>, body: &[u8]) -> std::result::Result<Vec<u8
             "The form has no field {FIELD}: send the manifest in it, in base64."
         ));
     };
-    // A plus that nobody encoded came as a space; some wrap lines.
+    // An unencoded plus arrives as a space; some clients wrap lines.
     let plain = |letter: char| match letter {
         '\r' | '\n' => None,
         ' ' => Some('+'),
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_manifest_is_read_however_its_form_was_encoded() {
-        // Two letters of this one are `+` in base64.
+        // Two characters of its base64 form are `+`.
         let manifest = "name: a>>>b???\u{fb}\u{ff}";
         let text = STANDARD.encode(manifest);
         assert!(text.contains('+'), "{text}");

@@ -31,11 +31,11 @@ use sutler_broker::{
 };
 use sutler_registry::{RegistryChange, SpecName};
 
-/// How often it is looked whether something else is written down.
+/// Interval at which the records are checked for changes.
 const FOLLOW_EVERY: Duration = Duration::from_secs(1);
-/// From so many versions on all of them are read, instead of each by itself.
+/// From this number of versions on, all are read at once instead of one by one.
 const READ_ALL_FROM: usize = 50;
-/// Offerings that are made in one go, where nobody's request waits for them.
+/// Offerings built per slice while no request waits for them.
 const MADE_AT_ONCE: usize = 50;
 
 /// Configuration of the publisher.
@@ -44,7 +44,7 @@ pub struct PublisherConfig {
     pub sources: Arc<[Source]>,
     /// How bundles are offered.
     pub offers: OfferSettings,
-    /// Where versions are looked for.
+    /// Store of versions.
     pub shelf: Arc<VersionStore>,
     /// The service behind the published offerings.
     pub service: Arc<BundleService>,
@@ -54,19 +54,19 @@ pub struct PublisherConfig {
     pub pushes: Pushes,
 }
 
-/// Why nothing else can be offered now. What was offered stays.
+/// Why the catalog cannot be replaced now. The published catalog stays.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
     /// The records cannot be read.
     #[error(transparent)]
     Collections(#[from] CollectionsError),
-    /// The process ends.
+    /// The process is shutting down.
     #[error("the process stops: {0}")]
     Stopping(#[from] tokio::task::JoinError),
-    /// The broker cannot take the catalog.
+    /// The broker rejects the catalog.
     #[error("the catalog cannot be replaced: {0}")]
     Replace(Box<sutler_broker::BuildError>),
-    /// The broker has no records.
+    /// The broker has no collections.
     #[error("the broker keeps no records of registries; start it with its chores")]
     NoLedger,
 }
@@ -77,12 +77,12 @@ pub struct CatalogPublisher {
     running: BrokerHandle,
     ledger: Collections,
     published: tokio::sync::Mutex<PublishedCatalog>,
-    /// As it was last read, for whoever asks what is known.
+    /// Snapshot of the last read, for views.
     read: RwLock<RegistrySnapshot>,
 }
 
 impl CatalogPublisher {
-    /// A shop of a running broker, with the bundles of folders. Offers what is known.
+    /// Creates the publisher of a running broker, with the bundles of folders, and publishes the stored records.
     ///
     /// # Errors
     /// See [`PublishError`].
@@ -111,10 +111,10 @@ impl CatalogPublisher {
         Ok(publisher)
     }
 
-    /// Offers other bundles of folders from now on.
+    /// Replaces the published bundles of folders.
     ///
     /// # Errors
-    /// See [`PublishError`]; what was offered stays.
+    /// See [`PublishError`]; the published catalog stays.
     pub async fn offer_folders(&self, folders: Arc<Snapshot>) -> Result<(), PublishError> {
         let mut published = self.published.lock().await;
         published.replace_folders(folders);
@@ -124,7 +124,7 @@ impl CatalogPublisher {
         self.publish(&mut published).await
     }
 
-    /// Follows what is written down, for as long as it is polled.
+    /// Follows the stored records for as long as it is polled.
     pub async fn follow(&self) {
         loop {
             tokio::time::sleep(FOLLOW_EVERY).await;
@@ -190,12 +190,12 @@ impl CatalogPublisher {
         names.chain(self.parts.pushes.registry()).collect()
     }
 
-    /// Whether there is any registry that could be asked.
+    /// Whether any registry is configured that can be listed.
     pub(super) fn has_registry(&self) -> bool {
         !self.parts.sources.is_empty()
     }
 
-    /// Takes in every version, those that only instances still need, too. None is read yet.
+    /// Loads every version, including those that only instances need. None is parsed yet.
     async fn fetch_versions(&self) -> Result<(), PublishError> {
         let keep = |shelf: &mut Arc<VersionStore>, it: CollectionItem<VersionRecord>| {
             shelf.keep(&it.id, &version::written(it.value));
@@ -232,13 +232,13 @@ impl CatalogPublisher {
         Ok(())
     }
 
-    /// Reads what changed, and makes something of it. Whether there is anything else to offer.
+    /// Reads changed records and builds their offerings. Returns whether there is anything to publish.
     async fn read_again(&self, published: &mut PublishedCatalog) -> Result<bool, PublishError> {
         let now = generation(&self.ledger).await?;
         let specs = now.as_ref().and_then(|it| it.value.whole());
         let pushed = pushes(&self.ledger).await?.map(|it| it.revision);
         if specs.is_some() && specs == published.specs && pushed == published.pushes {
-            // Refreshes with nothing changed are the rule, and there may be thousands of specs.
+            // Most refreshes change nothing, and there may be thousands of specs.
             let registries = registries(&self.ledger).await?;
             self.write_read().read_again(registries);
             self.measure();
@@ -296,7 +296,7 @@ impl CatalogPublisher {
         }
     }
 
-    /// Makes something of specs that changed, where no request waits for it.
+    /// Builds the offerings of changed specs in slices, so that requests are not delayed.
     async fn make_all(
         &self,
         published: &mut PublishedCatalog,
@@ -333,7 +333,7 @@ impl CatalogPublisher {
             }
         }
         if many {
-            // A map that is made in one go takes half of what one takes that grows.
+            // A map that is collected at once takes half the memory of one that grew.
             published.made = std::mem::take(&mut published.made).into_iter().collect();
         }
         Ok(())
@@ -355,7 +355,7 @@ impl CatalogPublisher {
         Ok(())
     }
 
-    /// Offers all of it, as a whole.
+    /// Publishes the whole catalog.
     async fn publish(&self, published: &mut PublishedCatalog) -> Result<(), PublishError> {
         match published.show(&self.running).await {
             Ok(snapshot) => {
@@ -363,7 +363,7 @@ impl CatalogPublisher {
                 Ok(())
             }
             Err(error) => {
-                // What was offered stays, and everything is made anew the next time.
+                // The published catalog stays, and everything is rebuilt the next time.
                 published.forget();
                 Err(PublishError::Replace(Box::new(error)))
             }
@@ -374,15 +374,15 @@ impl CatalogPublisher {
 /// The offering that was built, or why not.
 type MadeOffering = Result<(OfferedImage, Offering), String>;
 
-/// When records are read that somebody is in the middle of writing.
+/// When records are read while a refresh is writing them.
 #[derive(Clone, Copy)]
 enum Freshness {
-    /// When they are whole.
+    /// When the refresh is complete.
     Complete,
-    /// When there is something in them of a refresh that is over. One that is not over is no reason to read all it
-    /// has written so far, again and again.
+    /// When they contain the result of a complete refresh. While one is still writing, its partial result is not
+    /// read again and again.
     AtLeastServed,
-    /// Now: each of them is right by itself.
+    /// Now: each record is valid by itself.
     Immediate,
 }
 
@@ -403,14 +403,14 @@ impl CatalogSource for CatalogPublisher {
 
     async fn plan_availability(&self, service_id: &str, plan_id: &str) -> PlanAvailability {
         let refreshing = match self.running.task_status(REFRESH).await {
-            // Before the first is over, nobody knows what there is.
+            // Before the first refresh is complete, the offerings are unknown.
             Ok(status) => {
                 let waits = status.requested > status.served;
                 status.running_since.is_some() || status.ended.is_none() || waits
             }
             Err(_) => false,
         };
-        // What the last refresh withdrew may not have been read here yet.
+        // A withdrawal by the last refresh may not have been read here yet.
         if !refreshing {
             self.catch_up().await;
         }

@@ -19,10 +19,10 @@ use sutler_registry::{
     RefreshFacts, RegistryChange, SpecName, WithdrawalRules, deletions, usage_candidates,
 };
 
-/// The name of the chore.
+/// Name of the task.
 pub const DELETIONS: &str = "registry-deletions";
 
-/// Deletes what nobody needs.
+/// Deletes specs and versions that no instance needs.
 pub struct Deletions {
     sources: Arc<[Source]>,
     rules: WithdrawalRules,
@@ -31,7 +31,7 @@ pub struct Deletions {
 }
 
 impl Deletions {
-    /// Of these registries.
+    /// Deletes from these registries.
     #[must_use]
     pub fn new(sources: Arc<[Source]>, rules: WithdrawalRules, every: Duration) -> Self {
         Self {
@@ -42,7 +42,7 @@ impl Deletions {
         }
     }
 
-    /// Whether developers may push; if so, what they pushed is of a registry that is configured.
+    /// Whether developers may push; if so, the registry of pushed services counts as configured.
     #[must_use]
     pub fn pushes(mut self, pushes: Pushes) -> Self {
         self.pushes = pushes;
@@ -93,7 +93,8 @@ impl PeriodicTask for Deletions {
     }
 }
 
-/// Bumps the generation so that every replica reads again, specs too if one is gone. A running refresh does so itself.
+/// Bumps the generation so that every replica reads again, including specs if one is gone. A running refresh does so
+/// itself.
 async fn bump_generation(cx: &TaskContext, specs: bool) -> TaskResult<()> {
     if let Some(now) = generation(cx.collections()).await?
         && !now.value.dirty
@@ -106,7 +107,7 @@ async fn bump_generation(cx: &TaskContext, specs: bool) -> TaskResult<()> {
     Ok(())
 }
 
-/// Whether it was still as it was read, and is gone now.
+/// Deletes a record. Returns `false` if it has changed since it was read.
 async fn delete(
     cx: &TaskContext,
     records: &RegistryRecords,
@@ -131,16 +132,16 @@ async fn delete(
     cx.write(batch).await
 }
 
-/// Deletes versions that no spec names and whose spec has no instance, of whatever version: one that was moved to
-/// a plan of another version is still run by the one that made it.
+/// Deletes versions that no spec names and whose spec has no instance of any version: an instance that was moved to
+/// a plan of another version is still run by the version that made it.
 async fn delete_versions(
     cx: &TaskContext,
     records: &RegistryRecords,
     gone: &BTreeSet<SpecName>,
     uses: SpecUsage,
 ) -> TaskResult<()> {
-    // A refresh writes a version before the spec that names it. While one is in the middle, or began or
-    // somebody pushed since, nobody can tell which versions are needed: the next turn will.
+    // A refresh writes a version before the spec that names it. If a refresh is running, or one began or a push
+    // happened since the records were read, the needed versions are unknown: the next run decides.
     let generation = records.generation.as_ref();
     if generation.is_some_and(|it| it.value.dirty || it.value.filling) {
         return Ok(());

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use sutler_registry::{Digest, ItemOutcome, SpecName};
 
-/// Most verdicts; beyond that items are read again.
+/// Maximum verdicts; beyond that items are read again.
 const VERDICTS_MAX: usize = 100_000;
 
 /// Permanent verdict on one version of an item.

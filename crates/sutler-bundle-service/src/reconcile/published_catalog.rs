@@ -17,34 +17,34 @@ use sutler_bundle::{Collision, claimed_names};
 use sutler_osb::ServiceSpec;
 use sutler_registry::SpecName;
 
-/// After so many offerings others have their turn.
+/// Offerings processed before the task yields.
 const SLICE: usize = 256;
 
-/// The current offer.
+/// The published catalog and its inputs.
 #[derive(Default)]
 pub(super) struct PublishedCatalog {
     pub folders: Arc<Snapshot>,
-    /// The state of all records that is offered.
+    /// Revision of the generation record that is published.
     pub generation: Option<Revision>,
-    /// The last whole one that is in it.
+    /// Number of the last complete generation in it.
     pub number: Option<u64>,
     /// Revision of the push counter that is published.
     pub pushes: Option<Revision>,
-    /// The state of the specs that is offered, where it was whole.
+    /// Generation of the specs that is published, if it was complete.
     pub specs: Option<u64>,
     /// The offering built from each spec, with the revision of its record.
     pub made: BTreeMap<Arc<SpecName>, (Revision, Arc<OfferedImage>)>,
-    /// Those of them that were never offered as they are now.
+    /// Offerings in `made` that were not published yet.
     pub fresh: BTreeMap<Arc<SpecName>, Offering>,
     /// Faults of specs from which no offering could be built.
     pub faults: Vec<String>,
-    /// The versions of folders that are offered, by the id of the service.
+    /// Published versions of folders, by service id.
     shown: HashMap<String, String>,
-    /// Whether something of a registry was left out for a folder.
+    /// Whether an offering of a registry was left out because of a folder.
     left_out: bool,
 }
 
-/// A whole catalog, as the broker takes it.
+/// A whole catalog, in the form the broker accepts.
 struct NextCatalog {
     slots: Vec<OfferingUpdate>,
     footings: Vec<(String, CatalogPrecondition)>,
@@ -53,7 +53,7 @@ struct NextCatalog {
 }
 
 impl PublishedCatalog {
-    /// Nothing but folders, none of them offered yet.
+    /// A catalog of these folders; nothing is published yet.
     pub(super) fn of(folders: Arc<Snapshot>) -> Self {
         Self {
             folders,
@@ -66,16 +66,16 @@ impl PublishedCatalog {
         *self = Self::of(self.folders.clone());
     }
 
-    /// Shows other folders from now on.
+    /// Replaces the folders.
     pub(super) fn replace_folders(&mut self, folders: Arc<Snapshot>) {
         self.folders = folders;
         if self.left_out {
-            // What was left out may have a place now.
+            // Offerings that were left out may be possible now.
             (self.generation, self.specs) = (None, None);
         }
     }
 
-    /// All that is to be offered. Nothing of it is new any more afterwards.
+    /// Builds the whole catalog. Afterwards no offering counts as new.
     async fn display(&mut self, running: &BrokerHandle) -> Result<NextCatalog, BuildError> {
         let collisions = self.make_room();
         let (mut slots, shown) = self.folder_slots(running)?;
@@ -112,7 +112,7 @@ impl PublishedCatalog {
         })
     }
 
-    /// Leaves out what wants the same as a folder.
+    /// Leaves out offerings that collide with a folder.
     fn make_room(&mut self) -> Vec<Collision> {
         let mut taken: HashMap<String, String> = HashMap::new();
         for listed in &self.folders.listed {
@@ -156,7 +156,7 @@ impl PublishedCatalog {
         Ok((slots, shown))
     }
 
-    /// Offers all of it, as a whole.
+    /// Publishes the whole catalog.
     pub(super) async fn show(&mut self, running: &BrokerHandle) -> Result<Snapshot, BuildError> {
         let NextCatalog {
             slots,

@@ -29,37 +29,37 @@ use sutler_registry::{
     RegistryChange, ScannedItem, SpecName, WithdrawalRules, scan_items, usage_candidates,
 };
 
-/// The name of the chore.
+/// Name of the task.
 pub const REFRESH: &str = "registries";
-/// Registries that are asked together.
+/// Registries listed concurrently.
 const REGISTRIES_AT_ONCE: usize = 4;
-/// Longest sentence that is kept of what is wrong with an item, in characters.
+/// Longest stored fault of an item, in characters.
 const SENTENCE_CHARS_MAX: usize = 600;
-/// How often what registries said is looked at anew because somebody else wrote meanwhile.
+/// Attempts to apply the scan if other writers change the records meanwhile.
 const TRIES: u32 = 4;
-/// How often it is written down how far a turn is.
+/// Interval at which the progress of a run is stored.
 const TELL_EVERY: Duration = Duration::from_secs(2);
 
-/// A registry as it is configured.
+/// A configured registry.
 #[derive(Clone)]
 pub struct Source {
-    /// Where bundles are found.
+    /// The registry.
     pub registry: Arc<dyn Registry>,
-    /// The tag under which a bundle has its own name; under every other it is an offering of its own.
+    /// Tag under which a bundle has its own name; under every other tag it is an offering of its own.
     pub default_tag: String,
-    /// How many items are looked at together.
+    /// Items read concurrently.
     pub at_once: usize,
 }
 
 impl Source {
-    /// The tag that an item's name needs.
+    /// Tag to add to the name of an item's offering.
     pub(super) fn tag_of<'a>(&self, item: &'a str) -> Option<&'a str> {
         let (_, tag) = item.rsplit_once(':')?;
         (tag != self.default_tag).then_some(tag)
     }
 }
 
-/// Asks registries what they have.
+/// Periodic task that lists registries.
 pub struct Refresh {
     sources: Arc<[Source]>,
     offers: OfferSettings,
@@ -92,15 +92,15 @@ impl RefreshFindings {
     }
 }
 
-/// A turn that writes.
+/// A run that writes.
 struct RefreshRun<'a> {
-    /// Where versions are written as they are read.
+    /// Writes versions as they are read.
     writer: tokio::sync::Mutex<Writer<'a>>,
-    /// How many items were looked at.
+    /// Number of items read.
     looked: AtomicUsize,
 }
 
-/// There is none if it is only looked what would change.
+/// `None` if the run only computes what would change.
 type WritingRun<'a, 'b> = Option<&'a RefreshRun<'b>>;
 
 /// Scan of one registry.
@@ -111,7 +111,7 @@ struct RegistryScan {
 }
 
 impl Refresh {
-    /// Of these registries, in the order of the configuration.
+    /// Refreshes these registries, in the order of the configuration.
     #[must_use]
     pub fn new(
         sources: Arc<[Source]>,
@@ -129,7 +129,7 @@ impl Refresh {
         }
     }
 
-    /// Whether developers may push; if not, what they pushed is withdrawn.
+    /// Whether developers may push; if not, pushed services are withdrawn.
     #[must_use]
     pub fn pushes(mut self, pushes: Pushes) -> Self {
         self.pushes = pushes;
@@ -151,7 +151,7 @@ impl Refresh {
         Ok(run_blocking(plan).await?)
     }
 
-    /// All records, and what the rules see of them.
+    /// Reads all records, and converts them for `sutler_registry`.
     async fn known(ledger: &Collections) -> TaskResult<(RegistryRecords, KnownRegistries)> {
         let records = RegistryRecords::read(ledger).await?;
         let known = move || {
@@ -161,7 +161,7 @@ impl Refresh {
         Ok(run_blocking(known).await?)
     }
 
-    /// Asks registries, and whoever else must be asked before anything can be decided.
+    /// Lists registries, and reads the usage of specs that may be withdrawn.
     async fn find(
         &self,
         ledger: &Collections,
@@ -186,7 +186,7 @@ impl Refresh {
         names.chain(self.pushes.registry()).collect()
     }
 
-    /// The specs that instances were made of, as far as it matters.
+    /// Specs with instances, among those for which it matters.
     async fn used(
         &self,
         ledger: &Collections,
@@ -239,7 +239,7 @@ impl Refresh {
             let digest = item.digest.clone()?;
             let name = SpecName::new(registry, &item.to_string());
             let held = known.spec(&name);
-            // Under another configuration it has other names and ids.
+            // Another configuration gives it other names and ids.
             let written = records.specs.get(&name);
             let offered_by = version::offered_by(&offer, source.tag_of(&name.item));
             let as_before = written.is_some_and(|it| it.value.is_offered_by(&offered_by));
@@ -260,7 +260,7 @@ impl Refresh {
         };
         let mut all = std::pin::pin!(all);
         while let Some(found) = all.next().await {
-            // Where nothing has to be asked for, nothing else would let others have their turn.
+            // Yields if no item needs a request, because nothing else would.
             tokio::task::coop::consume_budget().await;
             if let Some(turn) = writes {
                 turn.looked.fetch_add(1, Ordering::Relaxed);
@@ -314,7 +314,7 @@ impl Refresh {
         (seen, None)
     }
 
-    /// `None`: it counts as not listed.
+    /// `None`: the item counts as not listed.
     fn failed(&self, name: &SpecName, fault: &ItemError) -> Option<ItemOutcome> {
         let why = sentence(&fault.to_string());
         let verdict = match fault {
@@ -365,7 +365,8 @@ impl PeriodicTask for Refresh {
 }
 
 impl Refresh {
-    /// `false`: somebody else wrote meanwhile. What was written is right, and the rest is to be found out anew.
+    /// Returns `false` if another process wrote meanwhile. The part that was written is valid; the rest is computed
+    /// again.
     async fn try_once(&self, cx: &TaskContext) -> TaskResult<bool> {
         let ledger = cx.collections();
         let (records, known) = Self::known(ledger).await?;
@@ -391,7 +392,7 @@ impl Refresh {
         Ok(written)
     }
 
-    /// Says from time to time how far it is.
+    /// Stores the progress from time to time.
     async fn with_progress<T>(
         &self,
         cx: &TaskContext,
@@ -415,7 +416,7 @@ impl Refresh {
     }
 }
 
-/// A sentence as it is kept and told: what others wrote must fit into a record, and onto a line.
+/// Shortens a text of a registry to one line that fits into a record.
 fn sentence(said: &str) -> String {
     let plain = |letter: char| match letter.is_control() {
         true => ' ',

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sutler_broker::{CollectionItem, Collections, CollectionsError, InstanceCounts, Revision};
 use sutler_registry::SpecName;
 
-/// A version, without what it says.
+/// A version without its manifest.
 pub(super) struct VersionOfSpec {
     pub digest: String,
     pub revision: Revision,
@@ -47,7 +47,7 @@ impl SpecUsage {
         ledger.fold(VERSIONS, of_specs, keep).await
     }
 
-    /// Those of some specs that have instances.
+    /// Returns those of the specs that have instances.
     pub(super) async fn among(
         &self,
         ledger: &Collections,
@@ -58,8 +58,8 @@ impl SpecUsage {
         for name in names {
             let plans = self.plans.get(&name).into_iter().flatten();
             let mut plans: Vec<&str> = plans.map(String::as_str).collect();
-            // Plans are asked for one after the other. An instance that moves to one that was asked for already
-            // is found the second time.
+            // Plans are queried one after the other. The second pass finds an instance that has moved meanwhile to a
+            // plan that was queried before.
             plans.extend_from_within(..plans.len().saturating_sub(1));
             if tenants.have_instance_of(plans).await? {
                 used.insert(name);

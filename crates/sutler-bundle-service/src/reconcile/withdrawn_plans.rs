@@ -16,8 +16,7 @@ struct Withdrawal {
 }
 
 impl WithdrawnPlans {
-    /// Takes a spec in, if it is withdrawn. Of several that had the same plan, the one that was withdrawn last
-    /// tells when it ended.
+    /// Adds a spec, if it is withdrawn. Of several with the same plan, the latest withdrawal counts.
     pub(super) fn add(&mut self, spec: &SpecRecord) {
         let Some(mark) = &spec.held.mark else {
             return;
@@ -43,7 +42,7 @@ impl WithdrawnPlans {
         }
     }
 
-    /// When and why a plan was withdrawn, if it was.
+    /// Sentence that says when and why a plan was withdrawn, if it was.
     pub(super) fn sentence(&self, service_id: &str, plan_id: &str) -> Option<&str> {
         let fate = self.0.get(service_id)?.get(plan_id)?;
         Some(&fate.sentence)

@@ -12,19 +12,19 @@ use std::collections::BTreeSet;
 use sutler_broker::{BATCH_BYTES_MAX, BATCH_WRITES_MAX, Batch, Revision, TaskContext, TaskResult};
 use sutler_registry::{KnownRegistry, SpecName};
 
-/// Writes records in batches, each of them whole.
+/// Writes records in batches, each consistent by itself.
 pub(super) struct Writer<'a> {
     cx: &'a TaskContext,
     generation: Generation,
     revision: Option<Revision>,
     specs_changed: bool,
-    /// Somebody else wrote: nothing more is written.
+    /// Another process wrote: nothing more is written.
     stale: bool,
     batch: Option<Batch<'a>>,
-    /// Versions of the next batch, and how long they are.
+    /// Versions of the next batch, and their total size.
     versions: Vec<(String, VersionRecord)>,
     bytes: usize,
-    /// All versions that were written, or are about to be.
+    /// All versions that were written or are queued.
     seen: BTreeSet<String>,
     registries: Vec<(String, Option<Revision>, KnownRegistry)>,
 }
@@ -37,7 +37,7 @@ impl<'a> Writer<'a> {
             cx,
             generation: value,
             revision: generation.map(|it| it.revision),
-            // Somebody died in the middle: what was written then counts from now on.
+            // An earlier refresh was interrupted: its specs become part of the next generation.
             specs_changed: value.dirty,
             stale: false,
             batch: None,
@@ -74,7 +74,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Writes a spec; the version that it names is put already.
+    /// Writes a spec; its version was put before.
     pub(super) async fn put_spec(
         &mut self,
         name: &SpecName,
@@ -104,12 +104,12 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes a registry, at the end.
+    /// Queues a registry, which is written at the end.
     pub(super) fn put_registry(&mut self, name: &str, was: Option<Revision>, known: KnownRegistry) {
         self.registries.push((name.to_owned(), was, known));
     }
 
-    /// Ends the state that was begun, if anything was written. Whether all of it was.
+    /// Completes the generation, if anything was written. Returns whether everything was.
     pub(super) async fn end(mut self) -> TaskResult<bool> {
         self.write_versions().await?;
         if let Some(batch) = self.batch.take() {
@@ -135,7 +135,7 @@ impl<'a> Writer<'a> {
         Ok(!self.stale)
     }
 
-    /// Writes versions. One that is there is written again: whoever is about to delete it must notice.
+    /// Writes the queued versions. An existing version is written again, so that a concurrent deletion conflicts.
     async fn write_versions(&mut self) -> TaskResult<()> {
         let versions = std::mem::take(&mut self.versions);
         self.bytes = 0;

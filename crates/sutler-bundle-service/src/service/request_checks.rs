@@ -12,20 +12,20 @@ use sutler_osb::Catalog;
 /// A requested action.
 pub(super) struct RequestedAction<'a> {
     pub(super) action: Action,
-    /// The plan that the instance has afterwards.
+    /// Plan of the instance after the request.
     pub(super) plan: &'a str,
-    /// The plan that it has now, if it is there.
+    /// Its current plan, if it exists.
     pub(super) before: Option<&'a str>,
-    /// The parameters that it has now.
+    /// Its current parameters.
     pub(super) there: &'a Map<String, Value>,
     /// Parameters of the request; for an update only the changed ones.
     pub(super) parameters: &'a Map<String, Value>,
 }
 
-/// Whether a broker would take this in.
+/// Checks whether a broker would accept the request.
 ///
 /// # Errors
-/// A sentence for the user that names the parameter or the plan, and no value.
+/// A sentence for the user that names the parameter or the plan, without values.
 pub(super) fn accepts(
     manifest: &Manifest,
     secrets: &[OperatorSecret],
@@ -71,10 +71,10 @@ pub(super) fn accepts(
     refuse_reserved(asked.parameters).map_err(|clause| whole(&clause))
 }
 
-/// Parameters that depend on each other must do so with what there is, too.
+/// Checks the conditions between parameters of the request and the current ones.
 ///
 /// # Errors
-/// A sentence that names the parameter, and no value.
+/// A sentence that names the parameter, without values.
 pub(super) fn fits(
     manifest: &Manifest,
     plan: &str,
@@ -88,10 +88,10 @@ pub(super) fn fits(
     judged.map_err(|reason| format!("The parameters do not fit: {reason}."))
 }
 
-/// Only the ways that the manifest names lead from plan to plan.
+/// Checks that the manifest allows the change of plan.
 ///
 /// # Errors
-/// A sentence that says where the plan leads to.
+/// A sentence that lists the allowed plans.
 pub(super) fn leads_to(manifest: &Manifest, old: &str, new: &str) -> Result<(), String> {
     let ways = manifest.plan(old).map(|plan| plan.updates_to.clone());
     let ways = ways.unwrap_or_default();
@@ -107,7 +107,7 @@ pub(super) fn leads_to(manifest: &Manifest, old: &str, new: &str) -> Result<(), 
     ))
 }
 
-/// A clause as a sentence.
+/// Turns a clause into a sentence.
 pub(super) fn whole(clause: &str) -> String {
     let mut letters = clause.chars();
     let first = letters.next().map(|it| it.to_uppercase().to_string());
@@ -175,7 +175,7 @@ plans:
                 Some("small"),
                 json!({ "role": "reader" }),
             ),
-            // What is to go is never held up.
+            // Removal is never blocked by parameters.
             (Action::Unbind, "large", Some("large"), json!({ "x": 1 })),
             (
                 Action::Deprovision,

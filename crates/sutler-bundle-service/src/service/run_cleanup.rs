@@ -16,15 +16,15 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
-/// How often runs whose hooks returned are looked at.
+/// Interval at which runs whose hooks returned are checked.
 const SOON: Duration = Duration::from_millis(500);
-/// How often in a row a run is looked at whose operation does not end.
+/// Checks of a run whose operation does not end.
 const LOOKS_MAX: u32 = 20;
-/// How often everything that lies about is looked at.
+/// Interval at which all runs are checked.
 const ALL_EVERY: Duration = Duration::from_secs(60);
-/// How many runs are seen to at once.
+/// Runs checked concurrently.
 const AT_ONCE: usize = 8;
-/// How long it may take to see to one. After that it waits for the next look at everything.
+/// Time limit of one check. After that the run waits for the next check of all runs.
 const WITHIN: Duration = Duration::from_secs(30);
 
 /// Looks up the status of operations.
@@ -49,12 +49,12 @@ pub(super) struct RunCleanup(Arc<Inner>);
 struct Inner {
     over: Mutex<BTreeMap<RunName, FinishedRun>>,
     running: Mutex<BTreeSet<RunName>>,
-    /// Those of `over` that are being seen to.
+    /// Those of `over` that are being checked.
     in_hand: Mutex<BTreeSet<RunName>>,
     more: Notify,
 }
 
-/// How often a run was looked at, and when it is to be next.
+/// Number of checks of a run, and the time of the next one.
 struct FinishedRun {
     looks: u32,
     due: Instant,
@@ -69,7 +69,7 @@ impl FinishedRun {
     }
 }
 
-/// Says that a run is being seen to, until it is dropped.
+/// Marks a run as being checked until it is dropped.
 struct CleanupGuard<'a>(&'a Inner, RunName);
 
 impl Drop for CleanupGuard<'_> {
@@ -78,7 +78,7 @@ impl Drop for CleanupGuard<'_> {
     }
 }
 
-/// Says that a hook is at work with a run, until it is dropped.
+/// Marks a run as used by a hook until it is dropped.
 pub(super) struct ActiveRun(RunCleanup, RunName);
 
 impl Drop for ActiveRun {
@@ -91,20 +91,20 @@ impl Drop for ActiveRun {
 }
 
 impl RunCleanup {
-    /// A hook is at work with this run.
+    /// Marks this run as used by a hook.
     pub(super) fn watch(&self, name: RunName) -> ActiveRun {
         lock(&self.0.running).insert(name);
         ActiveRun(self.clone(), name)
     }
 
-    /// Removes what is over, for as long as the process lives.
+    /// Removes finished runs, for as long as the process lives.
     pub(super) async fn work(self, runners: Arc<Runners>, fates: Arc<dyn OperationLookup>) {
         let mut all = Instant::now();
         let (mut gathering, mut hands) = (JoinSet::new(), JoinSet::new());
         loop {
             if all <= Instant::now() {
                 all = Instant::now() + ALL_EVERY;
-                // A runner that is still being asked is not asked a second time.
+                // A runner is not listed again while its last listing is pending.
                 if gathering.is_empty() {
                     let (reaper, runners) = (self.clone(), runners.clone());
                     gathering.spawn(async move { reaper.gather(&runners).await });
@@ -126,7 +126,7 @@ impl RunCleanup {
         }
     }
 
-    /// Everything that lies about may be over.
+    /// Lists all runs as candidates.
     async fn gather(&self, runners: &Runners) {
         for runner in runners.all() {
             match runner.list().await {
@@ -141,7 +141,7 @@ impl RunCleanup {
         }
     }
 
-    /// Takes so many of those that are due in hand.
+    /// Takes up to `count` runs that are due.
     fn take(&self, count: usize) -> Vec<(RunName, u32)> {
         let now = Instant::now();
         let mut in_hand = lock(&self.0.in_hand);
@@ -161,7 +161,7 @@ impl RunCleanup {
         taken
     }
 
-    /// When the next of those that are in nobody's hand is due.
+    /// When the next run is due that is not being checked.
     fn next_due(&self) -> Option<Instant> {
         let in_hand = lock(&self.0.in_hand);
         let over = lock(&self.0.over);
@@ -169,7 +169,7 @@ impl RunCleanup {
         free.map(|(_, it)| it.due).min()
     }
 
-    /// Looks at a run that may be over, once.
+    /// Checks a finished run once.
     async fn see_to(
         &self,
         runners: &Runners,
@@ -218,7 +218,7 @@ impl RunCleanup {
 
     async fn remove(&self, runners: &Runners, name: RunName) {
         for runner in runners.all() {
-            // An operation that was abandoned may have left a run at work.
+            // An abandoned operation may have left its run running.
             let gone = match runner.stop(name).await {
                 Ok(()) => runner.remove(name).await,
                 Err(fault) => Err(fault),
@@ -236,19 +236,19 @@ impl RunCleanup {
 enum CleanupVerdict {
     /// It is not needed.
     Remove,
-    /// It is to end; whoever is at work with it finds out by that.
+    /// Stop it; the hook that uses it notices.
     Stop,
-    /// The next hook, or the next look at everything, sees to it.
+    /// The next hook, or the next check of all runs, handles it.
     Leave,
-    /// Look again soon.
+    /// Check again soon.
     Wait,
 }
 
-/// Decides by what became of the operation, whether a hook is at work, and how often it was looked at.
+/// Decides by the status of the operation, whether a hook uses the run, and the number of checks.
 fn verdict(fate: Option<OperationStatus>, at_work: bool, looks: u32) -> CleanupVerdict {
     match (fate, at_work) {
         (Some(OperationStatus::Ended | OperationStatus::Unknown), false) => CleanupVerdict::Remove,
-        // A hook is at work until its operation ends: somebody on another replica has abandoned it.
+        // A hook runs until its operation ends: the operation was abandoned on another replica.
         (Some(OperationStatus::Ended), true) => CleanupVerdict::Stop,
         (Some(OperationStatus::Unknown | OperationStatus::Open), true) => CleanupVerdict::Leave,
         (Some(OperationStatus::Open), false) if looks >= LOOKS_MAX => CleanupVerdict::Leave,

@@ -1,48 +1,48 @@
 //! Variables of the contract for each action. Pure.
 //!
-//! The names are Automation Broker's, so that its bundles run; ours overwrite user parameters of the same name.
-//! Everything is copied: nothing that a run gets flows back into stored state. Two differences are intended:
-//! `_apb_plan_id` is the plan's name in every action (the old broker passed an unbind the id), and the id has a
-//! name of its own.
+//! The names are Automation Broker's, so that its bundles run; the broker's variables overwrite user parameters of
+//! the same name. Everything is copied: a run cannot change stored state through its inputs. Two differences are
+//! intended: `_apb_plan_id` is the plan's name in every action (the old broker passed an unbind the id), and the id
+//! has a name of its own.
 
 use serde_json::{Map, Value, json};
 use sutler_bundle::Action;
 use sutler_osb::{Context, OriginatingIdentity};
 use sutler_runner::Vars;
 
-/// Before the keys of an instance's state.
+/// Prefix of keys of an instance's state.
 pub const STATE_PREFIX: &str = "state_";
-/// Before the keys of a binding's state.
+/// Prefix of keys of a binding's state.
 pub const BINDING_STATE_PREFIX: &str = "binding_state_";
 
-/// All that can be told. It holds secrets, so it prints nothing.
+/// Possible inputs of an action. They contain secrets, so `Debug` prints nothing.
 #[derive(Clone, Default)]
 pub struct ActionInputs<'a> {
-    /// The plan's name, as the manifest has it.
+    /// Name of the plan in the manifest.
     pub plan_name: &'a str,
-    /// The plan's id, as the catalog has it.
+    /// Id of the plan in the catalog.
     pub plan_id: &'a str,
     /// The offering's id.
     pub service_id: &'a str,
     /// The instance.
     pub instance_id: &'a str,
-    /// The binding, where it is about one.
+    /// The binding, for bind and unbind.
     pub binding_id: Option<&'a str>,
-    /// The binding that a new one succeeds.
+    /// The binding that a new one replaces.
     pub predecessor: Option<&'a str>,
     /// The bundle's own version.
     pub bundle_version: Option<&'a str>,
     /// The originating identity.
     pub identity: Option<&'a OriginatingIdentity>,
-    /// Where it lives.
+    /// Context of the platform.
     pub context: Option<&'a Context>,
     /// The instance's parameters, with those of an update merged in.
     pub parameters: Option<&'a Map<String, Value>>,
     /// The binding's parameters.
     pub bind_parameters: Option<&'a Map<String, Value>>,
-    /// The version before an upgrade; empty if that had none.
+    /// The version before an upgrade; empty if it had none.
     pub previous_version: Option<&'a str>,
-    /// Names of parameters that are secret although this version does not say so.
+    /// Names of additional secret parameters, which this version does not mark as secret.
     pub also_secret: &'a [String],
     /// The instance's parameters and plan before an update.
     pub previous: Option<(&'a Map<String, Value>, &'a str)>,
@@ -50,11 +50,11 @@ pub struct ActionInputs<'a> {
     pub provision_credentials: Option<&'a Map<String, Value>>,
     /// Credentials of the bind.
     pub bind_credentials: Option<&'a Map<String, Value>>,
-    /// The instance's state; `None` before there is any.
+    /// The instance's state; `None` before it is set.
     pub state: Option<&'a Map<String, Value>>,
     /// The binding's state.
     pub binding_state: Option<&'a Map<String, Value>>,
-    /// Secrets of the operator's, as variables.
+    /// Secrets of the operator, as variables.
     pub secrets: Map<String, Value>,
 }
 
@@ -135,7 +135,7 @@ fn ours(action: Action, inputs: &ActionInputs<'_>) -> Map<String, Value> {
     vars
 }
 
-/// The user who asks, as the platform names them; empty if nobody is named.
+/// The requesting user, as named by the platform; empty if it names none.
 fn user(identity: Option<&OriginatingIdentity>) -> &str {
     let named = |name: &&str| identity?.value.get(*name)?.as_str();
     ["username", "user_name", "uid", "user_id"]
@@ -144,7 +144,7 @@ fn user(identity: Option<&OriginatingIdentity>) -> &str {
         .unwrap_or_default()
 }
 
-/// The namespace and the kind of cluster, as far as the platform says.
+/// Namespace and kind of cluster, as far as the platform sends them.
 fn places(context: Option<&Context>) -> Vec<(&'static str, &str)> {
     let text = |field: &str| context?.0.get(field)?.as_str();
     let namespace = text("namespace").map(|value| ("namespace", value));
@@ -163,7 +163,7 @@ mod tests {
         serde_json::from_value(value).expect("an object")
     }
 
-    /// Everything that can be told, so that the table shows what each action gets of it.
+    /// All inputs, so that the table shows which of them each action gets.
     fn told_all(action: Action) -> Map<String, Value> {
         let identity = OriginatingIdentity {
             platform: "kubernetes".to_owned(),

@@ -1,4 +1,4 @@
-//! Copies of bundles: what names them, what is refused, and what becomes of those that nobody uses.
+//! Copies of bundles: digests, refusals, and the removal of unused ones.
 
 use super::{FolderTreeError, VersionStore, VersionStoreError};
 use std::collections::BTreeSet;

@@ -6,12 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// Copies that were in nobody's use, and since when.
+/// Unused copies, and since when.
 #[derive(Debug, Default)]
 pub(crate) struct UnusedVersions(BTreeMap<String, Instant>);
 
 impl UnusedVersions {
-    /// Takes in what there is and what is used of it now; gives what has been idle for so long.
+    /// Records the existing and used copies; returns those that were unused for `grace`.
     pub(crate) fn look(
         &mut self,
         there: BTreeSet<String>,

@@ -1,4 +1,4 @@
-//! Offerings: what a platform sees of a bundle, in our way and in the old one.
+//! Catalog entries of bundles, in the current scheme and in Automation Broker's.
 
 use super::{Offer, offering, resolve_collisions};
 use crate::manifest::Manifest;
@@ -95,7 +95,7 @@ fn a_bundle_is_offered_by_its_own_name_and_in_todays_schemas_otherwise() {
         .keys()
         .collect();
     assert_eq!(names, ["postgresql_version"], "only what may be changed");
-    // The other plan cannot be left.
+    // The other plan allows no change.
     assert_eq!(service["plans"][1]["plan_updateable"], json!(false));
 }
 

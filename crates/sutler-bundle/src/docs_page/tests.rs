@@ -1,4 +1,4 @@
-//! Pages, as they are read.
+//! Generated pages.
 
 use super::docs_page;
 use crate::manifest::Manifest;

@@ -1,4 +1,4 @@
-//! Bundles with everything wrong about them that can be seen from outside.
+//! Inspection of bundles that have every fault that is visible in the folder.
 
 use super::{Inspection, Severity, inspect};
 use std::fs;

@@ -1,4 +1,4 @@
-//! Images: the same bytes for the same bundle, and what others read from them.
+//! Packed images: equal bundles give equal bytes, and other tools can read them.
 
 use super::{PackError, PackOptions, pack};
 use base64::Engine as _;
@@ -35,7 +35,7 @@ fn packed(folder: &Path, options: &PackOptions) -> (Vec<u8>, super::PackedImage)
     (out, packed)
 }
 
-/// The files of a tar: what is in them and their modes.
+/// Files of a tar: content and mode.
 fn files(tar: &[u8]) -> BTreeMap<String, (Vec<u8>, u32)> {
     let mut archive = tar::Archive::new(tar);
     let entries = archive.entries().expect("a tar");
@@ -70,7 +70,7 @@ fn the_same_bundle_gives_the_same_bytes_wherever_it_lies() {
     );
     bundle(one.path());
     bundle(other.path());
-    // Neither checkouts nor runs leave anything in it.
+    // Files of checkouts and runs are not packed.
     fs::create_dir_all(other.path().join(".git")).expect("a folder");
     fs::write(other.path().join(".git/HEAD"), "x").expect("a file");
     let (first, told) = packed(one.path(), &PackOptions::default());

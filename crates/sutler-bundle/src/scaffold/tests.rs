@@ -1,4 +1,4 @@
-//! New bundles have no fault, and do what they say.
+//! New bundles have no findings, and their actions work.
 
 use super::{Template, scaffold};
 use crate::inspect::inspect;
@@ -40,7 +40,7 @@ fn names_that_a_bundle_cannot_have_are_refused() {
     }
 }
 
-/// Runs an action as a runner would, and gives what it wrote.
+/// Runs actions of a bundle as a runner would.
 struct Stage {
     folder: tempfile::TempDir,
     program: fn(&str) -> PathBuf,
@@ -86,7 +86,7 @@ impl Stage {
             read(&results, "binding_state.json"),
             json!({ "user": "user-b1" })
         );
-        // The other two templates say what the user reads; Ansible says it in its own words.
+        // The other two templates write a message for the user; Ansible prints its own.
         for action in ["unbind", "deprovision"] {
             let (output, _) = self.run(action, &json!({}));
             assert!(output.status.success(), "{action}: {output:?}");
@@ -99,7 +99,7 @@ fn read(results: &Path, name: &str) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// Whether a program is on the PATH. Where everything must be there, its absence is a failure.
+/// Whether a program is on the PATH. With `CI=true` its absence is a failure.
 fn is_there(program: &str) -> bool {
     let found = std::env::var_os("PATH").is_some_and(|path| {
         std::env::split_paths(&path).any(|folder| folder.join(program).is_file())

@@ -1,4 +1,4 @@
-//! Every way in which a run of every action can end, one line each.
+//! Every end of a run of every action, one line each.
 
 use super::{Ending, Outcome, conclude};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ fn ended(action: Action, exit: Exit, result: RunResult) -> Outcome {
     conclude(action, run(), Ending::Exited(exit), result, OnLost::Fail)
 }
 
-/// The outcome in a word: `done+` with credentials, `aside` failed with something put aside.
+/// The outcome as a word: `done+` is success with credentials, `aside` a failure with state put aside.
 fn word(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Done(result) if result.credentials.is_some() => "done+",

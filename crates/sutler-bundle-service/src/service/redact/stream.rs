@@ -7,20 +7,20 @@ use std::sync::Arc;
 
 /// Replacement of a word.
 const STRUCK: &[u8] = b"***";
-/// Words are found by so many of their first bytes; shorter ones are never looked for.
+/// Length of the prefix by which words are found; shorter words are never searched.
 const HEAD: usize = 2;
 
-/// Words that are looked for, all at once.
+/// Words to search, all at once.
 pub(super) struct SecretWords {
-    /// By their beginning; longest first, so that a word that begins another leaves nothing of it.
+    /// Words by prefix; longest first, so that a word that begins with another one is replaced completely.
     by_head: HashMap<[u8; HEAD], Vec<Vec<u8>>>,
-    /// The bytes that words begin with.
+    /// First bytes of the words.
     firsts: BTreeSet<u8>,
 }
 
 /// Match at a position.
 enum WordMatch {
-    /// A word of so many bytes.
+    /// A word of this length.
     Word(usize),
     Nothing,
     /// More bytes are needed.
@@ -69,7 +69,7 @@ impl SecretWords {
     }
 }
 
-/// Strikes words out of one stream.
+/// Replaces words in one stream.
 pub(super) struct StreamRedactor {
     words: Arc<SecretWords>,
     held: Vec<u8>,
@@ -83,18 +83,18 @@ impl StreamRedactor {
         }
     }
 
-    /// Takes bytes, and gives all of which it is known that no word begins in them.
+    /// Takes bytes, and returns those that cannot belong to an incomplete word.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.held.extend_from_slice(bytes);
         self.strike(true)
     }
 
-    /// Gives what is left: nothing follows.
+    /// Returns the rest: the stream has ended.
     pub(super) fn finish(&mut self) -> Vec<u8> {
         self.strike(false)
     }
 
-    /// Decides every place that can be decided.
+    /// Processes every position that can be decided.
     fn strike(&mut self, more: bool) -> Vec<u8> {
         let mut clean = Vec::with_capacity(self.held.len());
         let mut at = 0;

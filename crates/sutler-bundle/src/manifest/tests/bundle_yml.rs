@@ -1,4 +1,4 @@
-//! `bundle.yml`: every field, and what holds without it.
+//! `bundle.yml`: every field, and the defaults.
 
 use super::load;
 use crate::action::Action;

@@ -1,4 +1,4 @@
-//! Manifests with faults: all are told at once, each where it stands and with what to do.
+//! Manifests with faults: all are reported at once, each with its location and a hint.
 
 use super::refused;
 

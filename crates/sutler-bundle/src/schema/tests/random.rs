@@ -1,4 +1,4 @@
-//! Random parameters and random values: what we accept, both schemas accept, and nothing else.
+//! Random parameters and random values: `validate.rs` and both schemas accept the same values.
 
 use super::{object, plan, validator};
 use crate::manifest::{PlanEntry, ValidationPoint, accepts, with_defaults};
@@ -8,7 +8,7 @@ use proptest::test_runner::Config;
 use serde_json::{Map, Value, json};
 use std::cell::Cell;
 
-/// Choices made by bytes; when they run out, always the first.
+/// Choices derived from bytes; after the last byte, always the first choice.
 struct Dice<'a>(std::slice::Iter<'a, u8>);
 
 impl Dice<'_> {
@@ -25,7 +25,7 @@ impl Dice<'_> {
     }
 }
 
-/// Values of every kind. No whole number is written with a fraction: drafts differ about those.
+/// Values of every kind. No whole number is written with a fraction: the drafts treat those differently.
 fn pool() -> Vec<Value> {
     vec![
         json!("a"),
@@ -142,7 +142,7 @@ fn values(plan: &PlanEntry, dice: &mut Dice<'_>) -> Value {
                 values.insert(parameter.name.clone(), dice.pick(&pool).clone());
             }
             _ => {
-                // Probably one that fits.
+                // Usually one that is valid.
                 let choices = parameter.value_type.choices.clone();
                 let fitting = choices.unwrap_or_else(|| pool.clone());
                 values.insert(parameter.name.clone(), dice.pick(&fitting).clone());
@@ -176,7 +176,7 @@ fn schemas_accept_exactly_what_we_accept() {
                     let valid = validator.is_valid(&values);
                     assert_eq!(valid, own.is_ok(), "{values}: {own:?}\n{schema:#}");
                 }
-                // What is filled in was meant, so it is accepted too.
+                // Values with their defaults filled in must be accepted too.
                 if own.is_ok() && occasion == ValidationPoint::Create {
                     let filled = with_defaults(&plan.parameters, object(&values));
                     let own = accepts(&plan.parameters, &filled, occasion);
