@@ -11,7 +11,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Every file, and what it holds.
+/// Every file: path and content.
 const FILES: [(&str, &str); 8] = [
     (
         "library/asb_dashboard_url.py",
@@ -47,8 +47,7 @@ const FILES: [(&str, &str); 8] = [
     ),
 ];
 
-/// The variable that says where Ansible looks for something, the folder of ours, and where it would look
-/// by itself.
+/// Environment variable with a search path of Ansible, our folder for it, and Ansible's default path.
 const PATHS: [(&str, &str, &str); 4] = [
     (
         "ANSIBLE_LIBRARY",
@@ -72,8 +71,8 @@ const PATHS: [(&str, &str, &str); 4] = [
     ),
 ];
 
-/// Writes the modules into a working directory, unless they are there, and answers where. Every user may
-/// read them: runs have users of their own.
+/// Writes the modules into a working directory, unless they exist, and returns their path. All users may read them:
+/// runs have users of their own.
 ///
 /// # Errors
 /// The directory cannot be written.
@@ -91,7 +90,7 @@ pub(crate) fn lay_out(work: &Path) -> io::Result<PathBuf> {
         for folder in folders_of(name) {
             let folder = aside.path().join(folder);
             fs::create_dir_all(&folder)?;
-            // Whatever the umask says.
+            // Independent of the umask.
             fs::set_permissions(&folder, fs::Permissions::from_mode(0o755))?;
         }
         fs::write(&path, text)?;
@@ -99,17 +98,17 @@ pub(crate) fn lay_out(work: &Path) -> io::Result<PathBuf> {
     }
     match fs::rename(aside.path(), &place) {
         Ok(()) => {
-            // Nothing is left to be removed under the old name.
+            // Renamed: the temporary directory must not be removed on drop.
             let _ = aside.keep();
             Ok(place)
         }
-        // Another process with the same directory was quicker.
+        // Another process that uses the same directory was faster.
         Err(_) if place.is_dir() => Ok(place),
         Err(error) => Err(error),
     }
 }
 
-/// The folders above a file of ours, from the top.
+/// Parent folders of a file, from the top.
 fn folders_of(name: &str) -> Vec<&Path> {
     let above = Path::new(name).ancestors().skip(1);
     let mut folders: Vec<&Path> = above.filter(|it| !it.as_os_str().is_empty()).collect();
@@ -136,7 +135,7 @@ pub(crate) fn environment(place: &Path) -> BTreeMap<String, String> {
     paths.chain(plain).collect()
 }
 
-/// Names this very version of the modules.
+/// Digest of this version of the modules.
 fn digest() -> String {
     let mut digest = Sha256::new();
     for (name, text) in FILES {

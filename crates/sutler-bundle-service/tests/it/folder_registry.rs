@@ -1,4 +1,4 @@
-//! A folder of bundles passes the suite of registries, and says of itself what no other one can.
+//! The folder registry passes the conformance suite of registries; and tests of its own behaviour.
 
 use async_trait::async_trait;
 use std::fs;
@@ -11,7 +11,7 @@ use sutler_registry::conformance::Candidate;
 use sutler_registry::{DEFAULT_TAG, Digest, Item, ItemError, ListError, Listing, Registry, Spec};
 use tempfile::TempDir;
 
-/// Counts what is read of a folder.
+/// Counts the bundles read from a folder.
 struct Counted {
     registry: FolderRegistry,
     reads: AtomicUsize,
@@ -37,7 +37,7 @@ impl Registry for Counted {
     }
 }
 
-/// A folder of bundles that a test changes behind the registry's back.
+/// A folder of bundles that a test changes without the registry.
 struct Fixture {
     home: TempDir,
     registry: Counted,
@@ -106,7 +106,7 @@ impl Candidate for Fixture {
     async fn break_item(&self, name: &str) -> bool {
         let place = self.root().join(name);
         moved(&place, &self.away(name));
-        // Nobody can tell what is there: the link leads to itself.
+        // The link points to itself, so the entry cannot be read.
         symlink(name, place).expect("a link");
         true
     }

@@ -1,6 +1,6 @@
-//! Bundles behind a real broker over HTTP, with a runner that does what it is told (`service/fake_runner.rs`).
+//! Bundles behind a real broker over HTTP, with a scripted runner (`service/fake_runner.rs`).
 //!
-//! What tests share is in `service/fixture.rs`.
+//! The shared fixture is `service/fixture.rs`.
 
 mod bind_jobs;
 mod bindings;

@@ -1,6 +1,6 @@
 //! List of all cases: generates one test of each per runner.
 
-/// Makes one test of every promise of a runner. Takes an expression that makes a fresh
+/// Generates one test per case. Takes an expression that creates a fresh
 /// [`Candidate`](crate::conformance::Candidate); it may await.
 #[macro_export]
 macro_rules! runner_conformance {

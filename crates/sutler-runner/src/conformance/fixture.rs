@@ -12,13 +12,13 @@ use sutler_bundle::{Action, RunLimits};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
-/// How long anything may take that is promised to come, on a busy machine.
+/// How long a promised event may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Waits for `go`, which `Candidate::let_go` gives.
+/// Waits for the file `go`, which `Candidate::let_go` creates.
 pub(super) const UNTIL_GO: &str = "while [ ! -e \"$SUTLER_RESULT_DIR/go\" ]; do sleep 0.05; done\n";
 
-/// An order for a shell that does this.
+/// A run spec of a shell that runs this script.
 pub(super) fn spec(candidate: &dyn Candidate, script: &str) -> RunSpec {
     let environment = BTreeMap::from([("SCRIPT".to_owned(), script.to_owned())]);
     let name = RunName {
@@ -51,7 +51,7 @@ pub(super) fn vars(value: Value) -> Vars {
     }
 }
 
-/// All that came of a run.
+/// Events and end of a run.
 #[derive(Debug)]
 pub(super) struct WatchedRun {
     pub(super) status: RunStatus,
@@ -87,7 +87,7 @@ pub(super) async fn run(candidate: &dyn Candidate, spec: &RunSpec) -> WatchedRun
     watch(&runner, spec.name).await
 }
 
-/// A run that ends by itself with 0, and what it gave back.
+/// Runs to the end with exit code 0, and reads the result.
 pub(super) async fn give(candidate: &dyn Candidate, spec: &RunSpec) -> Result<RunResult, RunError> {
     let told = run(candidate, spec).await;
     assert_eq!(told.status, RunStatus::Finished(Exit::Code(0)), "{told:?}");
@@ -101,7 +101,7 @@ pub(super) async fn say(candidate: &dyn Candidate, spec: &RunSpec) -> String {
     told.output
 }
 
-/// Looks until a run is seen as the condition wants it.
+/// Polls the status of a run until the condition holds.
 pub(super) async fn status_until(
     runner: &Arc<dyn Runner>,
     name: RunName,
@@ -118,7 +118,7 @@ pub(super) async fn status_until(
     }
 }
 
-/// Watches in the background until a run has said this word: it is well under way by then.
+/// Watches in the background until the output of a run contains this word: then it is certainly running.
 pub(super) async fn output_until(runner: &Arc<dyn Runner>, name: RunName, word: &str) {
     let (lines, mut heard) = mpsc::channel(4);
     let watching = tokio::spawn({
@@ -142,7 +142,7 @@ pub(super) async fn output_until(runner: &Arc<dyn Runner>, name: RunName, word: 
     watching.abort();
 }
 
-/// Nothing of a run is left, at once or very soon.
+/// Waits until nothing of a run is left.
 pub(super) async fn nothing_left_eventually(candidate: &dyn Candidate, name: RunName) {
     let from = Instant::now();
     loop {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
-/// Nobody has heard of it.
+/// Its name is unknown.
 pub async fn a_run_that_nobody_started_never_started(candidate: &dyn Candidate) {
     let runner = candidate.runner().await;
     let name = RunName {
@@ -31,7 +31,7 @@ pub async fn a_run_that_nobody_started_never_started(candidate: &dyn Candidate) 
     runner.remove(name).await.expect("nothing to remove");
 }
 
-/// From one stage to the next.
+/// The status changes in order.
 pub async fn a_run_is_seen_running_and_then_finished(candidate: &dyn Candidate) {
     let runner = candidate.runner().await;
     let spec = spec(candidate, UNTIL_GO);
@@ -48,7 +48,7 @@ pub async fn a_run_is_seen_running_and_then_finished(candidate: &dyn Candidate) 
     assert_eq!(runner.status(spec.name).await.expect("looked"), done);
 }
 
-/// However many start it, from however many brokers.
+/// Any number of concurrent starts, by any number of brokers.
 pub async fn starting_a_run_again_changes_nothing(candidate: &dyn Candidate) {
     let spec = spec(candidate, &format!("echo once\n{UNTIL_GO}"));
     let mut starts = Vec::new();
@@ -68,7 +68,7 @@ pub async fn starting_a_run_again_changes_nothing(candidate: &dyn Candidate) {
     assert_eq!(runner.status(spec.name).await.expect("looked"), told.status);
 }
 
-/// The broker that started it is gone.
+/// The broker that started it has ended.
 pub async fn another_broker_adopts_a_run_and_hears_it_from_the_beginning(
     candidate: &dyn Candidate,
 ) {
@@ -91,7 +91,7 @@ pub async fn another_broker_adopts_a_run_and_hears_it_from_the_beginning(
     assert_eq!(told.output, "begun\nover\n");
 }
 
-/// It ended while no broker was there.
+/// It ended while no broker was running.
 pub async fn a_run_that_ended_unwatched_is_read_later(candidate: &dyn Candidate) {
     let first = candidate.runner().await;
     let spec = spec(
@@ -111,7 +111,7 @@ pub async fn a_run_that_ended_unwatched_is_read_later(candidate: &dyn Candidate)
     assert_eq!(result.state.expect("state").0["k"], "v");
 }
 
-/// An unknown value is not guessed.
+/// Its exit is not guessed.
 pub async fn a_run_that_cannot_be_told_is_lost_and_leaves_nothing_running(
     candidate: &dyn Candidate,
 ) {
@@ -133,7 +133,7 @@ pub async fn a_run_that_cannot_be_told_is_lost_and_leaves_nothing_running(
     ));
 }
 
-/// Before anybody thinks of another attempt.
+/// So that another attempt is safe.
 pub async fn a_stop_of_a_lost_run_leaves_nothing_running(candidate: &dyn Candidate) {
     let runner = candidate.runner().await;
     let spec = spec(candidate, "(sleep 1000 &) ; echo under way; sleep 1000");
@@ -146,7 +146,7 @@ pub async fn a_stop_of_a_lost_run_leaves_nothing_running(candidate: &dyn Candida
     assert!(matches!(status, RunStatus::Lost(_)), "{status:?}");
 }
 
-/// It runs, and nobody can read what it gives: another attempt beside it would make two of everything.
+/// It runs, but its result cannot be read: another attempt at the same time would create everything twice.
 pub async fn a_stop_of_a_run_whose_directory_is_gone_leaves_nothing_running(
     candidate: &dyn Candidate,
 ) {
@@ -157,12 +157,12 @@ pub async fn a_stop_of_a_run_whose_directory_is_gone_leaves_nothing_running(
     output_until(&runner, spec.name, "under way").await;
     candidate.misplace(spec.name).await;
     runner.stop(spec.name).await.expect("stopped");
-    // Refused for what runs.
+    // The removal stopped the run first.
     runner.remove(spec.name).await.expect("removed");
     assert_eq!(candidate.left_of(spec.name).await, 0);
 }
 
-/// Whoever cancels an operation goes away from the start of its run, wherever that is.
+/// A cancelled operation does not wait for the start of its run.
 pub async fn a_stop_ends_a_start_that_nobody_waits_for(candidate: &dyn Candidate) {
     let runner = candidate.runner().await;
     for patience_ms in [0, 2, 20, 200] {
@@ -181,7 +181,7 @@ pub async fn a_stop_ends_a_start_that_nobody_waits_for(candidate: &dyn Candidate
     }
 }
 
-/// Whoever is killed while it makes or removes a run leaves secrets lying about.
+/// A broker that is killed while it creates or removes a run leaves files with secrets.
 pub async fn what_was_cut_short_is_swept_by_the_next_broker(candidate: &dyn Candidate) {
     let name = RunName {
         operation: Uuid::new_v4(),
@@ -194,7 +194,7 @@ pub async fn what_was_cut_short_is_swept_by_the_next_broker(candidate: &dyn Cand
     assert_eq!(candidate.left_of(name).await, 0);
 }
 
-/// Names, and nothing behind them.
+/// Neither names nor files are left.
 pub async fn what_is_removed_is_listed_no_more_and_leaves_nothing(candidate: &dyn Candidate) {
     let runner = candidate.runner().await;
     let done = spec(candidate, "mkdir -p \"$HOME/a/b\"; chmod 0 \"$HOME/a\"");
@@ -221,7 +221,7 @@ pub async fn what_is_removed_is_listed_no_more_and_leaves_nothing(candidate: &dy
     assert!(runner.list().await.expect("listed").is_empty());
 }
 
-/// Slow readers and none at all.
+/// Slow readers, and none.
 pub async fn nobody_listening_is_no_reason_to_stop(candidate: &dyn Candidate) {
     let runner = candidate.runner().await;
     let spec = spec(

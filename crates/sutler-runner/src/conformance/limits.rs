@@ -4,7 +4,7 @@ use super::Candidate;
 use super::fixture::{run, say, spec};
 use crate::runner::{Exit, RunStatus};
 
-/// Kept in bounds, and the run goes on.
+/// Excess output is dropped, and the run continues.
 pub async fn output_is_kept_within_its_limit(candidate: &dyn Candidate) {
     let mut spec = spec(candidate, "head -c 3000000 /dev/zero | tr '\\0' x; exit 5");
     spec.limits.output = 10_000;
@@ -17,7 +17,7 @@ pub async fn output_is_kept_within_its_limit(candidate: &dyn Candidate) {
     );
 }
 
-/// Larger inputs are refused.
+/// Allocations over the limit fail.
 pub async fn memory_is_limited(candidate: &dyn Candidate) {
     let mut spec = spec(
         candidate,
@@ -34,7 +34,7 @@ pub async fn memory_is_limited(candidate: &dyn Candidate) {
     assert!(failed, "{:?}", told.status);
 }
 
-/// As the order says, and it cannot be raised.
+/// The run spec sets the limit, and the run cannot raise it.
 pub async fn open_files_are_limited(candidate: &dyn Candidate) {
     let mut spec = spec(
         candidate,
@@ -45,7 +45,7 @@ pub async fn open_files_are_limited(candidate: &dyn Candidate) {
     assert_eq!(told.output, "64\n64\n");
 }
 
-/// Whoever forks without end hurts nobody else.
+/// A fork bomb affects only its own run.
 pub async fn processes_are_limited(candidate: &dyn Candidate) {
     let script = "i=0; while [ $i -lt 60 ]; do sleep 5 & i=$((i+1)); done 2>/dev/null; echo all";
     let mut spec = spec(candidate, script);
@@ -54,7 +54,7 @@ pub async fn processes_are_limited(candidate: &dyn Candidate) {
     assert!(!told.output.contains("all"), "{told:?}");
 }
 
-/// Not root, without a way to become it.
+/// Not root, and unable to become root.
 pub async fn a_run_has_no_privileges(candidate: &dyn Candidate) {
     let said = say(
         candidate,

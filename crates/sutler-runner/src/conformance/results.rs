@@ -17,7 +17,7 @@ fn secret(name: &str, key: &str, value: &str) -> SecretFiles {
     }
 }
 
-/// Three arguments: the action, `--extra-vars`, and a file that nobody else may read.
+/// Three arguments: the action, `--extra-vars`, and a file that only the run's user may read.
 pub async fn the_entry_point_is_given_its_action_and_a_private_file_of_variables(
     candidate: &dyn Candidate,
 ) {
@@ -31,7 +31,7 @@ pub async fn the_entry_point_is_given_its_action_and_a_private_file_of_variables
     assert_eq!(result.state, Some(spec.vars));
 }
 
-/// As files: texts as they are, lines and all.
+/// As files: texts unchanged, including line breaks.
 ///
 /// Regression: R37.
 pub async fn state_and_secrets_are_given_as_files(candidate: &dyn Candidate) {
@@ -51,13 +51,13 @@ pub async fn state_and_secrets_are_given_as_files(candidate: &dyn Candidate) {
     );
 }
 
-/// None is not an empty one.
+/// No state is different from an empty state.
 pub async fn where_there_is_no_state_there_is_no_place_of_it(candidate: &dyn Candidate) {
     let script = "echo \"[${BUNDLE_STATE_LOCATION-none}]\"";
     assert_eq!(say(candidate, &spec(candidate, script)).await, "[none]\n");
 }
 
-/// Environment of a run, without the broker's own.
+/// Environment of a run, without the broker's own variables.
 pub async fn the_environment_is_clean_and_says_what_the_run_is(candidate: &dyn Candidate) {
     let spec = spec(candidate, "env");
     let said = say(candidate, &spec).await;
@@ -84,7 +84,7 @@ pub async fn the_environment_is_clean_and_says_what_the_run_is(candidate: &dyn C
     assert_eq!(leaked, None);
 }
 
-/// All of it, in every form.
+/// All files, in every form.
 pub async fn what_a_run_gives_back_is_read(candidate: &dyn Candidate) {
     let script = "cd \"$SUTLER_RESULT_DIR\"\n\
         echo '{\"user\":\"u\",\"port\":5}' >credentials.json\n\
@@ -112,7 +112,7 @@ pub async fn what_a_run_gives_back_is_read(candidate: &dyn Candidate) {
     assert_eq!(result.error.as_deref(), Some("not really"));
 }
 
-/// A failed run may have something to say, and to clean up later.
+/// A failed run may have an error text, and state for clean-up.
 pub async fn a_run_that_failed_is_read_too(candidate: &dyn Candidate) {
     let script =
         "cd \"$SUTLER_RESULT_DIR\"; echo '{\"made\":1}' >state.json; echo 'no room' >error; exit 4";
@@ -129,7 +129,7 @@ pub async fn a_run_that_failed_is_read_too(candidate: &dyn Candidate) {
     assert_eq!(result.error.as_deref(), Some("no room"));
 }
 
-/// As it comes, not only at the end.
+/// While the run continues, not only at the end.
 pub async fn progress_is_heard_while_the_run_goes_on(candidate: &dyn Candidate) {
     let script = format!("echo 'half way' >>\"$SUTLER_RESULT_DIR/progress\"\n{UNTIL_GO}");
     let spec = spec(candidate, &script);
@@ -150,7 +150,7 @@ pub async fn progress_is_heard_while_the_run_goes_on(candidate: &dyn Candidate) 
     assert_eq!(status, RunStatus::Finished(Exit::Code(0)));
 }
 
-/// Links lead out, pipes never end: neither is followed. What is beside them is read.
+/// Links and pipes are not followed. The other files are read.
 pub async fn a_result_that_is_no_plain_file_is_refused(candidate: &dyn Candidate) {
     for script in [
         "ln -s /etc/passwd \"$SUTLER_RESULT_DIR/error\"",
@@ -170,7 +170,7 @@ pub async fn a_result_that_is_no_plain_file_is_refused(candidate: &dyn Candidate
     }
 }
 
-/// Whoever cleans up after a run that was lost, or that removed its own place, needs what there is.
+/// Clean-up after a run that was lost, or that removed its own directory, needs the rest.
 pub async fn what_a_lost_run_left_is_read(candidate: &dyn Candidate) {
     let runner = candidate.runner().await;
     let script = "echo '{\"made\":1}' >\"$SUTLER_RESULT_DIR/state.json\"; echo up; sleep 1000";
@@ -183,7 +183,8 @@ pub async fn what_a_lost_run_left_is_read(candidate: &dyn Candidate) {
     assert_eq!(result.state, Some(vars(json!({"made": 1}))));
 }
 
-/// Playbooks of old find our modules under their old names, and cannot change them for others.
+/// Playbooks written for Automation Broker find the modules under their old names, and cannot change them for
+/// others.
 pub async fn modules_for_playbooks_are_where_ansible_looks(candidate: &dyn Candidate) {
     let script = "set -e\n\
         test -r \"${ANSIBLE_LIBRARY%%:*}/asb_set_state.py\"\n\
@@ -195,7 +196,7 @@ pub async fn modules_for_playbooks_are_where_ansible_looks(candidate: &dyn Candi
     assert_eq!(say(candidate, &spec(candidate, script)).await, "found\n");
 }
 
-/// Whoever lists processes sees no secret.
+/// The process list shows no secret.
 pub async fn no_secret_is_in_a_list_of_processes(candidate: &dyn Candidate) {
     let runner = candidate.runner().await;
     let mut spec = spec(candidate, &format!("echo up\n{UNTIL_GO}"));
@@ -211,7 +212,7 @@ pub async fn no_secret_is_in_a_list_of_processes(candidate: &dyn Candidate) {
     assert!(!format!("{spec:?}").contains(CANARY));
 }
 
-/// Command lines and environments that hold a text, by their paths.
+/// Paths of command lines and environments in /proc that contain a text.
 fn shown_in_proc(text: &str) -> Vec<String> {
     let processes = std::fs::read_dir("/proc").expect("a list of processes");
     let mut found = Vec::new();

@@ -1,9 +1,9 @@
 //! Runs bundles as containers, with any engine that has Docker's API on a socket of this host.
 //!
-//! Inputs and results of a run are files in its directory, which is mounted into the container; an engine on
-//! another host is not supported. The engine's report decides the status of a run (`container/state.rs`). Requests
-//! to the engine are `container/engine.rs`; the run directory and the container's description are
-//! `container/container_spec.rs`.
+//! Inputs and results of a run are files in its directory, which is mounted into the container; an engine on another
+//! host is not supported. The engine's report decides the status of a run (`container/state.rs`). Requests to the
+//! engine are `container/engine.rs`, run directories `container/run_dir.rs`, descriptions of containers
+//! `container/container_spec.rs`, settings `container/settings.rs`.
 
 mod container_spec;
 mod engine;
@@ -30,29 +30,29 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// How often a start is tried that somebody else undid.
+/// Attempts of a start that another process undoes.
 const START_TRIES: usize = 5;
-/// How long there is between two questions that an engine did not answer.
+/// Pause before a failed request to the engine is repeated.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How long a container may take to end that was killed.
+/// How long a killed container may take to end.
 const KILLED: Duration = Duration::from_secs(30);
 
 /// Runs bundles as containers.
 #[derive(Clone, Debug)]
 pub struct ContainerRunner {
     settings: Arc<ContainerSettings>,
-    /// Where our modules for playbooks are.
+    /// Folder of the Ansible modules.
     modules: Arc<Path>,
     engine: Engine,
     starts: PendingStarts,
 }
 
 impl ContainerRunner {
-    /// Makes the working directory, and clears what starts and removals have left that were cut short. The
-    /// engine need not answer yet.
+    /// Creates the working directory, and removes leftovers of interrupted starts and removals. The engine need not
+    /// answer yet.
     ///
     /// # Errors
-    /// The directory cannot be made, or there is no socket.
+    /// The directory cannot be created, or there is no socket.
     pub fn open(settings: ContainerSettings) -> Result<Self, RunError> {
         let runs = settings.runs();
         create_traversable_dir(&runs)
@@ -96,12 +96,12 @@ impl ContainerRunner {
         Ok(state_of(container, marks, jiff::Timestamp::now()))
     }
 
-    /// Ends a run, and writes down why.
+    /// Ends a run, and stores the reason.
     async fn end_because(&self, name: RunName, why: Exit) -> Result<(), RunError> {
         let folder = self.folder(name);
         let marked = self.beside(&folder, "write to", move |folder| folder.mark_end(&why));
         if let Err(fault) = marked.await {
-            // A run that must end does not go on because a disk is full.
+            // A full disk does not keep a run from being ended.
             tracing::warn!(run = %name, error = %fault, "why a run is ended cannot be written down");
         }
         match self.end(name).await? {
@@ -111,8 +111,8 @@ impl ContainerRunner {
         }
     }
 
-    /// Ends a container: a word, then a blow. Returns when it is certain that it does not run; false: it did
-    /// not run before.
+    /// Terminates a container, then kills it. Returns when it is certain that it is not running; `false`: it was not
+    /// running before.
     async fn end(&self, name: RunName) -> Result<bool, RunError> {
         let told = self.engine.signal(name, "SIGTERM").await?;
         let grace = if told {
@@ -133,7 +133,7 @@ impl ContainerRunner {
         }
     }
 
-    /// Whether a container does not run, at the latest after this time.
+    /// Waits up to this time for a container to end. Returns whether it has ended.
     async fn ends_within(&self, name: RunName, time: Duration) -> Result<bool, RunError> {
         let until = tokio::time::Instant::now() + time;
         loop {
@@ -147,10 +147,10 @@ impl ContainerRunner {
         }
     }
 
-    /// Takes a container away that was made and not started. False: it runs by now.
+    /// Removes a container that was created but not started. `false`: it is running now.
     async fn undo(&self, name: RunName) -> Result<bool, RunError> {
         let folder = self.folder(name);
-        // It provably never started, and without its container this word would mean that it is lost.
+        // It provably never started; with this marker but without a container, it would count as lost.
         self.beside(&folder, "write to", RunDir::unmark_start)
             .await?;
         let gone = self.engine.remove(name).await;
@@ -160,7 +160,7 @@ impl ContainerRunner {
         gone
     }
 
-    /// An engine that is restarted is there again soon.
+    /// Reads the status, and retries while the engine does not answer, e.g. during a restart of the engine.
     async fn look_patiently(&self, name: RunName) -> Result<RunStatus, RunError> {
         match self.status(name).await {
             Err(RunError::Unavailable(_)) => {
@@ -171,7 +171,7 @@ impl ContainerRunner {
         }
     }
 
-    /// Starts a run whose image is there, once nobody else does.
+    /// Starts a run whose image is present, under the start lock.
     async fn start_alone(&self, spec: &RunSpec) -> Result<(), RunError> {
         let folder = self.folder(spec.name);
         let (settings, name) = (Arc::clone(&self.settings), spec.name);
@@ -230,12 +230,12 @@ impl ContainerRunner {
 #[async_trait]
 impl Runner for ContainerRunner {
     async fn status(&self, name: RunName) -> Result<RunStatus, RunError> {
-        // It is not to be said of a run that it never started, and then it does.
+        // A pending start must end first: otherwise `NeverStarted` could be wrong a moment later.
         self.starts.over(name).await;
         Ok(match self.stands(name).await? {
             ContainerState::NotMade => RunStatus::NeverStarted,
             ContainerState::Made => {
-                // Whoever made it may be slow rather than dead: it must not start it after this.
+                // Its creator may be slow rather than dead: it must not start the container after this.
                 match self.undo(name).await? {
                     true => RunStatus::NeverStarted,
                     false => RunStatus::Running,
@@ -269,8 +269,8 @@ impl Runner for ContainerRunner {
         self.engine
             .have_image(reference, spec.limits.deadline)
             .await?;
-        // It goes on to its end even if nobody waits for it: nobody knows what an engine does about a
-        // question that was hung up.
+        // The start continues even if the caller does not wait: the effect of an aborted request on the engine is
+        // unknown.
         let (runner, spec) = (self.clone(), spec.clone());
         let under_way = self.starts.begin(spec.name);
         let task = tokio::spawn(async move {
@@ -286,12 +286,12 @@ impl Runner for ContainerRunner {
         lines: mpsc::Sender<RunEvent>,
     ) -> Result<RunStatus, RunError> {
         let folder = self.folder(name);
-        // Output comes from the engine; only progress lies in the directory.
+        // Output comes from the engine; only progress is in the directory.
         let mut tail = Tail::new(folder.path.join("no-output"), folder.result());
         let limit = self.beside(&folder, "read", RunDir::marks).await?;
         let mut ear = LogStream::new(limit.map_or(0, |marks| marks.limits.output_bytes));
         let status = {
-            // Once for all looks: to begin again is to read everything again.
+            // Created once: a new stream would read everything again.
             let mut ear = std::pin::pin!(ear.follow(&self.engine, name, &lines));
             let mut tail = std::pin::pin!(tail.follow(&lines));
             loop {
@@ -331,7 +331,7 @@ impl Runner for ContainerRunner {
                 Err(fault) => crate::run::process::result_unavailable(&results, &fault)?,
             };
             if result.error.is_none() {
-                // Where bundles of old leave their last words.
+                // File in which old bundles leave an error text.
                 let last = ResultDir::open(&at.path);
                 result.error = last.ok().and_then(|last| last.text("termination-log"));
             }
@@ -351,14 +351,14 @@ impl Runner for ContainerRunner {
                 true => Ok(()),
                 false => self.end_because(name, Exit::Stopped).await,
             },
-            // Its container may run even so.
+            // Its container may still be running.
             ContainerState::Lost(_) => self.end(name).await.map(|_| ()),
             ContainerState::NotMade | ContainerState::Ended(_) => Ok(()),
         }
     }
 
     async fn remove(&self, name: RunName) -> Result<(), RunError> {
-        // The directory last: as long as it is there, the run is remembered.
+        // The directory last: while it exists, the run is known.
         if !self.engine.remove(name).await? {
             let sentence = format!("Run {name} still runs: stop it before it is removed.");
             return Err(RunError::Refused(sentence));

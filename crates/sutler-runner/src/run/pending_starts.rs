@@ -1,38 +1,38 @@
-//! Starts that are not finished. A start continues although its caller went away; status and stop must wait for it,
-//! or they would find nothing and the run would begin afterwards.
+//! Starts that are not finished. A start continues although its caller returned early; status and stop must wait for
+//! it, otherwise they would find nothing and the run would begin afterwards.
 
 use crate::run_spec::RunName;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// The starts of one runner.
+/// Pending starts of one runner.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PendingStarts(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// How many of each are under way.
+    /// Number of pending starts per run.
     names: Mutex<BTreeMap<RunName, usize>>,
     over: Notify,
 }
 
-/// A start, until it is dropped.
+/// A pending start, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct PendingStart(Arc<Inner>, RunName);
 
 impl PendingStarts {
-    /// A start begins. Said before anything is awaited, and kept by whoever does the work.
+    /// Registers a start. Call it before the first await; the task that starts the run holds the guard.
     pub(crate) fn begin(&self, name: RunName) -> PendingStart {
         *self.0.names().entry(name).or_default() += 1;
         PendingStart(Arc::clone(&self.0), name)
     }
 
-    /// Waits until no start of this run is under way.
+    /// Waits until this run has no pending start.
     pub(crate) async fn over(&self, name: RunName) {
         loop {
             let mut told = std::pin::pin!(self.0.over.notified());
-            // Before the look, so that no end is missed.
+            // Enabled before the check, so that no end is missed.
             told.as_mut().enable();
             if !self.0.names().contains_key(&name) {
                 return;

@@ -50,15 +50,15 @@ use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 use zombies::Zombies;
 
-/// How long a run has from the word to end to the blow.
+/// Default grace of a run between termination and kill.
 const GRACE: Duration = Duration::from_secs(10);
-/// How much longer than that a supervisor may take before it is ended itself.
+/// Additional time of a supervisor before it is killed itself.
 const SUPERVISOR_SLACK: Duration = Duration::from_secs(10);
-/// How often a run is looked at that cannot tell of its end.
+/// Poll interval for runs whose end cannot be waited for.
 const LOOK: Duration = Duration::from_millis(10);
-/// How often a run is looked at even so.
+/// Poll interval for all other runs.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
-/// Variables of the broker's own environment that runs get too.
+/// Variables of the broker's environment that are passed to runs.
 const PASSED_ON: [&str; 6] = [
     "HTTP_PROXY",
     "HTTPS_PROXY",
@@ -71,20 +71,20 @@ const PASSED_ON: [&str; 6] = [
 /// Settings of the process runner.
 #[derive(Clone, Debug)]
 pub struct ProcessSettings {
-    /// Where run directories are made. Others must be able to pass through to it.
+    /// Parent of run directories. Other users must be able to traverse it.
     pub work: PathBuf,
-    /// The program that supervises.
+    /// Executable of supervisors.
     pub supervisor: Supervisor,
     /// User of the runs.
     pub user: RunUser,
-    /// How long a run has from the word to end to the blow.
+    /// Grace of a run between termination and kill.
     pub grace: Duration,
     /// Environment variables of every run.
     pub environment: BTreeMap<String, String>,
 }
 
 impl ProcessSettings {
-    /// Default settings: this executable supervises, runs are unprivileged, proxy variables are passed on.
+    /// Default settings: this executable supervises, runs are unprivileged, proxy variables are passed to runs.
     #[must_use]
     pub fn new(work: PathBuf) -> Self {
         let own = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("sutler"));
@@ -126,10 +126,10 @@ pub struct ProcessRunner {
 }
 
 impl ProcessRunner {
-    /// Makes the working directory, and clears what starts and removals have left that were cut short.
+    /// Creates the working directory, and removes leftovers of interrupted starts and removals.
     ///
     /// # Errors
-    /// The directory cannot be made or read.
+    /// The directory cannot be created or read.
     pub fn open(mut settings: ProcessSettings) -> Result<Self, RunError> {
         let runs = settings.runs();
         create_traversable_dir(&runs)
@@ -151,7 +151,7 @@ impl ProcessRunner {
         RunDir::new(&self.settings.runs(), name)
     }
 
-    /// Does what blocks beside the runtime.
+    /// Runs a blocking function on a separate thread.
     async fn beside<T: Send + 'static>(
         &self,
         work: impl FnOnce(&ProcessSettings) -> Result<T, RunError> + Send + 'static,
@@ -165,7 +165,7 @@ impl ProcessRunner {
 }
 
 impl ProcessRunner {
-    /// Whether a run ends within this time.
+    /// Waits up to this time for a run to end. Returns whether it has ended.
     async fn ends_within(&self, name: RunName, time: Duration) -> Result<bool, RunError> {
         let (lines, _) = mpsc::channel(1);
         match tokio::time::timeout(time, self.watch(name, lines)).await {
@@ -179,7 +179,7 @@ impl ProcessRunner {
 impl Runner for ProcessRunner {
     async fn status(&self, name: RunName) -> Result<RunStatus, RunError> {
         let folder = self.folder(name);
-        // It is not to be said of a run that it never started, and then it does.
+        // A pending start must end first: otherwise `NeverStarted` could be wrong a moment later.
         self.starts.over(name).await;
         let zombies = self.zombies.clone();
         self.beside(move |_| {
@@ -197,7 +197,7 @@ impl Runner for ProcessRunner {
         let under_way = self.starts.begin(spec.name);
         let zombies = self.zombies.clone();
         self.beside(move |settings| {
-            // It goes on to its end even if nobody waits for it.
+            // Continues even if the caller does not wait.
             let _under_way = under_way;
             if let Some(child) = start(settings, &spec)? {
                 zombies.expect(spec.name, child);
@@ -221,7 +221,7 @@ impl Runner for ProcessRunner {
                 return Ok(status);
             }
             tokio::select! {
-                // A supervisor that was killed may let go of the pipe before it does of the lock.
+                // A killed supervisor may close the pipe before it releases the lock.
                 _ = tokio::time::timeout(LOOK_AGAIN, ended(&folder)) => {}
                 never = tail.follow(&lines) => match never {},
             }
@@ -236,9 +236,9 @@ impl Runner for ProcessRunner {
     async fn stop(&self, name: RunName) -> Result<(), RunError> {
         let folder = self.folder(name);
         match self.status(name).await? {
-            // Whatever was left of it has been ended by the look at it.
+            // Reading the status has ended all leftovers.
             RunStatus::Finished(_) | RunStatus::Lost(_) => return Ok(()),
-            // Somebody may have taken its directory away: then only its processes know of it.
+            // If its directory was removed, only its processes are left.
             RunStatus::NeverStarted => {
                 return self.beside(move |_| kill::kill_leftovers(name, None)).await;
             }
@@ -306,7 +306,7 @@ fn read_status(folder: &RunDir, name: RunName) -> Result<RunStatus, RunError> {
         return Ok(RunStatus::NeverStarted);
     };
     let verdict = run_markers::verdict(facts, process_tree::boot());
-    // Nobody else takes it away while we look.
+    // The lock is held, so no other process removes the directory meanwhile.
     let status = match verdict {
         RunVerdict::NeverStarted => RunStatus::NeverStarted,
         RunVerdict::Running => RunStatus::Running,
@@ -327,12 +327,12 @@ fn read_status(folder: &RunDir, name: RunName) -> Result<RunStatus, RunError> {
     Ok(status)
 }
 
-/// Starts a run, unless it is there. The supervisor is returned, to be buried when it ends.
+/// Starts a run, unless it exists. Returns the supervisor, which must be waited for.
 fn start(settings: &ProcessSettings, spec: &RunSpec) -> Result<Option<Child>, RunError> {
     let folder = RunDir::new(&settings.runs(), spec.name);
     let made = match run_dir::lay_out(settings, spec)? {
         Some(made) => Some(made),
-        // Somebody may have died before the start.
+        // An earlier start may have died before the supervisor began.
         None if read_status(&folder, spec.name)? == RunStatus::NeverStarted => {
             let gone = folder.remove_dir();
             gone.map_err(|fault| trouble_with("remove", &folder.path, &fault))?;
@@ -358,12 +358,12 @@ fn start(settings: &ProcessSettings, spec: &RunSpec) -> Result<Option<Child>, Ru
         .env_clear()
         .current_dir("/")
         .stdin(Stdio::from(lock))
-        // Whoever watches hears of its end, from its first moment on.
+        // Watchers are notified of its end from the first moment on.
         .stdout(alive)
         .stderr(Stdio::null())
         .spawn();
     spawned.map(Some).map_err(|fault| {
-        // The lock went with the command: it never started, and says so.
+        // The lock was released with the command: the run never started.
         folder.remove_dir().unwrap_or_default();
         let program = settings.supervisor.path().display();
         RunError::Unavailable(format!(
@@ -391,8 +391,7 @@ fn result(folder: &RunDir, name: RunName) -> Result<RunResult, RunError> {
     Ok(result)
 }
 
-/// A run may remove its result directory, or put something else there: then it gave nothing. Everything else
-/// may be better at the next look.
+/// A run that removed or replaced its result directory has no result. All other errors may be temporary.
 pub(crate) fn result_unavailable(results: &Path, fault: &io::Error) -> Result<RunResult, RunError> {
     let why = match fault.kind() {
         io::ErrorKind::NotFound => "is gone",
@@ -412,19 +411,19 @@ pub(crate) fn result_unavailable(results: &Path, fault: &io::Error) -> Result<Ru
     })
 }
 
-/// Waits until the supervisor has ended, or for a moment where that cannot be told. It holds one end of a
-/// pipe from its birth on, for as long as it lives.
+/// Waits until the supervisor has ended, or for a moment if that is not possible. The supervisor holds one end of a
+/// pipe for its whole life.
 async fn ended(folder: &RunDir) {
     let opened = pipe::OpenOptions::new().open_receiver(folder.alive());
     let Ok(end) = opened else {
         return tokio::time::sleep(LOOK).await;
     };
-    // A pipe tells only of ends that it has seen: one before it was opened shows in the lock.
+    // The pipe does not report an end before it was opened; the lock does.
     while is_held(folder) && end.readable().await.is_ok() {
         match end.try_read(&mut [0]) {
             Err(fault) if fault.kind() == io::ErrorKind::WouldBlock => {}
             Ok(1..) => {}
-            // It is about to be started, or to let go of the lock.
+            // It is about to be started, or to release the lock.
             Ok(0) | Err(_) if is_held(folder) => return tokio::time::sleep(LOOK).await,
             Ok(0) | Err(_) => return,
         }

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Something that has keys.
+/// A result file with keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyedFile {
     /// Credentials for the binding application.
@@ -31,21 +31,21 @@ impl KeyedFile {
     }
 }
 
-/// A result directory that is written.
+/// Writer of a result directory.
 #[derive(Debug)]
 pub struct ResultWriter(PathBuf);
 
 impl ResultWriter {
-    /// One in this directory, which is `$SUTLER_RESULT_DIR` for those who run.
+    /// A writer for this directory, which is `$SUTLER_RESULT_DIR` in a run.
     #[must_use]
     pub const fn new(folder: PathBuf) -> Self {
         Self(folder)
     }
 
-    /// Sets keys and removes some, and leaves those alone that were written before.
+    /// Sets and removes keys, and keeps those that were written before.
     ///
     /// # Errors
-    /// The file cannot be written, or what is there is no JSON object.
+    /// The file cannot be written, or it does not hold a JSON object.
     pub fn merge(&self, what: KeyedFile, set: Vars, remove: &[String]) -> io::Result<()> {
         let _alone = self.alone()?;
         let path = self.0.join(what.file());
@@ -83,7 +83,7 @@ impl ResultWriter {
         file.write_all(line.as_bytes())
     }
 
-    /// Says where the instance can be looked at.
+    /// Writes the URL of the instance's dashboard.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -91,7 +91,7 @@ impl ResultWriter {
         self.replace(&self.0.join("dashboard_url"), url.as_bytes())
     }
 
-    /// Says what went wrong, for whoever asked.
+    /// Writes the error text for the user.
     ///
     /// # Errors
     /// The file cannot be written.

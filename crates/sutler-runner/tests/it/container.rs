@@ -1,4 +1,4 @@
-//! The container runner, with a real engine: what it shares with all runners, and what only containers have.
+//! The container runner with a real engine: the conformance suite, and tests of containers only.
 
 use async_trait::async_trait;
 use std::collections::BTreeMap;
@@ -16,14 +16,14 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 
-/// A working directory of its own, and the engine of all.
+/// A working directory of its own, and the shared engine.
 struct Containers {
     folder: TempDir,
     podman: &'static Podman,
 }
 
 impl Containers {
-    /// None: there is no engine here, and that is said.
+    /// `None`: there is no engine, which is printed.
     fn fresh() -> Option<Self> {
         let podman = shared()?;
         let folder = tempfile::tempdir().expect("a folder");
@@ -68,7 +68,7 @@ impl Candidate for Containers {
     }
 
     fn missing(&self) -> Runnable {
-        // Nobody listens there.
+        // A port without a listener.
         Runnable::Image {
             reference: "127.0.0.1:9/not/there:1".to_owned(),
             inline_vars: false,
@@ -100,7 +100,7 @@ impl Candidate for Containers {
         let called = format!("name=sutler-{name}");
         let mut words = vec!["ps", "-q", "--filter", &called];
         if !self.run(name).exists() {
-            // Removed: not even one that ended may be left.
+            // After removal, not even an ended container may be left.
             words.push("-a");
         }
         let running = self.podman.podman(&words).lines().count();
@@ -141,7 +141,7 @@ fn spec(containers: &Containers, script: &str) -> RunSpec {
 }
 
 async fn ended_eventually(runner: &dyn Runner, name: RunName) -> RunStatus {
-    // Somebody listens, as in a broker: what is said must be asked for.
+    // Events must be read, as a broker does.
     let (lines, mut heard) = tokio::sync::mpsc::channel(1);
     let watched = tokio::time::timeout(Duration::from_secs(60), runner.watch(name, lines));
     let listening = async { while heard.recv().await.is_some() {} };
@@ -158,7 +158,7 @@ async fn a_container_that_was_about_to_be_started_when_its_broker_died_never_sta
     let spec = spec(&containers, "exit 0");
     runner.start(&spec).await.expect("started");
     ended_eventually(runner.as_ref(), spec.name).await;
-    // The mark is there, and the container is made and not started.
+    // The marker exists, and the container is created but not started.
     containers.lose(spec.name).await;
     let called = format!("sutler-{}", spec.name);
     let _ = containers
@@ -209,12 +209,12 @@ async fn containers_are_a_user_that_nobody_else_on_the_host_is() {
     ended_eventually(runner.as_ref(), spec.name).await;
     let given = runner.result(spec.name).await.expect("read");
     let uid: u32 = given.error.expect("a user").parse().expect("a number");
-    // Above those that distributions give to users, services and containers of their own.
+    // Above the ranges that distributions assign to users, services and containers.
     assert!(uid > 1_879_048_192 && uid < 2_147_483_648, "{uid}");
     assert_eq!(containers.settings().user.0, uid);
 }
 
-/// Stands before an engine, and counts how often it is asked for what a container says, and how it is.
+/// Proxy of an engine that counts requests for logs and status.
 struct Front {
     socket: PathBuf,
     asked: Arc<Mutex<Vec<u8>>>,

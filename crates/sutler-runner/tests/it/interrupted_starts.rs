@@ -1,7 +1,7 @@
-//! A start that is struck at any step leaves nothing behind.
+//! A start that fails at any step leaves nothing behind.
 //!
-//! The steps are counted from outside: this executable is started again under `strace`, which makes the
-//! n-th call of one sort fail in every thread and process, for every n until nothing is struck any more.
+//! The steps are counted from outside: this executable is started again under `strace`, which makes the n-th call of
+//! one kind fail in every thread and process, for every n until no call fails any more.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,15 +15,15 @@ use sutler_runner::{
 };
 use tempfile::TempDir;
 
-/// Where a start that is struck works.
+/// Variable with the folder of a start that is made to fail.
 const PLACE: &str = "SUTLER_TEST_START_IN";
-/// What a start writes about itself when it was refused and nothing is left.
+/// Output of a start that was refused and left nothing.
 const CLEAN: &str = "refused, and nothing is left";
 const PATIENCE: Duration = Duration::from_secs(60);
-/// More steps of one sort than a start has; only of opening there are more, at its end, to list processes.
+/// More steps of one kind than a start has; only opening files has more, at its end, to list processes.
 const STEPS_MAX: usize = 40;
 
-/// The sorts of steps, and how each fails.
+/// Kinds of steps, and the error of each.
 const STEPS: [(&str, &str); 8] = [
     ("mkdir,mkdirat", "ENOSPC"),
     ("openat", "ENOSPC"),
@@ -66,7 +66,7 @@ fn spec(place: &Path) -> RunSpec {
     }
 }
 
-/// A folder with a bundle, open to whoever runs are.
+/// A folder with a bundle, accessible to the users of runs.
 fn place() -> TempDir {
     let place = tempfile::tempdir().expect("a folder");
     let open = fs::Permissions::from_mode(0o755);
@@ -78,7 +78,7 @@ fn place() -> TempDir {
     place
 }
 
-/// Names of what lies where runs are.
+/// Names of the entries in the folder of runs.
 fn left_in(place: &Path) -> Vec<String> {
     let entries = fs::read_dir(place.join("work/runs")).into_iter().flatten();
     let names = entries.flatten().map(|it| it.file_name());
@@ -91,7 +91,7 @@ async fn ended_eventually(runner: &ProcessRunner, name: RunName) -> RunStatus {
     watched.expect("in time").expect("watched")
 }
 
-/// What the test below starts again; by itself, a start as it should be.
+/// Started again by the test below; by itself, a successful start.
 #[tokio::test]
 async fn a_start_is_there_whole_or_not_at_all() {
     let named = std::env::var_os(PLACE).map(PathBuf::from);
@@ -119,7 +119,7 @@ async fn a_start_is_there_whole_or_not_at_all() {
     }
 }
 
-/// Strikes the n-th step of a sort; whether there was one.
+/// Makes the n-th step of a kind fail; returns whether there was one.
 fn strike(place: &Path, calls: &str, error: &str, nth: usize) -> bool {
     let trace = place.join("trace");
     let status = Command::new("strace")
@@ -141,7 +141,7 @@ fn strike(place: &Path, calls: &str, error: &str, nth: usize) -> bool {
     String::from_utf8_lossy(&trace).contains("(INJECTED)")
 }
 
-/// Runs that are left can be looked at and removed, and then nothing is left, no process either.
+/// Asserts that runs that are left can be read and removed, and that then neither files nor processes are left.
 fn nothing_is_left_eventually(place: &Path, what: &str) {
     let said = fs::read_to_string(place.join("said")).unwrap_or(CLEAN.to_owned());
     assert_eq!(said, CLEAN, "{what}");
@@ -161,7 +161,7 @@ fn nothing_is_left_eventually(place: &Path, what: &str) {
     }
 }
 
-/// Processes that have to do with a folder.
+/// Number of processes that refer to a folder.
 fn processes_in(place: &Path) -> usize {
     let word = place.display().to_string();
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -172,7 +172,7 @@ fn processes_in(place: &Path) -> usize {
     named.count()
 }
 
-/// A half-made sandbox stayed, and the bundle was sometimes run in it.
+/// A partly created sandbox stayed, and the bundle was sometimes run in it.
 ///
 /// Regression: R32.
 #[test]

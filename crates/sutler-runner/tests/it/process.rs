@@ -1,4 +1,4 @@
-//! The process runner: what it shares with all runners, and what only processes can suffer.
+//! The process runner: the conformance suite, and tests of processes only.
 
 mod failures;
 
@@ -16,7 +16,7 @@ use sutler_runner::{
 };
 use tempfile::TempDir;
 
-/// A working directory and a bundle, both of their own.
+/// A working directory and a bundle of its own.
 struct Processes {
     folder: TempDir,
 }
@@ -162,7 +162,7 @@ async fn ended_eventually(runner: &dyn Runner, name: RunName) -> RunStatus {
 async fn a_start_that_died_before_its_supervisor_is_never_started_and_made_again() {
     let processes = Processes::fresh();
     let spec = spec(&processes, "exit 0");
-    // Dies of what the broker would: the directory is there, and nobody supervises.
+    // Fails as a broker that dies would: the directory exists, but has no supervisor.
     let mut settings = processes.settings();
     settings.supervisor = Supervisor::at("/bin/true".as_ref());
     let first = ProcessRunner::open(settings).expect("opened");
@@ -240,7 +240,7 @@ async fn until(mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Kilobytes that a process has for itself alone.
+/// Kilobytes of private memory of a process.
 fn kilobytes_of(pid: i32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
     let line = text
@@ -288,7 +288,7 @@ async fn a_program_is_started_twenty_milliseconds_after_its_order_at_the_latest(
     let processes = Processes::fresh();
     let runner = processes.runner().await;
     let mut best = Duration::MAX;
-    // Others may use this machine: one that nothing came between is enough.
+    // Other processes may use this machine: one fast start is enough.
     for _ in 0..20 {
         let spec = spec(&processes, ": >\"$SUTLER_RESULT_DIR/error\"");
         let from = std::time::SystemTime::now();

@@ -1,4 +1,4 @@
-//! What a hostile or odd registry may not do to the rest: long words, many faults, other offers than before.
+//! Limits against hostile or odd registries: long texts, many faults, changed settings of offers.
 
 use super::fixture::{FakeRegistry, Fixture, manifest, until};
 use super::scheduler::Scheduler;
@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use sutler_bundle_service::REFRESH;
 use sutler_registry::ItemError;
 
-/// More than are kept of one registry.
+/// More faults than are stored per registry.
 const MANY: usize = 120;
 
 #[tokio::test]
@@ -70,7 +70,7 @@ async fn what_could_not_be_offered_because_the_store_did_not_answer_is_offered_l
 async fn an_instance_keeps_its_version_when_the_configuration_gives_its_bundle_another_name() {
     let (mut fixture, registry, broker) = Fixture::with_hello().await;
     broker.close().await;
-    // From now on another tag has the plain name: this one is `hello-latest`, with ids of its own.
+    // Now another tag has the plain name: this one is `hello-latest`, with ids of its own.
     fixture.default_tag = "stable".to_owned();
     let broker = fixture.open().await;
     broker.refresh().await;

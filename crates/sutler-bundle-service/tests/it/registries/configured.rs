@@ -1,4 +1,4 @@
-//! Registries that are left out of the configuration, renamed, or put back, while there are instances.
+//! Registries that are removed from the configuration, renamed, or restored, while there are instances.
 
 use super::fixture::{FakeRegistry, Fixture, TestBroker, manifest};
 use crate::service::fake_runner::Script;
@@ -8,7 +8,7 @@ use sutler_bundle::Action;
 
 const NOTHING: [&str; 0] = [];
 
-/// One registry with one bundle that gives credentials.
+/// One registry with one bundle whose actions return credentials.
 async fn with_hello() -> (Fixture, Arc<FakeRegistry>, TestBroker) {
     let (fixture, registry, broker) = Fixture::with_hello().await;
     let given = Script::well().credentials(json!({ "user": "u" }));
@@ -49,7 +49,7 @@ async fn a_registry_that_is_left_out_is_withdrawn_and_its_instances_are_served()
     assert_eq!(broker.bind("i", "b").await, 201);
     assert_eq!(broker.unbind("i", "b").await, 200);
     assert_eq!(broker.deprovision("i").await, 200);
-    // First its spec goes, then the registry is forgotten, and nobody shows it any more.
+    // First its spec is deleted, then the registry; then it is not shown any more.
     broker.delete().await;
     assert_eq!(registries(&broker).await, [("dh".to_owned(), false)]);
     broker.delete().await;
@@ -91,7 +91,7 @@ async fn a_registry_that_is_renamed_is_another_one_and_the_old_instances_stay() 
     assert_eq!(registries(&broker).await, expected);
     assert_eq!(broker.provision("new", "").await.0, 201);
     assert_eq!(broker.bind("old", "b").await, 201);
-    // The old spec stays for as long as anybody has an instance of its plan.
+    // The old spec stays while any instance uses its plan.
     assert_eq!(broker.deprovision("new").await, 200);
     broker.delete().await;
     assert_eq!(broker.specs("dh").await.len(), 1);

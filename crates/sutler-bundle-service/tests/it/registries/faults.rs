@@ -1,4 +1,4 @@
-//! Registries and items that fail: nothing that was offered goes because of it (R16, R17, R18, R24).
+//! Registries and items that fail: no offering is withdrawn because of it (R16, R17, R18, R24).
 
 use super::fixture::{FakeRegistry, Fixture, manifest};
 use sutler_registry::{Digest, ItemError};
@@ -40,7 +40,7 @@ async fn r17_a_service_whose_manifest_cannot_be_read_stays_as_it_was() {
     let fetched = registry.fetched();
     broker.refresh().await;
     assert_eq!(broker.offers().await, ["hello", "other"]);
-    // What is broken for ever is not read again.
+    // An item with a permanent fault is not read again.
     assert_eq!(registry.fetched(), fetched);
     assert_eq!(
         broker.specs("dh").await[1],
@@ -121,7 +121,7 @@ async fn of_two_registries_that_offer_the_same_the_first_is_used_and_both_are_to
         told[0].contains("first/other/hello:latest and second/org/hello:latest both have"),
         "{told:?}"
     );
-    // A failure of the first hands nothing over.
+    // A failure of the first does not move the offering to the second.
     first.is_down(true);
     broker.refresh().await;
     assert_eq!(broker.specs("first").await, ["other/hello:latest"]);

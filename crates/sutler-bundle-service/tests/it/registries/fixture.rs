@@ -1,4 +1,4 @@
-//! A registry that does as it is told, a store and a runner that stay, and brokers that come and go.
+//! Fixture: a fake registry, a store and a runner that outlive brokers, and brokers over them.
 
 use super::scheduler::Scheduler;
 use super::store_calls::{StoreCalls, counted};
@@ -30,7 +30,7 @@ use tokio::task::JoinHandle;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(5);
-/// The same ids whatever the version.
+/// The ids are the same for all versions.
 pub(crate) const SERVICE: &str = "hello-id";
 pub(crate) const PLAN: &str = "plan-id";
 
@@ -42,7 +42,7 @@ pub(crate) fn manifest(version: &str) -> String {
     )
 }
 
-/// What a registry that is played has.
+/// Content of a fake registry.
 #[derive(Default)]
 struct RegistryContent {
     items: BTreeMap<String, String>,
@@ -51,11 +51,11 @@ struct RegistryContent {
     fetched: usize,
 }
 
-/// A registry that does as it is told.
+/// A registry controlled by the test.
 pub(crate) struct FakeRegistry {
     name: String,
     stage: Mutex<RegistryContent>,
-    /// Listings wait for this.
+    /// Listings wait for a permit.
     gate: Semaphore,
 }
 
@@ -94,12 +94,12 @@ impl FakeRegistry {
         self.stage().fetched
     }
 
-    /// Listings wait from now on.
+    /// Blocks listings.
     pub(crate) fn hold(&self) {
         self.gate.forget_permits(Semaphore::MAX_PERMITS);
     }
 
-    /// Listings go on.
+    /// Unblocks listings.
     pub(crate) fn release(&self) {
         self.gate.add_permits(1000);
     }
@@ -156,15 +156,15 @@ fn item(name: &str) -> Item {
     Item::new(image, tag)
 }
 
-/// What stays when brokers go.
+/// Parts that outlive brokers.
 pub(crate) struct Fixture {
     pub(crate) registries: Vec<Arc<FakeRegistry>>,
     pub(crate) fake: Arc<FakeRunner>,
     pub(crate) rules: WithdrawalRules,
-    /// Who drives the chores of brokers that are opened from now on.
+    /// Controls the periodic tasks of brokers that are opened later.
     pub(crate) scheduler: Option<Arc<Scheduler>>,
     pub(crate) pushes: Pushes,
-    /// The tag under which bundles have their own names.
+    /// Tag under which bundles have their own names.
     pub(crate) default_tag: String,
     store: Arc<dyn Store>,
     asked: Arc<Mutex<StoreCalls>>,
@@ -172,7 +172,7 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    /// The image that an action was last run by.
+    /// Image of the last run of an action.
     pub(crate) fn ran(&self, action: Action) -> String {
         let orders = self.fake.ordered();
         let order = orders.iter().rev().find(|it| it.action == action);
@@ -220,12 +220,12 @@ impl Fixture {
         sources.collect()
     }
 
-    /// What the store was asked for since this was last asked.
+    /// Returns the calls of the store since the last call of this function.
     pub(crate) fn asked(&self) -> StoreCalls {
         std::mem::take(&mut *self.asked.lock().expect("no panic"))
     }
 
-    /// A broker over all of it.
+    /// Starts a broker over these parts.
     pub(crate) async fn open(&self) -> TestBroker {
         let work = tempfile::tempdir().expect("a folder");
         let shelf = Arc::new(VersionStore::open(work.path()).expect("a shelf"));
@@ -296,31 +296,31 @@ impl Fixture {
     }
 }
 
-/// A broker at work.
+/// A running broker.
 pub(crate) struct TestBroker {
     url: String,
     pub(crate) running: BrokerHandle,
     pub(crate) shop: Arc<CatalogPublisher>,
     tasks: Vec<JoinHandle<()>>,
-    /// How often it was looked whether a chore is done.
+    /// Number of status reads while waiting for a task.
     looks: AtomicUsize,
     _work: TempDir,
 }
 
 impl TestBroker {
-    /// Ends it.
+    /// Stops it.
     pub(crate) async fn close(self) {
         self.tasks.iter().for_each(JoinHandle::abort);
         self.running.shut_down().await;
     }
 
-    /// Has registries asked, and waits until what they said is offered here.
+    /// Requests a refresh, and waits until its result is published here.
     pub(crate) async fn refresh(&self) {
         self.turn(REFRESH).await;
         sutler_broker::CatalogSource::catch_up(self.shop.as_ref()).await;
     }
 
-    /// Deletes what nobody needs.
+    /// Runs the deletion task.
     pub(crate) async fn delete(&self) {
         self.turn(DELETIONS).await;
     }
@@ -340,7 +340,7 @@ impl TestBroker {
         .await;
     }
 
-    /// How often the store was asked only to see whether a chore is done, since this was last asked.
+    /// Returns the number of status reads while waiting for tasks, since the last call of this function.
     pub(crate) fn looks(&self) -> usize {
         self.looks.swap(0, Ordering::Relaxed)
     }
@@ -358,7 +358,7 @@ impl TestBroker {
         (status, answer.json().await.unwrap_or_default())
     }
 
-    /// Pushes a bundle as developers do, without any header of the specification.
+    /// Pushes a bundle as developers do, without headers of the specification.
     pub(crate) async fn push(&self, manifest: &str) -> (u16, Value) {
         let encoded = STANDARD.encode(manifest).replace('+', "%2B");
         let answer = reqwest::Client::new()
@@ -372,7 +372,7 @@ impl TestBroker {
         (status, answer.json().await.unwrap_or_default())
     }
 
-    /// The names of the services that are offered.
+    /// Names of the offered services.
     pub(crate) async fn offers(&self) -> Vec<String> {
         let (_, catalog) = self.send("GET", "/v2/catalog", Value::Null).await;
         let services = catalog["services"].as_array().cloned().unwrap_or_default();
@@ -422,7 +422,7 @@ impl TestBroker {
         waited.expect("the operation did not end in time")
     }
 
-    /// The images of the specs that are written down, with what is said of them.
+    /// Items of the stored specs, each with its mark and fault.
     pub(crate) async fn specs(&self, registry: &str) -> Vec<String> {
         let view = self
             .shop

@@ -1,5 +1,5 @@
-//! Refreshes, deletions and provisions beside each other, one call of the store at a time; and chores that die
-//! before each of their calls. Whatever comes first: nothing that is named is missing, and nothing flaps.
+//! Refreshes, deletions and provisions interleaved at every call of the store; and tasks that die before each of
+//! their calls. In every order: no named record is missing, and no offering disappears and returns.
 
 use super::fixture::{FakeRegistry, Fixture, TestBroker, manifest};
 use super::scheduler::Scheduler;
@@ -10,7 +10,7 @@ use sutler_bundle_service::{DELETIONS, REFRESH};
 
 const HELLO: &str = "org/hello:latest";
 const NOTHING: [&str; 0] = [];
-/// More calls than anybody makes.
+/// More calls than any task makes.
 const ALL: usize = usize::MAX;
 
 struct RacingBroker {
@@ -42,13 +42,13 @@ impl RacingBroker {
         self.registry.push(HELLO, &manifest(version));
     }
 
-    /// Both chores, the parts in this order.
+    /// Runs both tasks, in this order of parts.
     async fn both(&self, parts: &[(&str, usize)]) {
         self.scheduler.conduct(parts);
         tokio::join!(self.broker.refresh(), self.broker.delete());
     }
 
-    /// The versions that are written down, by what their manifests say.
+    /// Versions in the manifests of the stored versions.
     async fn versions(&self) -> Vec<String> {
         let keep = |found: &mut Vec<String>, it: CollectionItem<Value>| {
             let manifest = it.value["manifest"].as_str().unwrap_or_default();
@@ -66,7 +66,7 @@ impl RacingBroker {
         self.broker.running.collections().expect("there are chores")
     }
 
-    /// Every version that a spec names is there, and nobody is in the middle of anything.
+    /// Asserts that every version named by a spec is stored, and that no write is unfinished.
     async fn holds(&self, when: &str) {
         let ledger = self.ledger();
         let keep = |named: &mut Vec<_>, it: CollectionItem<Value>| {
@@ -94,7 +94,7 @@ impl RacingBroker {
         }
     }
 
-    /// Who is first goes so far, then the other so far, then each to its end.
+    /// For every pair of call counts: the first task makes some calls, then the second, then each runs to its end.
     async fn every_order(&self, prepare: impl AsyncFn(), check: impl AsyncFn(&str)) {
         for (first, second) in [(REFRESH, DELETIONS), (DELETIONS, REFRESH)] {
             prepare().await;
@@ -105,7 +105,7 @@ impl RacingBroker {
                 of_first > 3 && of_second > 3,
                 "{of_first} and {of_second} calls"
             );
-            // All orders once; with the other one first, those that are not the same but for their ends.
+            // All orders once; with the other task first, only those that differ before their ends.
             let parts_of_second: Vec<usize> = match first {
                 REFRESH => (1..=of_second).collect(),
                 _ => vec![of_second / 2, of_second],
@@ -171,7 +171,7 @@ async fn a_provision_in_the_middle_of_withdrawal_and_deletion_is_refused_or_keep
         racing.scheduler.made(DELETIONS),
     );
     let (mut served, mut refused) = (0, 0);
-    // A refresh reads first, and writes in its second half.
+    // A refresh first reads, and writes in its second half.
     for one in refresh / 2..=refresh {
         for two in 0..=deletions {
             racing.push("1.0.0");
@@ -190,7 +190,7 @@ async fn a_provision_in_the_middle_of_withdrawal_and_deletion_is_refused_or_keep
 }
 
 impl RacingBroker {
-    /// Somebody provisions when both chores have made so many calls; says whether there was an instance.
+    /// Provisions after both tasks have made this many calls; returns whether an instance was created.
     async fn provision_after(&self, refresh: usize, deletions: usize) -> bool {
         let when = format!("a provision after {refresh} and {deletions} calls");
         let id = format!("i-{refresh}-{deletions}");
@@ -253,7 +253,7 @@ async fn a_chore_that_dies_before_any_of_its_calls_leaves_nothing_behind() {
             }
             let died = racing.scheduler.made(chore) == calls + 1;
             racing.scheduler.conduct(&[]);
-            // Whatever is written: what was offered is.
+            // The published offering stays, whatever was written so far.
             let offers = racing.broker.offers().await;
             assert!(offers.contains(&"hello".to_owned()), "{when}: {offers:?}");
             racing.broker.refresh().await;
@@ -267,7 +267,7 @@ async fn a_chore_that_dies_before_any_of_its_calls_leaves_nothing_behind() {
             }
         }
     }
-    // Another process comes to the same.
+    // Another process gets the same result.
     let other = racing.fixture.open().await;
     assert_eq!(other.offers().await, ["hello"]);
     other.close().await;
@@ -278,7 +278,7 @@ fn other() -> String {
     text.replace(super::fixture::PLAN, "gone-plan")
 }
 
-/// Calls that a look makes which finds nothing to read: how the chore stands, and in which state all records are.
+/// Calls of a poll that finds nothing to read: status of the task, and generation of the records.
 const A_LOOK: usize = 4;
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! Pushes beside refreshes and deletions, one call of the store at a time: whoever comes first, what was pushed
-//! is offered, what it names is there, and neither chore fails because of it.
+//! Pushes interleaved with refreshes and deletions at every call of the store: in every order, the pushed service is
+//! offered, the records it names are stored, and neither task fails.
 
 use super::fixture::{FakeRegistry, Fixture, PLAN, TestBroker, manifest};
 use super::scheduler::Scheduler;
@@ -11,7 +11,7 @@ use sutler_registry::PUSHED_REGISTRY;
 
 const OTHER: &str = "org/other:latest";
 const DEVELOPER: &str = "developer";
-/// More calls than anybody makes.
+/// More calls than any task makes.
 const ALL: usize = usize::MAX;
 
 struct Workshop {
@@ -51,8 +51,8 @@ impl Workshop {
         }
     }
 
-    /// A developer does something beside a chore: each goes first, as far as any of its calls, then the other to
-    /// its end.
+    /// Interleaves a developer's action with a task: each goes first, up to each of its calls, then the other runs
+    /// to its end.
     async fn every_order(
         &self,
         chore: &str,
@@ -78,7 +78,7 @@ impl Workshop {
         }
     }
 
-    /// What is offered is there, and nothing failed.
+    /// Asserts that the offered version is stored, and that no task failed.
     async fn holds(&self, version: &str, when: &str) {
         let ledger = self.broker.running.collections().expect("there are chores");
         let keep = |named: &mut Vec<_>, it: CollectionItem<Value>| {

@@ -1,5 +1,4 @@
-//! The paths that Automation Broker had beside the specification: asking registries, and services that
-//! developers push (R22, R23).
+//! Automation Broker's additional paths: refreshing registries, and services that developers push (R22, R23).
 
 use super::fixture::{FakeRegistry, Fixture, PLAN, SERVICE, TestBroker, manifest, until};
 use crate::service::fake_runner::Script;
@@ -12,7 +11,7 @@ use sutler_registry::PUSHED_REGISTRY;
 
 const NOTHING: [&str; 0] = [];
 
-/// A town whose brokers take pushes, with one registry that has another bundle.
+/// A fixture whose brokers accept pushes, with one registry that has another bundle.
 async fn open() -> (Fixture, Arc<FakeRegistry>, TestBroker) {
     let registry = FakeRegistry::new("dh");
     registry.push("org/other:latest", &other("1.0.0"));
@@ -65,7 +64,7 @@ async fn r22_a_pushed_service_survives_refreshes_and_restarts_and_goes_when_its_
     assert_eq!(status, 400, "{refused}");
     let told = refused["description"].as_str().unwrap_or_default();
     assert!(told.contains("its developer deleted it"), "{told}");
-    // It stays for its instance, whatever is refreshed and deleted, and goes with it.
+    // It stays while its instance exists, across refreshes and deletions, and is deleted with it.
     broker.refresh().await;
     broker.delete().await;
     assert_eq!(
@@ -97,7 +96,7 @@ async fn a_push_replaces_the_one_before_and_instances_keep_what_made_them() {
     assert_eq!(fixture.ran(Action::Deprovision), "r.example/hello:1");
 }
 
-/// The manifest in lines.
+/// The manifest, in block style.
 fn block(version: &str) -> String {
     format!(
         "version: 1.0\nname: hello\nid: {SERVICE}\nbundle_version: {version}\ndescription: Greets.\n\
@@ -109,7 +108,7 @@ fn block(version: &str) -> String {
 async fn every_replica_offers_what_was_pushed_to_one_of_them() {
     let (fixture, registry, broker) = open().await;
     let other_broker = fixture.open().await;
-    // Also while a refresh is under way, which goes on.
+    // Also during a refresh, which continues.
     registry.hold();
     let asked = other_broker
         .running
@@ -135,7 +134,7 @@ async fn every_replica_offers_what_was_pushed_to_one_of_them() {
         broker.offers().await == ["other"]
     })
     .await;
-    // Whether or not it has noticed: it is not made of what is withdrawn.
+    // Even if the withdrawal was not read here yet: no instance is made from it.
     assert_eq!(broker.provision("late", "").await.0, 400);
 }
 

@@ -1,14 +1,14 @@
-//! What a refresh of many specs asks of registries and of the store: counted, not timed.
+//! Number of requests and store calls of a refresh of many specs: counted, not timed.
 //!
-//! What did not change costs its share of a page, whatever it says, and nothing is written of it. How the counts
-//! grow is measured with few and with many.
+//! An unchanged spec costs its share of a page, and nothing is written for it. Growth is measured with few and with
+//! many.
 
 use super::fixture::{FakeRegistry, Fixture, TestBroker};
 use std::sync::Arc;
 
-/// Specs that are read in one go.
+/// Specs read per page.
 const PAGE: usize = 200;
-/// Questions and writes of any turn: its chore's own, and one look of the shop.
+/// Reads and writes of any run: those of the task itself, and one poll of the publisher.
 const ANY_TURN: usize = 24;
 
 fn manifest(number: usize, version: &str) -> String {
@@ -23,7 +23,7 @@ fn item(number: usize) -> String {
     format!("org/bundle-{number:04}:latest")
 }
 
-/// A broker that has read so many.
+/// A broker that has read this many specs.
 async fn fixture(count: usize) -> (Fixture, Arc<FakeRegistry>, TestBroker) {
     let registry = FakeRegistry::new("large");
     for number in 0..count {
@@ -68,7 +68,7 @@ async fn what_changed_is_fetched_and_written_and_nothing_else() {
     broker.refresh().await;
     let asked = fixture.asked();
     assert_eq!(registry.fetched() - fetched, 10);
-    // Each has a version, a spec and the copy of a plan; the shop reads the version and looks for the copy.
+    // Each has a version, a spec and the copy of a plan; the publisher reads the version and looks up the copy.
     assert!(asked.writes <= ANY_TURN + 3 * 10, "{asked:?}");
     assert!(
         asked.gets - broker.looks() <= ANY_TURN + 2 * 10,

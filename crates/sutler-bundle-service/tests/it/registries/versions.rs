@@ -1,4 +1,4 @@
-//! Which version is offered, and which one runs (R21), named tags, and plans that are only looked at.
+//! Offered and running versions (R21), named tags, and dry-run plans.
 
 use super::fixture::{FakeRegistry, Fixture, PLAN, SERVICE, TestBroker, manifest, until};
 use crate::service::fake_runner::Script;
@@ -20,7 +20,7 @@ async fn r21_an_instance_keeps_the_version_that_made_it() {
     assert_eq!(broker.provision("new", "").await.0, 201);
     assert_ne!(fixture.ran(Action::Provision), made_by);
     broker.close().await;
-    // Also when nothing but the records is left of it.
+    // Also when only its records are left.
     registry.remove("org/hello:latest");
     let broker = fixture.open().await;
     broker.refresh().await;
@@ -68,7 +68,7 @@ async fn an_instance_moves_on_to_the_version_that_a_registry_has_now_when_it_is_
         "1.0.0"
     );
     assert_eq!(fetched(&broker).await, "2.0.0");
-    // The registry moves on and loses it; the instance stays what it is, after a restart too.
+    // The registry replaces and then removes it; the instance keeps its version, also after a restart.
     registry.push("org/hello:latest", &manifest("3.0.0"));
     broker.refresh().await;
     broker.delete().await;

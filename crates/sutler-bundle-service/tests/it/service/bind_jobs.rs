@@ -1,4 +1,4 @@
-//! Binds and unbinds that take their time, and bundles that do not have everything.
+//! Asynchronous binds and unbinds, and bundles without some actions.
 
 use super::fake_runner::Script;
 use super::fixture::{Fixture, MANIFEST, until};

@@ -1,4 +1,4 @@
-//! Bindings: credentials of their own, state of their own, and what the old broker got wrong.
+//! Bindings: credentials and state of their own, and regressions of the old broker.
 
 use super::fake_runner::Script;
 use super::fixture::{Fixture, MANIFEST, until};

@@ -1,4 +1,4 @@
-//! Brokers that vanish while runs go on: one run for one attempt, whatever happens.
+//! Brokers that crash while runs continue: one run per attempt in every case.
 
 use super::fake_runner::Script;
 use super::fixture::{Fixture, MANIFEST, until};

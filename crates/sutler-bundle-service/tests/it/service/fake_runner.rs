@@ -1,4 +1,4 @@
-//! A runner that runs nothing: it plays what a test says, and remembers what it was ordered.
+//! A runner that runs nothing: it follows scripts of the test, and records the run specs.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -12,19 +12,19 @@ use sutler_runner::{
 };
 use tokio::sync::{Notify, mpsc, watch};
 
-/// What a run does.
+/// Behaviour of a run.
 #[derive(Clone)]
 pub(crate) struct Script {
     pub exit: Exit,
     pub result: RunResult,
     pub output: Vec<&'static str>,
     pub progress: Option<&'static str>,
-    /// It ends only when a test says so.
+    /// It ends only when the test releases it.
     pub held: bool,
 }
 
 impl Script {
-    /// Ends well, and gives nothing.
+    /// Succeeds without a result.
     pub(crate) fn well() -> Self {
         Self::exits(0)
     }
@@ -89,37 +89,37 @@ struct FakeRun {
     status: watch::Sender<RunStatus>,
 }
 
-/// The runner; it outlives brokers, as the world does.
+/// The runner; it outlives brokers.
 #[derive(Default)]
 pub(crate) struct FakeRunner {
     plays: Mutex<HashMap<Action, Script>>,
     runs: Mutex<BTreeMap<RunName, FakeRun>>,
     ordered: Mutex<Vec<RunSpec>>,
     silent: Mutex<bool>,
-    /// How often somebody began to watch.
+    /// Number of started watches.
     watches: AtomicUsize,
     dropped: Notify,
     refuses: Mutex<bool>,
-    /// Runs that cannot be removed: whoever tries waits for ever.
+    /// Runs whose removal never returns.
     stuck: Mutex<BTreeSet<RunName>>,
-    /// Whether runs cannot be ended, and how often that was tried.
+    /// Whether stops fail, and how many did.
     stubborn: Mutex<(bool, u32)>,
-    /// Whether starts take for ever, and how many were begun.
+    /// Whether starts never return, and how many were begun.
     slow: Mutex<(bool, u32)>,
 }
 
 impl FakeRunner {
-    /// From now on, an action plays this.
+    /// Sets the behaviour of an action.
     pub(crate) fn plays(&self, action: Action, play: Script) {
         self.plays.lock().unwrap().insert(action, play);
     }
 
-    /// All orders that were started, in their order.
+    /// All started run specs, in order.
     pub(crate) fn ordered(&self) -> Vec<RunSpec> {
         self.ordered.lock().unwrap().clone()
     }
 
-    /// The variables of the last order.
+    /// Variables of the last run.
     pub(crate) fn last_vars(&self) -> Map<String, Value> {
         let ordered = self.ordered();
         ordered
@@ -134,12 +134,12 @@ impl FakeRunner {
         self.ordered().iter().map(|it| it.action).collect()
     }
 
-    /// Whether runs lie about.
+    /// Number of runs that were not removed.
     pub(crate) fn left(&self) -> usize {
         self.runs.lock().unwrap().len()
     }
 
-    /// Lets what is held end.
+    /// Lets held runs end.
     pub(crate) fn release(&self) {
         for staged in self.runs.lock().unwrap().values() {
             if *staged.status.borrow() == RunStatus::Running {
@@ -150,7 +150,7 @@ impl FakeRunner {
         }
     }
 
-    /// Nobody can tell any more how runs ended.
+    /// Makes the ends of all runs unknown.
     pub(crate) fn lose(&self) {
         for staged in self.runs.lock().unwrap().values() {
             staged
@@ -163,43 +163,43 @@ impl FakeRunner {
         *self.silent.lock().unwrap() = silent;
     }
 
-    /// How often somebody began to watch a run.
+    /// Number of started watches.
     pub(crate) fn watches(&self) -> usize {
         self.watches.load(Ordering::Relaxed)
     }
 
-    /// Whoever watches hears no more, though the run goes on.
+    /// Ends all watches, although the runs continue.
     pub(crate) fn drop_watch(&self) {
         self.dropped.notify_one();
     }
 
-    /// Whoever removes what lies about now waits for ever.
+    /// Makes the removal of the current runs never return.
     pub(crate) fn sticks(&self) {
         let runs = self.runs.lock().unwrap();
         self.stuck.lock().unwrap().extend(runs.keys());
     }
 
-    /// Nothing can be started.
+    /// Makes every start fail.
     pub(crate) fn refuses(&self, refuses: bool) {
         *self.refuses.lock().unwrap() = refuses;
     }
 
-    /// Runs cannot be ended.
+    /// Makes stops fail.
     pub(crate) fn is_stubborn(&self, stubborn: bool) {
         self.stubborn.lock().unwrap().0 = stubborn;
     }
 
-    /// How often it was tried in vain to end a run.
+    /// Number of failed stops.
     pub(crate) fn stops_in_vain(&self) -> u32 {
         self.stubborn.lock().unwrap().1
     }
 
-    /// Starts take for ever, as if an image were fetched.
+    /// Makes starts never return, as if an image were pulled.
     pub(crate) fn is_slow(&self, slow: bool) {
         self.slow.lock().unwrap().0 = slow;
     }
 
-    /// How many starts took for ever.
+    /// Number of starts that never returned.
     pub(crate) fn slow_starts(&self) -> u32 {
         self.slow.lock().unwrap().1
     }

@@ -1,4 +1,4 @@
-//! A folder of bundles, a store and a runner that stay, and brokers that come and go over them.
+//! Fixture: a folder of bundles, a store and a runner that outlive brokers, and brokers over them.
 
 use super::fake_runner::FakeRunner;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ use tokio::task::JoinHandle;
 
 /// How long a test waits for anything before it fails.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Pause between two looks at a condition.
+/// Pause between two checks of a condition.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// The bundle of most tests.
@@ -64,13 +64,13 @@ pub(crate) struct Fixture {
     store: Arc<MemoryStore>,
     ring: String,
     pub(crate) shares: bool,
-    /// Runs real processes instead of playing.
+    /// Runs real processes instead of the fake runner.
     pub(crate) real: bool,
-    /// The store takes no commits while this is set.
+    /// While set, the store rejects commits.
     pub(crate) refuses: Arc<AtomicBool>,
-    /// Whether the operator keeps the secret `server`.
+    /// Whether the operator has the secret `server`.
     pub(crate) has_secret: bool,
-    /// Whether there is an engine for images; it plays, too.
+    /// Whether there is an engine for images; it is the fake runner, too.
     pub(crate) has_engine: bool,
 }
 
@@ -116,18 +116,18 @@ impl Fixture {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("permissions");
     }
 
-    /// A file that scripts and tests can both see.
+    /// Path of a file that scripts and tests both use.
     pub(crate) fn beside(&self, name: &str) -> PathBuf {
         self.root.path().join(name)
     }
 
-    /// Where runs are.
+    /// Number of run directories.
     pub(crate) fn runs(&self) -> usize {
         let runs = self.root.path().join("work/runs");
         fs::read_dir(runs).map_or(0, |it| it.count())
     }
 
-    /// The versions that lie on the shelf.
+    /// Digests in the version store.
     pub(crate) fn shelf(&self) -> Vec<String> {
         let shelf = VersionStore::open(&self.root.path().join("work")).expect("a shelf");
         let digests = shelf.digests().expect("digests");
@@ -153,7 +153,7 @@ impl Fixture {
         self.has_secret.then_some(kept).into_iter().collect()
     }
 
-    /// A broker over all of it.
+    /// Starts a broker over these parts.
     pub(crate) async fn open(&self) -> TestBroker {
         let work = self.root.path().join("work");
         let shelf = Arc::new(VersionStore::open(&work).expect("a shelf"));
@@ -216,7 +216,7 @@ impl Fixture {
     }
 }
 
-/// A broker at work.
+/// A running broker.
 pub(crate) struct TestBroker {
     url: String,
     running: BrokerHandle,
@@ -255,7 +255,7 @@ impl Reply {
 }
 
 impl Ask {
-    /// An operator's order.
+    /// A command of an operator.
     pub(crate) fn order(broker: &TestBroker, path: &str) -> Self {
         let mut ask = broker.ask("POST", path.to_owned(), json!({ "reason": "a test" }));
         ask.query.clear();
@@ -278,7 +278,7 @@ impl Ask {
         self
     }
 
-    /// Sends it to whoever listens there.
+    /// Sends it to this address.
     pub(crate) async fn send_to(self, url: &str) -> Reply {
         let ask = self;
         use base64::Engine as _;
@@ -305,18 +305,18 @@ impl Ask {
 }
 
 impl TestBroker {
-    /// Ends without a word, as a killed process does: no call of the store comes back.
+    /// Ends without cleanup, like a killed process: no call of the store returns.
     pub(crate) fn crash(self) {
         self.cut.store(true, Ordering::Relaxed);
     }
 
-    /// Removes versions that nobody needs; says which.
+    /// Removes unused versions; returns their digests.
     pub(crate) async fn sweep(&self, now: Instant) -> Vec<String> {
         let swept = self.service.sweep(&self.running, now).await;
         swept.expect("a sweep").into_iter().collect()
     }
 
-    /// Looks at the folders until changes have come to rest, and offers what is there.
+    /// Scans the folders until changes are taken, and offers the bundles.
     pub(crate) async fn refresh(&mut self) -> Arc<Snapshot> {
         self.folders.look();
         let snapshot = Arc::new(self.folders.look());
@@ -324,7 +324,7 @@ impl TestBroker {
         snapshot
     }
 
-    /// Offers what was found, if the store takes it.
+    /// Offers a snapshot, if the store accepts it.
     pub(crate) async fn offer(&self, snapshot: Arc<Snapshot>) -> Result<(), BuildError> {
         let catalog = snapshot.catalog().expect("a catalog");
         self.running.replace_catalog(catalog).await?;
@@ -332,12 +332,12 @@ impl TestBroker {
         Ok(())
     }
 
-    /// Looks at the folders once more.
+    /// Scans the folders once.
     pub(crate) fn look(&mut self) -> Arc<Snapshot> {
         Arc::new(self.folders.look())
     }
 
-    /// Where it listens.
+    /// Address of the broker.
     pub(crate) fn url(&self) -> String {
         self.url.clone()
     }
@@ -409,7 +409,7 @@ impl TestBroker {
         ask.send_to(&self.url).await
     }
 
-    /// Any read.
+    /// Sends any GET request.
     pub(crate) async fn get(&self, path_and_query: &str) -> Value {
         let (path, query) = path_and_query
             .split_once('?')

@@ -1,4 +1,4 @@
-//! Instances: what a provision, an update and a deprovision are told, and what becomes of what they give.
+//! Instances: inputs of provision, update and deprovision, and the use of their results.
 
 use super::fake_runner::Script;
 use super::fixture::{Fixture, until};

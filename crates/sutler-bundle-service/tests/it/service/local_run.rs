@@ -1,4 +1,4 @@
-//! Bundles without a broker: what is remembered lies in a file, and what was cut off is found again.
+//! Bundles without a broker: state is in a file, and interrupted actions continue.
 
 use super::fake_runner::{FakeRunner, Script};
 use async_trait::async_trait;
@@ -14,7 +14,7 @@ use sutler_runner::{RunProgress, Runner};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-/// Hears nothing.
+/// An observer that ignores everything.
 #[derive(Default)]
 struct Deaf(CancellationToken);
 
@@ -60,7 +60,7 @@ impl LocalFixture {
         self.root.path()
     }
 
-    /// As a new process would find it.
+    /// Opens the instance as a new process would.
     fn open(&self) -> LocalInstance {
         let shelf = VersionStore::open(&self.path().join("work")).expect("a shelf");
         let bundle = shelf.take_in(&self.path().join("db")).expect("a bundle");

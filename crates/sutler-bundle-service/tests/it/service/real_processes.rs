@@ -1,4 +1,4 @@
-//! The same with real processes: nothing between the platform's request and the script is played.
+//! The same with real processes: nothing between the platform's request and the script is faked.
 
 use super::fixture::{Fixture, until};
 use super::instances::text_of;

@@ -1,6 +1,6 @@
-//! Bugs that an earlier broker of bundles shipped, each by its number in `docs/regressions.md`.
+//! Bugs of an earlier broker of bundles, each by its number in `docs/regressions.md`.
 //!
-//! Rows that other files hold as a matter of course are tagged there.
+//! Rows that tests of other files cover anyway are tagged there.
 
 use super::fake_runner::Script;
 use super::fixture::{Fixture, TestBroker, until};
@@ -15,7 +15,7 @@ fn operation(accepted: &Value) -> String {
     name.expect("an operation").to_owned()
 }
 
-/// Deletes that failed left a namespace and a pod each, and were repeated for ever.
+/// Failed deletes left a namespace and a pod each, and were repeated for ever.
 ///
 /// Regression: R15.
 #[tokio::test]
@@ -43,8 +43,7 @@ async fn fifty_failing_deprovisions_are_fifty_runs_and_leave_nothing() {
     broker.send(broker.fetch("i")).await.is(200);
 }
 
-/// A service was withdrawn between the look at it and the record of its instance, which then pointed at
-/// nothing.
+/// A service was withdrawn between reading it and storing its instance, which then referred to nothing.
 ///
 /// Regression: R20.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -88,7 +87,7 @@ async fn a_provision_while_its_bundle_is_withdrawn_is_served_or_refused_and_neve
     assert_eq!(made.count(), served, "nothing was made for a refusal");
 }
 
-/// Errors of the store were swallowed, and the catalog was called refreshed.
+/// Errors of the store were ignored, and the catalog was reported as refreshed.
 ///
 /// Regression: R24.
 #[tokio::test]
@@ -171,7 +170,7 @@ async fn credentials_outlast_a_store_that_takes_nothing_when_the_run_ends() {
     assert_eq!(binds, 1, "one run");
 }
 
-/// A watch that ended before its run was taken for success, and what it watched was removed under it.
+/// A watch that ended before its run was taken for success, and the watched resources were removed.
 ///
 /// Regression: R30.
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! What is remembered between actions, sentence by sentence: when it is kept, who is told, when it goes.
+//! State between actions: when it is stored, which actions get it, when it is removed.
 
 use super::fake_runner::Script;
 use super::fixture::{Fixture, TestBroker, until};
@@ -25,7 +25,7 @@ async fn update(broker: &TestBroker, status: u16) -> Value {
     broker.send(broker.update("i", change)).await.is(status)
 }
 
-/// There was a crash where a state was there and empty.
+/// An existing but empty state caused a crash.
 ///
 /// Regression: R29.
 #[tokio::test]
@@ -64,7 +64,7 @@ async fn a_provision_is_told_no_state_but_what_a_failed_one_before_it_set() {
     assert_eq!(told_state(&fixture.fake.last_vars()), ["gone", "half"]);
     broker.send(broker.deprovision("i")).await.is(200);
     assert_eq!(told_state(&fixture.fake.last_vars()), ["half", "whole"]);
-    // A new life begins with nothing.
+    // A new instance begins without state.
     broker.send(broker.provision("i")).await.is(201);
     assert_eq!(told_state(&fixture.fake.last_vars()), [] as [&str; 0]);
 }

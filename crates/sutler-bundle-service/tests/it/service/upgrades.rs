@@ -1,4 +1,4 @@
-//! Upgrades: an update that asks for the catalog's version runs that version, and leaves the instance with it.
+//! Upgrades: an update that requests the catalog's version runs that version, and the instance has it afterwards.
 
 use super::fake_runner::Script;
 use super::fixture::{Ask, Fixture, MANIFEST, Reply, TestBroker, until};
@@ -50,7 +50,7 @@ fn content(order: &RunSpec) -> String {
     }
 }
 
-/// What a run is told of versions: its own, and the one before.
+/// Versions among the inputs of a run: its own, and the one before.
 fn told(order: &RunSpec) -> (Value, Option<Value>) {
     let of = |name: &str| order.vars.0.get(name).cloned();
     let own = of("_apb_bundle_version").unwrap_or_default();
@@ -73,7 +73,7 @@ async fn an_instance_is_moved_on_by_the_new_version_and_then_served_by_it() {
     assert_eq!(fetched(&broker).await, OLD, "an upgrade is offered");
     let made_by = content(&last(&fixture));
 
-    // Without a version it stays where it is.
+    // Without a version in the request it is not upgraded.
     let grown = broker.update("i", json!({ "parameters": { "size": 2 } }));
     broker.send(grown).await.is(200);
     assert_eq!(content(&last(&fixture)), made_by);

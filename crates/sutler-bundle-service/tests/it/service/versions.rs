@@ -1,4 +1,4 @@
-//! Versions: instances keep the one that made them, whatever becomes of the folder.
+//! Versions: instances keep the one that made them, whatever happens to the folder.
 
 use super::fake_runner::Script;
 use super::fixture::{Fixture, MANIFEST};
@@ -75,7 +75,7 @@ async fn a_version_goes_when_neither_the_catalog_nor_an_instance_needs_it() {
     assert!(broker.sweep(begun).await.is_empty());
     let later = begun + Duration::from_secs(3600);
     assert_eq!(broker.sweep(later).await, [second], "nobody has it");
-    // It moves to a plan of the newest version, and is still served by the one that made it.
+    // It moves to a plan of the newest version, and is still served by the version that made it.
     let moved = broker.update("old", json!({ "plan_id": "large-id" }));
     broker.send(moved).await.is(200);
     let later = later + Duration::from_secs(7200);

@@ -26,29 +26,29 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a run has from the word to end to the blow.
+/// Default grace of a run between termination and kill.
 const GRACE: Duration = Duration::from_secs(10);
-/// How often a run is looked at whose engine does not tell of its end.
+/// Default interval at which a run is checked if the engine does not report its end.
 const LOOK_AGAIN: Duration = Duration::from_secs(15);
-/// Who runs are in their containers: somebody that no user, service or other container of the host is, so
-/// that nobody there can read what belongs to runs. Engines with users of their own map it as they like.
+/// User id of runs in containers: one that no user, service or other container of the host has, so that none of them
+/// can read files of runs. Engines with user namespaces map it.
 const USER: u32 = 1_900_001_001;
-/// Who they are where the numbers are not there: whom images of bundles were made for.
+/// User id if that range is not mapped: the one that images of bundles are built for.
 const USER_OF_IMAGES: u32 = 1001;
-/// The group that images of bundles make things for.
+/// Group id that images of bundles are built for.
 const GROUP: u32 = 0;
 /// Name of that user, for programs that do not find it in the list of users.
 const USER_NAME: &str = "bundle";
-/// Most bytes of temporary files.
+/// Maximum bytes of temporary files.
 const TMP_BYTES: u64 = 256 << 20;
 
-/// How much an engine keeps of what a container says, of what is kept in the end: lines are longer there.
+/// Size of the engine's log in relation to the output limit: its lines are longer.
 const LOG_FACTOR: u64 = 8;
-/// And how much at least.
+/// Minimum size of the engine's log, in bytes.
 const LOG_BYTES_MIN: u64 = 1 << 20;
-/// How many starts can go on at once, at most.
+/// Number of start locks.
 const START_LOCKS: u128 = 64;
-/// Most processes of one user of the host, over all containers.
+/// Maximum processes of one user of the host, over all containers.
 const USER_PROCESSES_MAX: u64 = 32_768;
 
 const VARS: &str = "/run/sutler/vars.json";
@@ -62,7 +62,7 @@ const MODULES: &str = "/run/sutler/ansible";
 /// Network of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Network {
-    /// Nothing.
+    /// No network.
     None,
     /// The engine's default network.
     Bridge,
@@ -70,10 +70,10 @@ pub enum Network {
     Host,
 }
 
-/// How to get images from a registry.
+/// Login at a registry of images.
 #[derive(Clone, Debug)]
 pub struct RegistryLogin {
-    /// The registry's host, and its port where there is one, as in the names of its images.
+    /// Host of the registry, with its port if it has one, as in the names of its images.
     pub registry: String,
     /// The user.
     pub user: String,
@@ -84,23 +84,23 @@ pub struct RegistryLogin {
 /// Settings of the container runner.
 #[derive(Clone, Debug)]
 pub struct ContainerSettings {
-    /// Where run directories are made; the engine must see the same files.
+    /// Parent of run directories; the engine must see the same files.
     pub work: PathBuf,
     /// The engine's socket.
     pub socket: PathBuf,
-    /// Whose containers these are, where several brokers use one engine.
+    /// Owner label of containers, if several brokers use one engine.
     pub owner: String,
     /// Network of containers.
     pub network: Network,
     /// User and group id of runs.
     pub user: (u32, u32),
-    /// How long a run has from the word to end to the blow.
+    /// Grace of a run between termination and kill.
     pub grace: Duration,
-    /// How often a run is looked at whose engine does not tell of its end.
+    /// Interval at which a run is checked if the engine does not report its end.
     pub look_again: Duration,
     /// Environment variables of every run.
     pub environment: BTreeMap<String, String>,
-    /// Registries that ask who wants an image.
+    /// Logins at registries.
     pub logins: Vec<RegistryLogin>,
 }
 
@@ -109,7 +109,7 @@ impl ContainerSettings {
     #[must_use]
     pub fn new(work: PathBuf, socket: PathBuf) -> Self {
         let owner = work.display().to_string();
-        // An engine without root maps our own user to its root: files of ours can be read as that only.
+        // A rootless engine maps our own user to its root: only that user can read our files.
         let user = match rustix::process::geteuid().is_root() {
             true if mapped_here(USER, 1) => (USER, GROUP),
             true => (USER_OF_IMAGES, GROUP),
@@ -140,7 +140,7 @@ impl ContainerSettings {
     }
 }
 
-/// Where the things of a run are.
+/// Paths of a run directory.
 #[derive(Clone, Debug)]
 pub(super) struct RunDir {
     pub(super) path: PathBuf,
@@ -157,7 +157,7 @@ impl RunDir {
         self.path.join("result")
     }
 
-    /// Markers of the run; `None` if there is no such run.
+    /// Markers of the run; `None` if the directory does not exist.
     pub(super) fn marks(&self) -> io::Result<Option<RunMarkers>> {
         let Some(limits) = read::<WatchLimits>(&self.path.join("limits"))? else {
             return Ok(None);
@@ -169,7 +169,8 @@ impl RunDir {
         }))
     }
 
-    /// Before the engine is told: what may have been started is never said not to have been.
+    /// Written before the engine is asked to start it, so that a run that may have started never counts as not
+    /// started.
     pub(super) fn mark_start(&self) -> io::Result<()> {
         let now = serde_json::to_vec(&Timestamp::now())?;
         write_durably(&self.path, "started", &now)?;
@@ -178,7 +179,7 @@ impl RunDir {
             .map_or(Ok(()), crate::run::process::sync_folder)
     }
 
-    /// It was not started after all.
+    /// Removes the start marker: it was not started.
     pub(super) fn unmark_start(&self) -> io::Result<()> {
         absent_is_fine(fs::remove_file(self.path.join("started")))
     }
@@ -205,11 +206,11 @@ impl RunDir {
     }
 }
 
-/// Waits until nobody else starts this run, in whatever process. A few locks serve all runs.
+/// Waits until no other process starts this run. A few locks serve all runs.
 pub(super) fn alone(work: &Path, name: RunName) -> io::Result<fs::File> {
     let locks = work.join("starts");
     fs::create_dir_all(&locks)?;
-    // Runs of other users must not be able to hold them.
+    // Runs of other users must not be able to hold the locks.
     fs::set_permissions(&locks, fs::Permissions::from_mode(0o700))?;
     let slot = name.operation.as_u128() % START_LOCKS;
     let lock = fs::File::create(locks.join(slot.to_string()))?;
@@ -232,7 +233,7 @@ fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     }
 }
 
-/// Makes the directory of an order, at once, unless it is there.
+/// Creates the directory of a run in one step, unless it exists.
 pub(super) fn lay_out(
     settings: &ContainerSettings,
     spec: &RunSpec,
@@ -299,11 +300,11 @@ fn fill(settings: &ContainerSettings, spec: &RunSpec, folder: &RunDir) -> io::Re
             crate::run::process::chown_tree(&at(name), uid, gid)?;
         }
     }
-    // Whoever gets in by the mounts gets at this alone.
+    // The mounts give access to this directory only.
     fs::set_permissions(&folder.path, fs::Permissions::from_mode(0o711))
 }
 
-/// The container that an order asks for.
+/// Description of the container of a run.
 pub(super) fn container(
     settings: &ContainerSettings,
     modules: &Path,
@@ -397,7 +398,7 @@ fn host_config(
         pids_limit: Some(most(limits.processes)),
         ulimits: Some(vec![
             ulimit("nofile", most(limits.open_files)),
-            // Engines would ask for more than they may have. What counts is `pids_limit`.
+            // Engines would request more than they may have. The effective limit is `pids_limit`.
             ulimit("nproc", most(own_processes.min(USER_PROCESSES_MAX))),
         ]),
         log_config: Some(log_config(limits.output)),
@@ -422,8 +423,8 @@ fn mount(source: &Path, target: &str, read_only: bool) -> Mount {
     }
 }
 
-/// In a file that goes with the container: what is said may hold secrets until we have read it. Podman takes
-/// this word for its own kind of file.
+/// Log file that is removed with the container: output may contain secrets until it is read and redacted. Podman
+/// maps this driver name to its own kind of file.
 fn log_config(output: u64) -> HostConfigLogConfig {
     let most = output.saturating_mul(LOG_FACTOR).max(LOG_BYTES_MIN);
     HostConfigLogConfig {

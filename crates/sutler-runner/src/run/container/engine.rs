@@ -22,15 +22,15 @@ use secrecy::ExposeSecret;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// How long one answer may take; those that wait for the end of a run are asked for again.
+/// Timeout of a request; requests that wait for the end of a run are repeated.
 const ANSWER_SECONDS: u64 = 120;
-/// How often, and how soon again, an engine is asked that does not know yet how a container ended.
+/// Attempts and interval of requests while the engine does not know yet how a container ended.
 const UNSETTLED_TRIES: usize = 200;
 const UNSETTLED: Duration = Duration::from_millis(25);
-/// How long there is between two questions that were not answered.
+/// Pause before a failed request is repeated.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// An engine.
+/// Client of the engine.
 #[derive(Clone, Debug)]
 pub(super) struct Engine {
     docker: Docker,
@@ -62,11 +62,11 @@ impl Engine {
                 None => tokio::time::sleep(UNSETTLED).await,
             }
         }
-        // Still ending, as far as anybody knows.
+        // Probably still ending.
         Ok(EngineReport::Running { since: None })
     }
 
-    /// None: it has ended, and the engine does not know how yet.
+    /// `None`: it has ended, but the engine does not know its exit code yet.
     async fn inspect_once(&self, name: RunName) -> Result<Option<EngineReport>, RunError> {
         let called = called(name);
         let asked = self
@@ -78,15 +78,15 @@ impl Engine {
                 |state| container_of(&state),
             ))),
             Err(fault) if status(&fault) == Some(404) => Ok(Some(EngineReport::Absent)),
-            // Podman's own word between the end of a process and the end of its container.
+            // Podman's state between the end of a process and the end of its container.
             Err(Error::JsonDataError { message, .. }) if message.contains("`stopped`") => Ok(None),
-            // And its answer when the process went while it was looking.
+            // Podman's error if the process ended during the request.
             Err(fault) if fault.to_string().contains("no such process") => Ok(None),
             Err(fault) => Err(self.fault(&fault)),
         }
     }
 
-    /// Makes a container. One of this name that is there is left as it is.
+    /// Creates a container. An existing one of this name is left unchanged.
     pub(super) async fn create(
         &self,
         name: RunName,
@@ -98,13 +98,13 @@ impl Engine {
         match self.docker.create_container(Some(options), body).await {
             Ok(_) => Ok(()),
             Err(fault) if status(&fault) == Some(409) => Ok(()),
-            // Podman has no other word for it.
+            // Podman has no status code for it.
             Err(fault) if fault.to_string().contains("already in use") => Ok(()),
             Err(fault) => Err(self.fault(&fault)),
         }
     }
 
-    /// Starts a container, unless it is started or gone by then.
+    /// Starts a container, unless it is already started or removed.
     pub(super) async fn start(&self, name: RunName) -> Result<(), RunError> {
         let called = called(name);
         let started = self
@@ -122,7 +122,7 @@ impl Engine {
         }
     }
 
-    /// Signals a container. False: it does not run.
+    /// Signals a container. `false`: it is not running.
     pub(super) async fn signal(&self, name: RunName, signal: &str) -> Result<bool, RunError> {
         let options = KillContainerOptionsBuilder::new().signal(signal).build();
         match self
@@ -144,7 +144,7 @@ impl Engine {
         match self.inspect(name).await? {
             EngineReport::Absent | EngineReport::Created | EngineReport::Exited { .. } => Ok(true),
             EngineReport::Running { .. } => Ok(false),
-            // What the engine could not remove, or is removing, it has ended before.
+            // A container that the engine is removing or failed to remove has ended before.
             EngineReport::Unclear(state) if matches!(state.as_str(), "dead" | "removing") => {
                 Ok(true)
             }
@@ -154,7 +154,7 @@ impl Engine {
         }
     }
 
-    /// Waits until a container has ended, or for a moment where that is not told.
+    /// Waits until a container has ended, or for a moment if the engine cannot report it.
     pub(super) async fn ended(&self, name: RunName) {
         loop {
             let options = WaitContainerOptionsBuilder::new()
@@ -185,7 +185,7 @@ impl Engine {
         said.filter_map(|piece| async move { piece.ok().map(LogOutput::into_bytes) })
     }
 
-    /// Removes a container that does not run. False: it is there, and in use.
+    /// Removes a container that is not running. `false`: it exists and is in use.
     pub(super) async fn remove(&self, name: RunName) -> Result<bool, RunError> {
         let options = RemoveContainerOptionsBuilder::new().v(true).build();
         let called = called(name);

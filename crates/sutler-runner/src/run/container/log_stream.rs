@@ -11,12 +11,12 @@ use std::convert::Infallible;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// How long there is between two attempts to listen.
+/// Pause between two connections.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How long whoever reads may leave the last words lying.
+/// How long a reader may take for the rest of the output.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// How far a container was heard.
+/// Position in the output of a container.
 #[derive(Debug)]
 pub(super) struct LogStream {
     most: u64,
@@ -33,7 +33,7 @@ impl LogStream {
         }
     }
 
-    /// Passes on what comes, until it is dropped.
+    /// Forwards output until it is dropped.
     pub(super) async fn follow(
         &mut self,
         engine: &Engine,
@@ -44,11 +44,11 @@ impl LogStream {
             self.listen(engine, name, lines, true).await;
             tokio::time::sleep(PAUSE).await;
         }
-        // There is nothing more to be said, or nobody to hear it.
+        // The output has ended, or there is no reader.
         std::future::pending().await
     }
 
-    /// Passes on what was not heard yet of a container that ended.
+    /// Forwards the rest of the output of a container that ended.
     pub(super) async fn rest(
         &mut self,
         engine: &Engine,
@@ -59,7 +59,7 @@ impl LogStream {
             return;
         }
         let listening = self.listen(engine, name, lines, false);
-        // What nobody takes in time is still with the engine.
+        // Output that is not read in time is still available from the engine.
         tokio::time::timeout(LAST_WORDS, listening)
             .await
             .unwrap_or_default();
@@ -80,7 +80,7 @@ impl LogStream {
             if passed <= self.heard {
                 continue;
             }
-            // Before anything is counted: this may end here, and is tried again then.
+            // Reserved before the position changes: the future may be dropped here, and is repeated then.
             let Ok(room) = lines.reserve().await else {
                 return;
             };
@@ -94,7 +94,7 @@ impl LogStream {
         }
     }
 
-    /// The part of a piece that was not passed on yet and may be.
+    /// Part of a chunk that was not forwarded yet and is within the limit.
     fn new_of(&mut self, from: u64, piece: &Bytes) -> Option<Bytes> {
         let end = from + piece.len() as u64;
         if end <= self.heard || self.cut {
@@ -127,7 +127,7 @@ mod tests {
     fn what_was_heard_is_not_heard_again() {
         let mut ear = LogStream::new(100);
         assert_eq!(hear(&mut ear, 0, "abc").as_deref(), Some("abc"));
-        // The engine hung up, and begins again.
+        // The engine closed the connection, and starts again from the beginning.
         assert_eq!(hear(&mut ear, 0, "ab"), None);
         assert_eq!(hear(&mut ear, 2, "cde").as_deref(), Some("de"));
     }

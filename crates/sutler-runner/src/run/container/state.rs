@@ -1,6 +1,6 @@
 //! State of a container run, from the engine's report and the markers in the run directory. Pure.
 //!
-//! Who asks the engine: `engine.rs`.
+//! Requests to the engine are `engine.rs`.
 
 use crate::runner::Exit;
 use jiff::Timestamp;
@@ -11,17 +11,17 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum EngineReport {
     Absent,
-    /// Made, and not started.
+    /// Created, but not started.
     Created,
     Running {
-        /// When it was started, where the engine says so.
+        /// Start time, if the engine reports it.
         since: Option<Timestamp>,
     },
     Exited {
         code: i64,
         out_of_memory: bool,
     },
-    /// In a way that says nothing: dead, or being removed.
+    /// A state without an exit code: dead, or being removed.
     Unclear(String),
 }
 
@@ -29,13 +29,13 @@ pub(super) enum EngineReport {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RunMarkers {
     pub(super) limits: WatchLimits,
-    /// When the engine was about to be told to start it.
+    /// Time just before the engine was asked to start it.
     pub(super) started: Option<Timestamp>,
-    /// Why it was ended by us.
+    /// Why the runner ended it.
     pub(super) end: Option<Exit>,
 }
 
-/// Limits that are needed to watch a run.
+/// Limits used to watch a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct WatchLimits {
     pub(super) deadline_ms: u64,
@@ -43,7 +43,7 @@ pub(super) struct WatchLimits {
 }
 
 impl RunMarkers {
-    /// How long the run has left.
+    /// Remaining time of the run.
     pub(super) fn left(&self, now: Timestamp) -> Duration {
         let Some(started) = self.started else {
             return Duration::from_millis(self.limits.deadline_ms);
@@ -53,15 +53,15 @@ impl RunMarkers {
     }
 }
 
-/// Where a run stands.
+/// State of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ContainerState {
-    /// There is no container, and there never was one that was started.
+    /// No container exists, and none was ever started.
     NotMade,
-    /// There is a container that was not started.
+    /// A container exists that was not started.
     Made,
     Running,
-    /// It runs, and its deadline is over.
+    /// It is running after its deadline.
     Overdue,
     Ended(Exit),
     Lost(String),

@@ -5,15 +5,15 @@
 use crate::runner::Exit;
 use std::time::Duration;
 
-/// How often those are looked for again that were killed and are still there.
+/// Interval at which killed processes that still exist are killed again.
 const KILL_AGAIN: Duration = Duration::from_millis(50);
 
-/// Why a run is ended by us.
+/// Why the supervisor ends a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
     Deadline,
     Stopped,
-    /// The program itself is through; what it left behind has to go.
+    /// The program has ended; its leftovers are killed.
     Over,
 }
 
@@ -32,7 +32,7 @@ pub(super) enum ShutdownStep {
     Kill,
 }
 
-/// How far the end of a run is.
+/// Progress of the shutdown of a run.
 #[derive(Debug)]
 pub(super) struct ShutdownTimeline {
     deadline: Duration,
@@ -61,7 +61,7 @@ impl ShutdownTimeline {
         }
     }
 
-    /// The program itself ended at `now`. Those that were told to end keep their grace.
+    /// The program ended at `now`. Processes that were terminated keep their grace.
     pub(super) fn program_ended(&mut self, now: Duration) {
         if self.phase == Phase::Running {
             self.phase = Phase::Killed {
@@ -71,7 +71,7 @@ impl ShutdownTimeline {
         }
     }
 
-    /// How long nothing has to be done, unless something happens.
+    /// Time until the next step, unless an event occurs.
     pub(super) fn idle(&self, now: Duration) -> Duration {
         let next = match self.phase {
             Phase::Running => self.deadline,
@@ -81,7 +81,7 @@ impl ShutdownTimeline {
         next.saturating_sub(now)
     }
 
-    /// How the run ended, given how its program did.
+    /// Exit of the run, from the exit of its program.
     pub(super) fn exit(&self, program: Exit) -> Exit {
         match self.phase {
             Phase::Running => program,

@@ -25,21 +25,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-/// How often children that were left to us are buried, if nothing else happens.
+/// Interval at which orphaned children are reaped, if nothing else happens.
 const BURY: Duration = Duration::from_secs(30);
-/// How often those are looked for that have been told to end.
+/// Poll interval for terminated processes.
 const LOOK: Duration = Duration::from_millis(20);
-/// How often output is read in a row, and how often when nobody is left to say more: all that a pipe holds.
+/// Reads of output per turn, and after the last writer has ended: all that a pipe holds.
 const READS: usize = 32;
 const LAST_READS: usize = 1024;
-/// How a run ends whose program could not even be prepared; what went wrong lies beside it.
+/// Exit code of a run whose program could not be prepared; the reason is in the file `failure`.
 const TROUBLE: i32 = 125;
 
-/// The word by which the executable `sutler` is told to be a supervisor.
+/// Subcommand of `sutler` that supervises.
 pub const SUPERVISOR: &str = "bundle-supervisor";
 
-/// What `sutler bundle-supervisor` does: supervises the run of a directory. Its standard input is the
-/// directory's lock.
+/// Supervises the run of a directory (`sutler bundle-supervisor`). Its standard input is the directory's lock.
 #[must_use]
 pub fn run_supervisor(words: &[OsString]) -> ExitCode {
     match words {
@@ -62,9 +61,9 @@ pub fn run_supervisor(words: &[OsString]) -> ExitCode {
 }
 
 fn supervise(folder: &RunDir) -> io::Result<()> {
-    // It was started by a number, and is to be found by a name.
+    // It was started by a descriptor number; this sets its name in the process list.
     rustix::thread::set_name(c"sutler-supervis").ok();
-    // Fails only for who leads a group already, and that is as good.
+    // Fails only for a process that already leads a group, which is as good.
     rustix::process::setsid().ok();
     let _alive = open_pipe(&folder.alive())?;
     let exit = match run_program(folder) {
@@ -76,9 +75,9 @@ fn supervise(folder: &RunDir) -> io::Result<()> {
             record_failure(folder, &sentence)
         }
     };
-    // The next run of this user must not get in.
+    // The next run with this user must not have access.
     std::fs::set_permissions(&folder.path, std::fs::Permissions::from_mode(0o700))?;
-    // Nobody needs it any more, secrets least of all, and what comes now may need the room.
+    // Not needed any more, especially secrets; it also frees disk space.
     for path in folder.temporary_paths() {
         match path.is_dir() {
             true => clear(&path).unwrap_or_default(),
@@ -93,17 +92,17 @@ fn supervise(folder: &RunDir) -> io::Result<()> {
         ),
     };
     write_reserved(&folder.path, "exit", &serde_json::to_vec(&exit)?)?;
-    // Before whoever waits for the end of this process hears of it.
+    // Before watchers are notified of the end of this process.
     Ok(flock(io::stdin(), FlockOperation::Unlock)?)
 }
 
-/// Says what went wrong, where that can be said: without it the run has failed too.
+/// Stores the reason of a failure, if possible: the run has failed in any case.
 fn record_failure(folder: &RunDir, sentence: &str) -> Exit {
     write_reserved(&folder.path, "trouble", sentence.as_bytes()).unwrap_or_default();
     Exit::Code(TROUBLE)
 }
 
-/// From the order to the end of the last process.
+/// Runs the program until its last process has ended.
 fn run_program(folder: &RunDir) -> io::Result<Exit> {
     let job = spec(&std::fs::read(folder.spec())?)?;
     let wake = open_pipe(&folder.wake())?;
@@ -157,7 +156,7 @@ fn spec(bytes: &[u8]) -> io::Result<SupervisorJob> {
     )))
 }
 
-/// Both ends, so that it neither waits for anybody nor ends when they go.
+/// Opens both ends, so that it neither blocks nor ends with its peers.
 pub(super) fn open_pipe(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true);
@@ -181,7 +180,7 @@ fn start(
     user: Option<&AssignedUser>,
     says: io::PipeWriter,
 ) -> io::Result<Pid> {
-    // Itself, whatever lies at its path by now, and wherever that may be.
+    // This executable itself, even if its path was replaced or is not reachable.
     let mut command = Command::new("/proc/self/exe");
     command
         .args(&job.words)
@@ -203,11 +202,11 @@ fn start(
         command.uid(user.uid).gid(user.gid);
     }
     let child = command.spawn()?;
-    // Buried by `RunWatch` alone, so that its number stays its own until then.
+    // Reaped by `RunWatch` only, so that its pid is not reused before.
     Ok(Pid::from_child(&child))
 }
 
-/// Nothing is left running when nobody watches over it any more.
+/// Kills all descendants, because nothing would supervise them.
 fn end_everything() {
     while let Ok(buried) = rustix::process::wait(WaitOptions::NOHANG) {
         if buried.is_none() {
@@ -221,7 +220,7 @@ fn own_pid() -> i32 {
     rustix::process::getpid().as_raw_nonzero().get()
 }
 
-/// The kernel counts all processes of a user. One that is shared has some already.
+/// Limit on processes. The kernel counts all processes of a user; a shared user has some already.
 fn most_processes(job: &SupervisorJob, user: Option<&AssignedUser>) -> u64 {
     let shared = !matches!(job.user, RunUser::Range { .. });
     let there = if shared {
@@ -255,7 +254,7 @@ fn assign_user(user: &RunUser, folder: &Path, run: &str) -> io::Result<Option<As
         .ok_or(io::ErrorKind::InvalidInput)?
         .join("users");
     std::fs::create_dir_all(&users)?;
-    // Not everybody at the same end.
+    // Spreads the runs over the range.
     let from = run.bytes().fold(0_u32, |sum, byte| {
         sum.wrapping_mul(31).wrapping_add(u32::from(byte))
     });
@@ -277,7 +276,7 @@ fn assign_user(user: &RunUser, folder: &Path, run: &str) -> io::Result<Option<As
     )))
 }
 
-/// Makes a tree of ours the run's. Nothing in it is from outside yet.
+/// Changes the owner of a tree to the run's user. Its contents are all ours yet.
 pub(crate) fn chown_tree(path: &Path, uid: u32, gid: u32) -> io::Result<()> {
     if path.is_dir() {
         for entry in std::fs::read_dir(path)? {
@@ -310,7 +309,7 @@ impl OutputFile {
         })
     }
 
-    /// A full disk is no reason to end a run: it only keeps less of what it says.
+    /// Appends output. A full disk does not end a run: less of its output is stored.
     fn take(&mut self, bytes: &[u8]) {
         let fits = usize::try_from(self.left)
             .unwrap_or(usize::MAX)
@@ -341,7 +340,7 @@ struct RunWatch {
 }
 
 impl RunWatch {
-    /// Until nothing is left of the run.
+    /// Loops until no process of the run is left.
     fn run_to_end(&mut self) -> io::Result<Exit> {
         let own = own_pid();
         loop {
@@ -366,13 +365,13 @@ impl RunWatch {
             self.pause()?;
             self.read_output(READS)?;
             if rustix::fs::fstat(io::stdin())?.st_nlink == 0 {
-                // Nobody could find it any more, nor read what it gives.
+                // It could not be found any more, nor its result read.
                 return Err(io::Error::other("its directory was removed"));
             }
         }
     }
 
-    /// Waits until something happens or something has to be done.
+    /// Waits for an event or the next step.
     fn pause(&mut self) -> io::Result<()> {
         let idle = self.timeline.idle(self.began.elapsed());
         let most = if self.ended.is_some() { LOOK } else { BURY };
@@ -393,7 +392,7 @@ impl RunWatch {
             Err(fault) => return Err(fault.into()),
         }
         let mut words = [0; 64];
-        // Whatever more there is wakes us again.
+        // More wake-ups will follow for the rest.
         for _ in 0..READS {
             if !matches!(self.wake.read(&mut words), Ok(1..)) {
                 break;
@@ -406,7 +405,7 @@ impl RunWatch {
         read_output(&mut self.said, &mut self.output, reads)
     }
 
-    /// Buries children that ended, the program's and those that were left to us. True: there are none.
+    /// Reaps ended children: the program and orphans. `true`: no child is left.
     fn reap_children(&mut self) -> bool {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
@@ -421,7 +420,7 @@ impl RunWatch {
     }
 }
 
-/// Takes what a run has said by now, but not for ever: there are other things to do.
+/// Reads the available output, with a bound, so that other work is not delayed.
 fn read_output(
     said: &mut Option<PipeReader>,
     output: &mut OutputFile,
@@ -462,7 +461,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("output");
         let mut output = OutputFile::new(&path, 10_000).expect("made");
-        // More than any run can say: there is always something to read.
+        // More than any run writes: there is always something to read.
         let endless = File::open("/dev/zero").expect("there");
         let mut said = Some(PipeReader::from(OwnedFd::from(endless)));
         for reads in [READS, LAST_READS] {

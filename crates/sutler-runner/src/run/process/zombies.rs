@@ -8,17 +8,17 @@ use std::collections::HashMap;
 use std::process::Child;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Supervisors that are not buried yet.
+/// Supervisors that are not reaped yet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Zombies(Arc<Mutex<HashMap<RunName, Child>>>);
 
 impl Zombies {
-    /// One was started.
+    /// Adds a started supervisor.
     pub(super) fn expect(&self, name: RunName, supervisor: Child) {
         self.there().insert(name, supervisor);
     }
 
-    /// A run is over, and so may its supervisor be.
+    /// Reaps the supervisor of a run, if it has ended.
     pub(super) fn reap(&self, name: RunName) {
         let mut there = self.there();
         if there.get_mut(&name).is_some_and(has_ended) {
@@ -26,7 +26,7 @@ impl Zombies {
         }
     }
 
-    /// All that have ended.
+    /// Reaps all that have ended.
     pub(super) fn reap_all(&self) {
         self.there().retain(|_, supervisor| !has_ended(supervisor));
     }

@@ -1,7 +1,7 @@
-//! What only processes can suffer: disks that are full, supervisors that are killed, umasks that close doors.
+//! Failures of process runs: full disks, killed supervisors, restrictive umasks.
 //!
-//! Some of it cannot be tried beside other tests of this process: such a test runs this executable once more,
-//! by its own name, under a program that makes a world of its own for it.
+//! Some tests cannot run in the same process as others: such a test starts this executable again, with its own name,
+//! under a program that isolates it.
 
 use super::{Processes, ended_eventually, processes_with, spec, until};
 use std::process::Command;
@@ -9,10 +9,10 @@ use sutler_bundle_service::VersionStore;
 use sutler_runner::conformance::Candidate;
 use sutler_runner::{Exit, ProcessRunner, RunStatus, RunUser, Runnable, Runner, WorkDir};
 
-/// The variable by which a test knows that it is in a world of its own.
+/// Environment variable that is set in an isolated test.
 const ALONE: &str = "SUTLER_TEST_ALONE";
 
-/// Runs a test of this file again, under these words; false: it is there already.
+/// Runs a test of this file again under this command; `false`: it is already isolated.
 fn again_under(words: &[&str], test: &str) -> bool {
     if std::env::var_os(ALONE).is_some() {
         return false;
@@ -123,7 +123,7 @@ async fn what_hides_from_a_killed_supervisor_is_found_by_its_user() {
     }
     let processes = Processes::fresh();
     let runner = processes.runner().await;
-    // Two runs: the other one must not suffer.
+    // Two runs: the other one must not be affected.
     let script = "env -i setsid sh -c 'echo $$ >\"$0/error\"; exec sleep 1000' \"$SUTLER_RESULT_DIR\" & sleep 1000";
     let [one, other] = [(); 2].map(|()| spec(&processes, script));
     let mut hidden = Vec::new();
