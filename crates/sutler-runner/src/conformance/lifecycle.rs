@@ -157,7 +157,7 @@ pub async fn a_stop_of_a_run_whose_directory_is_gone_leaves_nothing_running(
     output_until(&runner, spec.name, "under way").await;
     candidate.misplace(spec.name).await;
     runner.stop(spec.name).await.expect("stopped");
-    // The removal stopped the run first.
+    // The call fails while the run is running, so it has ended.
     runner.remove(spec.name).await.expect("removed");
     assert_eq!(candidate.left_of(spec.name).await, 0);
 }

@@ -8,9 +8,11 @@
 mod container_spec;
 mod engine;
 mod log_stream;
+mod run_dir;
+mod settings;
 mod state;
 
-pub use container_spec::{ContainerSettings, Network, RegistryLogin};
+pub use settings::{ContainerSettings, Network, RegistryLogin};
 
 use crate::ansible;
 use crate::run::pending_starts::PendingStarts;
@@ -20,9 +22,9 @@ use crate::run_result::{ResultDir, RunResult};
 use crate::run_spec::{RunName, RunSpec, Runnable};
 use crate::runner::{Exit, RunError, RunEvent, RunStatus, Runner};
 use async_trait::async_trait;
-use container_spec::RunDir;
 use engine::Engine;
 use log_stream::LogStream;
+use run_dir::RunDir;
 use state::{ContainerState, state_of};
 use std::io;
 use std::path::Path;
@@ -177,7 +179,7 @@ impl ContainerRunner {
         let (settings, name) = (Arc::clone(&self.settings), spec.name);
         let _alone = self
             .beside(&folder, "start", move |_| {
-                container_spec::alone(&settings.work, name)
+                run_dir::alone(&settings.work, name)
             })
             .await?;
         if !matches!(
@@ -188,7 +190,7 @@ impl ContainerRunner {
         }
         let (settings, wanted) = (Arc::clone(&self.settings), spec.clone());
         self.beside(&folder, "write", move |folder| {
-            container_spec::lay_out(&settings, &wanted, folder)
+            run_dir::lay_out(&settings, &wanted, folder)
         })
         .await?;
         let started = self.create_and_start(spec, &folder).await;

@@ -306,7 +306,7 @@ fn read_status(folder: &RunDir, name: RunName) -> Result<RunStatus, RunError> {
         return Ok(RunStatus::NeverStarted);
     };
     let verdict = run_markers::verdict(facts, process_tree::boot());
-    // The lock is held, so no other process removes the directory meanwhile.
+    // `lock` is held until the end, so that no other process removes the directory meanwhile.
     let status = match verdict {
         RunVerdict::NeverStarted => RunStatus::NeverStarted,
         RunVerdict::Running => RunStatus::Running,

@@ -2,7 +2,7 @@
 //!
 //! Bollard's types do not leave this file, except for the description of a container (`container_spec.rs`).
 
-use super::container_spec::{ContainerSettings, RegistryLogin};
+use super::settings::{ContainerSettings, RegistryLogin};
 use super::state::EngineReport;
 use crate::run_spec::RunName;
 use crate::runner::RunError;
