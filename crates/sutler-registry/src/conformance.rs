@@ -1,10 +1,9 @@
 //! The suite that every registry must pass.
 //!
 //! The tests of an adapter implement [`Candidate`] and invoke
-//! `sutler_registry::registry_conformance!(Mine::fresh())`,
-//! which creates one test per guarantee. If the candidate is `None` (no server on this machine), the test is
-//! skipped;
-//! the constructor reports that. The cases are in `conformance/listing.rs` and `conformance/reading.rs`.
+//! `sutler_registry::registry_conformance!(Mine::fresh())`, which creates one test per guarantee. If the candidate
+//! is `None` (no server on this machine), the test is skipped; the constructor reports that. The cases are in
+//! `conformance/listing.rs` and `conformance/reading.rs`.
 
 pub mod listing;
 pub mod reading;

@@ -1,10 +1,8 @@
 //! Paged listings of image names: read to their end, within limits.
 //!
 //! Pages are parsed by the adapters (`oci/listing.rs`, `docker_hub.rs`, `quay.rs`). The rules here apply to all: a
-//! page
-//! that refers to another server or to itself, or that changes while it is read, makes the listing fail. Names
-//! that are
-//! not image names are skipped: they cannot be pulled.
+//! page that refers to another server or to itself, or that changes while it is read, makes the listing fail. Names
+//! that are not image names are skipped: they cannot be pulled.
 
 use crate::http_error::HttpError;
 use crate::selection::is_image;
@@ -26,9 +24,8 @@ pub(crate) struct NamePage {
     pub(crate) names: Vec<String>,
     /// URL of the next page.
     pub(crate) next: Option<Url>,
-    /// Total number of names, if the server states it and counts pages: then a repeated name has moved from one
-    /// page to
-    /// another, and other names may have been missed.
+    /// Total number of names, if the server states it and counts pages: then a repeated name has moved from one page
+    /// to another, and other names may have been missed.
     pub(crate) total: Option<u64>,
 }
 

@@ -2,14 +2,11 @@
 //!
 //! A spec is absent only if a complete listing does not contain it. A spec that cannot be read keeps its last good
 //! version. A registry that cannot be listed keeps all specs. A withdrawn spec is marked first, and deleted only
-//! when
-//! its grace period is over and no instance uses it. So a failure deletes nothing, and specs do not flap. No I/O,
-//! no
-//! clock: listing and fetching is in `scan.rs`. The known state is in `reconcile/state.rs`, changes and their
-//! texts
-//! in `reconcile/change.rs`, precedence between specs with the same names in `reconcile/offered_specs.rs`, those
-//! names
-//! in `reconcile/claimed_names.rs`, pushed specs in `reconcile/pushed_specs.rs`.
+//! when its grace period is over and no instance uses it. So a failure deletes nothing, and specs do not flap. No
+//! I/O, no clock: listing and fetching is in `scan.rs`. The known state is in `reconcile/state.rs`, changes and
+//! their texts in `reconcile/change.rs`, precedence between specs with the same names in
+//! `reconcile/offered_specs.rs`, those names in `reconcile/claimed_names.rs`, pushed specs in
+//! `reconcile/pushed_specs.rs`.
 
 mod change;
 mod claimed_names;
@@ -232,8 +229,7 @@ impl RegistryRefresh<'_> {
     }
 
     /// Marks specs that are not marked yet; a mark keeps its first reason and its time. A mark that lasts longer
-    /// than the
-    /// grace period comes from a clock that was ahead, or from a longer grace period: it is shortened.
+    /// than the grace period comes from a clock that was ahead, or from a longer grace period: it is shortened.
     fn mark_all(
         &self,
         reason: WithdrawalReason,

@@ -9,14 +9,14 @@ use sha2::{Digest, Sha256};
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
-/// PostgreSQL cuts longer names off, silently.
+/// PostgreSQL truncates longer names silently.
 const NAME_BYTES_MAX: usize = 63;
 /// Maximum length; leaves room for the marker and the digest.
 const PREFIX_BYTES_MAX: usize = 24;
 /// Enough bytes to avoid collisions.
 const DIGEST_BYTES: usize = 16;
 
-/// The name of a database or a role. Prints itself quoted, as SQL wants it.
+/// The name of a database or a role. `Display` quotes it for SQL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Name(String);
@@ -30,12 +30,12 @@ pub struct Prefix(String);
 pub struct PrefixError;
 
 impl Prefix {
-    /// The database of an instance, and the role that owns what is in it.
+    /// Name of an instance's database, and of the role that owns its objects.
     pub fn instance(&self, instance: &str) -> Name {
         self.name('i', &[instance])
     }
 
-    /// The login of a binding. The ids of bindings are unique per instance only.
+    /// Login of a binding. Ids of bindings are unique per instance only.
     pub fn binding(&self, instance: &str, binding: &str) -> Name {
         self.name('b', &[instance, binding])
     }

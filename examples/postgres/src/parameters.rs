@@ -62,7 +62,7 @@ impl Extension {
 pub struct Limits {
     /// Connections at a time to the database.
     pub connections: u16,
-    /// How long a statement may take, unless the session says otherwise.
+    /// Default statement timeout; a session may change it.
     pub statement_timeout_seconds: u32,
 }
 
@@ -81,7 +81,7 @@ impl DatabaseSpec {
     /// Fits parameters into the limits of a plan.
     ///
     /// # Errors
-    /// The user asks for more than the plan allows.
+    /// The user requests more than the plan allows.
     pub fn new(limits: Limits, parameters: &Parameters) -> Result<Self> {
         let connections = parameters.connection_limit.unwrap_or(limits.connections);
         if connections > limits.connections {

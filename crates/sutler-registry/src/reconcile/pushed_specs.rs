@@ -1,9 +1,8 @@
 //! Specs that developers push: a registry of its own that is never listed, so no refresh can withdraw its specs.
 //!
-//! A push is treated like a listed item. A deletion by the developer withdraws the spec, which is then deleted
-//! like any
-//! other. If pushes are disabled, all pushed specs are withdrawn, as for any registry that is not configured, and
-//! offered again when pushes are enabled.
+//! A push is treated like a listed item. A deletion by the developer withdraws the spec, which is then deleted like
+//! any other. If pushes are disabled, all pushed specs are withdrawn, as for any registry that is not configured,
+//! and offered again when pushes are enabled.
 
 use super::{
     ClaimedNames, ItemOutcome, KnownRegistries, KnownSpec, RegistryChange, SpecName,

@@ -1,4 +1,4 @@
-//! Each rule of reconciliation by itself; all of them together, over random histories: `random_histories.rs`.
+//! Each rule of reconciliation separately; all of them together, over random histories: `random_histories.rs`.
 
 use super::{
     ClaimedNames, ItemOutcome, KnownRegistries, ListOutcome, RefreshFacts, RegistryChange,
@@ -40,7 +40,7 @@ fn failed() -> ListOutcome {
     ListOutcome::Failed("no route to it; see whether it runs".to_owned())
 }
 
-/// A world in which `a` and `b` are configured, in this order.
+/// Registries `a` and `b` are configured, in this order.
 struct World {
     known: KnownRegistries,
     configured: BTreeSet<String>,
@@ -63,7 +63,7 @@ impl World {
         }
     }
 
-    /// Plans and applies; says what changed, without what is always said.
+    /// Computes and applies a refresh; returns the changes except the routine ones.
     fn refresh<const N: usize>(&mut self, outcomes: [(&str, ListOutcome); N]) -> Vec<String> {
         let outcomes: BTreeMap<String, ListOutcome> = outcomes
             .into_iter()
@@ -168,7 +168,7 @@ fn an_impatient_operator_has_unused_specs_withdrawn_after_so_many_failures() {
         ["failed a", "mark unused"]
     );
     assert_eq!(world.offered(), ["a/used@1"]);
-    // One refresh that succeeds makes up for all that failed.
+    // One successful refresh resets the count of failures.
     let back = complete([("used", ItemOutcome::Same), ("unused", ItemOutcome::Same)]);
     assert_eq!(world.refresh([("a", back)]), ["unmark unused"]);
     assert_eq!(world.refresh([("a", failed())]), ["failed a"]);
@@ -185,7 +185,7 @@ fn what_a_complete_listing_lacks_is_withdrawn_and_returns_unchanged() {
     assert_eq!(mark.reason, WithdrawalReason::Absent);
     assert_eq!((mark.at, mark.until), (second(10), second(3610)));
     assert_eq!(world.offered(), NOTHING);
-    // The mark stays the one it is.
+    // The mark keeps its time.
     world.now = 20;
     assert_eq!(world.refresh([("a", complete([]))]), NOTHING);
     assert_eq!(world.known.0["a"].specs["x"].mark, Some(mark));
@@ -260,7 +260,7 @@ fn a_mark_from_a_clock_that_was_ahead_is_cut_short_and_one_from_a_clock_behind_s
     let year = 365 * 24 * 3600;
     world.now = year;
     world.refresh([("a", complete([]))]);
-    // Somebody set the clock right.
+    // The clock was corrected.
     world.now = 100;
     assert_eq!(world.refresh([("a", complete([]))]).len(), 1);
     let held = world.known.spec(&SpecName::new("a", "x:1"));
@@ -269,7 +269,7 @@ fn a_mark_from_a_clock_that_was_ahead_is_cut_short_and_one_from_a_clock_behind_s
         .expect("it is withdrawn");
     assert_eq!(mark.reason, WithdrawalReason::Absent);
     assert_eq!((mark.at, mark.until), (second(100), second(100 + 3600)));
-    // It is not cut again and again, and not deleted early.
+    // It is shortened only once, and not deleted early.
     world.now = 200;
     assert_eq!(world.refresh([("a", complete([]))]), [""; 0]);
     world.now = 50;
@@ -325,7 +325,7 @@ fn of_two_that_want_the_same_the_one_whose_registry_stands_first_is_offered() {
           registry stands first in the configuration"
         ]
     );
-    // A failure of the first does not hand the offering to the second and back.
+    // A failure of the first does not move the offering to the second and back.
     world.refresh([("a", failed())]);
     assert_eq!(world.offered(), ["a/y@2"]);
     world.refresh([("a", complete([("y", faulty("answered 500"))]))]);

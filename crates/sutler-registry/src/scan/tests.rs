@@ -1,4 +1,4 @@
-//! What a look at a registry reads, and what it leaves alone.
+//! Which items a scan reads, and which it skips.
 
 use super::*;
 use crate::registry::Listing;
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// A registry in memory that writes down what it was asked.
+/// A registry in memory that records its calls.
 #[derive(Default)]
 struct FakeRegistry {
     items: BTreeMap<String, Result<&'static [u8], ItemError>>,
@@ -148,7 +148,7 @@ async fn a_look_may_go_on_in_any_thread() {
     assert_eq!(result.expect("a listing").items.len(), 3);
 }
 
-/// A registry that does not come to an end.
+/// A registry that never answers.
 struct Slow {
     lists: bool,
 }

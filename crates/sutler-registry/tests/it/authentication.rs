@@ -1,5 +1,5 @@
-//! How registries let us in: TLS with an authority of one's own, passwords, tokens, a proxy; and that no
-//! password goes where it should not.
+//! Authentication at registries: TLS with a private certificate authority, passwords, tokens, a proxy; and that no
+//! password is sent to the wrong host.
 
 use crate::fixture::{
     RegistryFixture, fast_retries, image_registry, login, outcomes, scan_all, settings,
@@ -83,7 +83,7 @@ async fn tokens_are_got_once_for_each_scope_and_passwords_are_shown_only_for_the
         let basic = proof.is_some_and(|it| it.starts_with("Basic"));
         assert_eq!(basic, line.contains("/token"), "{line}");
     }
-    // One that was withdrawn before its time is replaced.
+    // A token that was revoked early is replaced.
     fixture.front.forget_tokens();
     assert_eq!(outcomes(&scan_all(&registry).await), expected);
 }
@@ -194,7 +194,7 @@ async fn blobs_that_lie_elsewhere_are_fetched_without_credentials() {
     );
 }
 
-/// The configuration of an image, as it lies in the registry.
+/// Digest of an image's configuration in the registry.
 async fn config_of(fixture: &RegistryFixture, image: &str) -> String {
     let get = async |path: String| {
         let url = format!("http://{}{path}", fixture.server.address());

@@ -1,4 +1,4 @@
-//! What fails, and what may be concluded from it: one item, one page, the host; once, or for good.
+//! Failures, and what may be concluded from them: one item, one page, the host; once, or permanent.
 
 use crate::fixture::{
     RegistryFixture, fast_retries, image_registry, kind_of, outcomes, scan_all, settings, status,
@@ -41,9 +41,9 @@ async fn what_fails_for_good_is_asked_three_times_and_hurts_no_other() {
         status(429),
         Intercept::Cut,
         Intercept::BreakOff(5),
-        // Somebody else's 404 is no word of the registry.
+        // A 404 from another server says nothing about the registry.
         status(404),
-        // Whole as HTTP has it, and not what its digest says.
+        // A complete HTTP response that does not match its digest.
         Intercept::Truncate(40),
     ] {
         fixture.front.when("GET /v2/org/a/manifests", fate.clone());
@@ -118,7 +118,7 @@ async fn a_thousand_items_of_a_silent_host_are_given_up_together() {
     assert!(found.iter().all(all));
     let asked = front.requests().len();
     assert!(asked < 50, "{asked} questions");
-    // The next refresh asks again.
+    // The next refresh sends requests again.
     assert_eq!(scan_all(&registry).await.len(), 1_000);
     assert!(!front.requests().is_empty());
 }
@@ -178,7 +178,7 @@ async fn pages_that_make_no_sense_are_no_listing() {
         (Intercept::text("<html>"), "malformed"),
         (Intercept::text("[]"), "malformed"),
         (Intercept::text(r#"{"repositories":[7]}"#), "malformed"),
-        // What says nothing of its images is no empty catalog.
+        // A response without a list of images is not an empty catalog.
         (Intercept::text("{}"), "malformed"),
         (
             Intercept::text(r#"{"errors":[{"code":"UNKNOWN"}]}"#),

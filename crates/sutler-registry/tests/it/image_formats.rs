@@ -1,4 +1,4 @@
-//! The forms that images come in: of OCI and of Docker, one or for several platforms, labels or annotations.
+//! Formats of images: OCI and Docker, for one or several platforms, with labels or annotations.
 
 use crate::fixture::{RegistryFixture, image_registry, kind_of, settings};
 use sutler_registry::{Item, Registry};
@@ -95,7 +95,7 @@ async fn one_bad_label_is_a_fault_of_its_own_image_only() {
     assert_eq!(kind_of(&registry, "bad").await, "malformed");
     assert_eq!(kind_of(&registry, "plain").await, "not-a-bundle");
     assert_eq!(kind_of(&registry, "good").await, "read");
-    // What is known to be none is not read again.
+    // An image that is known not to be a bundle is not read again.
     drop(fixture.front.requests());
     for image in ["bad", "plain"] {
         kind_of(&registry, image).await;

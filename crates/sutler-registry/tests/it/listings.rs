@@ -1,4 +1,4 @@
-//! What is listed: pages, lists of images, allow and deny lists, named tags, and what a refresh costs.
+//! Listings: pages, lists of images, allow and deny lists, named tags, and the cost of a refresh.
 
 use crate::fixture::{RegistryFixture, image_registry, outcomes, scan_all, settings};
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ async fn a_catalog_of_several_pages_is_read_to_its_end_and_nothing_known_twice()
     let catalog = asked.iter().filter(|it| it.contains("_catalog")).count();
     let heads = asked.iter().filter(|it| it.starts_with("HEAD ")).count();
     assert_eq!((catalog, heads, asked.len()), (2, MANY, MANY + 2));
-    // One changes: one is read, its manifest and its labels.
+    // One item changes: only its manifest and its labels are read.
     let image = Image::bundle("name: changed\n");
     fixture
         .server
@@ -166,11 +166,11 @@ async fn quay_is_listed_with_the_token_of_an_application() {
     let listing = registry.list().await.expect("a listing");
     assert_eq!(listing.items(), [Item::new("org/a", "latest")]);
     let shown = quay.authorizations();
-    // Without asking for what is public, nobody but the token's own user is shown anything.
+    // Without this parameter, only the token's own user sees images.
     assert!(shown[0].0.contains("&public=true"), "{shown:?}");
     assert_eq!(shown[0].1.as_deref(), Some("Bearer application-of-tests"));
 
-    // Images are asked for as somebody who logs in with the token.
+    // Images are requested with the user name of application tokens.
     quay.demand_tokens("$oauthtoken", "application-of-tests");
     let fault = registry.look_up(&Item::new("org/a", "latest")).await;
     let fault = fault.expect_err("there is no image behind this front");

@@ -1,5 +1,4 @@
-//! Adapters of real registries pass the suite: by a catalog, and by the listings of Docker Hub and of Quay,
-//! which are recorded shapes.
+//! Adapters of real registries pass the suite: with the catalog, and with recorded listings of Docker Hub and Quay.
 
 use crate::fixture::{RegistryFixture, fast_retries, image_registry, settings};
 use async_trait::async_trait;
@@ -10,7 +9,7 @@ use sutler_registry::{ImageRegistry, Item, ListingMethod, Registry};
 use sutler_servers::Intercept;
 use sutler_servers::docker_registry::{Image, PushedImage};
 
-/// How its images are found.
+/// How its images are listed.
 #[derive(Clone, Copy)]
 enum Kind {
     Catalog,
@@ -49,7 +48,7 @@ impl Images {
         Some(images)
     }
 
-    /// The part of a request for a listing.
+    /// Part of the URL of a listing.
     fn listing(&self) -> &'static str {
         match self.kind {
             Kind::Catalog => "GET /v2/_catalog",
@@ -58,7 +57,7 @@ impl Images {
         }
     }
 
-    /// Has the front list what is there, in two pages.
+    /// Sets the proxy's listing to the current images, in two pages.
     fn list(&self) {
         let there = self.there.lock().expect("no panic");
         let listing: Vec<&String> = there.keys().collect();

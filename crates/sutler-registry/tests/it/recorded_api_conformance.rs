@@ -1,5 +1,5 @@
-//! Adapters whose servers are recorded shapes pass the suite: a file at a URL, and OpenShift's image streams as
-//! its API documents them.
+//! Adapters with recorded servers pass the suite: a file at a URL, and OpenShift's image streams as its API
+//! documents them.
 
 use crate::fixture::fast_retries;
 use async_trait::async_trait;
@@ -15,7 +15,7 @@ use sutler_registry::{
 };
 use sutler_servers::{Intercept, RegistryProxy};
 
-/// Where the manifests of a list are.
+/// Where the manifests of an index are.
 #[derive(Clone, Copy, PartialEq)]
 enum Manifests {
     Inside,
@@ -135,7 +135,7 @@ mod by_index_with_manifests_beside_it {
 
     sutler_registry::registry_conformance!(Index::fresh(super::Manifests::Beside));
 
-    /// What a list with one odd entry comes to.
+    /// Outcome of an index with one odd entry.
     async fn odd(url: &str, digest: &str) -> String {
         let index = Index::fresh(super::Manifests::Beside).expect("a list");
         let said = super::Intercept::text("name: x");
@@ -200,7 +200,7 @@ impl Streams {
         Some(streams)
     }
 
-    /// Lists what is there, one stream on the first page and the others on the second.
+    /// Sets the listing to the current streams, one on the first page and the others on the second.
     fn write(&self, change: impl FnOnce(&mut BTreeMap<String, Value>)) {
         let mut there = self.there.lock().expect("no panic");
         for name in there.keys() {
@@ -295,7 +295,7 @@ impl Candidate for Streams {
     }
 
     async fn break_listings(&self) {
-        // The first page comes, and the second does not.
+        // The first page is sent, the second is not.
         self.front.when("continue=more", Intercept::Cut);
     }
 

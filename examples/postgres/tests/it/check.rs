@@ -1,4 +1,4 @@
-//! The broker under the check that anybody can run: every rule of the protocol, on a real server.
+//! The broker under `sutler check`: every rule of the protocol, on a real server.
 
 use crate::broker_process::PLATFORM_PASSWORD;
 use crate::fixture::Fixture;

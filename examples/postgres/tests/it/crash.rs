@@ -1,14 +1,14 @@
-//! The broker is killed while the server works for it, and goes on where it was.
+//! The broker is killed while the server executes a statement, and continues after a restart.
 //!
-//! Where it is killed is no matter of luck: the test holds a lock that the server needs, looks until the
-//! server waits for it, and kills then.
+//! The moment is not random: the test holds a lock that the server needs, waits until the server is blocked by it,
+//! and kills the broker then.
 
 use crate::broker_process::{LOOK_EVERY, PATIENCE, Start};
 use crate::fixture::{self, Fixture};
 use crate::sql::Session;
 use std::time::Instant;
 
-/// Waits until the server carries a statement out for the broker and cannot go on with it.
+/// Waits until a statement of the broker is blocked on the server.
 async fn until_it_is_stuck(operator: &mut Session, statement: &str) {
     let stuck = format!(
         "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'sutler' \
@@ -43,7 +43,7 @@ async fn a_broker_killed_while_the_database_is_made_goes_on_beside_the_unfinishe
     assert_eq!(estate.broker.start_provision("one").await.0, 202);
     let mut watch = estate.operator().await;
     until_it_is_stuck(&mut watch, "CREATE DATABASE").await;
-    // The role is there, its memo too, the database is not.
+    // The role and its memo exist, the database does not.
     assert_eq!(estate.left().await, (0, 1));
     estate.kill_and_start_again();
     operator.run("ROLLBACK").await.expect("it may");

@@ -1,5 +1,5 @@
-//! The broker dies after every single statement once, in the worst moment: the server has carried it
-//! out, and the broker has not heard of it. It goes on, and nothing is left at the end.
+//! The broker dies after each statement once, at the worst moment: the server has executed it, and the broker has
+//! not received the reply. It continues after a restart, and nothing is left at the end.
 
 use crate::broker_process::{LOOK_EVERY, PATIENCE, Program, SERVICE, SMALL, Start};
 use crate::fixture::{self, Fixture};
@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 const PREFIX: &str = "mortal";
-/// More statements than a life has; a broker that repeats itself for ever is noticed.
+/// More statements than a lifecycle has; an endless repetition fails the test.
 const STATEMENTS_MAX: usize = 60;
 
-/// A broker that is killed once, when the wire has swallowed an answer, and started again.
+/// A broker that is killed once, when the proxy has dropped a reply, and restarted.
 struct Mortal<'a> {
     start: Start<'a>,
     program: Program,
@@ -32,7 +32,7 @@ impl Mortal<'_> {
         }
     }
 
-    /// Asks in the background, and polls to the end; whatever happens meanwhile, as a platform would.
+    /// Sends an asynchronous request and polls to its end, across restarts, as a platform would.
     async fn until_done(&mut self, method: Method, path: &str, body: &Value) {
         let ids = format!("service_id={SERVICE}&plan_id={SMALL}&accepts_incomplete=true");
         let (status, said) = self
@@ -82,7 +82,7 @@ fn login_and_server(url: &str) -> (&str, &str) {
     (login, server)
 }
 
-/// A whole life; answers whether the broker died in it.
+/// Runs a whole lifecycle; returns whether the broker died in it.
 async fn die_after(n: usize, wire: &Arc<Wire>, address: &str, folder: &Path, url: &str) -> bool {
     wire.swallow_answer(n);
     let (login, server) = login_and_server(url);
@@ -91,7 +91,7 @@ async fn die_after(n: usize, wire: &Arc<Wire>, address: &str, folder: &Path, url
         prefix: PREFIX,
         folder,
         attempts: 8,
-        // Applications do not use the wire.
+        // Applications do not use the proxy.
         address: Some(server.to_owned()),
     };
     let program = start.run();
@@ -121,6 +121,6 @@ async fn a_broker_may_die_after_every_statement_and_leaves_nothing() {
         assert_eq!(estate.left().await, (0, 0), "after statement {deaths}");
         assert!(deaths < STATEMENTS_MAX, "it says the same again and again");
     }
-    // Every verb has several; were the wire not used, there would be none.
+    // Every verb has several statements; without the proxy there would be no deaths.
     assert!(deaths > 20, "only {deaths} statements");
 }

@@ -1,4 +1,4 @@
-//! One test's part of a server: a broker with a prefix of its own, and a look at what it left there.
+//! Fixture: a broker with its own prefix on a server, and counts of the objects it left.
 
 use crate::broker_process::{Program, Start};
 use crate::sql::Session;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sutler_servers::{Demands, Server, postgres};
 use tempfile::TempDir;
 
-/// A server, one's own or the one that tests share.
+/// A server, of one test or shared.
 pub(crate) enum Held {
     Own(Box<Server>),
     Shared(&'static Server),
@@ -23,8 +23,8 @@ impl std::ops::Deref for Held {
     }
 }
 
-/// A server for one test, which may stop it. Its log holds every statement: what must not be there is
-/// looked for there.
+/// A server for one test, which may stop it. Its log contains every statement, so that it can be searched for
+/// secrets.
 pub(crate) fn own() -> Option<Held> {
     let demands = Demands {
         arguments: ["-c", "log_statement=all"].map(str::to_owned).into(),
@@ -46,7 +46,7 @@ pub(crate) struct Fixture {
 }
 
 impl Fixture {
-    /// On the server that the tests share. The prefix belongs to one test.
+    /// A fixture on the shared server. The prefix belongs to one test.
     pub(crate) fn shared(prefix: &'static str) -> Option<Self> {
         Some(Self::on(shared()?, prefix))
     }
@@ -62,13 +62,13 @@ impl Fixture {
         }
     }
 
-    /// The server's operator.
+    /// A session of the server's operator.
     pub(crate) async fn operator(&self) -> Session {
         let session = Session::open(&self.server.admin_url().url()).await;
         session.expect("the operator may come in")
     }
 
-    /// How many databases and roles of this test there are.
+    /// Numbers of databases and roles of this test.
     pub(crate) async fn left(&self) -> (i64, i64) {
         let mut operator = self.operator().await;
         let prefix = self.prefix;

@@ -1,10 +1,10 @@
-//! The whole life of a database: made, bound, used, rotated, unbound, removed.
+//! Lifecycle of a database: created, bound, used, rotated, unbound, removed.
 
 use crate::fixture::Fixture;
 use crate::sql::Session;
 use serde_json::{Value, json};
 
-/// What the server says to a wrong password, and to a login that is gone.
+/// Codes for a wrong password, and for a login that does not exist.
 const WRONG_PASSWORD: &str = "28P01";
 
 #[tokio::test]
@@ -117,7 +117,7 @@ async fn odd_ids_make_plain_names_and_different_ones() {
     let Some(estate) = Fixture::shared("odd") else {
         return;
     };
-    // As they stand in a path: a quote, a statement, a slash, umlauts, capitals, and a long one.
+    // Path segments with a quote, a statement, a slash, umlauts, capitals, and a long one.
     let long = "x".repeat(512);
     let ids = [
         "a%22b",

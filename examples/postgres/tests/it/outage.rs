@@ -1,5 +1,4 @@
-//! The server is away: operations wait for it, fail visibly when it does not come back, and never lose
-//! what they began.
+//! The server is down: operations wait for it, fail visibly if it does not return, and never lose started work.
 
 use crate::broker_process::{LOOK_EVERY, PATIENCE, Start};
 use crate::fixture::{self, Fixture};
@@ -46,7 +45,7 @@ async fn a_server_that_stays_away_fails_the_operation_with_a_sentence_and_a_way_
     estate.broker = start.run();
     estate.provision("there").await;
     estate.server.kill();
-    // One that must be made, and one that must be removed.
+    // One instance to create, and one to remove.
     let (status, body) = estate.broker.provision("one", json!({})).await;
     assert_eq!(status, 500);
     let said = body["description"].as_str().expect("a sentence");
@@ -56,7 +55,7 @@ async fn a_server_that_stays_away_fails_the_operation_with_a_sentence_and_a_way_
     let said = body["description"].as_str().expect("a sentence");
     assert!(said.contains(NO_ANSWER), "{said}");
     estate.server.start();
-    // The way on: delete what failed, or ask for it again.
+    // The remedy: delete the failed instance, or request it again.
     estate.deprovision("there").await;
     assert_eq!(estate.broker.provision("one", json!({})).await.0, 201);
     estate.deprovision("one").await;

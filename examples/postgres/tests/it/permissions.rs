@@ -1,10 +1,10 @@
-//! Who may do what: a binding everything in its own database, and nothing elsewhere.
+//! Permissions: a binding may do everything in its own database, and nothing elsewhere.
 
 use crate::broker_process::Start;
 use crate::fixture::{self, Fixture};
 use crate::sql::Session;
 
-/// What the server says to who may not.
+/// Code for insufficient privileges.
 const FORBIDDEN: &str = "42501";
 
 #[tokio::test]
@@ -34,7 +34,7 @@ async fn a_binding_cannot_touch_another_instance() {
         let refused = app.run(&attempt).await.err();
         assert_eq!(refused.as_deref(), Some(FORBIDDEN), "{attempt}");
     }
-    // Not theirs to drop: the server says so in words of its own.
+    // Not its owner: the server has another code for that.
     assert!(app.run(&format!("DROP DATABASE {database}")).await.is_err());
     estate.deprovision("mine").await;
     estate.deprovision("theirs").await;
@@ -66,7 +66,7 @@ async fn a_binding_cannot_lift_the_limits_of_its_plan() {
             Err(refused) => break refused,
         }
     };
-    // Too many connections.
+    // Code for too many connections.
     assert_eq!((others.len(), refused.as_str()), (4, "53300"));
     estate.deprovision("one").await;
     assert_eq!(estate.left().await, (0, 0));
@@ -88,7 +88,7 @@ async fn what_one_binding_makes_the_others_can_use_and_change() {
         .run("ALTER TABLE s.t ADD COLUMN m int")
         .await
         .expect("it may");
-    // Even what a session made under its own name survives its binding.
+    // Objects that a session created under its own name also survive its binding.
     first
         .run("SET ROLE NONE; CREATE TABLE public.own (n int)")
         .await

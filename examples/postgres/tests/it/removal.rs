@@ -1,4 +1,4 @@
-//! Removing what is in use: a deletion always ends, and leaves nothing.
+//! Removal of objects in use: a deletion always ends, and leaves nothing.
 
 use crate::broker_process::{PATIENCE, Start};
 use crate::fixture::Fixture;
@@ -19,7 +19,7 @@ async fn a_database_is_removed_although_sessions_are_open_and_busy() {
         .expect("it may");
     idle.run("BEGIN; LOCK TABLE t").await.expect("it may");
     let mut busy = Session::with(&credentials).await;
-    // It may be the last to be thrown out, and have its lock by then: it goes on being busy.
+    // It may be terminated last, and have its lock by then: it stays busy.
     let busy_for_long = "SELECT * FROM t; SELECT pg_sleep(3600)";
     let waiting = tokio::spawn(async move { busy.run(busy_for_long).await });
     let deprovision = timeout(PATIENCE, estate.broker.deprovision("one")).await;
@@ -40,7 +40,7 @@ async fn what_a_login_left_in_other_databases_does_not_keep_it() {
     let login = credentials["username"].as_str().expect("a name");
     let owner = credentials["database"].as_str().expect("a name");
     let mut operator = estate.operator().await;
-    // As anybody could, on servers before version 15.
+    // Before version 15, any role could create objects there.
     operator
         .run(&format!(
             "CREATE TABLE strewn_login (n int); ALTER TABLE strewn_login OWNER TO {login}; \

@@ -1,6 +1,6 @@
-//! A wire between the broker and its server that can be made to swallow one answer.
+//! A proxy between the broker and its server that can drop one reply.
 //!
-//! The server then has done what was said and the broker never hears of it: the worst moment to die.
+//! The server has then executed the statement, and the broker does not know it: the worst moment to die.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,19 +9,19 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 
 const CHUNK_BYTES: usize = 16 * 1024;
-/// How messages begin that say something to the server: a query, or the first part of one.
+/// First bytes of messages with a statement: a query, or the first part of one.
 const SAYS_SOMETHING: [u8; 2] = [b'Q', b'P'];
 
 #[derive(Default)]
 pub(crate) struct Wire {
     said: AtomicUsize,
-    /// The answer to this one is swallowed; 0: none.
+    /// Number of the statement whose reply is dropped; 0: none.
     swallow: AtomicUsize,
     swallowed: AtomicBool,
 }
 
 impl Wire {
-    /// Lays a wire to a server; answers the wire and the address of its near end.
+    /// Starts a proxy of a server; returns it with its address.
     pub(crate) async fn to(server: String) -> (Arc<Self>, String) {
         let listener = TcpListener::bind("127.0.0.1:0")
             .await
@@ -40,14 +40,14 @@ impl Wire {
         (wire, address)
     }
 
-    /// Swallows the answer to the n-th thing that is said from now on.
+    /// Drops the reply to the n-th statement from now on.
     pub(crate) fn swallow_answer(&self, n: usize) {
         self.said.store(0, Ordering::SeqCst);
         self.swallowed.store(false, Ordering::SeqCst);
         self.swallow.store(n, Ordering::SeqCst);
     }
 
-    /// Whether it did.
+    /// Whether a reply was dropped.
     pub(crate) fn has_swallowed(&self) -> bool {
         self.swallowed.load(Ordering::SeqCst)
     }

@@ -1,5 +1,5 @@
-//! Passwords are in the credentials, and nowhere else: not in a log at any level, not in the records,
-//! not in the process list, and not in the log of the server.
+//! Passwords are in the credentials, and nowhere else: not in a log at any level, not in the records, not in the
+//! process list, and not in the log of the server.
 
 use crate::broker_process::PLATFORM_PASSWORD;
 use crate::fixture::{self, Fixture};
@@ -18,7 +18,7 @@ async fn no_password_is_written_anywhere() {
     Session::with(&credentials).await;
     let (status, _) = estate.broker.rotate("one", "app", "next").await;
     assert_eq!(status, 201);
-    // What fails is explained, and explanations quote.
+    // A failure has an explanation, which could quote the secret.
     let greedy = json!({ "connection_limit": 6 });
     assert_eq!(estate.broker.provision("two", greedy).await.0, 400);
     estate.server.kill();
@@ -54,7 +54,7 @@ async fn no_password_is_written_anywhere() {
             assert!(!found, "{name} holds {secret}");
         }
     }
-    // They were looked for in the right places: the server did log the statement.
+    // The search covers the right places: the server logged the statement.
     assert!(estate.server.log().contains("SCRAM-SHA-256$4096"));
     estate.deprovision("three").await;
     estate.deprovision("one").await;

@@ -1,4 +1,4 @@
-//! Changing a database that is in use: plan, limits, extensions; all of it or nothing.
+//! Updates of a database in use: plan, limits, extensions; all or nothing.
 
 use crate::broker_process::LARGE;
 use crate::fixture::Fixture;
@@ -48,7 +48,7 @@ async fn more_connections_than_the_plan_has_are_refused_and_change_nothing() {
         .update("one", json!({ "parameters": greedy }))
         .await;
     assert_eq!(status, 400);
-    // The larger plan has them.
+    // The larger plan allows them.
     let both = json!({ "plan_id": LARGE, "parameters": { "connection_limit": 6 } });
     assert_eq!(estate.broker.update("one", both).await, (200, json!({})));
     estate.deprovision("one").await;
