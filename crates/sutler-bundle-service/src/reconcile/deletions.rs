@@ -151,6 +151,10 @@ async fn delete_versions(
     let named: BTreeSet<&str> = specs.map(|(_, it)| it.value.version.as_str()).collect();
     let unnamed = |it: &&VersionOfSpec| !named.contains(it.digest.as_str());
     let unnamed: Vec<&VersionOfSpec> = uses.versions.iter().filter(unnamed).collect();
+    // A refresh that began after the records were read has written versions that they do not name.
+    if unnamed.is_empty() || !records.are_current(cx.collections()).await? {
+        return Ok(());
+    }
     let of_specs = unnamed.iter().map(|it| it.spec.clone()).collect();
     let used = uses.among(cx.collections(), of_specs).await?;
     for version in unnamed.iter().filter(|it| !used.contains(&it.spec)) {
@@ -160,6 +164,8 @@ async fn delete_versions(
         let batch = records.undisturbed(batch);
         if cx.write(batch).await? {
             tracing::info!(digest = %version.digest, spec = %version.spec, "a version of a bundle that no instance needs was deleted");
+        } else if !records.are_current(cx.collections()).await? {
+            return Ok(());
         }
     }
     Ok(())

@@ -150,6 +150,13 @@ impl RegistryRecords {
         known
     }
 
+    /// Whether no other generation was begun and nothing was pushed since these records were read.
+    pub(super) async fn are_current(&self, ledger: &Collections) -> Result<bool, CollectionsError> {
+        let generation = generation(ledger).await?.map(|it| it.revision);
+        let pushes = pushes(ledger).await?.map(|it| it.revision);
+        Ok(generation == self.generation.as_ref().map(|it| it.revision) && pushes == self.pushes)
+    }
+
     /// Lets a batch commit only if no other generation was begun and nothing was pushed since these records were
     /// read.
     pub(super) fn undisturbed<'a>(

@@ -4,7 +4,9 @@
 //! many.
 
 use super::fixture::{FakeRegistry, Fixture, TestBroker};
+use super::scheduler::Scheduler;
 use std::sync::Arc;
+use sutler_bundle_service::{DELETIONS, REFRESH};
 
 /// Specs read per page.
 const PAGE: usize = 200;
@@ -86,6 +88,32 @@ async fn reading_many_for_the_first_time_asks_for_pages_and_not_for_each() {
     assert!(asked.lists <= turns + 6 * (450 / PAGE + 1), "{asked:?}");
     // Versions, specs and copies of plans, in batches.
     assert!(asked.commits <= turns + 3 * (450 / 80 + 1), "{asked:?}");
+}
+
+#[tokio::test]
+async fn deletions_that_a_refresh_overtakes_do_not_try_every_version() {
+    for before in 0..8 {
+        let registry = FakeRegistry::new("large");
+        for number in 0..100 {
+            registry.push(&item(number), &manifest(number, "1.0.0"));
+        }
+        let scheduler = Arc::new(Scheduler::default());
+        let mut fixture = Fixture::with(std::slice::from_ref(&registry));
+        fixture.scheduler = Some(scheduler.clone());
+        // Both tasks run when a broker starts for the first time.
+        scheduler.conduct(&[
+            (DELETIONS, before),
+            (REFRESH, usize::MAX),
+            (DELETIONS, usize::MAX),
+        ]);
+        let broker = fixture.open().await;
+        broker.refresh().await;
+        broker.delete().await;
+        let calls = scheduler.made(DELETIONS);
+        assert!(calls <= 2 * ANY_TURN, "{before}: {calls} calls");
+        assert_eq!(broker.offers().await.len(), 100);
+        broker.close().await;
+    }
 }
 
 #[tokio::test]
