@@ -14,7 +14,7 @@ pub use folder_registry::FolderRegistry;
 
 use crate::service::runnable;
 use crate::version_store::{Bundle, VersionStore};
-use folder_state::{FolderState, contained};
+use folder_state::{FolderState, catch_panic};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -118,8 +118,12 @@ pub struct BundleFolders {
 impl BundleFolders {
     /// Watches these folders: each is a bundle, or has bundles as its sub-folders.
     #[must_use]
-    pub fn new(roots: Vec<PathBuf>, shelf: Arc<VersionStore>, offers: OfferSettings) -> Self {
-        let root = |root: PathBuf| FolderRegistry::new(root, shelf.clone());
+    pub fn new(
+        roots: Vec<PathBuf>,
+        version_store: Arc<VersionStore>,
+        offers: OfferSettings,
+    ) -> Self {
+        let root = |root: PathBuf| FolderRegistry::new(root, version_store.clone());
         Self {
             roots: roots.into_iter().map(root).collect(),
             offers,
@@ -141,7 +145,7 @@ impl BundleFolders {
     /// two scans; in the first scan, at once.
     pub fn look(&mut self) -> Snapshot {
         let now = Instant::now();
-        match contained(|| self.look_at(now)) {
+        match catch_panic(|| self.look_at(now)) {
             Ok(snapshot) => self.last = snapshot,
             Err(sentence) => {
                 let sentence = format!("bundles cannot be looked at: {sentence}");

@@ -118,9 +118,9 @@ impl BundleService {
     }
 
     /// Removes finished runs, for as long as it is polled: run it concurrently with the broker.
-    pub async fn reap(&self, fates: Arc<dyn OperationLookup>) {
+    pub async fn reap(&self, operations: Arc<dyn OperationLookup>) {
         let runners = self.parts.runners.clone();
-        self.reaper.clone().work(runners, fates).await;
+        self.reaper.clone().work(runners, operations).await;
     }
 
     /// The current offer.

@@ -28,9 +28,9 @@ use unused::UnusedVersions;
 pub use folder_digest::FolderTreeError;
 
 /// Name prefix of unfinished copies.
-const ASIDE: &str = ".new-";
+const TEMP_PREFIX: &str = ".new-";
 /// Maximum manifests cached for copies that were not read otherwise; beyond that the cache is cleared.
-const GLANCED_MAX: usize = 1_000;
+const MANIFESTS_MAX: usize = 1_000;
 /// Age at which an unfinished copy counts as left over.
 const LEFT_OVER: Duration = Duration::from_secs(3600);
 
@@ -94,8 +94,8 @@ pub struct VersionStore {
     /// Copies whose digest was verified.
     known: Mutex<HashMap<String, Arc<Bundle>>>,
     /// Manifests of copies that were not read otherwise.
-    glanced: Mutex<HashMap<String, Arc<Manifest>>>,
-    idle: Mutex<UnusedVersions>,
+    manifests: Mutex<HashMap<String, Arc<Manifest>>>,
+    unused_versions: Mutex<UnusedVersions>,
     images: Images,
 }
 
@@ -109,15 +109,15 @@ impl VersionStore {
         // Runs of another user must be able to reach their bundle, but not to list the folder.
         create_traversable_dir(&root)
             .map_err(|error| VersionStoreError::Disk(root.clone(), error))?;
-        let shelf = Self {
+        let version_store = Self {
             known: Mutex::default(),
-            glanced: Mutex::default(),
-            idle: Mutex::default(),
+            manifests: Mutex::default(),
+            unused_versions: Mutex::default(),
             images: Images::in_folder(&root),
             root,
         };
-        shelf.clear_left_overs();
-        Ok(shelf)
+        version_store.clear_left_overs();
+        Ok(version_store)
     }
 
     /// Copies a folder in its current state. Blocks.
@@ -129,7 +129,7 @@ impl VersionStore {
     /// See [`VersionStoreError`]; no copy is left.
     pub fn take_in(&self, folder: &Path) -> Result<Arc<Bundle>, VersionStoreError> {
         manifest_in(folder)?;
-        let (digest, folder) = self.shelve(folder)?;
+        let (digest, folder) = self.copy_folder(folder)?;
         let manifest = manifest_in(&folder)?;
         Ok(self.remember(Bundle {
             digest,
@@ -140,14 +140,19 @@ impl VersionStore {
 
     /// Copies a folder in its current state without reading its manifest; returns digest and path of the copy.
     /// Blocks.
-    pub(crate) fn shelve(&self, folder: &Path) -> Result<(String, PathBuf), VersionStoreError> {
+    pub(crate) fn copy_folder(
+        &self,
+        folder: &Path,
+    ) -> Result<(String, PathBuf), VersionStoreError> {
         let mut digest = folder_digest::digest(folder)?;
         if !self.has(&digest) {
-            let aside = self.root.join(format!("{ASIDE}{}", uuid::Uuid::new_v4()));
+            let temp_dir = self
+                .root
+                .join(format!("{TEMP_PREFIX}{}", uuid::Uuid::new_v4()));
             // The folder may have changed meanwhile: the digest of the copy counts.
-            let put = folder_digest::copy(folder, &aside).map_err(VersionStoreError::from);
-            let put = put.and_then(|copied| self.put(&aside, &copied).map(|()| copied));
-            remove(&aside);
+            let put = folder_digest::copy(folder, &temp_dir).map_err(VersionStoreError::from);
+            let put = put.and_then(|copied| self.put(&temp_dir, &copied).map(|()| copied));
+            remove(&temp_dir);
             digest = put?;
         }
         let place = self.place(&digest);
@@ -168,7 +173,7 @@ impl VersionStore {
     }
 
     /// Renames a finished copy to its digest, and syncs it.
-    fn put(&self, aside: &Path, digest: &str) -> Result<(), VersionStoreError> {
+    fn put(&self, temp_dir: &Path, digest: &str) -> Result<(), VersionStoreError> {
         let place = self.place(digest);
         let disk = |error| VersionStoreError::Disk(place.clone(), error);
         if self.has(digest) {
@@ -176,12 +181,14 @@ impl VersionStore {
         }
         if place.exists() {
             tracing::warn!(%digest, "the copy of a bundle was damaged, and is replaced");
-            let damaged = self.root.join(format!("{ASIDE}{}", uuid::Uuid::new_v4()));
+            let damaged = self
+                .root
+                .join(format!("{TEMP_PREFIX}{}", uuid::Uuid::new_v4()));
             fs::rename(&place, &damaged).map_err(disk)?;
             remove(&damaged);
         }
         // Another process that shares the folder may have been faster.
-        match fs::rename(aside, &place) {
+        match fs::rename(temp_dir, &place) {
             Err(error) if !self.has(digest) => return Err(disk(error)),
             Ok(()) | Err(_) => {}
         }
@@ -196,19 +203,19 @@ impl VersionStore {
         if let Some(bundle) = known.or_else(|| self.kept(digest)) {
             return Some(read(&bundle.manifest));
         }
-        if let Some(manifest) = self.glanced().get(digest).cloned() {
+        if let Some(manifest) = self.manifests().get(digest).cloned() {
             return Some(read(&manifest));
         }
         if !is_digest(digest) {
             return None;
         }
         let manifest = Arc::new(manifest_in(&self.place(digest)).ok()?);
-        let mut glanced = self.glanced();
-        if glanced.len() >= GLANCED_MAX {
-            glanced.clear();
+        let mut manifests = self.manifests();
+        if manifests.len() >= MANIFESTS_MAX {
+            manifests.clear();
         }
-        glanced.insert(digest.to_owned(), manifest.clone());
-        drop(glanced);
+        manifests.insert(digest.to_owned(), manifest.clone());
+        drop(manifests);
         Some(read(&manifest))
     }
 
@@ -289,11 +296,14 @@ impl VersionStore {
         grace: Duration,
     ) -> Result<BTreeSet<String>, VersionStoreError> {
         let there = self.digests()?;
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let swept = idle.look(there, used, now, grace);
+        let mut unused_versions = self
+            .unused_versions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let swept = unused_versions.update(there, used, now, grace);
         for digest in &swept {
             self.known().remove(digest);
-            self.glanced().remove(digest);
+            self.manifests().remove(digest);
             remove(&self.place(digest));
         }
         self.clear_left_overs();
@@ -311,8 +321,10 @@ impl VersionStore {
         bundle
     }
 
-    fn glanced(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Manifest>>> {
-        self.glanced.lock().unwrap_or_else(PoisonError::into_inner)
+    fn manifests(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Manifest>>> {
+        self.manifests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Bundle>>> {
@@ -322,7 +334,7 @@ impl VersionStore {
     /// Removes unfinished copies of processes that died.
     fn clear_left_overs(&self) {
         for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
-            let ours = entry.file_name().to_string_lossy().starts_with(ASIDE);
+            let ours = entry.file_name().to_string_lossy().starts_with(TEMP_PREFIX);
             if ours && age(&entry.path()) >= LEFT_OVER {
                 remove(&entry.path());
             }

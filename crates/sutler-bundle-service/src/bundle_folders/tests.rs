@@ -18,8 +18,9 @@ impl Fixture {
         let root = tempfile::tempdir().expect("a folder");
         let bundles = root.path().join("bundles");
         fs::create_dir(&bundles).expect("a folder");
-        let shelf = Arc::new(VersionStore::open(&root.path().join("work")).expect("a shelf"));
-        let folders = BundleFolders::new(vec![bundles], shelf, OfferSettings::default());
+        let version_store =
+            Arc::new(VersionStore::open(&root.path().join("work")).expect("a version store"));
+        let folders = BundleFolders::new(vec![bundles], version_store, OfferSettings::default());
         Self { root, folders }
     }
 
@@ -206,8 +207,8 @@ fn a_bundle_that_is_missing_stays_for_as_long_as_is_said() {
 
 fn elsewhere() -> BundleFolders {
     let root = tempfile::tempdir().expect("a folder");
-    let shelf = Arc::new(VersionStore::open(root.path()).expect("a shelf"));
-    BundleFolders::new(Vec::new(), shelf, OfferSettings::default())
+    let version_store = Arc::new(VersionStore::open(root.path()).expect("a version store"));
+    BundleFolders::new(Vec::new(), version_store, OfferSettings::default())
 }
 
 #[test]

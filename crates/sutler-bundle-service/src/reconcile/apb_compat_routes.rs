@@ -25,42 +25,42 @@ pub struct ApbCompatRoutes(Option<Arc<CatalogPublisher>>);
 impl ApbCompatRoutes {
     /// Routes over this publisher; `None`: the broker has no registry, and accepts no pushes.
     #[must_use]
-    pub fn new(shop: Option<Arc<CatalogPublisher>>) -> Self {
-        Self(shop)
+    pub fn new(publisher: Option<Arc<CatalogPublisher>>) -> Self {
+        Self(publisher)
     }
 
     /// The publisher, if it accepts pushes.
-    fn counter(&self) -> Option<&Arc<CatalogPublisher>> {
+    fn push_publisher(&self) -> Option<&Arc<CatalogPublisher>> {
         self.0.as_ref().filter(|it| it.takes_pushes())
     }
 
     async fn bootstrap(&self) -> Result<ExtensionResponse> {
-        let Some(shop) = self.0.as_ref().filter(|it| it.has_registry()) else {
+        let Some(publisher) = self.0.as_ref().filter(|it| it.has_registry()) else {
             return Err(Error::invalid(
                 "There is no registry that could be asked: add one under `registry` of the configuration. \
                  Folders of bundles are looked at all the time.",
             ));
         };
-        shop.refresh().await?;
+        publisher.refresh().await?;
         Ok(ExtensionResponse::Json(
             json!({ "msg": "Bootstrap job started" }),
         ))
     }
 
     async fn push(&self, request: &ExtensionRequest) -> Result<ExtensionResponse> {
-        let Some(shop) = self.counter() else {
+        let Some(publisher) = self.push_publisher() else {
             return Ok(not_there());
         };
         let manifest = pushed(request.content_type.as_deref(), &request.body);
         let manifest = manifest.map_err(Error::invalid)?;
-        Ok(ExtensionResponse::Json(shop.push(&manifest).await?))
+        Ok(ExtensionResponse::Json(publisher.push(&manifest).await?))
     }
 
     async fn delete(&self, service_id: &str) -> Result<ExtensionResponse> {
-        let Some(shop) = self.counter() else {
+        let Some(publisher) = self.push_publisher() else {
             return Ok(not_there());
         };
-        match shop.unpush(service_id).await? {
+        match publisher.unpush(service_id).await? {
             Some(_) => Ok(ExtensionResponse::Empty),
             None => Ok(ExtensionResponse::Absent(format!(
                 "No service with the id {service_id:?} was pushed; see the ids in the catalog."
@@ -69,10 +69,10 @@ impl ApbCompatRoutes {
     }
 
     async fn delete_all(&self) -> Result<ExtensionResponse> {
-        let Some(shop) = self.counter() else {
+        let Some(publisher) = self.push_publisher() else {
             return Ok(not_there());
         };
-        shop.unpush_all().await?;
+        publisher.unpush_all().await?;
         Ok(ExtensionResponse::Empty)
     }
 }
@@ -83,8 +83,8 @@ impl ExtensionRoutes for ApbCompatRoutes {
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
         match *path {
             ["bootstrap"] => Some("POST"),
-            ["apb"] if self.counter().is_some() => Some("DELETE, POST"),
-            ["apb", _] if self.counter().is_some() => Some("DELETE"),
+            ["apb"] if self.push_publisher().is_some() => Some("DELETE, POST"),
+            ["apb", _] if self.push_publisher().is_some() => Some("DELETE"),
             _ => None,
         }
     }
@@ -165,14 +165,14 @@ mod tests {
     #[test]
     fn what_is_no_such_form_is_told_what_to_send() {
         let form = Some("application/x-www-form-urlencoded");
-        for (content_type, body, told) in [
+        for (content_type, body, expected) in [
             (Some("application/json"), "{}", "Content-Type must be"),
             (form, "", "has no field apbSpec"),
             (form, "apbSpec=%", "is not base64"),
             (None, "apbSpec=a", "is not base64"),
         ] {
             let fault = pushed(content_type, body.as_bytes()).expect_err("nothing to read");
-            assert!(fault.contains(told), "{fault}");
+            assert!(fault.contains(expected), "{fault}");
         }
     }
 }

@@ -104,9 +104,9 @@ pub(super) fn all(
     }
     for (registry, its) in &records.registries {
         let unread = its.value.unread.iter();
-        let told =
+        let sentences =
             unread.map(|(item, why)| format!("{registry}/{item}: {why} (it is not offered)"));
-        view.faults.extend(told);
+        view.faults.extend(sentences);
     }
     view
 }

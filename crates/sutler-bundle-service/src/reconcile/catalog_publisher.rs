@@ -68,14 +68,14 @@ pub enum PublishError {
     Replace(Box<sutler_broker::BuildError>),
     /// The broker has no collections.
     #[error("the broker keeps no records of registries; start it with its chores")]
-    NoLedger,
+    NoCollections,
 }
 
 /// Publishes the catalog of this process.
 pub struct CatalogPublisher {
     parts: Arc<PublisherConfig>,
     running: BrokerHandle,
-    ledger: Collections,
+    collections: Collections,
     published: tokio::sync::Mutex<PublishedCatalog>,
     /// Snapshot of the last read, for views.
     read: RwLock<RegistrySnapshot>,
@@ -92,10 +92,10 @@ impl CatalogPublisher {
         folders: Arc<Snapshot>,
     ) -> Result<Arc<Self>, PublishError> {
         metrics::describe();
-        let ledger = running.collections().ok_or(PublishError::NoLedger)?;
+        let collections = running.collections().ok_or(PublishError::NoCollections)?;
         let publisher = Arc::new(Self {
             parts: Arc::new(parts),
-            ledger,
+            collections,
             running,
             published: tokio::sync::Mutex::new(PublishedCatalog::of(folders)),
             read: RwLock::default(),
@@ -128,7 +128,7 @@ impl CatalogPublisher {
     pub async fn follow(&self) {
         loop {
             tokio::time::sleep(FOLLOW_EVERY).await;
-            self.catch_up_or_tell(Freshness::Complete).await;
+            self.catch_up_or_log(Freshness::Complete).await;
         }
     }
 
@@ -138,7 +138,7 @@ impl CatalogPublisher {
     /// The store does not answer.
     pub async fn view(&self) -> Result<RegistriesView, CollectionsError> {
         let refresh = self.running.task_status(REFRESH).await?;
-        self.catch_up_or_tell(Freshness::AtLeastServed).await;
+        self.catch_up_or_log(Freshness::AtLeastServed).await;
         let read = self.read.read().unwrap_or_else(PoisonError::into_inner);
         let order = self.names_in_config_order();
         Ok(view::all(&read.registries, &read.counts, &order, refresh))
@@ -149,7 +149,7 @@ impl CatalogPublisher {
     /// # Errors
     /// The store does not answer.
     pub async fn view_of(&self, registry: &str) -> Result<Option<RegistryView>, CollectionsError> {
-        let records = RegistryRecords::read(&self.ledger).await?;
+        let records = RegistryRecords::read(&self.collections).await?;
         Ok(view::one(&records, &self.names_in_config_order(), registry))
     }
 
@@ -160,7 +160,7 @@ impl CatalogPublisher {
     pub async fn bundles(&self) -> Result<BundlesView, CollectionsError> {
         self.catch_up().await;
         let folders = self.published.lock().await.folders.clone();
-        let records = RegistryRecords::read(&self.ledger).await?;
+        let records = RegistryRecords::read(&self.collections).await?;
         let published = self.parts.service.snapshot();
         let found = |version: &str| self.parts.shelf.kept(version);
         Ok(bundles::all(&records, &folders, &published, found))
@@ -171,8 +171,8 @@ impl CatalogPublisher {
     /// # Errors
     /// The store does not answer.
     pub async fn plan(&self) -> sutler_broker::Result<Vec<RegistryChange>> {
-        let (refresh, ledger) = (self.parts.refresh.clone(), self.ledger.clone());
-        let plan = run_in_background(async move { refresh.plan(&ledger).await }).await?;
+        let (refresh, collections) = (self.parts.refresh.clone(), self.collections.clone());
+        let plan = run_in_background(async move { refresh.plan(&collections).await }).await?;
         plan.map_err(sutler_broker::Error::from_task)
     }
 
@@ -197,28 +197,28 @@ impl CatalogPublisher {
 
     /// Loads every version, including those that only instances need. None is parsed yet.
     async fn fetch_versions(&self) -> Result<(), PublishError> {
-        let keep = |shelf: &mut Arc<VersionStore>, it: CollectionItem<VersionRecord>| {
-            shelf.keep(&it.id, &version::written(it.value));
+        let keep = |version_store: &mut Arc<VersionStore>, it: CollectionItem<VersionRecord>| {
+            version_store.keep(&it.id, &version::written(it.value));
         };
-        let shelf = self.parts.shelf.clone();
-        self.ledger.fold(VERSIONS, shelf, keep).await?;
+        let version_store = self.parts.shelf.clone();
+        self.collections.fold(VERSIONS, version_store, keep).await?;
         Ok(())
     }
 
-    async fn catch_up_or_tell(&self, haste: Freshness) {
-        if let Err(error) = self.catch_up_with(haste).await {
+    async fn catch_up_or_log(&self, freshness: Freshness) {
+        if let Err(error) = self.catch_up_with(freshness).await {
             tracing::warn!(%error, "what registries have cannot be offered now, what was offered stays");
         }
     }
 
-    async fn catch_up_with(&self, haste: Freshness) -> Result<(), PublishError> {
+    async fn catch_up_with(&self, freshness: Freshness) -> Result<(), PublishError> {
         let mut published = self.published.lock().await;
-        let now = generation(&self.ledger).await?;
-        let pushed = pushes(&self.ledger).await?.map(|it| it.revision);
+        let now = generation(&self.collections).await?;
+        let pushed = pushes(&self.collections).await?.map(|it| it.revision);
         let same = now.as_ref().map(|it| it.revision) == published.generation
             && pushed == published.pushes;
         let whole = now.as_ref().is_none_or(|it| !it.value.dirty);
-        let reads = match haste {
+        let reads = match freshness {
             Freshness::Complete => !same && whole,
             Freshness::AtLeastServed => {
                 let served = now.as_ref().map(|it| it.value.number) == published.number;
@@ -234,19 +234,19 @@ impl CatalogPublisher {
 
     /// Reads changed records and builds their offerings. Returns whether there is anything to publish.
     async fn read_again(&self, published: &mut PublishedCatalog) -> Result<bool, PublishError> {
-        let now = generation(&self.ledger).await?;
+        let now = generation(&self.collections).await?;
         let specs = now.as_ref().and_then(|it| it.value.whole());
-        let pushed = pushes(&self.ledger).await?.map(|it| it.revision);
+        let pushed = pushes(&self.collections).await?.map(|it| it.revision);
         if specs.is_some() && specs == published.specs && pushed == published.pushes {
             // Most refreshes change nothing, and there may be thousands of specs.
-            let registries = registries(&self.ledger).await?;
+            let registries = registries(&self.collections).await?;
             self.write_read().read_again(registries);
             self.measure();
             published.number = now.as_ref().map(|it| it.value.number);
             published.generation = now.map(|it| it.revision);
             return Ok(false);
         }
-        let records = RegistryRecords::read(&self.ledger).await?;
+        let records = RegistryRecords::read(&self.collections).await?;
         let (now, pushed) = (records.generation.clone(), records.pushes);
         let order = self.names_in_config_order();
         let mut made = std::mem::take(&mut published.made);
@@ -341,15 +341,18 @@ impl CatalogPublisher {
 
     /// Loads these versions into the version store, as far as they are stored.
     async fn fetch(&self, versions: impl Iterator<Item = &str>) -> Result<(), PublishError> {
-        let shelf = &self.parts.shelf;
-        let missing: Vec<&str> = versions.filter(|it| !shelf.keeps(it)).collect();
+        let version_store = &self.parts.shelf;
+        let missing: Vec<&str> = versions.filter(|it| !version_store.keeps(it)).collect();
         if missing.len() >= READ_ALL_FROM {
             return self.fetch_versions().await;
         }
         for digest in missing {
-            let found = self.ledger.get::<VersionRecord>(VERSIONS, digest).await?;
+            let found = self
+                .collections
+                .get::<VersionRecord>(VERSIONS, digest)
+                .await?;
             if let Some(found) = found {
-                shelf.keep(digest, &version::written(found.value));
+                version_store.keep(digest, &version::written(found.value));
             }
         }
         Ok(())
@@ -357,7 +360,7 @@ impl CatalogPublisher {
 
     /// Publishes the whole catalog.
     async fn publish(&self, published: &mut PublishedCatalog) -> Result<(), PublishError> {
-        match published.show(&self.running).await {
+        match published.publish(&self.running).await {
             Ok(snapshot) => {
                 self.parts.service.offer(Arc::new(snapshot));
                 Ok(())
@@ -398,7 +401,7 @@ impl VersionLookup for CatalogPublisher {
 #[async_trait]
 impl CatalogSource for CatalogPublisher {
     async fn catch_up(&self) {
-        self.catch_up_or_tell(Freshness::Immediate).await;
+        self.catch_up_or_log(Freshness::Immediate).await;
     }
 
     async fn plan_availability(&self, service_id: &str, plan_id: &str) -> PlanAvailability {

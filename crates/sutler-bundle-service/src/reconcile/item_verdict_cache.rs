@@ -17,7 +17,7 @@ pub(super) enum ItemVerdict {
 }
 
 impl ItemVerdict {
-    pub(super) fn seen(self) -> ItemOutcome {
+    pub(super) fn outcome(self) -> ItemOutcome {
         match self {
             Self::NotABundle(why) => ItemOutcome::NotABundle(why),
             Self::Faulty(why) => ItemOutcome::Faulty(why),

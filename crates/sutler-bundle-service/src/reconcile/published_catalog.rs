@@ -47,7 +47,7 @@ pub(super) struct PublishedCatalog {
 /// A whole catalog, in the form the broker accepts.
 struct NextCatalog {
     slots: Vec<OfferingUpdate>,
-    footings: Vec<(String, CatalogPrecondition)>,
+    preconditions: Vec<(String, CatalogPrecondition)>,
     snapshot: Snapshot,
     shown: HashMap<String, String>,
 }
@@ -76,10 +76,10 @@ impl PublishedCatalog {
     }
 
     /// Builds the whole catalog. Afterwards no offering counts as new.
-    async fn display(&mut self, running: &BrokerHandle) -> Result<NextCatalog, BuildError> {
-        let collisions = self.make_room();
+    async fn next_catalog(&mut self, running: &BrokerHandle) -> Result<NextCatalog, BuildError> {
+        let collisions = self.drop_collisions();
         let (mut slots, shown) = self.folder_slots(running)?;
-        let mut footings = Vec::with_capacity(self.made.len());
+        let mut preconditions = Vec::with_capacity(self.made.len());
         let mut images = HashMap::with_capacity(self.made.len());
         for (nth, (name, (revision, image))) in self.made.iter().enumerate() {
             if nth % SLICE == 0 {
@@ -88,35 +88,35 @@ impl PublishedCatalog {
             let service_id = &image.service_id;
             let new = self.fresh.remove(name).map(OfferingUpdate::New);
             slots.push(new.unwrap_or_else(|| OfferingUpdate::Same(service_id.clone())));
-            let footing = CatalogPrecondition {
+            let precondition = CatalogPrecondition {
                 collection: SPECS,
                 id: id_of(name),
                 revision: *revision,
             };
-            footings.push((service_id.clone(), footing));
+            preconditions.push((service_id.clone(), precondition));
             images.insert(service_id.clone(), image.clone());
         }
         self.fresh.clear();
         let mut snapshot = self.folders.as_ref().clone();
         snapshot.images = Arc::new(images);
-        let told = self.faults.iter().cloned();
-        for fault in told.chain(collisions.iter().map(Collision::to_string)) {
+        let faults = self.faults.iter().cloned();
+        for fault in faults.chain(collisions.iter().map(Collision::to_string)) {
             tracing::error!("bundle: {fault}");
             snapshot.faults.push(fault);
         }
         Ok(NextCatalog {
             slots,
-            footings,
+            preconditions,
             snapshot,
             shown,
         })
     }
 
     /// Leaves out offerings that collide with a folder.
-    fn make_room(&mut self) -> Vec<Collision> {
+    fn drop_collisions(&mut self) -> Vec<Collision> {
         let mut taken: HashMap<String, String> = HashMap::new();
         for listed in &self.folders.listed {
-            let folder = listed.folder.display().to_string();
+            let folder = listed.folder.next_catalog().to_string();
             let wants = claimed_names(&listed.spec).into_iter();
             taken.extend(wants.map(|what| (what, folder.clone())));
         }
@@ -157,14 +157,14 @@ impl PublishedCatalog {
     }
 
     /// Publishes the whole catalog.
-    pub(super) async fn show(&mut self, running: &BrokerHandle) -> Result<Snapshot, BuildError> {
+    pub(super) async fn publish(&mut self, running: &BrokerHandle) -> Result<Snapshot, BuildError> {
         let NextCatalog {
             slots,
-            footings,
+            preconditions,
             snapshot,
             shown,
-        } = self.display(running).await?;
-        running.replace_offerings(slots, footings).await?;
+        } = self.next_catalog(running).await?;
+        running.replace_offerings(slots, preconditions).await?;
         self.shown = shown;
         Ok(snapshot)
     }

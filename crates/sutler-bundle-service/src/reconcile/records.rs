@@ -117,15 +117,15 @@ pub(super) struct RegistryRecords {
 }
 
 impl RegistryRecords {
-    pub(super) async fn read(ledger: &Collections) -> Result<Self, CollectionsError> {
-        let generation = generation(ledger).await?;
-        let pushes = pushes(ledger).await?;
-        let registries = registries(ledger).await?;
+    pub(super) async fn read(collections: &Collections) -> Result<Self, CollectionsError> {
+        let generation = generation(collections).await?;
+        let pushes = pushes(collections).await?;
+        let registries = registries(collections).await?;
         let keep = |specs: &mut Vec<_>, it: CollectionItem<SpecRecord>| {
             let (value, revision) = (it.value, it.revision);
             specs.push((value.name.clone(), StoredRecord { value, revision }));
         };
-        let specs = ledger.fold(SPECS, Vec::new(), keep).await?;
+        let specs = collections.fold(SPECS, Vec::new(), keep).await?;
         // A map that is collected at once takes half the memory of one that grew.
         let specs = run_blocking(|| specs.into_iter().collect()).await?;
         Ok(Self {
@@ -151,9 +151,12 @@ impl RegistryRecords {
     }
 
     /// Whether no other generation was begun and nothing was pushed since these records were read.
-    pub(super) async fn are_current(&self, ledger: &Collections) -> Result<bool, CollectionsError> {
-        let generation = generation(ledger).await?.map(|it| it.revision);
-        let pushes = pushes(ledger).await?.map(|it| it.revision);
+    pub(super) async fn are_current(
+        &self,
+        collections: &Collections,
+    ) -> Result<bool, CollectionsError> {
+        let generation = generation(collections).await?.map(|it| it.revision);
+        let pushes = pushes(collections).await?.map(|it| it.revision);
         Ok(generation == self.generation.as_ref().map(|it| it.revision) && pushes == self.pushes)
     }
 
@@ -176,20 +179,20 @@ impl RegistryRecords {
 
 /// The registries, without their specs.
 pub(super) async fn registries(
-    ledger: &Collections,
+    collections: &Collections,
 ) -> Result<BTreeMap<String, StoredRecord<KnownRegistry>>, CollectionsError> {
     let keep = |registries: &mut BTreeMap<_, _>, it: CollectionItem<KnownRegistry>| {
         let (value, revision) = (it.value, it.revision);
         registries.insert(it.id, StoredRecord { value, revision });
     };
-    ledger.fold(REGISTRIES, BTreeMap::new(), keep).await
+    collections.fold(REGISTRIES, BTreeMap::new(), keep).await
 }
 
 /// Reads the generation.
 pub(super) async fn generation(
-    ledger: &Collections,
+    collections: &Collections,
 ) -> Result<Option<StoredRecord<Generation>>, CollectionsError> {
-    let found = ledger.get::<Generation>(STATE, GENERATION).await?;
+    let found = collections.get::<Generation>(STATE, GENERATION).await?;
     Ok(found.map(|it| StoredRecord {
         value: it.value,
         revision: it.revision,
@@ -198,9 +201,9 @@ pub(super) async fn generation(
 
 /// Reads the number of pushes and deletions.
 pub(super) async fn pushes(
-    ledger: &Collections,
+    collections: &Collections,
 ) -> Result<Option<StoredRecord<PushCount>>, CollectionsError> {
-    let found = ledger.get::<PushCount>(STATE, PUSHES).await?;
+    let found = collections.get::<PushCount>(STATE, PUSHES).await?;
     Ok(found.map(|it| StoredRecord {
         value: it.value,
         revision: it.revision,

@@ -38,7 +38,7 @@ const SENTENCE_CHARS_MAX: usize = 600;
 /// Attempts to apply the scan if other writers change the records meanwhile.
 const TRIES: u32 = 4;
 /// Interval at which the progress of a run is stored.
-const TELL_EVERY: Duration = Duration::from_secs(2);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 
 /// A configured registry.
 #[derive(Clone)]
@@ -71,7 +71,7 @@ pub struct Refresh {
 
 /// Findings of a refresh.
 struct RefreshFindings {
-    asked: BTreeMap<String, ListOutcome>,
+    outcomes: BTreeMap<String, ListOutcome>,
     /// Terms of the versions that were read.
     fresh: BTreeMap<SpecName, OfferTerms>,
     used: BTreeSet<SpecName>,
@@ -84,7 +84,7 @@ impl RefreshFindings {
     fn facts(&self) -> RefreshFacts<'_> {
         RefreshFacts {
             configured: &self.configured,
-            outcomes: &self.asked,
+            outcomes: &self.outcomes,
             used: &self.used,
             rules: self.rules,
             now: self.now,
@@ -97,7 +97,7 @@ struct RefreshRun<'a> {
     /// Writes versions as they are read.
     writer: tokio::sync::Mutex<Writer<'a>>,
     /// Number of items read.
-    looked: AtomicUsize,
+    items_read: AtomicUsize,
 }
 
 /// `None` if the run only computes what would change.
@@ -106,7 +106,7 @@ type WritingRun<'a, 'b> = Option<&'a RefreshRun<'b>>;
 /// Scan of one registry.
 struct RegistryScan {
     registry: String,
-    asked: ListOutcome,
+    outcome: ListOutcome,
     fresh: BTreeMap<SpecName, OfferTerms>,
 }
 
@@ -144,16 +144,16 @@ impl Refresh {
     ///
     /// # Errors
     /// The store does not answer.
-    pub async fn plan(&self, ledger: &Collections) -> TaskResult<Vec<RegistryChange>> {
-        let (records, known) = Self::known(ledger).await?;
-        let findings = self.find(ledger, &records, &known, None).await?;
+    pub async fn plan(&self, collections: &Collections) -> TaskResult<Vec<RegistryChange>> {
+        let (records, known) = Self::known(collections).await?;
+        let findings = self.find(collections, &records, &known, None).await?;
         let plan = move || sutler_registry::reconcile(&known, &findings.facts());
         Ok(run_blocking(plan).await?)
     }
 
     /// Reads all records, and converts them for `sutler_registry`.
-    async fn known(ledger: &Collections) -> TaskResult<(RegistryRecords, KnownRegistries)> {
-        let records = RegistryRecords::read(ledger).await?;
+    async fn known(collections: &Collections) -> TaskResult<(RegistryRecords, KnownRegistries)> {
+        let records = RegistryRecords::read(collections).await?;
         let known = move || {
             let known = records.known();
             (records, known)
@@ -164,16 +164,18 @@ impl Refresh {
     /// Lists registries, and reads the usage of specs that may be withdrawn.
     async fn find(
         &self,
-        ledger: &Collections,
+        collections: &Collections,
         records: &RegistryRecords,
         known: &KnownRegistries,
         writes: WritingRun<'_, '_>,
     ) -> TaskResult<RefreshFindings> {
-        let (asked, fresh) = self.ask_all(records, known, writes).await?;
+        let (outcomes, fresh) = self.list_all(records, known, writes).await?;
         let now = Timestamp::now();
         Ok(RefreshFindings {
-            used: self.used(ledger, records, known, &asked, now).await?,
-            asked,
+            used: self
+                .used(collections, records, known, &outcomes, now)
+                .await?,
+            outcomes,
             fresh,
             configured: self.configured(),
             rules: self.rules,
@@ -189,21 +191,21 @@ impl Refresh {
     /// Specs with instances, among those for which it matters.
     async fn used(
         &self,
-        ledger: &Collections,
+        collections: &Collections,
         records: &RegistryRecords,
         known: &KnownRegistries,
-        asked: &BTreeMap<String, ListOutcome>,
+        outcomes: &BTreeMap<String, ListOutcome>,
         now: Timestamp,
     ) -> TaskResult<BTreeSet<SpecName>> {
-        let names = usage_candidates(known, asked, self.rules, now);
+        let names = usage_candidates(known, outcomes, self.rules, now);
         if names.is_empty() {
             return Ok(names);
         }
-        let uses = SpecUsage::read(ledger, records).await?;
-        Ok(uses.among(ledger, names).await?)
+        let uses = SpecUsage::read(collections, records).await?;
+        Ok(uses.among(collections, names).await?)
     }
 
-    async fn ask_all(
+    async fn list_all(
         &self,
         records: &RegistryRecords,
         known: &KnownRegistries,
@@ -212,21 +214,21 @@ impl Refresh {
         BTreeMap<String, ListOutcome>,
         BTreeMap<SpecName, OfferTerms>,
     )> {
-        let mut looks: Vec<BoxFuture<'_, TaskResult<RegistryScan>>> = Vec::new();
+        let mut scans: Vec<BoxFuture<'_, TaskResult<RegistryScan>>> = Vec::new();
         for source in self.sources.iter() {
-            looks.push(Box::pin(self.look(source, records, known, writes)));
+            scans.push(Box::pin(self.scan_registry(source, records, known, writes)));
         }
-        let mut looks = stream::iter(looks).buffer_unordered(REGISTRIES_AT_ONCE);
-        let (mut asked, mut fresh) = (BTreeMap::new(), BTreeMap::new());
-        while let Some(looked) = looks.next().await {
-            let looked = looked?;
-            asked.insert(looked.registry, looked.asked);
-            fresh.extend(looked.fresh);
+        let mut scans = stream::iter(scans).buffer_unordered(REGISTRIES_AT_ONCE);
+        let (mut outcomes, mut fresh) = (BTreeMap::new(), BTreeMap::new());
+        while let Some(scanned) = scans.next().await {
+            let scanned = scanned?;
+            outcomes.insert(scanned.registry, scanned.outcome);
+            fresh.extend(scanned.fresh);
         }
-        Ok((asked, fresh))
+        Ok((outcomes, fresh))
     }
 
-    async fn look(
+    async fn scan_registry(
         &self,
         source: &Source,
         records: &RegistryRecords,
@@ -253,7 +255,7 @@ impl Refresh {
             Err(fault) => {
                 return Ok(RegistryScan {
                     registry: registry.to_owned(),
-                    asked: ListOutcome::Failed(sentence(&fault.to_string())),
+                    outcome: ListOutcome::Failed(sentence(&fault.to_string())),
                     fresh,
                 });
             }
@@ -262,40 +264,40 @@ impl Refresh {
         while let Some(found) = all.next().await {
             // Yields if no item needs a request, because nothing else would.
             tokio::task::coop::consume_budget().await;
-            if let Some(turn) = writes {
-                turn.looked.fetch_add(1, Ordering::Relaxed);
+            if let Some(run) = writes {
+                run.items_read.fetch_add(1, Ordering::Relaxed);
             }
             let item = found.item.to_string();
-            let (seen, read) = self.made_of(source, &item, found);
+            let (outcome, read) = self.read_item(source, &item, found);
             if let Some(read) = read {
-                if let Some(turn) = writes {
-                    let mut writer = turn.writer.lock().await;
+                if let Some(run) = writes {
+                    let mut writer = run.writer.lock().await;
                     let put = writer.put_version(&read.terms.version, &read.record);
                     put.await.inspect_err(|_| metrics::unwritten())?;
                 }
                 fresh.insert(SpecName::new(registry, &item), read.terms);
             }
-            items.extend(seen.map(|seen| (item, seen)));
+            items.extend(outcome.map(|outcome| (item, outcome)));
         }
         Ok(RegistryScan {
             registry: registry.to_owned(),
-            asked: ListOutcome::Complete(items),
+            outcome: ListOutcome::Complete(items),
             fresh,
         })
     }
 
     /// Outcome of one item, and its version if it was read.
-    fn made_of(
+    fn read_item(
         &self,
         source: &Source,
         item: &str,
         found: ScannedItem,
     ) -> (Option<ItemOutcome>, Option<NewVersion>) {
         let name = SpecName::new(source.registry.name(), item);
-        let seen = match found.state {
+        let outcome = match found.state {
             ItemState::Known(digest) => match self.verdicts.of(&name, &digest) {
                 None => Some(ItemOutcome::Same),
-                Some(verdict) => Some(verdict.seen()),
+                Some(verdict) => Some(verdict.outcome()),
             },
             ItemState::Read(spec) => match self.read(source, &name, &spec) {
                 Ok(read) => {
@@ -311,7 +313,7 @@ impl Refresh {
             },
             ItemState::Failed(fault) => self.failed(&name, &fault),
         };
-        (seen, None)
+        (outcome, None)
     }
 
     /// `None`: the item counts as not listed.
@@ -327,7 +329,7 @@ impl Refresh {
         if let Some(digest) = fault.verdict_on() {
             self.verdicts.add(name, digest, verdict.clone());
         }
-        Some(verdict.seen())
+        Some(verdict.outcome())
     }
 
     fn read(
@@ -352,9 +354,9 @@ impl PeriodicTask for Refresh {
         self.every
     }
 
-    async fn run_once(&self, cx: &TaskContext) -> TaskResult<()> {
+    async fn run_once(&self, task: &TaskContext) -> TaskResult<()> {
         for _ in 0..TRIES {
-            if self.try_once(cx).await? {
+            if self.try_once(task).await? {
                 return Ok(());
             }
         }
@@ -367,23 +369,23 @@ impl PeriodicTask for Refresh {
 impl Refresh {
     /// Returns `false` if another process wrote meanwhile. The part that was written is valid; the rest is computed
     /// again.
-    async fn try_once(&self, cx: &TaskContext) -> TaskResult<bool> {
-        let ledger = cx.collections();
-        let (records, known) = Self::known(ledger).await?;
-        let turn = RefreshRun {
-            writer: tokio::sync::Mutex::new(Writer::new(cx, &records)),
-            looked: AtomicUsize::default(),
+    async fn try_once(&self, task: &TaskContext) -> TaskResult<bool> {
+        let collections = task.collections();
+        let (records, known) = Self::known(collections).await?;
+        let run = RefreshRun {
+            writer: tokio::sync::Mutex::new(Writer::new(task, &records)),
+            items_read: AtomicUsize::default(),
         };
-        let finds = self.find(ledger, &records, &known, Some(&turn));
-        let mut findings = self.with_progress(cx, &turn.looked, finds).await?;
+        let finds = self.find(collections, &records, &known, Some(&run));
+        let mut findings = self.with_progress(task, &run.items_read, finds).await?;
         let next = run_blocking(move || {
             let fresh = std::mem::take(&mut findings.fresh);
             RefreshResult::of(known, &findings.facts(), fresh)
         })
         .await?;
-        cx.progress(&format!("writing {} changes", next.changes.len()))
+        task.progress(&format!("writing {} changes", next.changes.len()))
             .await?;
-        let written = next.write(turn.writer.into_inner(), &records).await;
+        let written = next.write(run.writer.into_inner(), &records).await;
         let written = written.inspect_err(|_| metrics::unwritten())?;
         if written {
             next.changes.iter().for_each(log_change);
@@ -395,8 +397,8 @@ impl Refresh {
     /// Stores the progress from time to time.
     async fn with_progress<T>(
         &self,
-        cx: &TaskContext,
-        looked: &AtomicUsize,
+        task: &TaskContext,
+        items_read: &AtomicUsize,
         finds: impl Future<Output = TaskResult<T>> + Send,
     ) -> TaskResult<T> {
         let mut finds = std::pin::pin!(finds);
@@ -406,10 +408,10 @@ impl Refresh {
         }
         let names = names.join(", ");
         loop {
-            let looked = looked.load(Ordering::Relaxed);
-            cx.progress(&format!("asking {names}; items looked at: {looked}"))
+            let items_read = items_read.load(Ordering::Relaxed);
+            task.progress(&format!("asking {names}; items looked at: {items_read}"))
                 .await?;
-            if let Ok(found) = tokio::time::timeout(TELL_EVERY, &mut finds).await {
+            if let Ok(found) = tokio::time::timeout(PROGRESS_INTERVAL, &mut finds).await {
                 return found;
             }
         }
@@ -417,13 +419,13 @@ impl Refresh {
 }
 
 /// Shortens a text of a registry to one line that fits into a record.
-fn sentence(said: &str) -> String {
+fn sentence(text: &str) -> String {
     let plain = |letter: char| match letter.is_control() {
         true => ' ',
         false => letter,
     };
-    let mut kept: String = said.chars().take(SENTENCE_CHARS_MAX).map(plain).collect();
-    if said.chars().nth(SENTENCE_CHARS_MAX).is_some() {
+    let mut kept: String = text.chars().take(SENTENCE_CHARS_MAX).map(plain).collect();
+    if text.chars().nth(SENTENCE_CHARS_MAX).is_some() {
         kept.push('…');
     }
     kept

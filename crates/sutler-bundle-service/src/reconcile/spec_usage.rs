@@ -23,7 +23,7 @@ pub(super) struct SpecUsage {
 impl SpecUsage {
     /// Reads all versions.
     pub(super) async fn read(
-        ledger: &Collections,
+        collections: &Collections,
         records: &RegistryRecords,
     ) -> Result<Self, CollectionsError> {
         let specs = records.specs.iter();
@@ -44,17 +44,17 @@ impl SpecUsage {
                 spec: it.value.spec,
             });
         };
-        ledger.fold(VERSIONS, of_specs, keep).await
+        collections.fold(VERSIONS, of_specs, keep).await
     }
 
     /// Returns those of the specs that have instances.
     pub(super) async fn among(
         &self,
-        ledger: &Collections,
+        collections: &Collections,
         names: BTreeSet<SpecName>,
     ) -> Result<BTreeSet<SpecName>, CollectionsError> {
         let mut used = BTreeSet::new();
-        let tenants = InstanceCounts::read(ledger).await?;
+        let tenants = InstanceCounts::read(collections).await?;
         for name in names {
             let plans = self.plans.get(&name).into_iter().flatten();
             let mut plans: Vec<&str> = plans.map(String::as_str).collect();

@@ -44,8 +44,8 @@ impl WithdrawnPlans {
 
     /// Sentence that says when and why a plan was withdrawn, if it was.
     pub(super) fn sentence(&self, service_id: &str, plan_id: &str) -> Option<&str> {
-        let fate = self.0.get(service_id)?.get(plan_id)?;
-        Some(&fate.sentence)
+        let withdrawal = self.0.get(service_id)?.get(plan_id)?;
+        Some(&withdrawal.sentence)
     }
 }
 
@@ -98,12 +98,12 @@ mod tests {
 
     #[test]
     fn of_two_that_were_withdrawn_the_later_one_is_told() {
-        for (first, second, told) in [(10, 20, "b"), (20, 10, "a")] {
+        for (first, second, expected) in [(10, 20, "b"), (20, 10, "a")] {
             let specs = [spec("a", Some(first)), spec("b", Some(second))];
             let withdrawn = of(&specs);
             let sentence = withdrawn.sentence("hello-id", "small").unwrap_or_default();
-            let told = format!("hello of {told}");
-            assert!(sentence.contains(&told), "{sentence}");
+            let expected = format!("hello of {expected}");
+            assert!(sentence.contains(&expected), "{sentence}");
         }
     }
 }

@@ -27,9 +27,9 @@ pub struct OperatorSecret {
 /// Secrets that are meant for a bundle.
 fn secrets_meant<'a>(manifest: &Manifest, kept: &'a [OperatorSecret]) -> Vec<&'a OperatorSecret> {
     let meant = |secret: &&OperatorSecret| {
-        let asked = manifest.secrets.iter().any(|it| it.name == secret.name);
+        let required = manifest.secrets.iter().any(|it| it.name == secret.name);
         match secret.bundles.is_empty() {
-            true => asked,
+            true => required,
             false => secret.bundles.contains(&manifest.name),
         }
     };

@@ -5,7 +5,7 @@
 use super::BundleService;
 use super::build_run::all_secret_names;
 use super::outcome::Outcome;
-use super::request_checks::{fits, leads_to, whole};
+use super::request_checks::{fits, leads_to, to_sentence};
 use super::run_action::{action_inputs, by, pin, remembered, remembered_binding, unsuccessful};
 use super::state::{BindingState, BundlePin, InstanceState, StateTooLargeError};
 use super::vars::ActionInputs;
@@ -188,16 +188,16 @@ impl UntypedService for BundleService {
     fn policy(&self, verb: OperationKind, plan: &PinnedPlan) -> Policy {
         let action = action_of(verb);
         let origin = plan.origin.as_ref();
-        let said = origin.and_then(|it| {
-            let shelf = &self.parts.shelf;
-            shelf.read_manifest(it, |manifest| manifest.rules(action).asynchrony)
+        let configured = origin.and_then(|it| {
+            let version_store = &self.parts.shelf;
+            version_store.read_manifest(it, |manifest| manifest.rules(action).asynchrony)
         });
         let policy = Policy {
             deadline: NEVER,
             attempts_max: ATTEMPTS_MAX,
             ..Policy::default()
         };
-        match said {
+        match configured {
             None => policy,
             Some(support) => Policy {
                 asynchrony: asynchrony_of(support),
@@ -206,9 +206,9 @@ impl UntypedService for BundleService {
         }
     }
 
-    fn check(&self, asked: &ProposedChange<'_>) -> std::result::Result<(), Refusal> {
+    fn check(&self, proposed: &ProposedChange<'_>) -> std::result::Result<(), Refusal> {
         let none = Map::new();
-        let parameters: &Map<String, Value> = match asked {
+        let parameters: &Map<String, Value> = match proposed {
             ProposedChange::Provision(spec) => &spec.parameters.0,
             ProposedChange::Update {
                 there,
@@ -226,7 +226,7 @@ impl UntypedService for BundleService {
             ProposedChange::Bind(spec) => &spec.parameters.0,
             ProposedChange::Move { from, to } => return self.check_move(from, to),
         };
-        refuse_reserved(parameters).map_err(|sentence| Refusal::Invalid(whole(&sentence)))
+        refuse_reserved(parameters).map_err(|sentence| Refusal::Invalid(to_sentence(&sentence)))
     }
 
     fn provenance(&self, state: Option<&AuthorState>) -> Option<Provenance> {
@@ -385,9 +385,9 @@ impl BundleService {
     /// Names of secret parameters of the version before an upgrade: the new version may not know them, but gets
     /// their values.
     fn secrets_before(&self, state: &InstanceState, upgrades: bool) -> Vec<String> {
-        let shelf = &self.parts.shelf;
+        let version_store = &self.parts.shelf;
         let digest = Some(&state.bundle.digest).filter(|_| upgrades);
-        let names = digest.and_then(|it| shelf.read_manifest(it, all_secret_names));
+        let names = digest.and_then(|it| version_store.read_manifest(it, all_secret_names));
         names.unwrap_or_default()
     }
 

@@ -270,14 +270,14 @@ impl LocalInstance {
         let before = self.memory.plan.as_deref();
         let first = manifest.plans.first().map(|it| it.name.as_str());
         let plan = request.plan.as_deref().or(before).or(first);
-        let asked = RequestedAction {
+        let requested = RequestedAction {
             action,
             plan: plan.unwrap_or_default(),
             before,
-            there: &self.memory.parameters,
+            current: &self.memory.parameters,
             parameters: &request.parameters,
         };
-        request_checks::accepts(manifest, &self.secrets, &asked).map_err(LocalRunError::Refused)
+        request_checks::accepts(manifest, &self.secrets, &requested).map_err(LocalRunError::Refused)
     }
 
     fn action_inputs<'a>(

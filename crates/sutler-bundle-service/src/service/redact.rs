@@ -16,7 +16,7 @@ use sutler_runner::RunResult;
 /// Maximum depth of nested values that are searched.
 const DEPTH_MAX: usize = 16;
 /// Parts of a key, in lower case, that mark its value as secret.
-const TELLING: [&str; 7] = [
+const SECRET_KEY_PARTS: [&str; 7] = [
     "pass",
     "secret",
     "token",
@@ -73,7 +73,7 @@ impl Secrets {
 /// Whether a key indicates that its value is a secret.
 fn is_secret_key(key: &str) -> bool {
     let key = key.to_lowercase();
-    TELLING.iter().any(|word| key.contains(word))
+    SECRET_KEY_PARTS.iter().any(|word| key.contains(word))
 }
 
 /// Redacts secrets from the output of one run.
@@ -126,12 +126,12 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
-    fn struck(secret: &str, output: &str, cut: usize) -> String {
+    fn redacted(secret: &str, output: &str, cut: usize) -> String {
         let mut secrets = Secrets::default();
-        let Value::Object(told) = json!({ "password": secret }) else {
+        let Value::Object(values) = json!({ "password": secret }) else {
             return String::new();
         };
-        secrets.all_of(&told);
+        secrets.all_of(&values);
         let mut redaction = secrets.redaction();
         let (one, other) = output.as_bytes().split_at(cut.min(output.len()));
         let mut clean = redaction.feed(one);
@@ -171,11 +171,11 @@ mod tests {
         ) {
             prop_assume!(!"***".contains(secret.trim()));
             for (output, form) in printed(&secret, &before, &after) {
-                let clean = struck(&secret, &output, cut);
+                let clean = redacted(&secret, &output, cut);
                 prop_assert!(!clean.contains(&form), "{form:?} in {clean:?}");
             }
             for line in secret.lines().map(str::trim).filter(|it| it.chars().count() > 3) {
-                let clean = struck(&secret, &format!("{before}\n{line}\n{after}"), cut);
+                let clean = redacted(&secret, &format!("{before}\n{line}\n{after}"), cut);
                 prop_assert!(!clean.contains(line), "{line:?} in {clean:?}");
             }
         }
@@ -189,7 +189,7 @@ mod tests {
         ) {
             let whole = format!("{before}{secret}{after}");
             for encoded in [STANDARD.encode(&whole), URL_SAFE_NO_PAD.encode(&whole)] {
-                let clean = struck(&secret, &encoded, cut);
+                let clean = redacted(&secret, &encoded, cut);
                 // Everything except at most one character at either end of the secret is gone.
                 let longest = encoded.len() - secret.len() * 8 / 6 + 2 + "***".len();
                 prop_assert!(clean.len() <= longest, "{encoded} became {clean}");

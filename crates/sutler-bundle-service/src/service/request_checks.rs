@@ -17,7 +17,7 @@ pub(super) struct RequestedAction<'a> {
     /// Its current plan, if it exists.
     pub(super) before: Option<&'a str>,
     /// Its current parameters.
-    pub(super) there: &'a Map<String, Value>,
+    pub(super) current: &'a Map<String, Value>,
     /// Parameters of the request; for an update only the changed ones.
     pub(super) parameters: &'a Map<String, Value>,
 }
@@ -29,7 +29,7 @@ pub(super) struct RequestedAction<'a> {
 pub(super) fn accepts(
     manifest: &Manifest,
     secrets: &[OperatorSecret],
-    asked: &RequestedAction<'_>,
+    request: &RequestedAction<'_>,
 ) -> Result<(), String> {
     let named = secrets
         .iter()
@@ -41,7 +41,7 @@ pub(super) fn accepts(
     let catalog = Catalog::load(vec![offering(manifest, &offer)]);
     let catalog = catalog.map_err(|faults| faults.to_string())?;
     let mut plans = catalog.plans().map(|it| it.pin());
-    let Some(plan) = plans.find(|it| it.plan_name.as_str() == asked.plan) else {
+    let Some(plan) = plans.find(|it| it.plan_name.as_str() == request.plan) else {
         let names: Vec<&str> = manifest.plans.iter().map(|it| it.name.as_str()).collect();
         return Err(format!(
             "there is no such plan; use one of: {}",
@@ -49,26 +49,26 @@ pub(super) fn accepts(
         ));
     };
     let schemas = compile_schemas(&plan).map_err(|fault| fault.to_string())?;
-    let parameters = asked.parameters;
-    match asked.action {
+    let parameters = request.parameters;
+    match request.action {
         Action::Provision => schemas.check_provision(parameters)?,
         Action::Update => {
             schemas.check_update(parameters)?;
-            fits(manifest, asked.plan, asked.there, asked.parameters)?;
-            if let Some(before) = asked.before.filter(|it| *it != asked.plan) {
-                leads_to(manifest, before, asked.plan)?;
+            fits(manifest, request.plan, request.current, request.parameters)?;
+            if let Some(before) = request.before.filter(|it| *it != request.plan) {
+                leads_to(manifest, before, request.plan)?;
             }
         }
         Action::Bind if !plan.bindable => {
             return Err(format!(
                 "Instances of the plan {:?} cannot be bound: say `bindable: true` in the manifest.",
-                asked.plan
+                request.plan
             ));
         }
         Action::Bind => schemas.check_bind(parameters)?,
         Action::Unbind | Action::Deprovision => return Ok(()),
     }
-    refuse_reserved(asked.parameters).map_err(|clause| whole(&clause))
+    refuse_reserved(request.parameters).map_err(|clause| to_sentence(&clause))
 }
 
 /// Checks the conditions between parameters of the request and the current ones.
@@ -108,7 +108,7 @@ pub(super) fn leads_to(manifest: &Manifest, old: &str, new: &str) -> Result<(), 
 }
 
 /// Turns a clause into a sentence.
-pub(super) fn whole(clause: &str) -> String {
+pub(super) fn to_sentence(clause: &str) -> String {
     let mut letters = clause.chars();
     let first = letters.next().map(|it| it.to_uppercase().to_string());
     format!("{}{}.", first.unwrap_or_default(), letters.as_str())
@@ -138,11 +138,11 @@ plans:
   - {name: large, description: Large., bindable: false}
 ";
 
-    fn said(action: Action, plan: &str, before: Option<&str>, parameters: Value) -> String {
-        said_with(&[], action, plan, before, parameters)
+    fn refusal(action: Action, plan: &str, before: Option<&str>, parameters: Value) -> String {
+        refusal_with(&[], action, plan, before, parameters)
     }
 
-    fn said_with(
+    fn refusal_with(
         secrets: &[OperatorSecret],
         action: Action,
         plan: &str,
@@ -151,14 +151,14 @@ plans:
     ) -> String {
         let manifest = Manifest::load(MANIFEST.as_bytes(), "bundle.yml").expect("a manifest");
         let parameters: Map<String, Value> = serde_json::from_value(parameters).expect("an object");
-        let asked = RequestedAction {
+        let request = RequestedAction {
             action,
             plan,
             before,
-            there: &Map::new(),
+            current: &Map::new(),
             parameters: &parameters,
         };
-        accepts(&manifest, secrets, &asked)
+        accepts(&manifest, secrets, &request)
             .err()
             .unwrap_or_default()
     }
@@ -184,7 +184,7 @@ plans:
                 json!({ "x": 1 }),
             ),
         ] {
-            assert_eq!(said(action, plan, before, parameters), "", "{action}");
+            assert_eq!(refusal(action, plan, before, parameters), "", "{action}");
         }
     }
 
@@ -236,7 +236,7 @@ plans:
                 "cannot be bound",
             ),
         ] {
-            let sentence = said(action, plan, before, parameters);
+            let sentence = refusal(action, plan, before, parameters);
             assert!(sentence.contains(word), "{action}: {sentence}");
             assert!(!sentence.contains("77"), "{action}: {sentence}");
         }
@@ -251,7 +251,7 @@ plans:
         };
         let secrets = [secret];
         assert_eq!(
-            said_with(&secrets, Action::Provision, "small", None, json!({})),
+            refusal_with(&secrets, Action::Provision, "small", None, json!({})),
             ""
         );
     }

@@ -96,12 +96,12 @@ impl BundleService {
             let cause = "the plan comes from no bundle: it was offered by another configuration";
             return Err(Error::failed(FOR_OPERATORS).because(cause));
         };
-        self.on_shelf(digest).await
+        self.stored_version(digest).await
     }
 
-    pub(super) async fn on_shelf(&self, digest: String) -> Result<Arc<Bundle>> {
-        let shelf = self.parts.shelf.clone();
-        let found = tokio::task::spawn_blocking(move || shelf.get(&digest)).await;
+    pub(super) async fn stored_version(&self, digest: String) -> Result<Arc<Bundle>> {
+        let version_store = self.parts.shelf.clone();
+        let found = tokio::task::spawn_blocking(move || version_store.get(&digest)).await;
         let fault: VersionStoreError = match found {
             Ok(Ok(bundle)) => return Ok(bundle),
             Ok(Err(fault)) => fault,

@@ -19,7 +19,7 @@ use uuid::Uuid;
 /// Interval at which runs whose hooks returned are checked.
 const SOON: Duration = Duration::from_millis(500);
 /// Checks of a run whose operation does not end.
-const LOOKS_MAX: u32 = 20;
+const CHECKS_MAX: u32 = 20;
 /// Interval at which all runs are checked.
 const ALL_EVERY: Duration = Duration::from_secs(60);
 /// Runs checked concurrently.
@@ -31,12 +31,12 @@ const WITHIN: Duration = Duration::from_secs(30);
 #[async_trait]
 pub trait OperationLookup: Send + Sync + 'static {
     /// Status of an operation; `None` if it is not known now.
-    async fn fate(&self, operation: Uuid) -> Option<OperationStatus>;
+    async fn status(&self, operation: Uuid) -> Option<OperationStatus>;
 }
 
 #[async_trait]
 impl OperationLookup for BrokerHandle {
-    async fn fate(&self, operation: Uuid) -> Option<OperationStatus> {
+    async fn status(&self, operation: Uuid) -> Option<OperationStatus> {
         self.operation_status(operation).await.ok()
     }
 }
@@ -50,20 +50,20 @@ struct Inner {
     over: Mutex<BTreeMap<RunName, FinishedRun>>,
     running: Mutex<BTreeSet<RunName>>,
     /// Those of `over` that are being checked.
-    in_hand: Mutex<BTreeSet<RunName>>,
+    in_progress: Mutex<BTreeSet<RunName>>,
     more: Notify,
 }
 
 /// Number of checks of a run, and the time of the next one.
 struct FinishedRun {
-    looks: u32,
+    checks: u32,
     due: Instant,
 }
 
 impl FinishedRun {
     fn now() -> Self {
         Self {
-            looks: 0,
+            checks: 0,
             due: Instant::now(),
         }
     }
@@ -74,7 +74,7 @@ struct CleanupGuard<'a>(&'a Inner, RunName);
 
 impl Drop for CleanupGuard<'_> {
     fn drop(&mut self) {
-        lock(&self.0.in_hand).remove(&self.1);
+        lock(&self.0.in_progress).remove(&self.1);
     }
 }
 
@@ -98,9 +98,9 @@ impl RunCleanup {
     }
 
     /// Removes finished runs, for as long as the process lives.
-    pub(super) async fn work(self, runners: Arc<Runners>, fates: Arc<dyn OperationLookup>) {
+    pub(super) async fn work(self, runners: Arc<Runners>, operations: Arc<dyn OperationLookup>) {
         let mut all = Instant::now();
-        let (mut gathering, mut hands) = (JoinSet::new(), JoinSet::new());
+        let (mut gathering, mut checks_running) = (JoinSet::new(), JoinSet::new());
         loop {
             if all <= Instant::now() {
                 all = Instant::now() + ALL_EVERY;
@@ -110,14 +110,19 @@ impl RunCleanup {
                     gathering.spawn(async move { reaper.gather(&runners).await });
                 }
             }
-            for (name, looks) in self.take(AT_ONCE - hands.len()) {
-                let (reaper, runners, fates) = (self.clone(), runners.clone(), fates.clone());
-                hands.spawn(async move { reaper.see_to(&runners, &*fates, name, looks).await });
+            for (name, checks) in self.take(AT_ONCE - checks_running.len()) {
+                let (reaper, runners, operations) =
+                    (self.clone(), runners.clone(), operations.clone());
+                checks_running.spawn(async move {
+                    reaper
+                        .check_once(&runners, &*operations, name, checks)
+                        .await
+                });
             }
-            let is_free = hands.len() < AT_ONCE;
+            let is_free = checks_running.len() < AT_ONCE;
             let next = self.next_due().map_or(all, |due| due.min(all));
             tokio::select! {
-                Some(_) = hands.join_next() => {}
+                Some(_) = checks_running.join_next() => {}
                 Some(_) = gathering.join_next() => {}
                 () = self.0.more.notified(), if is_free => {}
                 () = sleep_until(next), if is_free => {}
@@ -144,42 +149,43 @@ impl RunCleanup {
     /// Takes up to `count` runs that are due.
     fn take(&self, count: usize) -> Vec<(RunName, u32)> {
         let now = Instant::now();
-        let mut in_hand = lock(&self.0.in_hand);
+        let mut in_progress = lock(&self.0.in_progress);
         let mut over = lock(&self.0.over);
         let due = over
             .iter_mut()
-            .filter(|(name, it)| it.due <= now && !in_hand.contains(name));
+            .filter(|(name, it)| it.due <= now && !in_progress.contains(name));
         let taken: Vec<(RunName, u32)> = due
             .take(count)
             .map(|(name, it)| {
-                it.looks += 1;
+                it.checks += 1;
                 it.due = now + SOON;
-                (*name, it.looks)
+                (*name, it.checks)
             })
             .collect();
-        in_hand.extend(taken.iter().map(|(name, _)| *name));
+        in_progress.extend(taken.iter().map(|(name, _)| *name));
         taken
     }
 
     /// When the next run is due that is not being checked.
     fn next_due(&self) -> Option<Instant> {
-        let in_hand = lock(&self.0.in_hand);
+        let in_progress = lock(&self.0.in_progress);
         let over = lock(&self.0.over);
-        let free = over.iter().filter(|(name, _)| !in_hand.contains(name));
+        let free = over.iter().filter(|(name, _)| !in_progress.contains(name));
         free.map(|(_, it)| it.due).min()
     }
 
     /// Checks a finished run once.
-    async fn see_to(
+    async fn check_once(
         &self,
         runners: &Runners,
-        fates: &dyn OperationLookup,
+        operations: &dyn OperationLookup,
         name: RunName,
-        looks: u32,
+        checks: u32,
     ) {
-        let _in_hand = CleanupGuard(&self.0, name);
-        let status = tokio::time::timeout(WITHIN, self.clean_up(runners, fates, name, looks));
-        if status.await.is_err() {
+        let _guard = CleanupGuard(&self.0, name);
+        let cleaned =
+            tokio::time::timeout(WITHIN, self.clean_up(runners, operations, name, checks));
+        if cleaned.await.is_err() {
             tracing::warn!(run = %name, "a run takes too long to be removed; trying again later");
             lock(&self.0.over).remove(&name);
         }
@@ -188,13 +194,13 @@ impl RunCleanup {
     async fn clean_up(
         &self,
         runners: &Runners,
-        fates: &dyn OperationLookup,
+        operations: &dyn OperationLookup,
         name: RunName,
-        looks: u32,
+        checks: u32,
     ) {
-        let fate = fates.fate(name.operation).await;
+        let status = operations.status(name.operation).await;
         let at_work = lock(&self.0.running).contains(&name);
-        match verdict(fate, at_work, looks) {
+        match verdict(status, at_work, checks) {
             CleanupVerdict::Remove => self.remove(runners, name).await,
             CleanupVerdict::Stop => {
                 tracing::warn!(run = %name, "the operation of a run was ended over its head; ending it");
@@ -245,13 +251,13 @@ enum CleanupVerdict {
 }
 
 /// Decides by the status of the operation, whether a hook uses the run, and the number of checks.
-fn verdict(fate: Option<OperationStatus>, at_work: bool, looks: u32) -> CleanupVerdict {
-    match (fate, at_work) {
+fn verdict(status: Option<OperationStatus>, at_work: bool, checks: u32) -> CleanupVerdict {
+    match (status, at_work) {
         (Some(OperationStatus::Ended | OperationStatus::Unknown), false) => CleanupVerdict::Remove,
         // A hook runs until its operation ends: the operation was abandoned on another replica.
         (Some(OperationStatus::Ended), true) => CleanupVerdict::Stop,
         (Some(OperationStatus::Unknown | OperationStatus::Open), true) => CleanupVerdict::Leave,
-        (Some(OperationStatus::Open), false) if looks >= LOOKS_MAX => CleanupVerdict::Leave,
+        (Some(OperationStatus::Open), false) if checks >= CHECKS_MAX => CleanupVerdict::Leave,
         (Some(OperationStatus::Open), false) | (None, _) => CleanupVerdict::Wait,
     }
 }
@@ -262,7 +268,7 @@ fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use super::{CleanupVerdict, LOOKS_MAX, verdict};
+    use super::{CHECKS_MAX, CleanupVerdict, verdict};
     use sutler_broker::OperationStatus;
 
     #[test]
@@ -281,11 +287,15 @@ mod tests {
             (None, false, CleanupVerdict::Wait),
             (None, true, CleanupVerdict::Wait),
         ];
-        for (fate, at_work, expected) in table {
-            assert_eq!(verdict(fate, at_work, 1), expected, "{fate:?}, {at_work}");
+        for (status, at_work, expected) in table {
+            assert_eq!(
+                verdict(status, at_work, 1),
+                expected,
+                "{status:?}, {at_work}"
+            );
         }
         assert_eq!(
-            verdict(Some(OperationStatus::Open), false, LOOKS_MAX),
+            verdict(Some(OperationStatus::Open), false, CHECKS_MAX),
             CleanupVerdict::Leave
         );
     }

@@ -84,7 +84,7 @@ pub(super) async fn drive_run(
         match fault {
             RunError::Refused(sentence) => return Err(refused(sentence)),
             RunError::Unavailable(sentence) => {
-                if let Some(why) = budget.bear(task.name, sentence).await {
+                if let Some(why) = budget.wait(task.name, sentence).await {
                     return driver.lost(why, &mut budget).await;
                 }
             }
@@ -200,17 +200,17 @@ impl<M: Fn() -> std::result::Result<RunSpec, String> + Send> RunDriver<'_, M> {
     /// somewhere, because the caller may run it again.
     async fn lost(&mut self, why: String, budget: &mut RetryBudget) -> Result<(Ending, RunResult)> {
         let name = self.task.name;
-        let mut told = false;
+        let mut reported = false;
         let ending = loop {
             let fault = match self.runner.stop(name).await {
                 Ok(()) => break Ending::Lost(why),
                 Err(fault) => fault.to_string(),
             };
-            if !told {
-                told = true;
+            if !reported {
+                reported = true;
                 self.observer.progress(&waits()).await?;
             }
-            if let Some(fault) = budget.bear(name, fault).await {
+            if let Some(fault) = budget.wait(name, fault).await {
                 break Ending::Unreachable(format!("{why}; and it cannot be ended: {fault}"));
             }
         };
@@ -234,9 +234,9 @@ async fn follow(
     redaction: &Redaction,
     observer: &dyn RunObserver,
 ) -> Result<std::result::Result<RunStatus, RunError>> {
-    let (said, mut lines) = mpsc::channel(LINES_MAX);
+    let (events, mut lines) = mpsc::channel(LINES_MAX);
     let mut scribe = RedactingLogWriter::new(observer, redaction.restart());
-    let mut watch = std::pin::pin!(runner.watch(name, said));
+    let mut watch = std::pin::pin!(runner.watch(name, events));
     let mut stopping = false;
     let mut open = true;
     let status = loop {
@@ -307,7 +307,7 @@ impl RetryBudget {
     }
 
     /// Waits; returns a sentence when the budget is used up.
-    async fn bear(&mut self, name: RunName, sentence: String) -> Option<String> {
+    async fn wait(&mut self, name: RunName, sentence: String) -> Option<String> {
         let since = *self.since.get_or_insert_with(Instant::now);
         tracing::warn!(run = %name, error = %sentence, "a runner does not answer; asking again");
         if since.elapsed() >= self.limit {

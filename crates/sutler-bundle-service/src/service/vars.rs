@@ -164,7 +164,7 @@ mod tests {
     }
 
     /// All inputs, so that the table shows which of them each action gets.
-    fn told_all(action: Action) -> Map<String, Value> {
+    fn all_inputs(action: Action) -> Map<String, Value> {
         let identity = OriginatingIdentity {
             platform: "kubernetes".to_owned(),
             value: map(json!({ "username": "duke", "uid": "u-1" })),
@@ -239,7 +239,7 @@ mod tests {
         for (action, own) in table {
             let mut expected = map(everybody.clone());
             expected.extend(map(own));
-            assert_eq!(told_all(action), expected, "{action}");
+            assert_eq!(all_inputs(action), expected, "{action}");
         }
     }
 
@@ -275,8 +275,8 @@ mod tests {
                 identity: Some(&identity),
                 ..ActionInputs::default()
             };
-            let said = vars(Action::Provision, &inputs).0;
-            assert_eq!(said["_apb_last_requesting_user"], json!(expected));
+            let variables = vars(Action::Provision, &inputs).0;
+            assert_eq!(variables["_apb_last_requesting_user"], json!(expected));
         }
     }
 }

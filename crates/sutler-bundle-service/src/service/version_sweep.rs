@@ -39,9 +39,9 @@ impl BundleService {
         running: &BrokerHandle,
         now: Instant,
     ) -> Result<BTreeSet<String>, SweepError> {
-        let shelf = self.parts.shelf.clone();
+        let version_store = self.parts.shelf.clone();
         let mut used = self.on_offer();
-        let there = blocking(move || shelf.digests()).await??;
+        let there = blocking(move || version_store.digests()).await??;
         if there.difference(&used).next().is_some() {
             let see = |plan: &PinnedPlan, state: Option<&AuthorState>| {
                 used.extend(plan.origin.clone());
@@ -52,8 +52,8 @@ impl BundleService {
             // Versions that were offered meanwhile are in use, too.
             used.extend(self.on_offer());
         }
-        let shelf = self.parts.shelf.clone();
-        Ok(blocking(move || shelf.sweep(&used, now, GRACE)).await??)
+        let version_store = self.parts.shelf.clone();
+        Ok(blocking(move || version_store.sweep(&used, now, GRACE)).await??)
     }
 
     fn on_offer(&self) -> BTreeSet<String> {

@@ -132,7 +132,7 @@ impl<'a> TreeWalk<'a> {
         if self.entries > ENTRIES_MAX {
             return Err(FolderTreeError::TooLarge(self.from.to_owned()));
         }
-        match look(&path, at)? {
+        match entry_kind(&path, at)? {
             TreeEntry::Folder => {
                 self.count(b"d", at, 0);
                 self.folder(at, depth + 1)
@@ -194,7 +194,7 @@ impl<'a> TreeWalk<'a> {
 }
 
 /// Kind of an entry.
-fn look(path: &Path, at: &Path) -> Result<TreeEntry, FolderTreeError> {
+fn entry_kind(path: &Path, at: &Path) -> Result<TreeEntry, FolderTreeError> {
     let disk = |error| FolderTreeError::Disk(path.to_owned(), error);
     let found = fs::symlink_metadata(path).map_err(disk)?;
     let kind = found.file_type();

@@ -3,7 +3,7 @@
 //! The file disappears with the process; its contents are stored elsewhere too. If the disk refuses a text, it is
 //! kept in memory.
 
-use super::ASIDE;
+use super::TEMP_PREFIX;
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -101,7 +101,7 @@ impl SpillFile {
 /// Creates a file and removes its name.
 fn nameless(folder: &Path) -> io::Result<File> {
     // If the process dies in between, the file counts as an unfinished copy.
-    let path = folder.join(format!("{ASIDE}{}", uuid::Uuid::new_v4()));
+    let path = folder.join(format!("{TEMP_PREFIX}{}", uuid::Uuid::new_v4()));
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true).mode(0o600);
     let file = options.open(&path)?;

@@ -49,8 +49,8 @@ impl Fixture {
         for name in ["bundles", "away"] {
             fs::create_dir(home.path().join(name)).expect("a folder");
         }
-        let shelf = VersionStore::open(&home.path().join("work")).expect("a shelf");
-        let registry = FolderRegistry::new(home.path().join("bundles"), Arc::new(shelf));
+        let version_store = VersionStore::open(&home.path().join("work")).expect("a version store");
+        let registry = FolderRegistry::new(home.path().join("bundles"), Arc::new(version_store));
         Some(Self {
             registry: Counted {
                 registry,

@@ -62,15 +62,15 @@ impl CatalogPublisher {
     /// The manifest has faults, another offering has its name or id, or the store does not answer.
     pub async fn push(&self, manifest: &[u8]) -> Result<Value> {
         let (name, fresh) = read(manifest, &self.parts.offers).map_err(Error::invalid)?;
-        let shown = self.shown(&fresh)?;
-        let records = self.look().await?;
-        self.check_room(&records, &name, &fresh).await?;
+        let catalog_entry = self.catalog_entry(&fresh)?;
+        let records = self.read_records().await?;
+        self.check_collisions(&records, &name, &fresh).await?;
         let plan = |held: Option<&KnownSpec>| {
             let digest = fresh.terms.version.as_str();
             push(&name.item, held, digest, &fresh.wants)
         };
         self.change(&name, Some(&fresh), plan).await?;
-        Ok(shown)
+        Ok(catalog_entry)
     }
 
     /// Withdraws a pushed service by its id. Returns its name, if it exists.
@@ -78,7 +78,7 @@ impl CatalogPublisher {
     /// # Errors
     /// The store does not answer.
     pub async fn unpush(&self, service_id: &str) -> Result<Option<String>> {
-        let records = self.look().await?;
+        let records = self.read_records().await?;
         let mut pushed = pushed(&records);
         let Some(spec) = pushed.find(|it| it.service_id == service_id) else {
             return Ok(None);
@@ -92,7 +92,7 @@ impl CatalogPublisher {
     /// # Errors
     /// The store does not answer.
     pub async fn unpush_all(&self) -> Result<()> {
-        let records = self.look().await?;
+        let records = self.read_records().await?;
         for spec in pushed(&records) {
             self.withdraw(&spec.name).await?;
         }
@@ -109,13 +109,13 @@ impl CatalogPublisher {
     }
 
     /// Reads the current records.
-    async fn look(&self) -> Result<RegistryRecords> {
-        let records = RegistryRecords::read(&self.ledger).await;
+    async fn read_records(&self) -> Result<RegistryRecords> {
+        let records = RegistryRecords::read(&self.collections).await;
         records.map_err(|fault| unavailable(fault.into()))
     }
 
     /// Its catalog entry.
-    fn shown(&self, fresh: &NewVersion) -> Result<Value> {
+    fn catalog_entry(&self, fresh: &NewVersion) -> Result<Value> {
         let bundle =
             version::bundle(&fresh.terms.version, &fresh.record).map_err(Error::invalid)?;
         let offer = self.parts.offers.of(&bundle.manifest.name);
@@ -126,7 +126,7 @@ impl CatalogPublisher {
     }
 
     /// Checks that it does not collide with a published offering.
-    async fn check_room(
+    async fn check_collisions(
         &self,
         records: &RegistryRecords,
         name: &SpecName,
@@ -193,23 +193,26 @@ impl CatalogPublisher {
         plan: impl Fn(Option<&KnownSpec>) -> Vec<RegistryChange>,
     ) -> std::result::Result<Option<Vec<RegistryChange>>, PublishError> {
         let id = id_of(name);
-        let count = pushes(&self.ledger).await?;
-        let was = self.ledger.get::<SpecRecord>(SPECS, &id).await?;
+        let count = pushes(&self.collections).await?;
+        let was = self.collections.get::<SpecRecord>(SPECS, &id).await?;
         let (changes, record) = next(name, fresh, was.as_ref().map(|it| &it.value), plan);
         let Some(record) = record else {
             return Ok(Some(Vec::new()));
         };
         let revision = was.map(|it| it.revision);
-        let mut batch = put_pushes(self.ledger.batch(), count);
+        let mut batch = put_pushes(self.collections.batch(), count);
         batch = batch.put(SPECS, &id, revision, &record);
         if let Some(fresh) = fresh {
             // An existing version is written again, so that a concurrent deletion conflicts.
             let version = &fresh.terms.version;
-            let was = self.ledger.get::<VersionRecord>(VERSIONS, version).await?;
+            let was = self
+                .collections
+                .get::<VersionRecord>(VERSIONS, version)
+                .await?;
             let revision = was.map(|it| it.revision);
             batch = batch.put(VERSIONS, version, revision, &fresh.record);
         }
-        let written = self.ledger.write(batch).await?;
+        let written = self.collections.write(batch).await?;
         Ok(written.then_some(changes))
     }
 }

@@ -132,7 +132,7 @@ fn a_provision_need_not_give_credentials_and_a_bind_must() {
 
 #[test]
 fn the_user_reads_the_bundles_own_sentence_or_where_to_look() {
-    let said = |error: Option<&str>| {
+    let sentence_of = |error: Option<&str>| {
         let result = RunResult {
             error: error.map(str::to_owned),
             ..RunResult::default()
@@ -142,14 +142,14 @@ fn the_user_reads_the_bundles_own_sentence_or_where_to_look() {
             other => panic!("it failed, and not {other:?}"),
         }
     };
-    assert_eq!(said(Some(" No room left. \n")), "No room left.");
-    assert_eq!(said(Some("a\u{7}b")), "a b");
+    assert_eq!(sentence_of(Some(" No room left. \n")), "No room left.");
+    assert_eq!(sentence_of(Some("a\u{7}b")), "a b");
     for nothing in [None, Some("  \n")] {
-        let sentence = said(nothing);
+        let sentence = sentence_of(nothing);
         assert!(sentence.contains("exit code 3"), "{sentence}");
         assert!(sentence.contains("sutler admin logs"), "{sentence}");
     }
-    assert_eq!(said(Some(&"x".repeat(5_000))).len(), 1_000);
+    assert_eq!(sentence_of(Some(&"x".repeat(5_000))).len(), 1_000);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// Replacement of a word.
-const STRUCK: &[u8] = b"***";
+const REPLACEMENT: &[u8] = b"***";
 /// Length of the prefix by which words are found; shorter words are never searched.
 const HEAD: usize = 2;
 
@@ -86,22 +86,22 @@ impl StreamRedactor {
     /// Takes bytes, and returns those that cannot belong to an incomplete word.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.held.extend_from_slice(bytes);
-        self.strike(true)
+        self.redact(true)
     }
 
     /// Returns the rest: the stream has ended.
     pub(super) fn finish(&mut self) -> Vec<u8> {
-        self.strike(false)
+        self.redact(false)
     }
 
     /// Processes every position that can be decided.
-    fn strike(&mut self, more: bool) -> Vec<u8> {
+    fn redact(&mut self, more: bool) -> Vec<u8> {
         let mut clean = Vec::with_capacity(self.held.len());
         let mut at = 0;
         while let Some(first) = self.held.get(at) {
             match self.words.at(&self.held[at..], more) {
                 WordMatch::Word(length) => {
-                    clean.extend_from_slice(STRUCK);
+                    clean.extend_from_slice(REPLACEMENT);
                     at += length;
                 }
                 WordMatch::Nothing => {
@@ -121,7 +121,7 @@ mod tests {
     use super::{SecretWords, StreamRedactor};
     use std::sync::Arc;
 
-    fn struck(words: &[&str], pieces: &[&[u8]]) -> String {
+    fn redacted(words: &[&str], pieces: &[&[u8]]) -> String {
         let words = words.iter().map(|it| it.as_bytes().to_vec()).collect();
         let mut striker = StreamRedactor::new(Arc::new(SecretWords::new(words)));
         let mut clean = Vec::new();
@@ -137,11 +137,11 @@ mod tests {
         let text = b"user hunter2 said hunter22, then hunter and hunter2";
         let expected = "user *** said ***, then hunter and ***";
         for cut in 0..=text.len() {
-            let found = struck(&["hunter2", "hunter22"], &[&text[..cut], &text[cut..]]);
+            let found = redacted(&["hunter2", "hunter22"], &[&text[..cut], &text[cut..]]);
             assert_eq!(found, expected, "cut at {cut}");
         }
         let bytes: Vec<&[u8]> = text.chunks(1).collect();
-        assert_eq!(struck(&["hunter22", "hunter2"], &bytes), expected);
+        assert_eq!(redacted(&["hunter22", "hunter2"], &bytes), expected);
     }
 
     #[test]
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn without_words_everything_passes() {
-        assert_eq!(struck(&[], &[b"plain ", b"text"]), "plain text");
-        assert_eq!(struck(&[""], &[b"plain"]), "plain");
+        assert_eq!(redacted(&[], &[b"plain ", b"text"]), "plain text");
+        assert_eq!(redacted(&[""], &[b"plain"]), "plain");
     }
 }

@@ -30,7 +30,11 @@ async fn long_words_about_many_items_keep_nobody_from_writing_what_is_good() {
     let (_, catalog) = broker.send("GET", "/v2/catalog", Value::Null).await;
     let version = &catalog["services"][0]["metadata"]["bundleVersion"];
     assert_eq!(version, "1.0.1");
-    let view = broker.shop.view_of("dh").await.expect("the store answers");
+    let view = broker
+        .publisher
+        .view_of("dh")
+        .await
+        .expect("the store answers");
     let unread = view.expect("it is configured").unread;
     assert_eq!(unread.len(), sutler_registry::UNREAD_KEPT_MAX);
     let plain = |it: &String| !it.contains('\u{1b}') && it.chars().count() < 1_000;

@@ -12,12 +12,12 @@ const NOTHING: [&str; 0] = [];
 async fn with_hello() -> (Fixture, Arc<FakeRegistry>, TestBroker) {
     let (fixture, registry, broker) = Fixture::with_hello().await;
     let given = Script::well().credentials(json!({ "user": "u" }));
-    fixture.fake.plays(Action::Bind, given);
+    fixture.fake.set_script(Action::Bind, given);
     (fixture, registry, broker)
 }
 
 async fn registries(broker: &TestBroker) -> Vec<(String, bool)> {
-    let view = broker.shop.view().await.expect("the store answers");
+    let view = broker.publisher.view().await.expect("the store answers");
     let all = view.registries.into_iter();
     all.map(|it| (it.name, it.configured)).collect()
 }
@@ -41,10 +41,10 @@ async fn a_registry_that_is_left_out_is_withdrawn_and_its_instances_are_served()
     assert_eq!(broker.specs("dh").await, [why]);
     let (status, refused) = broker.provision("j", "").await;
     assert_eq!(status, 400);
-    let told = refused["description"].as_str().unwrap_or_default();
+    let description = refused["description"].as_str().unwrap_or_default();
     assert!(
-        told.contains("its registry is not configured any more"),
-        "{told}"
+        description.contains("its registry is not configured any more"),
+        "{description}"
     );
     assert_eq!(broker.bind("i", "b").await, 201);
     assert_eq!(broker.unbind("i", "b").await, 200);
@@ -133,12 +133,12 @@ async fn who_waits_for_the_first_refresh_is_told_what_it_withdrew() {
     broker.close().await;
     fixture.registries.clear();
     let broker = fixture.open().await;
-    broker.shop.refresh().await.expect("the store answers");
+    broker.publisher.refresh().await.expect("the store answers");
     let (status, refused) = broker.provision("j", "").await;
     assert_eq!(status, 400, "{refused}");
-    let told = refused["description"].as_str().unwrap_or_default();
+    let description = refused["description"].as_str().unwrap_or_default();
     assert!(
-        told.contains("its registry is not configured any more"),
-        "{told}"
+        description.contains("its registry is not configured any more"),
+        "{description}"
     );
 }

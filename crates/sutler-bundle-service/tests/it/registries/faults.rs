@@ -15,7 +15,7 @@ async fn r16_services_of_a_registry_that_is_down_stay() {
     }
     assert_eq!(broker.offers().await, ["hello"]);
     assert_eq!(broker.provision("i", "").await.0, 201);
-    let view = broker.shop.view().await.expect("the store answers");
+    let view = broker.publisher.view().await.expect("the store answers");
     let shown = &view.registries[0];
     assert_eq!((shown.failures, shown.offered), (3, 1));
     assert_eq!(shown.fault.as_deref(), Some("it does not answer; start it"));
@@ -65,7 +65,7 @@ async fn a_service_whose_image_loses_its_label_stays_as_it_was() {
         assert_eq!(broker.specs("dh").await, [why]);
     }
     assert_eq!(broker.provision("i", "").await.0, 201);
-    let view = broker.shop.view().await.expect("the store answers");
+    let view = broker.publisher.view().await.expect("the store answers");
     let shown = &view.registries[0];
     assert_eq!((shown.items, shown.offered, shown.faulty), (1, 1, 1));
     registry.push("org/hello:latest", &manifest("1.0.0"));
@@ -116,10 +116,10 @@ async fn of_two_registries_that_offer_the_same_the_first_is_used_and_both_are_to
     let broker = fixture.open().await;
     broker.refresh().await;
     assert_eq!(broker.offers().await, ["hello"]);
-    let told = broker.specs("second").await;
+    let specs = broker.specs("second").await;
     assert!(
-        told[0].contains("first/other/hello:latest and second/org/hello:latest both have"),
-        "{told:?}"
+        specs[0].contains("first/other/hello:latest and second/org/hello:latest both have"),
+        "{specs:?}"
     );
     // A failure of the first does not move the offering to the second.
     first.is_down(true);

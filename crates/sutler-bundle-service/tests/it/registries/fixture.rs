@@ -167,7 +167,7 @@ pub(crate) struct Fixture {
     /// Tag under which bundles have their own names.
     pub(crate) default_tag: String,
     store: Arc<dyn Store>,
-    asked: Arc<Mutex<StoreCalls>>,
+    store_calls: Arc<Mutex<StoreCalls>>,
     ring: String,
 }
 
@@ -183,7 +183,7 @@ impl Fixture {
     }
 
     pub(crate) fn with(registries: &[Arc<FakeRegistry>]) -> Self {
-        let (store, asked) = counted();
+        let (store, store_calls) = counted();
         Self {
             registries: registries.to_vec(),
             fake: Arc::default(),
@@ -195,7 +195,7 @@ impl Fixture {
             pushes: Pushes::Refused,
             default_tag: "latest".to_owned(),
             store,
-            asked,
+            store_calls,
             ring: KeyRing::fresh_line("first").to_string(),
         }
     }
@@ -221,17 +221,17 @@ impl Fixture {
     }
 
     /// Returns the calls of the store since the last call of this function.
-    pub(crate) fn asked(&self) -> StoreCalls {
-        std::mem::take(&mut *self.asked.lock().expect("no panic"))
+    pub(crate) fn take_store_calls(&self) -> StoreCalls {
+        std::mem::take(&mut *self.store_calls.lock().expect("no panic"))
     }
 
     /// Starts a broker over these parts.
     pub(crate) async fn open(&self) -> TestBroker {
         let work = tempfile::tempdir().expect("a folder");
-        let shelf = Arc::new(VersionStore::open(work.path()).expect("a shelf"));
+        let version_store = Arc::new(VersionStore::open(work.path()).expect("a version store"));
         let sources = self.sources();
         let service = Arc::new(BundleService::new(ServiceParts {
-            shelf: shelf.clone(),
+            shelf: version_store.clone(),
             runners: Arc::new(Runners {
                 processes: self.fake.clone(),
                 containers: Some(self.fake.clone()),
@@ -248,12 +248,12 @@ impl Fixture {
         let deletions = Deletions::new(sources.clone(), self.rules, often).pushes(self.pushes);
         let empty = Snapshot::default();
         let store: Arc<dyn Store> = match &self.scheduler {
-            Some(scheduler) => scheduler.tap(self.store.clone()),
+            Some(scheduler) => scheduler.wrap_store(self.store.clone()),
             None => self.store.clone(),
         };
-        let driven = |chore: Arc<dyn PeriodicTask>| match &self.scheduler {
-            Some(scheduler) => scheduler.drive(chore),
-            None => chore,
+        let driven = |task: Arc<dyn PeriodicTask>| match &self.scheduler {
+            Some(scheduler) => scheduler.wrap_task(task),
+            None => task,
         };
         let running = Broker::new(empty.catalog().expect("an empty catalog"))
             .other_services(service.clone())
@@ -269,28 +269,28 @@ impl Fixture {
         let parts = PublisherConfig {
             sources,
             offers,
-            shelf,
+            shelf: version_store,
             service,
             refresh,
             pushes: self.pushes,
         };
-        let shop = CatalogPublisher::open(parts, running.clone(), Arc::new(empty)).await;
-        let shop = shop.expect("what is known is offered");
-        running.add_routes(Arc::new(ApbCompatRoutes::new(Some(shop.clone()))));
+        let publisher = CatalogPublisher::open(parts, running.clone(), Arc::new(empty)).await;
+        let publisher = publisher.expect("what is known is offered");
+        running.add_routes(Arc::new(ApbCompatRoutes::new(Some(publisher.clone()))));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let served = running.clone();
         let serves = tokio::spawn(async move {
             served.serve(listener, std::future::pending()).await;
         });
-        let followed = shop.clone();
+        let followed = publisher.clone();
         let follows = tokio::spawn(async move { followed.follow().await });
         TestBroker {
             url,
             running,
-            shop,
+            publisher,
             tasks: vec![serves, follows],
-            looks: AtomicUsize::new(0),
+            status_reads: AtomicUsize::new(0),
             _work: work,
         }
     }
@@ -300,10 +300,10 @@ impl Fixture {
 pub(crate) struct TestBroker {
     url: String,
     pub(crate) running: BrokerHandle,
-    pub(crate) shop: Arc<CatalogPublisher>,
+    pub(crate) publisher: Arc<CatalogPublisher>,
     tasks: Vec<JoinHandle<()>>,
     /// Number of status reads while waiting for a task.
-    looks: AtomicUsize,
+    status_reads: AtomicUsize,
     _work: TempDir,
 }
 
@@ -316,24 +316,24 @@ impl TestBroker {
 
     /// Requests a refresh, and waits until its result is published here.
     pub(crate) async fn refresh(&self) {
-        self.turn(REFRESH).await;
-        sutler_broker::CatalogSource::catch_up(self.shop.as_ref()).await;
+        self.run_task(REFRESH).await;
+        sutler_broker::CatalogSource::catch_up(self.publisher.as_ref()).await;
     }
 
     /// Runs the deletion task.
     pub(crate) async fn delete(&self) {
-        self.turn(DELETIONS).await;
+        self.run_task(DELETIONS).await;
     }
 
-    async fn turn(&self, chore: &str) {
+    async fn run_task(&self, task: &str) {
         let number = self
             .running
-            .request_run(chore)
+            .request_run(task)
             .await
             .expect("the store answers");
-        until("the chore is done", async || {
-            self.looks.fetch_add(1, Ordering::Relaxed);
-            let status = self.running.task_status(chore).await;
+        until("the task is done", async || {
+            self.status_reads.fetch_add(1, Ordering::Relaxed);
+            let status = self.running.task_status(task).await;
             let status = status.expect("the store answers");
             status.served >= number && status.running_since.is_none()
         })
@@ -341,8 +341,8 @@ impl TestBroker {
     }
 
     /// Returns the number of status reads while waiting for tasks, since the last call of this function.
-    pub(crate) fn looks(&self) -> usize {
-        self.looks.swap(0, Ordering::Relaxed)
+    pub(crate) fn take_status_reads(&self) -> usize {
+        self.status_reads.swap(0, Ordering::Relaxed)
     }
 
     pub(crate) async fn send(&self, method: &str, path: &str, body: Value) -> (u16, Value) {
@@ -425,17 +425,17 @@ impl TestBroker {
     /// Items of the stored specs, each with its mark and fault.
     pub(crate) async fn specs(&self, registry: &str) -> Vec<String> {
         let view = self
-            .shop
+            .publisher
             .view_of(registry)
             .await
             .expect("the store answers");
         let specs = view.map(|it| it.specs).unwrap_or_default();
-        let told = specs.iter().map(|it| match (&it.mark, &it.fault) {
+        let described = specs.iter().map(|it| match (&it.mark, &it.fault) {
             (Some(mark), _) => format!("{}: {}", it.item, mark.reason),
             (None, Some(fault)) => format!("{}: {fault}", it.item),
             (None, None) => it.item.clone(),
         });
-        told.collect()
+        described.collect()
     }
 }
 

@@ -62,8 +62,11 @@ async fn r22_a_pushed_service_survives_refreshes_and_restarts_and_goes_when_its_
     assert_eq!(broker.offers().await, ["other"]);
     let (status, refused) = broker.provision("j", "").await;
     assert_eq!(status, 400, "{refused}");
-    let told = refused["description"].as_str().unwrap_or_default();
-    assert!(told.contains("its developer deleted it"), "{told}");
+    let description = refused["description"].as_str().unwrap_or_default();
+    assert!(
+        description.contains("its developer deleted it"),
+        "{description}"
+    );
     // It stays while its instance exists, across refreshes and deletions, and is deleted with it.
     broker.refresh().await;
     broker.delete().await;
@@ -110,7 +113,7 @@ async fn every_replica_offers_what_was_pushed_to_one_of_them() {
     let other_broker = fixture.open().await;
     // Also during a refresh, which continues.
     registry.hold();
-    let asked = other_broker
+    let requested = other_broker
         .running
         .request_run(REFRESH)
         .await
@@ -123,7 +126,7 @@ async fn every_replica_offers_what_was_pushed_to_one_of_them() {
     registry.release();
     until("the refresh is over", async || {
         let status = broker.running.task_status(REFRESH).await;
-        status.expect("the store answers").served >= asked
+        status.expect("the store answers").served >= requested
     })
     .await;
     let status = broker.running.task_status(REFRESH).await;
@@ -165,7 +168,7 @@ async fn pushes_at_once_are_all_written() {
 #[tokio::test]
 async fn what_cannot_be_offered_is_refused_with_its_sentences_and_nothing_is_written() {
     let (_town, _registry, broker) = open().await;
-    for (text, told) in [
+    for (text, expected) in [
         ("{name: hello", "YAML"),
         ("version: 1.0\nname: hello\n", "plans"),
         (&other("2.0.0"), "dh/org/other:latest has the "),
@@ -173,7 +176,7 @@ async fn what_cannot_be_offered_is_refused_with_its_sentences_and_nothing_is_wri
         let (status, refused) = broker.push(text).await;
         assert_eq!(status, 400, "{refused}");
         let sentence = refused["description"].as_str().unwrap_or_default();
-        assert!(sentence.contains(told), "{sentence}");
+        assert!(sentence.contains(expected), "{sentence}");
     }
     let form = "/v2/apb";
     let (status, refused) = broker.send("POST", form, json!({ "apbSpec": "x" })).await;
@@ -188,7 +191,7 @@ async fn where_pushes_are_not_taken_any_more_what_was_pushed_is_withdrawn_until_
     fixture.rules.grace = Duration::from_secs(3600);
     assert_eq!(broker.push(&manifest("1.0.0")).await.0, 200);
     let given = Script::well().credentials(json!({ "user": "u" }));
-    fixture.fake.plays(Action::Bind, given);
+    fixture.fake.set_script(Action::Bind, given);
     assert_eq!(broker.provision("i", "").await.0, 201);
     broker.close().await;
     fixture.pushes = Pushes::Refused;
@@ -247,8 +250,11 @@ async fn without_any_registry_a_bootstrap_says_so_and_pushes_are_taken() {
     let broker = fixture.open().await;
     let (status, refused) = broker.send("POST", "/v2/bootstrap", Value::Null).await;
     assert_eq!(status, 400);
-    let told = refused["description"].as_str().unwrap_or_default();
-    assert!(told.starts_with("There is no registry"), "{told}");
+    let description = refused["description"].as_str().unwrap_or_default();
+    assert!(
+        description.starts_with("There is no registry"),
+        "{description}"
+    );
     assert_eq!(broker.push(&manifest("1.0.0")).await.0, 200);
     broker.refresh().await;
     assert_eq!(broker.offers().await, ["hello"]);

@@ -12,7 +12,7 @@ const NOTHING: [&str; 0] = [];
 async fn r19_a_spec_that_is_removed_and_used_is_hidden_and_gone_after_its_last_instance() {
     let (fixture, registry, broker) = Fixture::with_hello().await;
     let given = Script::well().credentials(json!({ "user": "u" }));
-    fixture.fake.plays(Action::Bind, given);
+    fixture.fake.set_script(Action::Bind, given);
     assert_eq!(broker.provision("i", "").await.0, 201);
     assert_eq!(broker.bind("i", "b").await, 201);
     registry.remove("org/hello:latest");
@@ -27,14 +27,14 @@ async fn r19_a_spec_that_is_removed_and_used_is_hidden_and_gone_after_its_last_i
     // The platform's catalog is out of date: the refusal says when and why the plan was withdrawn.
     let (status, refused) = broker.provision("j", "").await;
     assert_eq!(status, 400);
-    let told = refused["description"].as_str().unwrap_or_default();
+    let description = refused["description"].as_str().unwrap_or_default();
     assert!(
-        told.starts_with("The service hello was withdrawn at 2"),
-        "{told}"
+        description.starts_with("The service hello was withdrawn at 2"),
+        "{description}"
     );
     assert!(
-        told.contains("its registry does not have it any more"),
-        "{told}"
+        description.contains("its registry does not have it any more"),
+        "{description}"
     );
     assert_eq!(broker.bind("i", "c").await, 201);
     assert_eq!(broker.unbind("i", "b").await, 200);
@@ -94,7 +94,7 @@ async fn r23_refreshes_that_are_asked_for_together_are_done_one_after_the_other(
 async fn a_replica_serves_an_instance_of_a_version_that_it_never_offered() {
     let (fixture, registry, broker) = Fixture::with_hello().await;
     let given = Script::well().credentials(json!({ "user": "u" }));
-    fixture.fake.plays(Action::Bind, given);
+    fixture.fake.set_script(Action::Bind, given);
     let other = fixture.open().await;
     // Both versions are replaced before the other replica reads the records again.
     registry.push("org/hello:latest", &manifest("2.0.0"));

@@ -65,7 +65,7 @@ impl Scheduler {
     }
 
     /// Starts a plan; it ends when all parts are done.
-    pub(crate) fn conduct(&self, parts: &[(&str, usize)]) {
+    pub(crate) fn set_plan(&self, parts: &[(&str, usize)]) {
         let parts = parts.iter().map(|(who, calls)| ((*who).to_owned(), *calls));
         *self.plan() = Plan {
             parts: parts.collect(),
@@ -126,7 +126,7 @@ impl Scheduler {
     }
 
     /// Wraps a store so that the calls of controlled tasks are scheduled.
-    pub(crate) fn tap(self: &Arc<Self>, store: Arc<dyn Store>) -> Arc<dyn Store> {
+    pub(crate) fn wrap_store(self: &Arc<Self>, store: Arc<dyn Store>) -> Arc<dyn Store> {
         let scheduler = self.clone();
         Arc::new(InterceptingStore::new(store, move |call| {
             if scheduler.full.load(Ordering::SeqCst) && keeps_a_plan(call) {
@@ -138,7 +138,10 @@ impl Scheduler {
     }
 
     /// Wraps a periodic task so that it is controlled.
-    pub(crate) fn drive(self: &Arc<Self>, task: Arc<dyn PeriodicTask>) -> Arc<dyn PeriodicTask> {
+    pub(crate) fn wrap_task(
+        self: &Arc<Self>,
+        task: Arc<dyn PeriodicTask>,
+    ) -> Arc<dyn PeriodicTask> {
         Arc::new(ScheduledTask {
             task,
             scheduler: self.clone(),
@@ -166,9 +169,9 @@ impl PeriodicTask for ScheduledTask {
         self.task.every()
     }
 
-    async fn run_once(&self, cx: &TaskContext) -> TaskResult<()> {
+    async fn run_once(&self, task: &TaskContext) -> TaskResult<()> {
         let name = self.name().to_owned();
-        let turned = WHO.scope(name.clone(), self.task.run_once(cx));
+        let turned = WHO.scope(name.clone(), self.task.run_once(task));
         let turned = tokio::select! {
             turned = turned => turned,
             () = self.scheduler.killed.notified() => Err(TaskError::failed("it was killed; do it again")),

@@ -30,11 +30,11 @@ impl StoreCalls {
 
 /// A counting store, and its counts.
 pub(crate) fn counted() -> (Arc<dyn Store>, Arc<Mutex<StoreCalls>>) {
-    let asked: Arc<Mutex<StoreCalls>> = Arc::default();
-    let counts = asked.clone();
+    let calls: Arc<Mutex<StoreCalls>> = Arc::default();
+    let counts = calls.clone();
     let store = InterceptingStore::new(Arc::new(MemoryStore::new()), move |call| {
         counts.lock().expect("no panic").count(call);
         Intercept::Pass
     });
-    (Arc::new(store), asked)
+    (Arc::new(store), calls)
 }

@@ -56,10 +56,10 @@ async fn an_instance_moves_on_to_the_version_that_a_registry_has_now_when_it_is_
     };
     let conflict = (422, json!("MaintenanceInfoConflict"));
     assert_eq!(upgrade(&broker, "1.0.0").await, conflict);
-    fixture.fake.plays(Action::Update, Script::exits(1));
+    fixture.fake.set_script(Action::Update, Script::exits(1));
     assert_eq!(upgrade(&broker, "2.0.0").await.0, 500);
     assert_eq!(fetched(&broker).await, "1.0.0");
-    fixture.fake.plays(Action::Update, Script::well());
+    fixture.fake.set_script(Action::Update, Script::well());
     assert_eq!(upgrade(&broker, "2.0.0").await.0, 200);
     let moved_by = fixture.ran(Action::Update);
     assert_ne!(moved_by, made_by);
@@ -103,7 +103,9 @@ async fn a_version_that_an_upgrade_is_on_its_way_to_is_not_deleted() {
     assert_eq!(broker.provision("i", "").await.0, 201);
     registry.push("org/hello:latest", &plans("2.0.0", large));
     broker.refresh().await;
-    fixture.fake.plays(Action::Update, Script::well().held());
+    fixture
+        .fake
+        .set_script(Action::Update, Script::well().held());
     let body = json!({
         "service_id": SERVICE, "plan_id": "large-id", "maintenance_info": { "version": "2.0.0" },
     });
@@ -155,7 +157,7 @@ async fn a_plan_says_what_would_change_and_changes_nothing() {
     let (_town, registry, broker) = Fixture::with_hello().await;
     registry.remove("org/hello:latest");
     registry.push("org/new:latest", &manifest("1.0.0"));
-    let plan = broker.shop.plan().await.expect("the store answers");
+    let plan = broker.publisher.plan().await.expect("the store answers");
     let words: Vec<&str> = plan
         .iter()
         .map(sutler_registry::RegistryChange::word)

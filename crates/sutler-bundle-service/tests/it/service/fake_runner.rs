@@ -64,12 +64,12 @@ impl Script {
         self
     }
 
-    pub(crate) fn says(mut self, output: &'static str) -> Self {
+    pub(crate) fn with_output(mut self, output: &'static str) -> Self {
         self.output.push(output);
         self
     }
 
-    pub(crate) fn tells(mut self, progress: &'static str) -> Self {
+    pub(crate) fn with_progress(mut self, progress: &'static str) -> Self {
         self.progress = Some(progress);
         self
     }
@@ -85,14 +85,14 @@ fn vars(value: Value) -> Vars {
 }
 
 struct FakeRun {
-    play: Script,
+    script: Script,
     status: watch::Sender<RunStatus>,
 }
 
 /// The runner; it outlives brokers.
 #[derive(Default)]
 pub(crate) struct FakeRunner {
-    plays: Mutex<HashMap<Action, Script>>,
+    scripts: Mutex<HashMap<Action, Script>>,
     runs: Mutex<BTreeMap<RunName, FakeRun>>,
     ordered: Mutex<Vec<RunSpec>>,
     silent: Mutex<bool>,
@@ -110,8 +110,8 @@ pub(crate) struct FakeRunner {
 
 impl FakeRunner {
     /// Sets the behaviour of an action.
-    pub(crate) fn plays(&self, action: Action, play: Script) {
-        self.plays.lock().unwrap().insert(action, play);
+    pub(crate) fn set_script(&self, action: Action, script: Script) {
+        self.scripts.lock().unwrap().insert(action, script);
     }
 
     /// All started run specs, in order.
@@ -145,7 +145,7 @@ impl FakeRunner {
             if *staged.status.borrow() == RunStatus::Running {
                 staged
                     .status
-                    .send_replace(RunStatus::Finished(staged.play.exit.clone()));
+                    .send_replace(RunStatus::Finished(staged.script.exit.clone()));
             }
         }
     }
@@ -159,7 +159,7 @@ impl FakeRunner {
         }
     }
 
-    pub(crate) fn is_silent(&self, silent: bool) {
+    pub(crate) fn set_unavailable(&self, silent: bool) {
         *self.silent.lock().unwrap() = silent;
     }
 
@@ -174,7 +174,7 @@ impl FakeRunner {
     }
 
     /// Makes the removal of the current runs never return.
-    pub(crate) fn sticks(&self) {
+    pub(crate) fn block_removals(&self) {
         let runs = self.runs.lock().unwrap();
         self.stuck.lock().unwrap().extend(runs.keys());
     }
@@ -185,17 +185,17 @@ impl FakeRunner {
     }
 
     /// Makes stops fail.
-    pub(crate) fn is_stubborn(&self, stubborn: bool) {
+    pub(crate) fn fail_stops(&self, stubborn: bool) {
         self.stubborn.lock().unwrap().0 = stubborn;
     }
 
     /// Number of failed stops.
-    pub(crate) fn stops_in_vain(&self) -> u32 {
+    pub(crate) fn failed_stops(&self) -> u32 {
         self.stubborn.lock().unwrap().1
     }
 
     /// Makes starts never return, as if an image were pulled.
-    pub(crate) fn is_slow(&self, slow: bool) {
+    pub(crate) fn block_starts(&self, slow: bool) {
         self.slow.lock().unwrap().0 = slow;
     }
 
@@ -204,7 +204,7 @@ impl FakeRunner {
         self.slow.lock().unwrap().1
     }
 
-    fn takes_for_ever(&self) -> bool {
+    fn is_start_blocked(&self) -> bool {
         let mut slow = self.slow.lock().unwrap();
         slow.1 += u32::from(slow.0);
         slow.0
@@ -232,7 +232,7 @@ impl Runner for FakeRunner {
         if *self.refuses.lock().unwrap() {
             return Err(RunError::Refused("a test said so".to_owned()));
         }
-        if self.takes_for_ever() {
+        if self.is_start_blocked() {
             std::future::pending::<()>().await;
         }
         let mut runs = self.runs.lock().unwrap();
@@ -240,14 +240,17 @@ impl Runner for FakeRunner {
             return Ok(());
         }
         self.ordered.lock().unwrap().push(order.clone());
-        let plays = self.plays.lock().unwrap();
-        let play = plays.get(&order.action).cloned().unwrap_or(Script::well());
-        let status = match play.held {
+        let scripts = self.scripts.lock().unwrap();
+        let script = scripts
+            .get(&order.action)
+            .cloned()
+            .unwrap_or(Script::well());
+        let status = match script.held {
             true => RunStatus::Running,
-            false => RunStatus::Finished(play.exit.clone()),
+            false => RunStatus::Finished(script.exit.clone()),
         };
         let status = watch::Sender::new(status);
-        runs.insert(order.name, FakeRun { play, status });
+        runs.insert(order.name, FakeRun { script, status });
         Ok(())
     }
 
@@ -260,17 +263,17 @@ impl Runner for FakeRunner {
         let found = {
             let runs = self.runs.lock().unwrap();
             runs.get(&name)
-                .map(|it| (it.play.clone(), it.status.subscribe()))
+                .map(|it| (it.script.clone(), it.status.subscribe()))
         };
-        let Some((play, mut status)) = found else {
+        let Some((script, mut status)) = found else {
             return Ok(RunStatus::NeverStarted);
         };
-        for text in play.output {
+        for text in script.output {
             let _ = lines
                 .send(RunEvent::Output(Bytes::from_static(text.as_bytes())))
                 .await;
         }
-        if let Some(text) = play.progress {
+        if let Some(text) = script.progress {
             let progress = RunProgress {
                 text: text.to_owned(),
                 percent: Some(40),
@@ -294,7 +297,7 @@ impl Runner for FakeRunner {
         let runs = self.runs.lock().unwrap();
         Ok(runs
             .get(&name)
-            .map(|it| it.play.result.clone())
+            .map(|it| it.script.result.clone())
             .unwrap_or_default())
     }
 

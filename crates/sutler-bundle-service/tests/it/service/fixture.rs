@@ -23,9 +23,9 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 /// How long a test waits for anything before it fails.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// Pause between two checks of a condition.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The bundle of most tests.
 pub(crate) const MANIFEST: &str = r"
@@ -117,7 +117,7 @@ impl Fixture {
     }
 
     /// Path of a file that scripts and tests both use.
-    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+    pub(crate) fn shared_file(&self, name: &str) -> PathBuf {
         self.root.path().join(name)
     }
 
@@ -128,9 +128,10 @@ impl Fixture {
     }
 
     /// Digests in the version store.
-    pub(crate) fn shelf(&self) -> Vec<String> {
-        let shelf = VersionStore::open(&self.root.path().join("work")).expect("a shelf");
-        let digests = shelf.digests().expect("digests");
+    pub(crate) fn stored_versions(&self) -> Vec<String> {
+        let version_store =
+            VersionStore::open(&self.root.path().join("work")).expect("a version store");
+        let digests = version_store.digests().expect("digests");
         digests.into_iter().collect()
     }
 
@@ -156,16 +157,16 @@ impl Fixture {
     /// Starts a broker over these parts.
     pub(crate) async fn open(&self) -> TestBroker {
         let work = self.root.path().join("work");
-        let shelf = Arc::new(VersionStore::open(&work).expect("a shelf"));
+        let version_store = Arc::new(VersionStore::open(&work).expect("a version store"));
         let mut folders = BundleFolders::new(
             vec![self.bundles()],
-            shelf.clone(),
+            version_store.clone(),
             OfferSettings::default(),
         );
         let snapshot = Arc::new(folders.look());
         assert_eq!(snapshot.faults, [] as [String; 0]);
         let service = Arc::new(BundleService::new(ServiceParts {
-            shelf,
+            shelf: version_store,
             runners: Arc::new(Runners {
                 processes: self.runner(),
                 containers: self
@@ -197,13 +198,13 @@ impl Fixture {
             .expect("the broker starts");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let (served, fates) = (running.clone(), Arc::new(running.clone()));
+        let (served, operations) = (running.clone(), Arc::new(running.clone()));
         let serves = tokio::spawn(async move {
             served.serve(listener, std::future::pending()).await;
         });
         let reaps = tokio::spawn({
             let service = service.clone();
-            async move { service.reap(fates).await }
+            async move { service.reap(operations).await }
         });
         TestBroker {
             url,
@@ -234,7 +235,7 @@ impl Drop for TestBroker {
 
 /// A request.
 #[derive(Clone)]
-pub(crate) struct Ask {
+pub(crate) struct TestRequest {
     request: Value,
     method: &'static str,
     path: String,
@@ -254,7 +255,7 @@ impl Reply {
     }
 }
 
-impl Ask {
+impl TestRequest {
     /// A command of an operator.
     pub(crate) fn order(broker: &TestBroker, path: &str) -> Self {
         let mut ask = broker.ask("POST", path.to_owned(), json!({ "reason": "a test" }));
@@ -267,7 +268,7 @@ impl Ask {
         self
     }
 
-    pub(crate) fn later(mut self) -> Self {
+    pub(crate) fn asynchronous(mut self) -> Self {
         self.query.push_str("&accepts_incomplete=true");
         self
     }
@@ -333,7 +334,7 @@ impl TestBroker {
     }
 
     /// Scans the folders once.
-    pub(crate) fn look(&mut self) -> Arc<Snapshot> {
+    pub(crate) fn scan(&mut self) -> Arc<Snapshot> {
         Arc::new(self.folders.look())
     }
 
@@ -342,8 +343,8 @@ impl TestBroker {
         self.url.clone()
     }
 
-    fn ask(&self, method: &'static str, path: String, body: Value) -> Ask {
-        Ask {
+    fn ask(&self, method: &'static str, path: String, body: Value) -> TestRequest {
+        TestRequest {
             request: body,
             method,
             path,
@@ -352,7 +353,7 @@ impl TestBroker {
         }
     }
 
-    pub(crate) fn provision(&self, id: &str) -> Ask {
+    pub(crate) fn provision(&self, id: &str) -> TestRequest {
         let body = json!({
             "service_id": "db-id", "plan_id": "small-id", "organization_guid": "o", "space_guid": "s",
             "context": { "platform": "kubernetes", "namespace": "blue" },
@@ -360,7 +361,7 @@ impl TestBroker {
         self.ask("PUT", format!("/v2/service_instances/{id}"), body)
     }
 
-    pub(crate) fn update(&self, id: &str, change: Value) -> Ask {
+    pub(crate) fn update(&self, id: &str, change: Value) -> TestRequest {
         let mut body = json!({ "service_id": "db-id" });
         for (key, value) in change.as_object().into_iter().flatten() {
             body[key] = value.clone();
@@ -368,15 +369,15 @@ impl TestBroker {
         self.ask("PATCH", format!("/v2/service_instances/{id}"), body)
     }
 
-    pub(crate) fn deprovision(&self, id: &str) -> Ask {
+    pub(crate) fn deprovision(&self, id: &str) -> TestRequest {
         self.ask("DELETE", format!("/v2/service_instances/{id}"), Value::Null)
     }
 
-    pub(crate) fn fetch(&self, id: &str) -> Ask {
+    pub(crate) fn fetch(&self, id: &str) -> TestRequest {
         self.ask("GET", format!("/v2/service_instances/{id}"), Value::Null)
     }
 
-    pub(crate) fn bind(&self, id: &str, binding: &str) -> Ask {
+    pub(crate) fn bind(&self, id: &str, binding: &str) -> TestRequest {
         let path = format!("/v2/service_instances/{id}/service_bindings/{binding}");
         self.ask(
             "PUT",
@@ -385,17 +386,17 @@ impl TestBroker {
         )
     }
 
-    pub(crate) fn unbind(&self, id: &str, binding: &str) -> Ask {
+    pub(crate) fn unbind(&self, id: &str, binding: &str) -> TestRequest {
         let path = format!("/v2/service_instances/{id}/service_bindings/{binding}");
         self.ask("DELETE", path, Value::Null)
     }
 
-    pub(crate) fn fetch_binding(&self, id: &str, binding: &str) -> Ask {
+    pub(crate) fn fetch_binding(&self, id: &str, binding: &str) -> TestRequest {
         let path = format!("/v2/service_instances/{id}/service_bindings/{binding}");
         self.ask("GET", path, Value::Null)
     }
 
-    pub(crate) fn log(&self, operation: &str) -> Ask {
+    pub(crate) fn log(&self, operation: &str) -> TestRequest {
         let mut ask = self.ask(
             "GET",
             format!("/admin/v1/operations/{operation}/log"),
@@ -405,7 +406,7 @@ impl TestBroker {
         ask
     }
 
-    pub(crate) async fn send(&self, ask: Ask) -> Reply {
+    pub(crate) async fn send(&self, ask: TestRequest) -> Reply {
         ask.send_to(&self.url).await
     }
 
@@ -428,10 +429,10 @@ impl TestBroker {
                 if answer["state"] != "in progress" {
                     return answer;
                 }
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         };
-        let waited = tokio::time::timeout(PATIENCE, polled).await;
+        let waited = tokio::time::timeout(TIMEOUT, polled).await;
         waited.expect("the operation did not end in time")
     }
 }
@@ -440,9 +441,9 @@ impl TestBroker {
 pub(crate) async fn until(what: &str, holds: impl AsyncFn() -> bool) {
     let watched = async {
         while !holds().await {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
-    let waited = tokio::time::timeout(PATIENCE, watched).await;
+    let waited = tokio::time::timeout(TIMEOUT, watched).await;
     assert!(waited.is_ok(), "waited in vain until {what}");
 }

@@ -23,7 +23,7 @@ async fn fifty_failing_deprovisions_are_fifty_runs_and_leave_nothing() {
     const DELETES: usize = 50;
     let mut fixture = Fixture::new();
     fixture.real = true;
-    let count = fixture.beside("count");
+    let count = fixture.shared_file("count");
     fs::write(&count, "").expect("a file");
     fs::set_permissions(&count, fs::Permissions::from_mode(0o666)).expect("permissions");
     let text = format!("echo \"$SUTLER_OPERATION\" >> {}\nexit 1", count.display());
@@ -52,20 +52,20 @@ async fn a_provision_while_its_bundle_is_withdrawn_is_served_or_refused_and_neve
     let fixture = Fixture::new();
     let mut broker = fixture.open().await;
     broker.send(broker.provision("i0")).await.is(201);
-    let mut asked = Vec::with_capacity(PROVISIONS);
+    let mut requests = Vec::with_capacity(PROVISIONS);
     for nth in 0..PROVISIONS {
         if nth == PROVISIONS / 4 {
             fs::remove_dir_all(fixture.bundles().join("db")).expect("it is withdrawn");
         }
         let (ask, url) = (broker.provision(&format!("i{nth}")), broker.url());
-        asked.push(tokio::spawn(async move { ask.send_to(&url).await.status }));
+        requests.push(tokio::spawn(async move { ask.send_to(&url).await.status }));
         if nth == PROVISIONS / 2 {
             let snapshot = broker.refresh().await;
             assert!(snapshot.listed.is_empty());
         }
     }
     let mut served = 0;
-    for (nth, answer) in asked.into_iter().enumerate() {
+    for (nth, answer) in requests.into_iter().enumerate() {
         let id = format!("i{nth}");
         match answer.await.expect("an answer") {
             200 | 201 => {
@@ -100,8 +100,8 @@ async fn bundles_that_the_store_does_not_take_are_told_of_and_what_was_offered_s
             .replace("db", "two")
             .replace("-id", "-two"),
     );
-    broker.look();
-    let snapshot = broker.look();
+    broker.scan();
+    let snapshot = broker.scan();
     assert_eq!(snapshot.listed.len(), 2);
     fixture.refuses.store(true, Ordering::Relaxed);
     let refused = broker
@@ -139,8 +139,11 @@ async fn credentials_outlast_a_store_that_takes_nothing_when_the_run_ends() {
         .state(json!({ "seen": 1 }))
         .binding_state(json!({ "login": "l1" }))
         .held();
-    fixture.fake.plays(Action::Bind, held);
-    let accepted = broker.send(broker.bind("i", "b").later()).await.is(202);
+    fixture.fake.set_script(Action::Bind, held);
+    let accepted = broker
+        .send(broker.bind("i", "b").asynchronous())
+        .await
+        .is(202);
     until("it runs", async || fixture.fake.watches() == 2).await;
     fixture.refuses.store(true, Ordering::Relaxed);
     fixture.fake.release();
@@ -177,8 +180,13 @@ async fn credentials_outlast_a_store_that_takes_nothing_when_the_run_ends() {
 async fn a_run_is_tracked_however_often_the_watch_of_it_is_cut() {
     let fixture = Fixture::new();
     let broker = fixture.open().await;
-    fixture.fake.plays(Action::Provision, Script::well().held());
-    let accepted = broker.send(broker.provision("i").later()).await.is(202);
+    fixture
+        .fake
+        .set_script(Action::Provision, Script::well().held());
+    let accepted = broker
+        .send(broker.provision("i").asynchronous())
+        .await
+        .is(202);
     let path = format!(
         "/v2/service_instances/i/last_operation?operation={}",
         operation(&accepted)

@@ -22,7 +22,7 @@ fn folder(order: &RunSpec) -> String {
 async fn an_instance_keeps_the_version_that_made_it_and_new_ones_get_the_new_one() {
     let fixture = Fixture::new();
     let mut broker = fixture.open().await;
-    fixture.fake.plays(Action::Provision, Script::well());
+    fixture.fake.set_script(Action::Provision, Script::well());
     broker.send(broker.provision("old")).await.is(201);
     fixture.write("db", &MANIFEST.replace("1.2.3", "2.0.0"));
     broker.refresh().await;
@@ -37,7 +37,7 @@ async fn an_instance_keeps_the_version_that_made_it_and_new_ones_get_the_new_one
     let snapshot = broker.refresh().await;
     assert!(snapshot.listed.is_empty());
     broker.send(broker.provision("late")).await.is(400);
-    fixture.fake.plays(
+    fixture.fake.set_script(
         Action::Bind,
         Script::well().credentials(json!({ "user": "u" })),
     );
@@ -73,23 +73,23 @@ async fn a_version_goes_when_neither_the_catalog_nor_an_instance_needs_it() {
     let third = digest(&broker.refresh().await);
     let begun = Instant::now();
     assert!(broker.sweep(begun).await.is_empty());
-    let later = begun + Duration::from_secs(3600);
-    assert_eq!(broker.sweep(later).await, [second], "nobody has it");
+    let asynchronous = begun + Duration::from_secs(3600);
+    assert_eq!(broker.sweep(asynchronous).await, [second], "nobody has it");
     // It moves to a plan of the newest version, and is still served by the version that made it.
     let moved = broker.update("old", json!({ "plan_id": "large-id" }));
     broker.send(moved).await.is(200);
-    let later = later + Duration::from_secs(7200);
-    assert!(broker.sweep(later).await.is_empty());
+    let asynchronous = asynchronous + Duration::from_secs(7200);
+    assert!(broker.sweep(asynchronous).await.is_empty());
     assert!(
         broker
-            .sweep(later + Duration::from_secs(7200))
+            .sweep(asynchronous + Duration::from_secs(7200))
             .await
             .is_empty()
     );
     broker.send(broker.deprovision("old")).await.is(200);
-    let later = later + Duration::from_secs(14_400);
-    assert!(broker.sweep(later).await.is_empty());
-    let swept = broker.sweep(later + Duration::from_secs(3600)).await;
+    let asynchronous = asynchronous + Duration::from_secs(14_400);
+    assert!(broker.sweep(asynchronous).await.is_empty());
+    let swept = broker.sweep(asynchronous + Duration::from_secs(3600)).await;
     assert_eq!(swept, [first], "its instance is gone");
-    assert_eq!(fixture.shelf(), [third]);
+    assert_eq!(fixture.stored_versions(), [third]);
 }
