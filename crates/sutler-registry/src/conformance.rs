@@ -3,10 +3,10 @@
 //! The tests of an adapter implement [`Candidate`] and invoke
 //! `sutler_registry::registry_conformance!(Mine::fresh())`, which creates one test per guarantee. If the candidate
 //! is `None` (no server on this machine), the test is skipped; the constructor reports that. The cases are in
-//! `conformance/listing.rs` and `conformance/reading.rs`.
+//! `conformance/listing.rs` and `conformance/items.rs`.
 
+pub mod items;
 pub mod listing;
-pub mod reading;
 
 use crate::registry::{Item, Registry};
 use async_trait::async_trait;
@@ -54,7 +54,7 @@ macro_rules! registry_conformance {
                 what_is_removed_is_not_found_any_more
                 a_listing_that_fails_is_no_listing
                 a_registry_that_was_mended_is_as_it_was;
-            reading: what_was_put_is_what_is_read
+            items: what_was_put_is_what_is_read
                 what_changes_gets_another_version_and_what_does_not_keeps_its_own
                 a_version_that_is_named_is_read_or_refused_and_never_another
                 what_never_was_is_gone

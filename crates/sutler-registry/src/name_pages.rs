@@ -41,12 +41,12 @@ pub(crate) async fn names(
     first: Url,
     keep: &(dyn Fn(&str) -> bool + Sync),
 ) -> Result<BTreeSet<String>, HttpError> {
-    let (mut names, mut seen, mut total) = (BTreeSet::new(), 0, None);
+    let (mut names, mut count, mut total) = (BTreeSet::new(), 0, None);
     let mut url = first;
     for _ in 0..PAGES_MAX {
         let page = pages.page(&url).await?;
-        seen += page.names.len();
-        if seen > NAMES_MAX {
+        count += page.names.len();
+        if count > NAMES_MAX {
             break;
         }
         let counted = page.total.is_some();

@@ -208,7 +208,7 @@ impl RegistryRefresh<'_> {
             at: self.facts.now,
         });
         for (item, is) in items {
-            seen(self.name(item), self.held(item), is, changes);
+            item_changes(self.name(item), self.held(item), is, changes);
         }
         let absent = |item: &str| !items.contains_key(item);
         self.mark_all(WithdrawalReason::Absent, absent, changes);
@@ -263,24 +263,24 @@ fn marked(reason: WithdrawalReason, rules: WithdrawalRules, now: Timestamp) -> W
 }
 
 /// Whether the item counts as listed.
-fn is_item(held: Option<&KnownSpec>, seen: &ItemOutcome) -> bool {
-    match seen {
+fn is_item(held: Option<&KnownSpec>, outcome: &ItemOutcome) -> bool {
+    match outcome {
         ItemOutcome::NotABundle(_) => held.is_some_and(|it| it.mark.is_none()),
         ItemOutcome::Same | ItemOutcome::Good { .. } | ItemOutcome::Faulty(_) => true,
     }
 }
 
 /// Changes caused by a listed item.
-fn seen(
+fn item_changes(
     spec: SpecName,
     held: Option<&KnownSpec>,
-    seen: &ItemOutcome,
+    outcome: &ItemOutcome,
     changes: &mut Vec<RegistryChange>,
 ) {
-    if !is_item(held, seen) {
+    if !is_item(held, outcome) {
         return;
     }
-    match (held, seen) {
+    match (held, outcome) {
         (None, ItemOutcome::Good { digest, wants }) => changes.push(RegistryChange::Add {
             spec,
             digest: digest.clone(),
@@ -297,22 +297,22 @@ fn seen(
             spec,
             why: "it was not fetched; refresh again".to_owned(),
         }),
-        (Some(held), seen) => seen_again(spec, held, seen, changes),
+        (Some(held), outcome) => known_item_changes(spec, held, outcome, changes),
     }
 }
 
 /// Changes of a known item that is listed: a mark is removed in any case.
-fn seen_again(
+fn known_item_changes(
     spec: SpecName,
     held: &KnownSpec,
-    seen: &ItemOutcome,
+    outcome: &ItemOutcome,
     changes: &mut Vec<RegistryChange>,
 ) {
     if held.mark.is_some() {
         changes.push(RegistryChange::Unmark { spec: spec.clone() });
     }
     let mended = held.fault.is_some();
-    match seen {
+    match outcome {
         // The same content under other names or ids is another offering: the configuration changed.
         ItemOutcome::Good { digest, wants } if *digest != held.digest || *wants != held.wants => {
             changes.push(RegistryChange::Replace {

@@ -233,8 +233,8 @@ mod tests {
             deny: texts(&["(open"]),
             ..ImageSelection::default()
         };
-        let said = ImageFilter::new(&pattern).expect_err("no pattern");
-        assert!(said.contains("(open"), "{said}");
+        let sentence = ImageFilter::new(&pattern).expect_err("no pattern");
+        assert!(sentence.contains("(open"), "{sentence}");
         let tag = ImageSelection {
             default_tag: Some("no tag".to_owned()),
             ..ImageSelection::default()

@@ -76,7 +76,7 @@ const PATHS: [(&str, &str, &str); 4] = [
 ///
 /// # Errors
 /// The directory cannot be written.
-pub(crate) fn lay_out(work: &Path) -> io::Result<PathBuf> {
+pub(crate) fn write_modules(work: &Path) -> io::Result<PathBuf> {
     let place = work.join(format!("ansible-{}", digest()));
     if place.is_dir() {
         return Ok(place);
@@ -153,27 +153,27 @@ fn digest() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{FILES, PATHS, environment, lay_out};
+    use super::{FILES, PATHS, environment, write_modules};
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn modules_are_laid_out_once_and_everybody_may_read_them() {
         let work = tempfile::tempdir().expect("a folder");
-        let place = lay_out(work.path()).expect("written");
+        let place = write_modules(work.path()).expect("written");
         for (name, text) in FILES {
             let path = place.join(name);
             assert_eq!(std::fs::read_to_string(&path).expect(name), text);
             let mode = path.metadata().expect(name).permissions().mode();
             assert_eq!(mode & 0o777, 0o444, "{name}");
         }
-        assert_eq!(lay_out(work.path()).expect("there"), place);
+        assert_eq!(write_modules(work.path()).expect("there"), place);
         assert_eq!(std::fs::read_dir(work.path()).expect("listed").count(), 1);
     }
 
     #[test]
     fn every_path_of_ansible_begins_with_a_folder_that_is_there() {
         let work = tempfile::tempdir().expect("a folder");
-        let place = lay_out(work.path()).expect("written");
+        let place = write_modules(work.path()).expect("written");
         let environment = environment(&place);
         for (variable, folder, _) in PATHS {
             let ours = place.join(folder);

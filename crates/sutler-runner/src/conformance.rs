@@ -32,17 +32,17 @@ pub trait Candidate: Send + Sync {
     fn missing(&self) -> Runnable;
 
     /// Creates the file `go` in the result directory of a run.
-    async fn let_go(&self, name: RunName);
+    async fn create_go_file(&self, name: RunName);
 
     /// Makes the end of a running run unknown.
     async fn lose(&self, name: RunName);
 
     /// Removes the directory of a running run.
-    async fn misplace(&self, name: RunName);
+    async fn remove_run_dir(&self, name: RunName);
 
     /// Leaves the files that a broker leaves when it is killed while it creates one run and removes another.
-    async fn cut_short(&self);
+    async fn leave_interrupted_runs(&self);
 
     /// Number of processes of a run, and of other leftovers if it is not running.
-    async fn left_of(&self, name: RunName) -> usize;
+    async fn leftovers_of(&self, name: RunName) -> usize;
 }

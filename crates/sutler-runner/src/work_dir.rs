@@ -56,7 +56,7 @@ impl WorkDir {
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
             Err(error) => Err(error.into()),
         };
-        if !patiently(take, std::thread::sleep).map_err(disk)? {
+        if !with_retries(take, std::thread::sleep).map_err(disk)? {
             return Err(WorkDirError::InUse(path));
         }
         let host = host(&path.join("host")).map_err(disk)?;
@@ -81,7 +81,7 @@ impl WorkDir {
 }
 
 /// Retries until the lock is taken; `false`: another process holds it.
-fn patiently(
+fn with_retries(
     mut take: impl FnMut() -> io::Result<bool>,
     pause: impl Fn(Duration),
 ) -> io::Result<bool> {
@@ -111,14 +111,14 @@ fn host(path: &Path) -> io::Result<String> {
     if !known.is_empty() && known.len() <= HOST_BYTES_MAX {
         return Ok(known.to_owned());
     }
-    let called = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let called: String = called
+    let system_name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let system_name: String = system_name
         .chars()
         .filter(|c| c.is_ascii_alphanumeric() || *c == '-')
         .take(20)
         .collect();
     let own = uuid::Uuid::new_v4().simple().to_string();
-    let name = format!("{called}-{}", &own[..16]);
+    let name = format!("{system_name}-{}", &own[..16]);
     let aside = path.with_extension("new");
     let mut file = own_file(&aside)?;
     file.write_all(name.as_bytes())?;
@@ -129,7 +129,7 @@ fn host(path: &Path) -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{TRIES, WorkDir, WorkDirError, patiently};
+    use super::{TRIES, WorkDir, WorkDirError, with_retries};
 
     #[test]
     fn one_process_owns_a_working_directory_and_its_host_keeps_its_name() {
@@ -155,7 +155,7 @@ mod tests {
                 tries.set(tries.get() + 1);
                 Ok(tries.get() >= nth)
             };
-            patiently(take, |_| {}).expect("a disk")
+            with_retries(take, |_| {}).expect("a disk")
         };
         assert!(taken_at(1) && tries.get() == 1);
         assert!(taken_at(3) && tries.get() == 3);

@@ -127,8 +127,8 @@ pub(crate) fn is_not_found(status: u16, body: &[u8]) -> bool {
         kind: String,
         reason: String,
     }
-    let said: Option<StatusBody> = serde_json::from_slice(body).ok();
-    status == 404 && said.is_some_and(|it| it.kind == "Status" && it.reason == "NotFound")
+    let parsed: Option<StatusBody> = serde_json::from_slice(body).ok();
+    status == 404 && parsed.is_some_and(|it| it.kind == "Status" && it.reason == "NotFound")
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 
 use super::{
     ClaimedNames, ItemOutcome, KnownRegistries, KnownSpec, RegistryChange, SpecName,
-    WithdrawalReason, WithdrawalRules, marked, seen,
+    WithdrawalReason, WithdrawalRules, item_changes, marked,
 };
 use jiff::Timestamp;
 use std::collections::BTreeSet;
@@ -27,7 +27,7 @@ pub fn push(
         wants: wants.clone(),
     };
     let mut changes = Vec::new();
-    seen(
+    item_changes(
         SpecName::new(PUSHED_REGISTRY, item),
         held,
         &good,

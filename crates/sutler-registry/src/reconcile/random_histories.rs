@@ -69,7 +69,7 @@ struct Uses {
     /// Contents at that time: no others are deleted.
     contents: BTreeMap<String, u64>,
     /// Specs at that time: a deletion expects them unchanged.
-    seen: KnownRegistries,
+    specs_then: KnownRegistries,
 }
 
 struct World {
@@ -127,7 +127,7 @@ impl World {
             };
             let digest = format!("{spec}@{version}");
             let same = self.store.spec(spec).is_some_and(|it| it.digest == digest);
-            let seen = match (truth.broken, truth.unlabelled, same) {
+            let outcome = match (truth.broken, truth.unlabelled, same) {
                 (true, _, _) => ItemOutcome::Faulty("answered 500".to_owned()),
                 (false, true, _) => ItemOutcome::NotABundle("has no label".to_owned()),
                 (false, false, true) => ItemOutcome::Same,
@@ -137,7 +137,7 @@ impl World {
                     wants: ClaimedNames::from_iter([format!("the id of {}", spec.item)]),
                 },
             };
-            items.insert(spec.item.clone(), seen);
+            items.insert(spec.item.clone(), outcome);
         }
         ListOutcome::Complete(items)
     }
@@ -322,7 +322,7 @@ impl World {
             used: self.used(),
             pinned: self.instances.iter().map(|(_, it)| it.clone()).collect(),
             contents: self.contents.clone(),
-            seen: self.store.clone(),
+            specs_then: self.store.clone(),
         });
     }
 
@@ -334,24 +334,26 @@ impl World {
             used,
             pinned,
             contents,
-            seen,
+            specs_then,
         } = uses;
-        let changes = self.with_facts(&BTreeMap::new(), &used, |facts| deletions(&seen, facts));
+        let changes = self.with_facts(&BTreeMap::new(), &used, |facts| {
+            deletions(&specs_then, facts)
+        });
         for change in &changes {
             // The commit expects the spec unchanged since the usage check.
-            let same = |spec: &&SpecName| self.store.spec(spec) == seen.spec(spec);
+            let same = |spec: &&SpecName| self.store.spec(spec) == specs_then.spec(spec);
             let Some(spec) = change.spec().filter(same) else {
                 continue;
             };
             if self.pushed.contains_key(spec) {
-                let mark = seen.spec(spec).and_then(|it| it.mark.as_ref());
+                let mark = specs_then.spec(spec).and_then(|it| it.mark.as_ref());
                 let reason = mark.map(|it| it.reason);
                 prop_assert_eq!(reason, Some(WithdrawalReason::NotConfigured), "of {}", spec);
                 self.pushed.remove(spec);
             }
             self.store.apply(change);
         }
-        let named = |it: &String| seen.specs().any(|(_, held)| held.digest == *it);
+        let named = |it: &String| specs_then.specs().any(|(_, held)| held.digest == *it);
         self.contents.retain(|it, written| {
             // A content that a spec named at the check may have an instance since then; one that was written since
             // then may be named soon.
@@ -366,8 +368,8 @@ impl World {
         let order = self.order();
         let view = &self.replicas[replica];
         let item = item_name(item);
-        let seen = offered_specs(view, &order);
-        let found = seen.specs.iter().find(|(spec, _)| spec.item == item);
+        let offered = offered_specs(view, &order);
+        let found = offered.specs.iter().find(|(spec, _)| spec.item == item);
         let Some((spec, held)) = found else {
             return;
         };

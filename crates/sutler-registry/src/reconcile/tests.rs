@@ -33,7 +33,11 @@ fn faulty(why: &str) -> ItemOutcome {
 
 fn complete<const N: usize>(items: [(&str, ItemOutcome); N]) -> ListOutcome {
     let items = items.into_iter();
-    ListOutcome::Complete(items.map(|(item, seen)| (item.to_owned(), seen)).collect())
+    ListOutcome::Complete(
+        items
+            .map(|(item, outcome)| (item.to_owned(), outcome))
+            .collect(),
+    )
 }
 
 fn failed() -> ListOutcome {
@@ -78,17 +82,18 @@ impl World {
         };
         let changes = reconcile(&self.known, &facts);
         changes.iter().for_each(|it| self.known.apply(it));
-        let told = changes
+        let lines = changes
             .iter()
             .filter(|it| !matches!(it, RegistryChange::Listed { .. }));
-        told.map(|it| {
-            format!(
-                "{} {}",
-                it.word(),
-                it.spec().map_or(it.registry(), |it| &it.item)
-            )
-        })
-        .collect()
+        lines
+            .map(|it| {
+                format!(
+                    "{} {}",
+                    it.word(),
+                    it.spec().map_or(it.registry(), |it| &it.item)
+                )
+            })
+            .collect()
     }
 
     fn offered(&self) -> Vec<String> {
@@ -317,9 +322,9 @@ fn of_two_that_want_the_same_the_one_whose_registry_stands_first_is_offered() {
     assert_eq!(world.offered(), ["a/y@2"]);
     let order = ["a".to_owned(), "b".to_owned()];
     let conflicts = offered_specs(&world.known, &order).conflicts;
-    let told: Vec<String> = conflicts.iter().map(ToString::to_string).collect();
+    let lines: Vec<String> = conflicts.iter().map(ToString::to_string).collect();
     assert_eq!(
-        told,
+        lines,
         [
             "a/y and b/x both have the id s: b/x is not offered until one of them has another, or its \
           registry stands first in the configuration"

@@ -14,15 +14,15 @@ const CONCURRENT_ITEMS: usize = 4;
 /// A registry behind a proxy.
 pub(crate) struct RegistryFixture {
     pub(crate) server: Server,
-    pub(crate) front: RegistryProxy,
+    pub(crate) proxy: RegistryProxy,
 }
 
 impl RegistryFixture {
     /// An empty registry; `None` if no server can be started.
     pub(crate) fn open() -> Option<Self> {
         let server = docker_registry::own(Demands::default(), RegistryAccess::Open)?;
-        let front = RegistryProxy::in_front_of(server.address());
-        Some(Self { server, front })
+        let proxy = RegistryProxy::in_front_of(server.address());
+        Some(Self { server, proxy })
     }
 
     /// A registry with these bundles under `latest`.
@@ -39,7 +39,7 @@ impl RegistryFixture {
 
     /// An adapter that uses the proxy and lists the catalog.
     pub(crate) fn registry(&self) -> ImageRegistry {
-        image_registry(settings(&self.front.url()))
+        image_registry(settings(&self.proxy.url()))
     }
 }
 

@@ -8,20 +8,20 @@ use std::time::Duration;
 /// Exit codes are reported unchanged.
 pub async fn the_code_of_the_entry_point_is_told(candidate: &dyn Candidate) {
     for code in [0, 1, 8, 255] {
-        let told = run(candidate, &spec(candidate, &format!("exit {code}"))).await;
-        assert_eq!(told.status, RunStatus::Finished(Exit::Code(code)));
+        let watched = run(candidate, &spec(candidate, &format!("exit {code}"))).await;
+        assert_eq!(watched.status, RunStatus::Finished(Exit::Code(code)));
     }
 }
 
 /// A signal is reported as such, or as the code that a container engine has for it.
 pub async fn a_signal_is_no_success(candidate: &dyn Candidate) {
     // Sent by a shell of its own: the first process of a container may not get it.
-    let told = run(candidate, &spec(candidate, "sh -c 'kill -KILL $$'")).await;
+    let watched = run(candidate, &spec(candidate, "sh -c 'kill -KILL $$'")).await;
     let ended = matches!(
-        told.status,
+        watched.status,
         RunStatus::Finished(Exit::Signal(9) | Exit::Code(137))
     );
-    assert!(ended, "{told:?}");
+    assert!(ended, "{watched:?}");
 }
 
 /// Also without a watch, and if the run ignores the termination.
@@ -68,8 +68,8 @@ pub async fn a_stop_ends_everything_the_run_started(candidate: &dyn Candidate) {
 /// A daemon that a bundle starts is killed.
 pub async fn what_the_entry_point_leaves_behind_is_ended(candidate: &dyn Candidate) {
     let spec = spec(candidate, "(setsid sleep 1000 &) ; (sleep 1000 &) ; exit 0");
-    let told = run(candidate, &spec).await;
-    assert_eq!(told.status, RunStatus::Finished(Exit::Code(0)));
+    let watched = run(candidate, &spec).await;
+    assert_eq!(watched.status, RunStatus::Finished(Exit::Code(0)));
     nothing_left_eventually(candidate, spec.name).await;
 }
 

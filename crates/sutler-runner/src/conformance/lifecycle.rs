@@ -42,7 +42,7 @@ pub async fn a_run_is_seen_running_and_then_finished(candidate: &dyn Candidate) 
     );
     let early = runner.result(spec.name).await;
     assert!(matches!(early, Err(RunError::Refused(_))), "{early:?}");
-    candidate.let_go(spec.name).await;
+    candidate.create_go_file(spec.name).await;
     let done = RunStatus::Finished(Exit::Code(0));
     assert_eq!(watch(&runner, spec.name).await.status, done);
     assert_eq!(runner.status(spec.name).await.expect("looked"), done);
@@ -61,11 +61,14 @@ pub async fn starting_a_run_again_changes_nothing(candidate: &dyn Candidate) {
     }
     let runner = candidate.runner().await;
     runner.start(&spec).await.expect("already there");
-    candidate.let_go(spec.name).await;
-    let told = watch(&runner, spec.name).await;
-    assert_eq!(told.output.matches("once").count(), 1, "{told:?}");
+    candidate.create_go_file(spec.name).await;
+    let watched = watch(&runner, spec.name).await;
+    assert_eq!(watched.output.matches("once").count(), 1, "{watched:?}");
     runner.start(&spec).await.expect("already ended");
-    assert_eq!(runner.status(spec.name).await.expect("looked"), told.status);
+    assert_eq!(
+        runner.status(spec.name).await.expect("looked"),
+        watched.status
+    );
 }
 
 /// The broker that started it has ended.
@@ -85,10 +88,10 @@ pub async fn another_broker_adopts_a_run_and_hears_it_from_the_beginning(
         second.status(spec.name).await.expect("looked"),
         RunStatus::Running
     );
-    candidate.let_go(spec.name).await;
-    let told = watch(&second, spec.name).await;
-    assert_eq!(told.status, RunStatus::Finished(Exit::Code(3)));
-    assert_eq!(told.output, "begun\nover\n");
+    candidate.create_go_file(spec.name).await;
+    let watched = watch(&second, spec.name).await;
+    assert_eq!(watched.status, RunStatus::Finished(Exit::Code(3)));
+    assert_eq!(watched.output, "begun\nover\n");
 }
 
 /// It ended while no broker was running.
@@ -102,9 +105,9 @@ pub async fn a_run_that_ended_unwatched_is_read_later(candidate: &dyn Candidate)
     status_until(&first, spec.name, |status| *status != RunStatus::Running).await;
     drop(first);
     let second = candidate.runner().await;
-    let told = watch(&second, spec.name).await;
+    let watched = watch(&second, spec.name).await;
     assert_eq!(
-        (told.status, told.output.as_str()),
+        (watched.status, watched.output.as_str()),
         (RunStatus::Finished(Exit::Code(0)), "said\n")
     );
     let result = second.result(spec.name).await.expect("read");
@@ -141,7 +144,7 @@ pub async fn a_stop_of_a_lost_run_leaves_nothing_running(candidate: &dyn Candida
     output_until(&runner, spec.name, "under way").await;
     candidate.lose(spec.name).await;
     runner.stop(spec.name).await.expect("stopped");
-    assert_eq!(candidate.left_of(spec.name).await, 0);
+    assert_eq!(candidate.leftovers_of(spec.name).await, 0);
     let status = runner.status(spec.name).await.expect("looked");
     assert!(matches!(status, RunStatus::Lost(_)), "{status:?}");
 }
@@ -155,11 +158,11 @@ pub async fn a_stop_of_a_run_whose_directory_is_gone_leaves_nothing_running(
     let spec = spec(candidate, script);
     runner.start(&spec).await.expect("started");
     output_until(&runner, spec.name, "under way").await;
-    candidate.misplace(spec.name).await;
+    candidate.remove_run_dir(spec.name).await;
     runner.stop(spec.name).await.expect("stopped");
     // The call fails while the run is running, so it has ended.
     runner.remove(spec.name).await.expect("removed");
-    assert_eq!(candidate.left_of(spec.name).await, 0);
+    assert_eq!(candidate.leftovers_of(spec.name).await, 0);
 }
 
 /// A cancelled operation does not wait for the start of its run.
@@ -177,7 +180,7 @@ pub async fn a_stop_ends_a_start_that_nobody_waits_for(candidate: &dyn Candidate
         );
         assert!(ended, "{waited:?} {status:?}");
         runner.remove(spec.name).await.expect("removed");
-        assert_eq!(candidate.left_of(spec.name).await, 0);
+        assert_eq!(candidate.leftovers_of(spec.name).await, 0);
     }
 }
 
@@ -188,10 +191,10 @@ pub async fn what_was_cut_short_is_swept_by_the_next_broker(candidate: &dyn Cand
         attempt: 1,
     };
     candidate.runner().await;
-    candidate.cut_short().await;
-    assert_ne!(candidate.left_of(name).await, 0);
+    candidate.leave_interrupted_runs().await;
+    assert_ne!(candidate.leftovers_of(name).await, 0);
     candidate.runner().await;
-    assert_eq!(candidate.left_of(name).await, 0);
+    assert_eq!(candidate.leftovers_of(name).await, 0);
 }
 
 /// Neither names nor files are left.
@@ -233,6 +236,10 @@ pub async fn nobody_listening_is_no_reason_to_stop(candidate: &dyn Candidate) {
     drop(ears);
     let status = runner.watch(spec.name, deaf).await.expect("watched");
     assert_eq!(status, RunStatus::Finished(Exit::Code(0)));
-    let told = watch(&Arc::clone(&runner), spec.name).await;
-    assert!(told.output.ends_with("\n1999\n"), "{}", told.output.len());
+    let watched = watch(&Arc::clone(&runner), spec.name).await;
+    assert!(
+        watched.output.ends_with("\n1999\n"),
+        "{}",
+        watched.output.len()
+    );
 }

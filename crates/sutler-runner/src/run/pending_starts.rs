@@ -14,7 +14,7 @@ pub(crate) struct PendingStarts(Arc<Inner>);
 struct Inner {
     /// Number of pending starts per run.
     names: Mutex<BTreeMap<RunName, usize>>,
-    over: Notify,
+    ended: Notify,
 }
 
 /// A pending start, until it is dropped.
@@ -29,15 +29,15 @@ impl PendingStarts {
     }
 
     /// Waits until this run has no pending start.
-    pub(crate) async fn over(&self, name: RunName) {
+    pub(crate) async fn finished(&self, name: RunName) {
         loop {
-            let mut told = std::pin::pin!(self.0.over.notified());
+            let mut notified = std::pin::pin!(self.0.ended.notified());
             // Enabled before the check, so that no end is missed.
-            told.as_mut().enable();
+            notified.as_mut().enable();
             if !self.0.names().contains_key(&name) {
                 return;
             }
-            told.await;
+            notified.await;
         }
     }
 }
@@ -58,7 +58,7 @@ impl Drop for PendingStart {
             }
         }
         drop(names);
-        self.0.over.notify_waiters();
+        self.0.ended.notify_waiters();
     }
 }
 
@@ -76,19 +76,19 @@ mod tests {
             operation: Uuid::from_u128(7),
             attempt,
         };
-        starts.over(name(1)).await;
+        starts.finished(name(1)).await;
         let (one, two, other) = (
             starts.begin(name(1)),
             starts.begin(name(1)),
             starts.begin(name(2)),
         );
-        let mut over = Box::pin(starts.over(name(1)));
-        assert!((&mut over).now_or_never().is_none());
+        let mut finished = Box::pin(starts.finished(name(1)));
+        assert!((&mut finished).now_or_never().is_none());
         drop(one);
-        assert!((&mut over).now_or_never().is_none());
+        assert!((&mut finished).now_or_never().is_none());
         drop(two);
-        over.await;
+        finished.await;
         drop(other);
-        starts.over(name(2)).await;
+        starts.finished(name(2)).await;
     }
 }

@@ -55,9 +55,9 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Additional time of a supervisor before it is killed itself.
 const SUPERVISOR_SLACK: Duration = Duration::from_secs(10);
 /// Poll interval for runs whose end cannot be waited for.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Poll interval for all other runs.
-const LOOK_AGAIN: Duration = Duration::from_secs(2);
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// Variables of the broker's environment that are passed to runs.
 const PASSED_ON: [&str; 6] = [
     "HTTP_PROXY",
@@ -134,9 +134,9 @@ impl ProcessRunner {
         let runs = settings.runs();
         create_traversable_dir(&runs)
             .and_then(|()| temp_dirs::sweep(&runs))
-            .map_err(|fault| trouble_with("use", &runs, &fault))?;
-        let modules = ansible::lay_out(&settings.work)
-            .map_err(|fault| trouble_with("use", &settings.work, &fault))?;
+            .map_err(|fault| unavailable("use", &runs, &fault))?;
+        let modules = ansible::write_modules(&settings.work)
+            .map_err(|fault| unavailable("use", &settings.work, &fault))?;
         for (name, value) in ansible::environment(&modules) {
             settings.environment.entry(name).or_insert(value);
         }
@@ -152,7 +152,7 @@ impl ProcessRunner {
     }
 
     /// Runs a blocking function on a separate thread.
-    async fn beside<T: Send + 'static>(
+    async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&ProcessSettings) -> Result<T, RunError> + Send + 'static,
     ) -> Result<T, RunError> {
@@ -180,9 +180,9 @@ impl Runner for ProcessRunner {
     async fn status(&self, name: RunName) -> Result<RunStatus, RunError> {
         let folder = self.folder(name);
         // A pending start must end first: otherwise `NeverStarted` could be wrong a moment later.
-        self.starts.over(name).await;
+        self.starts.finished(name).await;
         let zombies = self.zombies.clone();
-        self.beside(move |_| {
+        self.run_blocking(move |_| {
             let status = read_status(&folder, name)?;
             if status != RunStatus::Running {
                 zombies.reap(name);
@@ -196,7 +196,7 @@ impl Runner for ProcessRunner {
         let spec = spec.clone();
         let under_way = self.starts.begin(spec.name);
         let zombies = self.zombies.clone();
-        self.beside(move |settings| {
+        self.run_blocking(move |settings| {
             // Continues even if the caller does not wait.
             let _under_way = under_way;
             if let Some(child) = start(settings, &spec)? {
@@ -222,7 +222,7 @@ impl Runner for ProcessRunner {
             }
             tokio::select! {
                 // A killed supervisor may close the pipe before it releases the lock.
-                _ = tokio::time::timeout(LOOK_AGAIN, ended(&folder)) => {}
+                _ = tokio::time::timeout(CHECK_INTERVAL, ended(&folder)) => {}
                 never = tail.follow(&lines) => match never {},
             }
         }
@@ -230,7 +230,7 @@ impl Runner for ProcessRunner {
 
     async fn result(&self, name: RunName) -> Result<RunResult, RunError> {
         let folder = self.folder(name);
-        self.beside(move |_| result(&folder, name)).await
+        self.run_blocking(move |_| result(&folder, name)).await
     }
 
     async fn stop(&self, name: RunName) -> Result<(), RunError> {
@@ -240,13 +240,15 @@ impl Runner for ProcessRunner {
             RunStatus::Finished(_) | RunStatus::Lost(_) => return Ok(()),
             // If its directory was removed, only its processes are left.
             RunStatus::NeverStarted => {
-                return self.beside(move |_| kill::kill_leftovers(name, None)).await;
+                return self
+                    .run_blocking(move |_| kill::kill_leftovers(name, None))
+                    .await;
             }
             RunStatus::Running => {}
         }
         let at = folder.clone();
-        self.beside(move |_| {
-            kill::request_stop(&at).map_err(|fault| trouble_with("stop", &at.path, &fault))
+        self.run_blocking(move |_| {
+            kill::request_stop(&at).map_err(|fault| unavailable("stop", &at.path, &fault))
         })
         .await?;
         if self
@@ -255,7 +257,7 @@ impl Runner for ProcessRunner {
         {
             return Ok(());
         }
-        self.beside(move |_| {
+        self.run_blocking(move |_| {
             kill::kill_supervisor(&folder);
             Ok(())
         })
@@ -271,24 +273,24 @@ impl Runner for ProcessRunner {
     async fn remove(&self, name: RunName) -> Result<(), RunError> {
         let folder = self.folder(name);
         let zombies = self.zombies.clone();
-        self.beside(move |_| {
+        self.run_blocking(move |_| {
             zombies.reap(name);
             if read_status(&folder, name)? == RunStatus::Running {
                 let sentence = format!("Run {name} still runs: stop it before it is removed.");
                 return Err(RunError::Refused(sentence));
             }
             let gone = folder.remove_dir();
-            gone.map_err(|fault| trouble_with("remove", &folder.path, &fault))
+            gone.map_err(|fault| unavailable("remove", &folder.path, &fault))
         })
         .await
     }
 
     async fn list(&self) -> Result<Vec<RunName>, RunError> {
         self.zombies.reap_all();
-        self.beside(|settings| {
+        self.run_blocking(|settings| {
             let runs = settings.runs();
             let entries =
-                std::fs::read_dir(&runs).map_err(|fault| trouble_with("list", &runs, &fault))?;
+                std::fs::read_dir(&runs).map_err(|fault| unavailable("list", &runs, &fault))?;
             let names = entries.flatten().map(|entry| entry.file_name());
             let mut names: Vec<RunName> = names
                 .filter_map(|name| name.to_str()?.parse().ok())
@@ -301,7 +303,7 @@ impl Runner for ProcessRunner {
 }
 
 fn read_status(folder: &RunDir, name: RunName) -> Result<RunStatus, RunError> {
-    let trouble = |fault: io::Error| trouble_with("read", &folder.path, &fault);
+    let trouble = |fault: io::Error| unavailable("read", &folder.path, &fault);
     let Some((facts, lock)) = folder.facts().map_err(trouble)? else {
         return Ok(RunStatus::NeverStarted);
     };
@@ -330,13 +332,13 @@ fn read_status(folder: &RunDir, name: RunName) -> Result<RunStatus, RunError> {
 /// Starts a run, unless it exists. Returns the supervisor, which must be waited for.
 fn start(settings: &ProcessSettings, spec: &RunSpec) -> Result<Option<Child>, RunError> {
     let folder = RunDir::new(&settings.runs(), spec.name);
-    let made = match run_dir::lay_out(settings, spec)? {
+    let made = match run_dir::create(settings, spec)? {
         Some(made) => Some(made),
         // An earlier start may have died before the supervisor began.
         None if read_status(&folder, spec.name)? == RunStatus::NeverStarted => {
             let gone = folder.remove_dir();
-            gone.map_err(|fault| trouble_with("remove", &folder.path, &fault))?;
-            run_dir::lay_out(settings, spec)?
+            gone.map_err(|fault| unavailable("remove", &folder.path, &fault))?;
+            run_dir::create(settings, spec)?
         }
         None => None,
     };
@@ -348,7 +350,7 @@ fn start(settings: &ProcessSettings, spec: &RunSpec) -> Result<Option<Child>, Ru
         Err(fault) => {
             drop(lock);
             folder.remove_dir().unwrap_or_default();
-            return Err(trouble_with("use", &folder.path, &fault));
+            return Err(unavailable("use", &folder.path, &fault));
         }
     };
     let spawned = settings
@@ -399,7 +401,7 @@ pub(crate) fn result_unavailable(results: &Path, fault: &io::Error) -> Result<Ru
         _ if fault.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
             "leads elsewhere"
         }
-        _ => return Err(trouble_with("read", results, fault)),
+        _ => return Err(unavailable("read", results, fault)),
     };
     let sentence = format!(
         "What the bundle gave back cannot be used: its result directory {why}; leave it as it is, and write \
@@ -416,7 +418,7 @@ pub(crate) fn result_unavailable(results: &Path, fault: &io::Error) -> Result<Ru
 async fn ended(folder: &RunDir) {
     let opened = pipe::OpenOptions::new().open_receiver(folder.alive());
     let Ok(end) = opened else {
-        return tokio::time::sleep(LOOK).await;
+        return tokio::time::sleep(POLL_INTERVAL).await;
     };
     // The pipe does not report an end before it was opened; the lock does.
     while is_held(folder) && end.readable().await.is_ok() {
@@ -424,7 +426,7 @@ async fn ended(folder: &RunDir) {
             Err(fault) if fault.kind() == io::ErrorKind::WouldBlock => {}
             Ok(1..) => {}
             // It is about to be started, or to release the lock.
-            Ok(0) | Err(_) if is_held(folder) => return tokio::time::sleep(LOOK).await,
+            Ok(0) | Err(_) if is_held(folder) => return tokio::time::sleep(POLL_INTERVAL).await,
             Ok(0) | Err(_) => return,
         }
     }
@@ -435,7 +437,7 @@ fn is_held(folder: &RunDir) -> bool {
     facts.is_ok_and(|found| found.is_some_and(|(facts, _)| facts.held))
 }
 
-fn trouble_with(what: &str, path: &Path, fault: &io::Error) -> RunError {
+fn unavailable(what: &str, path: &Path, fault: &io::Error) -> RunError {
     RunError::Unavailable(format!(
         "Cannot {what} {}: {fault}. See that the working directory of bundles is there, has room and may be \
          written to.",

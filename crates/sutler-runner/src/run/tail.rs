@@ -18,7 +18,7 @@ const CHUNK: usize = 32 << 10;
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// How long a reader may take for the rest of the output.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+const REST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Position in output and progress of a run.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ impl Tail {
 
     /// Forwards the rest of a run that ended.
     pub(crate) async fn rest(&mut self, lines: &mpsc::Sender<RunEvent>) {
-        self.pass_on(lines, LAST_WORDS).await;
+        self.pass_on(lines, REST_TIMEOUT).await;
     }
 
     /// Forwards output and progress until it is dropped.

@@ -47,7 +47,7 @@ impl ResultWriter {
     /// # Errors
     /// The file cannot be written, or it does not hold a JSON object.
     pub fn merge(&self, what: KeyedFile, set: Vars, remove: &[String]) -> io::Result<()> {
-        let _alone = self.alone()?;
+        let _lock = self.lock()?;
         let path = self.0.join(what.file());
         let there = match fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes)?,
@@ -68,7 +68,7 @@ impl ResultWriter {
     /// # Errors
     /// The file cannot be written.
     pub fn progress(&self, text: &str, percent: Option<u8>) -> io::Result<()> {
-        let _alone = self.alone()?;
+        let _lock = self.lock()?;
         let mut line = match percent {
             Some(percent) => json!({"percent": percent, "text": text}).to_string(),
             None => json!({ "text": text }).to_string(),
@@ -106,7 +106,7 @@ impl ResultWriter {
         Ok(())
     }
 
-    fn alone(&self) -> io::Result<File> {
+    fn lock(&self) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false).mode(0o600);
         let lock = options.open(self.0.join(".lock"))?;

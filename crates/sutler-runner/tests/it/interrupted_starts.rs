@@ -19,7 +19,7 @@ use tempfile::TempDir;
 const PLACE: &str = "SUTLER_TEST_START_IN";
 /// Output of a start that was refused and left nothing.
 const CLEAN: &str = "refused, and nothing is left";
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// More steps of one kind than a start has; only opening files has more, at its end, to list processes.
 const STEPS_MAX: usize = 40;
 
@@ -87,7 +87,7 @@ fn left_in(place: &Path) -> Vec<String> {
 
 async fn ended_eventually(runner: &ProcessRunner, name: RunName) -> RunStatus {
     let (lines, _) = tokio::sync::mpsc::channel(1);
-    let watched = tokio::time::timeout(PATIENCE, runner.watch(name, lines)).await;
+    let watched = tokio::time::timeout(TIMEOUT, runner.watch(name, lines)).await;
     watched.expect("in time").expect("watched")
 }
 
@@ -110,17 +110,17 @@ async fn a_start_is_there_whole_or_not_at_all() {
         }
         Err(fault) => {
             assert!(named.is_some(), "{fault}");
-            let said = match left_in(&at).as_slice() {
+            let outcome = match left_in(&at).as_slice() {
                 [] => CLEAN.to_owned(),
                 left => format!("{fault}: {left:?} is left"),
             };
-            fs::write(at.join("said"), said).expect("written");
+            fs::write(at.join("said"), outcome).expect("written");
         }
     }
 }
 
 /// Makes the n-th step of a kind fail; returns whether there was one.
-fn strike(place: &Path, calls: &str, error: &str, nth: usize) -> bool {
+fn fail_step(place: &Path, calls: &str, error: &str, nth: usize) -> bool {
     let trace = place.join("trace");
     let status = Command::new("strace")
         .args(["-f", "-qq", "-e", &format!("trace={calls}")])
@@ -143,8 +143,8 @@ fn strike(place: &Path, calls: &str, error: &str, nth: usize) -> bool {
 
 /// Asserts that runs that are left can be read and removed, and that then neither files nor processes are left.
 fn nothing_is_left_eventually(place: &Path, what: &str) {
-    let said = fs::read_to_string(place.join("said")).unwrap_or(CLEAN.to_owned());
-    assert_eq!(said, CLEAN, "{what}");
+    let outcome = fs::read_to_string(place.join("said")).unwrap_or(CLEAN.to_owned());
+    assert_eq!(outcome, CLEAN, "{what}");
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
         let runner = ProcessRunner::open(settings(place)).expect("opened");
@@ -156,7 +156,7 @@ fn nothing_is_left_eventually(place: &Path, what: &str) {
     assert_eq!(left_in(place), [] as [String; 0], "{what}");
     let begun = Instant::now();
     while processes_in(place) > 0 {
-        assert!(begun.elapsed() < PATIENCE, "{what}: a process is left");
+        assert!(begun.elapsed() < TIMEOUT, "{what}: a process is left");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -187,7 +187,7 @@ fn a_start_that_fails_at_any_step_leaves_nothing() {
     }
     std::thread::scope(|scope| {
         for (calls, error) in STEPS {
-            scope.spawn(move || strike_all(calls, error));
+            scope.spawn(move || fail_each_step(calls, error));
         }
     });
 }
@@ -198,12 +198,12 @@ fn strace_works() -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-fn strike_all(calls: &str, error: &str) {
+fn fail_each_step(calls: &str, error: &str) {
     for nth in 1..=STEPS_MAX {
         let place = place();
-        let struck = strike(place.path(), calls, error, nth);
+        let failed = fail_step(place.path(), calls, error, nth);
         nothing_is_left_eventually(place.path(), &format!("{calls}, the {nth}th"));
-        if !struck {
+        if !failed {
             assert!(nth > 1, "{calls}: nothing was struck");
             return;
         }

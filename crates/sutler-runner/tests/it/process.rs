@@ -70,7 +70,7 @@ impl Candidate for Processes {
         }
     }
 
-    async fn let_go(&self, name: RunName) {
+    async fn create_go_file(&self, name: RunName) {
         std::fs::write(self.run(name).join("result/go"), "").expect("written");
     }
 
@@ -87,11 +87,11 @@ impl Candidate for Processes {
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("killed");
     }
 
-    async fn misplace(&self, name: RunName) {
+    async fn remove_run_dir(&self, name: RunName) {
         std::fs::remove_dir_all(self.run(name)).expect("removed");
     }
 
-    async fn cut_short(&self) {
+    async fn leave_interrupted_runs(&self) {
         for left in [".new-1-0-dead", ".gone-0123"] {
             let folder = self.work().join("runs").join(left);
             std::fs::create_dir(&folder).expect("made");
@@ -99,7 +99,7 @@ impl Candidate for Processes {
         }
     }
 
-    async fn left_of(&self, name: RunName) -> usize {
+    async fn leftovers_of(&self, name: RunName) -> usize {
         let mark = format!("SUTLER_RUN={name}");
         let marked = processes_with(|process| {
             let environment = std::fs::read(process.join("environ")).unwrap_or_default();
@@ -188,7 +188,7 @@ async fn a_supervisor_that_cannot_be_started_leaves_nothing() {
     let fault = runner.start(&spec).await.expect_err("not there");
     assert!(fault.to_string().contains("/not/there"), "{fault}");
     assert_eq!(runner.list().await.expect("listed"), []);
-    assert_eq!(processes.left_of(spec.name).await, 0);
+    assert_eq!(processes.leftovers_of(spec.name).await, 0);
 }
 
 #[tokio::test]
@@ -208,7 +208,7 @@ async fn runs_of_the_same_time_are_not_the_same_user() {
     for spec in [&one, &two] {
         runner.start(spec).await.expect("started");
         let at = processes.run(spec.name).join("result/error");
-        until(|| std::fs::read(&at).is_ok_and(|said| !said.is_empty())).await;
+        until(|| std::fs::read(&at).is_ok_and(|output| !output.is_empty())).await;
     }
     runner.start(&three).await.expect("started");
     let status = ended_eventually(&runner, three.name).await;
@@ -217,7 +217,7 @@ async fn runs_of_the_same_time_are_not_the_same_user() {
     assert!(given.error.expect("a sentence").contains("all 2 users"));
     let mut users = Vec::new();
     for spec in [&one, &two] {
-        processes.let_go(spec.name).await;
+        processes.create_go_file(spec.name).await;
         ended_eventually(&runner, spec.name).await;
         users.push(
             runner

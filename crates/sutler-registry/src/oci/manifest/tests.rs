@@ -66,8 +66,8 @@ fn what_is_no_image_is_refused_with_a_way_on() {
         r#"{"config":{"digest":"md5:x"}}"#,
         r#"{"manifests":[{"digest":"latest"}]}"#,
     ] {
-        let said = read(text.as_bytes()).expect_err(text);
-        assert!(said.contains("push it again"), "{said}");
+        let sentence = read(text.as_bytes()).expect_err(text);
+        assert!(sentence.contains("push it again"), "{sentence}");
     }
 }
 
@@ -80,8 +80,8 @@ fn the_nearest_platform_is_chosen() {
     let chosen = |platform| choose(&children, platform).map(|it| it.digest.clone());
     assert_eq!(chosen("linux/amd64"), Ok(digest("amd")));
     assert_eq!(chosen("linux/arm64"), Ok(digest("arm")));
-    let said = chosen("linux/s390x").expect_err("there is none");
-    assert!(said.contains("linux/amd64"), "{said}");
+    let sentence = chosen("linux/s390x").expect_err("there is none");
+    assert!(sentence.contains("linux/amd64"), "{sentence}");
     let only = [child("only", None)];
     assert_eq!(
         choose(&only, "linux/amd64").map(|it| &it.digest),

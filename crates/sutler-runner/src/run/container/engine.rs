@@ -38,7 +38,7 @@ pub(super) struct Engine {
     socket: String,
 }
 
-fn called(name: RunName) -> String {
+fn container_name(name: RunName) -> String {
     format!("sutler-{name}")
 }
 
@@ -47,7 +47,7 @@ impl Engine {
         let socket = settings.socket.display().to_string();
         let docker =
             Docker::connect_with_unix(&socket, ANSWER_SECONDS, bollard::API_DEFAULT_VERSION);
-        let docker = docker.map_err(|fault| silent(&socket, &fault))?;
+        let docker = docker.map_err(|fault| no_answer(&socket, &fault))?;
         Ok(Self {
             docker,
             logins: settings.logins.clone(),
@@ -68,11 +68,11 @@ impl Engine {
 
     /// `None`: it has ended, but the engine does not know its exit code yet.
     async fn inspect_once(&self, name: RunName) -> Result<Option<EngineReport>, RunError> {
-        let called = called(name);
-        let asked = self
+        let container_name = container_name(name);
+        let inspected = self
             .docker
-            .inspect_container(&called, None::<InspectContainerOptions>);
-        match asked.await {
+            .inspect_container(&container_name, None::<InspectContainerOptions>);
+        match inspected.await {
             Ok(found) => Ok(Some(found.state.map_or_else(
                 || EngineReport::Unclear("nothing".to_owned()),
                 |state| container_of(&state),
@@ -93,7 +93,7 @@ impl Engine {
         body: ContainerCreateBody,
     ) -> Result<(), RunError> {
         let options = CreateContainerOptionsBuilder::new()
-            .name(&called(name))
+            .name(&container_name(name))
             .build();
         match self.docker.create_container(Some(options), body).await {
             Ok(_) => Ok(()),
@@ -106,10 +106,10 @@ impl Engine {
 
     /// Starts a container, unless it is already started or removed.
     pub(super) async fn start(&self, name: RunName) -> Result<(), RunError> {
-        let called = called(name);
+        let container_name = container_name(name);
         let started = self
             .docker
-            .start_container(&called, None::<StartContainerOptions>);
+            .start_container(&container_name, None::<StartContainerOptions>);
         match started.await {
             Ok(()) => Ok(()),
             Err(fault) if matches!(status(&fault), Some(304 | 404)) => Ok(()),
@@ -127,7 +127,7 @@ impl Engine {
         let options = KillContainerOptionsBuilder::new().signal(signal).build();
         match self
             .docker
-            .kill_container(&called(name), Some(options))
+            .kill_container(&container_name(name), Some(options))
             .await
         {
             Ok(()) => Ok(true),
@@ -160,8 +160,10 @@ impl Engine {
             let options = WaitContainerOptionsBuilder::new()
                 .condition("not-running")
                 .build();
-            let mut waiting =
-                std::pin::pin!(self.docker.wait_container(&called(name), Some(options)));
+            let mut waiting = std::pin::pin!(
+                self.docker
+                    .wait_container(&container_name(name), Some(options))
+            );
             match waiting.next().await {
                 None | Some(Ok(_) | Err(Error::DockerContainerWaitError { .. })) => return,
                 Some(Err(fault)) if status(&fault) == Some(404) => return,
@@ -175,21 +177,21 @@ impl Engine {
     }
 
     /// Output of a container from the beginning.
-    pub(super) fn said(&self, name: RunName, follow: bool) -> impl Stream<Item = Bytes> + Send {
+    pub(super) fn logs(&self, name: RunName, follow: bool) -> impl Stream<Item = Bytes> + Send {
         let options = LogsOptionsBuilder::new()
             .stdout(true)
             .stderr(true)
             .follow(follow)
             .build();
-        let said = self.docker.logs(&called(name), Some(options));
-        said.filter_map(|piece| async move { piece.ok().map(LogOutput::into_bytes) })
+        let logs = self.docker.logs(&container_name(name), Some(options));
+        logs.filter_map(|piece| async move { piece.ok().map(LogOutput::into_bytes) })
     }
 
     /// Removes a container that is not running. `false`: it exists and is in use.
     pub(super) async fn remove(&self, name: RunName) -> Result<bool, RunError> {
         let options = RemoveContainerOptionsBuilder::new().v(true).build();
-        let called = called(name);
-        let removed = self.docker.remove_container(&called, Some(options));
+        let container_name = container_name(name);
+        let removed = self.docker.remove_container(&container_name, Some(options));
         match removed.await {
             Ok(()) => Ok(true),
             Err(fault) if status(&fault) == Some(404) => Ok(true),
@@ -216,7 +218,7 @@ impl Engine {
     }
 
     /// Pulls the image if the engine lacks it, within this time.
-    pub(super) async fn have_image(
+    pub(super) async fn pull_if_missing(
         &self,
         reference: &str,
         within: Duration,
@@ -253,11 +255,11 @@ impl Engine {
         });
         let mut pulled = std::pin::pin!(self.docker.create_image(Some(options), None, credentials));
         while let Some(step) = pulled.next().await {
-            step.map_err(|fault| said_by(&fault))?;
+            step.map_err(|fault| message_of(&fault))?;
         }
         match self.docker.inspect_image(reference).await {
             Ok(_) => Ok(()),
-            Err(fault) => Err(said_by(&fault)),
+            Err(fault) => Err(message_of(&fault)),
         }
     }
 
@@ -269,7 +271,7 @@ impl Engine {
             } => RunError::Refused(format!(
                 "The container engine refuses: {message}. Correct what it names."
             )),
-            _ => silent(&self.socket, fault),
+            _ => no_answer(&self.socket, fault),
         }
     }
 }
@@ -279,7 +281,7 @@ fn is_of(reference: &str, registry: &str) -> bool {
     rest.is_some_and(|rest| rest.starts_with('/'))
 }
 
-fn said_by(fault: &Error) -> String {
+fn message_of(fault: &Error) -> String {
     let text = match fault {
         Error::DockerResponseServerError { message, .. } => message.clone(),
         Error::DockerStreamError { error } => error.clone(),
@@ -288,7 +290,7 @@ fn said_by(fault: &Error) -> String {
     text.trim().trim_end_matches('.').to_owned()
 }
 
-fn silent(socket: &str, fault: &Error) -> RunError {
+fn no_answer(socket: &str, fault: &Error) -> RunError {
     RunError::Unavailable(format!(
         "The container engine at {socket} does not do it: {fault}. See that it runs and that the broker may use \
          its socket."

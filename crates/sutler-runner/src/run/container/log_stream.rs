@@ -14,13 +14,13 @@ use tokio::sync::mpsc;
 /// Pause between two connections.
 const PAUSE: Duration = Duration::from_millis(500);
 /// How long a reader may take for the rest of the output.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+const REST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Position in the output of a container.
 #[derive(Debug)]
 pub(super) struct LogStream {
     most: u64,
-    heard: u64,
+    position: u64,
     cut: bool,
 }
 
@@ -28,7 +28,7 @@ impl LogStream {
     pub(super) const fn new(most: u64) -> Self {
         Self {
             most,
-            heard: 0,
+            position: 0,
             cut: false,
         }
     }
@@ -60,7 +60,7 @@ impl LogStream {
         }
         let listening = self.listen(engine, name, lines, false);
         // Output that is not read in time is still available from the engine.
-        tokio::time::timeout(LAST_WORDS, listening)
+        tokio::time::timeout(REST_TIMEOUT, listening)
             .await
             .unwrap_or_default();
     }
@@ -72,12 +72,12 @@ impl LogStream {
         lines: &mpsc::Sender<RunEvent>,
         follow: bool,
     ) {
-        let mut said = std::pin::pin!(engine.said(name, follow));
+        let mut logs = std::pin::pin!(engine.logs(name, follow));
         let mut passed = 0;
-        while let Some(piece) = said.next().await {
+        while let Some(piece) = logs.next().await {
             let from = passed;
             passed += piece.len() as u64;
-            if passed <= self.heard {
+            if passed <= self.position {
                 continue;
             }
             // Reserved before the position changes: the future may be dropped here, and is repeated then.
@@ -87,7 +87,7 @@ impl LogStream {
             if let Some(new) = self.new_of(from, &piece) {
                 room.send(RunEvent::Output(new));
             }
-            self.heard = self.heard.max(passed);
+            self.position = self.position.max(passed);
             if self.cut {
                 return;
             }
@@ -97,11 +97,11 @@ impl LogStream {
     /// Part of a chunk that was not forwarded yet and is within the limit.
     fn new_of(&mut self, from: u64, piece: &Bytes) -> Option<Bytes> {
         let end = from + piece.len() as u64;
-        if end <= self.heard || self.cut {
+        if end <= self.position || self.cut {
             return None;
         }
         let within = |place: u64| usize::try_from(place.saturating_sub(from)).unwrap_or(usize::MAX);
-        let start = within(self.heard).min(piece.len());
+        let start = within(self.position).min(piece.len());
         let stop = within(self.most).min(piece.len()).max(start);
         let mut new = piece[start..stop].to_vec();
         if end > self.most {
@@ -117,27 +117,27 @@ mod tests {
     use super::LogStream;
     use bytes::Bytes;
 
-    fn hear(ear: &mut LogStream, from: u64, piece: &'static str) -> Option<String> {
-        let new = ear.new_of(from, &Bytes::from_static(piece.as_bytes()))?;
-        ear.heard = ear.heard.max(from + piece.len() as u64);
+    fn forward(stream: &mut LogStream, from: u64, piece: &'static str) -> Option<String> {
+        let new = stream.new_of(from, &Bytes::from_static(piece.as_bytes()))?;
+        stream.position = stream.position.max(from + piece.len() as u64);
         Some(String::from_utf8_lossy(&new).into_owned())
     }
 
     #[test]
     fn what_was_heard_is_not_heard_again() {
-        let mut ear = LogStream::new(100);
-        assert_eq!(hear(&mut ear, 0, "abc").as_deref(), Some("abc"));
+        let mut stream = LogStream::new(100);
+        assert_eq!(forward(&mut stream, 0, "abc").as_deref(), Some("abc"));
         // The engine closed the connection, and starts again from the beginning.
-        assert_eq!(hear(&mut ear, 0, "ab"), None);
-        assert_eq!(hear(&mut ear, 2, "cde").as_deref(), Some("de"));
+        assert_eq!(forward(&mut stream, 0, "ab"), None);
+        assert_eq!(forward(&mut stream, 2, "cde").as_deref(), Some("de"));
     }
 
     #[test]
     fn beyond_the_limit_there_is_one_line_that_says_so() {
-        let mut ear = LogStream::new(4);
-        assert_eq!(hear(&mut ear, 0, "abc").as_deref(), Some("abc"));
-        let last = hear(&mut ear, 3, "def").expect("something");
+        let mut stream = LogStream::new(4);
+        assert_eq!(forward(&mut stream, 0, "abc").as_deref(), Some("abc"));
+        let last = forward(&mut stream, 3, "def").expect("something");
         assert!(last.starts_with("d\n[cut here"), "{last}");
-        assert_eq!(hear(&mut ear, 6, "ghi"), None);
+        assert_eq!(forward(&mut stream, 6, "ghi"), None);
     }
 }

@@ -39,7 +39,7 @@ impl RunDir {
     }
 
     /// Markers of the run; `None` if the directory does not exist.
-    pub(super) fn marks(&self) -> io::Result<Option<RunMarkers>> {
+    pub(super) fn markers(&self) -> io::Result<Option<RunMarkers>> {
         let Some(limits) = read::<WatchLimits>(&self.path.join("limits"))? else {
             return Ok(None);
         };
@@ -62,7 +62,7 @@ impl RunDir {
 
     /// Removes the start marker: it was not started.
     pub(super) fn unmark_start(&self) -> io::Result<()> {
-        absent_is_fine(fs::remove_file(self.path.join("started")))
+        ignore_not_found(fs::remove_file(self.path.join("started")))
     }
 
     pub(super) fn mark_end(&self, why: &Exit) -> io::Result<()> {
@@ -70,7 +70,7 @@ impl RunDir {
     }
 
     pub(super) fn unmark_end(&self) -> io::Result<()> {
-        absent_is_fine(fs::remove_file(self.path.join("end")))
+        ignore_not_found(fs::remove_file(self.path.join("end")))
     }
 
     pub(super) fn remove_dir(&self) -> io::Result<()> {
@@ -88,7 +88,7 @@ impl RunDir {
 }
 
 /// Waits until no other process starts this run. A few locks serve all runs.
-pub(super) fn alone(work: &Path, name: RunName) -> io::Result<fs::File> {
+pub(super) fn lock_start(work: &Path, name: RunName) -> io::Result<fs::File> {
     let locks = work.join("starts");
     fs::create_dir_all(&locks)?;
     // Runs of other users must not be able to hold the locks.
@@ -99,7 +99,7 @@ pub(super) fn alone(work: &Path, name: RunName) -> io::Result<fs::File> {
     Ok(lock)
 }
 
-fn absent_is_fine(done: io::Result<()>) -> io::Result<()> {
+fn ignore_not_found(done: io::Result<()>) -> io::Result<()> {
     match done {
         Err(fault) if fault.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
@@ -115,7 +115,7 @@ fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
 }
 
 /// Creates the directory of a run in one step, unless it exists.
-pub(super) fn lay_out(
+pub(super) fn create(
     settings: &ContainerSettings,
     spec: &RunSpec,
     folder: &RunDir,

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Default grace of a run between termination and kill.
 const GRACE: Duration = Duration::from_secs(10);
 /// Default interval at which a run is checked if the engine does not report its end.
-const LOOK_AGAIN: Duration = Duration::from_secs(15);
+const CHECK_INTERVAL: Duration = Duration::from_secs(15);
 /// User id of runs in containers: one that no user, service or other container of the host has, so that none of them
 /// can read files of runs. Engines with user namespaces map it.
 const USER: u32 = 1_900_001_001;
@@ -95,7 +95,7 @@ impl ContainerSettings {
             network: Network::Bridge,
             user,
             grace: GRACE,
-            look_again: LOOK_AGAIN,
+            look_again: CHECK_INTERVAL,
             environment,
             logins: Vec::new(),
         }

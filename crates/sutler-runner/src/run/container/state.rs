@@ -69,10 +69,10 @@ pub(super) enum ContainerState {
 
 pub(super) fn state_of(
     container: EngineReport,
-    marks: Option<RunMarkers>,
+    markers: Option<RunMarkers>,
     now: Timestamp,
 ) -> ContainerState {
-    let started = marks.as_ref().and_then(|marks| marks.started);
+    let started = markers.as_ref().and_then(|markers| markers.started);
     match container {
         EngineReport::Absent if started.is_some() => ContainerState::Lost(
             "The container of the run is gone: how far it got is not known. See who else removes containers."
@@ -80,16 +80,16 @@ pub(super) fn state_of(
         ),
         EngineReport::Absent => ContainerState::NotMade,
         EngineReport::Created => ContainerState::Made,
-        EngineReport::Running { since } => match &marks {
+        EngineReport::Running { since } => match &markers {
             None => ContainerState::Lost(
                 "The directory of the run is gone while its container runs: what it gives back cannot be \
                  read. See who removes files of the working directory."
                     .to_owned(),
             ),
-            Some(marks) => {
+            Some(markers) => {
                 let from = RunMarkers {
-                    started: since.or(marks.started),
-                    ..marks.clone()
+                    started: since.or(markers.started),
+                    ..markers.clone()
                 };
                 match from.left(now).is_zero() {
                     true => ContainerState::Overdue,
@@ -100,13 +100,13 @@ pub(super) fn state_of(
         EngineReport::Exited {
             code,
             out_of_memory,
-        } => match marks {
+        } => match markers {
             None => ContainerState::Lost(
                 "The directory of the run is gone: what it gave back cannot be read. See who removes files of \
                  the working directory."
                     .to_owned(),
             ),
-            Some(marks) => ContainerState::Ended(match (marks.end, out_of_memory) {
+            Some(markers) => ContainerState::Ended(match (markers.end, out_of_memory) {
                 (Some(why), _) => why,
                 (None, true) => Exit::Memory,
                 (None, false) => Exit::Code(i32::try_from(code).unwrap_or(i32::MAX)),
@@ -128,7 +128,7 @@ mod tests {
         Timestamp::from_second(second).expect("a time")
     }
 
-    fn marks(started: Option<i64>, end: Option<Exit>) -> Option<RunMarkers> {
+    fn markers(started: Option<i64>, end: Option<Exit>) -> Option<RunMarkers> {
         Some(RunMarkers {
             limits: WatchLimits {
                 deadline_ms: 10_000,
@@ -148,62 +148,62 @@ mod tests {
         let running = |since: Option<i64>| EngineReport::Running {
             since: since.map(at),
         };
-        for (container, marks, means) in [
+        for (container, markers, means) in [
             (EngineReport::Absent, None, ContainerState::NotMade),
             (
                 EngineReport::Absent,
-                marks(None, None),
+                markers(None, None),
                 ContainerState::NotMade,
             ),
             (
                 EngineReport::Created,
-                marks(Some(1), None),
+                markers(Some(1), None),
                 ContainerState::Made,
             ),
             (
                 running(Some(95)),
-                marks(Some(94), None),
+                markers(Some(94), None),
                 ContainerState::Running,
             ),
             (
                 running(Some(90)),
-                marks(Some(99), None),
+                markers(Some(99), None),
                 ContainerState::Overdue,
             ),
             (
                 running(None),
-                marks(Some(80), None),
+                markers(Some(80), None),
                 ContainerState::Overdue,
             ),
             (
                 exited(3, false),
-                marks(Some(80), None),
+                markers(Some(80), None),
                 ContainerState::Ended(Exit::Code(3)),
             ),
             (
                 exited(137, true),
-                marks(Some(80), None),
+                markers(Some(80), None),
                 ContainerState::Ended(Exit::Memory),
             ),
             (
                 exited(137, false),
-                marks(Some(80), Some(Exit::Deadline)),
+                markers(Some(80), Some(Exit::Deadline)),
                 ContainerState::Ended(Exit::Deadline),
             ),
         ] {
-            let shown = format!("{container:?} {marks:?}");
-            assert_eq!(state_of(container, marks, at(100)), means, "{shown}");
+            let shown = format!("{container:?} {markers:?}");
+            assert_eq!(state_of(container, markers, at(100)), means, "{shown}");
         }
-        for (container, marks) in [
-            (EngineReport::Absent, marks(Some(80), None)),
+        for (container, markers) in [
+            (EngineReport::Absent, markers(Some(80), None)),
             (running(Some(95)), None),
             (exited(0, false), None),
             (
                 EngineReport::Unclear("dead".to_owned()),
-                marks(Some(80), None),
+                markers(Some(80), None),
             ),
         ] {
-            let status = state_of(container, marks, at(100));
+            let status = state_of(container, markers, at(100));
             assert!(matches!(status, ContainerState::Lost(_)), "{status:?}");
         }
     }

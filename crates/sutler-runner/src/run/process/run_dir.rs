@@ -155,7 +155,7 @@ impl RunDir {
 }
 
 /// Creates the directory of a run. `None`: it exists already.
-pub(super) fn lay_out(
+pub(super) fn create(
     settings: &ProcessSettings,
     spec: &RunSpec,
 ) -> Result<Option<(RunDir, File)>, RunError> {
@@ -190,7 +190,7 @@ pub(super) fn lay_out(
         Err(fault) if fault.kind() == io::ErrorKind::InvalidInput => {
             Err(RunError::Refused(fault.to_string()))
         }
-        Err(fault) => Err(super::trouble_with("write", &folder.path, &fault)),
+        Err(fault) => Err(super::unavailable("write", &folder.path, &fault)),
     }
 }
 
@@ -351,7 +351,7 @@ fn lock_alone(lock: &File) -> io::Result<()> {
 pub(crate) fn clear(path: &Path) -> io::Result<()> {
     match fs::remove_dir_all(path) {
         Err(fault) if fault.kind() == io::ErrorKind::PermissionDenied => {
-            open_up(path)?;
+            make_accessible(path)?;
             fs::remove_dir_all(path)
         }
         Err(fault) if fault.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -359,12 +359,12 @@ pub(crate) fn clear(path: &Path) -> io::Result<()> {
     }
 }
 
-fn open_up(path: &Path) -> io::Result<()> {
+fn make_accessible(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(0o700))?;
     for entry in fs::read_dir(path)? {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
-            open_up(&entry.path())?;
+            make_accessible(&entry.path())?;
         }
     }
     Ok(())

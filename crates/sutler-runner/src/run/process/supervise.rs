@@ -26,14 +26,14 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 /// Interval at which orphaned children are reaped, if nothing else happens.
-const BURY: Duration = Duration::from_secs(30);
+const REAP_INTERVAL: Duration = Duration::from_secs(30);
 /// Poll interval for terminated processes.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Reads of output per turn, and after the last writer has ended: all that a pipe holds.
 const READS: usize = 32;
 const LAST_READS: usize = 1024;
 /// Exit code of a run whose program could not be prepared; the reason is in the file `failure`.
-const TROUBLE: i32 = 125;
+const FAILURE_CODE: i32 = 125;
 
 /// Subcommand of `sutler` that supervises.
 pub const SUPERVISOR: &str = "bundle-supervisor";
@@ -44,8 +44,8 @@ pub fn run_supervisor(words: &[OsString]) -> ExitCode {
     match words {
         [word, rest @ ..] if word == LAUNCH => launch(rest),
         [word] if word == FORMAT_FLAG => {
-            let said = io::stdout().write_all(format_answer().as_bytes());
-            said.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
+            let written = io::stdout().write_all(format_answer().as_bytes());
+            written.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
         }
         [folder] => {
             let folder = RunDir {
@@ -99,7 +99,7 @@ fn supervise(folder: &RunDir) -> io::Result<()> {
 /// Stores the reason of a failure, if possible: the run has failed in any case.
 fn record_failure(folder: &RunDir, sentence: &str) -> Exit {
     write_reserved(&folder.path, "trouble", sentence.as_bytes()).unwrap_or_default();
-    Exit::Code(TROUBLE)
+    Exit::Code(FAILURE_CODE)
 }
 
 /// Runs the program until its last process has ended.
@@ -115,13 +115,13 @@ fn run_program(folder: &RunDir) -> io::Result<Exit> {
     }
     let output = OutputFile::new(&folder.output(), job.output_bytes)?;
     rustix::process::set_child_subreaper(Pid::from_raw(1))?;
-    let alone = user.as_ref().filter(|user| user.alone.is_some());
-    write_down_the_start(&folder.path, alone.map(|user| user.uid))?;
-    let (said, says) = io::pipe()?;
+    let own_user = user.as_ref().filter(|user| user.lock.is_some());
+    write_start_marker(&folder.path, own_user.map(|user| user.uid))?;
+    let (output_pipe, output_writer) = io::pipe()?;
     let began = Instant::now();
-    let program = start(&job, folder, user.as_ref(), says)?;
+    let program = start(&job, folder, user.as_ref(), output_writer)?;
     let end = pidfd_open(program, PidfdFlags::empty())?;
-    rustix::fs::fcntl_setfl(&said, OFlags::NONBLOCK)?;
+    rustix::fs::fcntl_setfl(&output_pipe, OFlags::NONBLOCK)?;
     let mut watch = RunWatch {
         timeline: ShutdownTimeline::new(
             Duration::from_millis(job.deadline_ms),
@@ -133,7 +133,7 @@ fn run_program(folder: &RunDir) -> io::Result<Exit> {
         ended: None,
         stop: folder.stop(),
         wake,
-        said: Some(said),
+        output_pipe: Some(output_pipe),
         output,
     };
     watch.run_to_end()
@@ -164,7 +164,7 @@ pub(super) fn open_pipe(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-fn write_down_the_start(folder: &Path, user: Option<u32>) -> io::Result<()> {
+fn write_start_marker(folder: &Path, user: Option<u32>) -> io::Result<()> {
     let started = StartMarker {
         boot: process_tree::boot().to_owned(),
         supervisor: process_tree::process(own_pid()).ok_or(io::ErrorKind::NotFound)?,
@@ -178,7 +178,7 @@ fn start(
     job: &SupervisorJob,
     folder: &RunDir,
     user: Option<&AssignedUser>,
-    says: io::PipeWriter,
+    output_writer: io::PipeWriter,
 ) -> io::Result<Pid> {
     // This executable itself, even if its path was replaced or is not reachable.
     let mut command = Command::new("/proc/self/exe");
@@ -196,8 +196,8 @@ fn start(
         .current_dir(folder.scratch())
         .process_group(0)
         .stdin(Stdio::null())
-        .stdout(says.try_clone()?)
-        .stderr(says);
+        .stdout(output_writer.try_clone()?)
+        .stderr(output_writer);
     if let Some(user) = user {
         command.uid(user.uid).gid(user.gid);
     }
@@ -211,7 +211,7 @@ fn end_everything() {
     while let Ok(buried) = rustix::process::wait(WaitOptions::NOHANG) {
         if buried.is_none() {
             process_tree::signal(&process_tree::descendants(own_pid()), Signal::KILL);
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 }
@@ -236,15 +236,15 @@ fn most_processes(job: &SupervisorJob, user: Option<&AssignedUser>) -> u64 {
 struct AssignedUser {
     uid: u32,
     gid: u32,
-    alone: Option<File>,
+    lock: Option<File>,
 }
 
 fn assign_user(user: &RunUser, folder: &Path, run: &str) -> io::Result<Option<AssignedUser>> {
     let (first, count) = match *user {
         RunUser::Own => return Ok(None),
         RunUser::Fixed { uid, gid } => {
-            let alone = None;
-            return Ok(Some(AssignedUser { uid, gid, alone }));
+            let lock = None;
+            return Ok(Some(AssignedUser { uid, gid, lock }));
         }
         RunUser::Range { first, count } => (first, count),
     };
@@ -267,7 +267,7 @@ fn assign_user(user: &RunUser, folder: &Path, run: &str) -> io::Result<Option<As
             return Ok(Some(AssignedUser {
                 uid,
                 gid: uid,
-                alone: Some(lock),
+                lock: Some(lock),
             }));
         }
     }
@@ -276,7 +276,7 @@ fn assign_user(user: &RunUser, folder: &Path, run: &str) -> io::Result<Option<As
     )))
 }
 
-/// Changes the owner of a tree to the run's user. Its contents are all ours yet.
+/// Changes the owner of a tree to the run's user. It holds only files of the broker yet.
 pub(crate) fn chown_tree(path: &Path, uid: u32, gid: u32) -> io::Result<()> {
     if path.is_dir() {
         for entry in std::fs::read_dir(path)? {
@@ -335,7 +335,7 @@ struct RunWatch {
     ended: Option<Exit>,
     stop: PathBuf,
     wake: File,
-    said: Option<PipeReader>,
+    output_pipe: Option<PipeReader>,
     output: OutputFile,
 }
 
@@ -374,7 +374,11 @@ impl RunWatch {
     /// Waits for an event or the next step.
     fn pause(&mut self) -> io::Result<()> {
         let idle = self.timeline.idle(self.began.elapsed());
-        let most = if self.ended.is_some() { LOOK } else { BURY };
+        let most = if self.ended.is_some() {
+            POLL_INTERVAL
+        } else {
+            REAP_INTERVAL
+        };
         let idle = idle.min(most);
         let timeout = Timespec {
             tv_sec: i64::try_from(idle.as_secs()).unwrap_or(i64::MAX),
@@ -384,8 +388,8 @@ impl RunWatch {
         if self.ended.is_none() {
             fds.push(PollFd::new(&self.end, PollFlags::IN));
         }
-        if let Some(said) = &self.said {
-            fds.push(PollFd::new(said, PollFlags::IN));
+        if let Some(output_pipe) = &self.output_pipe {
+            fds.push(PollFd::new(output_pipe, PollFlags::IN));
         }
         match poll(&mut fds, Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -402,7 +406,7 @@ impl RunWatch {
     }
 
     fn read_output(&mut self, reads: usize) -> io::Result<()> {
-        read_output(&mut self.said, &mut self.output, reads)
+        read_output(&mut self.output_pipe, &mut self.output, reads)
     }
 
     /// Reaps ended children: the program and orphans. `true`: no child is left.
@@ -422,17 +426,17 @@ impl RunWatch {
 
 /// Reads the available output, with a bound, so that other work is not delayed.
 fn read_output(
-    said: &mut Option<PipeReader>,
+    output_pipe: &mut Option<PipeReader>,
     output: &mut OutputFile,
     reads: usize,
 ) -> io::Result<()> {
     let mut bytes = [0; 8192];
     for _ in 0..reads {
-        let Some(open) = said else {
+        let Some(open) = output_pipe else {
             break;
         };
         match open.read(&mut bytes) {
-            Ok(0) => *said = None,
+            Ok(0) => *output_pipe = None,
             Ok(some) => output.take(&bytes[..some]),
             Err(fault) if fault.kind() == io::ErrorKind::WouldBlock => break,
             Err(fault) if fault.kind() == io::ErrorKind::Interrupted => {}
@@ -445,7 +449,7 @@ fn read_output(
 fn exit_of(status: WaitStatus) -> Exit {
     match status.terminating_signal() {
         Some(signal) => Exit::Signal(signal),
-        None => Exit::Code(status.exit_status().unwrap_or(TROUBLE)),
+        None => Exit::Code(status.exit_status().unwrap_or(FAILURE_CODE)),
     }
 }
 
@@ -463,10 +467,10 @@ mod tests {
         let mut output = OutputFile::new(&path, 10_000).expect("made");
         // More than any run writes: there is always something to read.
         let endless = File::open("/dev/zero").expect("there");
-        let mut said = Some(PipeReader::from(OwnedFd::from(endless)));
+        let mut output_pipe = Some(PipeReader::from(OwnedFd::from(endless)));
         for reads in [READS, LAST_READS] {
-            read_output(&mut said, &mut output, reads).expect("heard");
-            assert!(said.is_some());
+            read_output(&mut output_pipe, &mut output, reads).expect("heard");
+            assert!(output_pipe.is_some());
         }
         let kept = std::fs::read(&path).expect("read");
         assert!((10_000..10_200).contains(&kept.len()), "{}", kept.len());
@@ -476,8 +480,11 @@ mod tests {
     fn an_order_of_another_version_is_refused_with_what_to_do() {
         for newer in [r#"{"orders": 7, "what": "else"}"#, "{}"] {
             let fault = spec(newer.as_bytes()).expect_err("it is not understood");
-            let told = fault.to_string();
-            assert!(told.contains("install both of one version"), "{told}");
+            let sentence = fault.to_string();
+            assert!(
+                sentence.contains("install both of one version"),
+                "{sentence}"
+            );
         }
     }
 }

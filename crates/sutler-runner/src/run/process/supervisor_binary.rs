@@ -106,7 +106,7 @@ fn probe(path: &Path) -> SupervisorProbe {
         .env_clear()
         .current_dir("/");
     command.stdin(Stdio::null()).stderr(Stdio::null());
-    let understands = |said: &[u8]| said == format_answer().as_bytes();
+    let understands = |answer: &[u8]| answer == format_answer().as_bytes();
     match command.output() {
         Ok(output) if understands(&output.stdout) => SupervisorProbe::Understands(held),
         _ => SupervisorProbe::Other,
@@ -131,7 +131,7 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     /// Writes an executable that prints its arguments.
-    fn lay(folder: &Path, program: &str) -> PathBuf {
+    fn write_program(folder: &Path, program: &str) -> PathBuf {
         let small = folder.join("sutler-supervisor");
         // Never written in place: it may be running.
         let aside = folder.join("new");
@@ -146,7 +146,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let own = folder.path().join("sutler");
         assert_eq!(Supervisor::of(&own).path(), own, "there is none");
-        let small = lay(folder.path(), "/bin/true");
+        let small = write_program(folder.path(), "/bin/true");
         assert!(small.is_file());
         assert_eq!(Supervisor::of(&own).path(), own, "it is another");
         assert_eq!(Supervisor::of(&own).words(), ["bundle-supervisor"]);
@@ -155,13 +155,13 @@ mod tests {
     #[test]
     fn what_was_opened_runs_although_another_lies_at_its_path() {
         let folder = tempfile::tempdir().expect("a folder");
-        let small = lay(folder.path(), "/bin/echo");
+        let small = write_program(folder.path(), "/bin/echo");
         let held = fs::File::open(&small).expect("opened");
         let supervisor = Supervisor {
             held: Some(std::sync::Arc::new(held)),
             ..Supervisor::at(&small)
         };
-        lay(folder.path(), "/bin/false");
+        write_program(folder.path(), "/bin/false");
         let output = supervisor.command().arg("-n").arg(format_answer()).output();
         let output = output.expect("it runs");
         assert_eq!(String::from_utf8_lossy(&output.stdout), format_answer());

@@ -26,10 +26,10 @@ fn again_under(words: &[&str], test: &str) -> bool {
         "--nocapture",
     ]);
     let ended = command.env(ALONE, "1").output().expect("it runs");
-    let said = String::from_utf8_lossy(&ended.stdout);
+    let output = String::from_utf8_lossy(&ended.stdout);
     let why = String::from_utf8_lossy(&ended.stderr);
-    assert!(ended.status.success(), "{said}\n{why}");
-    assert!(said.contains("1 passed"), "{said}");
+    assert!(ended.status.success(), "{output}\n{why}");
+    assert!(output.contains("1 passed"), "{output}");
     true
 }
 
@@ -130,9 +130,9 @@ async fn what_hides_from_a_killed_supervisor_is_found_by_its_user() {
     for spec in [&one, &other] {
         runner.start(spec).await.expect("started");
         let at = processes.run(spec.name).join("result/error");
-        let said = || std::fs::read_to_string(&at).unwrap_or_default();
-        until(|| said().ends_with('\n')).await;
-        hidden.push(said().trim().to_owned());
+        let output = || std::fs::read_to_string(&at).unwrap_or_default();
+        until(|| output().ends_with('\n')).await;
+        hidden.push(output().trim().to_owned());
     }
     processes.lose(one.name).await;
     runner.stop(one.name).await.expect("stopped");
@@ -153,8 +153,8 @@ async fn a_supervisor_whose_directory_is_taken_away_does_not_stay() {
     let spec = spec(&processes, "echo up; sleep 1000");
     runner.start(&spec).await.expect("started");
     let output = processes.run(spec.name).join("output");
-    until(|| std::fs::read(&output).is_ok_and(|said| !said.is_empty())).await;
-    processes.misplace(spec.name).await;
+    until(|| std::fs::read(&output).is_ok_and(|output| !output.is_empty())).await;
+    processes.remove_run_dir(spec.name).await;
     runner.stop(spec.name).await.expect("stopped");
     let name = spec.name.to_string();
     until(|| {
