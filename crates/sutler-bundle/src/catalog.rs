@@ -114,8 +114,8 @@ pub(crate) fn maintenance(manifest: &Manifest) -> Option<MaintenanceInfo> {
 
 fn schemas(manifest: &Manifest, plan: &PlanEntry, offer: &Offer) -> Schemas {
     let of = |parameters: &[Parameter], occasion: ValidationPoint| {
-        let asked = unanswered(parameters, &offer.answered);
-        let parameters = Some(schema(&asked, occasion, offer.dialect));
+        let unanswered_parameters = unanswered(parameters, &offer.answered);
+        let parameters = Some(schema(&unanswered_parameters, occasion, offer.dialect));
         Some(OperationSchema { parameters })
     };
     let bindable = manifest.is_bindable(plan);
@@ -133,11 +133,11 @@ fn schemas(manifest: &Manifest, plan: &PlanEntry, offer: &Offer) -> Schemas {
 /// Parameters that users are asked for. Parameters that depend on an answered one are left out too, so that the
 /// catalog does not reveal the answer.
 fn unanswered(parameters: &[Parameter], answered: &BTreeSet<String>) -> Vec<Parameter> {
-    let asked = |it: &&Parameter| {
+    let is_unanswered = |it: &&Parameter| {
         let depends = it.conditions.iter().any(|one| answered.contains(&one.key));
         !answered.contains(&it.name) && !depends
     };
-    parameters.iter().filter(asked).cloned().collect()
+    parameters.iter().filter(is_unanswered).cloned().collect()
 }
 
 /// Reasons why the offering of a manifest cannot be served, each with its path.

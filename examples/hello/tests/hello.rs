@@ -14,7 +14,7 @@ use sutler_client::wire::Connection;
 
 const LINES_MAX: usize = 40;
 /// How long the program may take until it listens.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// `hello:world` as basic authentication.
@@ -50,7 +50,7 @@ impl Hello {
     fn until_it_listens(&self) {
         let began = Instant::now();
         while TcpStream::connect(&self.address).is_err() {
-            assert!(began.elapsed() < PATIENCE, "it does not listen");
+            assert!(began.elapsed() < TIMEOUT, "it does not listen");
             std::thread::sleep(LOOK_EVERY);
         }
     }
@@ -181,9 +181,12 @@ async fn it_keeps_every_rule_of_the_protocol() {
     let failures: Vec<String> = failures.map(ToString::to_string).collect();
     assert!(failures.is_empty(), "{failures:#?}");
     assert!(report.left_behind.is_empty(), "{:?}", report.left_behind);
-    let seen = |it: &&Finding| matches!(it.verdict, Verdict::Pass);
-    let seen = report.findings.iter().filter(seen).count();
-    assert!(seen > report.findings.len() / 2, "only {seen} were seen");
+    let passed = |it: &&Finding| matches!(it.verdict, Verdict::Pass);
+    let passed = report.findings.iter().filter(passed).count();
+    assert!(
+        passed > report.findings.len() / 2,
+        "only {passed} were seen"
+    );
 }
 
 #[test]

@@ -166,8 +166,8 @@ mod tests {
 
     #[test]
     fn who_asks_for_no_limit_gets_that_of_the_plan_and_who_asks_for_less_gets_less() {
-        for (asked, given) in [(None, 5), (Some(5), 5), (Some(1), 1)] {
-            let spec = DatabaseSpec::new(LIMITS, &asking_for(asked)).expect("it is allowed");
+        for (requested, given) in [(None, 5), (Some(5), 5), (Some(1), 1)] {
+            let spec = DatabaseSpec::new(LIMITS, &asking_for(requested)).expect("it is allowed");
             assert_eq!(spec.connections, given);
         }
     }

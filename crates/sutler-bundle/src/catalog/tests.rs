@@ -165,12 +165,12 @@ fn of_bundles_that_collide_the_first_stays_and_both_are_named() {
     let (kept, collisions) = resolve_collisions(bundles);
     let kept: Vec<&str> = kept.iter().map(|(bundle, _)| bundle.as_str()).collect();
     assert_eq!(kept, ["one", "three", "five"]);
-    let told: Vec<String> = collisions.iter().map(ToString::to_string).collect();
+    let sentences: Vec<String> = collisions.iter().map(ToString::to_string).collect();
     let expected = [
         "one and two both have the service name a: two is not offered until one of them has another",
         "three and four both have the service id chosen: four is not offered until one of them has another",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(sentences, expected);
 }
 
 #[test]

@@ -92,12 +92,12 @@ impl ManifestFindings {
 
     /// Adds a fault.
     pub(crate) fn fault(&mut self, place: Location, path: &str, reason: impl Into<String>) {
-        self.faults.push(noted(place, path, reason));
+        self.faults.push(finding(place, path, reason));
     }
 
     /// Adds a warning.
     pub(crate) fn warn(&mut self, place: Location, path: &str, reason: impl Into<String>) {
-        self.warnings.push(noted(place, path, reason));
+        self.warnings.push(finding(place, path, reason));
     }
 
     /// Adds a fault to a new manifest, or a warning to an old one; the warning ends with how the value is treated
@@ -110,7 +110,7 @@ impl ManifestFindings {
     }
 }
 
-fn noted(place: Location, path: &str, reason: impl Into<String>) -> ManifestFinding {
+fn finding(place: Location, path: &str, reason: impl Into<String>) -> ManifestFinding {
     ManifestFinding {
         // Line 0 means that the location is unknown.
         place: (place.line > 0).then_some(place),

@@ -153,8 +153,8 @@ pub(super) fn described(
     }
     let place = fields.place_of("description");
     let path = fields.path_of("description");
-    let told = format!("it becomes `{instead}`");
-    findings.doubt(place, &path, "is required: say what it is", &told);
+    let instead_text = format!("it becomes `{instead}`");
+    findings.doubt(place, &path, "is required: say what it is", &instead_text);
     instead.to_owned()
 }
 

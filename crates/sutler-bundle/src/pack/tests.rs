@@ -73,28 +73,28 @@ fn the_same_bundle_gives_the_same_bytes_wherever_it_lies() {
     // Files of checkouts and runs are not packed.
     fs::create_dir_all(other.path().join(".git")).expect("a folder");
     fs::write(other.path().join(".git/HEAD"), "x").expect("a file");
-    let (first, told) = packed(one.path(), &PackOptions::default());
+    let (first, packed_image) = packed(one.path(), &PackOptions::default());
     let (second, same) = packed(other.path(), &PackOptions::default());
     assert!(first == second, "the bytes differ");
-    assert_eq!(told, same);
-    assert_eq!(told.reference, "some:1.2.3");
+    assert_eq!(packed_image, same);
+    assert_eq!(packed_image.reference, "some:1.2.3");
     fs::write(other.path().join("more"), "x").expect("a file");
     let (_, changed) = packed(other.path(), &PackOptions::default());
-    assert_ne!(told.digest, changed.digest);
+    assert_ne!(packed_image.digest, changed.digest);
 }
 
 #[test]
 fn an_image_carries_the_manifest_and_starts_the_scripts() {
     let folder = tempfile::tempdir().expect("a folder");
     bundle(folder.path());
-    let (out, told) = packed(folder.path(), &PackOptions::default());
+    let (out, packed_image) = packed(folder.path(), &PackOptions::default());
     let files = files(&out);
     assert_eq!(
         parsed(&files["oci-layout"].0)["imageLayoutVersion"],
         json!("1.0.0")
     );
     let index = parsed(&files["index.json"].0);
-    assert_eq!(index["manifests"][0]["digest"], json!(told.digest));
+    assert_eq!(index["manifests"][0]["digest"], json!(packed_image.digest));
     let image = parsed(&blob(&files, &index["manifests"][0]));
     let annotations = &image["annotations"];
     assert_eq!(annotations["org.opencontainers.image.title"], json!("some"));
@@ -145,10 +145,13 @@ fn an_image_can_stand_on_another() {
         };
         packed(folder.path(), &options)
     };
-    let (from_tar, told) = on(&tar);
+    let (from_tar, packed_image) = on(&tar);
     let (from_folder, same) = on(&layout);
-    assert!(from_tar == from_folder && told == same);
-    assert_eq!((told.layers, told.reference.as_str()), (2, "mine:1"));
+    assert!(from_tar == from_folder && packed_image == same);
+    assert_eq!(
+        (packed_image.layers, packed_image.reference.as_str()),
+        (2, "mine:1")
+    );
     let files = files(&from_tar);
     let index = parsed(&files["index.json"].0);
     let image = parsed(&blob(&files, &index["manifests"][0]));
@@ -223,7 +226,7 @@ fn others_read_the_image() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     bundle(folder.path());
-    let (out, told) = packed(folder.path(), &PackOptions::default());
+    let (out, packed_image) = packed(folder.path(), &PackOptions::default());
     let tar = tempfile::tempdir().expect("a folder");
     let image = tar.path().join("image.tar");
     fs::write(&image, out).expect("a file");
@@ -233,10 +236,10 @@ fn others_read_the_image() {
         .output()
         .expect("skopeo runs");
     assert!(output.status.success(), "{output:?}");
-    let seen = parsed(&output.stdout);
-    assert_eq!(seen["Digest"], json!(told.digest));
+    let inspected = parsed(&output.stdout);
+    assert_eq!(inspected["Digest"], json!(packed_image.digest));
     assert_eq!(
-        seen["Labels"]["com.redhat.apb.spec"],
+        inspected["Labels"]["com.redhat.apb.spec"],
         json!(STANDARD.encode(MANIFEST))
     );
 }

@@ -41,12 +41,12 @@ fn names_that_a_bundle_cannot_have_are_refused() {
 }
 
 /// Runs actions of a bundle as a runner would.
-struct Stage {
+struct ActionRunner {
     folder: tempfile::TempDir,
     program: fn(&str) -> PathBuf,
 }
 
-impl Stage {
+impl ActionRunner {
     fn run(&self, action: &str, vars: &Value) -> (Output, PathBuf) {
         let results = self.folder.path().join(format!("results-{action}"));
         fs::create_dir_all(&results).expect("a folder");
@@ -120,12 +120,12 @@ fn the_shell_template_lives_through_its_actions() {
     if !is_there("jq") {
         return;
     }
-    let stage = Stage {
+    let runner = ActionRunner {
         folder: made(Template::Shell),
         program: |action| Path::new("actions").join(action),
     };
-    stage.check_life();
-    let (output, results) = stage.run("update", &json!({}));
+    runner.check_life();
+    let (output, results) = runner.run("update", &json!({}));
     assert_eq!(output.status.code(), Some(1));
     let error = fs::read_to_string(results.join("error")).expect("an error");
     assert!(error.contains("nothing to change"), "{error}");
@@ -136,12 +136,12 @@ fn the_python_template_lives_through_its_actions() {
     if !is_there("python3") {
         return;
     }
-    let stage = Stage {
+    let runner = ActionRunner {
         folder: made(Template::Python),
         program: |_| "run".into(),
     };
-    stage.check_life();
-    let (output, _) = stage.run("explode", &json!({}));
+    runner.check_life();
+    let (output, _) = runner.run("explode", &json!({}));
     assert_eq!(output.status.code(), Some(8));
 }
 
@@ -150,11 +150,11 @@ fn the_ansible_template_lives_through_its_actions() {
     if !is_there("ansible-playbook") {
         return;
     }
-    let stage = Stage {
+    let runner = ActionRunner {
         folder: made(Template::Ansible),
         program: |_| "run".into(),
     };
-    stage.check_life();
-    let (output, _) = stage.run("explode", &json!({}));
+    runner.check_life();
+    let (output, _) = runner.run("explode", &json!({}));
     assert_eq!(output.status.code(), Some(8));
 }

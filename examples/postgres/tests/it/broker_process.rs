@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use sutler_servers::Server;
 
 /// Timeout of any event on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// The platform's password; all written data is searched for it.
 pub(crate) const PLATFORM_PASSWORD: &str = "platform-canary-9a3c";
@@ -55,9 +55,9 @@ impl<'a> Start<'a> {
         drop(listener);
         let log = self.folder.join("log");
         let log = File::options().append(true).create(true).open(log);
-        let told = self.address.iter().map(|it| ("POSTGRES_ADDRESS", it));
+        let public_address = self.address.iter().map(|it| ("POSTGRES_ADDRESS", it));
         let process = Command::new(env!("CARGO_BIN_EXE_postgres-broker"))
-            .envs(told)
+            .envs(public_address)
             .current_dir(self.folder)
             .env("POSTGRES_ADMIN_URL", &self.url)
             .env("POSTGRES_PREFIX", self.prefix)
@@ -87,7 +87,7 @@ impl Program {
         while TcpStream::connect(&self.address).is_err() {
             let ended = self.process.try_wait().expect("it can be asked");
             assert!(ended.is_none(), "it ended: {}", self.log());
-            assert!(began.elapsed() < PATIENCE, "it does not listen");
+            assert!(began.elapsed() < TIMEOUT, "it does not listen");
             std::thread::sleep(LOOK_EVERY);
         }
     }
@@ -121,7 +121,7 @@ impl Program {
             .basic_auth("platform", Some(PLATFORM_PASSWORD))
             .header("X-Broker-API-Version", "2.17")
             .json(body)
-            .timeout(PATIENCE)
+            .timeout(TIMEOUT)
             .send()
             .await
             .expect("it answers");
@@ -201,7 +201,7 @@ impl Program {
             if polled.1["state"] != "in progress" {
                 return polled;
             }
-            assert!(began.elapsed() < PATIENCE, "it does not end: {}", polled.1);
+            assert!(began.elapsed() < TIMEOUT, "it does not end: {}", polled.1);
             tokio::time::sleep(LOOK_EVERY).await;
         }
     }

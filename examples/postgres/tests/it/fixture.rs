@@ -7,12 +7,12 @@ use sutler_servers::{Demands, Server, postgres};
 use tempfile::TempDir;
 
 /// A server, of one test or shared.
-pub(crate) enum Held {
+pub(crate) enum TestServer {
     Own(Box<Server>),
     Shared(&'static Server),
 }
 
-impl std::ops::Deref for Held {
+impl std::ops::Deref for TestServer {
     type Target = Server;
 
     fn deref(&self) -> &Server {
@@ -25,21 +25,21 @@ impl std::ops::Deref for Held {
 
 /// A server for one test, which may stop it. Its log contains every statement, so that it can be searched for
 /// secrets.
-pub(crate) fn own() -> Option<Held> {
+pub(crate) fn own() -> Option<TestServer> {
     let demands = Demands {
         arguments: ["-c", "log_statement=all"].map(str::to_owned).into(),
         ..Demands::default()
     };
-    Some(Held::Own(Box::new(postgres::own(demands)?)))
+    Some(TestServer::Own(Box::new(postgres::own(demands)?)))
 }
 
 /// The server that tests share.
-pub(crate) fn shared() -> Option<Held> {
-    postgres::shared().map(Held::Shared)
+pub(crate) fn shared() -> Option<TestServer> {
+    postgres::shared().map(TestServer::Shared)
 }
 
 pub(crate) struct Fixture {
-    pub(crate) server: Held,
+    pub(crate) server: TestServer,
     pub(crate) folder: TempDir,
     pub(crate) prefix: &'static str,
     pub(crate) broker: Program,
@@ -51,7 +51,7 @@ impl Fixture {
         Some(Self::on(shared()?, prefix))
     }
 
-    pub(crate) fn on(server: Held, prefix: &'static str) -> Self {
+    pub(crate) fn on(server: TestServer, prefix: &'static str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let broker = Start::new(&server, prefix, folder.path()).run();
         Self {

@@ -7,11 +7,11 @@ const FAULTY: &str = include_str!("faulty.yml");
 #[test]
 fn every_fault_is_told_at_once_with_its_place() {
     let faults = refused(FAULTY, "bundle.yml");
-    let told = faults
+    let lines = faults
         .faults
         .iter()
         .map(|it| it.in_file("bundle.yml") + "\n");
-    assert_eq!(told.collect::<String>(), include_str!("faulty.txt"));
+    assert_eq!(lines.collect::<String>(), include_str!("faulty.txt"));
 }
 
 #[test]
