@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upgrade_is_offered_where_the_version_is_semantic_and_nobody_says_otherwise() {
+    fn an_upgrade_is_offered_if_the_version_is_semantic_and_the_manifest_allows_it() {
         let table = [
             ("bundle_version: 1.2.3", Some(("1.2.3", None))),
             ("bundle_version: 1.0.0-rc.1+7", Some(("1.0.0-rc.1+7", None))),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_new_version_cannot_do_without_must_be_there_or_be_sent() {
+    fn parameters_required_by_the_new_version_must_exist_or_be_sent() {
         let sentence = refusal_of(Some("1.0.0"), "2.0.0", json!({ "place": "here" }), &[]);
         assert!(
             sentence.starts_with("invalid: ") && sentence.contains("\"size\""),

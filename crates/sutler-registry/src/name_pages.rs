@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn pages_are_read_to_their_end_without_what_is_no_name() {
+    async fn pages_are_read_to_their_end_without_invalid_names() {
         let pages = FixedPages(vec![
             (&["b", "../x", "unwanted"], Some("?1"), None),
             (&["a", "b"], None, None),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_moved_while_it_was_listed_is_no_listing() {
+    async fn names_that_move_during_a_listing_fail_it() {
         // A push moved a name from the second page to the first, after the first was read.
         let pushed = FixedPages(vec![
             (&["a", "b"], Some("?1"), Some(4)),
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn pages_that_lead_nowhere_are_no_listing() {
+    async fn pages_that_lead_nowhere_fail_the_listing() {
         for next in ["?0", "https://other.example/?1", "http://hub.example/?1"] {
             let pages = FixedPages(vec![(&["a"], Some("?1"), None), (&["b"], Some("?1"), None)]);
             let pages = match next {

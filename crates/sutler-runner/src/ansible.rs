@@ -157,7 +157,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn modules_are_laid_out_once_and_everybody_may_read_them() {
+    fn modules_are_written_once_and_all_users_may_read_them() {
         let work = tempfile::tempdir().expect("a folder");
         let place = write_modules(work.path()).expect("written");
         for (name, text) in FILES {

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_about_to_go_is_waited_for_and_whoever_stays_is_not() {
+    fn a_lock_that_is_released_soon_is_waited_for_and_a_lasting_one_is_not() {
         let tries = std::cell::Cell::new(0);
         let taken_at = |nth: u32| {
             tries.set(0);

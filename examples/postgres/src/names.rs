@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_id_the_name_is_plain_and_short_enough() {
+    fn every_id_gives_a_plain_and_short_name() {
         let long = "x".repeat(512);
         let longest: Prefix = "p".repeat(PREFIX_BYTES_MAX).parse().expect("a prefix");
         for id in ["one", "a\"b", "'; DROP ROLE postgres; --", "ä", " ", &long] {
@@ -146,14 +146,14 @@ mod tests {
     }
 
     #[test]
-    fn a_name_from_elsewhere_is_no_name() {
+    fn a_name_from_elsewhere_is_refused() {
         for text in ["", "a\"b", "A", "1a", "a-b", "ä", &"a".repeat(64)] {
             assert!(Name::try_from(text.to_owned()).is_err(), "{text}");
         }
     }
 
     #[test]
-    fn logins_of_bindings_are_told_from_everything_else() {
+    fn logins_of_bindings_are_distinguished_from_other_names() {
         assert!(prefix().binding("a", "b").is_of_a_binding());
         assert!(!prefix().instance("a").is_of_a_binding());
         for other in ["postgres", "a_b", "b"] {

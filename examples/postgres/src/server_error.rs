@@ -87,7 +87,7 @@ mod tests {
     use std::io::{Error as IoError, ErrorKind};
 
     #[test]
-    fn codes_are_judged_by_what_can_be_done_about_them() {
+    fn codes_are_classified_by_remedy() {
         for (code, meaning) in [
             ("57P01", ErrorClass::Away),
             ("57P03", ErrorClass::Away),

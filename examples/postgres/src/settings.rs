@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_what_would_be_right_and_without_the_secret() {
+    fn invalid_settings_are_named_with_a_hint_and_without_the_secret() {
         let url = ("POSTGRES_ADMIN_URL", URL);
         for (variables, expected) in [
             (vec![], "set POSTGRES_ADMIN_URL"),
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_of_ipv6_stands_in_brackets() {
+    fn an_ipv6_address_is_in_brackets() {
         let address: ServerAddress = "[::1]:5432".parse().expect("an address");
         assert_eq!(address.host, "::1");
         assert_eq!(address.to_string(), "[::1]:5432");

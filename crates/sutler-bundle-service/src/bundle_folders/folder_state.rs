@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_disk_refused_is_tried_again_after_a_while() {
+    fn a_read_that_failed_because_of_the_disk_is_retried_after_a_while() {
         let (_root, folder, bundle) = fixture();
         let (mut known, now) = (FolderState::default(), Instant::now());
         known.examine(&folder, now, &full);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_missing_is_gone_after_two_looks_and_a_while() {
+    fn a_missing_bundle_is_gone_after_two_scans_and_the_grace() {
         let (_root, folder, bundle) = fixture();
         let (mut known, now) = (FolderState::default(), Instant::now());
         let grace = Duration::from_secs(3);

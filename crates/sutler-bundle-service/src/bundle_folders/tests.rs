@@ -72,7 +72,7 @@ fn no_bundle_at_all_is_an_empty_catalog() {
 }
 
 #[test]
-fn what_is_there_at_the_first_look_is_offered_at_once() {
+fn bundles_of_the_first_scan_are_offered_at_once() {
     let mut fixture = Fixture::new();
     fixture.write("b", "beta", "Second.");
     fixture.write("a", "alpha", "First.");
@@ -189,7 +189,7 @@ fn a_bundle_that_is_without_its_manifest_for_a_moment_stays() {
 }
 
 #[test]
-fn a_bundle_that_is_missing_stays_for_as_long_as_is_said() {
+fn a_missing_bundle_stays_for_the_configured_time() {
     let mut fixture = Fixture::new();
     fixture.write("a", "alpha", "First.");
     let grace = Duration::from_secs(5);

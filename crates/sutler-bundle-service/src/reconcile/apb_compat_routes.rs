@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_form_is_told_what_to_send() {
+    fn an_invalid_form_is_refused_with_a_hint() {
         let form = Some("application/x-www-form-urlencoded");
         for (content_type, body, expected) in [
             (Some("application/json"), "{}", "Content-Type must be"),

@@ -240,14 +240,14 @@ mod tests {
     }
 
     #[test]
-    fn an_image_wants_what_its_offering_wants() {
+    fn an_image_claims_the_names_of_its_offering() {
         let FoundBundle { spec, bundle, .. } = listed("hello");
         let image = image_of(&spec, &bundle);
         assert_eq!(wants(&image).collect::<Vec<_>>(), claimed_names(&spec));
     }
 
     #[test]
-    fn what_was_left_out_for_a_folder_is_looked_at_again_when_folders_change() {
+    fn an_offering_left_out_for_a_folder_is_reconsidered_when_folders_change() {
         let mut window = PublishedCatalog {
             specs: Some(1),
             ..PublishedCatalog::default()

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_offered_says_why() {
+    fn a_version_that_cannot_be_offered_has_a_reason() {
         let offer = Offer::default();
         for (manifest, image, why) in [
             ("{name: 1}", Some("i"), "description"),
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn every_plan_says_which_version_it_comes_from() {
+    fn every_plan_names_its_version() {
         let spec = spec(MANIFEST, Some("r/hello@sha256:1"));
         let fresh = read(&name(), &spec, &Offer::default(), None).expect("it can be offered");
         let bundle = super::written(fresh.record.clone()).read(&fresh.terms.version);

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_that_were_withdrawn_the_later_one_is_told() {
+    fn of_two_withdrawals_the_later_one_is_reported() {
         for (first, second, expected) in [(10, 20, "b"), (20, 10, "a")] {
             let specs = [spec("a", Some(first)), spec("b", Some(second))];
             let withdrawn = of(&specs);

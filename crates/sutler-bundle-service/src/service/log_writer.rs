@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_replaced_and_a_beginning_waits() {
+    fn invalid_bytes_are_replaced_and_an_incomplete_character_waits() {
         assert_eq!(decoded(&[b"a\xffb"]), ("a\u{fffd}b".to_owned(), 0));
         assert_eq!(decoded(&[b"a\xc3"]), ("a".to_owned(), 1));
         assert_eq!(decoded(&[b"a\xc3", b"x"]), ("a\u{fffd}x".to_owned(), 0));

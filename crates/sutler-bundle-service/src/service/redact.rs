@@ -163,7 +163,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_guise_of_a_secret_passes_however_output_is_cut(
+        fn no_encoding_of_a_secret_passes_at_any_chunking_of_the_output(
             secret in "[ -~äß\n]{6,60}",
             before in "[ -~]{0,9}",
             after in "[ -~]{0,9}",
@@ -181,7 +181,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_left_of_base64_gives_at_most_a_letter_of_the_secret_on_each_side(
+        fn the_rest_of_base64_reveals_at_most_a_character_of_the_secret_on_each_side(
             secret in "[a-zA-Z0-9]{8,60}",
             before in "[a-z ]{0,9}",
             after in "[a-z ]{0,9}",

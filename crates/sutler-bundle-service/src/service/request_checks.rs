@@ -164,7 +164,7 @@ plans:
     }
 
     #[test]
-    fn what_a_broker_takes_in_is_taken_in() {
+    fn requests_that_a_broker_accepts_are_accepted() {
         for (action, plan, before, parameters) in [
             (Action::Provision, "small", None, json!({ "size": 1 })),
             (Action::Update, "small", Some("small"), json!({ "size": 2 })),
@@ -189,7 +189,7 @@ plans:
     }
 
     #[test]
-    fn what_a_broker_refuses_is_refused_with_the_name_and_without_the_value() {
+    fn requests_that_a_broker_refuses_are_refused_with_the_name_and_without_the_value() {
         for (action, plan, before, parameters, word) in [
             (Action::Provision, "small", None, json!({}), "size"),
             (
@@ -243,7 +243,7 @@ plans:
     }
 
     #[test]
-    fn what_a_secret_answers_is_not_asked() {
+    fn parameters_answered_by_a_secret_are_not_required() {
         let secret = OperatorSecret {
             name: "sizes".to_owned(),
             bundles: BTreeSet::from(["db".to_owned()]),

@@ -272,7 +272,7 @@ mod tests {
     use sutler_broker::OperationStatus;
 
     #[test]
-    fn a_run_is_removed_only_when_its_end_is_written_down_and_nobody_is_at_work_with_it() {
+    fn a_run_is_removed_only_when_its_end_is_stored_and_no_hook_uses_it() {
         let table = [
             (Some(OperationStatus::Ended), false, CleanupVerdict::Remove),
             (Some(OperationStatus::Ended), true, CleanupVerdict::Stop),

@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_too_large_changes_nothing_and_says_what_to_do() {
+    fn a_too_large_state_changes_nothing_and_gives_a_hint() {
         let mut state = with(json!({ "a": 1 }));
         let before = state.clone();
         let large = vars(json!({ "b": "x".repeat(STATE_BYTES_MAX) }));
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_failed_provision_set_is_told_to_the_clean_up_and_no_part_of_the_state() {
+    fn state_set_by_a_failed_provision_is_for_clean_up_only() {
         let mut state = InstanceState::of(BundlePin::default());
         assert_eq!(state.as_vars(), None);
         state.set_aside(Some(&vars(json!({ "db": "half", "x": 1 }))));
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_read_back() {
+    fn stored_state_is_read_back() {
         let mut state = with(json!({ "a": [1, { "b": null }] }));
         state.credentials = Some(serde_json::from_value(json!({ "user": "admin" })).expect("it"));
         assert_eq!(InstanceState::read(&state.kept()), Ok(state));

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn each_action_is_told_what_the_contract_says() {
+    fn each_action_gets_the_variables_of_the_contract() {
         let everybody = json!({
             "_apb_plan_id": "dev", "_apb_plan_uuid": "p-1", "_apb_service_class_id": "s-1",
             "_apb_service_instance_id": "i-1", "_apb_last_requesting_user": "duke",
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_left_out_or_empty_as_the_contract_says() {
+    fn unknown_variables_are_absent_or_empty_according_to_the_contract() {
         let inputs = ActionInputs::default();
         let deprovision = vars(Action::Deprovision, &inputs).0;
         assert_eq!(deprovision["_apb_provision_creds"], json!({}));
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_without_a_name_is_told_by_id() {
+    fn a_user_without_a_name_is_identified_by_id() {
         for (value, expected) in [
             (json!({ "uid": "u-1" }), "u-1"),
             (json!({ "user_id": "683ea748" }), "683ea748"),

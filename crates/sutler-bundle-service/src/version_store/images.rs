@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_says_why() {
+    fn an_unreadable_version_has_a_reason() {
         let folder = tempfile::tempdir().expect("a folder");
         let images = Images::in_folder(folder.path());
         let newer = ImageManifest {

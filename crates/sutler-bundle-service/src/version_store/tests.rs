@@ -43,7 +43,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn the_same_content_has_the_same_name_wherever_it_lies() {
+fn the_same_content_has_the_same_digest_in_every_folder() {
     let fixture = Fixture::new();
     let one = fixture
         .version_store
@@ -85,7 +85,7 @@ fn a_copy_stays_as_it_was_and_cannot_be_written() {
 }
 
 #[test]
-fn what_leaves_the_folder_or_is_no_file_is_refused_and_nothing_stays() {
+fn links_out_of_the_folder_and_special_files_are_refused_and_no_copy_stays() {
     let fixture = Fixture::new();
     let leaving = fixture.bundle("leaving", "true");
     std::os::unix::fs::symlink("/etc/passwd", leaving.join("link")).expect("a link");
@@ -190,7 +190,7 @@ fn a_glance_at_a_manifest_reads_nothing_else() {
 }
 
 #[test]
-fn only_copies_that_nobody_uses_are_swept() {
+fn only_unused_copies_are_swept() {
     let fixture = Fixture::new();
     let used = fixture
         .version_store

@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_idle_when_nobody_used_it_for_a_while() {
+    fn a_copy_that_was_unused_for_a_while_is_returned() {
         let (mut unused, begun) = (UnusedVersions::default(), Instant::now());
         let grace = Duration::from_secs(60);
         let mut update = |seconds: u64, there: &[&str], used: &[&str]| {

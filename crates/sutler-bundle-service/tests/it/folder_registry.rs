@@ -164,7 +164,7 @@ async fn no_item_leads_out_of_the_folder() {
 }
 
 #[tokio::test]
-async fn what_any_file_of_a_bundle_says_is_part_of_its_version() {
+async fn every_file_of_a_bundle_is_part_of_its_version() {
     let fixture = Fixture::fresh().expect("a yard");
     fixture.write("apple", "name: one\n");
     let before = fixture.registry.look_up(&fixture.item("apple")).await;
@@ -174,7 +174,7 @@ async fn what_any_file_of_a_bundle_says_is_part_of_its_version() {
 }
 
 #[tokio::test]
-async fn a_folder_that_is_not_there_says_nothing_of_its_bundles() {
+async fn a_missing_folder_proves_nothing_about_its_bundles() {
     let fixture = Fixture::fresh().expect("a yard");
     fixture.write("apple", "name: one\n");
     fixture.break_listings().await;

@@ -44,7 +44,7 @@ plans:
 ";
 
 #[test]
-fn a_bundle_is_offered_as_it_always_was_where_that_is_asked_for() {
+fn a_bundle_is_offered_as_by_automation_broker_if_configured() {
     let service = json_of(offering(
         &manifest(OLD, "apb.yml"),
         &Offer::compatible("dh"),
@@ -100,7 +100,7 @@ fn a_bundle_is_offered_by_its_own_name_and_in_todays_schemas_otherwise() {
 }
 
 #[test]
-fn a_plan_may_say_that_it_cannot_be_bound() {
+fn a_plan_may_disable_bindings() {
     let text = "
 name: a
 bundle_version: 1.2.3
@@ -119,7 +119,7 @@ plans:
 }
 
 #[test]
-fn nobody_is_asked_for_what_the_operator_answers() {
+fn users_are_not_asked_for_parameters_that_the_operator_answers() {
     let text = "
 name: a
 description: d

@@ -33,7 +33,7 @@ fn lines(inspection: &Inspection) -> Vec<String> {
 }
 
 #[test]
-fn everything_is_told_at_once_with_what_to_do() {
+fn all_findings_are_reported_at_once_with_hints() {
     let folder = tempfile::tempdir().expect("a folder");
     let root = folder.path();
     write(root, "bundle.yml", MANIFEST, 0o644);
@@ -95,7 +95,7 @@ fn a_bundle_of_playbooks_needs_them() {
 }
 
 #[test]
-fn where_no_bundle_is_it_is_said_how_to_begin() {
+fn a_folder_without_a_bundle_gives_a_hint_how_to_begin() {
     let folder = tempfile::tempdir().expect("a folder");
     let fault = inspect(folder.path()).expect_err("nothing is there");
     assert!(fault.to_string().contains("sutler bundle new"), "{fault}");

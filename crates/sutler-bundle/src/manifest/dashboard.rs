@@ -76,7 +76,7 @@ mod tests {
     use super::{Dashboard, DashboardOf};
 
     #[test]
-    fn what_is_filled_in_cannot_leave_its_place() {
+    fn values_of_placeholders_cannot_leave_their_part_of_the_url() {
         let text = "https://db.example.com/{bundle}/{instance_id}?plan={plan}";
         let dashboard = Dashboard::parse(text).expect("a template");
         let url = dashboard.url(DashboardOf {

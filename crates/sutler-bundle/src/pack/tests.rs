@@ -63,7 +63,7 @@ fn parsed(bytes: &[u8]) -> Value {
 }
 
 #[test]
-fn the_same_bundle_gives_the_same_bytes_wherever_it_lies() {
+fn the_same_bundle_gives_the_same_bytes_in_every_folder() {
     let (one, other) = (
         tempfile::tempdir().expect("one"),
         tempfile::tempdir().expect("two"),
@@ -125,7 +125,7 @@ fn an_image_carries_the_manifest_and_starts_the_scripts() {
 }
 
 #[test]
-fn an_image_can_stand_on_another() {
+fn an_image_can_have_a_base_image() {
     let folder = tempfile::tempdir().expect("a folder");
     bundle(folder.path());
     let base = tempfile::tempdir().expect("a folder");
@@ -166,7 +166,7 @@ fn an_image_can_stand_on_another() {
 }
 
 #[test]
-fn what_cannot_be_an_image_is_refused_with_what_to_do() {
+fn a_bundle_that_cannot_be_an_image_is_refused_with_a_hint() {
     let folder = tempfile::tempdir().expect("a folder");
     let refused = |options: &PackOptions| {
         let fault = pack(folder.path(), options, &mut Vec::new());
@@ -190,7 +190,7 @@ fn what_cannot_be_an_image_is_refused_with_what_to_do() {
 }
 
 #[test]
-fn a_base_that_is_not_what_it_says_is_refused() {
+fn a_base_whose_blobs_do_not_match_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     bundle(folder.path());
     let (below, _) = packed(folder.path(), &PackOptions::default());

@@ -116,7 +116,7 @@ fn is_there(program: &str) -> bool {
 }
 
 #[test]
-fn the_shell_template_lives_through_its_actions() {
+fn the_shell_template_runs_all_its_actions() {
     if !is_there("jq") {
         return;
     }
@@ -132,7 +132,7 @@ fn the_shell_template_lives_through_its_actions() {
 }
 
 #[test]
-fn the_python_template_lives_through_its_actions() {
+fn the_python_template_runs_all_its_actions() {
     if !is_there("python3") {
         return;
     }
@@ -146,7 +146,7 @@ fn the_python_template_lives_through_its_actions() {
 }
 
 #[test]
-fn the_ansible_template_lives_through_its_actions() {
+fn the_ansible_template_runs_all_its_actions() {
     if !is_there("ansible-playbook") {
         return;
     }

@@ -19,7 +19,7 @@ fn state<'a>(found: &'a [ScannedItem], candidate: &dyn Candidate, name: &str) ->
 
 /// # Panics
 /// If the promise is broken.
-pub async fn what_was_put_is_what_is_read(candidate: &dyn Candidate) {
+pub async fn a_put_item_is_read_unchanged(candidate: &dyn Candidate) {
     let manifest = "name: apple\ndescription: with ünïcode: and more\n";
     candidate.put("apple", manifest).await;
     let found = scan_all(candidate).await;
@@ -41,9 +41,7 @@ pub async fn what_was_put_is_what_is_read(candidate: &dyn Candidate) {
 
 /// # Panics
 /// If the promise is broken.
-pub async fn what_changes_gets_another_version_and_what_does_not_keeps_its_own(
-    candidate: &dyn Candidate,
-) {
+pub async fn changed_items_get_another_version_and_others_keep_theirs(candidate: &dyn Candidate) {
     candidate.put("apple", "name: one\n").await;
     candidate.put("banana", "name: two\n").await;
     let before = scan_all(candidate).await;
@@ -79,7 +77,7 @@ pub async fn a_version_that_is_named_is_read_or_refused_and_never_another(
 
 /// # Panics
 /// If the promise is broken.
-pub async fn what_never_was_is_gone(candidate: &dyn Candidate) {
+pub async fn an_unknown_item_is_gone(candidate: &dyn Candidate) {
     candidate.put("apple", "name: one\n").await;
     let item = candidate.item("never");
     let fault = candidate.registry().look_up(&item).await;
@@ -95,7 +93,7 @@ pub async fn what_never_was_is_gone(candidate: &dyn Candidate) {
 
 /// # Panics
 /// If the promise is broken.
-pub async fn what_is_known_is_not_read_again(candidate: &dyn Candidate) {
+pub async fn known_items_are_not_read_again(candidate: &dyn Candidate) {
     for name in ["apple", "banana", "carrot"] {
         candidate.put(name, &format!("name: {name}\n")).await;
     }
@@ -153,7 +151,7 @@ pub async fn an_item_that_fails_is_not_gone_and_hurts_no_other(candidate: &dyn C
 
 /// # Panics
 /// If the promise is broken.
-pub async fn what_is_spoiled_is_neither_gone_nor_read_and_hurts_no_other(
+pub async fn a_spoiled_item_is_neither_gone_nor_read_and_affects_no_other(
     candidate: &dyn Candidate,
 ) {
     candidate.spoil("apple").await;

@@ -38,7 +38,7 @@ pub async fn everything_is_listed_once_and_in_order(candidate: &dyn Candidate) {
 
 /// # Panics
 /// If the promise is broken.
-pub async fn what_is_removed_is_not_found_any_more(candidate: &dyn Candidate) {
+pub async fn a_removed_item_is_not_found_any_more(candidate: &dyn Candidate) {
     candidate.put("apple", "name: one\n").await;
     candidate.put("banana", "name: two\n").await;
     assert_eq!(found(candidate).await.len(), 2);

@@ -471,7 +471,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 #[test]
-fn whatever_happens_no_instance_dangles_and_nothing_goes_because_of_a_failure() {
+fn in_random_histories_no_instance_dangles_and_no_failure_withdraws_anything() {
     let histories = (option::of(1u32..4), collection::vec(step(), 1..STEPS_MAX));
     let mut runner = TestRunner::new(Config {
         cases: HISTORIES,

@@ -109,7 +109,7 @@ impl World {
 const NOTHING: [&str; 0] = [];
 
 #[test]
-fn what_appears_is_offered_and_what_changes_is_replaced() {
+fn a_new_item_is_offered_and_a_changed_one_is_replaced() {
     let mut world = World::new();
     assert_eq!(
         world.refresh([("a", complete([("x", good("1"))]))]),
@@ -181,7 +181,7 @@ fn an_impatient_operator_has_unused_specs_withdrawn_after_so_many_failures() {
 }
 
 #[test]
-fn what_a_complete_listing_lacks_is_withdrawn_and_returns_unchanged() {
+fn a_spec_missing_from_a_complete_listing_is_withdrawn_and_returns_unchanged() {
     let mut world = World::new();
     world.refresh([("a", complete([("x", good("1"))]))]);
     world.now = 10;
@@ -202,7 +202,7 @@ fn what_a_complete_listing_lacks_is_withdrawn_and_returns_unchanged() {
 }
 
 #[test]
-fn what_is_withdrawn_returns_though_it_cannot_be_read() {
+fn a_withdrawn_spec_returns_although_it_cannot_be_read() {
     let mut world = World::new();
     world.refresh([("a", complete([("x", good("1"))]))]);
     world.refresh([("a", complete([]))]);
@@ -212,7 +212,7 @@ fn what_is_withdrawn_returns_though_it_cannot_be_read() {
 }
 
 #[test]
-fn an_image_that_is_no_bundle_any_more_takes_nothing_away_and_brings_nothing_back() {
+fn an_image_that_loses_its_label_withdraws_nothing_and_restores_nothing() {
     let unlabelled = |why: &str| complete([("x", ItemOutcome::NotABundle(why.to_owned()))]);
     let mut world = World::new();
     assert_eq!(world.refresh([("a", unlabelled("no label"))]), NOTHING);
@@ -231,7 +231,7 @@ fn an_image_that_is_no_bundle_any_more_takes_nothing_away_and_brings_nothing_bac
 }
 
 #[test]
-fn what_is_withdrawn_is_deleted_after_its_grace_and_not_while_it_is_used() {
+fn a_withdrawn_spec_is_deleted_after_its_grace_and_not_while_it_is_used() {
     let mut world = World::new();
     world.refresh([("a", complete([("x", good("1"))]))]);
     world.used.insert(SpecName::new("a", "x"));
@@ -248,7 +248,7 @@ fn what_is_withdrawn_is_deleted_after_its_grace_and_not_while_it_is_used() {
 }
 
 #[test]
-fn what_returns_after_its_grace_and_before_it_is_deleted_stays() {
+fn a_spec_that_returns_after_its_grace_and_before_its_deletion_stays() {
     let mut world = World::new();
     world.refresh([("a", complete([("x", good("1"))]))]);
     world.refresh([("a", complete([]))]);
@@ -259,7 +259,7 @@ fn what_returns_after_its_grace_and_before_it_is_deleted_stays() {
 }
 
 #[test]
-fn a_mark_from_a_clock_that_was_ahead_is_cut_short_and_one_from_a_clock_behind_stands() {
+fn a_mark_from_a_clock_that_was_ahead_is_shortened_and_one_from_a_clock_behind_is_kept() {
     let mut world = World::new();
     world.refresh([("a", complete([("x:1", good("d1"))]))]);
     let year = 365 * 24 * 3600;
@@ -314,7 +314,7 @@ fn a_registry_that_is_left_out_of_the_configuration_is_withdrawn_and_forgotten()
 }
 
 #[test]
-fn of_two_that_want_the_same_the_one_whose_registry_stands_first_is_offered() {
+fn of_two_specs_with_the_same_name_the_one_of_the_first_registry_is_offered() {
     let mut world = World::new();
     world.refresh([("b", complete([("x", wanting("1", "the id s"))]))]);
     assert_eq!(world.offered(), ["b/x@1"]);
@@ -340,7 +340,7 @@ fn of_two_that_want_the_same_the_one_whose_registry_stands_first_is_offered() {
 }
 
 #[test]
-fn changes_say_in_a_line_what_happens() {
+fn changes_print_as_one_line() {
     let mut world = World::new();
     let items = complete([
         ("x", good("sha256:0123456789abcdef")),

@@ -89,7 +89,7 @@ async fn tokens_are_got_once_for_each_scope_and_passwords_are_shown_only_for_the
 }
 
 #[tokio::test]
-async fn without_the_right_password_there_is_no_token_and_no_word_of_it_in_the_sentence() {
+async fn without_the_right_password_there_is_no_token_and_the_error_does_not_quote_it() {
     let Some(fixture) = RegistryFixture::with(&["org/a"]) else {
         return;
     };
@@ -115,7 +115,7 @@ async fn without_the_right_password_there_is_no_token_and_no_word_of_it_in_the_s
 }
 
 #[tokio::test]
-async fn a_place_of_tokens_that_is_down_is_no_refusal() {
+async fn a_token_service_that_is_down_is_not_a_denial() {
     let Some(fixture) = RegistryFixture::with(&["org/a"]) else {
         return;
     };
@@ -144,7 +144,7 @@ async fn a_proxy_is_used_for_hosts_that_only_it_can_find() {
 }
 
 #[tokio::test]
-async fn blobs_that_lie_elsewhere_are_fetched_without_credentials() {
+async fn redirected_blobs_are_fetched_without_credentials() {
     let Some(fixture) = RegistryFixture::with(&["org/a"]) else {
         return;
     };

@@ -9,7 +9,7 @@ use sutler_servers::docker_registry::Image;
 use sutler_servers::{Intercept, RegistryProxy};
 
 #[tokio::test]
-async fn what_passes_by_itself_is_asked_again_and_nobody_notices() {
+async fn a_temporary_failure_is_retried_without_effect() {
     let Some(fixture) = RegistryFixture::with(&["org/a", "org/b"]) else {
         return;
     };
@@ -31,7 +31,7 @@ async fn what_passes_by_itself_is_asked_again_and_nobody_notices() {
 }
 
 #[tokio::test]
-async fn what_fails_for_good_is_asked_three_times_and_hurts_no_other() {
+async fn a_permanent_failure_is_requested_three_times_and_affects_no_other_item() {
     let Some(fixture) = RegistryFixture::with(&["org/a", "org/b"]) else {
         return;
     };
@@ -124,7 +124,7 @@ async fn a_thousand_items_of_a_silent_host_are_given_up_together() {
 }
 
 #[tokio::test]
-async fn what_changed_between_look_and_read_is_another_time_and_not_gone() {
+async fn an_item_that_changes_between_look_up_and_fetch_is_transient_and_not_gone() {
     let Some(fixture) = RegistryFixture::open() else {
         return;
     };
@@ -217,7 +217,7 @@ async fn a_thousand_items_of_a_host_that_has_enough_of_us_are_given_up_together(
 }
 
 #[tokio::test]
-async fn names_that_lead_elsewhere_are_never_asked_for() {
+async fn names_that_lead_elsewhere_are_never_requested() {
     let proxy = RegistryProxy::standalone();
     let catalog = r#"{"repositories":["../../secret","a/../b","A B","a?x=y","a#b","%2e%2e/c"]}"#;
     proxy.respond("_catalog", Some(Intercept::text(catalog)));
@@ -237,7 +237,7 @@ async fn names_that_lead_elsewhere_are_never_asked_for() {
 }
 
 #[tokio::test]
-async fn settings_that_cannot_be_used_are_said_before_anything_is_asked() {
+async fn invalid_settings_are_reported_before_any_request() {
     let mut authority = settings("https://registry.example");
     authority.http.ca_certificates = Some(b"nothing".to_vec());
     let mut proxy = settings("https://registry.example");

@@ -36,7 +36,7 @@ async fn images_of_oci_and_of_docker_alone_and_in_lists_are_read() {
 }
 
 #[tokio::test]
-async fn annotations_will_do_where_there_are_no_labels_and_say_which_file_it_was() {
+async fn annotations_replace_missing_labels_and_name_the_manifest_file() {
     let Some(fixture) = RegistryFixture::open() else {
         return;
     };

@@ -52,7 +52,7 @@ async fn a_catalog_of_several_pages_is_read_to_its_end_and_nothing_known_twice()
 }
 
 #[tokio::test]
-async fn lists_and_named_tags_say_what_is_wanted() {
+async fn lists_and_named_tags_select_items() {
     let images = [
         "org/hello-apb",
         "org/postgres-apb",

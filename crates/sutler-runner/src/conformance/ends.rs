@@ -6,7 +6,7 @@ use crate::runner::{Exit, RunError, RunStatus};
 use std::time::Duration;
 
 /// Exit codes are reported unchanged.
-pub async fn the_code_of_the_entry_point_is_told(candidate: &dyn Candidate) {
+pub async fn the_exit_code_of_the_entry_point_is_reported(candidate: &dyn Candidate) {
     for code in [0, 1, 8, 255] {
         let watched = run(candidate, &spec(candidate, &format!("exit {code}"))).await;
         assert_eq!(watched.status, RunStatus::Finished(Exit::Code(code)));
@@ -14,7 +14,7 @@ pub async fn the_code_of_the_entry_point_is_told(candidate: &dyn Candidate) {
 }
 
 /// A signal is reported as such, or as the code that a container engine has for it.
-pub async fn a_signal_is_no_success(candidate: &dyn Candidate) {
+pub async fn a_signal_is_not_a_success(candidate: &dyn Candidate) {
     // Sent by a shell of its own: the first process of a container may not get it.
     let watched = run(candidate, &spec(candidate, "sh -c 'kill -KILL $$'")).await;
     let ended = matches!(
@@ -66,7 +66,7 @@ pub async fn a_stop_ends_everything_the_run_started(candidate: &dyn Candidate) {
 }
 
 /// A daemon that a bundle starts is killed.
-pub async fn what_the_entry_point_leaves_behind_is_ended(candidate: &dyn Candidate) {
+pub async fn leftover_processes_of_the_entry_point_are_ended(candidate: &dyn Candidate) {
     let spec = spec(candidate, "(setsid sleep 1000 &) ; (sleep 1000 &) ; exit 0");
     let watched = run(candidate, &spec).await;
     assert_eq!(watched.status, RunStatus::Finished(Exit::Code(0)));

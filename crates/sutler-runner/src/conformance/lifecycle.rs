@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 /// Its name is unknown.
-pub async fn a_run_that_nobody_started_never_started(candidate: &dyn Candidate) {
+pub async fn a_run_that_was_not_started_is_reported_as_never_started(candidate: &dyn Candidate) {
     let runner = candidate.runner().await;
     let name = RunName {
         operation: Uuid::new_v4(),
@@ -32,7 +32,7 @@ pub async fn a_run_that_nobody_started_never_started(candidate: &dyn Candidate) 
 }
 
 /// The status changes in order.
-pub async fn a_run_is_seen_running_and_then_finished(candidate: &dyn Candidate) {
+pub async fn a_run_is_first_running_and_then_finished(candidate: &dyn Candidate) {
     let runner = candidate.runner().await;
     let spec = spec(candidate, UNTIL_GO);
     runner.start(&spec).await.expect("started");
@@ -72,7 +72,7 @@ pub async fn starting_a_run_again_changes_nothing(candidate: &dyn Candidate) {
 }
 
 /// The broker that started it has ended.
-pub async fn another_broker_adopts_a_run_and_hears_it_from_the_beginning(
+pub async fn another_broker_adopts_a_run_and_gets_its_output_from_the_beginning(
     candidate: &dyn Candidate,
 ) {
     let first = candidate.runner().await;
@@ -115,7 +115,7 @@ pub async fn a_run_that_ended_unwatched_is_read_later(candidate: &dyn Candidate)
 }
 
 /// Its exit is not guessed.
-pub async fn a_run_that_cannot_be_told_is_lost_and_leaves_nothing_running(
+pub async fn a_run_with_an_unknown_end_is_lost_and_leaves_nothing_running(
     candidate: &dyn Candidate,
 ) {
     let runner = candidate.runner().await;
@@ -166,7 +166,7 @@ pub async fn a_stop_of_a_run_whose_directory_is_gone_leaves_nothing_running(
 }
 
 /// A cancelled operation does not wait for the start of its run.
-pub async fn a_stop_ends_a_start_that_nobody_waits_for(candidate: &dyn Candidate) {
+pub async fn a_stop_ends_an_abandoned_start(candidate: &dyn Candidate) {
     let runner = candidate.runner().await;
     for patience_ms in [0, 2, 20, 200] {
         let spec = spec(candidate, "sleep 1000");
@@ -185,7 +185,7 @@ pub async fn a_stop_ends_a_start_that_nobody_waits_for(candidate: &dyn Candidate
 }
 
 /// A broker that is killed while it creates or removes a run leaves files with secrets.
-pub async fn what_was_cut_short_is_swept_by_the_next_broker(candidate: &dyn Candidate) {
+pub async fn leftovers_of_interrupted_runs_are_swept_by_the_next_broker(candidate: &dyn Candidate) {
     let name = RunName {
         operation: Uuid::new_v4(),
         attempt: 1,
@@ -198,7 +198,7 @@ pub async fn what_was_cut_short_is_swept_by_the_next_broker(candidate: &dyn Cand
 }
 
 /// Neither names nor files are left.
-pub async fn what_is_removed_is_listed_no_more_and_leaves_nothing(candidate: &dyn Candidate) {
+pub async fn a_removed_run_is_not_listed_and_leaves_nothing(candidate: &dyn Candidate) {
     let runner = candidate.runner().await;
     let done = spec(candidate, "mkdir -p \"$HOME/a/b\"; chmod 0 \"$HOME/a\"");
     let under_way = spec(candidate, UNTIL_GO);
@@ -225,7 +225,7 @@ pub async fn what_is_removed_is_listed_no_more_and_leaves_nothing(candidate: &dy
 }
 
 /// Slow readers, and none.
-pub async fn nobody_listening_is_no_reason_to_stop(candidate: &dyn Candidate) {
+pub async fn a_missing_reader_does_not_stop_a_run(candidate: &dyn Candidate) {
     let runner = candidate.runner().await;
     let spec = spec(
         candidate,

@@ -54,7 +54,7 @@ pub async fn state_and_secrets_are_given_as_files(candidate: &dyn Candidate) {
 }
 
 /// No state is different from an empty state.
-pub async fn where_there_is_no_state_there_is_no_place_of_it(candidate: &dyn Candidate) {
+pub async fn without_state_there_is_no_state_location(candidate: &dyn Candidate) {
     let script = "echo \"[${BUNDLE_STATE_LOCATION-none}]\"";
     assert_eq!(
         run_for_output(candidate, &spec(candidate, script)).await,
@@ -63,7 +63,7 @@ pub async fn where_there_is_no_state_there_is_no_place_of_it(candidate: &dyn Can
 }
 
 /// Environment of a run, without the broker's own variables.
-pub async fn the_environment_is_clean_and_says_what_the_run_is(candidate: &dyn Candidate) {
+pub async fn the_environment_is_clean_and_describes_the_run(candidate: &dyn Candidate) {
     let spec = spec(candidate, "env");
     let output = run_for_output(candidate, &spec).await;
     for line in [
@@ -90,7 +90,7 @@ pub async fn the_environment_is_clean_and_says_what_the_run_is(candidate: &dyn C
 }
 
 /// All files, in every form.
-pub async fn what_a_run_gives_back_is_read(candidate: &dyn Candidate) {
+pub async fn results_of_a_run_are_read(candidate: &dyn Candidate) {
     let script = "cd \"$SUTLER_RESULT_DIR\"\n\
         echo '{\"user\":\"u\",\"port\":5}' >credentials.json\n\
         echo '{\"name\":\"db\",\"old\":null}' >state.json\n\
@@ -135,7 +135,7 @@ pub async fn a_run_that_failed_is_read_too(candidate: &dyn Candidate) {
 }
 
 /// While the run continues, not only at the end.
-pub async fn progress_is_heard_while_the_run_goes_on(candidate: &dyn Candidate) {
+pub async fn progress_is_reported_while_the_run_continues(candidate: &dyn Candidate) {
     let script = format!("echo 'half way' >>\"$SUTLER_RESULT_DIR/progress\"\n{UNTIL_GO}");
     let spec = spec(candidate, &script);
     let runner = candidate.runner().await;
@@ -156,7 +156,7 @@ pub async fn progress_is_heard_while_the_run_goes_on(candidate: &dyn Candidate) 
 }
 
 /// Links and pipes are not followed. The other files are read.
-pub async fn a_result_that_is_no_plain_file_is_refused(candidate: &dyn Candidate) {
+pub async fn a_result_that_is_not_a_plain_file_is_refused(candidate: &dyn Candidate) {
     for script in [
         "ln -s /etc/passwd \"$SUTLER_RESULT_DIR/error\"",
         "mkfifo \"$SUTLER_RESULT_DIR/credentials.json\"",
@@ -176,7 +176,7 @@ pub async fn a_result_that_is_no_plain_file_is_refused(candidate: &dyn Candidate
 }
 
 /// Clean-up after a run that was lost, or that removed its own directory, needs the rest.
-pub async fn what_a_lost_run_left_is_read(candidate: &dyn Candidate) {
+pub async fn results_of_a_lost_run_are_read(candidate: &dyn Candidate) {
     let runner = candidate.runner().await;
     let script = "echo '{\"made\":1}' >\"$SUTLER_RESULT_DIR/state.json\"; echo up; sleep 1000";
     let spec = spec(candidate, script);
@@ -190,7 +190,7 @@ pub async fn what_a_lost_run_left_is_read(candidate: &dyn Candidate) {
 
 /// Playbooks written for Automation Broker find the modules under their old names, and cannot change them for
 /// others.
-pub async fn modules_for_playbooks_are_where_ansible_looks(candidate: &dyn Candidate) {
+pub async fn modules_for_playbooks_are_on_the_path_of_ansible(candidate: &dyn Candidate) {
     let script = "set -e\n\
         test -r \"${ANSIBLE_LIBRARY%%:*}/asb_set_state.py\"\n\
         test -r \"${ANSIBLE_LOOKUP_PLUGINS%%:*}/asb_state.py\"\n\

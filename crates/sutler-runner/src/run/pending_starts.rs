@@ -70,7 +70,7 @@ mod tests {
     use uuid::Uuid;
 
     #[tokio::test]
-    async fn whoever_waits_hears_of_the_end_of_the_last_start() {
+    async fn waiters_are_notified_of_the_end_of_the_last_start() {
         let starts = PendingStarts::default();
         let name = |attempt| RunName {
             operation: Uuid::from_u128(7),

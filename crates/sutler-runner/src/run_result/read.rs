@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_is_said_without_quoting_it() {
+    fn invalid_files_are_reported_without_quoting_them() {
         let sentence = refusal("credentials.json", b"{\"password\": hunter2}");
         assert!(
             sentence.contains("line 1") && !sentence.contains("hunter2"),
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_takes_nothing_else_with_it() {
+    fn an_invalid_file_does_not_affect_the_others() {
         let read = result(|path| {
             fs::write(path.join("credentials.json"), "{").expect("written");
             fs::write(path.join("state.json"), r#"{"made":"db-7"}"#).expect("written");

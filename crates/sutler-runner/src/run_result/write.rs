@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_in_pieces_is_read_as_one() {
+    fn results_written_in_parts_are_read_as_one() {
         let folder = tempfile::tempdir().expect("a folder");
         let writer = ResultWriter::new(folder.path().to_owned());
         for what in [
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_write_at_once_lose_nothing_of_each_other() {
+    fn concurrent_writers_lose_nothing() {
         let folder = tempfile::tempdir().expect("a folder");
         std::thread::scope(|scope| {
             for n in 0..16 {

@@ -176,7 +176,7 @@ async fn a_container_that_was_about_to_be_started_when_its_broker_died_never_sta
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_container_says_is_kept_in_a_file_of_bounded_length_that_goes_with_it() {
+async fn output_of_a_container_is_in_a_bounded_file_that_is_removed_with_it() {
     let Some(containers) = Containers::fresh() else {
         return;
     };
@@ -198,7 +198,7 @@ async fn what_a_container_says_is_kept_in_a_file_of_bounded_length_that_goes_wit
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn containers_are_a_user_that_nobody_else_on_the_host_is() {
+async fn containers_have_a_user_that_no_other_process_of_the_host_has() {
     let Some(containers) = Containers::fresh() else {
         return;
     };
@@ -262,7 +262,7 @@ async fn pass_on(client: UnixStream, server: UnixStream, recorded: Arc<Mutex<Vec
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_container_says_is_not_asked_for_again_at_every_look() {
+async fn output_of_a_container_is_not_requested_again_at_every_check() {
     let Some(containers) = Containers::fresh() else {
         return;
     };

@@ -30,7 +30,7 @@ impl Fixture {
 }
 
 #[tokio::test]
-async fn a_broker_killed_while_the_database_is_made_goes_on_beside_the_unfinished_statement() {
+async fn a_broker_killed_while_the_database_is_created_continues_during_the_unfinished_statement() {
     let Some(server) = fixture::own() else {
         return;
     };

@@ -32,7 +32,7 @@ async fn a_database_is_made_bound_used_and_removed_and_nothing_is_left() {
 }
 
 #[tokio::test]
-async fn credentials_say_the_same_in_parts_as_in_the_uri() {
+async fn credentials_have_equal_parts_and_uri() {
     let Some(fixture) = Fixture::shared("parts") else {
         return;
     };
@@ -71,7 +71,7 @@ async fn a_repeated_bind_gives_the_same_credentials_and_they_still_work() {
 }
 
 #[tokio::test]
-async fn a_rotated_binding_works_beside_its_predecessor_and_without_it() {
+async fn a_rotated_binding_works_with_and_without_its_predecessor() {
     let Some(fixture) = Fixture::shared("rotate") else {
         return;
     };

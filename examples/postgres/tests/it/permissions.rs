@@ -73,7 +73,7 @@ async fn a_binding_cannot_lift_the_limits_of_its_plan() {
 }
 
 #[tokio::test]
-async fn what_one_binding_makes_the_others_can_use_and_change() {
+async fn objects_of_one_binding_can_be_used_and_changed_by_the_others() {
     let Some(fixture) = Fixture::shared("together") else {
         return;
     };

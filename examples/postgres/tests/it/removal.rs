@@ -31,7 +31,7 @@ async fn a_database_is_removed_although_sessions_are_open_and_busy() {
 }
 
 #[tokio::test]
-async fn what_a_login_left_in_other_databases_does_not_keep_it() {
+async fn objects_of_a_login_in_other_databases_do_not_prevent_its_removal() {
     let Some(fixture) = Fixture::shared("strewn") else {
         return;
     };
@@ -58,7 +58,7 @@ async fn what_a_login_left_in_other_databases_does_not_keep_it() {
 }
 
 #[tokio::test]
-async fn what_somebody_else_removed_already_is_removed_without_a_fuss() {
+async fn objects_that_are_already_gone_do_not_fail_a_removal() {
     let Some(fixture) = Fixture::shared("missing") else {
         return;
     };

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn the_old_ids_are_those_of_what_was_pushed_there() {
+    fn the_old_ids_contain_the_registry_of_pushed_services() {
         let offers = OfferSettings {
             all: Offer::compatible("dh"),
             ..OfferSettings::default()
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_faulty_manifest_is_told_what_is_wrong_and_where() {
+    fn a_faulty_manifest_is_refused_with_its_faults_and_locations() {
         let fault = read(b"name: hello\n", &OfferSettings::default()).expect_err("no plans");
         assert!(fault.contains("plans"), "{fault}");
     }

@@ -60,7 +60,7 @@ const TABLE: [(Exit, [&str; 5]); 8] = [
 const FAILED: [&str; 5] = ["aside", "failed", "failed", "aside", "failed"];
 
 #[test]
-fn every_exit_of_every_action_means_what_the_table_says() {
+fn every_exit_of_every_action_has_the_outcome_of_the_table() {
     let actions = [
         Action::Provision,
         Action::Update,
@@ -77,7 +77,7 @@ fn every_exit_of_every_action_means_what_the_table_says() {
 }
 
 #[test]
-fn a_lost_run_is_made_again_or_fails_as_the_manifest_says() {
+fn a_lost_run_is_rerun_or_fails_according_to_the_manifest() {
     for action in Action::ALL {
         let lost = |policy| {
             let ending = Ending::Lost("the host restarted".to_owned());
@@ -98,7 +98,7 @@ fn a_run_that_may_still_be_at_work_is_never_made_again() {
 }
 
 #[test]
-fn what_a_lost_run_had_set_is_put_aside() {
+fn state_set_by_a_lost_run_is_put_aside() {
     for action in [Action::Provision, Action::Bind] {
         let lost = |policy| {
             let ending = Ending::Lost("the host restarted".to_owned());
@@ -131,7 +131,7 @@ fn a_provision_need_not_give_credentials_and_a_bind_must() {
 }
 
 #[test]
-fn the_user_reads_the_bundles_own_sentence_or_where_to_look() {
+fn the_user_reads_the_bundles_own_sentence_or_a_pointer_to_the_log() {
     let sentence_of = |error: Option<&str>| {
         let result = RunResult {
             error: error.map(str::to_owned),
@@ -153,7 +153,7 @@ fn the_user_reads_the_bundles_own_sentence_or_where_to_look() {
 }
 
 #[test]
-fn what_cannot_be_used_fails_the_run_and_leaves_the_rest_for_whoever_cleans_up() {
+fn an_invalid_result_fails_the_run_and_leaves_the_rest_for_clean_up() {
     for action in [Action::Provision, Action::Bind] {
         let result = RunResult {
             credentials: None,

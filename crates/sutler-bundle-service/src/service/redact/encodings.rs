@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_known_in_every_guise() {
+    fn a_secret_has_all_its_encodings() {
         let found = forms("Pä\"ss/ w&rd\n-----BEGIN-----");
         for expected in [
             "Pä\"ss/ w&rd\n-----BEGIN-----",
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_base64_makes_of_it_does_not_depend_on_what_is_around_it() {
+    fn the_base64_form_does_not_depend_on_adjacent_text() {
         use base64::Engine as _;
         for around in ["", "a", "ab", "abc", "äöüß"] {
             let text = format!("{around}hunter22{around}");

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_the_beginning_of_a_word_passes_at_once() {
+    fn bytes_that_cannot_begin_a_word_pass_at_once() {
         let word = "-----BEGIN-----".repeat(100).into_bytes();
         let mut striker = StreamRedactor::new(Arc::new(SecretWords::new([word.clone()].into())));
         assert_eq!(striker.feed(b"making it - "), b"making it - ");

@@ -12,7 +12,7 @@ use sutler_registry::ItemError;
 const MANY: usize = 120;
 
 #[tokio::test]
-async fn long_words_about_many_items_keep_nobody_from_writing_what_is_good() {
+async fn long_faults_of_many_items_do_not_prevent_writing_good_items() {
     let (_town, registry, broker) = Fixture::with_hello().await;
     for nth in 0..MANY {
         let item = format!("org/broken-{nth}:latest");
@@ -42,7 +42,7 @@ async fn long_words_about_many_items_keep_nobody_from_writing_what_is_good() {
 }
 
 #[tokio::test]
-async fn what_was_found_to_be_no_bundle_is_read_once() {
+async fn an_item_that_is_not_a_bundle_is_read_once() {
     let (_town, registry, broker) = Fixture::with_hello().await;
     registry.push("org/tool:latest", "no bundle");
     let before = registry.fetched();
@@ -54,7 +54,7 @@ async fn what_was_found_to_be_no_bundle_is_read_once() {
 }
 
 #[tokio::test]
-async fn what_could_not_be_offered_because_the_store_did_not_answer_is_offered_later() {
+async fn an_offering_that_failed_because_of_the_store_is_offered_later() {
     let registry = FakeRegistry::new("dh");
     let mut fixture = Fixture::with(std::slice::from_ref(&registry));
     let scheduler = Arc::new(Scheduler::default());

@@ -57,7 +57,7 @@ async fn a_registry_that_is_left_out_is_withdrawn_and_its_instances_are_served()
 }
 
 #[tokio::test]
-async fn a_registry_that_is_put_back_offers_what_it_offered() {
+async fn a_restored_registry_offers_its_bundles_again() {
     let (mut fixture, registry, broker) = with_hello().await;
     assert_eq!(broker.provision("i", "").await.0, 201);
     broker.close().await;
@@ -128,7 +128,7 @@ async fn version(broker: &TestBroker) -> String {
 }
 
 #[tokio::test]
-async fn who_waits_for_the_first_refresh_is_told_what_it_withdrew() {
+async fn a_provision_that_waits_for_the_first_refresh_gets_the_reason_of_a_withdrawal() {
     let (mut fixture, _registry, broker) = with_hello().await;
     broker.close().await;
     fixture.registries.clear();

@@ -96,7 +96,7 @@ async fn r18_without_any_registry_that_answers_a_broker_starts_and_offers_nothin
 }
 
 #[tokio::test]
-async fn a_broker_that_starts_anew_serves_what_it_knew_before_it_asks() {
+async fn a_restarted_broker_serves_stored_bundles_before_it_lists_registries() {
     let (fixture, registry, broker) = Fixture::with_hello().await;
     assert_eq!(broker.provision("i", "").await.0, 201);
     broker.close().await;
@@ -108,7 +108,7 @@ async fn a_broker_that_starts_anew_serves_what_it_knew_before_it_asks() {
 }
 
 #[tokio::test]
-async fn of_two_registries_that_offer_the_same_the_first_is_used_and_both_are_told() {
+async fn of_two_registries_that_offer_the_same_the_first_is_used_and_both_are_named() {
     let (first, second) = (FakeRegistry::new("first"), FakeRegistry::new("second"));
     second.push("org/hello:latest", &manifest("2.0.0"));
     first.push("other/hello:latest", &manifest("1.0.0"));

@@ -123,7 +123,7 @@ impl RaceFixture {
 }
 
 #[tokio::test]
-async fn a_spec_that_returns_while_it_is_deleted_is_offered_whoever_comes_first() {
+async fn a_spec_that_returns_while_it_is_deleted_is_offered_in_every_order() {
     let race = RaceFixture::open().await;
     let prepare = async || {
         race.registry.remove(HELLO);
@@ -140,7 +140,7 @@ async fn a_spec_that_returns_while_it_is_deleted_is_offered_whoever_comes_first(
 }
 
 #[tokio::test]
-async fn a_version_that_returns_while_it_is_deleted_is_there_whoever_comes_first() {
+async fn a_version_that_returns_while_it_is_deleted_is_stored_in_every_order() {
     let race = RaceFixture::open().await;
     let prepare = async || {
         race.push("1.0.0");
@@ -279,7 +279,7 @@ fn other() -> String {
 const CALLS_PER_POLL: usize = 4;
 
 #[tokio::test]
-async fn whoever_looks_again_while_a_refresh_writes_has_nothing_read_again() {
+async fn views_during_a_refresh_do_not_read_records_again() {
     let race = RaceFixture::open().await;
     race.push("2.0.0");
     race.scheduler.set_plan(&[(REFRESH, ALL)]);

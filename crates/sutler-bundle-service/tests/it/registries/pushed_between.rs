@@ -122,7 +122,7 @@ fn other(version: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_version_that_is_pushed_again_while_it_is_deleted_is_there_whoever_comes_first() {
+async fn a_version_that_is_pushed_again_while_it_is_deleted_is_stored_in_every_order() {
     let fixture = PushFixture::open().await;
     let prepare = async || {
         fixture.push("1.0.0").await;
@@ -134,7 +134,7 @@ async fn a_version_that_is_pushed_again_while_it_is_deleted_is_there_whoever_com
 }
 
 #[tokio::test]
-async fn what_is_pushed_again_while_it_is_deleted_is_offered_whoever_comes_first() {
+async fn a_service_pushed_again_while_it_is_deleted_is_offered_in_every_order() {
     let fixture = PushFixture::open().await;
     let prepare = async || {
         fixture.push("1.0.0").await;
@@ -152,7 +152,7 @@ async fn what_is_pushed_again_while_it_is_deleted_is_offered_whoever_comes_first
 }
 
 #[tokio::test]
-async fn a_push_beside_a_refresh_and_the_refresh_both_come_to_their_end() {
+async fn a_push_during_a_refresh_and_the_refresh_both_complete() {
     let fixture = PushFixture::open().await;
     let prepare = async || {
         fixture.push("1.0.0").await;

@@ -82,7 +82,7 @@ async fn r22_a_pushed_service_survives_refreshes_and_restarts_and_goes_when_its_
 }
 
 #[tokio::test]
-async fn a_push_replaces_the_one_before_and_instances_keep_what_made_them() {
+async fn a_push_replaces_the_previous_one_and_instances_keep_their_version() {
     let (fixture, _registry, broker) = open().await;
     let first = format!("{}\nimage: r.example/hello:1", block("1.0.0"));
     assert_eq!(broker.push(&first).await.0, 200);
@@ -108,7 +108,7 @@ fn block(version: &str) -> String {
 }
 
 #[tokio::test]
-async fn every_replica_offers_what_was_pushed_to_one_of_them() {
+async fn every_replica_offers_a_service_pushed_to_one_of_them() {
     let (fixture, registry, broker) = open().await;
     let other_broker = fixture.open().await;
     // Also during a refresh, which continues.
@@ -166,7 +166,7 @@ async fn pushes_at_once_are_all_written() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_offered_is_refused_with_its_sentences_and_nothing_is_written() {
+async fn a_push_that_cannot_be_offered_is_refused_with_reasons_and_nothing_is_written() {
     let (_town, _registry, broker) = open().await;
     for (text, expected) in [
         ("{name: hello", "YAML"),
@@ -186,7 +186,7 @@ async fn what_cannot_be_offered_is_refused_with_its_sentences_and_nothing_is_wri
 }
 
 #[tokio::test]
-async fn where_pushes_are_not_taken_any_more_what_was_pushed_is_withdrawn_until_they_are() {
+async fn pushed_services_are_withdrawn_while_pushes_are_disabled() {
     let (mut fixture, _registry, broker) = open().await;
     fixture.rules.grace = Duration::from_secs(3600);
     assert_eq!(broker.push(&manifest("1.0.0")).await.0, 200);
@@ -244,7 +244,7 @@ async fn bootstraps_that_are_asked_for_together_are_done_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn without_any_registry_a_bootstrap_says_so_and_pushes_are_taken() {
+async fn without_any_registry_a_bootstrap_is_refused_and_pushes_are_accepted() {
     let mut fixture = Fixture::with(&[]);
     fixture.pushes = Pushes::Taken;
     let broker = fixture.open().await;

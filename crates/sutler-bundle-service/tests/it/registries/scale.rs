@@ -59,7 +59,7 @@ async fn a_refresh_with_nothing_changed_reads_pages_and_writes_no_spec() {
 }
 
 #[tokio::test]
-async fn what_changed_is_fetched_and_written_and_nothing_else() {
+async fn only_changed_items_are_fetched_and_written() {
     let (fixture, registry, broker) = fixture(450).await;
     for number in 0..10 {
         registry.push(&item(number), &manifest(number, "2.0.0"));

@@ -30,7 +30,7 @@ async fn r21_an_instance_keeps_the_version_that_made_it() {
 }
 
 #[tokio::test]
-async fn an_instance_moves_on_to_the_version_that_a_registry_has_now_when_it_is_told_to() {
+async fn an_instance_is_upgraded_to_the_current_version_of_a_registry_on_request() {
     let (fixture, registry, broker) = Fixture::with_hello().await;
     assert_eq!(broker.provision("i", "").await.0, 201);
     let made_by = fixture.ran(Action::Provision);
@@ -144,7 +144,7 @@ async fn each_named_tag_is_an_offering_of_its_own() {
 }
 
 #[tokio::test]
-async fn what_did_not_change_is_not_read_again() {
+async fn unchanged_items_are_not_read_again() {
     let (_town, registry, broker) = Fixture::with_hello().await;
     let fetched = registry.fetched();
     broker.refresh().await;
@@ -153,7 +153,7 @@ async fn what_did_not_change_is_not_read_again() {
 }
 
 #[tokio::test]
-async fn a_plan_says_what_would_change_and_changes_nothing() {
+async fn a_dry_run_lists_changes_and_writes_nothing() {
     let (_town, registry, broker) = Fixture::with_hello().await;
     registry.remove("org/hello:latest");
     registry.push("org/new:latest", &manifest("1.0.0"));

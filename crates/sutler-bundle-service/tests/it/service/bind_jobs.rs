@@ -44,7 +44,7 @@ async fn an_unbind_takes_its_time_and_a_repeat_joins_it() {
 }
 
 #[tokio::test]
-async fn an_unbind_that_failed_leaves_the_binding_and_the_next_one_is_told_the_same() {
+async fn a_failed_unbind_leaves_the_binding_and_the_next_one_gets_the_same_inputs() {
     let fixture = Fixture::new();
     let broker = fixture.open().await;
     broker.send(broker.provision("i")).await.is(201);
@@ -126,7 +126,7 @@ async fn a_bundle_without_credentials_at_provision_is_provisioned_and_bound() {
 }
 
 #[tokio::test]
-async fn a_bundle_without_bind_lives_and_refuses_bindings_at_once() {
+async fn a_bundle_without_bind_works_and_refuses_bindings_at_once() {
     let fixture = Fixture::new();
     fixture.write("db", &MANIFEST.replace("bindable: true", "bindable: false"));
     for action in ["bind", "unbind", "update"] {

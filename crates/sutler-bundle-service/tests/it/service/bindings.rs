@@ -83,7 +83,7 @@ async fn repeats_join_a_running_bind_and_a_failed_one_is_tried_anew() {
 }
 
 #[tokio::test]
-async fn a_bind_without_credentials_has_failed_and_says_so() {
+async fn a_bind_without_credentials_fails_with_a_sentence() {
     let (fixture, broker) = fixture_with_instance().await;
     for (play, word) in [
         (Script::well(), "credentials.json"),
@@ -149,7 +149,7 @@ async fn bindings_side_by_side_and_an_update_all_keep_what_they_set() {
 }
 
 #[tokio::test]
-async fn what_the_provision_gave_is_shared_only_where_that_is_said() {
+async fn credentials_of_the_provision_are_shared_only_if_the_manifest_allows_it() {
     let shared = MANIFEST.replace(
         "async: optional",
         "async: optional\nshare_provision_credentials: true\nactions: {bind: false, unbind: false}",
@@ -194,7 +194,7 @@ async fn the_operator_may_have_all_bundles_share_as_the_old_broker_did() {
 }
 
 #[tokio::test]
-async fn a_bind_whose_state_is_too_large_fails_and_its_unbind_knows_what_it_made() {
+async fn a_bind_whose_state_is_too_large_fails_and_its_unbind_gets_a_part_of_it() {
     for of_instance in [false, true] {
         let (fixture, broker) = fixture_with_instance().await;
         let large =

@@ -81,7 +81,7 @@ async fn a_run_that_ended_while_no_broker_was_there_is_read() {
 }
 
 #[tokio::test]
-async fn a_lost_run_fails_and_says_so_unless_the_bundle_wants_it_again() {
+async fn a_lost_run_fails_with_a_sentence_unless_the_bundle_allows_a_rerun() {
     for (policy, state, runs) in [("fail", "failed", 1), ("rerun", "succeeded", 2)] {
         let fixture = Fixture::new();
         let manifest = MANIFEST.replace(
@@ -185,7 +185,7 @@ async fn a_lost_run_is_not_made_again_before_it_has_certainly_ended() {
 }
 
 #[tokio::test]
-async fn what_a_lost_run_had_set_is_told_to_the_clean_up_and_to_the_next_attempt() {
+async fn state_set_by_a_lost_run_is_passed_to_clean_up_and_to_the_next_attempt() {
     for (policy, next) in [("fail", Action::Deprovision), ("rerun", Action::Provision)] {
         let fixture = Fixture::new();
         let manifest = MANIFEST.replace(
@@ -320,7 +320,7 @@ async fn a_run_that_cannot_be_removed_does_not_keep_the_others() {
 }
 
 #[tokio::test]
-async fn a_container_is_waited_for_while_there_is_no_engine_to_ask_and_none_is_begun_without_one() {
+async fn without_an_engine_a_started_container_is_waited_for_and_no_other_is_started() {
     let mut fixture = Fixture::new();
     let image = format!(
         "async: optional\nimage: example.com/db@sha256:{}",

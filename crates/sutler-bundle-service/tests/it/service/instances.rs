@@ -281,7 +281,7 @@ async fn a_delete_during_a_create_ends_the_run_and_cleans_up() {
 }
 
 #[tokio::test]
-async fn ends_by_force_are_told_in_a_sentence() {
+async fn forced_ends_are_reported_in_a_sentence() {
     let fixture = Fixture::new();
     let broker = fixture.open().await;
     for (exit, word) in [
@@ -301,7 +301,7 @@ async fn ends_by_force_are_told_in_a_sentence() {
 }
 
 #[tokio::test]
-async fn parameters_that_depend_on_each_other_are_held_to_what_there_is() {
+async fn conditions_between_parameters_are_checked_against_the_current_ones() {
     let fixture = Fixture::new();
     let manifest = super::fixture::MANIFEST.replace(
         "    bind_parameters:\n",
@@ -341,7 +341,7 @@ async fn parameters_that_depend_on_each_other_are_held_to_what_there_is() {
 }
 
 #[tokio::test]
-async fn credentials_are_kept_although_the_state_beside_them_is_too_large() {
+async fn credentials_are_stored_although_the_state_is_too_large() {
     let large = || json!({ "db": "d1", "blob": "x".repeat(200_000), "more": "y".repeat(100_000) });
     let gives = |root: &str| Script::well().credentials(json!({ "root": root }));
     let fixture = Fixture::new();

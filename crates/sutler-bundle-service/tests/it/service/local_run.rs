@@ -84,7 +84,7 @@ impl LocalFixture {
 }
 
 #[tokio::test]
-async fn a_life_without_a_broker_is_told_what_one_behind_a_broker_is() {
+async fn actions_without_a_broker_get_the_same_inputs_as_behind_a_broker() {
     let local = LocalFixture::new();
     local.fake.set_script(
         Action::Provision,
@@ -129,7 +129,7 @@ async fn a_life_without_a_broker_is_told_what_one_behind_a_broker_is() {
 }
 
 #[tokio::test]
-async fn what_was_cut_off_goes_on_and_nothing_else_comes_between() {
+async fn an_interrupted_action_continues_and_no_other_is_started_before() {
     let local = LocalFixture::new();
     local.fake.set_script(
         Action::Provision,
@@ -155,7 +155,7 @@ async fn what_was_cut_off_goes_on_and_nothing_else_comes_between() {
 }
 
 #[tokio::test]
-async fn whoever_was_refused_may_do_something_else() {
+async fn after_a_refusal_another_action_may_follow() {
     let local = LocalFixture::new();
     let mut owner = local.open();
     let unknown = LocalRequest {
@@ -181,7 +181,7 @@ async fn whoever_was_refused_may_do_something_else() {
 }
 
 #[tokio::test]
-async fn an_author_whose_bundle_gave_nonsense_is_told_and_cleans_up() {
+async fn an_invalid_result_is_reported_to_the_author_who_can_clean_up() {
     let local = LocalFixture::new();
     let mut nonsense = Script::well().state(json!({ "db": "d1" }));
     nonsense.result.refused = vec!["credentials.json is no JSON.".to_owned()];

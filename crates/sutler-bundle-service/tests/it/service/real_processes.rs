@@ -57,7 +57,7 @@ async fn scripts_make_an_instance_and_a_binding_and_remove_both() {
 }
 
 #[tokio::test]
-async fn a_script_says_what_is_wrong() {
+async fn an_error_of_a_script_is_shown_to_the_user() {
     let fixture = fixture();
     let broker = fixture.open().await;
     let refused = broker.send(broker.provision("i")).await.is(500);

@@ -50,7 +50,7 @@ async fn an_empty_state_is_a_state() {
 }
 
 #[tokio::test]
-async fn a_provision_is_told_no_state_but_what_a_failed_one_before_it_set() {
+async fn a_provision_gets_only_the_state_of_a_failed_provision_before_it() {
     let fixture = Fixture::new();
     let broker = fixture.open().await;
     let half = Script::exits(1).state(json!({ "half": 1, "gone": 1 }));
@@ -70,7 +70,7 @@ async fn a_provision_is_told_no_state_but_what_a_failed_one_before_it_set() {
 }
 
 #[tokio::test]
-async fn state_goes_only_when_a_deprovision_has_succeeded() {
+async fn state_is_removed_only_when_a_deprovision_has_succeeded() {
     let fixture = Fixture::new();
     let broker = with_state(&fixture, json!({ "db": "d1" })).await;
     for exit in [1, 8, 137] {
@@ -98,7 +98,7 @@ async fn state_goes_only_when_a_deprovision_has_succeeded() {
 }
 
 #[tokio::test]
-async fn only_what_exits_with_zero_changes_the_state() {
+async fn only_an_exit_with_zero_changes_the_state() {
     let fixture = Fixture::new();
     let broker = with_state(&fixture, json!({ "db": "d1" })).await;
     let failing = Script::exits(1)
@@ -159,7 +159,7 @@ async fn more_state_than_may_be_kept_is_refused_in_a_sentence_and_changes_nothin
 }
 
 #[tokio::test]
-async fn what_is_remembered_is_in_no_answer_to_the_platform() {
+async fn state_is_in_no_response_to_the_platform() {
     let fixture = Fixture::new();
     let broker = fixture.open().await;
     let word = "a-word-that-is-kept";

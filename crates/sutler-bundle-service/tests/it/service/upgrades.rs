@@ -147,7 +147,7 @@ async fn an_upgrade_that_fails_or_is_stopped_leaves_the_instance_at_the_old_vers
 }
 
 #[tokio::test]
-async fn an_upgrade_goes_on_with_the_version_it_began_with_whatever_becomes_of_the_catalog() {
+async fn an_upgrade_continues_with_its_version_although_the_catalog_changes() {
     let (fixture, broker) = old_instance().await;
     fixture
         .fake
@@ -239,7 +239,7 @@ async fn nobody_is_taken_back_or_moved_by_a_bundle_that_cannot_update() {
 }
 
 #[tokio::test]
-async fn what_was_secret_in_the_old_version_is_kept_out_of_the_log_of_the_new_one() {
+async fn secrets_of_the_old_version_are_redacted_from_the_log_of_the_new_one() {
     let fixture = Fixture::new();
     let flags = "      - {name: phrase, type: string, secret: true}\n    bind_parameters:";
     fixture.write("db", &MANIFEST.replace("    bind_parameters:", flags));

@@ -40,7 +40,7 @@ fn images_of_oci_and_of_docker_are_read_alike() {
 }
 
 #[test]
-fn an_index_says_which_image_is_for_which_platform() {
+fn an_index_lists_an_image_per_platform() {
     let text = format!(
         r#"{{"schemaVersion":2,"manifests":[
         {{"digest":"{}","size":1,"platform":{{"os":"linux","architecture":"arm64","variant":"v8"}}}},
@@ -56,7 +56,7 @@ fn an_index_says_which_image_is_for_which_platform() {
 }
 
 #[test]
-fn what_is_no_image_is_refused_with_a_way_on() {
+fn a_document_that_is_not_an_image_is_refused_with_a_hint() {
     for text in [
         "",
         "<html>",
@@ -101,7 +101,7 @@ fn labels_are_found_where_images_have_them() {
 }
 
 #[test]
-fn a_bundle_is_what_its_labels_say() {
+fn a_bundle_is_read_from_its_labels() {
     // "version: 1.0\n", with the line breaks and the missing padding that tools leave.
     let spec = "dmVyc2lv\nbjogMS4wCg";
     let found = labelled(&labels_of(&[
@@ -119,7 +119,7 @@ fn a_bundle_is_what_its_labels_say() {
 }
 
 #[test]
-fn without_the_label_an_image_is_no_bundle_and_with_a_bad_one_a_broken_bundle() {
+fn an_image_without_the_label_is_not_a_bundle_and_one_with_a_bad_label_is_broken() {
     assert_eq!(labelled(&labels_of(&[("a", "b")])), Ok(None));
     let large = "A".repeat(2 * SPEC_BYTES_MAX);
     for bad in ["", "?", "====", &large] {

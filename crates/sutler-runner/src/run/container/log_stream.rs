@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_heard_is_not_heard_again() {
+    fn forwarded_output_is_not_forwarded_again() {
         let mut stream = LogStream::new(100);
         assert_eq!(forward(&mut stream, 0, "abc").as_deref(), Some("abc"));
         // The engine closed the connection, and starts again from the beginning.
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_limit_there_is_one_line_that_says_so() {
+    fn output_beyond_the_limit_is_replaced_by_one_line() {
         let mut stream = LogStream::new(4);
         assert_eq!(forward(&mut stream, 0, "abc").as_deref(), Some("abc"));
         let last = forward(&mut stream, 3, "def").expect("something");

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn every_word_of_the_engine_means_one_thing_with_the_marks_of_the_run() {
+    fn every_report_of_the_engine_gives_one_state_with_the_markers_of_the_run() {
         let exited = |code, out_of_memory| EngineReport::Exited {
             code,
             out_of_memory,

@@ -226,7 +226,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn the_line_of_a_process_is_read_whatever_its_program_is_called() {
+    fn the_line_of_a_process_is_parsed_with_any_program_name() {
         let line = "42 (a) R (b) S 7 42 42 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 3 0 991 1 1 1";
         let stat = parse(line).expect("a process");
         let process = Process {
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_descends_from_a_supervisor_is_not_abandoned() {
+    fn descendants_of_a_supervisor_are_not_abandoned() {
         let one = |pid, parent, user, supervises| ProcessRelation {
             process: Process { pid, since: 1 },
             parent,

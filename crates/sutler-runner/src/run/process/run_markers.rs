@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_lies_among_the_results_does_not_keep_the_end_from_being_written() {
+    fn odd_result_files_do_not_prevent_writing_the_end() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path();
         std::fs::write(path.join("credentials.json"), "{}").expect("written");

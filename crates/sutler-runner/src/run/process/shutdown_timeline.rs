@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_is_a_word_first_and_a_blow_after_the_grace() {
+    fn a_deadline_terminates_first_and_kills_after_the_grace() {
         let mut timeline = ShutdownTimeline::new(s(10), s(3));
         assert_eq!(timeline.step(s(9), false), ShutdownStep::Nothing);
         assert_eq!(timeline.idle(s(9)), s(1));
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_is_told_once_and_outranks_the_deadline_that_comes_after_it() {
+    fn a_stop_terminates_once_and_takes_precedence_over_a_later_deadline() {
         let mut timeline = ShutdownTimeline::new(s(10), s(3));
         assert_eq!(timeline.step(s(8), true), ShutdownStep::Terminate);
         assert_eq!(timeline.step(s(10), true), ShutdownStep::Nothing);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_leaves_behind_is_killed_at_once() {
+    fn leftovers_of_an_ended_program_are_killed_at_once() {
         let mut timeline = ShutdownTimeline::new(s(10), s(3));
         timeline.program_ended(s(1));
         assert_eq!(timeline.step(s(1), false), ShutdownStep::Kill);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_were_told_to_end_keep_their_grace_when_the_program_is_through() {
+    fn terminated_processes_keep_their_grace_when_the_program_has_ended() {
         let mut timeline = ShutdownTimeline::new(s(10), s(3));
         assert_eq!(timeline.step(s(2), true), ShutdownStep::Terminate);
         timeline.program_ended(s(3));

@@ -461,7 +461,7 @@ mod tests {
     use std::os::fd::OwnedFd;
 
     #[test]
-    fn whoever_never_stops_talking_is_heard_in_turns() {
+    fn endless_output_is_read_in_bounded_turns() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("output");
         let mut output = OutputFile::new(&path, 10_000).expect("made");
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_of_another_version_is_refused_with_what_to_do() {
+    fn a_job_of_another_format_is_refused_with_a_hint() {
         for newer in [r#"{"orders": 7, "what": "else"}"#, "{}"] {
             let fault = spec(newer.as_bytes()).expect_err("it is not understood");
             let sentence = fault.to_string();

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_supervisor_that_does_not_say_which_orders_it_understands_is_not_used() {
+    fn a_supervisor_that_does_not_report_its_job_format_is_not_used() {
         let folder = tempfile::tempdir().expect("a folder");
         let own = folder.path().join("sutler");
         assert_eq!(Supervisor::of(&own).path(), own, "there is none");
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_opened_runs_although_another_lies_at_its_path() {
+    fn the_opened_executable_runs_although_its_path_was_replaced() {
         let folder = tempfile::tempdir().expect("a folder");
         let small = write_program(folder.path(), "/bin/echo");
         let held = fs::File::open(&small).expect("opened");

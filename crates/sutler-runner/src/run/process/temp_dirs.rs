@@ -77,7 +77,7 @@ mod tests {
     use super::{Process, TempDirKind, is_left_over, sweep, temp_dir};
 
     #[test]
-    fn only_what_the_dead_have_left_is_left_over() {
+    fn only_directories_of_dead_processes_are_left_over() {
         let seven = |process: Process| process == Process { pid: 7, since: 9 };
         for (name, left) in [
             (".new-7-9-a", false),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_this_process_is_at_work_with_is_not_swept() {
+    fn directories_of_this_process_are_not_swept() {
         let runs = tempfile::tempdir().expect("a folder");
         let (new, gone) = (
             temp_dir(runs.path(), TempDirKind::New),

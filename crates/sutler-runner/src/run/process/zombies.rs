@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn who_ended_is_buried_and_who_lives_is_not() {
+    fn ended_supervisors_are_reaped_and_running_ones_are_not() {
         let zombies = Zombies::default();
         let mut waits = Command::new("cat");
         let mut waits = waits.stdin(Stdio::piped()).spawn().expect("it runs");

@@ -117,7 +117,7 @@ async fn a_umask_does_not_close_the_way_to_runs_of_other_users() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_hides_from_a_killed_supervisor_is_found_by_its_user() {
+async fn a_process_that_hides_from_a_killed_supervisor_is_found_by_its_user() {
     if !is_root() {
         return;
     }
@@ -168,7 +168,7 @@ async fn a_supervisor_whose_directory_is_taken_away_does_not_stay() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_look_waits_for_a_start_that_nobody_waits_for() {
+async fn a_status_waits_for_an_abandoned_start() {
     let processes = Processes::fresh();
     let runner = processes.runner().await;
     for _ in 0..10 {
