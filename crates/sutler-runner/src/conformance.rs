@@ -5,7 +5,7 @@
 //! test is a shell that runs the text in its variable `SCRIPT`. Helpers are in `fixture.rs`, the cases in the other
 //! files.
 
-pub mod ends;
+pub mod exits;
 pub mod lifecycle;
 pub mod limits;
 pub mod results;

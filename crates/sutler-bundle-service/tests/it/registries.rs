@@ -2,12 +2,12 @@
 //!
 //! The registry is a fake (`registries/fixture.rs`), so that it can fail in every way at the right moment.
 
-mod bounds;
-mod configured;
+mod concurrent_pushes;
+mod concurrent_tasks;
+mod configuration_changes;
 mod faults;
 mod fixture;
-mod interleaved;
-mod pushed_between;
+mod hostile_registries;
 mod pushes;
 mod races;
 mod scale;

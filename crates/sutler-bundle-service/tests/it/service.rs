@@ -2,7 +2,7 @@
 //!
 //! The shared fixture is `service/fixture.rs`.
 
-mod bind_jobs;
+mod async_bindings;
 mod bindings;
 mod crashes;
 pub(crate) mod fake_runner;

@@ -18,7 +18,7 @@ macro_rules! runner_conformance {
                 leftovers_of_interrupted_runs_are_swept_by_the_next_broker
                 a_removed_run_is_not_listed_and_leaves_nothing
                 a_missing_reader_does_not_stop_a_run;
-            ends: the_exit_code_of_the_entry_point_is_reported
+            exits: the_exit_code_of_the_entry_point_is_reported
                 a_signal_is_not_a_success
                 a_deadline_ends_everything_the_run_started
                 a_flood_of_output_does_not_keep_a_run_from_its_deadline
