@@ -54,7 +54,7 @@ struct RegistryContent {
 /// A registry controlled by the test.
 pub(crate) struct FakeRegistry {
     name: String,
-    stage: Mutex<RegistryContent>,
+    content: Mutex<RegistryContent>,
     /// Listings wait for a permit.
     gate: Semaphore,
 }
@@ -63,35 +63,35 @@ impl FakeRegistry {
     pub(crate) fn new(name: &str) -> Arc<Self> {
         Arc::new(Self {
             name: name.to_owned(),
-            stage: Mutex::default(),
+            content: Mutex::default(),
             gate: Semaphore::new(Semaphore::MAX_PERMITS),
         })
     }
 
-    fn stage(&self) -> std::sync::MutexGuard<'_, RegistryContent> {
-        self.stage.lock().expect("no panic")
+    fn content(&self) -> std::sync::MutexGuard<'_, RegistryContent> {
+        self.content.lock().expect("no panic")
     }
 
     pub(crate) fn push(&self, item: &str, manifest: &str) {
-        let mut stage = self.stage();
-        stage.items.insert(item.to_owned(), manifest.to_owned());
-        stage.faults.remove(item);
+        let mut content = self.content();
+        content.items.insert(item.to_owned(), manifest.to_owned());
+        content.faults.remove(item);
     }
 
     pub(crate) fn remove(&self, item: &str) {
-        self.stage().items.remove(item);
+        self.content().items.remove(item);
     }
 
     pub(crate) fn fails(&self, item: &str, fault: ItemError) {
-        self.stage().faults.insert(item.to_owned(), fault);
+        self.content().faults.insert(item.to_owned(), fault);
     }
 
     pub(crate) fn is_down(&self, down: bool) {
-        self.stage().down = down;
+        self.content().down = down;
     }
 
     pub(crate) fn fetched(&self) -> usize {
-        self.stage().fetched
+        self.content().fetched
     }
 
     /// Blocks listings.
@@ -113,23 +113,23 @@ impl Registry for FakeRegistry {
 
     async fn list(&self) -> Result<Listing, ListError> {
         let _permit = self.gate.acquire().await.expect("never closed");
-        let stage = self.stage();
-        if stage.down {
+        let content = self.content();
+        if content.down {
             return Err(ListError::Unreachable(
                 "it does not answer; start it".to_owned(),
             ));
         }
-        let items = stage.items.keys().map(|name| item(name));
+        let items = content.items.keys().map(|name| item(name));
         Ok(Listing::complete(items.collect()))
     }
 
     async fn look_up(&self, item: &Item) -> Result<Digest, ItemError> {
-        let stage = self.stage();
+        let content = self.content();
         let name = item.to_string();
-        if let Some(fault) = stage.faults.get(&name) {
+        if let Some(fault) = content.faults.get(&name) {
             return Err(fault.clone());
         }
-        match stage.items.get(&name) {
+        match content.items.get(&name) {
             Some(manifest) => Ok(Digest::of(manifest.as_bytes())),
             None => Err(ItemError::Gone("there is no such tag".to_owned())),
         }
@@ -137,9 +137,9 @@ impl Registry for FakeRegistry {
 
     async fn fetch(&self, item: &Item) -> Result<Spec, ItemError> {
         let digest = self.look_up(item).await?;
-        let mut stage = self.stage();
-        stage.fetched += 1;
-        let manifest = stage.items[&item.to_string()].clone();
+        let mut content = self.content();
+        content.fetched += 1;
+        let manifest = content.items[&item.to_string()].clone();
         Ok(Spec {
             item: item.clone(),
             image: Some(format!("registry.example/{}@{digest}", item.image)),
