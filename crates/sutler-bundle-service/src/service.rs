@@ -92,7 +92,7 @@ pub struct ServiceParts {
 pub struct BundleService {
     parts: ServiceParts,
     snapshot: RwLock<Arc<Snapshot>>,
-    reaper: RunCleanup,
+    cleanup: RunCleanup,
     archive: OnceLock<Weak<dyn VersionLookup>>,
 }
 
@@ -103,7 +103,7 @@ impl BundleService {
         Self {
             parts,
             snapshot: RwLock::default(),
-            reaper: RunCleanup::default(),
+            cleanup: RunCleanup::default(),
             archive: OnceLock::new(),
         }
     }
@@ -120,7 +120,7 @@ impl BundleService {
     /// Removes finished runs, for as long as it is polled: run it concurrently with the broker.
     pub async fn reap(&self, operations: Arc<dyn OperationLookup>) {
         let runners = self.parts.runners.clone();
-        self.reaper.clone().work(runners, operations).await;
+        self.cleanup.clone().work(runners, operations).await;
     }
 
     /// The current offer.

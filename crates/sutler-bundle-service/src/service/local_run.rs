@@ -92,7 +92,7 @@ struct StartedAction {
     deadline: std::time::Duration,
     redaction: Redaction,
     /// Needed only if it never started; a sentence if it cannot be built.
-    order: Result<RunSpec, String>,
+    run_spec: Result<RunSpec, String>,
 }
 
 /// An instance without a broker.
@@ -160,8 +160,8 @@ impl LocalInstance {
             deadline: begun.deadline,
             redaction: &begun.redaction,
         };
-        let order = begun.order;
-        let make = || order.clone();
+        let run_spec = begun.run_spec;
+        let make = || run_spec.clone();
         let carried = drive_run(self.runner.as_ref(), &task, make, observer).await;
         let (ending, result) = match carried {
             Ok(carried) => carried,
@@ -191,8 +191,8 @@ impl LocalInstance {
         request: LocalRequest,
     ) -> Result<(), LocalRunError> {
         if let Some(begun) = self.begin(action, &request)? {
-            let order = begun.order.map_err(LocalRunError::Refused)?;
-            let started = self.runner.start(&order).await;
+            let run_spec = begun.run_spec.map_err(LocalRunError::Refused)?;
+            let started = self.runner.start(&run_spec).await;
             started.map_err(|fault| LocalRunError::Failed(fault.to_string()))?;
         }
         Ok(())
@@ -235,11 +235,11 @@ impl LocalInstance {
             memory: u64::MAX,
             ..RunLimits::default()
         };
-        let beginning = StartedAction {
+        let started_action = StartedAction {
             name,
             deadline: build_run::limits(&bundle, action, &ceiling).deadline,
             redaction: build_run::secrets_of(&bundle.manifest, &inputs, &self.secrets).redaction(),
-            order: build_run::build_run_spec(RunInputs {
+            run_spec: build_run::build_run_spec(RunInputs {
                 name,
                 action,
                 bundle: &bundle,
@@ -251,7 +251,7 @@ impl LocalInstance {
             }),
         };
         if earlier.is_none() {
-            if let Err(sentence) = &beginning.order {
+            if let Err(sentence) = &started_action.run_spec {
                 return Err(LocalRunError::Refused(sentence.clone()));
             }
             self.memory.begun = Some(PendingAction {
@@ -261,7 +261,7 @@ impl LocalInstance {
             });
             self.write()?;
         }
-        Ok(Some(beginning))
+        Ok(Some(started_action))
     }
 
     /// Refuses the same requests as a broker.

@@ -167,7 +167,7 @@ impl BundleService {
             ceiling: &self.parts.limits,
             idempotency_key: cx.idempotency_key(action.as_str()),
         };
-        let _told_when_over = self.reaper.watch(name);
+        let _active = self.cleanup.watch(name);
         let make = || build_run::build_run_spec(wanted.clone());
         let (ending, result) = drive_run(runner, &task, make, cx).await?;
         if let Ending::Lost(why) | Ending::Unreachable(why) = &ending {

@@ -106,15 +106,15 @@ impl RunCleanup {
                 all = Instant::now() + ALL_EVERY;
                 // A runner is not listed again while its last listing is pending.
                 if gathering.is_empty() {
-                    let (reaper, runners) = (self.clone(), runners.clone());
-                    gathering.spawn(async move { reaper.gather(&runners).await });
+                    let (cleanup, runners) = (self.clone(), runners.clone());
+                    gathering.spawn(async move { cleanup.gather(&runners).await });
                 }
             }
             for (name, checks) in self.take(AT_ONCE - checks_running.len()) {
-                let (reaper, runners, operations) =
+                let (cleanup, runners, operations) =
                     (self.clone(), runners.clone(), operations.clone());
                 checks_running.spawn(async move {
-                    reaper
+                    cleanup
                         .check_once(&runners, &*operations, name, checks)
                         .await
                 });

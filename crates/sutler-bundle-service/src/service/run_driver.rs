@@ -60,7 +60,7 @@ pub(super) async fn drive_run(
         task,
         observer,
         make,
-        order: None,
+        run_spec: None,
         begun: false,
         ours: false,
         late: false,
@@ -109,8 +109,8 @@ struct RunDriver<'a, M> {
     observer: &'a dyn RunObserver,
     /// Builds the run spec; called again if the runner died before the run began.
     make: M,
-    order: Option<RunSpec>,
-    /// Whether it was started here since its status was last `absent`.
+    run_spec: Option<RunSpec>,
+    /// Whether it was started here since its status was last `NeverStarted`.
     begun: bool,
     /// Whether it was started here, or its adoption was reported.
     ours: bool,
@@ -142,7 +142,7 @@ impl<M: Fn() -> std::result::Result<RunSpec, String> + Send> RunDriver<'_, M> {
             RunStatus::Lost(_) => status,
             RunStatus::Running | RunStatus::Finished(_) => {
                 // Not needed any more, and it may be large.
-                self.order = None;
+                self.run_spec = None;
                 if !self.ours {
                     self.ours = true;
                     self.observer.adopted().await?;
@@ -166,13 +166,13 @@ impl<M: Fn() -> std::result::Result<RunSpec, String> + Send> RunDriver<'_, M> {
     /// Starts the run. An image may have to be pulled first, so neither a cancellation nor the deadline waits for
     /// the return; the next status shows the result.
     async fn start(&mut self) -> Result<std::result::Result<(), RunError>> {
-        let order = match self.order.take() {
-            Some(order) => order,
+        let run_spec = match self.run_spec.take() {
+            Some(run_spec) => run_spec,
             None => (self.make)().map_err(refused)?,
         };
-        let order = self.order.insert(order);
+        let run_spec = self.run_spec.insert(run_spec);
         self.ours = true;
-        let mut start = self.runner.start(order);
+        let mut start = self.runner.start(run_spec);
         tokio::select! {
             biased;
             started = &mut start => return Ok(started),

@@ -256,8 +256,8 @@ async fn two_hundred_runs_wait_at_once_in_little_memory() {
     let processes = Processes::fresh();
     let runner = processes.runner().await;
     let script = "while [ ! -e ../go ]; do sleep 1; done";
-    let orders: Vec<RunSpec> = (0..RUNS).map(|_| spec(&processes, script)).collect();
-    for spec in &orders {
+    let run_specs: Vec<RunSpec> = (0..RUNS).map(|_| spec(&processes, script)).collect();
+    for spec in &run_specs {
         runner.start(spec).await.expect("started");
     }
     let work = processes.work().display().to_string();
@@ -268,12 +268,12 @@ async fn two_hundred_runs_wait_at_once_in_little_memory() {
     };
     until(|| {
         let waiting = |spec: &RunSpec| processes.run(spec.name).join("started").exists();
-        orders.iter().all(waiting) && processes_with(ours).len() as u64 == RUNS
+        run_specs.iter().all(waiting) && processes_with(ours).len() as u64 == RUNS
     })
     .await;
     let kilobytes: u64 = processes_with(ours).into_iter().map(kilobytes_of).sum();
     let mut stops = tokio::task::JoinSet::new();
-    for spec in orders {
+    for spec in run_specs {
         let runner = Arc::clone(&runner);
         stops.spawn(async move { runner.stop(spec.name).await });
     }

@@ -105,7 +105,7 @@ impl RaceFixture {
                 of_first > 3 && of_second > 3,
                 "{of_first} and {of_second} calls"
             );
-            // All orders once; with the other task first, only those that differ before their ends.
+            // All orders once; with the deletions first, the refresh pauses only at half of its calls or at its end.
             let parts_of_second: Vec<usize> = match first {
                 REFRESH => (1..=of_second).collect(),
                 _ => vec![of_second / 2, of_second],

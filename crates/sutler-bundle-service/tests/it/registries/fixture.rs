@@ -174,9 +174,9 @@ pub(crate) struct Fixture {
 impl Fixture {
     /// Image of the last run of an action.
     pub(crate) fn ran(&self, action: Action) -> String {
-        let orders = self.fake.ordered();
-        let order = orders.iter().rev().find(|it| it.action == action);
-        match &order.expect("it was run").runnable {
+        let run_specs = self.fake.started_specs();
+        let run_spec = run_specs.iter().rev().find(|it| it.action == action);
+        match &run_spec.expect("it was run").runnable {
             Runnable::Image { reference, .. } => reference.clone(),
             Runnable::Folder { .. } => "a folder".to_owned(),
         }

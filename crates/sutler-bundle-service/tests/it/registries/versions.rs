@@ -113,7 +113,7 @@ async fn a_version_that_an_upgrade_is_on_its_way_to_is_not_deleted() {
     let (status, started) = broker.send("PATCH", path, body).await;
     assert_eq!(status, 202, "{started}");
     let operation = started["operation"].as_str().expect("an operation");
-    until("it runs", async || fixture.fake.ordered().len() == 2).await;
+    until("it runs", async || fixture.fake.started_specs().len() == 2).await;
     let moved_by = fixture.ran(Action::Update);
     registry.push("org/hello:latest", &plans("3.0.0", &small));
     broker.refresh().await;

@@ -94,7 +94,7 @@ struct FakeRun {
 pub(crate) struct FakeRunner {
     scripts: Mutex<HashMap<Action, Script>>,
     runs: Mutex<BTreeMap<RunName, FakeRun>>,
-    ordered: Mutex<Vec<RunSpec>>,
+    started_specs: Mutex<Vec<RunSpec>>,
     silent: Mutex<bool>,
     /// Number of started watches.
     watches: AtomicUsize,
@@ -115,14 +115,14 @@ impl FakeRunner {
     }
 
     /// All started run specs, in order.
-    pub(crate) fn ordered(&self) -> Vec<RunSpec> {
-        self.ordered.lock().unwrap().clone()
+    pub(crate) fn started_specs(&self) -> Vec<RunSpec> {
+        self.started_specs.lock().unwrap().clone()
     }
 
     /// Variables of the last run.
     pub(crate) fn last_vars(&self) -> Map<String, Value> {
-        let ordered = self.ordered();
-        ordered
+        let started_specs = self.started_specs();
+        started_specs
             .last()
             .expect("something was ordered")
             .vars
@@ -131,7 +131,7 @@ impl FakeRunner {
     }
 
     pub(crate) fn actions(&self) -> Vec<Action> {
-        self.ordered().iter().map(|it| it.action).collect()
+        self.started_specs().iter().map(|it| it.action).collect()
     }
 
     /// Number of runs that were not removed.
@@ -227,7 +227,7 @@ impl Runner for FakeRunner {
         Ok(status.unwrap_or(RunStatus::NeverStarted))
     }
 
-    async fn start(&self, order: &RunSpec) -> Result<(), RunError> {
+    async fn start(&self, run_spec: &RunSpec) -> Result<(), RunError> {
         self.answers()?;
         if *self.refuses.lock().unwrap() {
             return Err(RunError::Refused("a test said so".to_owned()));
@@ -236,13 +236,13 @@ impl Runner for FakeRunner {
             std::future::pending::<()>().await;
         }
         let mut runs = self.runs.lock().unwrap();
-        if runs.contains_key(&order.name) {
+        if runs.contains_key(&run_spec.name) {
             return Ok(());
         }
-        self.ordered.lock().unwrap().push(order.clone());
+        self.started_specs.lock().unwrap().push(run_spec.clone());
         let scripts = self.scripts.lock().unwrap();
         let script = scripts
-            .get(&order.action)
+            .get(&run_spec.action)
             .cloned()
             .unwrap_or(Script::well());
         let status = match script.held {
@@ -250,7 +250,7 @@ impl Runner for FakeRunner {
             false => RunStatus::Finished(script.exit.clone()),
         };
         let status = watch::Sender::new(status);
-        runs.insert(order.name, FakeRun { script, status });
+        runs.insert(run_spec.name, FakeRun { script, status });
         Ok(())
     }
 

@@ -257,7 +257,7 @@ impl Reply {
 
 impl TestRequest {
     /// A command of an operator.
-    pub(crate) fn order(broker: &TestBroker, path: &str) -> Self {
+    pub(crate) fn admin_command(broker: &TestBroker, path: &str) -> Self {
         let mut ask = broker.ask("POST", path.to_owned(), json!({ "reason": "a test" }));
         ask.query.clear();
         ask

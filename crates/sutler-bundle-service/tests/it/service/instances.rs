@@ -33,9 +33,9 @@ async fn an_instance_lives_from_provision_to_deprovision_with_its_state() {
         assert_eq!(vars.get(name), Some(&expected), "{name}");
     }
     assert!(!vars.keys().any(|name| name.starts_with("state_")));
-    let ordered = fixture.fake.ordered();
+    let started_specs = fixture.fake.started_specs();
     assert!(
-        ordered[0].state.is_none(),
+        started_specs[0].state.is_none(),
         "no state before the first provision"
     );
 

@@ -44,7 +44,7 @@ async fn an_empty_state_is_a_state() {
     broker.send(broker.update("i", change)).await.is(200);
     assert_eq!(state_keys(&fixture.fake.last_vars()), ["a"]);
     broker.send(broker.deprovision("i")).await.is(200);
-    let last = fixture.fake.ordered().pop().expect("a run");
+    let last = fixture.fake.started_specs().pop().expect("a run");
     assert_eq!(state_keys(&last.vars.0), [] as [&str; 0]);
     assert!(last.state.is_none(), "what is empty again is not there");
 }
@@ -56,7 +56,7 @@ async fn a_provision_gets_only_the_state_of_a_failed_provision_before_it() {
     let half = Script::exits(1).state(json!({ "half": 1, "gone": 1 }));
     fixture.fake.set_script(Action::Provision, half);
     broker.send(broker.provision("i")).await.is(500);
-    let first = fixture.fake.ordered().pop().expect("a run");
+    let first = fixture.fake.started_specs().pop().expect("a run");
     assert!(first.state.is_none(), "not on the first provision");
     let whole = Script::well().state(json!({ "gone": null, "whole": 2 }));
     fixture.fake.set_script(Action::Provision, whole);

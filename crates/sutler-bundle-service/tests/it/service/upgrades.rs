@@ -40,19 +40,19 @@ async fn fetched(broker: &TestBroker) -> Value {
 }
 
 fn last(fixture: &Fixture) -> RunSpec {
-    fixture.fake.ordered().pop().expect("a run")
+    fixture.fake.started_specs().pop().expect("a run")
 }
 
-fn content(order: &RunSpec) -> String {
-    match &order.runnable {
+fn content(run_spec: &RunSpec) -> String {
+    match &run_spec.runnable {
         Runnable::Folder { path, .. } => path.display().to_string(),
         Runnable::Image { reference, .. } => reference.clone(),
     }
 }
 
 /// Versions among the inputs of a run: its own, and the one before.
-fn version_inputs(order: &RunSpec) -> (Value, Option<Value>) {
-    let of = |name: &str| order.vars.0.get(name).cloned();
+fn version_inputs(run_spec: &RunSpec) -> (Value, Option<Value>) {
+    let of = |name: &str| run_spec.vars.0.get(name).cloned();
     let own = of("_apb_bundle_version").unwrap_or_default();
     (own, of("_apb_previous_bundle_version"))
 }
@@ -100,9 +100,13 @@ async fn an_instance_is_moved_on_by_the_new_version_and_then_served_by_it() {
     assert_eq!(version_inputs(&ran), (json!(NEW), Some(json!(OLD))));
     assert_eq!(ran.vars.0["state_db"], "d1");
     assert_eq!(fetched(&broker).await, NEW);
-    let runs = fixture.fake.ordered().len();
+    let runs = fixture.fake.started_specs().len();
     broker.send(patch).await.is(200);
-    assert_eq!(fixture.fake.ordered().len(), runs, "it is there already");
+    assert_eq!(
+        fixture.fake.started_specs().len(),
+        runs,
+        "it is there already"
+    );
 
     let given = Script::well().credentials(json!({ "user": "u" }));
     fixture.fake.set_script(Action::Bind, given);
@@ -111,9 +115,9 @@ async fn an_instance_is_moved_on_by_the_new_version_and_then_served_by_it() {
     drop(broker);
     let broker = fixture.open().await;
     broker.send(broker.deprovision("i")).await.is(200);
-    for order in &fixture.fake.ordered()[runs..] {
-        assert_eq!(content(order), content(&ran), "{}", order.action);
-        assert_eq!(version_inputs(order), (json!(NEW), None));
+    for run_spec in &fixture.fake.started_specs()[runs..] {
+        assert_eq!(content(run_spec), content(&ran), "{}", run_spec.action);
+        assert_eq!(version_inputs(run_spec), (json!(NEW), None));
     }
     assert_eq!(last(&fixture).vars.0["state_schema"], 2);
 }
@@ -135,8 +139,8 @@ async fn an_upgrade_that_fails_or_is_stopped_leaves_the_instance_at_the_old_vers
         .send(upgrade(&broker, NEW).asynchronous())
         .await
         .is(202);
-    until("it runs", async || fixture.fake.ordered().len() == 3).await;
-    let cancel = TestRequest::order(&broker, "/admin/v1/instances/i/cancel");
+    until("it runs", async || fixture.fake.started_specs().len() == 3).await;
+    let cancel = TestRequest::admin_command(&broker, "/admin/v1/instances/i/cancel");
     broker.send(cancel).await.is(200);
     let operation = started["operation"].as_str().expect("an operation");
     assert_eq!(broker.until_done("i", operation).await["state"], "failed");
@@ -160,7 +164,7 @@ async fn an_upgrade_continues_with_its_version_although_the_catalog_changes() {
         .as_str()
         .expect("an operation")
         .to_owned();
-    until("it runs", async || fixture.fake.ordered().len() == 2).await;
+    until("it runs", async || fixture.fake.started_specs().len() == 2).await;
     broker.crash();
     fixture.write("db", &newer("3.0.0"));
     let broker = fixture.open().await;
@@ -178,12 +182,12 @@ async fn an_upgrade_continues_with_its_version_although_the_catalog_changes() {
         broker.until_done("i", &operation).await["state"],
         "succeeded"
     );
-    assert_eq!(fixture.fake.ordered().len(), 2, "one run");
+    assert_eq!(fixture.fake.started_specs().len(), 2, "one run");
     assert_eq!(fetched(&broker).await, NEW);
     broker.send(broker.deprovision("i")).await.is(200);
     assert_eq!(
         content(&last(&fixture)),
-        content(&fixture.fake.ordered()[1])
+        content(&fixture.fake.started_specs()[1])
     );
     assert_eq!(version_inputs(&last(&fixture)).0, json!(NEW));
 }

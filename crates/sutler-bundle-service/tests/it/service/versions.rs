@@ -10,8 +10,8 @@ use sutler_bundle::Action;
 use sutler_bundle_service::Snapshot;
 use sutler_runner::{RunSpec, Runnable};
 
-fn folder(order: &RunSpec) -> String {
-    match &order.runnable {
+fn folder(run_spec: &RunSpec) -> String {
+    match &run_spec.runnable {
         Runnable::Folder { path, .. } => path.display().to_string(),
         Runnable::Image { reference, .. } => reference.clone(),
     }
@@ -27,7 +27,7 @@ async fn an_instance_keeps_the_version_that_made_it_and_new_ones_get_the_new_one
     fixture.write("db", &MANIFEST.replace("1.2.3", "2.0.0"));
     broker.refresh().await;
     broker.send(broker.provision("new")).await.is(201);
-    let [old, new] = &fixture.fake.ordered()[..] else {
+    let [old, new] = &fixture.fake.started_specs()[..] else {
         panic!("two runs");
     };
     assert_ne!(folder(old), folder(new));
@@ -44,14 +44,14 @@ async fn an_instance_keeps_the_version_that_made_it_and_new_ones_get_the_new_one
     broker.send(broker.bind("old", "b")).await.is(201);
     broker.send(broker.unbind("old", "b")).await.is(200);
     broker.send(broker.deprovision("old")).await.is(200);
-    for order in &fixture.fake.ordered()[2..] {
-        assert_eq!(folder(order), folder(&fixture.fake.ordered()[0]));
-        assert_eq!(order.vars.0["_apb_bundle_version"], json!("1.2.3"));
+    for run_spec in &fixture.fake.started_specs()[2..] {
+        assert_eq!(folder(run_spec), folder(&fixture.fake.started_specs()[0]));
+        assert_eq!(run_spec.vars.0["_apb_bundle_version"], json!("1.2.3"));
     }
     drop(broker);
     let broker = fixture.open().await;
     broker.send(broker.deprovision("new")).await.is(200);
-    let last = fixture.fake.ordered().pop().expect("a run");
+    let last = fixture.fake.started_specs().pop().expect("a run");
     assert_eq!(
         last.vars.0["_apb_bundle_version"],
         json!("2.0.0"),

@@ -98,8 +98,8 @@ async fn a_umask_does_not_close_the_way_to_runs_of_other_users() {
     let executable = std::os::unix::fs::PermissionsExt::from_mode(0o700);
     std::fs::set_permissions(bundle.join("entry"), executable).expect("executable");
     let work = WorkDir::open(&folder.path().join("deep/down/work")).expect("opened");
-    let shelf = VersionStore::open(work.path()).expect("opened");
-    let copy = shelf.take_in(&bundle).expect("taken in");
+    let version_store = VersionStore::open(work.path()).expect("opened");
+    let copy = version_store.take_in(&bundle).expect("taken in");
     let processes = Processes::fresh();
     let mut settings = processes.settings();
     settings.work = work.path().to_owned();
