@@ -1,10 +1,9 @@
-//! Sealing: encrypts what a store holds, so that only the key ring can read it.
+//! Sealing: encrypts stored data, so that only the key ring can read it.
 //!
-//! AES-256-GCM-SIV with a random nonce: should two texts ever share a nonce, nothing leaks but whether
-//! they are equal. The context of a text is authenticated, so that ciphertexts cannot be swapped
-//! between records. Each sealed text names its key, so a ring can hold
-//! several: the first seals, all open, and a text of an older key is sealed by the first when next
-//! written.
+//! AES-256-GCM-SIV with a random nonce: if two texts ever share a nonce, only their equality leaks.
+//! The context of a text is authenticated, so that ciphertexts cannot be swapped between records.
+//! Each sealed text names its key, so a ring can hold several: the first seals, all open, and a text of
+//! an older key is sealed by the first when next written.
 //! Not here: the path and permissions of the key file (the executable).
 
 use crate::key::Key;
@@ -22,10 +21,10 @@ const LAYOUT: u8 = 1;
 const KEY_BYTES: usize = 32;
 /// Longest key id, in bytes.
 const KEY_ID_BYTES_MAX: usize = 32;
-/// Most keys in a ring; enough for years of rotations.
+/// Maximum keys in a ring; enough for years of rotations.
 const KEYS_MAX: usize = 64;
 
-/// Names a key; prefixed in the clear to everything the key sealed.
+/// Id of a key; stored in the clear before everything the key sealed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KeyId(String);
 
@@ -43,15 +42,15 @@ pub enum SealContext<'a> {
     Document(&'a Key),
     /// The request of an operation.
     Request(OperationId),
-    /// Memos and the like.
+    /// The progress of an operation.
     Progress(OperationId),
     /// The detail of an operation, which a poll returns.
     Detail(OperationId),
-    /// A piece of a run's output.
+    /// A part of a run's output.
     Log(OperationId),
 }
 
-/// Purposes, each with a key of its own derived from the ring's.
+/// Purposes, each with its own key derived from the ring's.
 const PURPOSES: [&str; 5] = ["document", "request", "progress", "detail", "log"];
 
 impl SealContext<'_> {
@@ -75,10 +74,10 @@ impl SealContext<'_> {
     }
 }
 
-/// Which of the ring's keys a text was sealed with.
+/// The age of the key that sealed a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SealedWith {
-    /// The one that seals now.
+    /// The key that seals now.
     Current,
     /// An older key: seal again at the next write.
     Older,
@@ -87,7 +86,7 @@ pub enum SealedWith {
 /// Why a sealed text cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
-    /// Not something we sealed.
+    /// Not a sealed text.
     #[error("this is not a sealed text")]
     Layout,
     /// The ring lacks the key.
@@ -109,10 +108,10 @@ pub enum KeyRingError {
     /// A line that is not `id:base64`.
     #[error("line {0} of the key ring is not `id:base64 of 32 bytes`")]
     Line(usize),
-    /// Two keys of one name.
+    /// Two keys with one id.
     #[error("the key ring has two keys named {0:?}")]
     Twice(String),
-    /// Too many.
+    /// Too many keys.
     #[error("the key ring has more than {KEYS_MAX} keys")]
     TooMany,
 }
@@ -133,7 +132,7 @@ impl fmt::Debug for KeyRing {
 }
 
 impl KeyRing {
-    /// Reads a ring: one `id:base64` a line, the sealing key first; `#` begins a comment.
+    /// Parses a ring: one `id:base64` per line, the sealing key first; `#` starts a comment.
     pub fn parse(text: &str) -> Result<Self, KeyRingError> {
         let mut keys: Vec<RingKey> = Vec::new();
         for (n, line) in text.lines().enumerate() {
@@ -156,7 +155,7 @@ impl KeyRing {
         Ok(Self(keys))
     }
 
-    /// A line with a fresh key, as [`KeyRing::parse`] reads it.
+    /// A line with a fresh key, in the format of [`KeyRing::parse`].
     pub fn fresh_line(id: &str) -> Zeroizing<String> {
         let key = fresh_key();
         let text = Zeroizing::new(STANDARD.encode(key.as_slice()));
@@ -178,7 +177,7 @@ impl KeyRing {
         &self.0[0].id
     }
 
-    /// Seals a text for its place.
+    /// Seals a text for its context.
     pub fn seal(&self, place: SealContext<'_>, plain: &[u8]) -> Bytes {
         let key = &self.0[0];
         let id = key.id.0.as_bytes();
@@ -202,7 +201,7 @@ impl KeyRing {
         out.into()
     }
 
-    /// Opens what was sealed for this place.
+    /// Opens a text that was sealed for this context.
     pub fn open(
         &self,
         place: SealContext<'_>,

@@ -1,11 +1,11 @@
-//! The list of all cases, and the macro that makes tests of it.
+//! The list of all cases, and the macro that makes tests of them.
 //!
-//! There is one list, and it takes no exceptions. A behaviour that is written but not listed here
+//! There is one list without exceptions. A behaviour that is written but not listed here
 //! fails `every_behaviour_is_listed` at the end of this file.
 
-/// Makes one test of every behaviour a store must have, each with a
-/// [`Candidate`](crate::conformance::Candidate) of its own: give an expression that makes one (it
-/// may `.await`). Use it once in a module; the crate needs tokio's `macros` and `rt-multi-thread`.
+/// Makes one test per behaviour, each with its own
+/// [`Candidate`](crate::conformance::Candidate): pass an expression that creates one (it
+/// may `.await`). Use it once per module; the crate needs tokio's `macros` and `rt-multi-thread`.
 #[macro_export]
 macro_rules! store_conformance {
     ($make:expr) => {

@@ -1,10 +1,10 @@
-//! A few replicas of a store under load while somebody breaks things, for stores on a server.
+//! Replicas of a store on a server under load and injected faults.
 //!
-//! Each replica adds to shared counters and carries operations out, and remembers what it was told.
-//! Afterwards the store must agree: every acknowledged addition is there and no other, every operation
-//! ended once, every commit is in the feed once, and nothing is stuck. Not a case of the suite, because
-//! only a store's own tests know what can be broken: they hand in the blows. Chaos over whole brokers is
-//! in the crash tool.
+//! Each replica adds to shared counters and runs operations, and records every acknowledgement.
+//! Afterwards the store must agree: every acknowledged addition is applied and no other, every operation
+//! ended once, every commit is in the feed once, and no operation is stuck. Not a case of the suite, because
+//! only a store's own tests know which faults are possible: they pass a function that injects them. Chaos
+//! over whole brokers is in the crash tool.
 
 use super::fixture::{WORK, bytes, key, new_operation};
 use crate::commit::{Commit, CommitError, CommitId, Due, Next, Start};
@@ -23,7 +23,7 @@ const COUNTERS: usize = 4;
 const LEASE: Duration = Duration::from_secs(3);
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// One replica and what it was told.
+/// One replica and its acknowledgements.
 struct Replica {
     store: Arc<dyn Store>,
     added: AtomicU64,
@@ -41,7 +41,7 @@ impl Replica {
         })
     }
 
-    /// Repeats a commit until it is known what became of it; whether it was applied.
+    /// Repeats a commit until its outcome is known; returns whether it was applied.
     async fn settled_eventually(&self, commit: &Commit) -> bool {
         let began = Instant::now();
         let mut doubted = false;
@@ -76,7 +76,7 @@ impl Replica {
         }
     }
 
-    /// Ends an operation, unless somebody took it over.
+    /// Ends an operation, unless another worker took it over.
     async fn end(&self, operation: &Operation) {
         let (id, fence) = (operation.row.id, operation.row.fence);
         let done = Next::Done(Outcome::Succeeded);
@@ -88,7 +88,7 @@ impl Replica {
         }
     }
 
-    /// Claims and ends what there is, under one name after the other, until told to stop.
+    /// Claims and ends operations under successive worker ids, until stopped.
     async fn work_until(&self, stop: &AtomicBool) {
         let mut worker = WorkerId::fresh();
         while !stop.load(Ordering::SeqCst) {
@@ -97,7 +97,7 @@ impl Replica {
                 worker = WorkerId::fresh();
                 continue;
             }
-            // What a lost answer claimed is only heard of here.
+            // Operations claimed by a lost response are only listed here.
             for id in renewed.map(|it| it.held).unwrap_or_default() {
                 if let Ok(Some(operation)) = self.store.operation(id).await {
                     self.end(&operation).await;
@@ -131,11 +131,11 @@ fn number(document: &Document) -> u64 {
     text.parse().expect("a number")
 }
 
-/// Loads an empty store through all replicas while `strike` breaks and mends things, waits until
-/// everything has settled, and holds the store to what was acknowledged. `calm` is not broken.
+/// Puts load on an empty store through all replicas while `strike` injects and repairs faults, waits until
+/// no operation is live, and compares the store with the acknowledgements. `calm` has no faults.
 ///
 /// # Panics
-/// If the store and what was acknowledged do not agree, or it does not settle within a minute.
+/// If the store and the acknowledgements differ, or operations are still live after a minute.
 pub async fn check_under_faults<F: Future<Output = ()>>(
     calm: Arc<dyn Store>,
     replicas: Vec<Arc<dyn Store>>,
@@ -199,7 +199,7 @@ async fn compare(calm: &dyn Store, replicas: &[Arc<Replica>]) {
     assert_eq!(commits_in_feed(calm).await, made, "the feed has each");
 }
 
-/// How many commits the feed has, each of which must stand there once.
+/// Number of commits in the feed, each of which must occur once.
 async fn commits_in_feed(store: &dyn Store) -> u64 {
     let mut seen: BTreeSet<CommitId> = BTreeSet::new();
     let mut cursor = Cursor::default();

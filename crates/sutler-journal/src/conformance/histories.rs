@@ -1,4 +1,4 @@
-//! Long random histories: after every step the store is where a tiny model says it is.
+//! Long random histories: after every step the store must equal a small model.
 
 use super::Candidate;
 use super::fixture::{
@@ -11,12 +11,12 @@ use crate::query::{OperationFilter, OperationList, Sweep};
 use crate::store::LeaseError;
 use std::time::Duration;
 
-/// How often all leases run out, and how many steps there are before each time.
+/// How often all leases expire, and the number of steps before each time.
 const ROUNDS: usize = 4;
 const STEPS: usize = 250;
 
-/// Whatever is done in whatever order: states, fences, attempts, takeovers and counts are as the
-/// contract says, and accepted = live + terminal + cleaned.
+/// For any sequence of steps, states, fences, attempts, takeovers and counts are as the contract
+/// requires, and accepted = live + terminal + cleaned.
 pub async fn any_history_is_as_the_contract_says(candidate: &dyn Candidate) {
     let mut model = ModelStore::default();
     let mut history = History {
@@ -67,7 +67,7 @@ impl History {
         assert_eq!(found, expected, "{commit:?}");
     }
 
-    /// Mostly a live worker, if there is one.
+    /// Usually a live worker, if there is one.
     fn worker(&mut self, model: &ModelStore) -> WorkerId {
         let live = model
             .workers
@@ -85,7 +85,7 @@ impl History {
         }
     }
 
-    /// Mostly an operation in this state, if there is one.
+    /// Usually an operation in this state, if there is one.
     fn operation(&mut self, model: &ModelStore, wanted: fn(State) -> bool) -> (OperationId, Fence) {
         let fitting = model
             .entries
@@ -202,7 +202,7 @@ impl History {
         model.workers.push((worker, Lease::Live));
     }
 
-    /// A worker whose lease ran out stays lost.
+    /// A worker whose lease expired gets `Lost` for ever.
     async fn burnt(&mut self, model: &mut ModelStore) {
         let worker = self.worker(model);
         if model.workers.contains(&(worker, Lease::Expired)) {
@@ -210,7 +210,7 @@ impl History {
         }
     }
 
-    /// Keeps every live lease alive, and hears of cancellations.
+    /// Renews every live lease and checks the returned cancellations.
     async fn renew_all(&mut self, model: &mut ModelStore) {
         for (worker, lease) in &model.workers {
             if *lease != Lease::Live {

@@ -1,7 +1,7 @@
-//! A store with a tap on it: whoever holds the tap sees every call and decides what becomes of it.
+//! A store wrapper with a hook that receives every call and decides what to do with it.
 //!
-//! [`super::UnreliableStore`] breaks commits in the ways a connection does. This one breaks anything, anywhere,
-//! once: it is how what stands on a store is made to fail, repeat and crash at each of its steps.
+//! [`super::UnreliableStore`] breaks commits as a connection does. This one breaks any call, once:
+//! tests use it to make code above a store fail, repeat and crash at each of its steps.
 
 use crate::clock::StoreTime;
 use crate::commit::{Commit, CommitError};
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 
-/// One call of a store, as far as taps care.
+/// A call of a store, as passed to a hook.
 #[derive(Clone, Copy, Debug)]
 pub enum Call<'a> {
     /// [`Store::commit`].
@@ -34,11 +34,11 @@ pub enum Call<'a> {
     Release(WorkerId),
     /// [`Store::sweep`].
     Sweep(&'a Sweep),
-    /// Anything that only reads, by the method's name.
+    /// Any read, by the method's name.
     Read(&'static str),
 }
 
-/// What becomes of a call.
+/// What to do with a call.
 #[derive(Clone, Debug)]
 pub enum Intercept {
     /// Forward the call.
@@ -61,14 +61,14 @@ pub enum Intercept {
 
 type Tap = Box<dyn Fn(&Call<'_>) -> Intercept + Send + Sync>;
 
-/// A store with a tap on it.
+/// A store whose calls are intercepted by a hook.
 pub struct InterceptingStore {
     far: Arc<dyn Store>,
     tap: Tap,
 }
 
 impl InterceptingStore {
-    /// Puts a tap on a store.
+    /// Wraps a store.
     pub fn new(
         far: Arc<dyn Store>,
         tap: impl Fn(&Call<'_>) -> Intercept + Send + Sync + 'static,
@@ -77,7 +77,7 @@ impl InterceptingStore {
         Self { far, tap }
     }
 
-    /// Does what the tap says with a call that is no commit.
+    /// Applies the hook's decision to a call other than a commit.
     async fn meet<T, E: From<StoreError>>(
         &self,
         call: Call<'_>,

@@ -1,4 +1,4 @@
-//! Leases: one per worker, covering all it runs, by the store's clock.
+//! Leases: one per worker, covering all its claims, by the store's clock.
 
 use super::Candidate;
 use super::fixture::{
@@ -9,7 +9,7 @@ use crate::operation::{Fence, Outcome, State, WorkerId};
 use crate::store::LeaseError;
 use std::time::Duration;
 
-/// A lease that is renewed in time goes on, and so do its claims.
+/// A lease that is renewed in time stays valid, and so do its claims.
 pub async fn a_renewed_lease_goes_on(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let (worker, id, fence) = fixture.running(BRIEF).await;
@@ -23,8 +23,8 @@ pub async fn a_renewed_lease_goes_on(candidate: &dyn Candidate) {
     fixture.store.renew(worker, LASTING).await.expect("in time");
 }
 
-/// A worker that comes back after its lease ran out learns so, though nobody took its work; and
-/// its name is burnt.
+/// A worker that returns after its lease expired gets `Lost`, even if no other worker took its
+/// operations, and its id cannot be used again.
 pub async fn a_paused_workers_renewal_is_lost(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let (worker, id, _) = fixture.running(BRIEF).await;
@@ -44,7 +44,7 @@ pub async fn a_paused_workers_renewal_is_lost(candidate: &dyn Candidate) {
     fixture.must_be_lost(worker).await;
 }
 
-/// One worker's renewal prolongs nobody else's lease.
+/// A renewal extends only the lease of its own worker.
 pub async fn a_renewal_is_for_one_worker(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let (dead, theirs, _) = fixture.running(BRIEF).await;
@@ -55,7 +55,7 @@ pub async fn a_renewal_is_for_one_worker(candidate: &dyn Candidate) {
     assert_eq!(fixture.claim_ids(alive, 10).await, [theirs]);
 }
 
-/// What a dead worker ran goes to the next: another fence, one more takeover, the same attempt.
+/// An operation of a dead worker is claimed with another fence, one more takeover, the same attempt.
 pub async fn work_of_a_dead_worker_is_taken_over(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let (_, id, fence) = fixture.running(BRIEF).await;
@@ -75,7 +75,7 @@ pub async fn work_of_a_dead_worker_is_taken_over(candidate: &dyn Candidate) {
     assert_eq!(expected.row.attempt, 1, "a takeover is no attempt");
 }
 
-/// Takeovers are counted from the last progress; a retry is none.
+/// Takeovers are counted since the last progress; a retry is not progress.
 pub async fn progress_ends_the_count_of_takeovers(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let names = ["same", "ready", "retry"];
@@ -101,7 +101,7 @@ pub async fn progress_ends_the_count_of_takeovers(candidate: &dyn Candidate) {
     }
 }
 
-/// A takeover keeps its place: what was due before others is handed out before them.
+/// Operations to take over are claimed in the order of their due times, like ready ones.
 pub async fn taken_over_work_is_limited_and_ordered_like_any_other(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let worker = fixture.worker(BRIEF).await;
@@ -114,7 +114,7 @@ pub async fn taken_over_work_is_limited_and_ordered_like_any_other(candidate: &d
     assert_eq!(fixture.claim_ids(heir, 1).await, [new]);
 }
 
-/// A released worker's operations are ready at once, and were not taken over.
+/// Operations of a released worker are ready at once, without a takeover.
 pub async fn a_release_gives_everything_back(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let worker = fixture.worker(LASTING).await;
@@ -160,7 +160,7 @@ pub async fn a_release_gives_everything_back(candidate: &dyn Candidate) {
     assert_eq!(fixture.state(first).await, State::Running, "the heir's");
 }
 
-/// A renewal names the worker's running operations that somebody wants to stop, and no others.
+/// A renewal returns exactly the worker's running operations with a requested cancellation.
 pub async fn a_renewal_tells_of_cancellations(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let (worker, mine, fence) = fixture.running(LASTING).await;
@@ -191,7 +191,7 @@ pub async fn a_renewal_tells_of_cancellations(candidate: &dyn Candidate) {
     assert_eq!(renew(worker).await, []);
 }
 
-/// Renewing with another time sets the lease to it: it runs out that much from now.
+/// A renewal with another duration sets the expiry to that duration from now.
 pub async fn a_renewal_sets_the_end_of_the_lease(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let (worker, id, fence) = fixture.running(LASTING).await;

@@ -1,5 +1,5 @@
-//! A store at the other end of a wire that can be cut: how stores without a connection of their own
-//! take part in the cases about broken ones. Also of use to tests of whatever stands on a store.
+//! A store behind a simulated connection that can be cut: lets stores without a connection take part in
+//! the cases about broken ones. Also used by tests of code above a store.
 
 use super::{Cut, StalledCommit};
 use crate::clock::StoreTime;
@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// A store behind a wire.
+/// A store behind a simulated connection.
 pub struct UnreliableStore {
     far: Arc<dyn Store>,
     cuts: Mutex<Cuts>,
@@ -28,12 +28,12 @@ pub struct UnreliableStore {
 #[derive(Default)]
 struct Cuts {
     armed: VecDeque<Cut>,
-    /// How many were cut in the middle: every other one arrives.
+    /// Number of commits cut in the middle: every other one arrives.
     halves: usize,
 }
 
 impl UnreliableStore {
-    /// A whole wire to a store.
+    /// An intact connection to a store.
     pub fn new(far: Arc<dyn Store>) -> Self {
         Self {
             far,
@@ -41,13 +41,13 @@ impl UnreliableStore {
         }
     }
 
-    /// Cuts the wire under the next commit that is not yet to be cut. Of those cut in the middle,
-    /// the first is lost and the second arrives, and so on in turn.
+    /// Cuts the connection at the next commit that has no cut yet. Of those cut in the middle,
+    /// the first is lost, the second arrives, and so on in turn.
     pub fn cut(&self, cut: Cut) {
         self.cuts().armed.push_back(cut);
     }
 
-    /// Keeps a commit at this end until it is finished.
+    /// Holds a commit back on this side until it is finished.
     pub fn stall(&self, commit: Commit) -> Box<dyn StalledCommit> {
         let far = Arc::clone(&self.far);
         Box::new(HeldCommit { far, commit })
@@ -57,7 +57,7 @@ impl UnreliableStore {
         self.cuts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The cut for the next commit, and whether what is cut in the middle arrives.
+    /// The cut for the next commit, and whether a commit cut in the middle arrives.
     fn next_cut(&self) -> Option<(Cut, bool)> {
         let mut cuts = self.cuts();
         let cut = cuts.armed.pop_front()?;
@@ -87,7 +87,7 @@ impl Store for UnreliableStore {
             Some((Cut::BeforeCommit, _)) => Err(CommitError::NotWritten(broken())),
             Some((Cut::DuringCommit, false)) => Err(CommitError::Unknown(broken())),
             Some((Cut::DuringCommit, true) | (Cut::AfterCommit, _)) => {
-                // Whatever the store answered does not come through.
+                // The response of the store is lost.
                 drop(self.far.commit(commit).await);
                 Err(CommitError::Unknown(broken()))
             }

@@ -1,7 +1,7 @@
-//! The first look: all documents by key, then all operations that ended, newest first.
+//! The first pass: all documents by key, then all ended operations, newest first.
 //!
-//! Changes made meanwhile are in the feed behind the cursor that was taken before, and are copied again.
-//! Operations that have not ended are passed over: see `finish.rs`.
+//! Concurrent changes are in the feed after the cursor that was taken before, and are copied again.
+//! Operations that have not ended are skipped: see `finish.rs`.
 
 use super::batch_writer::{BatchResult, batches, sizes};
 use super::marker::{Binary, CopyPosition, Marker, is_ours};
@@ -12,7 +12,7 @@ use crate::commit::Write;
 use crate::document::IndexedDocument;
 use crate::operation::{OperationId, State};
 
-/// Documents, and operations, read at a time.
+/// Documents, and operations, per read.
 pub(super) const PAGE: usize = 100;
 
 impl StoreCopy {
@@ -32,7 +32,7 @@ impl StoreCopy {
                     let from = Binary(behind(key));
                     next.place = CopyPosition::Documents { from };
                 }
-                // A document that is put always fits.
+                // A put always applies.
                 self.writer.write(some, next).await?;
                 self.tell(CopyStep::Documents);
             }
@@ -81,7 +81,7 @@ impl StoreCopy {
         Ok(())
     }
 
-    /// Adds operations, newest first, and their logs; those that are there are made the same.
+    /// Adds operations, newest first, and their logs; existing ones are made equal.
     async fn import(&mut self, found: Vec<OperationWithLog>) -> Result<(), CopyError> {
         let writes: Vec<Write> = found.iter().map(import).collect();
         for range in batches(&sizes(&writes)) {
@@ -94,7 +94,7 @@ impl StoreCopy {
                 next.place = CopyPosition::Operations { before };
             }
             if self.writer.write(some, next).await? == BatchResult::Unfit {
-                // Some are there from before: after a gap in the feed, everything is looked at again.
+                // Some exist already: after a gap in the feed, everything is scanned again.
                 for whole in wholes {
                     self.copy_ended_operation(whole).await?;
                 }
@@ -109,8 +109,8 @@ impl StoreCopy {
         Ok(())
     }
 
-    /// Makes the target have an operation that ended as the source has it. What cannot be done in its
-    /// place is left for the finish, and so is a log that was begun.
+    /// Makes an ended operation of the target equal to the source's. Differences that cannot be repaired in
+    /// place, and incomplete logs, are left for `finish`.
     pub(super) async fn copy_ended_operation(
         &mut self,
         whole: &OperationWithLog,

@@ -1,7 +1,7 @@
 //! Follows the feed of the source until few changes are left.
 //!
-//! The feed names what changed; the current state is read and copied. So repeated changes do not matter,
-//! nor that the feed has no claims.
+//! The feed names the subject of a change; the current state is read and copied. So repeated changes are
+//! harmless, and it does not matter that the feed has no claims.
 
 use super::batch_writer::{batches, sizes};
 use super::bulk::{is_done, put};
@@ -17,9 +17,9 @@ use std::collections::BTreeSet;
 /// Result of following the feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CatchUp {
-    /// Little enough was left.
+    /// Few enough changes were left.
     TheEnd,
-    /// Something was forgotten before it was read.
+    /// The feed was trimmed before it was read.
     AGap,
 }
 
@@ -47,7 +47,7 @@ fn touched(changes: &[Change]) -> ChangedItems {
 }
 
 impl StoreCopy {
-    /// Follows the feed until an answer has at most `enough` changes.
+    /// Follows the feed until a read returns at most `enough` changes.
     pub(super) async fn follow(&mut self, enough: usize) -> Result<CatchUp, CopyError> {
         self.tell(CopyStep::Following);
         loop {
@@ -99,7 +99,7 @@ impl StoreCopy {
         Ok(())
     }
 
-    /// The writes that make these documents as they are in the source now.
+    /// The writes that make these documents equal to the source's current ones.
     pub(super) async fn present(&self, keys: &BTreeSet<Key>) -> Result<Vec<Write>, CopyError> {
         let mut writes = Vec::with_capacity(keys.len());
         for key in keys {

@@ -1,18 +1,18 @@
 //! Differences between two ordered lists of keys, window by window. Pure.
 //!
-//! A window is what was read of one side from one place on. Both are only known up to the nearer end of
-//! the two, so that is as far as one comparison goes; the next begins behind it.
+//! A window is a consecutive part of one side's keys. Both sides are only known up to the smaller end of
+//! the two windows, so one comparison covers that range, and the next starts after it.
 
 use std::cmp::Ordering;
 
-/// Keys of one side in their order, from a place on.
+/// Consecutive keys of one side.
 pub(super) struct DiffWindow<K> {
     pub(super) keys: Vec<K>,
-    /// Nothing follows.
+    /// The window reaches the end of its side.
     pub(super) whole: bool,
 }
 
-/// Which keys are on which side, up to a bound.
+/// Keys by side, up to a bound.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Difference<K> {
     pub(super) both: Vec<K>,
@@ -20,11 +20,11 @@ pub(super) struct Difference<K> {
     pub(super) missing: Vec<K>,
     /// Only in the target.
     pub(super) extra: Vec<K>,
-    /// How far this goes; `None`: to the end.
+    /// Last key compared; `None`: to the end.
     pub(super) bound: Option<K>,
 }
 
-/// Compares two windows that begin at the same place.
+/// Compares two windows with the same start.
 pub(super) fn part<K: Ord + Clone>(
     source: &DiffWindow<K>,
     target: &DiffWindow<K>,

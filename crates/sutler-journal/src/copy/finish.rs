@@ -1,8 +1,8 @@
 //! The end of a copy, when the source no longer changes: copies the rest and compares both stores.
 //!
-//! A pass reads both stores from end to end, side by side. What is missing, different or too much in the
-//! target is put right and counted; then there is another pass. A pass that found nothing is the proof.
-//! If it is interrupted, the next one begins at the front: the source may have moved in between.
+//! A pass reads both stores from end to end, side by side. Missing, different and extra records of the
+//! target are repaired and counted; then another pass follows. A pass without differences is the proof.
+//! An interrupted pass restarts from the beginning: the source may have changed in between.
 
 use super::batch_writer::{batches, sizes};
 use super::bulk::{PAGE, import, put};
@@ -23,17 +23,17 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Passes before it is given up. Three are enough without interference: deleting an extra operation may
+/// Passes before giving up. Three are enough without interference: deleting an extra operation may
 /// delete others too, which the next pass restores.
 const PASSES_MAX: u32 = 5;
-/// Operations that are swept at a time to make one go.
+/// Operations swept per call to delete one.
 const SWEEP: usize = 100;
 
 /// Result of one pass.
 struct Pass {
     documents: u64,
     operations: u64,
-    /// Documents and operations that were not the same.
+    /// Documents and operations that differed.
     put_right: (u64, u64),
     sums: (Sum, Sum),
 }
@@ -42,10 +42,10 @@ impl StoreCopy {
     /// Copies the rest of a source that is not in use, and compares both stores.
     ///
     /// # Guarantees
-    /// After `Ok` both held the same: every document with its terms, every operation with its log.
+    /// After `Ok` both stores are equal: every document with its terms, every operation with its log.
     ///
     /// # Errors
-    /// `InUse` or `Changed` if the source does not stand still; see [`CopyError`].
+    /// `InUse` or `Changed` if the source is still in use; see [`CopyError`].
     pub async fn finish(&mut self) -> Result<CopyReport, CopyError> {
         if let Some(finished) = self.finished.clone() {
             return Ok(finished);
@@ -102,7 +102,7 @@ impl StoreCopy {
         }
     }
 
-    /// Nothing came into the feed since it was last followed.
+    /// Fails if the feed has grown since it was last followed.
     async fn unchanged(&self) -> Result<(), CopyError> {
         let cursor = Cursor(self.writer.marker.feed.0.clone());
         let part = self.source.changes(&cursor, 1).await;
@@ -212,7 +212,7 @@ impl StoreCopy {
         for whole in &ours {
             let id = whole.operation.row.id;
             let Some(there) = theirs.get(&id) else {
-                // Swept along with another a moment ago: the next pass brings it back.
+                // Swept together with another one just now: the next pass imports it again.
                 pass.put_right.1 += 1;
                 continue;
             };
@@ -251,7 +251,7 @@ impl StoreCopy {
         appended.map_err(CopyError::of(Side::Target))
     }
 
-    /// Makes an operation go that the target should not have: as anything goes, ended, unpinned, swept.
+    /// Deletes an operation that the target should not have: ends, unpins and sweeps it.
     async fn take_away(&mut self, operation: &Operation) -> Result<(), CopyError> {
         let id = operation.row.id;
         let at_target = CopyError::of(Side::Target);

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use std::future::Future;
 use std::sync::Arc;
 
-/// Operations that are read at the same time.
+/// Operations read concurrently.
 const AT_ONCE: usize = 16;
-/// Pieces of a log that are read at a time.
+/// Chunks of a log per read.
 const CHUNKS: usize = 64;
 
 /// An operation and its log.
@@ -18,7 +18,7 @@ pub(super) struct OperationWithLog {
     pub(super) log: Vec<Bytes>,
 }
 
-/// Those of these operations that are there, in their order.
+/// Reads these operations with their logs, in order; absent ones are omitted.
 pub(super) async fn wholes(
     store: &Arc<dyn Store>,
     ids: &[OperationId],
@@ -49,7 +49,7 @@ async fn whole(
     Ok(Some(OperationWithLog { operation, log }))
 }
 
-/// All pieces of a log, by what reads [`CHUNKS`] of them from a number on. Numbers may be missing.
+/// All chunks of a log; `read` returns up to [`CHUNKS`] of them from a number on. Numbers may be missing.
 async fn pieces<F>(read: impl Fn(u32) -> F) -> Result<Vec<Bytes>, StoreError>
 where
     F: Future<Output = Result<Vec<LogChunk>, StoreError>>,
@@ -70,7 +70,7 @@ where
     }
 }
 
-/// Adds pieces to logs.
+/// Appends chunks to logs.
 pub(super) async fn append(
     store: &dyn Store,
     id: OperationId,
@@ -89,7 +89,7 @@ mod tests {
     use bytes::Bytes;
     use std::future::ready;
 
-    /// A log whose pieces say their numbers.
+    /// A log whose chunks contain their numbers.
     fn log(numbers: impl Iterator<Item = u32>) -> Vec<LogChunk> {
         let chunk = |number: u32| LogChunk {
             number,

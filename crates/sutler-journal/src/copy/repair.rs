@@ -13,11 +13,11 @@ use bytes::Bytes;
 /// How to repair an operation that both stores have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Repair {
-    /// Nothing: they are the same.
+    /// They are equal.
     Nothing,
-    /// These writes make it the same.
+    /// These writes make them equal.
     Writes(Vec<Write>),
-    /// It must go and be imported again.
+    /// It must be deleted and imported again.
     Replace,
 }
 
@@ -60,7 +60,7 @@ pub(super) fn mend(source: &Operation, target: &Operation) -> Repair {
     Repair::Writes(writes)
 }
 
-/// The operation of the source as it is in a target that imported it.
+/// The source's operation as an import stores it in the target.
 fn arrived(source: &Operation, target: &Operation) -> Operation {
     let mut operation = source.clone();
     if operation.row.state == State::Running {
@@ -70,12 +70,12 @@ fn arrived(source: &Operation, target: &Operation) -> Operation {
     operation
 }
 
-/// The pieces that the target's log lacks; `None` if what it has is something else.
+/// The chunks missing from the target's log; `None` if its chunks are not a prefix of the source's.
 pub(super) fn rest_of_log<'s>(source: &'s [Bytes], target: &[Bytes]) -> Option<&'s [Bytes]> {
     source.strip_prefix(target)
 }
 
-/// Everything of one side in one number.
+/// Digest over all contents of one side.
 pub(super) struct Sum(Context);
 
 impl Sum {
@@ -92,7 +92,7 @@ impl Sum {
         self.0.update(bytes);
     }
 
-    /// Adds a document; its version is the store's own affair.
+    /// Adds a document without its version, which differs between stores.
     pub(super) fn document(&mut self, filed: &IndexedDocument) {
         self.bytes(filed.document.key.as_bytes());
         self.bytes(&filed.document.body);
@@ -103,7 +103,7 @@ impl Sum {
         }
     }
 
-    /// Adds an operation; one that runs counts as ready, and when it is due does not count.
+    /// Adds an operation; a running one counts as ready, and the due time is left out.
     pub(super) fn operation(&mut self, whole: &OperationWithLog) {
         let Operation {
             row,
@@ -139,7 +139,7 @@ impl Sum {
         }
     }
 
-    /// The number, in hexadecimal digits.
+    /// The digest, in hexadecimal digits.
     pub(super) fn digits(self) -> String {
         let digest = self.0.finish();
         let bytes = digest.as_ref().iter();

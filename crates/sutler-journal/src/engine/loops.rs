@@ -113,7 +113,7 @@ impl Engine {
         }
     }
 
-    /// Runs operations that this worker holds in the store but does not run, because the answer to a claim
+    /// Runs operations that this worker holds in the store but does not run, because the response to a claim
     /// was lost. Only those that were unknown at the previous renewal too: others may just be starting.
     async fn recover_unacknowledged_claims(
         &self,
@@ -150,7 +150,7 @@ impl Engine {
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 () = inner.look.notified() => {}
-                // A store that is gone gives no hints; the timer goes on.
+                // A store that was dropped sends no hints; the timer continues.
                 Ok(()) = hints.changed() => {}
                 () = inner.stopping.cancelled() => return,
             }
@@ -198,8 +198,8 @@ impl Engine {
         if worker != self.worker() {
             return;
         }
-        // Another operation may have taken the place meanwhile: then this one runs over the limit,
-        // which is better than to hold a claim and not run it.
+        // Another operation may have taken the slot meanwhile: then this one runs over the limit,
+        // which is better than holding a claim without running it.
         let permit = self.permit(&operation.row.queue);
         spawn_run(self, operation, permit);
     }
@@ -233,7 +233,7 @@ impl Inner {
         }
     }
 
-    /// A panic of the executor ends this attempt, not the worker. The lease is given up with it.
+    /// Executes the run. A panic of the executor ends this attempt, not the worker, and gives up the lease.
     async fn execute(&self, run: &Arc<Run>) -> Result<RunResult, Lost> {
         tokio::select! {
             ended = catch_panic(self.executor.execute(run.clone())) => ended.unwrap_or_else(|()| {
@@ -262,14 +262,14 @@ impl Inner {
         }
     }
 
-    /// Ends all runs of this worker: others may claim its operations now.
+    /// Ends all runs of this worker: other workers may claim its operations now.
     fn lease_lost(&self, incarnation: &Incarnation) {
         tracing::warn!("the lease ran out; starting again under a new name");
         metrics::record_lease_loss();
         incarnation.lost.cancel();
     }
 
-    /// Acquires a lease under a new worker id. Returns the time since which it is held.
+    /// Acquires a lease under a new worker id. Returns the moment from which it is held.
     async fn acquire_new_lease(&self) -> Option<Instant> {
         let next = Incarnation {
             worker: WorkerId::fresh(),

@@ -1,7 +1,7 @@
 //! Consistency check of a store.
 //!
-//! Documents are read first, then operations. In a store that is in use something may move between the
-//! two, so every suspect is read once more, by itself, before it is reported.
+//! Documents are read first, then operations. A store in use may change between the two, so every
+//! suspect is read again on its own before it is reported.
 
 use super::finding::{CheckReport, Finding, Severity};
 use super::{DocumentFacts, ProgressCallback, SealedReader, every_document, some_operations};
@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-/// Most findings reported; the rest is counted.
+/// Maximum findings reported; the rest is counted.
 const FINDINGS_MAX: usize = 1000;
 /// Operations read concurrently.
 const AT_ONCE: usize = 16;
@@ -86,7 +86,7 @@ impl Notes {
         }
     }
 
-    /// Documents that point to what was not seen.
+    /// Records documents that point to operations that were not found.
     fn dangling(&mut self) {
         let missing = self.pointed_to.iter();
         let missing = missing.filter(|(id, _)| !self.seen.contains(id));
@@ -169,7 +169,7 @@ async fn open_all(
         for task in read.collect::<Vec<_>>() {
             let read = task.await;
             let read = read.map_err(|cause| StoreError::caused("a read was broken off", cause))?;
-            // One that is gone was swept meanwhile.
+            // An absent one was swept meanwhile.
             let Some(operation) = read? else { continue };
             if let Err(reason) = reader.operation(&operation) {
                 notes.find(Finding::SealedOperation(operation.row.id, reason.0));
@@ -179,7 +179,7 @@ async fn open_all(
     Ok(())
 }
 
-/// One lane by itself: its document, and its operations, of one moment.
+/// Reads one lane on its own: its document and its operations at one moment.
 async fn look_again(
     store: &dyn Store,
     key: &Key,
@@ -243,7 +243,7 @@ async fn one(store: &dyn Store, key: &Key) -> Result<Option<IndexedDocument>, St
     Ok(found.next().filter(|filed| filed.document.key == *key))
 }
 
-/// The operations of a lane that have not ended or are kept, and those that its document points to.
+/// The operations of a lane that have not ended or are pinned, and those that its document points to.
 async fn of_lane(
     store: &dyn Store,
     lane: &Key,

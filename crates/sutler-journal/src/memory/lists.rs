@@ -1,7 +1,7 @@
-//! Reading many at once from the tables: pages of documents, operations, counts.
+//! Lists from the tables: pages of documents, operations, counts.
 //!
-//! Every list is a range of an ordered index: a page costs its own length, wherever it is. The one
-//! exception is the count of the queues, which visits what is unfinished.
+//! Every list is a range of an ordered index: a page costs its own length, at any position. The
+//! exception is the count of the queues, which visits all unfinished operations.
 
 use super::tables::{Tables, TermEntry};
 use crate::clock::StoreTime;
@@ -169,7 +169,7 @@ impl Tables {
     }
 }
 
-/// The first `limit` of what was found; a next position only if there is more.
+/// The first `limit` results; a next position only if there are more.
 fn page<'a>(mut found: impl Iterator<Item = (Vec<u8>, &'a Document)>, limit: usize) -> Page {
     let mut documents = Vec::new();
     let mut last = None;

@@ -1,7 +1,7 @@
-//! Copies between stores: everything arrives, whatever happens meanwhile.
+//! Copies between stores: everything is copied, whatever happens meanwhile.
 //!
-//! Here both stores are in memory, so that time stands still and every call can be made to fail. Between
-//! real stores it is the executable's tests that copy.
+//! Both stores are in memory, so that the clock is stopped and every call can be made to fail. The tests
+//! of the executable copy between real stores.
 
 mod fixture;
 
@@ -25,7 +25,7 @@ async fn begin(fixture: &Fixture, target: &Arc<dyn Store>) -> Result<StoreCopy, 
     StoreCopy::begin(fixture.store(), Arc::clone(target), NAME).await
 }
 
-/// Copies whatever there is, and holds the target against the source.
+/// Copies everything and compares the target with the source.
 async fn copy_whole(fixture: &Fixture, target: &Arc<dyn Store>) {
     let mut copying = begin(fixture, target).await.expect("a copy");
     let finished = copying.finish().await.expect("the end of it");
@@ -69,7 +69,7 @@ async fn what_changes_meanwhile_is_followed() {
     assert_eq!(contents(&*fixture.store()).await, contents(&*target).await);
 }
 
-/// Whenever the feed was read, there is something new in it.
+/// After each read of the feed there are new changes in it.
 #[tokio::test]
 async fn a_source_that_never_rests_is_copied_too() {
     const READS_MAX: usize = 100;
@@ -96,7 +96,7 @@ async fn a_source_that_never_rests_is_copied_too() {
     copy_whole(&fixture, &target).await;
 }
 
-/// The feed may be trimmed behind a copy that was interrupted for long.
+/// The feed may be trimmed before an interrupted copy resumes.
 #[tokio::test]
 async fn a_feed_that_forgot_is_made_up_for_by_looking_again() {
     let fixture = Fixture::new();
@@ -116,7 +116,7 @@ async fn a_feed_that_forgot_is_made_up_for_by_looking_again() {
     assert_eq!(contents(&*fixture.store()).await, contents(&*target).await);
 }
 
-/// Sweeps are in no feed: what the source threw away goes from the target, and nothing else does.
+/// Sweeps are not in the feed: the finish deletes swept operations from the target, and nothing else.
 #[tokio::test]
 async fn what_was_swept_meanwhile_goes_and_what_was_not_stays() {
     let fixture = Fixture::new();
@@ -135,7 +135,7 @@ async fn what_was_swept_meanwhile_goes_and_what_was_not_stays() {
     assert_eq!(contents(&*fixture.store()).await, contents(&*target).await);
 }
 
-/// A finish that was broken off leaves unfinished operations; the source goes on, and they are replaced.
+/// An interrupted finish leaves unfinished operations; the source continues, and they are replaced.
 #[tokio::test]
 async fn a_source_that_went_on_after_a_broken_finish_is_copied_as_it_is_then() {
     let fixture = Fixture::new();
@@ -159,7 +159,7 @@ async fn a_source_that_went_on_after_a_broken_finish_is_copied_as_it_is_then() {
     copy_whole(&fixture, &target).await;
 }
 
-/// A store that answers up to a call, and what tells that it was reached.
+/// A store that serves calls up to a certain one, and a flag that is set when that one is reached.
 fn dying(
     store: &Arc<dyn Store>,
     at: usize,
@@ -186,7 +186,7 @@ fn changes_something(call: &Call<'_>) -> bool {
     }
 }
 
-/// Killed before or after each single change that it makes in the target, it goes on and ends well.
+/// A copy killed before or after any single change of the target resumes and completes.
 #[tokio::test]
 async fn killed_at_any_moment_it_goes_on_where_it_was() {
     let fixture = Fixture::new();
@@ -215,7 +215,7 @@ async fn killed_at_any_moment_it_goes_on_where_it_was() {
     assert!(deaths > 30, "it was killed {deaths} times");
 }
 
-/// A commit that nobody knows the outcome of is asked for again, and nothing is copied twice.
+/// A commit of unknown outcome is repeated, and nothing is copied twice.
 #[tokio::test(start_paused = true)]
 async fn a_commit_without_an_answer_is_resolved() {
     let fixture = Fixture::new();
@@ -302,7 +302,7 @@ async fn a_source_that_somebody_works_in_is_not_finished() {
     copying.finish().await.unwrap();
 }
 
-/// A change in the last moment is noticed, and the copy is not called finished.
+/// A change at the last moment is detected, and the copy is not reported as finished.
 #[tokio::test]
 async fn a_change_while_it_is_finished_is_noticed() {
     let fixture = Fixture::new();
@@ -311,7 +311,7 @@ async fn a_change_while_it_is_finished_is_noticed() {
     let late = fixture.store();
     let source = InterceptingStore::new(fixture.store(), move |call| {
         if let Call::Read("scan_documents") = call {
-            // Whoever reads documents now has followed the feed before, or has not begun yet.
+            // A copy that reads documents now has followed the feed before, or has not started yet.
             let new = Fixture::new_operation("late", Start::Waiting);
             let id = new.id;
             let late = Arc::clone(&late);

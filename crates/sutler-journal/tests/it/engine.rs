@@ -1,7 +1,7 @@
-//! The engine, on a memory store whose clock is tokio's paused one: the words its tests are told in.
+//! Fixture of the engine's tests: a memory store whose clock is tokio's paused one.
 //!
-//! What a store must do is not asked here (`memory.rs` and the public suite), nor what operations
-//! mean. Read `engine/claims.rs` first.
+//! Not tested here: stores (`memory.rs` and the public suite), and the meaning of operations.
+//! Read `engine/claims.rs` first.
 
 mod claims;
 mod faults;
@@ -26,7 +26,7 @@ use tokio::time::Instant;
 const WORK: Queue = Queue::named("work");
 const LEASE: Duration = Duration::from_secs(30);
 
-/// The store's clock goes with tokio's, so paused time passes for both at once.
+/// A store clock that follows tokio's, so paused time passes for both at once.
 struct Together(Instant);
 
 impl Clock for Together {
@@ -37,7 +37,7 @@ impl Clock for Together {
 
 type Tap = Box<dyn FnMut(&Call<'_>) -> Intercept + Send>;
 
-/// A store to work on, and a tap to break it with.
+/// A store, and a hook to break it.
 struct Bench {
     store: Arc<dyn Store>,
     tap: Arc<Mutex<Tap>>,
@@ -54,7 +54,7 @@ impl Bench {
         Self { store, tap }
     }
 
-    /// From now on, calls meet this fate.
+    /// Sets the hook that decides about all later calls.
     fn tap(&self, tap: impl FnMut(&Call<'_>) -> Intercept + Send + 'static) {
         *self.tap.lock().unwrap() = Box::new(tap);
     }
@@ -103,7 +103,7 @@ impl Bench {
         panic!("operation {id} did not end: {:?}", self.row(id).await);
     }
 
-    /// A worker that claims what is there and is never heard of again.
+    /// A worker that claims everything and never renews its lease.
     async fn claim_and_die(&self) {
         let worker = WorkerId::fresh();
         let ttl = Duration::from_secs(1);
@@ -129,7 +129,7 @@ fn operation(name: &str, queue: Queue, start: Start) -> NewOperation {
 
 type Playing = Pin<Box<dyn Future<Output = Result<RunResult, Lost>> + Send>>;
 
-/// What an executor saw of one claim.
+/// One claim as an executor received it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SeenRun {
     id: OperationId,
@@ -138,7 +138,7 @@ struct SeenRun {
     takeovers: u32,
 }
 
-/// An executor that does what the test says, and remembers what it saw.
+/// An executor that runs a function of the test and records its runs.
 struct Script {
     play: Box<dyn Fn(Arc<Run>, usize) -> Playing + Send + Sync>,
     seen: Mutex<Vec<SeenRun>>,
@@ -147,7 +147,7 @@ struct Script {
 }
 
 impl Script {
-    /// `play` is given the run and how often this operation was run before.
+    /// `play` receives the run and the number of earlier runs of this operation.
     fn new<F, P>(play: F) -> Arc<Self>
     where
         F: Fn(Arc<Run>, usize) -> P + Send + Sync + 'static,
@@ -180,7 +180,7 @@ fn seen(run: &Run) -> SeenRun {
     }
 }
 
-/// Ends an operation well.
+/// Ends an operation as succeeded.
 async fn finish(run: &Run) -> Result<RunResult, Lost> {
     end(run, Outcome::Succeeded).await
 }
@@ -191,7 +191,7 @@ async fn end(run: &Run, outcome: Outcome) -> Result<RunResult, Lost> {
     Ok(RunResult::Finished)
 }
 
-/// Counts an operation as being run for as long as it lives.
+/// Counts an operation as running until dropped.
 struct Inside<'a>(&'a Script, OperationId);
 
 impl Drop for Inside<'_> {

@@ -1,4 +1,4 @@
-//! Checks of a store that was put out of order on purpose, one thing at a time.
+//! Checks of a store with one injected inconsistency at a time.
 
 use bytes::Bytes;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use sutler_journal::{
     Write,
 };
 
-/// Bodies are ids of operations, one a line; `sealed` cannot be opened.
+/// Bodies are ids of operations, one per line; `sealed` cannot be opened.
 struct Lines;
 
 impl SealedReader for Lines {
@@ -74,7 +74,7 @@ impl Fixture {
         self.store.commit(&commit).await.unwrap();
     }
 
-    /// A thing whose document points to its one operation.
+    /// Creates a document that points to its one operation.
     async fn thing(&self, id: &str) -> OperationId {
         let new = operation(id, Start::Waiting);
         let operation = new.id;

@@ -1,4 +1,4 @@
-//! Claims: what a fence and an attempt count, and how often an operation may be taken over.
+//! Claims: fences, attempts, and the limit of takeovers.
 
 use super::{Bench, Script, SeenRun, finish};
 use std::time::Duration;

@@ -1,11 +1,11 @@
-//! A store that fails under the engine: nothing is lost, nothing is done twice.
+//! A store that fails under the engine: nothing is lost or done twice.
 
 use super::{Bench, Script, finish};
 use std::time::Duration;
 use sutler_journal::conformance::{Call, Intercept};
 use sutler_journal::{Outcome, State};
 
-/// The first `times` commits of a run meet this fate.
+/// Intercepts the first `times` commits of a run.
 fn commits_meet(bench: &Bench, fate: Intercept, times: usize) {
     let mut left = times;
     bench.tap(move |call| match call {

@@ -1,4 +1,4 @@
-//! Leases: what happens to a worker that loses its own, and how runs learn that they should stop.
+//! Leases: a worker that loses its lease, and how runs are stopped.
 
 use super::{Bench, LEASE, Script, finish};
 use std::sync::{Arc, Mutex};
@@ -7,7 +7,7 @@ use sutler_journal::conformance::{Call, Intercept};
 use sutler_journal::{Commit, Lost, Next, Outcome, Run, State, Write};
 use tokio::time::Instant;
 
-/// Refuses what a worker asks while it lasts; other workers get through.
+/// Refuses all calls of one worker; other workers succeed.
 fn refuse_renewals(bench: &Bench, worker: sutler_journal::WorkerId) {
     bench.tap(move |call| match call {
         Call::Renew(who) if *who == worker => Intercept::Refuse,
@@ -30,7 +30,7 @@ async fn a_run_that_lost_its_lease_is_told_and_can_write_nothing() {
                 run.lost().cancelled().await;
                 return Err(Lost);
             }
-            // The second incarnation is still at work when the first one tries to write.
+            // The second incarnation still runs when the first one tries to write.
             tokio::time::sleep(Duration::from_secs(5)).await;
             finish(&run).await
         }
@@ -93,7 +93,7 @@ async fn renewals_that_fail_for_a_while_cost_nothing() {
     bench.tap(move |call| match call {
         Call::Renew(_) => {
             renewals += 1;
-            // Every other one fails: the lease is three times as long as the pause between them.
+            // Every other renewal fails: the lease is three times as long as the interval between them.
             if renewals % 2 == 0 {
                 Intercept::Pass
             } else {
@@ -156,8 +156,8 @@ async fn an_operation_that_was_cancelled_before_its_claim_begins_so() {
     assert_eq!(bench.done(id).await.attempt, 1);
 }
 
-/// A run that gave its operation back may still be tidying up when the next run of it begins here:
-/// it must not strike the next one off the list of those that can be told to stop.
+/// A run that yielded its operation may still be finishing when the next run of it starts here:
+/// it must not remove the next run from those that can be cancelled.
 #[tokio::test(start_paused = true)]
 async fn a_run_that_follows_at_once_on_a_yield_can_still_be_cancelled() {
     let bench = Bench::new();

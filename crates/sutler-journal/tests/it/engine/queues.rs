@@ -1,4 +1,4 @@
-//! Queues and permits: how much runs at a time, and that engines share without overlap.
+//! Queues and permits: limits of concurrent runs, and engines that share work without overlap.
 
 use super::{Bench, Script, WORK, finish, operation};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 const HANGS: Queue = Queue::named("hangs");
 
-/// An executor whose runs in the queue `hangs` wait until they are let go.
+/// An executor whose runs in the queue `hangs` wait for the gate.
 fn held(gate: &Arc<Notify>) -> Arc<Script> {
     let gate = gate.clone();
     Script::new(move |run, _| {

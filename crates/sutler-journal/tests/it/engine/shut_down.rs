@@ -1,4 +1,4 @@
-//! Stopping: what runs is finished or given back, and it always comes to an end.
+//! Shut-down: runs are finished or released, and it always completes.
 
 use super::{Bench, LEASE, Script, WORK, finish};
 use std::sync::Arc;
@@ -79,8 +79,8 @@ async fn a_store_that_does_not_take_the_lease_back_stops_nobody() {
         .expect("it ends");
 }
 
-/// The engine is told to stop while it waits for a new lease: the lease it then gets must not keep
-/// it alive, and must not stay behind.
+/// The engine shuts down while it waits for a new lease: the lease that it then gets must not keep
+/// it alive, and must not be left behind.
 #[tokio::test(start_paused = true)]
 async fn a_shut_down_in_the_middle_of_a_new_beginning_comes_to_an_end() {
     let bench = Bench::new();
@@ -101,7 +101,7 @@ async fn a_shut_down_in_the_middle_of_a_new_beginning_comes_to_an_end() {
     };
     let both = async { tokio::join!(stop, let_go) };
     timeout(4 * LEASE, both).await.expect("it ends");
-    // Whatever lease was left is given back: another worker finds nothing to wait for.
+    // No lease is left: another worker can claim at once.
     let id = bench.accept("a").await;
     bench.tap(|_| Intercept::Pass);
     let next = WorkerId::fresh();
