@@ -1,9 +1,9 @@
-//! How fast the store in etcd is, beside bare requests to the same gateway.
+//! Benchmark of the etcd store, with bare requests to the same gateway as a baseline.
 //!
 //! `etcd_store_bench HOST:PORT WHAT CALLERS SECONDS` prints calls a second. WHAT: `accept` (a commit of a
 //! new document and its operation), `end` (accept, and the commit of its result), `poll`; and the
 //! baselines `put` (one transaction that puts as many bytes under two keys, and checks nothing) and `range`
-//! (one key). Read `bench/run` beside the sources for how it is used.
+//! (one key). See `bench/run` in this crate for its use.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -25,14 +25,14 @@ use uuid::Uuid;
 const BODY: usize = 400;
 type BenchError = Box<dyn Error + Send + Sync>;
 
-/// What every caller has.
+/// Data shared by all callers.
 struct Stage {
     store: EtcdStore,
     worker: WorkerId,
     /// For the baselines.
     gateway: String,
     client: reqwest::Client,
-    /// What is polled.
+    /// The polled operation and its lane.
     polled: (Key, OperationId),
 }
 

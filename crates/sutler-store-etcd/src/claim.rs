@@ -1,9 +1,9 @@
-//! Leases and claims. A worker's lease is a lease of etcd on the key of its name: when it runs out,
-//! the key is gone, and every transaction that demands it fails. That is the store's clock.
+//! Leases and claims. A worker's lease is a lease of etcd on the key of its id: when it expires,
+//! the key is deleted, and every transaction that requires it fails. So expiry uses etcd's clock.
 //!
-//! A name that was used once is remembered beside it, so that a worker whose lease ran out learns of
-//! it. A claim is one transaction with one more inside for each operation: what somebody else took
-//! first does not spoil the rest. Not here: the fence of a commit (`transaction.rs`).
+//! A used id is recorded in another key, so that a worker whose lease expired gets `Lost`.
+//! A claim is one transaction with a nested one for each operation: an operation that another
+//! worker took first does not fail the rest. Not here: the fence of a commit (`transaction.rs`).
 
 use crate::client::RequestEffect;
 use crate::read::operation_of;
@@ -18,9 +18,9 @@ use sutler_journal::{
     LeaseError, Operation, OperationId, Queue, Renewal, State, StoreError, StoreTime, WorkerId,
 };
 
-/// Most operations in one transaction.
+/// Maximum operations in one transaction.
 const BATCH: usize = 60;
-/// How often a claim or release is tried again because others wrote meanwhile.
+/// Attempts of a claim or release that concurrent writes interfere with.
 const TRIES_MAX: usize = 100;
 
 impl EtcdStore {
@@ -58,7 +58,7 @@ impl EtcdStore {
         Ok(Renewal { cancelled, held })
     }
 
-    /// Gives a new name its first lease.
+    /// Grants a new worker id its first lease.
     async fn hire(&self, worker: WorkerId, seconds: i64) -> Result<(), LeaseError> {
         let lease = self.client.grant(seconds).await.map_err(store)?;
         let now = self.client.clock.now();
@@ -74,7 +74,7 @@ impl EtcdStore {
         self.take_lease(&txn, lease).await
     }
 
-    /// Puts a worker's name under another lease, with another time.
+    /// Moves a worker's id to another lease with another duration.
     async fn exchange(
         &self,
         worker: WorkerId,
@@ -152,7 +152,7 @@ impl EtcdStore {
         Ok(self.fill_in(claimed).await?)
     }
 
-    /// Operations with their contents. One that was changed meanwhile is read as it is now.
+    /// Reads the contents of operations. One that was changed meanwhile is read in its current state.
     async fn fill_in(&self, jobs: Vec<StoredOperation>) -> Result<Vec<Operation>, StoreError> {
         let parts: Vec<_> = jobs.iter().map(|job| job.parts.clone()).collect();
         let contents = self.contents(&parts, None).await?;
@@ -248,7 +248,7 @@ impl EtcdStore {
                 self.follower.catch_up().await?;
                 continue;
             }
-            // Late or not, it is given back.
+            // It is released even if the view lags.
             let seen = self.follower.reach(answer.header.revision.0).await;
             if all {
                 if let Some(lease) = lease {
@@ -264,7 +264,7 @@ impl EtcdStore {
     }
 }
 
-/// Something to claim.
+/// An operation to claim.
 struct ClaimCandidate {
     revision: i64,
     job: StoredOperation,
@@ -285,7 +285,7 @@ fn pick(view: &View, queues: &[(Queue, usize)], now: StoreTime) -> Vec<ClaimCand
         due.sort();
         due.truncate(*limit);
         picked.extend(due.into_iter().filter_map(|(_, id)| {
-            // A queue may be named twice.
+            // A queue may be listed twice.
             let entry = view.operations.get(id).filter(|_| seen.insert(id))?;
             Some(ClaimCandidate {
                 revision: entry.revision,
@@ -300,7 +300,7 @@ fn store(trouble: crate::client::EtcdError) -> LeaseError {
     LeaseError::Store(trouble.into())
 }
 
-/// etcd's leases last whole seconds: never less than was asked for.
+/// Leases of etcd last whole seconds: rounds up.
 fn whole_seconds(ttl: Duration) -> i64 {
     let seconds = ttl.as_secs() + u64::from(ttl.subsec_nanos() > 0);
     i64::try_from(seconds.max(1)).unwrap_or(i64::MAX)

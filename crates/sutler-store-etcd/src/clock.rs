@@ -1,10 +1,10 @@
-//! The time of the servers, learnt from the `Date` of their answers.
+//! Time of the servers, derived from the `Date` header of their responses.
 //!
-//! etcd has no time inside a transaction, but every answer has its time to the second.
-//! A server that says 12:00:05 is at 12:00:05 or later when the answer arrives: each answer gives a
-//! lower bound, and the best of them comes closer with every second that begins between two answers.
-//! Replicas tell each other the best bound they know, so those whose own clocks disagree agree on this
-//! one. Leases do not go by it: they are etcd's.
+//! etcd has no time inside a transaction, but every response has a time in whole seconds.
+//! A server that reports 12:00:05 is at 12:00:05 or later when the response arrives: each response is a
+//! lower bound, and the best bound improves with every second that begins between two responses.
+//! Replicas share the best bound they know, so replicas whose own clocks disagree agree on this
+//! one. Leases do not use it: they expire by etcd's clock.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -12,7 +12,7 @@ use sutler_journal::StoreTime;
 
 /// `Date` has whole seconds: the server may be almost this much later.
 const STEP: Duration = Duration::from_secs(1);
-/// How fast the clocks of two machines drift apart, at most: a second in three hours.
+/// Maximum drift between the clocks of two machines: a second in three hours.
 const DRIFT_PER_MILLION: u32 = 100;
 
 /// A clock that follows the servers'.
@@ -50,7 +50,7 @@ impl ServerClock {
         }
     }
 
-    /// Takes note of an answer.
+    /// Records the time of a response.
     pub(crate) fn heard(&self, sent: Instant, date: &str) {
         let Some(date) = read_date(date) else { return };
         let sent = sent.saturating_duration_since(self.origin);
@@ -59,7 +59,7 @@ impl ServerClock {
         state.bound = Some(better(state.bound, sent, heard, date));
     }
 
-    /// Takes over what another replica knows.
+    /// Adopts a bound of another replica.
     pub(crate) fn is_at_least(&self, time: StoreTime) {
         let heard = self.origin.elapsed();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -68,7 +68,7 @@ impl ServerClock {
         }
     }
 
-    /// Now, never earlier than before; by this machine's clock until the first answer.
+    /// The current time, never earlier than before; by this machine's clock until the first response.
     pub(crate) fn now(&self) -> StoreTime {
         let moment = self.origin.elapsed();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -81,7 +81,7 @@ impl ServerClock {
     }
 }
 
-/// The better of two bounds; what was known is dropped if this answer contradicts it.
+/// The better of two bounds; the known one is dropped if this response contradicts it.
 fn better(
     known: Option<ClockBound>,
     sent: Duration,
@@ -92,7 +92,7 @@ fn better(
     let Some(known) = known else { return new };
     let age = heard.saturating_sub(known.heard);
     let doubt = age * DRIFT_PER_MILLION / 1_000_000;
-    // When it was asked the server was not a second past what it said: else its clock went back.
+    // When the request was sent, the server was at most a second past its `Date`; otherwise its clock was set back.
     let impossible = known.at(sent).minus(doubt) > date.plus(STEP);
     if impossible || date > known.at(heard).minus(doubt) {
         new
@@ -101,7 +101,7 @@ fn better(
     }
 }
 
-/// Reads `Sun, 15 Nov 2026 17:29:35 GMT`.
+/// Parses `Sun, 15 Nov 2026 17:29:35 GMT`.
 fn read_date(text: &str) -> Option<StoreTime> {
     let timestamp = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text);
     Some(StoreTime(timestamp.ok()?.as_microsecond()))

@@ -1,8 +1,8 @@
-//! Reads: single things straight from etcd, lists by the view's indexes.
+//! Reads: single records directly from etcd, lists through the view's indexes.
 //!
-//! A document, an operation and a poll are one key, read as it is now. A list first makes sure that
-//! the view is current, then reads what the index names as it was at the view's own revision: so a
-//! page is never half before and half after a commit.
+//! A document, an operation and a poll are one key, read in its current state. A list first waits until
+//! the view is current, then reads the listed rows at the view's own revision, so a page never mixes
+//! the states before and after a commit.
 
 use crate::client::EtcdError;
 use crate::rows::{
@@ -18,9 +18,9 @@ use sutler_journal::{
     OperationRow, Page, PolledOperation, Position, Stats, StoreError,
 };
 
-/// How often something is read again that was taken away while it was read.
+/// Attempts to read a row that is deleted concurrently.
 pub(crate) const READS_MAX: usize = 5;
-/// Most commits that are read from the feed at a time.
+/// Maximum commits per read of the feed.
 const COMMITS_MAX: usize = 500;
 
 /// The contents of an operation.
@@ -92,8 +92,8 @@ impl EtcdStore {
         Err(restless())
     }
 
-    /// What stands in some parts, in their order; `None` where a sheet is gone. No round trip if
-    /// nothing stands on a sheet.
+    /// Contents of operations, in order; `None` if an overflow value is gone. No round trip if
+    /// nothing is in an overflow value.
     pub(crate) async fn contents(
         &self,
         parts: &[OperationValues],
@@ -242,7 +242,7 @@ impl EtcdStore {
                 changes.extend(each.map(|subject| Change { commit, subject }));
                 reached = at;
             }
-            // Commits without changes are skipped: they must not look like the end.
+            // Commits without changes are skipped: an empty response would look like the end.
             if changes.is_empty() && some {
                 continue;
             }

@@ -1,9 +1,9 @@
 //! Encoding of values: documents, operations, commits, and the overflow values that operations share.
 //!
-//! Both directions of each form are here. Small contents of an operation stand in its own value, so
-//! that a poll reads one key. Larger ones stand together in one *sheet* per commit: so a commit
-//! touches one key for each operation and one for all their contents, and moving an operation on
-//! never writes anew what did not change. Not here: where the values are kept (`keys.rs`).
+//! Both directions of each encoding are here. Small contents of an operation are in its own value, so
+//! that a poll reads one key. Larger ones are together in one overflow value per commit, so a commit
+//! touches one key for each operation and one for all their contents, and advancing an operation
+//! never rewrites unchanged contents. Not here: the keys (`keys.rs`).
 
 use crate::codec::{ByteReader, damaged, put_bytes, put_number};
 use bytes::Bytes;
@@ -13,18 +13,18 @@ use sutler_journal::{
     Subject, Term, Version, WorkerId,
 };
 
-/// The longest content that stands in the operation's own value. A hundred operations with three of
-/// these each, and a megabyte beside them, stay below etcd's limit for one request.
+/// Longest content in the operation's own value. A hundred operations with three of
+/// these each, plus a megabyte, stay below etcd's limit for one request.
 pub(crate) const INLINE_BYTES_MAX: usize = 1024;
 
-/// A document as it is kept.
+/// A document as stored.
 pub(crate) struct DocumentRow {
     pub(crate) version: Version,
     pub(crate) terms: Vec<(String, Vec<u8>)>,
     pub(crate) body: Bytes,
 }
 
-/// A document's value.
+/// Encodes a document.
 pub(crate) fn document(version: Version, terms: &[Term], body: &[u8]) -> Vec<u8> {
     let mut value = version.0.0.as_bytes().to_vec();
     put_number(&mut value, terms.len() as u64);
@@ -36,7 +36,7 @@ pub(crate) fn document(version: Version, terms: &[Term], body: &[u8]) -> Vec<u8>
     value
 }
 
-/// Reads a document's value.
+/// Decodes a document.
 pub(crate) fn read_document(value: &Bytes) -> Result<DocumentRow, StoreError> {
     let read = || {
         let mut reader = ByteReader(value);
@@ -55,7 +55,7 @@ pub(crate) fn read_document(value: &Bytes) -> Result<DocumentRow, StoreError> {
     read().ok_or_else(|| damaged("a document"))
 }
 
-/// Some content of an operation: here, or on a sheet.
+/// Content of an operation: inline, or in an overflow value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OperationValue {
     Inline(Bytes),
@@ -67,7 +67,7 @@ pub(crate) enum OperationValue {
 }
 
 impl OperationValue {
-    /// The sheet it stands on.
+    /// Commit of the overflow value it is in.
     pub(crate) fn sheet(&self) -> Option<CommitId> {
         match self {
             Self::Inline(_) => None,
@@ -85,14 +85,14 @@ pub(crate) struct OperationValues {
 }
 
 impl OperationValues {
-    /// The sheets they stand on, each as often as it is used.
+    /// The overflow values they are in, each as often as it is used.
     pub(crate) fn sheets(&self) -> impl Iterator<Item = CommitId> {
         let parts = [&self.detail, &self.request, &self.progress];
         parts.map(OperationValue::sheet).into_iter().flatten()
     }
 }
 
-/// An operation as it is kept. The row's detail is empty: it is one of the parts.
+/// An operation as stored. The row's detail is empty: it is one of the parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoredOperation {
     pub(crate) row: OperationRow,
@@ -105,7 +105,7 @@ const PINNED: u8 = 2;
 const FINISHED: u8 = 4;
 const HELD: u8 = 8;
 
-/// An operation's value.
+/// Encodes an operation.
 pub(crate) fn operation(job: &StoredOperation) -> Vec<u8> {
     let row = &job.row;
     let mut value = Vec::with_capacity(256);
@@ -137,7 +137,7 @@ pub(crate) fn operation(job: &StoredOperation) -> Vec<u8> {
     value
 }
 
-/// Reads an operation's value.
+/// Decodes an operation.
 pub(crate) fn read_operation(
     id: OperationId,
     value: &Bytes,
@@ -249,7 +249,7 @@ const PUT: u8 = 0;
 const REMOVED: u8 = 1;
 const OPERATION: u8 = 2;
 
-/// A commit's value.
+/// Encodes a commit record.
 pub(crate) fn record(record: &CommitRecord) -> Vec<u8> {
     let mut value = record.at.0.to_be_bytes().to_vec();
     for subject in &record.subjects {
@@ -271,7 +271,7 @@ pub(crate) fn record(record: &CommitRecord) -> Vec<u8> {
     value
 }
 
-/// Reads a commit's value.
+/// Decodes a commit record.
 pub(crate) fn read_record(value: &[u8]) -> Result<CommitRecord, StoreError> {
     let read = || {
         let mut reader = ByteReader(value);
@@ -290,23 +290,23 @@ pub(crate) fn read_record(value: &[u8]) -> Result<CommitRecord, StoreError> {
     read().ok_or_else(|| damaged("a commit"))
 }
 
-/// A value that is a moment.
+/// Encodes a time.
 pub(crate) fn time(time: StoreTime) -> Vec<u8> {
     time.0.to_be_bytes().to_vec()
 }
 
-/// The moment at the beginning of a value.
+/// Decodes the time at the beginning of a value.
 pub(crate) fn read_time(value: &[u8]) -> Result<StoreTime, StoreError> {
     let time = ByteReader(value).time().map(StoreTime);
     time.ok_or_else(|| damaged("a time"))
 }
 
-/// Collects what does not stand in the operations' own values.
+/// Collects contents that are too large for the operations' own values.
 #[derive(Default)]
 pub(crate) struct OverflowValue(pub(crate) Vec<u8>);
 
 impl OverflowValue {
-    /// Finds a place for some content of an operation.
+    /// Stores a content inline or appends it here.
     pub(crate) fn place(&mut self, commit: CommitId, content: &Bytes) -> OperationValue {
         if content.len() <= INLINE_BYTES_MAX {
             return OperationValue::Inline(content.clone());

@@ -1,4 +1,4 @@
-//! How an operation begins, arrives, moves on and is woken: from one row to the next.
+//! State changes of an operation: start, import, advance, wake.
 
 use crate::rows::{OperationValues, StoredOperation};
 use bytes::Bytes;
@@ -33,7 +33,7 @@ pub(super) fn begin(new: &NewOperation, parts: OperationValues, now: StoreTime) 
     StoredOperation { row, worker, parts }
 }
 
-/// An operation of another store; who ran it there does not run it here.
+/// An operation of another store, without the worker it may have had there.
 pub(super) fn arrive(
     row: &OperationRow,
     parts: OperationValues,
@@ -55,7 +55,7 @@ pub(super) fn arrive(
     }
 }
 
-/// Moves an operation on.
+/// Advances an operation.
 pub(super) fn move_on(job: &mut StoredOperation, next: Next, now: StoreTime) {
     let row = &mut job.row;
     match next {
@@ -82,13 +82,13 @@ pub(super) fn move_on(job: &mut StoredOperation, next: Next, now: StoreTime) {
 pub(super) fn wake(row: &mut OperationRow, now: StoreTime) {
     match row.state {
         State::Waiting => (row.state, row.due) = (State::Ready, now),
-        // One that is due keeps its place, however often it is woken.
+        // One that is due keeps its due time, however often it is woken.
         State::Ready => row.due = row.due.min(now),
         State::Running | State::Done(_) => {}
     }
 }
 
-/// Gives an operation to a worker.
+/// Assigns an operation to a worker.
 pub(crate) fn hand_out(job: &mut StoredOperation, worker: WorkerId) {
     if job.row.state == State::Running {
         job.row.takeovers = job.row.takeovers.saturating_add(1);
@@ -98,7 +98,7 @@ pub(crate) fn hand_out(job: &mut StoredOperation, worker: WorkerId) {
     job.worker = Some(worker);
 }
 
-/// Takes an operation back from its worker.
+/// Releases an operation from its worker.
 pub(crate) fn give_back(job: &mut StoredOperation, now: StoreTime) {
     (job.row.state, job.row.due) = (State::Ready, now);
     job.worker = None;

@@ -1,4 +1,4 @@
-//! Transactions of commits, against small views. Not here: whether etcd takes them (`tests/it`).
+//! Transactions of commits, against small views. Not here: whether etcd accepts them (`tests/it`).
 
 use super::{CommitContext, CommitDecision, Transaction, decide};
 use crate::keys::Keys;
@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 const NOW: StoreTime = StoreTime(1_000_000);
 
-/// A store in little: what was planned is applied to the view at once.
+/// A minimal store: every transaction is applied to the view at once.
 struct Little {
     keys: Keys,
     view: View,
@@ -73,7 +73,7 @@ impl Little {
         applied.expect("it can be read");
     }
 
-    /// Plans a commit and takes it in.
+    /// Plans a commit and applies it.
     fn commit(&mut self, commit: &Commit) {
         let plan = serde_json::to_value(&self.plan(commit).steps).expect("steps");
         for step in plan.as_array().expect("steps") {
@@ -138,7 +138,7 @@ fn what_was_applied_needs_nothing_more() {
     assert_eq!(little.stale(&insert("a", 1)), StaleItem::Expect(0));
 }
 
-/// How many bytes etcd has to take for a plan, as it counts them.
+/// Size of a transaction in bytes, as etcd counts it.
 fn bytes_of(plan: &Transaction) -> usize {
     let json = serde_json::to_vec(&(&plan.steps, &plan.conditions));
     json.expect("JSON").len() * 3 / 4
@@ -158,7 +158,7 @@ fn the_largest_commit_fits_into_one_transaction() {
         let mut new = operation(Start::Ready(Due::Now));
         new.lane = Key::new(&realm, Kind::new("k"), &ids).expect("a key");
         (new.detail, new.request) = (inline.clone(), inline.clone());
-        // Ten times 100 kB: a megabyte, and for the rest what stands there is written again.
+        // Ten times 100 kB: a megabyte. The rest writes existing contents again.
         let large = (n < 10).then(|| Bytes::from(vec![2; 99_000]));
         next = next.advance(new.id, Next::Same, None, large);
         let start = &mut starts[n % 2];

@@ -1,4 +1,4 @@
-//! Being let in: TLS with certificates on both sides, users and passwords.
+//! Access: TLS with certificates on both sides, users and passwords.
 
 use crate::candidate::open;
 use crate::fixture::{insert, key, until};

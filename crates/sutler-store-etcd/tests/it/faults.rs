@@ -1,4 +1,4 @@
-//! Servers that die, freeze and come back: a store says so quickly, and recovers by itself.
+//! Servers that die, freeze and come back: a store reports it quickly, and recovers on its own.
 
 use crate::candidate::Etcd;
 use crate::fixture::{insert, key, new_operation, until, worker};
@@ -11,7 +11,7 @@ use sutler_journal::{
 
 use sutler_servers::{CutPoint, Server};
 
-/// Longer than any answer may take.
+/// Longer than the time limit of any response.
 const SOON: Duration = Duration::from_secs(12);
 
 async fn own() -> Option<(Server, Etcd)> {
@@ -171,7 +171,7 @@ async fn a_commit_that_was_called_stale_never_happens_late() {
         return;
     };
     let store = etcd.current();
-    // The transaction is on its way; its answer will not arrive.
+    // The transaction is in flight; its response will not arrive.
     let held = etcd.proxy.hold();
     let commit = insert("a", 0);
     let (sender, sent) = (Arc::clone(&store), commit.clone());

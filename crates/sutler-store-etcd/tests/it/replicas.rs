@@ -1,4 +1,4 @@
-//! Several replicas on one store: they hear of each other's work, and begin together.
+//! Several replicas on one store: they receive each other's wakeups, and start concurrently.
 
 use crate::candidate::{Etcd, open};
 use crate::fixture::{WORK, bytes, insert, key, new_operation, realm, until, worker};
@@ -175,7 +175,7 @@ async fn a_replica_that_comes_later_knows_as_much_as_the_first() {
     }
 }
 
-/// Asks etcd directly; the values are written in base64.
+/// Sends a request to etcd directly; the values are encoded in base64.
 async fn ask(etcd: &Etcd, path: &str, fields: &[(&str, &str)]) {
     use base64::Engine as _;
     let encode = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);

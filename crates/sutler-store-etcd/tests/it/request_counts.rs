@@ -1,4 +1,4 @@
-//! What things cost: round trips, and keys that a commit touches.
+//! Costs: round trips, and keys touched by a commit.
 
 use crate::candidate::Etcd;
 use crate::fixture::{bytes, insert, key, new_operation, realm, worker};
@@ -101,7 +101,7 @@ async fn a_commit_touches_as_many_keys_however_many_terms_there_are() {
         store.commit(&replace).await.expect("a commit");
         touched.insert(keys_touched(&etcd));
     }
-    // The document, the operation, the commit itself, the head.
+    // The document, the operation, the commit record, the head.
     assert_eq!(touched, BTreeSet::from([4]));
 }
 
