@@ -92,7 +92,8 @@ fn better(
     let Some(known) = known else { return new };
     let age = heard.saturating_sub(known.heard);
     let doubt = age * DRIFT_PER_MILLION / 1_000_000;
-    // When the request was sent, the server was at most a second past its `Date`; otherwise its clock was set back.
+    // When the request was sent, the server was at most a second past its `Date`, unless its clock
+    // was set back.
     let impossible = known.at(sent).minus(doubt) > date.plus(STEP);
     if impossible || date > known.at(heard).minus(doubt) {
         new

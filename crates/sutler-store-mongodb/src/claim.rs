@@ -1,9 +1,9 @@
 //! Leases and claims.
 //!
-//! A worker's lease is one document; it lives before the moment `until`, by the server's clock. What can
-//! be claimed carries `o`: whatever is ready, and what dead workers ran, which whoever claims next marks
-//! when it meets their lease. A lease that ended stays `open` to this for two minutes, because a commit
-//! that began in its time may end later; then it is settled. Not here: the fence of a commit (`commit_steps.rs`).
+//! A worker's lease is one document, valid before the moment `until`, by the server's clock. Claimable
+//! operations have the field `o`: all ready ones, and those of dead workers, which the next claim marks
+//! when it finds their expired lease. An expired lease stays `open` for two minutes, because a commit
+//! that began before the expiry may end later; then it is closed. Not here: the fence of a commit (`commit_steps.rs`).
 
 use crate::commit::{is_worth_another_try, jittered};
 use crate::commit_steps::{StepResult, update};
@@ -21,18 +21,18 @@ use sutler_journal::{
 };
 use uuid::Uuid;
 
-/// How often a claim looks again because others took what it found.
+/// Attempts of a claim when others took the operations it found.
 const LOOKS: usize = 4;
-/// How long a commit may end after the lease under which it began, in microseconds: longer than a
-/// transaction may last.
+/// Maximum time from the expiry of a lease to the end of a commit that began under it, in microseconds:
+/// longer than a transaction may last.
 const LATE: i64 = 120_000_000;
 /// Interval of the search for operations of a worker that died recently.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How long an operation is left that an open transaction holds.
+/// Time for which an operation that an open transaction holds is skipped.
 const LEAVE_FOR: Duration = Duration::from_secs(2);
-/// How many dead workers are remembered.
+/// Maximum number of dead workers in memory.
 const DEAD_MAX: usize = 10_000;
-/// How often a release is tried that others are in the way of.
+/// Attempts of a release that other transactions interfere with.
 const TRIES: usize = 20;
 
 /// Memory of claims, locked during a claim: within a process claims run one after the other, so
@@ -41,13 +41,13 @@ const TRIES: usize = 20;
 pub(crate) struct ClaimMemory {
     /// Time of the last search for operations of dead workers.
     dead: HashMap<Uuid, Instant>,
-    /// Operations that an open transaction holds, and when that was seen: they are left for a while, so
-    /// that they do not take the place of others.
+    /// Operations that an open transaction holds, and when that was found: they are skipped for a while, so
+    /// that they do not displace others.
     stuck: HashMap<Uuid, Instant>,
 }
 
 impl ClaimMemory {
-    /// Whether it is time to look for a worker's work.
+    /// Whether it is time to search for operations of a dead worker.
     fn is_due(&mut self, worker: Uuid) -> bool {
         let last = self.dead.get(&worker);
         if last.is_some_and(|it| it.elapsed() < LOOK_EVERY) {
@@ -171,7 +171,7 @@ impl MongoStore {
         Ok(claimed)
     }
 
-    /// Leases and what is due, in one round trip.
+    /// Reads leases and due operations in one round trip.
     async fn look_around(
         &self,
         worker: WorkerId,
@@ -206,7 +206,7 @@ impl MongoStore {
         read_seen(worker, found)
     }
 
-    /// Marks what dead workers ran as claimable; whether there was anything.
+    /// Marks operations of dead workers as claimable; returns whether there were any.
     async fn offer_work_of_the_dead(
         &self,
         dead: &[DeadLease],
@@ -250,7 +250,7 @@ impl MongoStore {
             .any(|it| matches!(it, Some(StepResult::Count(_)))))
     }
 
-    /// Takes what is still as it was seen.
+    /// Claims operations that are still as they were read.
     async fn take(
         &self,
         worker: WorkerId,
@@ -296,7 +296,7 @@ impl MongoStore {
         Ok(operations)
     }
 
-    /// Those that the worker has. Others were faster with the rest, or are in the way.
+    /// Those that the worker now holds. Others claimed the rest, or hold them in transactions.
     async fn really_taken(
         &self,
         worker: WorkerId,
@@ -346,7 +346,7 @@ impl MongoStore {
                 {
                     return Err(it);
                 }
-                // Releasing twice is releasing once.
+                // A release can be repeated.
                 TransactionResult::Failed(_) | TransactionResult::Unknown(_) => {}
             }
             tokio::time::sleep(jittered(pause)).await;

@@ -1,10 +1,10 @@
-//! The feed: which commit comes after which.
+//! The feed: order of the commits.
 //!
-//! A commit makes its record without a place in the feed: a counter would make all commits conflict.
-//! Whoever reads the feed first gives places to the records that have none, in the order of the
-//! cluster's time at which they were made. A record that is seen is committed, and one that was
-//! acknowledged before another began is seen with it and has an earlier time: so places are in
-//! commit order, and since they are given only to what is seen, nothing appears behind a cursor.
+//! A commit writes its record without a position in the feed: a counter would make all commits conflict.
+//! The next read of the feed assigns positions to the records that have none, in the order of the
+//! cluster time of their writes. A visible record is committed, and one that was acknowledged before
+//! another began is visible with it and has an earlier time: so positions are in commit order, and
+//! since only visible records get one, nothing appears before a cursor later.
 
 use crate::commit::jittered;
 use crate::commit_steps::{StepResult, update};
@@ -17,27 +17,27 @@ use mongodb::bson::{Bson, Document as Bsons, doc};
 use std::time::Duration;
 use sutler_journal::{Change, Changes, CommitId, Cursor, StoreError};
 
-/// Most records that get their places at once.
+/// Maximum records that get positions at once.
 const PLACES_MAX: i64 = 500;
 /// Attempts to assign positions, or to trim, without progress.
 const TRIES: usize = 50;
 const PAUSE: Duration = Duration::from_millis(2);
 const PAUSE_MAX: Duration = Duration::from_millis(50);
-/// Fewest commits that are read at once: some have no changes.
+/// Minimum commits per read: some have no changes.
 const COMMITS_MIN: usize = 100;
 
-/// The cluster's time: seconds, and a number within the second.
+/// Cluster time: seconds, and a number within the second.
 type ClusterTime = (u32, u32);
 
 /// Result of one read of the feed.
 struct FeedWindow {
     last: i64,
     trimmed: i64,
-    /// The first of those without a place, in the order of their places.
+    /// The first records without a position, in the order of their future positions.
     new: Vec<Bsons>,
-    /// The time of the last of all those without a place.
+    /// Time of the last record without a position.
     newest: Option<ClusterTime>,
-    /// Those after the cursor, in order.
+    /// Records after the cursor, in order.
     placed: Vec<Bsons>,
 }
 
@@ -63,8 +63,8 @@ impl MongoStore {
         }
     }
 
-    /// What comes after a place: as many as wanted, or all that was committed before. What is committed
-    /// meanwhile is not waited for, or this would not end while others commit.
+    /// Records after a position: as many as requested, or all that were committed before the call. Later
+    /// commits are not waited for; otherwise this would not end while others commit.
     async fn placed_after(&self, from: i64, limit: usize) -> Result<FeedWindow, MongoError> {
         let mut seen = self.look(from, limit).await?;
         let newest = seen.newest;
@@ -79,7 +79,7 @@ impl MongoStore {
                 Ok(alone) => alone,
                 Err(_) => {
                     let alone = self.numbering.lock().await;
-                    // Another call may have done it meanwhile.
+                    // Another call may have assigned them meanwhile.
                     seen = self.look(from, limit).await?;
                     alone
                 }
@@ -91,7 +91,7 @@ impl MongoStore {
                 pause = (pause * 2).min(PAUSE_MAX);
             }
             seen = self.look(from, limit).await?;
-            // Others who were faster gave the same places.
+            // A faster replica assigned the same positions.
             failed += usize::from(failing && seen.last == last);
         }
         Err(MongoError::Refused {
@@ -101,7 +101,7 @@ impl MongoStore {
         })
     }
 
-    /// All of one moment.
+    /// Reads the feed from one snapshot.
     async fn look(&self, from: i64, limit: usize) -> Result<FeedWindow, MongoError> {
         let new = vec![
             doc! { "$match": { "new": true } },
@@ -129,7 +129,7 @@ impl MongoStore {
         read_seen(self.commands.snapshot(Collection::Meta, pipeline).await?)
     }
 
-    /// Gives places to what was seen; whether it was this one who did.
+    /// Assigns positions to the records read; returns whether this call did so.
     async fn give_places(&self, seen: &FeedWindow) -> Result<bool, MongoError> {
         let count = i64::try_from(seen.new.len()).unwrap_or(PLACES_MAX);
         let as_seen = doc! { "_id": "feed", "last": seen.last };
@@ -160,7 +160,7 @@ impl MongoStore {
         }
     }
 
-    /// Forgets commits from before a moment, oldest first; how many.
+    /// Trims commits from before a moment, oldest first; returns how many.
     pub(crate) async fn trim(&self, before: i64, limit: usize) -> Result<u64, MongoError> {
         let mut pause = PAUSE;
         for _ in 0..TRIES {
@@ -227,7 +227,7 @@ fn read_seen(found: Vec<Bsons>) -> Result<FeedWindow, MongoError> {
     Ok(seen)
 }
 
-/// When a record was made.
+/// Time of a record.
 fn time(row: &Bsons) -> ClusterTime {
     match row.get("ts") {
         Some(Bson::Timestamp(it)) => (it.time, it.increment),
@@ -235,7 +235,7 @@ fn time(row: &Bsons) -> ClusterTime {
     }
 }
 
-/// Whole commits until there are `limit` changes, and how far that is; at least one with changes.
+/// Whole commits up to `limit` changes, and the position reached; at least one with changes.
 fn whole_commits(
     seen: &FeedWindow,
     from: i64,

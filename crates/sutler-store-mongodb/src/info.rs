@@ -27,7 +27,7 @@ impl MongoStore {
         found.iter().map(read_filed).collect()
     }
 
-    /// Counts of everything, all of one moment; only the size is of the next.
+    /// Counts everything at one moment; the size is read afterwards.
     pub(crate) async fn tell(&self) -> Result<StoreInfo, MongoError> {
         let lives = doc! { "$gt": ["$until", now()] };
         let count = |name: &str| doc! { "$count": name };
@@ -65,7 +65,7 @@ fn abandoned() -> Vec<Bsons> {
     ]
 }
 
-/// Counts logs whose operation is not there.
+/// Counts logs whose operation does not exist.
 fn strays() -> Vec<Bsons> {
     vec![
         with(Collection::Operations, "_id"),
@@ -74,7 +74,7 @@ fn strays() -> Vec<Bsons> {
     ]
 }
 
-/// Joins what another collection has under the id that stands in this field.
+/// Joins documents of another collection by the id in this field.
 fn with(other: Collection, field: &str) -> Bsons {
     doc! { "$lookup": {
         "from": other.name(),
@@ -103,7 +103,7 @@ fn read_survey(found: &[Bsons]) -> Result<StoreInfo, MongoError> {
     })
 }
 
-/// Sizes come as whichever sort of number the server has at hand.
+/// Converts a size, which the server returns as any number type.
 fn whole_number(value: &Bson) -> Option<u64> {
     match value {
         Bson::Int32(it) => u64::try_from(*it).ok(),

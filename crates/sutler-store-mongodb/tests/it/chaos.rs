@@ -1,4 +1,4 @@
-//! Three replicas under load while connections are cut, replicas are cut off and the server dies.
+//! Three replicas under load while connections are cut, replicas are isolated and the server is killed.
 
 use crate::candidate::Mongo;
 use secrecy::SecretString;

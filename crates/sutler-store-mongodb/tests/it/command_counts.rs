@@ -1,4 +1,4 @@
-//! What things cost: round trips, and what is visited.
+//! Costs: round trips, and documents visited.
 
 use crate::candidate::Mongo;
 use crate::fixture::{THING, WORK, bytes, insert, key, new_operation, realm, until, worker};
@@ -10,7 +10,7 @@ use sutler_journal::{
     Start, Store, Sweep, Term, Version, Write,
 };
 
-/// An empty store that has done what it does by itself: it listens to what others commit.
+/// An empty store whose change stream is open.
 async fn settled() -> Option<Mongo> {
     let mongo = Mongo::fresh().await?;
     until("the store listens", || async {
@@ -113,7 +113,7 @@ async fn what_is_not_found_is_asked_for_once_more_of_a_primary_that_is_sure_of_i
     assert_eq!(sure, 3);
 }
 
-/// Everything that the server did for this database, from now on, is written down there.
+/// Turns on the profiler for this database.
 async fn watched(mongo: &Mongo) -> mongodb::Database {
     let client = mongodb::Client::with_uri_str(mongo.place.url()).await;
     let database = client.expect("a client").database(&mongo.place.path);
@@ -122,7 +122,7 @@ async fn watched(mongo: &Mongo) -> mongodb::Database {
     database
 }
 
-/// What searched more than it found, by much, or sorted, or read a whole collection.
+/// Queries that visited many more documents than they returned, sorted in memory, or scanned a collection.
 async fn wasteful(database: &mongodb::Database) -> (usize, Vec<String>) {
     let profile = database.collection::<Bsons>("system.profile");
     let read = doc! { "op": { "$in": ["query", "command", "bulkWrite", "update"] } };

@@ -1,5 +1,4 @@
-//! Tests of the MongoDB store against a real server: the public suite, then what only a server can
-//! suffer.
+//! Tests of the MongoDB store against a real server: the conformance suite, then faults, access and costs.
 
 mod candidate;
 mod chaos;

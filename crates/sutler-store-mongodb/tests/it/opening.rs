@@ -1,4 +1,4 @@
-//! Which servers are taken, by whom, and what is made there.
+//! Opening: accepted servers and users, and the objects that are created.
 
 use crate::candidate::Mongo;
 use crate::fixture::{insert, key};
@@ -89,7 +89,7 @@ async fn a_url_that_is_none_is_not_quoted() {
     }
 }
 
-/// Makes a user, of a server that lets everybody in until there is one, or as one who may.
+/// Adds a user: the first one without a login, further ones as an administrator.
 async fn add_user(url: &str, name: &str, role: Bsons) {
     let client = mongodb::Client::with_uri_str(url).await.expect("a client");
     let user = doc! { "createUser": name, "pwd": PASSWORD, "roles": [role] };
@@ -117,7 +117,7 @@ async fn a_user_who_may_read_and_write_the_database_is_enough() {
     let store = MongoStore::open(&SecretString::from(mine.url())).await;
     let store = store.expect("a store");
     store.commit(&insert("a", 1)).await.expect("a commit");
-    // Four answers lost: its session is ended, which must be allowed, too.
+    // Four lost responses: the store ends the session, for which the user needs permission too.
     for _ in 0..4 {
         proxy.cut(CutPoint::After);
     }

@@ -1,4 +1,4 @@
-//! Several replicas on one store: they hear of each other's work, and one that died stops nobody.
+//! Several replicas on one store: they receive each other's wakeups, and a dead one blocks none.
 
 use crate::candidate::Mongo;
 use crate::fixture::{WORK, bytes, insert, key, new_operation, until, worker};
@@ -71,7 +71,7 @@ async fn replicas_that_read_the_same_document_get_through() {
     assert_eq!(seen, 1 + 3 * 4 * 10, "each once");
 }
 
-/// A transaction that holds an operation, and whose process is gone.
+/// A transaction that holds an operation, of a process that is gone.
 async fn abandoned(mongo: &Mongo, id: OperationId) -> ClientSession {
     let client = mongodb::Client::with_uri_str(mongo.place.url()).await;
     let client = client.expect("a client");
@@ -142,7 +142,7 @@ async fn work_that_appears_under_a_lease_long_over_is_found() {
     let new = new_operation("a", Start::Claimed(dead));
     let id = new.id;
     store.commit(&Commit::new().start(new)).await.expect("it");
-    // As if it had been seen only after the lease was settled.
+    // As if the operation had appeared only after the lease was closed.
     let client = mongodb::Client::with_uri_str(mongo.place.url()).await;
     let database = client.expect("a client").database(&mongo.place.path);
     let this = doc! { "_id": mongodb::bson::Uuid::from_bytes(*dead.0.as_bytes()) };
@@ -159,7 +159,7 @@ async fn work_that_appears_under_a_lease_long_over_is_found() {
     let claimed = store.claim(heir, &[(WORK, 1)]).await.expect("a claim");
     let ids: Vec<OperationId> = claimed.iter().map(|it| it.row.id).collect();
     assert_eq!(ids, [id]);
-    // Nothing holds it now: it is settled again, then forgotten.
+    // Nothing holds it now: the lease is closed again, then deleted.
     store.claim(heir, &[(WORK, 1)]).await.expect("a claim");
     store.sweep(&sweep).await.expect("a sweep");
     let survey = store.info().await.expect("a survey");
