@@ -3,7 +3,8 @@
 //! A worker's lease is one document, valid before the moment `until`, by the server's clock. Claimable
 //! operations have the field `o`: all ready ones, and those of dead workers, which the next claim marks
 //! when it finds their expired lease. An expired lease stays `open` for two minutes, because a commit
-//! that began before the expiry may end later; then it is closed. Not here: the fence of a commit (`commit_steps.rs`).
+//! that began before the expiry may end later; then it is closed. Not here: the fence of a commit
+//! (`commit_steps.rs`).
 
 use crate::commit::{is_worth_another_try, jittered};
 use crate::commit_steps::{StepResult, update};

@@ -64,6 +64,7 @@ impl CommandClient {
     /// Like `write_each`, but a step that an open transaction blocks is given up after a moment and returns
     /// `None`: a process that died in the middle of a commit must not block the others. A step may have been
     /// applied even if it reports that it found nothing.
+    pub(crate) async fn write_free(
         &self,
         steps: Vec<Bsons>,
     ) -> Result<Vec<Option<StepResult>>, MongoError> {
