@@ -1,6 +1,6 @@
 //! The journal's store in PostgreSQL, MySQL and MariaDB: for many replicas over one server.
 //!
-//! Implements [`Store`](sutler_journal::Store) and takes no decisions. Each family of servers is a cargo
+//! Implements [`Store`](sutler_journal::Store) and makes no decisions. Each family of servers is a cargo
 //! feature.
 //!
 //! Reading order: `postgres/layout_1/tables.sql` for the tables, `postgres/layout_1/commit.sql` for a

@@ -1,8 +1,8 @@
-//! Whether others notice a sweep: their latency with and without one, in turns, in the same run.
+//! Effect of a sweep on other requests: their latency with and without one, in turns, in the same run.
 //!
-//! Callers begin a request each at fixed times, whatever became of the last one: what is measured is the
-//! time from when it should have begun, so that a standstill counts for all that it holds up. In every
-//! other window somebody sweeps as a broker does. It ends when nothing is left to sweep.
+//! Each caller starts requests at fixed times, whatever the state of the last one: latency is measured
+//! from the scheduled start, so that a stall counts for every request it delays. In every other window a
+//! task sweeps as a broker does. It ends when nothing is left to sweep.
 
 use crate::{BenchError, calls};
 use std::io::Write as _;
@@ -13,22 +13,22 @@ use sutler_journal::{Store, Sweep, WorkerId};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// How often each caller begins a request: an accept, a poll and a result.
+/// Interval of each caller between requests: an accept, a poll and a result.
 const EVERY: Duration = Duration::from_millis(50);
-/// As the broker's own clean-up does it, with its rests.
+/// As the broker's own clean-up, with its pauses.
 const BATCH: usize = 500;
 
-/// What callers and the sweep have in common.
+/// State shared by callers and the sweep.
 struct Stage {
     store: Arc<dyn Store>,
     worker: WorkerId,
-    /// The window, from 0; those with odd numbers are swept in.
+    /// Number of the window, from 0; odd ones have a sweep.
     window: AtomicUsize,
     over: AtomicBool,
     latencies: Mutex<Vec<Vec<Duration>>>,
 }
 
-/// Prints what came of it.
+/// Measures and prints the results.
 pub(crate) async fn measure(
     store: Arc<dyn Store>,
     callers: usize,
@@ -85,7 +85,7 @@ impl Stage {
     }
 }
 
-/// How many were swept, and in how much time.
+/// Sweeps in every other window; returns the number of operations and the time spent.
 async fn sweep_in_turns(stage: &Stage, window: Duration) -> Result<(u64, Duration), BenchError> {
     let finished_before = stage.store.now().await?.minus(Duration::from_secs(3600));
     let sweep = Sweep::Operations {

@@ -1,7 +1,7 @@
 //! Wakeups to and from other replicas, by LISTEN and NOTIFY, and by a timer.
 //!
-//! Two tasks: one sends this replica's wakeups, one receives those of others. The store's timer wakes workers from
-//! time to time. All end with the store. What is lost is made up for by the timer.
+//! Two tasks: one sends this replica's wakeups, one receives those of others. The store's timer wakes
+//! workers periodically and compensates for lost wakeups. All end with the store.
 
 use super::{PostgresDialect, sql};
 use crate::dialect::Dialect as _;
@@ -15,9 +15,9 @@ use tokio::time::sleep;
 use uuid::Uuid;
 
 const CHANNEL: &str = "sutler_hint";
-/// Wakeups that come closer together than this are passed on as one.
+/// Wakeups within this interval are sent as one.
 const CALM: Duration = Duration::from_millis(5);
-/// How long to wait before listening again.
+/// Pause before listening again.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Starts the tasks.
@@ -49,7 +49,7 @@ async fn listen(shared: Arc<SqlShared<PostgresDialect>>, voice: String) {
             let said = PostgresDialect::driver_error(cause).sentence();
             tracing::debug!(said, "hints of other replicas are not heard");
         }
-        // Whatever was said meanwhile was missed.
+        // Notifications in the meantime were missed.
         shared.wakeups.here();
         sleep(PAUSE).await;
     }

@@ -1,4 +1,4 @@
-//! The store in MySQL and MariaDB: the public suite, then faults, round trips, start-up.
+//! The store in MySQL and MariaDB: the conformance suite, then faults, round trips, start-up.
 
 mod bounds;
 mod candidate;

@@ -1,4 +1,4 @@
-//! The store in PostgreSQL: the public suite, then faults, round trips, wake-ups, start-up.
+//! The store in PostgreSQL: the conformance suite, then faults, round trips, wake-ups, start-up.
 
 mod bounds;
 mod candidate;

@@ -1,8 +1,8 @@
-//! The store in MySQL or MariaDB passes the suite that every store must pass.
+//! The store in MySQL or MariaDB passes the conformance suite of stores.
 //!
-//! Each test has a database of its own on the one server of the run, and a wire that can be cut. The
-//! clock is the server's, put forward in the database where the suite lets time pass. Commits take their
-//! number one after the other, inside one call: one that is under way is held back before it is sent.
+//! Each test has its own database on the shared server, and a proxy that can cut connections. The
+//! clock is the server's, moved forward in the database where the suite lets time pass. Commits take their
+//! number one after the other, inside one call: a stalled commit is held back before it is sent.
 
 use super::cluster::{self, TestDatabase};
 use crate::fixture::point_of;
@@ -16,7 +16,7 @@ use sutler_journal::{Commit, CommitError, Store};
 use sutler_servers::{MySqlDialect, Proxy, Server};
 use sutler_store_sql::MySqlStore;
 
-/// Takes the place of the store's clock in this database.
+/// Replaces the store's clock in this database.
 const CLOCK: &str = "
     CREATE TABLE put_forward (micros BIGINT NOT NULL);
     INSERT INTO put_forward VALUES (0);
@@ -24,7 +24,7 @@ const CLOCK: &str = "
         SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED) + micros AS micros
         FROM put_forward";
 
-/// A store in a database of its own.
+/// A store in its own database.
 pub(crate) struct MySql {
     pub(crate) proxy: Proxy,
     pub(crate) place: tokio::sync::Mutex<TestDatabase>,
@@ -33,7 +33,7 @@ pub(crate) struct MySql {
 }
 
 impl MySql {
-    /// `None` if there is no server, which was said.
+    /// `None`, after a message, if there is no server.
     pub(crate) async fn fresh() -> Option<Self> {
         Some(Self::on(cluster::shared()?).await)
     }
@@ -97,7 +97,7 @@ impl Candidate for MySql {
     }
 }
 
-/// A commit that was not sent yet.
+/// A commit that is not sent yet.
 struct HeldBack {
     store: Arc<MySqlStore>,
     commit: Commit,

@@ -12,7 +12,7 @@ use sutler_servers::Server;
 use sutler_store_sql::{MySqlStore, SqlSettings};
 use tokio::task::JoinHandle;
 
-/// Looks until a session waits for a lock.
+/// Polls until a session waits for a lock.
 async fn until_somebody_waits<T>(looking: &mut MySqlConnection, waiting: &JoinHandle<T>) {
     loop {
         let look = "SELECT COUNT(*) FROM information_schema.innodb_trx
@@ -22,7 +22,7 @@ async fn until_somebody_waits<T>(looking: &mut MySqlConnection, waiting: &JoinHa
             return;
         }
         assert!(!waiting.is_finished(), "nobody waited");
-        // Who looks more often is shown what was there before.
+        // More frequent reads return cached data.
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Wakeups: at once to oneself, by a timer to other replicas.
+//! Wakeups: at once within a process, by a timer to other replicas.
 
 use super::candidate::{MySql, open};
 use crate::fixture::{ready, worker};
@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use sutler_journal::{Queue, Store as _};
 use sutler_store_sql::SqlSettings;
 
-/// How soon another replica must look: these servers send no notifications.
+/// Time within which another replica must claim: these servers send no notifications.
 const ELSEWHERE: Duration = Duration::from_millis(500);
-/// What is tried so often, a busy machine does not spoil every time.
+/// Attempts, because a busy machine may delay some of them.
 const TRIES: usize = 3;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! Timeouts and limits of connections hold; what they say: `bounds.rs` above.
+//! Time limits and connection limits; the assertions are in `bounds.rs` above.
 
 use super::candidate::Postgres;
 use crate::{bounds, leases};

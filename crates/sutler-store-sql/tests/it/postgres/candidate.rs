@@ -1,7 +1,7 @@
-//! The store in PostgreSQL passes the suite that every store must pass.
+//! The store in PostgreSQL passes the conformance suite of stores.
 //!
-//! Each test has a schema of its own on the one server of the run, and a wire that can be cut. The
-//! clock is the server's, put forward in the schema where the suite lets time pass.
+//! Each test has its own schema on the shared server, and a proxy that can cut connections. The
+//! clock is the server's, moved forward in the schema where the suite lets time pass.
 
 use super::cluster::{self, TestDatabase};
 use crate::fixture::point_of;
@@ -16,7 +16,7 @@ use sutler_servers::{PostgresDialect, Proxy, Server};
 use sutler_store_sql::PostgresStore;
 use sutler_store_sql::faults::OpenCommit;
 
-/// Takes the place of the store's clock in this schema.
+/// Replaces the store's clock in this schema.
 const CLOCK: &str = "
     CREATE TABLE IF NOT EXISTS put_forward (micros bigint NOT NULL);
     INSERT INTO put_forward VALUES (0);
@@ -24,7 +24,7 @@ const CLOCK: &str = "
         SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + micros FROM put_forward
     $$";
 
-/// A store in a schema of its own.
+/// A store in its own schema.
 pub(crate) struct Postgres {
     pub(crate) proxy: Proxy,
     pub(crate) place: tokio::sync::Mutex<TestDatabase>,
@@ -34,7 +34,7 @@ pub(crate) struct Postgres {
 }
 
 impl Postgres {
-    /// `None` if there is no server, which was said.
+    /// `None`, after a message, if there is no server.
     pub(crate) async fn fresh() -> Option<Self> {
         Some(Self::on(cluster::shared()?).await)
     }

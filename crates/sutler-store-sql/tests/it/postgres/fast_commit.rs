@@ -1,7 +1,7 @@
 //! Fast commits have the same results as general ones.
 //!
-//! Every case is done twice, each in a store of its own: as it is, and with a write more that
-//! changes nothing, which makes it unusual. Answers and everything that can be read must be alike.
+//! Every case runs twice, each in its own store: as it is, and with an additional write that changes
+//! nothing, for which there is no fast function. Results and all readable data must be equal.
 
 use super::candidate::Postgres;
 use crate::fixture::{LASTING, key, operation};
@@ -13,7 +13,7 @@ use sutler_journal::{
     Outcome, StaleItem, Start, Store, Term, Version, WorkerId, Write,
 };
 
-/// Which of the two ways.
+/// Fast or general.
 #[derive(Clone, Copy)]
 enum Way {
     Usual,
@@ -50,7 +50,7 @@ impl Case {
         self.commit(commit).await
     }
 
-    /// The same, but the fence is the first expectation.
+    /// Like `end`, but the fence is the first expectation.
     async fn end_fence_first(
         &self,
         read: Version,
@@ -61,7 +61,7 @@ impl Case {
         self.commit(commit).await
     }
 
-    /// Everything that can be read, without what is different in every store.
+    /// All readable data, without values that differ between stores.
     async fn seen(&self, id: OperationId) -> String {
         let store = self.candidate.current();
         let document = store.get(&key("a")).await.expect("a read");
@@ -128,7 +128,7 @@ fn verdict(answer: Result<(), CommitError>) -> Result<(), StaleItem> {
     }
 }
 
-/// Does a case both ways; `None` if there is no server, which was said.
+/// Runs a case with both functions; `None`, after a message, if there is no server.
 async fn both_ways<F>(steps: impl Fn(Case) -> F) -> Option<Vec<Result<(), StaleItem>>>
 where
     F: Future<Output = (Vec<Result<(), StaleItem>>, String)>,

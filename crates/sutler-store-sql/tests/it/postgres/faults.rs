@@ -1,4 +1,4 @@
-//! Servers that stop, freeze and come back; commits that are overtaken on their way.
+//! Servers that stop, freeze and come back; commits that are overtaken in flight.
 
 use super::candidate::Postgres;
 use super::cluster;
@@ -39,7 +39,7 @@ async fn a_frozen_server_is_noticed_and_goes_on() {
     }
 }
 
-/// The session whose last words were about the time.
+/// The session whose last statement read the time.
 async fn session_of(candidate: &Postgres) -> Pid {
     let find = "SELECT pid FROM pg_stat_activity WHERE query = 'SELECT sutler_now()'";
     let mut place = candidate.place.lock().await;
@@ -55,7 +55,7 @@ async fn a_commit_that_is_still_on_its_way_is_never_told_to_be_stale() {
     let others = candidate.current();
     store.now().await.expect("the time");
     let session = session_of(&candidate).await;
-    // Its session takes the commit in and does nothing about it.
+    // Its session receives the commit and does not process it.
     kill_process(session, Signal::STOP).expect("it stops");
     let slow = insert("a");
     let answer = store.commit(&slow).await;

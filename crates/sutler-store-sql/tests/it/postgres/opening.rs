@@ -1,4 +1,4 @@
-//! Opening: several at once, tables of a later version, URLs that lead nowhere.
+//! Opening: several replicas concurrently, tables of a later version, unreachable URLs.
 
 use super::candidate::Postgres;
 use super::cluster::{self, TestDatabase};

@@ -1,4 +1,4 @@
-//! Wakeups: at once to oneself, by notification to other replicas.
+//! Wakeups: at once within a process, by notification to other replicas.
 
 use super::candidate::{Postgres, open};
 use crate::fixture::ready;
@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use sutler_journal::Store as _;
 use sutler_store_sql::{PostgresStore, SqlSettings};
 
-/// How long another replica may take.
+/// Time within which another replica must claim.
 const ELSEWHERE: Duration = Duration::from_millis(50);
-/// What is tried so often, a busy machine does not spoil every time.
+/// Attempts, because a busy machine may delay some of them.
 const TRIES: usize = 20;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -25,7 +25,7 @@ async fn a_ready_operation_is_hinted_at_here_at_once_and_elsewhere_soon() {
     let elsewhere = PostgresStore::open_with(&candidate.url, silent).await;
     let elsewhere = Arc::new(elsewhere.expect("a store"));
     let mut heard = elsewhere.hints();
-    // The timer's first, and the one that says that it listens.
+    // The timer's first wakeup, and the one sent when the listener starts.
     for _ in 0..2 {
         let first = tokio::time::timeout(Duration::from_secs(30), heard.changed()).await;
         first.expect("it listens").expect("the store lives");
