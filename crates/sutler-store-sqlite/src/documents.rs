@@ -1,14 +1,14 @@
-//! Reading documents: one by key, pages by key or by term.
+//! Reads of documents: one by key, pages by key or by term.
 //!
-//! A page walks one index from one place and stops at its limit, wherever it is, and merges in the
-//! few documents that are not in the index yet (`unindexed.rs`). These are looked up first and the
-//! view of the file is taken afterwards: filed in between, a document is in both and told once.
+//! A page scans one index from one position to its limit, and merges in the few documents that are not
+//! in the index yet (`unindexed_documents.rs`). These are looked up first and the snapshot of the file is
+//! taken afterwards: a document indexed in between is in both and returned once.
 
 use crate::codec;
 use crate::interned_strings::{self, Interner};
 use crate::rows::{self, unreadable};
 use crate::sql;
-use crate::unindexed::{ListPlace, UnindexedDocuments};
+use crate::unindexed_documents::{ListPlace, UnindexedDocuments};
 use rusqlite::{Connection, OptionalExtension, Rows};
 use std::collections::HashSet;
 use std::iter::Peekable;
@@ -19,7 +19,7 @@ use sutler_journal::{Document, IndexedDocument, Key, List, Page, Position, Store
 /// Result of a read.
 pub(crate) type ReadResult<T> = Result<T, StoreError>;
 
-/// All that a read looks at.
+/// Everything a read uses.
 pub(crate) struct View<'v> {
     pub(crate) db: &'v Connection,
     pub(crate) words: &'v Interner,
@@ -66,7 +66,7 @@ pub(crate) fn list(
         } => {
             let word = interned_strings::scope(realm.as_str(), kind.as_str(), name);
             let Some(scope) = scope_number(view, word)? else {
-                // A term without a number is on no document.
+                // A term without a number occurs in no document.
                 return Ok(Page {
                     documents: Vec::new(),
                     next: None,
@@ -140,7 +140,7 @@ fn scope_number(view: &View<'_>, word: Vec<u8>) -> ReadResult<Option<i64>> {
     Ok(found)
 }
 
-/// Which index, from where.
+/// An index and the start position.
 enum IndexScan<'w> {
     From(&'w [u8]),
     Keys {
@@ -155,7 +155,7 @@ enum IndexScan<'w> {
     },
 }
 
-/// Some of a walk, and where to go on.
+/// Part of a scan, and the next position.
 struct ScanPage<T> {
     items: Vec<T>,
     next: Option<Position>,

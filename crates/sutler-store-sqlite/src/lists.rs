@@ -1,7 +1,7 @@
-//! Reading operations, the feed, counts and logs.
+//! Reads of operations, the feed, counts and logs.
 //!
-//! Every list walks one index from one place and stops at its limit, wherever the page is; the two
-//! exceptions are the unfinished operations and their counts, which visit what is unfinished. Not
+//! Every list scans one index from one position to its limit; the two exceptions are the unfinished
+//! operations and their counts, which visit all unfinished ones. Not
 //! here: documents (`documents.rs`).
 
 use crate::codec;
@@ -58,7 +58,7 @@ pub(crate) fn poll(
 pub(crate) fn operations(view: &View<'_>, list: &OperationList) -> ReadResult<Vec<OperationRow>> {
     let (db, words) = (view.db, view.words);
     let most = i64::try_from(list.limit).unwrap_or(i64::MAX);
-    // Longer than any id, and so behind all of them.
+    // Longer than any id, so it sorts after all of them.
     let before = list
         .before
         .map_or(vec![u8::MAX; 17], |id| id.0.as_bytes().to_vec());
@@ -156,7 +156,7 @@ pub(crate) fn stats(db: &Connection, words: &Interner) -> ReadResult<Stats> {
     })
 }
 
-/// Facts about the store, apart from its layout.
+/// Facts about the store except its layout.
 pub(crate) fn survey(db: &Connection, leases: LeaseCounts) -> ReadResult<StoreInfo> {
     let read = db.query_row(sql::SURVEY, [], |row| {
         Ok(StoreInfo {

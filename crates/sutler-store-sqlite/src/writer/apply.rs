@@ -1,8 +1,8 @@
 //! Checks the preconditions of a commit against the file, and applies it.
 //!
-//! [`WriteSession::commit`] looks at every expectation and every write before it changes anything: so a stale
-//! commit has written nothing. `Commit::check` has made sure that no two writes contend for one
-//! thing, so looking at the state before the commit is enough. What was found while looking is kept
+//! [`WriteSession::commit`] checks every expectation and every write before it changes anything: so a stale
+//! commit has written nothing. `Commit::check` ensures that no two writes contend for one
+//! record, so checking the state before the commit is enough. Rows read by the checks are cached
 //! ([`CommitCache`]), so that nothing is looked up twice. Operations are in `operations.rs`.
 
 use super::job::JobError;
@@ -11,7 +11,7 @@ use super::recent_commits::CommitIdLookup;
 use super::write_session::WriteSession;
 use crate::codec;
 use crate::staged_commit::{StagedCommit, WriteExtra};
-use crate::unindexed::UnindexedDocument;
+use crate::unindexed_documents::UnindexedDocument;
 use rusqlite::Result;
 use sutler_journal::{
     Commit, Expect, Key, OperationId, StaleItem, Start, StoreTime, Version, Write,
@@ -20,13 +20,13 @@ use sutler_journal::{
 /// Result of a commit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ApplyResult {
-    /// It stands, now or from an earlier time.
+    /// It is applied, now or before.
     Applied,
-    /// It did not hold, and wrote nothing.
+    /// A condition did not hold, and nothing was written.
     Stale(StaleItem),
 }
 
-/// A document as it was found.
+/// A document as found.
 pub(super) struct FoundDocument {
     pub(super) number: i64,
     version: [u8; 16],
@@ -44,7 +44,7 @@ pub(super) struct CommitCache<'a> {
 }
 
 impl WriteSession<'_> {
-    /// Does all of a commit or nothing of it.
+    /// Applies a commit completely or not at all.
     pub(super) fn commit(
         &mut self,
         staged: &StagedCommit,
@@ -144,7 +144,7 @@ impl WriteSession<'_> {
         }
     }
 
-    /// Ids are made in nearly rising order: one above all others is not looked up.
+    /// Ids are created in nearly ascending order: one above all others is not looked up.
     fn is_free(&mut self, id: OperationId, seen: &mut CommitCache<'_>) -> Result<bool> {
         if id.0.as_u128() > self.memory.last.op_id {
             return Ok(true);
@@ -302,7 +302,7 @@ impl WriteSession<'_> {
             .doc_add
             .execute((number, &version[..], key.as_bytes(), terms, body))?;
         if lane.is_some() {
-            // Its number is below the range in which unindexed documents are looked for.
+            // Its number is below the range in which unindexed documents are searched.
             self.delete_bare_lane(key.as_bytes())?;
             self.sql.doc_file.execute((key.as_bytes(), number))?;
             self.enter_terms(number, key.as_bytes(), terms)?;
@@ -322,7 +322,7 @@ impl WriteSession<'_> {
         self.set_young(key.as_bytes(), Some(doc));
     }
 
-    /// Touches only the terms that differ.
+    /// Changes only the terms that differ.
     fn change_terms(&mut self, number: i64, key: &Key, old: &[u8], new: &[u8]) -> Result<()> {
         if old == new {
             return Ok(());
@@ -341,7 +341,7 @@ impl WriteSession<'_> {
         Ok(())
     }
 
-    /// Takes a document away. Its lane stays for as long as operations are in it.
+    /// Removes a document. Its lane stays while there are operations in it.
     fn remove<'a>(&mut self, key: &'a Key, seen: &mut CommitCache<'a>) -> Result<()> {
         let Some(found) = self.look(key, seen)? else {
             return Ok(());
@@ -384,7 +384,7 @@ impl WriteSession<'_> {
         Ok(())
     }
 
-    /// The number of a lane; gives it one if it has neither a document nor operations yet.
+    /// The number of a lane; assigns one if it has neither a document nor operations yet.
     pub(super) fn lane_number<'a>(
         &mut self,
         key: &'a Key,
@@ -410,7 +410,7 @@ impl WriteSession<'_> {
         Ok(number)
     }
 
-    /// One row: the feed, and the memory of the commit's id.
+    /// Writes the one row of the feed that also records the commit's id.
     fn remember(&mut self, commit: &Commit, now: StoreTime) -> Result<()> {
         self.memory.last.seq += 1;
         let id = commit.id().0.into_bytes();

@@ -1,8 +1,8 @@
 //! Writes of a commit to operations.
 //!
-//! Everything here runs after the commit was found to hold. The rows in the file and the memory of
-//! who runs what (`leases.rs`) are changed together; if the transaction fails, the memory is read
-//! again from the file.
+//! Everything here runs after the conditions of the commit were checked. The rows in the file and the
+//! held operations in memory (`leases.rs`) are changed together; if the transaction fails, the memory is
+//! read again from the file.
 
 use super::apply::CommitCache;
 use super::leases::RunningLease;
@@ -15,7 +15,7 @@ use sutler_journal::{
 };
 use uuid::Uuid;
 
-/// The small columns of an operation that decide what may be done to it.
+/// The small columns of an operation that determine the allowed changes.
 pub(super) struct OperationHead {
     pub(super) number: i64,
     pub(super) state: i64,
@@ -32,7 +32,7 @@ impl OperationHead {
         codec::is_done(self.state)
     }
 
-    /// Whether a worker of this boot has it.
+    /// Whether a worker of this boot holds it.
     pub(super) fn runs_in(&self, boot: i64) -> bool {
         self.state == RUNNING && self.boot == boot
     }
@@ -223,7 +223,7 @@ impl WriteSession<'_> {
         let Some(head) = head.filter(|head| !head.is_done()) else {
             return Ok(());
         };
-        // One that is already due keeps its place: waking often must not starve it.
+        // One that is already due keeps its due time: frequent wakes must not starve it.
         let due = match head.state {
             READY => head.due.min(now.0),
             _ => now.0,

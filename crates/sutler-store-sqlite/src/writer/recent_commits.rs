@@ -1,22 +1,22 @@
-//! Which commit ids were seen, mostly without asking the file.
+//! Ids of applied commits, usually without reading the file.
 //!
-//! Ids are made in nearly rising order. The latest are remembered here; of all others only the
-//! largest is known. An id above that one that is not among the latest was never seen: exact, and no
-//! look-up. Only ids below it are looked up in the feed.
+//! Ids are created in nearly ascending order. The latest are in memory; of all others only the
+//! largest is known. An id above that one that is not among the latest was never applied: exact, and
+//! without a lookup. Only ids below it are looked up in the feed.
 
 use std::collections::{HashSet, VecDeque};
 
-/// How many are remembered: far more than the callers that can wait at once.
+/// Number of ids in memory: many more than callers can wait at once.
 const REMEMBERED: usize = 8192;
 
 /// Result of a lookup without reading the file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum CommitIdLookup {
-    /// It was seen.
+    /// It was applied.
     Seen,
-    /// It was not.
+    /// It was not applied.
     New,
-    /// The file knows.
+    /// Only the file knows.
     AskTheFile,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct RecentCommits {
 }
 
 impl RecentCommits {
-    /// Remembers nothing but the largest id in the file.
+    /// Starts with only the largest id in the file.
     pub(super) fn above(largest: u128) -> Self {
         Self {
             largest_before: largest,
@@ -58,7 +58,7 @@ impl RecentCommits {
         }
     }
 
-    /// The feed was trimmed, and with it the memory of some commits.
+    /// Clears the ids after the feed was trimmed.
     pub(super) fn forget(&mut self) {
         let largest = self.latest.iter().copied().max().unwrap_or_default();
         *self = Self::above(self.largest_before.max(largest));

@@ -1,7 +1,7 @@
-//! Disks that fail, fill up, or lose their machine.
+//! Disks that fail or fill up, and processes that are killed.
 //!
 //! The faults are real: a tracer makes `fsync` fail, a small file system fills up, a process is
-//! killed. Where a tool is missing the test says so and passes, except where `CI` is set.
+//! killed. Where a tool is missing the test prints that and passes, except where `CI` is set.
 
 use crate::child::{COUNT, Child};
 use crate::fixture::{directory, file, ids};
@@ -9,7 +9,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use sutler_store_sqlite::SqliteStore;
 
-/// Whether a tool works here; says loudly when it does not.
+/// Whether a tool works here; prints a message if it does not.
 fn works(tool: &[&str]) -> bool {
     let quiet = Command::new(tool[0])
         .args(&tool[1..])

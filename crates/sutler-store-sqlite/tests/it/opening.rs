@@ -1,4 +1,4 @@
-//! Which files are opened, and which are refused and left alone.
+//! Opening: accepted files, and files that are refused and left unchanged.
 
 use crate::child::Child;
 use crate::fixture::{directory, file, ids, insert};
