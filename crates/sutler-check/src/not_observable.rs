@@ -2,7 +2,7 @@
 //!
 //! Every other line has at least one case; the test below verifies that.
 
-/// A line of the checklist, and why it cannot be seen from outside.
+/// Lines of the checklist, and why they cannot be observed from outside.
 pub const NOT_OBSERVABLE: &[(&str, &str)] = &[
     ("B-007", "what a broker writes into its log stays inside"),
     (

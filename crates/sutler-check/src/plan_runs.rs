@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 /// Result of all plan runs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct PlanRunsEnd {
-    /// The last reason for which one ended early.
+    /// The last reason for an early end.
     pub stop: Option<StopReason>,
     /// Faults of the check itself, each with its plan.
     pub faults: Vec<String>,
@@ -77,7 +77,7 @@ mod tests {
         }
     }
 
-    /// A walk that does what its name says.
+    /// A run whose behaviour is given by the name of its plan.
     async fn walk(plan: &'static str) -> Result<(), StopReason> {
         match plan {
             "breaks" => panic!("nobody thought of {plan}"),

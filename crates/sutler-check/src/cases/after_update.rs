@@ -66,7 +66,7 @@ pub(super) async fn shown(
     Ok(())
 }
 
-/// Enters what was shown, or that it was not.
+/// Records the verdict about the fetched fields.
 fn check(
     run: &PlanRun,
     case: &'static Case,
@@ -79,7 +79,7 @@ fn check(
     }
 }
 
-/// Fetches an instance for the first time, where that is possible.
+/// Fetches an instance for the first time, if that is possible.
 pub(super) async fn look(run: &PlanRun, live: &mut LiveInstance) -> Result<(), StopReason> {
     if run.offering().flag("instances_retrievable") {
         live.fetched = Some(Value::Null);

@@ -151,7 +151,7 @@ async fn running(
     Ok(gone)
 }
 
-/// Whatever is answered while another operation runs: if it is 422, it says why.
+/// Checks an answer during another operation: a 422 must have an error code.
 pub(super) fn concurrent(run: &PlanRun, answer: &Arc<Exchange>) {
     if answer.is(&[422]) {
         let judgement = answer.must_be_error(422, "ConcurrencyError");

@@ -59,7 +59,7 @@ pub(crate) const CASES: &[&Case] = &[
 const SYNCHRONOUS: &str = "the plan is provisioned synchronously";
 const ASYNCHRONOUS: &str = "the plan is provisioned asynchronously";
 
-/// Makes the instance; the reason if there is none.
+/// Creates the instance; the reason if there is none.
 pub(crate) async fn walk(
     run: &PlanRun,
     body: Value,
@@ -88,7 +88,7 @@ pub(crate) async fn walk(
     Ok(made.map(|()| live))
 }
 
-/// Sends the body, with the plan's version if it has one; without it, if that is a conflict.
+/// Sends the body with the plan's version, if it has one, and without it after a conflict.
 async fn begin(
     run: &PlanRun,
     target: Target<'_>,

@@ -92,10 +92,10 @@ pub(crate) const CASES: &[&Case] = &[
     &NOTHING_MADE,
 ];
 
-/// Parameters that do not fit are tried this often at most.
+/// Maximum number of invalid parameters tried.
 const INVALID_PARAMETERS_MAX: usize = 4;
 
-/// Asks for what has to be refused. `good` is a body that would do.
+/// Sends requests that must be refused. `good` is a valid body.
 pub(crate) async fn walk(
     run: &PlanRun,
     good: &Value,

@@ -1,5 +1,5 @@
-//! What is found for schemas as they are in the field, for schemas from a generator, and for
-//! schemas that want to do harm.
+//! Samples for schemas from real catalogs, for generated schemas, and for
+//! malicious schemas.
 
 use super::schema::{Schema, external_references, fault};
 use super::{Parameters, Sample, samples};
@@ -343,7 +343,7 @@ fn object_schema(inner: impl Strategy<Value = Value>) -> impl Strategy<Value = V
         })
 }
 
-/// Names that mean something in a schema, and some that do not.
+/// Names with a meaning in a schema, and some without.
 const KEYWORDS: &str = "
     $schema $ref $id type properties required additionalProperties items prefixItems
     contains minItems maxItems uniqueItems minLength maxLength pattern format minimum
@@ -352,7 +352,7 @@ const KEYWORDS: &str = "
     patternProperties a b
 ";
 
-/// Anything that is JSON, and looks like a schema from afar.
+/// Any JSON that resembles a schema.
 fn nonsense() -> impl Strategy<Value = Value> {
     let words = [
         "object",

@@ -127,7 +127,7 @@ fn fence(text: &str) -> String {
     "`".repeat(longest.max(2) + 1)
 }
 
-/// Text of a broker that stays in its place: one line, no markup of its own but code.
+/// Text of a broker without effect on the layout: one line, no markup except code.
 fn cell(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -137,7 +137,7 @@ fn cell(text: &str) -> String {
                 out.push('\\');
                 out.push(c);
             }
-            // Somebody's name here would be told about every report.
+            // A user name here would be notified about every report.
             '@' => out.push_str("&#64;"),
             c => out.push(c),
         }

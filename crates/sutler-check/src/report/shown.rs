@@ -5,20 +5,20 @@ use crate::exchange::Exchange;
 use serde_json::Value;
 use sutler_client::wire::{Answer, Proof, Request};
 
-/// Longest body that is shown, in lines and in characters of each.
+/// Longest body shown, in lines and in characters of each.
 const LINES_MAX: usize = 40;
 const LINE_CHARS_MAX: usize = 200;
-/// Longest request line and longest header that are shown, in characters.
+/// Longest request line and longest header shown, in characters.
 const HEAD_CHARS_MAX: usize = 1_000;
-/// Most headers that are shown.
+/// Maximum headers shown.
 const HEADERS_MAX: usize = 40;
 
-/// A request and its answer, ready to be shown.
+/// A request and its answer, ready for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownExchange {
     /// The request: method and target, headers, an empty line, the body.
     pub request: Vec<String>,
-    /// The answer: its status, headers, an empty line, the body; or why there is none.
+    /// The answer: its status, headers, an empty line, the body; or the reason why there is none.
     pub answer: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! One report in all its forms, compared to the letter with the files in `tests/`.
+//! One report in all formats, compared exactly with the files in `tests/`.
 
 use super::{Redaction, Report};
 use crate::case::{Case, Level, Scope};

@@ -1,4 +1,4 @@
-//! Good and bad answers, and the cases they fail.
+//! Valid and invalid answers, and the cases they fail.
 
 use super::check as check_exchange;
 use crate::exchange::Exchange;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use sutler_client::wire::{Answer, Method, Request};
 
-/// Method, place, status, the case that the answer fails or `-`, and its body.
+/// Method, path, status, the case that the answer fails or `-`, and its body.
 const GOOD: &str = r#"
 PUT instance 201 - {}
 PUT instance 202 - {"operation":null}
@@ -81,13 +81,13 @@ fn exchange(
     Exchange::new(request, Ok(answer))
 }
 
-/// The names of the cases that an answer fails.
+/// Names of the cases that an answer fails.
 fn failed(exchange: &Exchange) -> Vec<&'static str> {
     let all = check_exchange(exchange).into_iter();
     all.filter(|it| it.1.is_err()).map(|it| it.0.name).collect()
 }
 
-/// The cases that a body fails, as it comes to a request that accepts 202.
+/// The cases that a body fails, in the answer to a request that accepts 202.
 fn fails(method: Method, path: &str, status: u16, body: &Value) -> Vec<&'static str> {
     let path: Vec<&str> = path.split('/').collect();
     let request = Request::new(method, &path).query("accepts_incomplete", "true");
@@ -217,7 +217,7 @@ fn what_the_request_did_not_allow_or_send_is_noticed() {
     );
 }
 
-/// Anything that is JSON, with names that mean something here and there.
+/// Any JSON, with known field names in some places.
 fn anything() -> impl Strategy<Value = Value> {
     let names = [
         "operation",

@@ -1,11 +1,11 @@
-//! What the walk of bindings promises besides its verdicts: few bindings, no failure of a broker that
-//! is right in another way, and flaws of SHOULD cases noticed too. The MUST cases have `flaws.rs`.
+//! Guarantees of the binding cases other than their verdicts: few bindings, no failure of a correct broker
+//! that behaves differently, and detection of SHOULD flaws. MUST cases: `flaws.rs`.
 
 use crate::faulty_broker::{BINDING_LIBERTIES, FaultyBroker, Flaws, Kit};
 use std::collections::BTreeSet;
 use sutler_check::{Check, Level, Report, all_cases};
 
-/// Most bindings that the walk of one plan makes, side by side or one after the other.
+/// Maximum bindings created for one plan, concurrently or one after the other.
 const BINDINGS_MAX: usize = 6;
 
 async fn checked(kit: Kit, flaws: Flaws) -> Report {

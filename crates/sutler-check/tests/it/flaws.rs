@@ -1,5 +1,5 @@
-//! A check that no flaw can fail is not a check: every MUST case is failed by the flaw of its name,
-//! and a broker without flaws fails none. Run with `--nocapture` to see what each flaw broke besides.
+//! Every MUST case is failed by the flaw of its name, and a broker without flaws fails none.
+//! Run with `--nocapture` to see which other cases each flaw breaks.
 
 use crate::faulty_broker::{Era, FaultyBroker, Flaws, Kit, asked_for};
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ use sutler_check::{Case, Check, Finding, Level, Options, Profile, Report, Verdic
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// How many brokers are checked at a time.
+/// Brokers checked in parallel.
 const SIDE_BY_SIDE: usize = 6;
 
 async fn checked(kit: Kit, flaws: Flaws, era: Era) -> Report {
@@ -25,14 +25,14 @@ async fn checked(kit: Kit, flaws: Flaws, era: Era) -> Report {
     check.run().await.unwrap()
 }
 
-/// The names of the cases that passed somewhere.
+/// Names of the cases that passed in some report.
 fn seen(report: &Report) -> BTreeSet<&'static str> {
     let passed = |it: &&Finding| matches!(it.verdict, Verdict::Pass);
     let all = report.findings.iter().filter(passed);
     all.map(|it| it.case.name).collect()
 }
 
-/// The names of the cases that failed somewhere.
+/// Names of the cases that failed in some report.
 fn failed(report: &Report) -> BTreeSet<&'static str> {
     report
         .failures(Level::May)
@@ -70,13 +70,13 @@ async fn a_check_removes_what_it_made() {
     }
 }
 
-/// What came of one flaw.
+/// Result of one flaw.
 enum FlawOutcome {
     /// The case failed, and these others with it.
     Noticed(BTreeSet<&'static str>),
-    /// The check ran over the flaw in these catalogs and saw nothing.
+    /// The check passed with the flaw in these catalogs.
     Survived(Vec<Kit>),
-    /// The case passes nowhere, so no flaw can show it.
+    /// The case passes nowhere, so no flaw can break it.
     NeverSeen,
 }
 
@@ -104,7 +104,7 @@ async fn every_must_case_is_failed_by_the_flaw_of_its_name() {
     }
     let places = Arc::new(Semaphore::new(SIDE_BY_SIDE));
     let mut tries = JoinSet::new();
-    // Of the weaker cases, those that the kit has a flaw for.
+    // Of the weaker cases, those with a flaw.
     let weaker = asked_for();
     let tried_ones = |it: &&Case| it.level == Level::Must || weaker.contains(it.name);
     for case in all_cases().filter(tried_ones) {

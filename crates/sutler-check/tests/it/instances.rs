@@ -1,14 +1,14 @@
-//! What the walk of instances promises besides its verdicts: few instances and requests, no failure of
-//! a broker that is right in another way, and flaws of SHOULD cases noticed too. The MUST cases have
+//! Guarantees of the instance cases other than their verdicts: few instances and requests, no failure of
+//! a correct broker that behaves differently, and detection of SHOULD flaws. MUST cases:
 //! `flaws.rs`.
 
 use crate::faulty_broker::{FaultyBroker, Flaws, Kit, LIBERTIES};
 use std::collections::BTreeSet;
 use sutler_check::{Check, Level, Report, all_cases};
 
-/// Most instances that the walk of one plan makes, side by side or one after the other.
+/// Maximum instances created for one plan, concurrently or one after the other.
 const INSTANCES_MAX: usize = 4;
-/// Most requests that the walk of one plan sends, bindings and all.
+/// Maximum requests sent for one plan, including bindings.
 const REQUESTS_MAX: usize = 300;
 
 async fn checked(kit: Kit, flaws: Flaws) -> Report {

@@ -8,22 +8,22 @@ use crate::params::Parameters;
 use crate::plan_run::PlanRun;
 use serde_json::{Map, Value, json};
 
-/// How a bind is asked for.
+/// Options of a bind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BindMode {
-    /// An application is named.
+    /// The body names an application.
     pub app: bool,
     /// A 202 is accepted.
     pub incomplete: bool,
 }
 
 impl BindMode {
-    /// As little as may do: this is how a service key is asked for.
+    /// Minimal: the request of a service key.
     pub(crate) const BARE: Self = Self {
         app: false,
         incomplete: false,
     };
-    /// With all that a broker may ask for.
+    /// With everything that a broker may require.
     pub(crate) const FULL: Self = Self {
         app: true,
         incomplete: true,
@@ -78,7 +78,7 @@ pub(crate) fn body(run: &PlanRun, mode: BindMode) -> Value {
     body
 }
 
-/// The same with everything in it that a platform may send (B-181).
+/// Adds all fields that a platform may send (B-181).
 pub(crate) fn with_all_there_is(mut body: Value) -> Value {
     body["app_guid"] = json!("sutler-check-application");
     let resource = &mut body["bind_resource"];
@@ -88,8 +88,8 @@ pub(crate) fn with_all_there_is(mut body: Value) -> Value {
     body
 }
 
-/// Parameters to bind with, and others. Where some say nothing, they are the others: what a binding
-/// was made with can be seen of it only if it was made with something.
+/// Parameters to bind with, and others. If the first are empty, the others are used: the parameters of a
+/// binding can only be observed if there are some.
 fn parameters(run: &PlanRun) -> (Option<&Parameters>, Result<&Parameters, &str>) {
     let sample = &run.samples().bind;
     match (sample.valid(), sample.other()) {
@@ -101,7 +101,7 @@ fn parameters(run: &PlanRun) -> (Option<&Parameters>, Result<&Parameters, &str>)
 /// A bind that differs from another in its parameters.
 pub(crate) enum OtherBind {
     Body(Value),
-    /// There is none, and why.
+    /// There is none; the reason.
     None(String),
 }
 

@@ -46,7 +46,7 @@ struct Attempt {
     answer: Arc<Exchange>,
 }
 
-/// Makes the first binding; none if the broker would not.
+/// Creates the first binding; `None` if the broker refused.
 pub(crate) async fn walk(
     run: &PlanRun,
     live: &LiveInstance,
@@ -71,7 +71,7 @@ pub(crate) async fn walk(
     finish(run, id, body, mode, answer).await
 }
 
-/// Sees a bind that was answered to its end: polls, fetches, and judges what was given.
+/// Completes an accepted bind: polls, fetches, and checks the contents.
 pub(crate) async fn finish(
     run: &PlanRun,
     id: BindingId,
@@ -103,7 +103,7 @@ pub(crate) async fn finish(
     Ok(Some(bound))
 }
 
-/// Why nothing is seen of asynchronous binds.
+/// Reason why cases about asynchronous binds do not apply.
 pub(crate) const SYNCHRONOUS: &str = "the bind was not answered with 202";
 
 /// Checks a 202.
@@ -148,8 +148,8 @@ fn missed_patience(before: BindMode, after: BindMode) -> bool {
     !before.incomplete && after.incomplete
 }
 
-/// The refusal that was for this reason: it says so, or only what it lacked made the next attempt
-/// the one that was taken.
+/// The refusal for this reason: its `error` names it, or the next attempt succeeded and differed
+/// only in it.
 fn refused_for<'a>(
     attempts: &'a [Attempt],
     error: &str,

@@ -63,7 +63,7 @@ pub(crate) const CASES: &[&Case] = &[
     &GONE,
 ];
 
-/// Why nothing is fetched.
+/// Reason if bindings cannot be fetched.
 pub(crate) const NOT_OFFERED: &str = "the offering does not say `bindings_retrievable: true`";
 
 /// Whether bindings can be fetched.
@@ -71,7 +71,7 @@ pub(crate) fn is_offered(run: &PlanRun) -> bool {
     run.offering().flag("bindings_retrievable")
 }
 
-/// Asks for a binding.
+/// Fetches a binding.
 pub(crate) async fn ask(run: &PlanRun, target: Target<'_>) -> Result<Arc<Exchange>, StopReason> {
     let owner = run.owner();
     let request = target
@@ -81,7 +81,7 @@ pub(crate) async fn ask(run: &PlanRun, target: Target<'_>) -> Result<Arc<Exchang
     run.client.ask(request).await
 }
 
-/// Fetches a binding right after it was made.
+/// Fetches a binding directly after its creation.
 pub(crate) async fn first(
     run: &PlanRun,
     bound: &LiveBinding,
@@ -102,8 +102,8 @@ pub(crate) async fn first(
     Ok(answer.is(&[200]).then_some(answer))
 }
 
-/// Fetches the binding once more, after other questions about it, and what never was; tells whether
-/// it was fetched as before.
+/// Fetches the binding again after other requests, and one that never existed; returns whether
+/// the answers are equal.
 pub(crate) async fn again(
     run: &PlanRun,
     live: &LiveInstance,
@@ -142,8 +142,8 @@ pub(crate) async fn again(
     Ok(is_stable)
 }
 
-/// Judges the first fetch after an asynchronous bind; `elsewhere`: credentials were seen of this
-/// plan's bindings.
+/// Checks the first fetch after an asynchronous bind; `elsewhere`: other answers of this plan's
+/// bindings contained credentials.
 pub(crate) fn credentials(run: &PlanRun, bound: &LiveBinding, elsewhere: bool) {
     let Some(fetched) = &bound.fetched else {
         return;
@@ -161,7 +161,7 @@ pub(crate) fn credentials(run: &PlanRun, bound: &LiveBinding, elsewhere: bool) {
     }
 }
 
-/// Fetches what was removed.
+/// Fetches a deleted binding.
 pub(crate) async fn gone(run: &PlanRun, target: Target<'_>) -> Result<(), StopReason> {
     if is_offered(run) {
         let answer = ask(run, target).await?;

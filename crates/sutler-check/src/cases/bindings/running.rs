@@ -52,11 +52,11 @@ pub(crate) const ENDED: &str = "the bind ended before it could be seen running";
 /// Bindings created here.
 pub(crate) struct ConcurrentBinds {
     pub second: Option<LiveBinding>,
-    /// An id that was asked for meanwhile, and the answer.
+    /// Another id that was bound meanwhile, and the answer.
     pub third: Option<(BindingId, Arc<Exchange>)>,
 }
 
-/// Makes the second binding and asks on while it is being made.
+/// Creates the second binding and sends other requests meanwhile.
 pub(crate) async fn walk(
     run: &PlanRun,
     live: &LiveInstance,

@@ -83,7 +83,7 @@ pub(crate) const CASES: &[&Case] = &[
 const TOO_SOON: &str = "the binding went with an unbind that had to be refused";
 const SYNCHRONOUS: &str = "the unbind was not answered with 202";
 
-/// Removes the first binding, after attempts that must be refused.
+/// Deletes the first binding, after attempts that must be refused.
 pub(crate) async fn walk(
     run: &PlanRun,
     live: &LiveInstance,
@@ -106,7 +106,7 @@ pub(crate) async fn walk(
         let answer = run.client.ask(request).await?;
         run.record(case, &answer, answer.must_be(&[400]));
         if answer.is(&[200, 202]) {
-            // It is gone, or will be: there is nothing left to see of it.
+            // It is deleted or being deleted: the other cases cannot be observed.
             run.skip(&NO_PLAN, TOO_SOON);
             if answer.is(&[202]) {
                 run.poll_to_end(bound.target(), &answer).await?;
@@ -117,8 +117,8 @@ pub(crate) async fn walk(
     remove(run, bound, false).await
 }
 
-/// Removes a binding and sees that it is gone; `incomplete`: whether a 202 is accepted from the
-/// start, or only if the broker insists.
+/// Deletes a binding and checks that it is gone; `incomplete`: whether a 202 is accepted from the
+/// start, or only if the broker requires it.
 pub(crate) async fn remove(
     run: &PlanRun,
     bound: &LiveBinding,
@@ -184,7 +184,7 @@ async fn going(
 
 const ENDED: &str = "the unbind ended before it could be seen running";
 
-/// Whether polling an unbind ended as it should.
+/// Checks that polling an unbind ended with success.
 pub(crate) fn success(ended: PollEnd, last: &Exchange) -> Result<(), String> {
     match ended {
         PollEnd::Succeeded | PollEnd::Gone => Ok(()),

@@ -41,7 +41,7 @@ pub(super) const GUID: Case = Case {
 /// Longest text, in characters.
 const LENGTH_MAX: usize = 255;
 
-/// Judges the texts of offerings and plans.
+/// Checks the texts of offerings and plans.
 pub(super) fn check(catalog: &Value, profile: Profile, into: &mut Vec<CaseVerdict>) {
     let mut places = offering_places(catalog);
     places.extend(plan_places(catalog));

@@ -43,7 +43,7 @@ pub(super) const VALID: Case = Case {
 /// Largest schema, in bytes.
 const BYTES_MAX: usize = 65_536;
 
-/// Most different schemas that are looked at: compiling each takes a moment.
+/// Maximum number of different schemas checked: compiling each takes time.
 const SCHEMAS_MAX: usize = 300;
 
 /// Paths of the schemas in a plan.
@@ -53,7 +53,7 @@ const PLACES: [&str; 3] = [
     "service_binding/create",
 ];
 
-/// Judges all schemas of a catalog.
+/// Checks all schemas of a catalog.
 pub(super) fn check(catalog: &Value, into: &mut Vec<CaseVerdict>) {
     let plans = plan_places(catalog);
     let mut schemas: Vec<(String, &Value)> = Vec::new();

@@ -1,4 +1,4 @@
-//! A catalog that has everything, and each way to break it with the case that notices.
+//! A catalog with every feature, and each way to break it with the case that must fail.
 
 use super::field::CatalogVerdict;
 use super::same_ids;
@@ -52,7 +52,7 @@ fn check(catalog: &Value) -> Vec<(&'static crate::case::Case, CatalogVerdict)> {
     super::check(catalog, Profile::V2_17)
 }
 
-/// The names of the cases that a catalog fails.
+/// Names of the cases that a catalog fails.
 fn failed(catalog: &Value) -> Vec<&'static str> {
     let all = check(catalog).into_iter();
     all.filter(|it| matches!(it.1, CatalogVerdict::Judged(Err(_))))
@@ -79,7 +79,7 @@ fn a_catalog_with_everything_in_it_passes_every_case() {
     }
 }
 
-/// A place below the first offering, the cases that notice, and what is put there.
+/// A path below the first offering, the cases that must fail, and the value put there.
 const BROKEN: &str = r##"
 name | catalog-names offering-name | ""
 name | catalog-names | "two words"
@@ -118,7 +118,7 @@ SCHEMA | schema-references | {"$schema":"x","properties":{"a":{"$ref":"https://e
 SCHEMA | schema-valid | {"$schema":"http://json-schema.org/draft-04/schema#","type":7}
 "##;
 
-/// The cases that fail when one place is spoilt.
+/// The cases that fail when the value at one path is replaced.
 fn failed_with(place: &str, bad: Value) -> Vec<&'static str> {
     let schema = "plans/0/schemas/service_instance/create/parameters";
     let place = place.replace("SCHEMA", schema);
@@ -200,7 +200,7 @@ fn names_that_only_older_suites_dislike_are_told_in_their_profile() {
     ));
 }
 
-/// The names of all fields in the catalog above.
+/// Names of all fields in the catalog above.
 fn names(value: &Value, into: &mut Vec<String>) {
     match value {
         Value::Object(entries) => {
@@ -212,7 +212,7 @@ fn names(value: &Value, into: &mut Vec<String>) {
     }
 }
 
-/// Anything that is JSON, with the names of a catalog here and there.
+/// Any JSON, with field names of a catalog in some places.
 fn anything() -> impl Strategy<Value = Value> {
     let mut known = Vec::new();
     names(&whole(), &mut known);
