@@ -1,5 +1,5 @@
-//! Runs of bundles as processes: the broker's own share of the work, how soon an action is started, and
-//! what a run costs that only waits.
+//! Runs of bundles as processes: the broker's own share of the work, the delay before an action starts, and
+//! the cost of a waiting run.
 //!
 //! The broker under measurement is [`serve`]; the bundles are written by `bundles/fixture.rs`.
 
@@ -27,7 +27,7 @@ use tokio::task::JoinSet;
 
 /// Interval of polls.
 const POLL_EVERY: Duration = Duration::from_millis(500);
-/// Most of everything that a whole measurement may take.
+/// Time limit of a whole measurement.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Sizes of the measurement.
@@ -72,7 +72,7 @@ pub(crate) async fn serve(port: u16, dir: &Path) -> Result<(), BoxError> {
         .other_services(service.clone())
         .store(store, KeyRing::file(dir.join("broker.key"))?)
         .settings(|settings| {
-            // One user sends all there is.
+            // One user sends all requests.
             settings.limits.rate_per_caller = None;
             settings.limits.requests_per_caller = 4_096;
             settings.limits.changes_at_once = 4_096;
@@ -105,7 +105,7 @@ pub(crate) async fn measure(args: BundleArgs) -> Result<(), BoxError> {
     waits(&fixture, &server, args.provisions).await
 }
 
-/// Supervisors wait in hundreds, so they use the small executable if it is built; the large one does the same.
+/// Hundreds of supervisors wait, so they use the small executable if it is built; the large one does the same.
 fn small_supervisor() -> Result<(), BoxError> {
     let small = std::env::current_exe()?.with_file_name("sutler-supervisor");
     match small.is_file() {
@@ -117,7 +117,7 @@ fn small_supervisor() -> Result<(), BoxError> {
     }
 }
 
-/// From the acceptance of an operation to its action, one after the other on a broker that does nothing else.
+/// Time from the acceptance of an operation to its action, one after the other on an idle broker.
 async fn starts(fixture: &BundleFixture, server: &Server, count: usize) -> Result<(), BoxError> {
     let (mut from_request, mut from_answer) = (Vec::new(), Vec::new());
     let mut line = UserConnection::to(server.port).await.map_err(told)?;
@@ -136,7 +136,7 @@ async fn starts(fixture: &BundleFixture, server: &Server, count: usize) -> Resul
         .await
         .map_err(told)?;
         let stamp = fixture.stamp(&operation)?;
-        // The first warms everything up.
+        // The first one warms up.
         if nth > 0 {
             from_request.push(stamp - sent);
             from_answer.push(stamp - heard);

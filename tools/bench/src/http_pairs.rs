@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::load::BoxError;
 
-/// One comparison: what is asked, of which baseline, and how near the broker should come.
+/// One comparison: the requests, the baseline, and the target ratio.
 struct Comparison {
     what: &'static str,
     kind: Kind,
@@ -82,7 +82,7 @@ pub(crate) async fn measure(args: &RunArgs) -> Result<(), BoxError> {
                     (it, cpu)
                 })
             };
-            // The order alternates, so that a machine that slows down favours neither.
+            // The order alternates, so that a slowdown of the machine favours neither.
             let (ours, theirs): ((LoadResult, f64), (LoadResult, f64)) = if pair % 2 == 0 {
                 let theirs = once(&baseline)?;
                 (once(&broker)?, theirs)
@@ -111,7 +111,7 @@ pub(crate) async fn measure(args: &RunArgs) -> Result<(), BoxError> {
     Ok(())
 }
 
-/// Counts fdatasync calls under load with strace, where it is there.
+/// Counts fdatasync calls under load with strace, if it is installed.
 fn syncs(args: &RunArgs, pid: u32, port: u16) {
     let output = args.dir.join("syncs.txt");
     let tracer = std::process::Command::new("strace")

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::Instant;
 
-/// Prints it, and refuses a file system that forgets.
+/// Prints it, and refuses a file system without durable storage.
 pub(crate) fn describe(dir: &Path) -> Result<(), BoxError> {
     let output = std::process::Command::new("stat")
         .args(["-f", "-c", "%T"])

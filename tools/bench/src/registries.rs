@@ -1,11 +1,11 @@
-//! What a refresh of a large registry costs, with store and catalog: a real `sutler broker` on SQLite, beside a
-//! bare loop of the same questions in the same run.
+//! Cost of a refresh of a large registry, with store and catalog: a real `sutler broker` on SQLite, compared with
+//! a bare loop of the same requests in the same run.
 //!
-//! Twice: images in Debian's docker-registry (`registries/test_registry.rs`), where every digest has to be asked for, and
-//! an index whose list says all versions (`registries/index_server.rs`). The broker is the executable beside this one
-//! (`registries/broker.rs`). What its users notice is the time of `GET /v2/catalog` (`registries/catalog_latency.rs`), while
-//! a refresh runs and while none does, in turns; where a registry is asked also while somebody else asks it the
-//! same, because on a small machine the registry's own work is noticed, too.
+//! Twice: images in Debian's docker-registry (`registries/test_registry.rs`), where every digest needs a request, and
+//! an index whose list contains all versions (`registries/index_server.rs`). The broker is the executable in the
+//! directory of this one (`registries/broker.rs`). The effect on users is the time of `GET /v2/catalog`
+//! (`registries/catalog_latency.rs`), with and without a refresh, in turns; for a registry also while another client
+//! sends the same requests, because on a small machine the registry's own load has an effect, too.
 
 mod broker;
 mod catalog_latency;
@@ -28,12 +28,12 @@ use crate::load::BoxError;
 const GOAL: f64 = 1.3;
 /// The same for a listing with versions, in seconds.
 const GOAL_SECONDS: f64 = 3.0;
-/// Most memory of the broker, in MB.
+/// Maximum memory of the broker, in MB.
 const MEMORY_MB: f64 = 100.0;
 /// Limits of the effect of a refresh on users: multiples of the time without one.
 const GOAL_P50: f64 = 1.1;
 const GOAL_P99: f64 = 2.0;
-/// Refreshes of an index that are watched in one go: each takes part of a second.
+/// Refreshes of an index that are measured together: each takes part of a second.
 const INDEX_REFRESHES: usize = 50;
 
 /// Sizes and repetitions.
@@ -68,14 +68,14 @@ pub(crate) struct BareArgs {
     images: usize,
 }
 
-/// (internal) Asks a registry for everything once, in a process of its own.
+/// (internal) Requests everything from a registry once, in a separate process.
 pub(crate) async fn bare(args: BareArgs) -> Result<(), BoxError> {
     let took = test_registry::bare_loop(&args.url, args.images).await?;
     say(&took.as_secs_f64().to_string());
     Ok(())
 }
 
-/// Measures, and prints what came of it.
+/// Measures, and prints the results.
 pub(crate) async fn measure(args: RegistryArgs) -> Result<(), BoxError> {
     std::fs::create_dir_all(&args.dir)?;
     machine::describe(&args.dir)?;
@@ -119,7 +119,7 @@ async fn images(args: &RegistryArgs) -> Result<(), BoxError> {
     for round in 0..=args.rounds {
         let bare = test_registry::bare_loop(&url, count).await?;
         let took = broker.refresh().await?;
-        // The first round warms everything up.
+        // The first round warms up.
         if round > 0 {
             loops.push(bare.as_secs_f64());
             refreshes.push(took.as_secs_f64());
@@ -266,8 +266,8 @@ async fn first(
     Ok(broker)
 }
 
-/// Watches the catalog for as long as a refresh takes: without one, while somebody else asks the same, and
-/// with one.
+/// Measures the catalog for the duration of a refresh: without one, while another client sends the same
+/// requests, and with one.
 async fn noticed(
     broker: &Broker,
     registry: &LargeRegistry,
@@ -320,7 +320,7 @@ fn tell(times: &CatalogTimes) {
     }
 }
 
-/// A manifest of usual size; no two have the same schemas.
+/// A manifest of typical size; no two have the same schemas.
 fn manifest(number: usize, version: &str) -> String {
     format!(
         "version: 1.0\nname: bundle-{number:05}\ndescription: A database of its own, {version}, number {number}.\n\

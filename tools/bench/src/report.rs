@@ -1,4 +1,4 @@
-//! Lines people read: a ratio, its target, and whether it was met.
+//! Printed lines: a ratio, its target, and whether it was met.
 
 use std::io::Write as _;
 
@@ -25,7 +25,7 @@ pub(crate) fn bound(what: &str, value: f64, most: f64, unit: &str) {
     ));
 }
 
-/// The middle one.
+/// The median.
 pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! Starting: idle memory, and the time to the first answer, also with much left to do.
+//! Start-up: idle memory, and the time to the first response, also with many unfinished operations.
 
 use crate::RunArgs;
 use crate::http_pairs::fresh_dir;
@@ -35,7 +35,7 @@ pub(crate) async fn measure(args: &RunArgs) -> Result<(), BoxError> {
     let port = loaded.port;
     let connections = args.connections;
     let load = std::thread::spawn(move || {
-        // It ends with an error when the server is killed under it; that is the point.
+        // It ends with an error when the server is killed, as intended.
         let _ = load::spawn(Kind::Accept, port, 5.0, connections, None);
     });
     tokio::time::sleep(std::time::Duration::from_secs(2)).await;

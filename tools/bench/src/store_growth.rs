@@ -19,7 +19,7 @@ use crate::load::BoxError;
 
 /// The small size.
 const FEW: usize = 1000;
-/// Provisions under way while filling.
+/// Concurrent provisions while filling.
 const FILLERS: usize = 512;
 
 pub(crate) async fn measure(args: &RunArgs) -> Result<(), BoxError> {

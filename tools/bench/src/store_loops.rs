@@ -1,7 +1,7 @@
 //! The store alone, compared with a bare group-commit loop on the same disk.
 //!
-//! The bare loop does what the fastest hand-written writer would: one thread, one transaction for all
-//! that waits, two rows for each caller. The store does the broker's two commits of a provision.
+//! The bare loop does the same as the fastest hand-written writer: one thread, one transaction for all
+//! waiting callers, two rows for each. The store does the broker's two commits of a provision.
 
 use crate::RunArgs;
 use crate::baseline::two_commits;
@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::load::BoxError;
 
-/// Most callers in one group.
+/// Maximum callers in one group.
 const GROUP_MAX: usize = 1024;
 
 pub(crate) async fn measure(args: &RunArgs) -> Result<(), BoxError> {

@@ -1,4 +1,4 @@
-//! Processes of this run: started, asked about, and ended by their handle.
+//! Processes of this run: started, inspected, and ended by their handle.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
@@ -10,7 +10,7 @@ pub(crate) fn say(line: &str) {
     let _ = out.flush();
 }
 
-/// A part of this run in a process of its own; ended when dropped.
+/// A part of this run in a separate process; ended when dropped.
 pub(crate) struct ChildProcess {
     child: Child,
     /// First line of its output.
@@ -39,7 +39,7 @@ impl ChildProcess {
         Ok(std::fs::read_dir(folder)?.count())
     }
 
-    /// The most memory it ever had, in bytes.
+    /// Its peak memory, in bytes.
     pub(crate) fn peak_memory(&self) -> std::io::Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         peak_of(&status).ok_or_else(|| std::io::ErrorKind::InvalidData.into())

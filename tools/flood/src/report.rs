@@ -41,7 +41,7 @@ pub(crate) fn head() -> String {
     )
 }
 
-/// One promise, and whether it was kept.
+/// One guarantee, and whether it held.
 pub(crate) fn verdict(kept: bool, what: &str) -> (bool, String) {
     let word = if kept { "met   " } else { "MISSED" };
     (kept, format!("{word} {what}"))

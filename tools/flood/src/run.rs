@@ -10,8 +10,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// The memory that the broker may have had: as much as it may have for bodies, and so much for each
-/// connection it may have.
+/// Maximum memory of the broker: its limit for bodies, and an amount for each
+/// allowed connection.
 const MEMORY_FIXED_BYTES: u64 = 160 * 1024 * 1024;
 const MEMORY_PER_CONNECTION_BYTES: u64 = 24 * 1024;
 /// Descriptors that a database may open and close meanwhile.
@@ -42,7 +42,7 @@ pub(crate) struct RunArgs {
     ratio_max: f64,
 }
 
-/// The attacks: what is done at the same time.
+/// The attacks, each a set of concurrent ones.
 fn attacks(args: &RunArgs) -> Vec<(String, Vec<(Kind, usize)>)> {
     let held = (Kind::Held, args.held);
     let slow = [
@@ -73,7 +73,7 @@ pub(crate) async fn run(args: RunArgs) -> ToolResult {
     let server = ChildProcess::start(&["serve", "--dir", &path])?;
     let to: SocketAddr = server.said.parse()?;
     let lasting = Duration::from_secs(args.seconds);
-    // Everything is warm, and every table has its size, before anything is counted.
+    // Warm up, so that every table has its size before anything is measured.
     work(to, lasting.min(Duration::from_secs(2)), 0).await;
     let before = server.descriptors()?;
     say(&head());
@@ -133,7 +133,7 @@ async fn under_attack(
     Ok(work(to, lasting, round).await)
 }
 
-/// Waits until the attackers' connections are gone: how many descriptors there are then.
+/// Waits until the attackers' connections are gone; returns the number of descriptors then.
 async fn settle(server: &ChildProcess, before: usize) -> std::io::Result<usize> {
     let until = Instant::now() + SETTLE_WITHIN;
     loop {

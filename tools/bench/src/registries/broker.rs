@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const PASSWORD: &str = "only on this machine";
 /// Interval at which the end of a refresh is checked.
 const LOOK: Duration = Duration::from_millis(10);
-/// Most of everything that one refresh may take.
+/// Time limit of one refresh.
 const PATIENCE: Duration = Duration::from_secs(1_200);
 
 /// A running broker; killed when dropped.
@@ -19,12 +19,12 @@ pub(super) struct Broker {
     child: Child,
     http: reqwest::Client,
     pub(super) port: u16,
-    /// From the start of the process to the first answer.
+    /// Time from the start of the process to the first response.
     pub(super) ready: Duration,
 }
 
 impl Broker {
-    /// Starts one that has this registry, over what an earlier one left in the directory.
+    /// Starts a broker with this registry, over the data that an earlier one left in the directory.
     pub(super) async fn start(dir: &Path, registry: &str) -> Result<Self, BoxError> {
         let config = format!(
             "auth: none\nstore: {{url: 'sqlite:sutler.db'}}\n\
@@ -123,7 +123,7 @@ impl Broker {
         Ok(bytes.len() as f64 / 1e6)
     }
 
-    /// The most memory that it had, in MB.
+    /// Its peak memory, in MB.
     pub(super) fn peak_mb(&self) -> f64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()));
         let status = status.unwrap_or_default();

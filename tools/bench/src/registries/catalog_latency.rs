@@ -1,4 +1,4 @@
-//! A user of the catalog: fetches it again and again, at a steady pace, and notes how long that takes.
+//! A user of the catalog: fetches it at a constant rate, and records the latency.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -7,21 +7,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// From one request to the next.
+/// Interval between two requests.
 const EVERY: Duration = Duration::from_millis(50);
 
-/// Times of requests in milliseconds, by what happened meanwhile.
+/// Times of requests in milliseconds, by concurrent activity.
 #[derive(Default)]
 pub(super) struct CatalogTimes {
-    /// Nothing.
+    /// No activity.
     pub(super) quiet: Vec<f64>,
     /// While another client scans the registry.
     pub(super) beside: Vec<f64>,
-    /// The broker did.
+    /// During a refresh of the broker.
     pub(super) refreshing: Vec<f64>,
 }
 
-/// A user at work.
+/// A running user.
 pub(super) struct CatalogWatch {
     over: Arc<AtomicBool>,
     thread: JoinHandle<Vec<f64>>,
@@ -79,7 +79,7 @@ fn fetch(stream: &mut TcpStream, buffer: &mut [u8]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The time that a share of all did not exceed.
+/// The given percentile of times.
 pub(super) fn share(times: &[f64], share: f64) -> f64 {
     let mut sorted = times.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! An index of thousands of bundles, served with its `ETag`; it counts what it is asked for.
+//! An index of thousands of bundles, served with its `ETag`; counts requests.
 
 use super::{BoxError, manifest};
 use sha2::{Digest as _, Sha256};

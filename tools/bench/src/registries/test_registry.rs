@@ -1,4 +1,4 @@
-//! A registry of thousands of images, and a bare loop that asks it for everything.
+//! A registry of thousands of images, and a bare loop that requests everything from it.
 
 use super::{BoxError, manifest};
 use std::ops::Range;
@@ -20,7 +20,7 @@ impl LargeRegistry {
         let Some(server) = own(Demands::default(), RegistryAccess::Open) else {
             return Err("docker-registry is not on this machine: install it".into());
         };
-        // In the world it has a machine of its own; here there may be no more than two processors.
+        // In production it has its own machine; here there may be only two processors.
         if !beside {
             server.lower_priority();
         }
@@ -46,12 +46,12 @@ impl LargeRegistry {
         format!("http://{}", self.server.address())
     }
 
-    /// A way to it that counts.
+    /// A proxy to it that counts requests.
     pub(super) fn front(&self) -> RegistryProxy {
         RegistryProxy::in_front_of(self.server.address())
     }
 
-    /// The bare loop in a process of its own, as the broker is one.
+    /// Runs the bare loop in a separate process, like the broker.
     pub(super) async fn bare_loop_elsewhere(&self, images: usize) -> Result<(), BoxError> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args([
@@ -70,7 +70,7 @@ impl LargeRegistry {
     }
 }
 
-/// The same questions as those of a refresh, and nothing else.
+/// The same requests as those of a refresh, and nothing else.
 pub(super) async fn bare_loop(url: &str, images: usize) -> Result<Duration, BoxError> {
     use futures_util::StreamExt as _;
     let http = reqwest::Client::builder().no_proxy().build()?;

@@ -1,5 +1,5 @@
-//! Clients: any request about any of a few instances, at any replica, with retries as platforms make
-//! them; and what they saw.
+//! Clients: random requests about a few instances, to any replica, with retries as platforms make
+//! them; and a record of the responses.
 //!
 //! They check nothing. Instances are replaced by others after some requests, so that each history
 //! stays short enough to be checked.
@@ -17,17 +17,17 @@ use sutler_servers::SeededRng;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// How long an answer is waited for: shorter than a pause, so that what a paused replica says later
+/// Time limit for a response: shorter than a pause, so that a later response of a paused replica
 /// comes too late.
 const ANSWER_WITHIN: Duration = Duration::from_millis(800);
 /// Number of requests after which an instance is replaced by another.
 const REQUESTS_PER_INSTANCE: u64 = 40;
-/// Most polls of one operation by one client.
+/// Maximum polls of one operation by one client.
 const POLLS_MAX: u32 = 12;
 const POLL_EVERY: Duration = Duration::from_millis(12);
 /// Wait of a client after a request without a response.
 const AFTER_SILENCE: Duration = Duration::from_millis(20);
-/// A replica that did not answer is avoided for so long, mostly.
+/// Time for which a replica without a response is usually avoided.
 const AVOIDED: Duration = Duration::from_millis(500);
 
 /// The instances that clients share.
@@ -37,7 +37,7 @@ pub(super) struct Slots(Vec<Slot>);
 #[derive(Debug, Default)]
 struct Slot {
     asked: AtomicU64,
-    /// Whether there seems to be something; only to choose requests that make sense.
+    /// Whether the instance probably exists; only to choose sensible requests.
     seems_there: AtomicBool,
 }
 
@@ -46,7 +46,7 @@ impl Slots {
         Self((0..count).map(|_| Slot::default()).collect())
     }
 
-    /// Takes part in an instance: which, and its slot.
+    /// Chooses an instance: its id and its slot.
     fn take(&self, rng: &mut SeededRng) -> (String, &Slot) {
         let n = rng.below(self.0.len() as u64) as usize;
         let slot = &self.0[n];
@@ -71,7 +71,7 @@ pub(super) struct Client {
     history: History,
     clock: Instant,
     rng: SeededRng,
-    /// When each replica last did not answer.
+    /// Time of the last missing response of each replica.
     silent: Vec<Option<Instant>>,
 }
 
@@ -92,7 +92,7 @@ impl Client {
         }
     }
 
-    /// Asks for one thing after the other.
+    /// Sends one request after the other.
     pub(super) async fn ask_until(&mut self, stop: &AtomicBool, slots: &Slots) {
         while !stop.load(Ordering::Relaxed) {
             let (instance, slot) = slots.take(&mut self.rng);
@@ -151,7 +151,7 @@ impl Client {
         }
     }
 
-    /// Polls an operation for a while, anywhere.
+    /// Polls an operation for a while, at any replica.
     async fn follow(&mut self, instance: &str, binding: Option<usize>, operation: String) {
         let call = Call::Poll(binding, operation);
         for _ in 0..POLLS_MAX {
@@ -210,7 +210,7 @@ impl Client {
                 self.wires[replica] = Some((address, wire));
                 seen_of(call, &answer)
             }
-            // A line that is dead or busy is not used again.
+            // A broken or busy connection is not used again.
             Ok(Err(_)) | Err(_) => ObservedReply::Unknown,
         };
         let asked = RecordedCall {

@@ -1,8 +1,8 @@
-//! The world outside: what there is after all steps, as an author would make it who uses the numbers
-//! that a hook is given.
+//! The external world: the resources that exist after all steps, for a service that uses the fencing
+//! numbers that a hook receives.
 //!
-//! A step of an operation that is older than the last one seen for its lane, or under an older claim
-//! of the same one, is refused there: that is what `Cx::fence` is for. Pure.
+//! A step of an operation that is older than the last one of its lane, or under an older claim
+//! of the same one, is refused there: that is the purpose of `Cx::fence`. Pure.
 
 use crate::victim::{ReplicaEvent, steps_of};
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,14 +10,14 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Existing resources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExternalWorld {
-    /// Instances and bindings that were made and not removed.
+    /// Instances and bindings that were created and not removed.
     pub things: BTreeSet<String>,
-    /// Steps that came too late and did nothing.
+    /// Steps that came too late and had no effect.
     pub refused: u64,
 }
 
 impl ExternalWorld {
-    /// After these deeds, in their order.
+    /// The world after these events, in their order.
     pub fn after(deeds: &[ReplicaEvent]) -> Self {
         let mut world = Self::default();
         let mut last: BTreeMap<&str, (u64, &str, u64)> = BTreeMap::new();
@@ -56,7 +56,7 @@ impl ExternalWorld {
     }
 }
 
-/// When an operation was accepted, in milliseconds: its id begins with that.
+/// Time of acceptance of an operation, in milliseconds: its id begins with it.
 fn moment_of(operation: &str) -> u64 {
     let digits: String = operation.chars().filter(|it| *it != '-').take(12).collect();
     u64::from_str_radix(&digits, 16).unwrap_or(0)

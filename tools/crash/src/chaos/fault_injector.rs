@@ -17,18 +17,18 @@ pub(super) struct FaultTargets {
     pub(super) server: Arc<Mutex<RestartedServer>>,
 }
 
-/// A server, and when it was away.
+/// A server, and its outages.
 pub(super) struct RestartedServer {
     pub(super) server: Arc<Server>,
-    /// From its end to its first answer, in microseconds of the machine's clock.
+    /// Outages, from the kill to the first response, in microseconds of the machine's clock.
     pub(super) away: Vec<(u64, u64)>,
 }
 
 impl FaultTargets {
-    /// Breaks everything as planned; ends when all is whole again.
+    /// Injects all faults as planned; returns when all are repaired.
     ///
     /// # Errors
-    /// Something did not come back, or ended by itself.
+    /// A process did not come back, or ended by itself.
     pub(super) async fn strike(&self, plan: &[PlannedFault]) -> CheckResult<()> {
         let begun = Instant::now();
         let mut blows = JoinSet::new();

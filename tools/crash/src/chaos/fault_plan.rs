@@ -1,64 +1,64 @@
 //! The plan of faults and their times, derived from a seed only.
 //!
-//! Pure and printable: the same seed breaks the same things at the same moments.
-//! Carrying it out is not here.
+//! Pure and printable: the same seed gives the same faults at the same times.
+//! Injecting them is not here.
 
 use std::fmt;
 use sutler_servers::SeededRng;
 
-/// How a replica is cut off from the database.
+/// How a replica is isolated from the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LinkCut {
     /// Connections are closed, new ones too.
     Off,
-    /// Connections stay, and nothing passes.
+    /// Connections stay open, and nothing is forwarded.
     Silence,
-    /// Of each connection the next answer is swallowed, then it is reset: commits whose answer is
-    /// lost.
+    /// The next response of each connection is dropped, then it is reset: commits with a lost
+    /// response.
     Answers,
-    /// Of each connection half of the next request passes, then it is reset.
+    /// Half of the next request of each connection is forwarded, then it is reset.
     Requests,
 }
 
-/// One thing that is broken, and for how long.
+/// A fault and its duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// SIGKILL, and a new start after that.
+    /// SIGKILL, and a restart afterwards.
     Kill {
         /// Replica.
         replica: usize,
         /// Milliseconds until it is started again.
         down: u64,
     },
-    /// SIGSTOP, and SIGCONT after that.
+    /// SIGSTOP, and SIGCONT afterwards.
     Pause {
         /// Replica.
         replica: usize,
         /// Duration of the pause, in milliseconds.
         down: u64,
     },
-    /// The way to the database.
+    /// The link to the database is cut.
     Cut {
         /// Replica.
         replica: usize,
-        /// How.
+        /// Kind of cut.
         cut: LinkCut,
-        /// Milliseconds until it is whole again.
+        /// Milliseconds until it is repaired.
         down: u64,
     },
-    /// The database is stopped as a power cut would, and started again.
+    /// The database is killed, and started again.
     Restart {
-        /// Milliseconds that it is away.
+        /// Duration of the outage, in milliseconds.
         down: u64,
     },
 }
 
-/// A blow and its moment, in milliseconds from the beginning.
+/// A fault and its time, in milliseconds from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlannedFault {
-    /// When.
+    /// Time.
     pub at: u64,
-    /// What.
+    /// Fault.
     pub blow: Fault,
 }
 
@@ -77,7 +77,7 @@ impl fmt::Display for PlannedFault {
 }
 
 impl Fault {
-    /// Milliseconds that it lasts.
+    /// Duration in milliseconds.
     pub fn down(self) -> u64 {
         match self {
             Self::Kill { down, .. }
@@ -101,7 +101,7 @@ impl Fault {
 /// Parameters of a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct FaultPlan {
-    /// Repeats the same plan.
+    /// The same seed gives the same plan.
     pub seed: u64,
     /// Duration of the faults, in milliseconds. All faults are repaired by then.
     pub length: u64,
@@ -111,7 +111,7 @@ pub struct FaultPlan {
     pub lease: u64,
 }
 
-/// Pauses are longer than a lease by this, in milliseconds, so that it has surely run out.
+/// Pauses exceed a lease by this, in milliseconds, so that it has certainly expired.
 const BEYOND_LEASE: u64 = 1_500;
 /// Minimum time between two faults of one target, in milliseconds.
 const AT_REST: u64 = 200;
@@ -119,7 +119,7 @@ const AT_REST: u64 = 200;
 const KINDS: usize = 7;
 
 impl FaultPlan {
-    /// The blows, in their order. No replica is hit while it is still down.
+    /// The faults, in order of time. No replica is hit while it is still down.
     pub fn blows(&self) -> Vec<PlannedFault> {
         let mut rng = SeededRng::new(self.seed);
         let mut free = vec![0_u64; self.replicas];

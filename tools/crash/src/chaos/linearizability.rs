@@ -1,9 +1,9 @@
-//! Whether one instance with its bindings behaved as if requests came one after the other.
+//! Checks whether one instance with its bindings behaved as if requests came one after the other.
 //!
-//! The search of Wing and Gong, with a memory of where it has been: it looks for a moment for each
-//! request, between its beginning and its answer, such that the model (`sequential_model.rs`) gives the answers
-//! that were seen. A request whose outcome is unknown may have acted at any moment after its
-//! beginning, or never. Pure; tests are in `linearizability/tests.rs`.
+//! The search of Wing and Gong, with a memory of visited states: it searches for a moment for each
+//! request, between its start and its response, such that the model (`sequential_model.rs`) gives the
+//! observed responses. A request of unknown outcome may have acted at any moment after its
+//! start, or never. Pure; tests are in `linearizability/tests.rs`.
 
 #[cfg(test)]
 mod tests;
@@ -18,18 +18,18 @@ use std::collections::HashSet;
 /// Maximum number of states that the search visits before it gives up.
 const PLACES_MAX: usize = 3_000_000;
 
-/// Something that has one moment.
+/// An event that happens at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EventKind {
     Did(Ask, Reply),
     Saw(ObservedState),
 }
 
-/// One thing to find a moment for.
+/// An event to place in the order.
 #[derive(Clone, Copy, Debug)]
 struct Event {
     began: u64,
-    /// Never, for what may also not have happened.
+    /// `u64::MAX` for an event that may also not have happened.
     ended: u64,
     /// Event that must come before this one.
     after: Option<usize>,
@@ -47,13 +47,13 @@ impl Event {
 /// Result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchEnd {
-    /// There is such an order.
+    /// An order exists.
     Explained,
-    /// It took too long to find out.
+    /// The search took too long.
     Undecided,
 }
 
-/// Looks for an order that explains the requests about one instance.
+/// Searches for an order that explains the requests about one instance.
 ///
 /// # Errors
 /// There is no such order: names the first unexplained request and the state.
@@ -103,7 +103,7 @@ fn events_of(
         (ObservedReply::Unknown, _) if reads => return Ok(()),
         (ObservedReply::Unknown, _) => {
             event.ended = u64::MAX;
-            // Of those that may have done the same, whichever did, the first one may as well have.
+            // If any of several equal optional events happened, the first one may stand for it.
             let same = |it: &Event| it.is_optional() && it.what == event.what;
             event.after = events.iter().rposition(same);
             Reply::Began
@@ -160,7 +160,7 @@ fn content_of(call: &Call, content: &str, names: &mut Names) -> u32 {
     }
 }
 
-/// State when a request that waited was answered.
+/// State when a waiting request was answered.
 fn sight_of(call: &Call, seen: &ObservedReply, names: &mut Names) -> Option<ObservedState> {
     match (call, seen) {
         (Call::Provision(spec), _) => Some(ObservedState::Live(*spec)),
@@ -174,7 +174,7 @@ fn sight_of(call: &Call, seen: &ObservedReply, names: &mut Names) -> Option<Obse
     }
 }
 
-/// Events that already have a moment.
+/// Events that are already placed.
 type DoneSet = Box<[u64]>;
 
 struct Search<'s> {
@@ -210,7 +210,7 @@ impl Search<'_> {
         Err(Box::new((event, tree)))
     }
 
-    /// Of what must still have its moment, that whose answer came first.
+    /// Of the mandatory events not placed yet, the one with the earliest response.
     fn next_to_end(&self, done: &DoneSet) -> Option<&Event> {
         let open = self.events.iter().enumerate();
         open.filter(|(n, event)| !has(done, *n) && !event.is_optional())

@@ -1,4 +1,4 @@
-//! One replica as the harness holds it: starts, kills, pauses it and cuts its way to the database.
+//! One replica controlled by the harness: starts, kills, pauses it and cuts its link to the database.
 
 use super::cuttable_link::CuttableLink;
 use super::executions::Pause;
@@ -17,15 +17,15 @@ use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// Longest wait for a replica that can reach its database; those that cannot are started again.
+/// Longest wait for a replica that can reach its database; others are started again.
 const READY_WITHIN: Duration = Duration::from_secs(30);
-/// One start may take so long.
+/// Time limit of one start.
 const START_WITHIN: Duration = Duration::from_secs(10);
 const AGAIN_AFTER: Duration = Duration::from_millis(50);
 /// Maximum time for a replica to stop or to freeze.
 const STOP_WITHIN: Duration = Duration::from_secs(30);
 
-/// How replicas are started.
+/// Configuration of replicas.
 #[derive(Clone, Debug)]
 pub(super) struct Launch {
     pub(super) program: PathBuf,
@@ -45,12 +45,12 @@ pub(super) struct Replica {
     way: CuttableLink,
     child: Option<Child>,
     home: watch::Sender<Option<SocketAddr>>,
-    /// When it stood still.
+    /// Its pauses.
     pub(super) pauses: Vec<Pause>,
 }
 
 impl Replica {
-    /// A replica that is not started yet, and where it will serve.
+    /// A replica that is not started yet, and its future address.
     pub(super) fn new(
         launch: Launch,
         replica: usize,
@@ -101,7 +101,7 @@ impl Replica {
         Ok(command)
     }
 
-    /// Starts it, again and again while its database cannot be reached.
+    /// Starts it, repeatedly while its database is unreachable.
     pub(super) async fn start(&mut self) -> CheckResult<()> {
         let begun = Instant::now();
         while begun.elapsed() < READY_WITHIN {
@@ -147,7 +147,7 @@ impl Replica {
         self.start().await
     }
 
-    /// SIGSTOP; lets it go on after a while.
+    /// SIGSTOP; continues it after a while.
     pub(super) async fn pause(&mut self, down: Duration) -> CheckResult<()> {
         let who = self.who;
         let id = self.child()?.id();
@@ -171,7 +171,7 @@ impl Replica {
         self.child().map(drop)
     }
 
-    /// SIGTERM: it must drain and end with 0.
+    /// SIGTERM: it must drain and exit with 0.
     pub(super) async fn stop(&mut self) -> CheckResult<()> {
         let number = self.who.replica;
         let child = self.child()?;
@@ -191,7 +191,7 @@ impl Replica {
     }
 }
 
-/// A signal is only the beginning: on a busy machine some threads go on for a while.
+/// Waits until all threads have stopped: on a busy machine some continue for a while after the signal.
 async fn stands_still_eventually(pid: Pid) -> CheckResult<()> {
     let folder = format!("/proc/{}/task", pid.as_raw_nonzero());
     let stands = || {

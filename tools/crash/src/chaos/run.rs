@@ -29,7 +29,7 @@ use tokio::task::JoinSet;
 
 /// Maximum time for unfinished work after the last fault is repaired.
 const PEACE_WITHIN: Duration = Duration::from_secs(40);
-/// A store may let a lease live longer by this: etcd looks at leases every half second.
+/// A store may keep a lease longer by this: etcd checks leases every half second.
 const LEASE_MARGIN: Duration = Duration::from_secs(1);
 
 /// Configuration of a round.
@@ -39,7 +39,7 @@ pub struct Chaos {
     pub program: PathBuf,
     /// Directory of keys, event log and logs.
     pub dir: PathBuf,
-    /// Repeats the same blows.
+    /// The same seed gives the same faults.
     pub seed: u64,
     /// Duration of the faults.
     pub length: Duration,
@@ -47,16 +47,16 @@ pub struct Chaos {
     pub replicas: usize,
     /// Number of concurrent clients.
     pub clients: usize,
-    /// About how many instances at a time.
+    /// Approximate number of concurrent instances.
     pub instances: usize,
     /// Duration of a lease.
     pub lease: Duration,
     /// Duration of a step.
     pub step: Duration,
-    /// How many times as long one of a large instance takes: so long that it still runs elsewhere when
-    /// somebody who was paused comes back.
+    /// Factor for steps of large instances: they still run elsewhere when a paused replica
+    /// continues.
     pub large: u32,
-    /// Be wrong on purpose.
+    /// A deliberate flaw.
     pub flaw: Option<Flaw>,
 }
 
@@ -94,15 +94,15 @@ impl Chaos {
 /// Report of a round.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChaosReport {
-    /// Things broken.
+    /// Number of faults.
     pub blows: u64,
     /// Requests sent.
     pub requests: u64,
-    /// Requests whose outcome their client never learned.
+    /// Requests of unknown outcome.
     pub unknown: u64,
-    /// Answers 202.
+    /// Responses with 202.
     pub accepted: u64,
-    /// Instances asked about.
+    /// Number of instances in requests.
     pub instances: u64,
     /// Instances whose history took too long to check.
     pub undecided: u64,
@@ -112,7 +112,7 @@ pub struct ChaosReport {
     pub executions: Executions,
     /// Steps that came too late to have an effect.
     pub belated: u64,
-    /// From the last blow to the end of the last operation.
+    /// Time from the last fault to the end of the last operation.
     pub settled: Duration,
 }
 
@@ -142,7 +142,7 @@ impl fmt::Display for ChaosReport {
 /// Injects the planned faults over a server, and checks the result.
 ///
 /// # Errors
-/// The first broken promise.
+/// The first violation.
 pub async fn unleash(
     chaos: &Chaos,
     plan: &[PlannedFault],
@@ -158,7 +158,7 @@ pub async fn unleash(
     let place = tokio::task::spawn_blocking(move || making.fresh_database()).await;
     let place = place.map_err(|error| Violation::new(format!("no database: {error}")))?;
     let (replicas, homes) = start_all(chaos, &server, &place).await?;
-    // etcd gives every lease its whole time again when it starts.
+    // etcd restarts the lifetime of every lease when it starts.
     let renews = server.name() == "etcd";
     let away = Vec::new();
     let server = Arc::new(Mutex::new(RestartedServer { server, away }));
@@ -226,7 +226,7 @@ async fn start_all(
     Ok((replicas, homes))
 }
 
-/// Clients ask while things are broken, and stop when all is whole again.
+/// Runs clients while faults are injected, and stops them when all faults are repaired.
 async fn load_until_whole(
     chaos: &Chaos,
     (prey, plan): (&FaultTargets, &[PlannedFault]),
@@ -252,7 +252,7 @@ async fn load_until_whole(
     struck
 }
 
-/// After all: what is there of every instance that was ever asked about.
+/// Finally fetches every instance that was ever requested.
 async fn look_at_everything(client: &mut Client, history: &History, replicas: usize) {
     let asked = all_of(history);
     let instances = by_instance(&asked);

@@ -1,4 +1,4 @@
-//! After a restart: everything that was acknowledged must be there, and nothing else.
+//! After a restart: everything acknowledged must exist, and nothing else.
 
 use super::{Platform, PlatformAction, RequestMode, Stop, unexpected};
 use crate::expected_state::{AcknowledgedState, ExpectedFetch, ExpectedState};
@@ -6,7 +6,7 @@ use crate::http_client::HttpResponse;
 use crate::violation::CheckResult;
 
 impl Platform {
-    /// Holds the victim to all that is known.
+    /// Checks the expected state of all resources.
     pub(super) async fn verify(&mut self) -> Result<(), Stop> {
         self.verify_pending().await?;
         self.verify_one(None).await?;
@@ -17,13 +17,13 @@ impl Platform {
         Ok(())
     }
 
-    /// Holds the victim to what is known of one resource.
+    /// Checks the expected state of one resource.
     pub(super) async fn verify_one(&mut self, binding: Option<&'static str>) -> Result<(), Stop> {
         let known = match binding {
             Some(name) => self.bindings.get(name).cloned().unwrap_or_default(),
             None => self.known.clone(),
         };
-        // A delete of the instance takes its bindings along at any moment.
+        // A delete of the instance deletes its bindings at any moment.
         let deleting = self
             .known
             .pending
@@ -55,7 +55,7 @@ impl Platform {
             (AcknowledgedState::Gone, None) => (PlatformAction::Deprovision, 410),
             (AcknowledgedState::Gone, Some(name)) => (PlatformAction::Unbind(name), 410),
         };
-        // While the instance changes, a repeated bind is none of its business; ask only in peace.
+        // While the instance changes, the response to a repeated bind is not determined.
         if binding.is_some() && self.known.pending.is_some() {
             return Ok(());
         }
@@ -66,7 +66,7 @@ impl Platform {
         Ok(())
     }
 
-    /// An operation that a 202 named is known, has not failed, and is what a repeated request joins.
+    /// An operation named by a 202 exists, has not failed, and is joined by a repeated request.
     async fn verify_pending(&mut self) -> Result<(), Stop> {
         for act in self.pending_acts() {
             let Some(operation) = self.known_of(act).operation().map(str::to_owned) else {
@@ -76,7 +76,7 @@ impl Platform {
             if !matches!(polled.state(), Some("in progress" | "succeeded")) {
                 return Err(unexpected("a poll of an acknowledged operation", &polled).into());
             }
-            // A repeated update that has ended meanwhile would be a new one.
+            // A repeated update that has ended meanwhile would start a new one.
             if matches!(act, PlatformAction::Update(_)) {
                 continue;
             }

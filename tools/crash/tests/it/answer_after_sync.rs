@@ -1,4 +1,4 @@
-//! SIGKILL alone would forgive a store that never syncs: so the system calls are looked at.
+//! Responses are sent after the sync: SIGKILL alone does not detect a missing sync, so system calls are traced.
 
 use crate::fixture::{PLAN, SERVICE, VictimFixture, provision_body, until};
 use crate::requirements::can_trace;
@@ -9,7 +9,7 @@ use sutler_crash::{TRACER, TraceReport, ends_with_kill_of, read_trace};
 /// Changes in the sequence below.
 const CHANGES: usize = 6;
 
-/// Sends one change after the other, with nothing else going on, and reads the trace.
+/// Sends one change after the other, with nothing else in progress, and reads the trace.
 async fn trace_of_single_requests(extra: &[&str]) -> TraceReport {
     let mut scene = VictimFixture::new(|launch, dir| {
         launch.wrapper = TRACER.iter().map(|it| (*it).to_owned()).collect();
@@ -41,7 +41,7 @@ async fn trace_of_single_requests(extra: &[&str]) -> TraceReport {
             .status,
     ];
     assert_eq!(statuses, [201, 201, 202]);
-    // Its work begins only now that its 202 has arrived, and ends before the next request.
+    // It starts only now that its 202 has arrived, and ends before the next request.
     std::fs::write(&gate, "open").expect("written");
     let ledger = scene.launch.ledger.clone();
     until("the end of the late provision", async || {

@@ -1,5 +1,5 @@
-//! Some seconds of chaos over every store that replicas share, and the harness seen to notice what it
-//! must notice. Longer: `cargo run --profile bench -p sutler-crash -- chaos --store postgres`.
+//! Some seconds of chaos over every shared store, and tests that the harness detects
+//! flaws. Longer: `cargo run --profile bench -p sutler-crash -- chaos --store postgres`.
 
 use crate::fixture::program;
 use std::io::Write as _;
@@ -9,10 +9,10 @@ use sutler_crash::chaos::{Chaos, ChaosReport, Fault, PlannedFault, ServerKind, u
 use sutler_crash::victim::Flaw;
 use sutler_crash::{CheckResult, Violation};
 
-/// The same blows for the same code: a change is judged by itself, not by luck.
+/// The same faults for the same code, so that results do not depend on chance.
 const SEED: u64 = 7;
 
-/// Lets chaos loose over a server; `None` if there is no such server here.
+/// Runs chaos over a server; `None` if there is no such server.
 async fn loose(make: ServerKind, seconds: u64) -> Option<CheckResult<ChaosReport>> {
     loose_with(make, seconds, |_| (), Chaos::plan).await
 }
@@ -39,7 +39,7 @@ async fn loose_with(
         let _ = writeln!(std::io::stderr(), "{make:?}, seed {SEED}: {told}");
     }
     Some(ended.map_err(|violation| {
-        // What went wrong is worth looking at.
+        // The data of a failed run is kept.
         let sentence = format!("{violation}; see {}", dir.keep().display());
         Violation::new(sentence)
     }))
@@ -101,12 +101,12 @@ fn only_pauses(_: &Chaos) -> Vec<PlannedFault> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_that_does_not_look_at_claims_is_noticed() {
-    // What is taken over still runs when the one that was paused comes back.
+    // Taken-over operations still run when the paused replica continues.
     let slow = |chaos: &mut Chaos| {
         chaos.flaw = Some(Flaw::IgnoreFence);
         (chaos.step, chaos.large) = (Duration::from_millis(800), 1);
     };
-    // One that wakes up may notice by itself that it came too late, before it writes: not always, but it happens.
+    // A replica that continues may notice by itself that it is too late, before it writes: sometimes.
     for _ in 0..3 {
         let ended = loose_with(ServerKind::Postgres, 8, slow, only_pauses).await;
         let Some(ended) = ended else { return };

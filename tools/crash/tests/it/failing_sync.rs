@@ -1,4 +1,4 @@
-//! A disk whose syncs fail: clean refusals, nothing acknowledged lost, and no trust in the file until
+//! A disk whose syncs fail: clean refusals, nothing acknowledged is lost, and no use of the file until
 //! it was opened again.
 
 use crate::fixture::{VictimFixture, assert_clean, provision_body, until};
@@ -28,7 +28,7 @@ fn failing_from(number: u32, dir: &Path) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-/// Ends the tracer: from now on syncs work. A gentler signal would be passed on to the victim.
+/// Ends the tracer: from now on syncs succeed. Another signal would be forwarded to the victim.
 async fn mend(scene: &VictimFixture) {
     let pid = scene.victim.pid().expect("a process");
     let tracer = || {
@@ -56,8 +56,8 @@ async fn a_failing_sync_gives_a_clean_503_and_loses_nothing_acknowledged() {
         !scene.accepted.is_empty(),
         "nothing was accepted before the fault"
     );
-    // Nothing is taken while the file cannot be opened again, whatever the operating system says
-    // about the next sync.
+    // Nothing is accepted while the file cannot be opened again, whatever the result of the next
+    // sync.
     for number in 0..3 {
         let refused = scene.provision(&format!("refused-{number}")).await;
         assert_clean(&refused);

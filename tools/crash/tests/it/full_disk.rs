@@ -1,4 +1,4 @@
-//! A disk that is full: clean refusals, nothing acknowledged lost, and work again once there is room,
+//! A full disk: clean refusals, nothing acknowledged is lost, and work continues once there is space,
 //! without a restart.
 
 use crate::fixture::{VictimFixture, assert_clean, until};
@@ -9,16 +9,16 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use tokio::process::{Child, Command};
 
-/// How large the tiny file system is.
+/// Size of the tiny file system.
 const TINY: &str = "size=1200k";
-/// Bytes kept from the store until the disk is to have room again.
+/// Bytes withheld from the store until the disk gets space again.
 const BALLAST_BYTES: usize = 640 * 1024;
-/// An instance that is there before the disk is full.
+/// An instance that exists before the disk is full.
 const FIRST: &str = "first";
 /// Largest file in the other test, in the shell's unit of 512 bytes.
 const BLOCKS_MAX: u32 = 512;
 
-/// A tiny file system in a mount namespace of its own, which lives until this is dropped.
+/// A tiny file system in its own mount namespace, until this is dropped.
 struct TinyDisk {
     holder: Child,
     path: PathBuf,
@@ -50,7 +50,7 @@ impl TinyDisk {
         mounts.is_ok_and(|it| it.contains(&self.path.display().to_string()))
     }
 
-    /// A file on it, as seen from here.
+    /// A file on it, by its path from here.
     fn inside(&self, name: &str) -> PathBuf {
         let path = self.path.strip_prefix("/").expect("absolute");
         PathBuf::from(format!("/proc/{}/root", self.pid()))
@@ -64,7 +64,7 @@ impl TinyDisk {
     }
 }
 
-/// While the disk is full: changes are refused cleanly, and what is there can still be read.
+/// While the disk is full: changes are refused cleanly, and existing data can still be read.
 async fn assert_full_but_readable(scene: &mut VictimFixture) {
     let fetched = scene.send("GET", FIRST, &Value::Null).await;
     assert_eq!(fetched.status, 200, "{fetched:?}");

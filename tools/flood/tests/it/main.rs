@@ -1,6 +1,6 @@
-//! A small flood, bounded to a minute: everybody else is served, nothing leaks, memory is bounded.
+//! A small flood, bounded to a minute: all other users are served, nothing leaks, memory is bounded.
 //!
-//! Times are not judged here: tests run on machines that are busy with other things.
+//! Times are not checked here: tests run on busy machines.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! Ledgers by hand: each rule has one that keeps it and one that breaks it.
+//! Handwritten events: each rule with a sequence that satisfies it and one that violates it.
 
 use super::{Executions, Pause, after_outages, check_executions};
 use crate::victim::{ReplicaBoot, ReplicaEvent};
@@ -85,7 +85,7 @@ fn a_step_without_a_memo_may_run_again_under_the_next_claim() {
         claimed(2, 9, SECOND),
         ran(2, 2, SECOND),
         kept(2, 2, SECOND),
-        // The first one was frozen, and comes back: nothing of it is kept.
+        // The first one was paused, and continues: none of its writes is stored.
         ran(3, 1, FIRST),
         ran(3, 2, SECOND),
         kept(3, 2, SECOND),

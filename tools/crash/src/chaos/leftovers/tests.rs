@@ -1,4 +1,4 @@
-//! One history that adds up, and each rule broken once.
+//! One consistent history, and each rule violated once.
 
 use super::{FinalState, check_leftovers};
 use crate::chaos::executions::Executions;
@@ -38,7 +38,7 @@ fn row(id: &str, binding: Option<usize>, verb: &str) -> EndedOperation {
     }
 }
 
-/// One instance that is there, and was never bound.
+/// One existing instance that was never bound.
 fn one_instance() -> Case {
     let spec = Spec {
         size: 1,

@@ -1,4 +1,4 @@
-//! Histories by hand: good ones that must be explained, and bad ones that must not.
+//! Handwritten histories: valid ones that must be explained, and invalid ones that must not.
 
 use super::{SearchEnd, explain};
 use crate::chaos::history::{Call, ObservedReply, Progress, RecordedCall, Spec};
@@ -27,7 +27,7 @@ fn poll(operation: &str) -> Call {
     Call::Poll(None, operation.to_owned())
 }
 
-/// A request that was sent and answered at these moments.
+/// A request with the times of its start and response.
 fn at(began: u64, ended: u64, call: Call, seen: ObservedReply) -> RecordedCall {
     RecordedCall {
         instance: "one".to_owned(),
@@ -40,7 +40,7 @@ fn at(began: u64, ended: u64, call: Call, seen: ObservedReply) -> RecordedCall {
     }
 }
 
-/// The same, which waited for its end.
+/// The same in synchronous mode.
 fn waiting(began: u64, ended: u64, call: Call, seen: ObservedReply) -> RecordedCall {
     RecordedCall {
         mode: RequestMode::Sync,
@@ -174,7 +174,7 @@ fn an_unknown_outcome_may_have_happened_or_not_and_also_late() {
     good(std::slice::from_ref(&begun), &[]);
     good(&[begun.clone(), missing.clone()], &[]);
     good(&[begun, missing.clone(), there.clone()], &[made()]);
-    // But what nobody asked for cannot be there.
+    // A resource that was never requested cannot exist.
     bad(&[missing, there], &[made()], "Fetch");
 }
 
