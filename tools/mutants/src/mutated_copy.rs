@@ -100,7 +100,7 @@ fn function(text: &str, name: &str) -> Range<usize> {
         .map_or(text.len(), |length| at + length)
 }
 
-/// Copies the workspace and puts the mutations in. Gives the copy's place.
+/// Copies the workspace and inserts the mutations. Returns the path of the copy.
 pub(crate) fn plant(root: &Path, to: &Path, sites: &Sites) -> Result<PathBuf, BoxError> {
     let files = listed(root)?;
     let crates: BTreeSet<PathBuf> = sites.keys().map(|file| root_of(file)).collect();
@@ -186,7 +186,7 @@ fn write_if_new(path: &Path, bytes: &[u8]) -> Result<(), BoxError> {
     Ok(())
 }
 
-/// Removes what an earlier copy left behind.
+/// Removes files of an earlier copy.
 fn remove_others(folder: &Path, to: &Path, files: &BTreeSet<PathBuf>) -> Result<(), BoxError> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();

@@ -1,8 +1,8 @@
-//! The file of mutations: which line of the checklist each breaks, where, and how.
+//! The file of mutations: the line of the checklist that each breaks, the expression, and its replacement.
 //!
-//! A block begins with the name and the file. `-` is the expression as it stands, `+` what takes its
-//! place, `@` another text of the same line and `in` its function (where the expression alone is
-//! there more than once), `#` says what this breaks, `*` why all tests stand on it:
+//! A block begins with the name and the file. `-` is the original expression, `+` its
+//! replacement, `@` another text of the same line and `in` its function (if the expression alone
+//! occurs more than once), `#` describes the effect, `*` the reason why all tests depend on it:
 //!
 //! ```text
 //! B-083  crates/sutler-broker/src/lifecycle.rs
@@ -11,15 +11,15 @@
 //!   # 202 without being asked for
 //! ```
 //!
-//! A line may have several mutations: `B-083/join`. Where they stand in the source: `mutated_copy.rs`.
+//! A line may have several mutations: `B-083/join`. Their positions in the source: `mutated_copy.rs`.
 
 use crate::BoxError;
 use std::path::{Path, PathBuf};
 
-/// One small thing broken.
+/// One mutation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mutation {
-    /// `B-083`, or `B-083/join` where there are several.
+    /// `B-083`, or `B-083/join` if there are several.
     pub name: String,
     /// The file, from the workspace's root.
     pub file: PathBuf,
@@ -30,7 +30,7 @@ pub(crate) struct Mutation {
     pub within: Option<String>,
     pub mutated: String,
     pub breaks: String,
-    /// Why tests of other lines are red, too.
+    /// Why tests of other lines fail, too.
     pub broad: Option<String>,
 }
 

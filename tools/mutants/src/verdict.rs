@@ -2,13 +2,13 @@
 
 use crate::mutation::Mutation;
 
-/// A test that a mutant turned red.
+/// A test that failed because of a mutant.
 #[derive(Clone, Debug)]
 pub(crate) struct FailedTest {
     pub test: String,
     /// It holds the mutant's line.
     pub holds: bool,
-    /// It plays random lives and holds all lines at once.
+    /// It runs random lives and holds all lines at once.
     pub random: bool,
 }
 
@@ -24,18 +24,18 @@ pub(crate) struct Verdict {
 }
 
 impl Verdict {
-    /// Whether a test of its line noticed.
+    /// Whether a test of its line failed.
     pub(crate) fn killed(&self) -> bool {
         self.red.iter().any(|red| red.holds)
     }
 
-    /// Red tests of other lines.
+    /// Failed tests of other lines.
     fn strangers(&self) -> impl Iterator<Item = &str> {
         let strange = |red: &&FailedTest| !red.holds && !red.random;
         self.red.iter().filter(strange).map(|red| red.test.as_str())
     }
 
-    /// In a few words.
+    /// Short summary.
     pub(crate) fn words(&self) -> String {
         let (own, strange) = (
             self.red.iter().filter(|red| red.holds).count(),
@@ -60,7 +60,7 @@ impl Verdict {
 }
 
 impl Verdict {
-    /// In full: every red test that is not as it should be, or every red test.
+    /// Full report: every unexpected failure, or every failure.
     fn story(&self, verbose: bool) -> String {
         let Mutation { name, breaks, .. } = &self.mutation;
         let mut story = format!("{name}: {breaks}: {}\n", self.words());
@@ -71,7 +71,7 @@ impl Verdict {
     }
 }
 
-/// Shows the mutations and the lines without one.
+/// Prints the mutations and the lines without one.
 pub(crate) fn list(mutations: &[Mutation], without: &[String]) {
     for one in mutations {
         say(&format!(
@@ -83,7 +83,7 @@ pub(crate) fn list(mutations: &[Mutation], without: &[String]) {
     missing(without);
 }
 
-/// Shows what is not as it should be; whether all is well.
+/// Prints everything unexpected; returns whether all is well.
 pub(crate) fn report(verdicts: &[Verdict], without: &[String], verbose: bool) -> bool {
     let (mut fast, mut exact, mut broad, mut inexact, mut survived) = (0, 0, 0, 0, 0);
     for verdict in verdicts {
@@ -131,6 +131,6 @@ fn missing(without: &[String]) {
 /// The report is written to standard output, progress to standard error.
 fn say(text: &str) {
     use std::io::Write as _;
-    // A reader that went away needs no report.
+    // A closed output needs no report.
     let _ = std::io::stdout().write_all(text.as_bytes());
 }

@@ -1,11 +1,11 @@
-//! Finds tests that say which lines they hold, in all Rust sources of the workspace.
+//! Finds tests that declare the lines they hold, in all Rust sources of the workspace.
 //!
 //! It reads text, not syntax: a doc comment that begins with `Holds:`, then attributes of which one
-//! is a test's, then the function. What does not look like that is a fault, never silently left out.
+//! is a test's, then the function. Any other form is an error, never silently ignored.
 
 use std::path::{Path, PathBuf};
 
-/// Where the sources are.
+/// Directories of the sources.
 const FOLDERS: [&str; 3] = ["crates", "examples", "tools"];
 const MARK: &str = "/// Holds:";
 
@@ -18,7 +18,7 @@ pub struct HeldLine {
     pub test: String,
 }
 
-/// Everything that tests of the workspace say they hold.
+/// All lines that tests of the workspace declare to hold.
 pub fn workspace(root: &Path) -> Result<Vec<HeldLine>, String> {
     let mut files = Vec::new();
     for folder in FOLDERS {
@@ -52,7 +52,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
 fn module(path: &Path) -> String {
     let path = path.with_extension("");
     let parts = path.iter().filter_map(|part| part.to_str()).skip(1);
-    // The folder of the sources and the name of a root are silent; a module called `tests` is not.
+    // Source directories and names of roots are omitted; a module called `tests` is not.
     let is_silent = |(nth, part): &(usize, &str)| match *part {
         "src" | "tests" => *nth == 1,
         "main" | "lib" | "mod" => true,
@@ -63,7 +63,7 @@ fn module(path: &Path) -> String {
     parts.join("::")
 }
 
-/// What the tests of one file hold.
+/// The lines that the tests of one file hold.
 fn source(module: &str, text: &str) -> Result<Vec<HeldLine>, String> {
     let mut held = Vec::new();
     let mut inner = String::new();

@@ -1,18 +1,18 @@
-//! Steps on JSON: one place of a tree changes, the rest stays valid.
+//! Mutations of JSON: one value of a tree changes, the rest stays valid.
 //!
-//! The tree is our own: it can hold what `serde_json::Value` cannot, a key twice or a number that no
-//! machine has.
+//! The tree is our own: unlike `serde_json::Value` it can hold duplicate keys and numbers that no
+//! machine type can represent.
 
 use serde_json::Value;
 use sutler_servers::SeededRng;
 
-/// Most bytes that one step adds.
+/// Maximum bytes added by one step.
 const BYTES_MAX: usize = 8 * 1024;
 
-/// Depths around which parsers give up.
+/// Depths near the limits of parsers.
 const DEPTHS: [usize; 9] = [1, 2, 20, 62, 97, 100, 124, 128, 3000];
 
-/// Lengths around which something is too long.
+/// Lengths near limits.
 const LENGTHS: [usize; 7] = [0, 255, 256, 512, 513, 1024, 10_001];
 
 const NUMBERS: [&str; 18] = [
@@ -38,14 +38,14 @@ const NUMBERS: [&str; 18] = [
 
 #[derive(Clone, Debug)]
 enum Tree {
-    /// Printed as it is.
+    /// Printed unchanged.
     Raw(String),
     Text(String),
     List(Vec<Tree>),
     Object(Vec<(String, Tree)>),
 }
 
-/// Changes one place; `None` if the bytes are no JSON.
+/// Changes one value; `None` if the bytes are not JSON.
 pub(super) fn mutated(
     bytes: &[u8],
     other: &[u8],
@@ -63,7 +63,7 @@ pub(super) fn mutated(
     Some(text.into_bytes())
 }
 
-/// Walks down to some place and changes it there.
+/// Descends to a random value and changes it.
 fn change(tree: &mut Tree, gift: Tree, words: &[&str], rng: &mut SeededRng) {
     let stop = rng.one_in(3);
     match tree {
@@ -134,7 +134,7 @@ fn change_list(items: &mut Vec<Tree>, gift: Tree, rng: &mut SeededRng) {
     }
 }
 
-/// Something else in the place of a value.
+/// Replaces a value.
 fn changed(old: Tree, gift: Tree, words: &[&str], rng: &mut SeededRng) -> Tree {
     match rng.index(12) {
         0 => Tree::Raw("null".to_owned()),
@@ -165,7 +165,7 @@ fn wrapped(inner: Tree, depth: usize, rng: &mut SeededRng) -> Tree {
     Tree::Raw(text)
 }
 
-/// Some part of a tree, so that subtrees move between inputs.
+/// A random part of a tree, so that subtrees move between inputs.
 fn random_part(tree: Tree, rng: &mut SeededRng) -> Tree {
     if rng.one_in(3) {
         return tree;

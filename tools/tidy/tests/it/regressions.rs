@@ -1,17 +1,17 @@
-//! The table of what an earlier broker got wrong: every row is there, and its tests say that they hold it.
+//! The table of regressions of an earlier broker: every row exists, and its tests declare that they hold it.
 
 use crate::none;
 use std::collections::{BTreeMap, BTreeSet};
 use sutler_tidy::{Document, Repository};
 
 const PAGE: &str = "docs/regressions.md";
-/// How many rows the list has.
+/// Number of rows of the list.
 const ROWS: u32 = 40;
-/// How a row begins that no test can hold yet.
+/// Prefix of a row that no test can hold yet.
 const WAITS: &str = "waits for ";
 const TAG: &str = "/// Regression: ";
 
-/// Which rows each test says it holds.
+/// Rows that each test declares to hold.
 fn tagged(source: &str) -> BTreeMap<String, BTreeSet<u32>> {
     let mut tagged: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
     let mut rows = BTreeSet::new();
@@ -41,7 +41,7 @@ fn number(word: &str) -> Option<u32> {
     word.trim().strip_prefix('R')?.parse().ok()
 }
 
-/// The rows of the table: number and what holds it.
+/// The rows of the table: number, and the tests that hold it.
 fn table(page: &str) -> Vec<(u32, String)> {
     let rows = page.lines().filter_map(|line| {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
@@ -53,7 +53,7 @@ fn table(page: &str) -> Vec<(u32, String)> {
     rows.collect()
 }
 
-/// What is wrong with a row.
+/// Faults of a row.
 fn judge(row: u32, held: &str, tagged: &BTreeMap<String, BTreeSet<u32>>) -> Vec<String> {
     let tests = Document::new(held);
     let tests = tests.code_spans();
