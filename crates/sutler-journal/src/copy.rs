@@ -217,7 +217,7 @@ impl StoreCopy {
             progress,
             finished,
         };
-        copying.tell(CopyStep::Beginning);
+        copying.report_step(CopyStep::Beginning);
         Ok(copying)
     }
 
@@ -250,7 +250,7 @@ impl StoreCopy {
         }
     }
 
-    fn tell(&self, step: CopyStep) {
+    fn report_step(&self, step: CopyStep) {
         let marker = &self.writer.marker;
         self.progress.send_modify(|progress| {
             progress.step = step;
@@ -288,6 +288,6 @@ fn every(before: Option<OperationId>, limit: usize) -> OperationList {
 }
 
 /// The first bytes sorted after a key.
-fn behind(key: &Key) -> Vec<u8> {
+fn bytes_after(key: &Key) -> Vec<u8> {
     [key.as_bytes(), &[0]].concat()
 }

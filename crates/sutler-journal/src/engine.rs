@@ -111,7 +111,7 @@ pub struct Permit(OwnedSemaphorePermit);
 
 impl Permit {
     /// Whether no other permit is left: then an operation may have been left unclaimed for lack of one.
-    fn is_the_last(&self) -> bool {
+    fn is_last_permit(&self) -> bool {
         self.0.semaphore().available_permits() == 0
     }
 }
@@ -137,7 +137,7 @@ struct Inner {
     incarnation: Mutex<Incarnation>,
     running: Mutex<HashMap<OperationId, RunHandle>>,
     /// Time of the next claim, if before the timer.
-    look_at: Mutex<Option<Instant>>,
+    claim_at: Mutex<Option<Instant>>,
     look: Notify,
     stopping: CancellationToken,
     /// Claims nothing while set.
@@ -182,7 +182,7 @@ impl Engine {
                 lost: CancellationToken::new(),
             }),
             running: Mutex::default(),
-            look_at: Mutex::default(),
+            claim_at: Mutex::default(),
             look: Notify::new(),
             stopping: CancellationToken::new(),
             paused: AtomicBool::new(false),
@@ -336,9 +336,9 @@ impl Inner {
     }
 
     /// Claims again after this time at the latest.
-    fn look_in(&self, wait: Duration) {
+    fn claim_within(&self, wait: Duration) {
         let at = Instant::now() + wait;
-        let mut next = self.look_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = self.claim_at.lock().unwrap_or_else(PoisonError::into_inner);
         if next.is_none_or(|planned| at < planned) {
             *next = Some(at);
             self.look.notify_one();

@@ -40,7 +40,7 @@ pub trait SealedReader: Send + Sync {
     ///
     /// # Errors
     /// No key opens it, or its format is unknown.
-    fn document(&self, filed: &IndexedDocument) -> Result<DocumentFacts, UnreadableError>;
+    fn document(&self, indexed: &IndexedDocument) -> Result<DocumentFacts, UnreadableError>;
 
     /// Whether all parts of an operation can be opened.
     ///
@@ -61,12 +61,12 @@ async fn every_document(
     loop {
         let page = store.scan_documents(&from, PAGE).await?;
         let last = page.len() < PAGE;
-        if let Some(filed) = page.last() {
-            from = [filed.document.key.as_bytes(), &[0]].concat();
+        if let Some(indexed) = page.last() {
+            from = [indexed.document.key.as_bytes(), &[0]].concat();
         }
-        for filed in page {
-            if !is_marker(&filed.document.key) {
-                each(filed);
+        for indexed in page {
+            if !is_marker(&indexed.document.key) {
+                each(indexed);
             }
         }
         if last {

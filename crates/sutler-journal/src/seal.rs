@@ -178,7 +178,7 @@ impl KeyRing {
     }
 
     /// Seals a text for its context.
-    pub fn seal(&self, place: SealContext<'_>, plain: &[u8]) -> Bytes {
+    pub fn seal(&self, context: SealContext<'_>, plain: &[u8]) -> Bytes {
         let key = &self.0[0];
         let id = key.id.0.as_bytes();
         let nonce: [u8; NONCE_LEN] = random();
@@ -190,10 +190,10 @@ impl KeyRing {
         out.extend_from_slice(&nonce);
         let head = out.len();
         out.extend_from_slice(plain);
-        let tag = key.ciphers[place.purpose()]
+        let tag = key.ciphers[context.purpose()]
             .seal_in_place_separate_tag(
                 Nonce::assume_unique_for_key(nonce),
-                Aad::from(place.name()),
+                Aad::from(context.name()),
                 &mut out[head..],
             )
             .expect("the cipher takes any text that fits into memory");
@@ -204,7 +204,7 @@ impl KeyRing {
     /// Opens a text that was sealed for this context.
     pub fn open(
         &self,
-        place: SealContext<'_>,
+        context: SealContext<'_>,
         sealed: &[u8],
     ) -> Result<(Vec<u8>, SealedWith), SealError> {
         let [LAYOUT, id_len, rest @ ..] = sealed else {
@@ -220,9 +220,9 @@ impl KeyRing {
         let n =
             found.ok_or_else(|| SealError::UnknownKey(String::from_utf8_lossy(id).into_owned()))?;
         let mut plain = text.to_vec();
-        let opened = self.0[n].ciphers[place.purpose()].open_in_place(
+        let opened = self.0[n].ciphers[context.purpose()].open_in_place(
             Nonce::assume_unique_for_key(*nonce),
-            Aad::from(place.name()),
+            Aad::from(context.name()),
             &mut plain,
         );
         let length = opened.map_err(|_| SealError::Broken)?.len();
@@ -281,14 +281,14 @@ mod tests {
     use crate::key::{Key, Kind, Realm};
     use crate::operation::OperationId;
 
-    fn place(id: &str) -> Key {
+    fn context(id: &str) -> Key {
         Key::new(&Realm::new("broker").unwrap(), Kind::new("instance"), &[id]).unwrap()
     }
 
     #[test]
     fn what_is_sealed_opens_at_its_place_only() {
         let ring = KeyRing::ephemeral();
-        let (here, there) = (place("a"), place("b"));
+        let (here, there) = (context("a"), context("b"));
         let sealed = ring.seal(SealContext::Document(&here), b"a secret");
         assert!(!sealed.windows(8).any(|window| window == b"a secret"));
         let opened = ring.open(SealContext::Document(&here), &sealed);
@@ -306,7 +306,7 @@ mod tests {
         let (old, new) = (KeyRing::fresh_line("2025"), KeyRing::fresh_line("2026"));
         let before = KeyRing::parse(&old).unwrap();
         let after = KeyRing::parse(&format!("# current\n{}\n{}", *new, *old)).unwrap();
-        let key = place("a");
+        let key = context("a");
         let sealed = before.seal(SealContext::Document(&key), b"x");
         assert_eq!(
             after.open(SealContext::Document(&key), &sealed),
@@ -320,7 +320,7 @@ mod tests {
     #[test]
     fn altered_and_foreign_bytes_never_open() {
         let ring = KeyRing::ephemeral();
-        let key = place("a");
+        let key = context("a");
         let sealed = ring.seal(SealContext::Document(&key), b"text");
         for n in 0..sealed.len() {
             let mut altered = sealed.to_vec();

@@ -83,8 +83,12 @@ pub async fn a_claim_is_limited_per_queue(candidate: &dyn Candidate) {
     let worker = fixture.worker(LASTING).await;
     let mut left = [5_usize; 4];
     for limits in [[2, 0, 1, 0], [0, 5, 9, 1], [9, 9, 9, 9]] {
-        let asked: Vec<(Queue, usize)> = queues.iter().cloned().zip(limits).collect();
-        let claimed = fixture.store.claim(worker, &asked).await.expect("a claim");
+        let requested: Vec<(Queue, usize)> = queues.iter().cloned().zip(limits).collect();
+        let claimed = fixture
+            .store
+            .claim(worker, &requested)
+            .await
+            .expect("a claim");
         for (n, queue) in queues.iter().enumerate() {
             let taken = claimed.iter().filter(|c| c.row.queue == *queue).count();
             assert_eq!(taken, limits[n].min(left[n]), "{queue:?}");

@@ -11,10 +11,17 @@ use crate::query::{Cursor, List, OperationFilter, Stats};
 pub async fn an_empty_store_holds_nothing(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     assert_eq!(fixture.get("a").await, None);
-    let nobody = OperationId::fresh();
-    assert_eq!(fixture.store.operation(nobody).await.expect("a read"), None);
+    let absent_id = OperationId::fresh();
     assert_eq!(
-        fixture.store.poll(&key("a"), nobody).await.expect("a poll"),
+        fixture.store.operation(absent_id).await.expect("a read"),
+        None
+    );
+    assert_eq!(
+        fixture
+            .store
+            .poll(&key("a"), absent_id)
+            .await
+            .expect("a poll"),
         None
     );
     let everything = List::Prefix(Vec::new());
@@ -22,7 +29,7 @@ pub async fn an_empty_store_holds_nothing(candidate: &dyn Candidate) {
     assert_eq!(fixture.operations(OperationFilter::All).await, []);
     assert_eq!(fixture.feed(&Cursor::default()).await.0, []);
     assert_eq!(fixture.stats().await, Stats::default());
-    assert_eq!(fixture.log(nobody).await, []);
+    assert_eq!(fixture.log(absent_id).await, []);
 }
 
 /// Documents and operations of one commit appear together, under its version.
@@ -133,15 +140,15 @@ pub async fn a_stale_commit_is_not_remembered(candidate: &dyn Candidate) {
 pub async fn stale_names_the_first_thing_that_does_not_hold(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let read = Version(fixture.commit(insert("a", "x")).await);
-    let nobody = OperationId::fresh();
-    let commit = advance(nobody, Next::Same)
+    let absent_id = OperationId::fresh();
+    let commit = advance(absent_id, Next::Same)
         .unchanged(key("a"), read)
         .absent(key("b"))
         .absent(key("a"))
         .unchanged(key("b"), read);
     assert_eq!(fixture.stale(commit).await, StaleItem::Expect(2));
     let commit = insert("b", "y")
-        .advance(nobody, Next::Same, None, None)
+        .advance(absent_id, Next::Same, None, None)
         .advance(OperationId::fresh(), Next::Same, None, None);
     assert_eq!(fixture.stale(commit).await, StaleItem::Write(1));
 }

@@ -258,15 +258,15 @@ pub async fn the_feed_is_stable_while_many_commit(candidate: &dyn Candidate) {
     let reader = tokio::spawn({
         let fixture = fixture.clone();
         async move {
-            let mut seen: Vec<Change> = Vec::new();
+            let mut received: Vec<Change> = Vec::new();
             let mut cursor = Cursor::default();
             let mut last = false;
             loop {
                 let (changes, next) = fixture.feed(&cursor).await;
-                seen.extend(changes);
+                received.extend(changes);
                 cursor = next;
                 if last {
-                    return seen;
+                    return received;
                 }
                 last = committing.has_changed().is_err();
                 tokio::task::yield_now().await;
@@ -288,12 +288,12 @@ pub async fn the_feed_is_stable_while_many_commit(candidate: &dyn Candidate) {
     });
     let made = made.await;
     drop(done);
-    let seen = reader.await.expect("the reader");
-    assert_eq!(seen.len(), 8 * 40 * 3, "each change once");
+    let received = reader.await.expect("the reader");
+    assert_eq!(received.len(), 8 * 40 * 3, "each change once");
     let (again, _) = fixture.feed(&Cursor::default()).await;
-    assert_eq!(seen, again, "the order never changes");
+    assert_eq!(received, again, "the order never changes");
     for own in made {
-        let order = seen.iter().map(|change| change.commit);
+        let order = received.iter().map(|change| change.commit);
         let mut order: Vec<_> = order.filter(|commit| own.contains(commit)).collect();
         order.dedup();
         assert_eq!(order, own, "one writer's commits are in its order, whole");

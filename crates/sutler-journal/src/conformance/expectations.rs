@@ -92,16 +92,16 @@ pub async fn a_document_that_is_absent_is_not_unchanged(candidate: &dyn Candidat
 /// A document that was removed and created again with the same content has another version.
 pub async fn a_version_never_comes_back(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
-    let mut seen = vec![Version(fixture.commit(insert("a", "same")).await)];
+    let mut versions = vec![Version(fixture.commit(insert("a", "same")).await)];
     for _ in 0..5 {
         let read = fixture.version("a").await;
         fixture.commit(Commit::new().remove(key("a"), read)).await;
         fixture.commit(insert("a", "same")).await;
         let now = fixture.version("a").await;
-        assert!(!seen.contains(&now), "a version was used twice");
-        seen.push(now);
+        assert!(!versions.contains(&now), "a version was used twice");
+        versions.push(now);
     }
-    for old in &seen[..5] {
+    for old in &versions[..5] {
         assert_eq!(
             fixture.stale(replace("a", *old, "x")).await,
             StaleItem::Expect(0)

@@ -131,20 +131,20 @@ fn number(document: &Document) -> u64 {
     text.parse().expect("a number")
 }
 
-/// Puts load on an empty store through all replicas while `strike` injects and repairs faults, waits until
-/// no operation is live, and compares the store with the acknowledgements. `calm` has no faults.
+/// Puts load on an empty store through all replicas while `inject` injects and repairs faults, waits until
+/// no operation is live, and compares the store with the acknowledgements. `reliable` has no faults.
 ///
 /// # Panics
 /// If the store and the acknowledgements differ, or operations are still live after a minute.
 pub async fn check_under_faults<F: Future<Output = ()>>(
-    calm: Arc<dyn Store>,
+    reliable: Arc<dyn Store>,
     replicas: Vec<Arc<dyn Store>>,
-    blows: usize,
-    mut strike: impl FnMut(usize) -> F,
+    faults: usize,
+    mut inject: impl FnMut(usize) -> F,
 ) {
     for n in 0..COUNTERS {
         let zero = Commit::new().insert(counter(n), Vec::new(), bytes("0"));
-        calm.commit(&zero).await.expect("a counter");
+        reliable.commit(&zero).await.expect("a counter");
     }
     let replicas: Vec<Arc<Replica>> = replicas.into_iter().map(Replica::of).collect();
     let stop_load = Arc::new(AtomicBool::new(false));
@@ -156,30 +156,30 @@ pub async fn check_under_faults<F: Future<Output = ()>>(
         let (working, stop) = (Arc::clone(replica), Arc::clone(&stop_work));
         work.spawn(async move { working.work_until(&stop).await });
     }
-    for blow in 0..blows {
-        strike(blow).await;
+    for fault in 0..faults {
+        inject(fault).await;
     }
     stop_load.store(true, Ordering::SeqCst);
     while let Some(ended) = load.join_next().await {
         ended.expect("the load ends");
     }
-    until_nothing_is_live(&*calm).await;
+    until_nothing_is_live(&*reliable).await;
     stop_work.store(true, Ordering::SeqCst);
     while let Some(ended) = work.join_next().await {
         ended.expect("the work ends");
     }
-    compare(&*calm, &replicas).await;
+    compare(&*reliable, &replicas).await;
 }
 
-async fn until_nothing_is_live(calm: &dyn Store) {
+async fn until_nothing_is_live(reliable: &dyn Store) {
     let began = Instant::now();
-    while !calm.stats().await.is_ok_and(|stats| stats.live == 0) {
+    while !reliable.stats().await.is_ok_and(|stats| stats.live == 0) {
         assert!(began.elapsed() < PATIENCE, "something is stuck");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
-async fn compare(calm: &dyn Store, replicas: &[Arc<Replica>]) {
+async fn compare(reliable: &dyn Store, replicas: &[Arc<Replica>]) {
     let sum = |told: fn(&Replica) -> &AtomicU64| -> u64 {
         let told = replicas.iter().map(|it| told(it).load(Ordering::SeqCst));
         told.sum()
@@ -187,16 +187,16 @@ async fn compare(calm: &dyn Store, replicas: &[Arc<Replica>]) {
     let (added, accepted) = (sum(|it| &it.added), sum(|it| &it.accepted));
     let mut counted = 0;
     for n in 0..COUNTERS {
-        let read = calm.get(&counter(n)).await.expect("a read");
+        let read = reliable.get(&counter(n)).await.expect("a read");
         counted += number(&read.expect("a counter"));
     }
-    let stats = calm.stats().await.expect("counts");
+    let stats = reliable.stats().await.expect("counts");
     assert_eq!(counted, added, "additions");
     assert_eq!(stats.accepted, accepted, "operations");
     assert_eq!(stats.terminal, sum(|it| &it.ended), "each ended once");
     assert!(added > 10 && accepted > 10, "there was load");
     let made = COUNTERS as u64 + added + accepted + stats.terminal;
-    assert_eq!(commits_in_feed(calm).await, made, "the feed has each");
+    assert_eq!(commits_in_feed(reliable).await, made, "the feed has each");
 }
 
 /// Number of commits in the feed, each of which must occur once.

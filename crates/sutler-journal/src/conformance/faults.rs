@@ -101,16 +101,16 @@ pub async fn an_overtaken_commit_is_never_applied_late(candidate: &dyn Candidate
     fixture.commit(insert("a", "0")).await;
     let cuts = [Cut::BeforeCommit, Cut::DuringCommit, Cut::AfterCommit];
     for (round, cut) in cuts.into_iter().cycle().take(12).enumerate() {
-        let replace = |read: Version, who: &str| {
-            let body = bytes(&format!("{who} {round}"));
+        let replace = |read: Version, writer: &str| {
+            let body = bytes(&format!("{writer} {round}"));
             Commit::new().replace(key("a"), read, Vec::new(), body)
         };
         let lost = replace(fixture.version("a").await, "lost");
         candidate.cut(cut).await;
         drop(fixture.store.commit(&lost).await);
-        let seen = fixture.version("a").await;
-        let happened = seen == Version(lost.id());
-        fixture.commit(replace(seen, "later")).await;
+        let current = fixture.version("a").await;
+        let happened = current == Version(lost.id());
+        fixture.commit(replace(current, "later")).await;
         match repeat_until_known(&fixture, &lost).await {
             Ok(()) => assert!(happened, "{cut:?}: it came after what overtook it"),
             Err(CommitError::Stale(_)) => assert!(!happened, "{cut:?}: it had happened"),

@@ -132,7 +132,7 @@ pub async fn a_commit_is_never_split(candidate: &dyn Candidate) {
     }
     for limit in [1, 2, 30, 101, 1000] {
         let mut cursor = Cursor::default();
-        let mut seen = Vec::new();
+        let mut received = Vec::new();
         loop {
             let part = fixture
                 .store
@@ -146,11 +146,11 @@ pub async fn a_commit_is_never_split(candidate: &dyn Candidate) {
             assert!(part.next > cursor, "the cursor stands still");
             for id in commits(&part.changes) {
                 let size = part.changes.iter().filter(|c| c.commit == id).count();
-                seen.push((id, size));
+                received.push((id, size));
             }
             cursor = part.next;
         }
-        assert_eq!(seen, made, "by {limit}");
+        assert_eq!(received, made, "by {limit}");
     }
 }
 
@@ -195,7 +195,7 @@ pub async fn a_commit_under_way_is_invisible(candidate: &dyn Candidate) {
 pub async fn nothing_appears_behind_a_cursor(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let mut made = Vec::new();
-    let mut seen = Vec::new();
+    let mut received = Vec::new();
     let mut cursor = Cursor::default();
     let mut stalled = Vec::new();
     for n in 0..6 {
@@ -204,20 +204,20 @@ pub async fn nothing_appears_behind_a_cursor(candidate: &dyn Candidate) {
         stalled.push(candidate.stall(commit).await);
         made.push(fixture.commit(insert(&format!("quick-{n}"), "x")).await);
         let (changes, next) = fixture.feed(&cursor).await;
-        seen.extend(commits(&changes));
+        received.extend(commits(&changes));
         cursor = next;
     }
     while let Some(commit) = stalled.pop() {
         commit.finish().await.expect("the commit");
         let (changes, next) = fixture.feed(&cursor).await;
-        seen.extend(commits(&changes));
+        received.extend(commits(&changes));
         cursor = next;
     }
     let (all, _) = fixture.feed(&Cursor::default()).await;
-    assert_eq!(commits(&all), seen, "as a late reader sees it");
-    seen.sort();
+    assert_eq!(commits(&all), received, "as a late reader sees it");
+    received.sort();
     made.sort();
-    assert_eq!(seen, made, "each exactly once");
+    assert_eq!(received, made, "each exactly once");
 }
 
 /// Trimmed changes are reported as a gap to cursors before them, and to no others.

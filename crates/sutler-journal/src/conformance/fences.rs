@@ -80,8 +80,8 @@ pub async fn a_worker_that_was_taken_over_writes_nothing(candidate: &dyn Candida
     let fixture = Fixture::of(candidate).await;
     let (_, id, old) = fixture.running(BRIEF).await;
     candidate.pass(AFTER_BRIEF).await;
-    let heir = fixture.worker(LASTING).await;
-    let new = fixture.claim(heir, 1).await[0].row.fence;
+    let successor = fixture.worker(LASTING).await;
+    let new = fixture.claim(successor, 1).await[0].row.fence;
     let result = |fence: Fence, text: &str| {
         Commit::new()
             .advance(id, Next::Done(Outcome::Succeeded), Some(bytes(text)), None)

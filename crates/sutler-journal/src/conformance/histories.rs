@@ -53,8 +53,8 @@ impl History {
             10..=12 => self.touch(model).await,
             13 => self.release(model).await,
             14 => self.sweep(model).await,
-            15 => self.burnt(model).await,
-            _ => self.hire(model).await,
+            15 => self.renew_expired(model).await,
+            _ => self.add_worker(model).await,
         }
     }
 
@@ -197,13 +197,13 @@ impl History {
         released.expect("a release");
     }
 
-    async fn hire(&mut self, model: &mut ModelStore) {
+    async fn add_worker(&mut self, model: &mut ModelStore) {
         let worker = self.fixture.worker(BRIEF).await;
         model.workers.push((worker, Lease::Live));
     }
 
     /// A worker whose lease expired gets `Lost` for ever.
-    async fn burnt(&mut self, model: &mut ModelStore) {
+    async fn renew_expired(&mut self, model: &mut ModelStore) {
         let worker = self.worker(model);
         if model.workers.contains(&(worker, Lease::Expired)) {
             self.fixture.must_be_lost(worker).await;

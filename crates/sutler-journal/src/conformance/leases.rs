@@ -66,8 +66,8 @@ pub async fn work_of_a_dead_worker_is_taken_over(candidate: &dyn Candidate) {
         let next = fixture.worker(BRIEF).await;
         assert_eq!(fixture.claim(next, 10).await, [], "not while it is held");
         candidate.pass(AFTER_BRIEF).await;
-        let heir = fixture.worker(BRIEF).await;
-        let claimed = fixture.claim(heir, 10).await;
+        let successor = fixture.worker(BRIEF).await;
+        let claimed = fixture.claim(successor, 10).await;
         expected.row.fence = Fence(fence.0 + round);
         expected.row.takeovers += 1;
         assert_eq!(claimed, [expected.clone()]);
@@ -87,8 +87,8 @@ pub async fn progress_ends_the_count_of_takeovers(candidate: &dyn Candidate) {
         fixture.commit(Commit::new().start(new)).await;
     }
     candidate.pass(AFTER_BRIEF).await;
-    let heir = fixture.worker(LASTING).await;
-    for operation in fixture.claim(heir, 10).await {
+    let successor = fixture.worker(LASTING).await;
+    for operation in fixture.claim(successor, 10).await {
         assert_eq!(operation.row.takeovers, 1);
     }
     for (id, next, left) in [
@@ -108,10 +108,10 @@ pub async fn taken_over_work_is_limited_and_ordered_like_any_other(candidate: &d
     let old = fixture.start(Start::Claimed(worker)).await;
     candidate.pass(AFTER_BRIEF).await;
     let new = fixture.start_ready().await;
-    let heir = fixture.worker(LASTING).await;
-    assert_eq!(fixture.claim_ids(heir, 0).await, []);
-    assert_eq!(fixture.claim_ids(heir, 1).await, [old]);
-    assert_eq!(fixture.claim_ids(heir, 1).await, [new]);
+    let successor = fixture.worker(LASTING).await;
+    assert_eq!(fixture.claim_ids(successor, 0).await, []);
+    assert_eq!(fixture.claim_ids(successor, 1).await, [old]);
+    assert_eq!(fixture.claim_ids(successor, 1).await, [new]);
 }
 
 /// Operations of a released worker are ready at once, without a takeover.
@@ -139,8 +139,8 @@ pub async fn a_release_gives_everything_back(candidate: &dyn Candidate) {
     let claim = fixture.store.claim(worker, &[(WORK, 10)]).await;
     assert!(matches!(claim, Err(LeaseError::Lost)), "{claim:?}");
 
-    let heir = fixture.worker(LASTING).await;
-    let claimed = fixture.claim(heir, 10).await;
+    let successor = fixture.worker(LASTING).await;
+    let claimed = fixture.claim(successor, 10).await;
     assert_eq!(claimed.len(), 2);
     for operation in claimed {
         assert_eq!(operation.row.fence, Fence(2));
@@ -201,6 +201,6 @@ pub async fn a_renewal_sets_the_end_of_the_lease(candidate: &dyn Candidate) {
     let late = advance(id, Next::Same).fenced(id, fence);
     assert_eq!(fixture.stale(late).await, StaleItem::Expect(0));
     candidate.pass(Duration::from_secs(1)).await;
-    let heir = fixture.worker(LASTING).await;
-    assert_eq!(fixture.claim_ids(heir, 1).await, [id]);
+    let successor = fixture.worker(LASTING).await;
+    assert_eq!(fixture.claim_ids(successor, 1).await, [id]);
 }

@@ -240,10 +240,10 @@ pub async fn documents_are_told_with_their_terms(candidate: &dyn Candidate) {
             found.extend(page);
         }
         assert_eq!(found.len(), expected.len());
-        for (filed, (key, terms)) in found.into_iter().zip(&expected) {
+        for (indexed, (key, terms)) in found.into_iter().zip(&expected) {
             let document = fixture.store.get(key).await.expect("a document");
             let document = document.expect("it is there");
-            assert_eq!(filed, IndexedDocument::new(document, terms.clone()));
+            assert_eq!(indexed, IndexedDocument::new(document, terms.clone()));
         }
     }
     let from = fixture.store.scan_documents(key("b").as_bytes(), 1).await;

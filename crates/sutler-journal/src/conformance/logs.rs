@@ -85,7 +85,7 @@ pub async fn a_log_is_bounded(candidate: &dyn Candidate) {
 /// A log of an operation that does not exist is dropped.
 pub async fn a_log_needs_an_operation(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
-    let nobody = OperationId::fresh();
-    append(&fixture, nobody, bytes("text")).await;
-    assert_eq!(fixture.log(nobody).await, []);
+    let absent_id = OperationId::fresh();
+    append(&fixture, absent_id, bytes("text")).await;
+    assert_eq!(fixture.log(absent_id).await, []);
 }

@@ -125,15 +125,15 @@ pub async fn a_retry_grows_the_attempt(candidate: &dyn Candidate) {
 /// An operation that does not exist cannot be advanced.
 pub async fn what_is_not_there_cannot_move_on(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
-    let nobody = OperationId::fresh();
+    let absent_id = OperationId::fresh();
     for next in every_next() {
         assert_eq!(
-            fixture.stale(advance(nobody, next)).await,
+            fixture.stale(advance(absent_id, next)).await,
             StaleItem::Write(0)
         );
     }
     let reseal = Write::Reseal {
-        operation: nobody,
+        operation: absent_id,
         read: (bytes("x"), bytes("x")),
         detail: bytes("x"),
         request: bytes("x"),
@@ -141,7 +141,7 @@ pub async fn what_is_not_there_cannot_move_on(candidate: &dyn Candidate) {
     };
     assert_eq!(fixture.stale(only(reseal)).await, StaleItem::Write(0));
     for write in [Write::Cancel, Write::Wake, Write::Unpin] {
-        fixture.commit(only(write(nobody))).await;
+        fixture.commit(only(write(absent_id))).await;
     }
     assert_eq!(fixture.operations(OperationFilter::All).await, []);
 }

@@ -80,8 +80,8 @@ pub async fn what_ran_is_found_again_after_a_restart(candidate: &dyn Candidate) 
     candidate.pass(AFTER_BRIEF).await;
     let late = finish(id, Outcome::Succeeded).fenced(id, fence);
     assert_eq!(fixture.stale(late).await, StaleItem::Expect(0));
-    let heir = fixture.worker(LASTING).await;
-    let claimed = fixture.claim(heir, 10).await;
+    let successor = fixture.worker(LASTING).await;
+    let claimed = fixture.claim(successor, 10).await;
     assert_eq!(claimed.len(), 2);
     for operation in claimed {
         let row = operation.row;

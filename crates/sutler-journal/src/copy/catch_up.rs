@@ -6,7 +6,7 @@
 use super::batch_writer::{batches, sizes};
 use super::bulk::{is_done, put};
 use super::marker::{Binary, CopyPosition, Marker, is_ours};
-use super::operation_with_log::wholes;
+use super::operation_with_log::read_with_logs;
 use super::{CHANGES_MAX, CopyError, CopyStep, Side, StoreCopy};
 use crate::commit::Write;
 use crate::key::Key;
@@ -49,7 +49,7 @@ fn touched(changes: &[Change]) -> ChangedItems {
 impl StoreCopy {
     /// Follows the feed until a read returns at most `enough` changes.
     pub(super) async fn follow(&mut self, enough: usize) -> Result<CatchUp, CopyError> {
-        self.tell(CopyStep::Following);
+        self.report_step(CopyStep::Following);
         loop {
             let cursor = Cursor(self.writer.marker.feed.0.clone());
             let part = self.source.changes(&cursor, CHANGES_MAX).await;
@@ -82,7 +82,7 @@ impl StoreCopy {
             }
             self.progress
                 .send_modify(|progress| progress.changes += count as u64);
-            self.tell(CopyStep::Following);
+            self.report_step(CopyStep::Following);
             if count <= enough {
                 return Ok(CatchUp::TheEnd);
             }
@@ -91,10 +91,10 @@ impl StoreCopy {
 
     async fn copy_ended(&mut self, ids: &BTreeSet<OperationId>) -> Result<(), CopyError> {
         let ids: Vec<OperationId> = ids.iter().copied().collect();
-        let found = wholes(&self.source, &ids).await;
+        let found = read_with_logs(&self.source, &ids).await;
         let found = found.map_err(CopyError::of(Side::Source))?;
-        for whole in found.iter().filter(|it| is_done(it.operation.row.state)) {
-            self.copy_ended_operation(whole).await?;
+        for item in found.iter().filter(|it| is_done(it.operation.row.state)) {
+            self.copy_ended_operation(item).await?;
         }
         Ok(())
     }
@@ -106,7 +106,7 @@ impl StoreCopy {
             let found = self.source.scan_documents(key.as_bytes(), 1).await;
             let found = found.map_err(CopyError::of(Side::Source))?;
             let mut found = found.into_iter();
-            let here = found.next().filter(|filed| filed.document.key == *key);
+            let here = found.next().filter(|indexed| indexed.document.key == *key);
             writes.push(match here.and_then(put) {
                 Some(write) => write,
                 None => Write::Remove(key.clone()),

@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 pub(super) struct DiffWindow<K> {
     pub(super) keys: Vec<K>,
     /// The window reaches the end of its side.
-    pub(super) whole: bool,
+    pub(super) at_end: bool,
 }
 
 /// Keys by side, up to a bound.
@@ -29,7 +29,7 @@ pub(super) fn part<K: Ord + Clone>(
     source: &DiffWindow<K>,
     target: &DiffWindow<K>,
 ) -> Difference<K> {
-    let end = |window: &DiffWindow<K>| match window.whole {
+    let end = |window: &DiffWindow<K>| match window.at_end {
         true => None,
         false => window.keys.last().cloned(),
     };
@@ -72,12 +72,12 @@ mod tests {
 
     /// The keys after a key, at most `limit`.
     fn window(keys: &BTreeSet<u16>, after: Option<u16>, limit: usize) -> DiffWindow<u16> {
-        let behind = keys
+        let bytes_after = keys
             .iter()
             .filter(|key| after.is_none_or(|after| **key > after));
-        let read: Vec<u16> = behind.copied().take(limit).collect();
+        let read: Vec<u16> = bytes_after.copied().take(limit).collect();
         DiffWindow {
-            whole: read.len() < limit,
+            at_end: read.len() < limit,
             keys: read,
         }
     }

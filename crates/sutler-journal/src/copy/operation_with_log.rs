@@ -19,7 +19,7 @@ pub(super) struct OperationWithLog {
 }
 
 /// Reads these operations with their logs, in order; absent ones are omitted.
-pub(super) async fn wholes(
+pub(super) async fn read_with_logs(
     store: &Arc<dyn Store>,
     ids: &[OperationId],
 ) -> Result<Vec<OperationWithLog>, StoreError> {
@@ -27,7 +27,7 @@ pub(super) async fn wholes(
     for some in ids.chunks(AT_ONCE) {
         let reading: Vec<_> = some
             .iter()
-            .map(|id| tokio::spawn(whole(Arc::clone(store), *id)))
+            .map(|id| tokio::spawn(read_with_log(Arc::clone(store), *id)))
             .collect();
         for task in reading {
             let read = task.await;
@@ -38,7 +38,7 @@ pub(super) async fn wholes(
     Ok(found)
 }
 
-async fn whole(
+async fn read_with_log(
     store: Arc<dyn Store>,
     id: OperationId,
 ) -> Result<Option<OperationWithLog>, StoreError> {
@@ -58,12 +58,12 @@ where
     let mut from = 0;
     loop {
         let chunks = read(from).await?;
-        let behind = match chunks.last() {
+        let bytes_after = match chunks.last() {
             Some(last) if chunks.len() >= CHUNKS => last.number.checked_add(1),
             Some(_) | None => None,
         };
         log.extend(chunks.into_iter().map(|chunk| chunk.text));
-        match behind {
+        match bytes_after {
             Some(number) => from = number,
             None => return Ok(log),
         }
@@ -103,13 +103,13 @@ mod tests {
         for missing in [None, Some(0), Some(3), Some(63), Some(64), Some(65)] {
             for count in [0, 1, 63, 64, 65, 128, 200] {
                 let numbers = (0..count).filter(|number| Some(*number) != missing);
-                let kept = log(numbers);
+                let stored = log(numbers);
                 let read = pieces(|from| {
-                    let found = kept.iter().filter(|chunk| chunk.number >= from);
+                    let found = stored.iter().filter(|chunk| chunk.number >= from);
                     ready(Ok(found.take(CHUNKS).cloned().collect()))
                 });
                 let read = read.await.expect("a log");
-                let texts: Vec<Bytes> = kept.iter().map(|chunk| chunk.text.clone()).collect();
+                let texts: Vec<Bytes> = stored.iter().map(|chunk| chunk.text.clone()).collect();
                 assert_eq!(read, texts, "without {missing:?} of {count}");
             }
         }

@@ -22,8 +22,8 @@ pub(super) enum Repair {
 }
 
 /// Compares an operation of both stores.
-pub(super) fn mend(source: &Operation, target: &Operation) -> Repair {
-    let wanted = arrived(source, target);
+pub(super) fn find_repair(source: &Operation, target: &Operation) -> Repair {
+    let wanted = as_imported(source, target);
     if wanted == *target {
         return Repair::Nothing;
     }
@@ -61,7 +61,7 @@ pub(super) fn mend(source: &Operation, target: &Operation) -> Repair {
 }
 
 /// The source's operation as an import stores it in the target.
-fn arrived(source: &Operation, target: &Operation) -> Operation {
+fn as_imported(source: &Operation, target: &Operation) -> Operation {
     let mut operation = source.clone();
     if operation.row.state == State::Running {
         operation.row.state = State::Ready;
@@ -93,23 +93,23 @@ impl Sum {
     }
 
     /// Adds a document without its version, which differs between stores.
-    pub(super) fn document(&mut self, filed: &IndexedDocument) {
-        self.bytes(filed.document.key.as_bytes());
-        self.bytes(&filed.document.body);
-        self.number(filed.terms.len() as u64);
-        for term in &filed.terms {
+    pub(super) fn document(&mut self, indexed: &IndexedDocument) {
+        self.bytes(indexed.document.key.as_bytes());
+        self.bytes(&indexed.document.body);
+        self.number(indexed.terms.len() as u64);
+        for term in &indexed.terms {
             self.bytes(term.name.as_bytes());
             self.bytes(&term.value);
         }
     }
 
     /// Adds an operation; a running one counts as ready, and the due time is left out.
-    pub(super) fn operation(&mut self, whole: &OperationWithLog) {
+    pub(super) fn operation(&mut self, item: &OperationWithLog) {
         let Operation {
             row,
             request,
             progress,
-        } = &whole.operation;
+        } = &item.operation;
         self.bytes(row.id.0.as_bytes());
         for part in [
             row.lane.as_bytes(),
@@ -130,11 +130,11 @@ impl Sum {
             u64::from(row.pinned),
             row.accepted.0.cast_unsigned(),
             row.finished.map_or(0, |at| at.0.cast_unsigned()),
-            whole.log.len() as u64,
+            item.log.len() as u64,
         ] {
             self.number(number);
         }
-        for piece in &whole.log {
+        for piece in &item.log {
             self.bytes(piece);
         }
     }

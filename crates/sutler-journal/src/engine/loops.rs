@@ -56,7 +56,7 @@ pub(super) fn spawn_run(
     let done = finished.clone();
     engine.0.tasks.spawn(async move {
         task.0.run_to_end(run).await;
-        let may_others_wait = permit.as_ref().is_some_and(Permit::is_the_last);
+        let may_others_wait = permit.as_ref().is_some_and(Permit::is_last_permit);
         drop(permit);
         task.0.forget(id, fence);
         done.cancel();
@@ -86,14 +86,14 @@ impl Engine {
                 }
                 continue;
             }
-            let asked = Instant::now();
+            let sent_at = Instant::now();
             match inner
                 .store
                 .renew(incarnation.worker, inner.settings.lease)
                 .await
             {
                 Ok(renewal) => {
-                    renewed = asked;
+                    renewed = sent_at;
                     renewal
                         .cancelled
                         .into_iter()
@@ -146,7 +146,7 @@ impl Engine {
             }
             hints.borrow_and_update();
             self.claim_once().await;
-            let pause = inner.next_look();
+            let pause = inner.until_next_claim();
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 () = inner.look.notified() => {}
@@ -246,12 +246,12 @@ impl Inner {
 
     async fn put_back(&self, run: &Run, next: Next, wait: Duration) -> Result<(), Lost> {
         run.step(next, None, None).await?;
-        self.look_in(wait);
+        self.claim_within(wait);
         Ok(())
     }
 
-    fn next_look(&self) -> Duration {
-        let mut planned = self.look_at.lock().unwrap_or_else(PoisonError::into_inner);
+    fn until_next_claim(&self) -> Duration {
+        let mut planned = self.claim_at.lock().unwrap_or_else(PoisonError::into_inner);
         match *planned {
             Some(at) if at <= Instant::now() => {
                 *planned = None;
@@ -275,7 +275,7 @@ impl Inner {
             worker: WorkerId::fresh(),
             lost: CancellationToken::new(),
         };
-        let asked = Instant::now();
+        let sent_at = Instant::now();
         match self.store.renew(next.worker, self.settings.lease).await {
             Ok(_) => {
                 *self
@@ -283,7 +283,7 @@ impl Inner {
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner) = next;
                 self.look.notify_one();
-                Some(asked)
+                Some(sent_at)
             }
             Err(error) => {
                 tracing::warn!(%error, "no new lease yet");

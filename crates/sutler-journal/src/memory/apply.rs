@@ -108,7 +108,7 @@ impl Tables {
                 Some(Subject::Operation(new.id))
             }
             Write::Import(operation) => {
-                self.add(arrive(operation, now));
+                self.add(imported_entry(operation, now));
                 Some(Subject::Operation(operation.row.id))
             }
             Write::Advance {
@@ -193,7 +193,7 @@ fn begin(new: &NewOperation, now: StoreTime) -> OperationEntry {
 }
 
 /// An operation of another store, without the worker it may have had there.
-fn arrive(operation: &Operation, now: StoreTime) -> OperationEntry {
+fn imported_entry(operation: &Operation, now: StoreTime) -> OperationEntry {
     let mut operation = operation.clone();
     match operation.row.state {
         State::Waiting | State::Ready => {}

@@ -49,8 +49,8 @@ impl Feed {
 
     /// Whole commits after a cursor, until there are `limit` changes; at least one commit.
     pub(super) fn after(&self, cursor: &Cursor, limit: usize) -> Result<Changes, StoreError> {
-        let asked = number(cursor)?;
-        let mut reached = asked.max(self.trimmed);
+        let requested = number(cursor)?;
+        let mut reached = requested.max(self.trimmed);
         let mut changes = Vec::new();
         for (number, record) in self.records.range(reached + 1..) {
             let full = changes.len() + record.subjects.len() > limit;
@@ -66,7 +66,7 @@ impl Feed {
         Ok(Changes {
             changes,
             next: cursor_at(reached),
-            gap: asked < self.trimmed,
+            gap: requested < self.trimmed,
         })
     }
 

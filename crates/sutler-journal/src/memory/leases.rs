@@ -67,7 +67,7 @@ impl Tables {
         if !self.holds_lease(worker, now) {
             return None;
         }
-        self.offer_work_of_the_dead(now);
+        self.make_expired_claimable(now);
         let mut claimed = Vec::new();
         for (queue, limit) in queues {
             let first = (queue.clone(), StoreTime(i64::MIN), OperationId(Uuid::nil()));
@@ -118,7 +118,7 @@ impl Tables {
     }
 
     /// Makes the operations of workers with expired leases claimable.
-    fn offer_work_of_the_dead(&mut self, now: StoreTime) {
+    fn make_expired_claimable(&mut self, now: StoreTime) {
         for (worker, held) in &mut self.held {
             let lease = self.leases.get(worker);
             if held.void || lease.is_some_and(|lease| now < lease.expires) {

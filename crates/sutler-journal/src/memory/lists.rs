@@ -49,7 +49,7 @@ impl Tables {
             .documents
             .range::<[u8], _>((start, Bound::Unbounded))
             .take_while(|(key, _)| key.starts_with(prefix))
-            .map(|(_, filed)| (Vec::new(), &filed.document));
+            .map(|(_, indexed)| (Vec::new(), &indexed.document));
         page(found, limit)
     }
 
@@ -78,8 +78,8 @@ impl Tables {
                     && entry.value.as_slice() <= to
             })
             .filter_map(|entry| {
-                let filed = self.documents.get(&entry.key)?;
-                Some((entry.value.clone(), &filed.document))
+                let indexed = self.documents.get(&entry.key)?;
+                Some((entry.value.clone(), &indexed.document))
             });
         page(found, limit)
     }
@@ -87,7 +87,7 @@ impl Tables {
     pub(super) fn scan_documents(&self, from: &[u8], limit: usize) -> Vec<IndexedDocument> {
         let bounds = (Bound::Included(from), Bound::Unbounded);
         let found = self.documents.range::<[u8], _>(bounds).take(limit);
-        found.map(|(_, filed)| filed.clone()).collect()
+        found.map(|(_, indexed)| indexed.clone()).collect()
     }
 
     pub(super) fn info(&self, now: StoreTime) -> StoreInfo {

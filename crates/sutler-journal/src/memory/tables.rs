@@ -63,7 +63,7 @@ impl Tables {
     pub(super) fn document(&self, key: &Key) -> Option<&Document> {
         self.documents
             .get(key.as_bytes())
-            .map(|filed| &filed.document)
+            .map(|indexed| &indexed.document)
     }
 
     pub(super) fn operation(&self, id: OperationId) -> Option<&Operation> {
@@ -71,21 +71,21 @@ impl Tables {
     }
 
     /// Stores a document in place of its predecessor.
-    pub(super) fn file(&mut self, filed: IndexedDocument) {
-        self.discard(&filed.document.key);
-        for term in &filed.terms {
-            self.terms.insert(term_entry(&filed.document.key, term));
+    pub(super) fn file(&mut self, indexed: IndexedDocument) {
+        self.discard(&indexed.document.key);
+        for term in &indexed.terms {
+            self.terms.insert(term_entry(&indexed.document.key, term));
         }
-        let key = filed.document.key.as_bytes().into();
-        self.documents.insert(key, filed);
+        let key = indexed.document.key.as_bytes().into();
+        self.documents.insert(key, indexed);
     }
 
     /// Removes a document; returns whether it existed.
     pub(super) fn discard(&mut self, key: &Key) -> bool {
-        let Some(filed) = self.documents.remove(key.as_bytes()) else {
+        let Some(indexed) = self.documents.remove(key.as_bytes()) else {
             return false;
         };
-        for term in &filed.terms {
+        for term in &indexed.terms {
             self.terms.remove(&term_entry(key, term));
         }
         true

@@ -163,19 +163,19 @@ async fn a_source_that_went_on_after_a_broken_finish_is_copied_as_it_is_then() {
 fn dying(
     store: &Arc<dyn Store>,
     at: usize,
-    fate: Intercept,
+    intercept: Intercept,
     counts: impl Fn(&Call<'_>) -> bool + Send + Sync + 'static,
 ) -> (Arc<dyn Store>, Arc<Notify>) {
     let dead = Arc::new(Notify::new());
-    let (told, calls) = (Arc::clone(&dead), AtomicUsize::new(0));
-    let tapped = InterceptingStore::new(Arc::clone(store), move |call| {
+    let (notify, calls) = (Arc::clone(&dead), AtomicUsize::new(0));
+    let intercepted = InterceptingStore::new(Arc::clone(store), move |call| {
         if counts(call) && calls.fetch_add(1, Ordering::SeqCst) == at {
-            told.notify_one();
-            return fate.clone();
+            notify.notify_one();
+            return intercept.clone();
         }
         Intercept::Pass
     });
-    (Arc::new(tapped), dead)
+    (Arc::new(intercepted), dead)
 }
 
 fn changes_something(call: &Call<'_>) -> bool {
@@ -192,12 +192,12 @@ async fn killed_at_any_moment_it_goes_on_where_it_was() {
     let fixture = Fixture::new();
     fixture.fill(12).await;
     let mut deaths = 0;
-    for fate in [Intercept::CrashBefore, Intercept::CrashAfter] {
+    for intercept in [Intercept::CrashBefore, Intercept::CrashAfter] {
         for at in 0.. {
             let target = memory();
-            let (tapped, dead) = dying(&target, at, fate.clone(), changes_something);
+            let (intercepted, dead) = dying(&target, at, intercept.clone(), changes_something);
             let run = async {
-                let mut copying = begin(&fixture, &tapped).await?;
+                let mut copying = begin(&fixture, &intercepted).await?;
                 copying.finish().await
             };
             let ended = tokio::select! {
@@ -220,12 +220,12 @@ async fn killed_at_any_moment_it_goes_on_where_it_was() {
 async fn a_commit_without_an_answer_is_resolved() {
     let fixture = Fixture::new();
     fixture.fill(12).await;
-    for fate in [Intercept::LoseRequest, Intercept::LoseReply] {
+    for intercept in [Intercept::LoseRequest, Intercept::LoseReply] {
         for at in 0..8 {
             let target = memory();
             let commits = |call: &Call<'_>| matches!(call, Call::Commit(_));
-            let (tapped, _) = dying(&target, at, fate.clone(), commits);
-            let mut copying = begin(&fixture, &tapped).await.unwrap();
+            let (intercepted, _) = dying(&target, at, intercept.clone(), commits);
+            let mut copying = begin(&fixture, &intercepted).await.unwrap();
             copying.finish().await.unwrap();
             assert_eq!(contents(&*fixture.store()).await, contents(&*target).await);
         }

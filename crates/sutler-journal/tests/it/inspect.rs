@@ -16,15 +16,15 @@ use sutler_journal::{
 struct Lines;
 
 impl SealedReader for Lines {
-    fn document(&self, filed: &IndexedDocument) -> Result<DocumentFacts, UnreadableError> {
-        let text = String::from_utf8_lossy(&filed.document.body);
+    fn document(&self, indexed: &IndexedDocument) -> Result<DocumentFacts, UnreadableError> {
+        let text = String::from_utf8_lossy(&indexed.document.body);
         if text == "sealed" {
             return Err(UnreadableError("no key".to_owned()));
         }
         let ids = text.lines().filter_map(OperationId::parse);
         Ok(DocumentFacts {
             points_to: Some(ids.collect()),
-            misfiled: filed.terms.iter().any(|term| term.value == b"wrong"),
+            misfiled: indexed.terms.iter().any(|term| term.value == b"wrong"),
         })
     }
 

@@ -22,11 +22,11 @@ pub(super) struct Contents {
 
 /// Reads everything.
 pub(super) async fn contents(store: &dyn Store) -> Contents {
-    let filed = store.scan_documents(&[], 100_000).await.unwrap();
-    let documents = filed
+    let indexed = store.scan_documents(&[], 100_000).await.unwrap();
+    let documents = indexed
         .into_iter()
-        .filter(|filed| filed.document.key.realm() != "sutler:copy")
-        .map(|filed| (filed.document.key, (filed.terms, filed.document.body)));
+        .filter(|indexed| indexed.document.key.realm() != "sutler:copy")
+        .map(|indexed| (indexed.document.key, (indexed.terms, indexed.document.body)));
     let mut operations = BTreeMap::new();
     for row in store
         .operations(&every(OperationFilter::All))
@@ -136,8 +136,8 @@ impl Fixture {
         }
         self.commit(end).await;
         for piece in 0..n % 4 {
-            let said = text(format!("line {piece}"));
-            self.store.append_log(id, said).await.unwrap();
+            let line = text(format!("line {piece}"));
+            self.store.append_log(id, line).await.unwrap();
         }
         let unfinished = match n % 8 {
             0 => Start::Waiting,
