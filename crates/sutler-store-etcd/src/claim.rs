@@ -9,7 +9,7 @@ use crate::client::RequestEffect;
 use crate::read::operation_of;
 use crate::rows::{self, StoredOperation};
 use crate::store::EtcdStore;
-use crate::transaction::{give_back, hand_out};
+use crate::transaction::{assign, release_operation};
 use crate::view::{EtcdLease, View};
 use crate::wire::{Compare, RequestOp, Txn};
 use std::collections::BTreeSet;
@@ -46,7 +46,7 @@ impl EtcdStore {
             }
             Some(lease) => self.exchange(worker, lease, seconds).await?,
             None if used => return Err(LeaseError::Lost),
-            None => self.hire(worker, seconds).await?,
+            None => self.grant_first_lease(worker, seconds).await?,
         }
         let view = self.follower.view()?;
         let held: Vec<OperationId> = view.operations.held(worker).collect();
@@ -59,7 +59,7 @@ impl EtcdStore {
     }
 
     /// Grants a new worker id its first lease.
-    async fn hire(&self, worker: WorkerId, seconds: i64) -> Result<(), LeaseError> {
+    async fn grant_first_lease(&self, worker: WorkerId, seconds: i64) -> Result<(), LeaseError> {
         let lease = self.client.grant(seconds).await.map_err(store)?;
         let now = self.client.clock.now();
         let txn = Txn {
@@ -114,7 +114,7 @@ impl EtcdStore {
         }
     }
 
-    pub(crate) async fn hand_out(
+    pub(crate) async fn assign(
         &self,
         worker: WorkerId,
         queues: &[(Queue, usize)],
@@ -135,8 +135,8 @@ impl EtcdStore {
             }
             let mut current = true;
             for batch in picked.chunks(BATCH) {
-                let (taken, seen) = self.take(worker, batch).await?;
-                current &= seen;
+                let (taken, reached) = self.take(worker, batch).await?;
+                current &= reached;
                 for job in taken {
                     let limit = left.iter_mut().find(|it| it.0 == job.row.queue);
                     if let Some((_, limit)) = limit {
@@ -182,7 +182,7 @@ impl EtcdStore {
                 compare.push(Compare::absent(self.keys.worker(dead)));
             }
             let mut job = pick.job.clone();
-            hand_out(&mut job, worker);
+            assign(&mut job, worker);
             let success = vec![RequestOp::put(place, rows::operation(&job))];
             steps.push(RequestOp::Txn(Txn {
                 compare,
@@ -205,11 +205,11 @@ impl EtcdStore {
         if !answer.succeeded {
             return Err(LeaseError::Lost);
         }
-        let seen = self.follower.reach(answer.header.revision.0).await.is_ok();
+        let reached = self.follower.reach(answer.header.revision.0).await.is_ok();
         let done = answer.responses.iter().map(|it| it.txn.as_ref());
         let done = done.map(|it| it.is_some_and(|txn| txn.succeeded));
         let taken = taken.into_iter().zip(done).filter(|(_, done)| *done);
-        Ok((taken.map(|(job, _)| job).collect(), seen))
+        Ok((taken.map(|(job, _)| job).collect(), reached))
     }
 
     pub(crate) async fn let_go(&self, worker: WorkerId) -> Result<(), StoreError> {
@@ -234,7 +234,7 @@ impl EtcdStore {
                 let place = self.keys.operation(job.row.id);
                 txn.compare
                     .push(Compare::unchanged(place.clone(), revision));
-                give_back(&mut job, now);
+                release_operation(&mut job, now);
                 txn.success
                     .push(RequestOp::put(place, rows::operation(&job)));
             }
@@ -249,14 +249,14 @@ impl EtcdStore {
                 continue;
             }
             // It is released even if the view lags.
-            let seen = self.follower.reach(answer.header.revision.0).await;
+            let reached = self.follower.reach(answer.header.revision.0).await;
             if all {
                 if let Some(lease) = lease {
                     self.client.revoke(lease.id).await;
                 }
                 return Ok(());
             }
-            seen?;
+            reached?;
         }
         Err(StoreError::new(
             "others wrote faster than this release could; try it again",
@@ -274,7 +274,7 @@ struct ClaimCandidate {
 fn pick(view: &View, queues: &[(Queue, usize)], now: StoreTime) -> Vec<ClaimCandidate> {
     let orphans: Vec<_> = view.orphans().collect();
     let mut picked = Vec::new();
-    let mut seen = BTreeSet::new();
+    let mut reached = BTreeSet::new();
     for (queue, limit) in queues {
         let mut due: Vec<(StoreTime, OperationId)> =
             view.operations.due(queue, now).take(*limit).collect();
@@ -286,7 +286,7 @@ fn pick(view: &View, queues: &[(Queue, usize)], now: StoreTime) -> Vec<ClaimCand
         due.truncate(*limit);
         picked.extend(due.into_iter().filter_map(|(_, id)| {
             // A queue may be listed twice.
-            let entry = view.operations.get(id).filter(|_| seen.insert(id))?;
+            let entry = view.operations.get(id).filter(|_| reached.insert(id))?;
             Some(ClaimCandidate {
                 revision: entry.revision,
                 job: entry.job()?,

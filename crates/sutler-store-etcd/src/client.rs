@@ -230,7 +230,7 @@ impl Client {
             .timeout(self.timeout);
         let mut response = request.send().await.map_err(unanswered)?;
         if let Some(date) = response.headers().get(DATE).and_then(|it| it.to_str().ok()) {
-            self.clock.heard(sent, date);
+            self.clock.received(sent, date);
         }
         let fine = response.status().is_success();
         let missing = response.status() == reqwest::StatusCode::NOT_FOUND;
@@ -397,21 +397,21 @@ fn refused(missing: bool, answer: &[u8]) -> MemberRefusal {
 
 /// Meaning of a refusal.
 pub(crate) fn decide(refusal: &EtcdErrorBody) -> EtcdError {
-    let said = |what: &str| StoreError::new(format!("{what} ({})", refusal.message));
+    let with_message = |what: &str| StoreError::new(format!("{what} ({})", refusal.message));
     match refusal.code {
         OUT_OF_RANGE if refusal.message.contains("compacted") => EtcdError::Compacted,
-        RESOURCE_EXHAUSTED => EtcdError::NotDone(said(
+        RESOURCE_EXHAUSTED => EtcdError::NotDone(with_message(
             "etcd is full or busy: give it more room, or compact and defragment it",
         )),
         INVALID_ARGUMENT if refusal.message.contains("auth") => EtcdError::NotDone(not_allowed()),
         PERMISSION_DENIED | UNAUTHENTICATED => EtcdError::NotDone(not_allowed()),
-        INVALID_ARGUMENT | NOT_FOUND | FAILED_PRECONDITION | OUT_OF_RANGE => {
-            EtcdError::NotDone(said("etcd refuses: check its version and its limits"))
-        }
-        _ if refusal.message.contains("no leader") => {
-            EtcdError::NotDone(said("etcd has no leader: see that most of its members run"))
-        }
-        _ => EtcdError::Unanswered(said("etcd did not say what became of a request")),
+        INVALID_ARGUMENT | NOT_FOUND | FAILED_PRECONDITION | OUT_OF_RANGE => EtcdError::NotDone(
+            with_message("etcd refuses: check its version and its limits"),
+        ),
+        _ if refusal.message.contains("no leader") => EtcdError::NotDone(with_message(
+            "etcd has no leader: see that most of its members run",
+        )),
+        _ => EtcdError::Unanswered(with_message("etcd did not say what became of a request")),
     }
 }
 

@@ -30,7 +30,7 @@ impl EtcdStore {
                 Err(EtcdError::Compacted) => continue,
                 Err(other) => return Err(other.into()),
             };
-            let mut filed = Vec::with_capacity(keys.len());
+            let mut indexed = Vec::with_capacity(keys.len());
             for (key, kv) in keys.into_iter().zip(&found) {
                 let Some(kv) = kv else { continue };
                 let read = read_document(&kv.value.0)?;
@@ -41,9 +41,9 @@ impl EtcdStore {
                     version: read.version,
                     body: read.body,
                 };
-                filed.push(IndexedDocument::new(document, terms));
+                indexed.push(IndexedDocument::new(document, terms));
             }
-            return Ok(filed);
+            return Ok(indexed);
         }
         Err(restless())
     }

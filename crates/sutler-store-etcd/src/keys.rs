@@ -32,7 +32,7 @@ const NAME: u8 = b'N';
 const OPERATION: u8 = b'O';
 const TRIMMED: u8 = b'T';
 const WORKER: u8 = b'W';
-const SHEET: u8 = b'b';
+const OVERFLOW: u8 = b'b';
 const LOG: u8 = b'l';
 const VOID: u8 = b'v';
 
@@ -109,13 +109,13 @@ impl Keys {
         self.key(WORKER, worker.0.as_bytes())
     }
 
-    pub(crate) fn sheet(&self, commit: CommitId) -> Vec<u8> {
-        self.key(SHEET, commit.0.as_bytes())
+    pub(crate) fn overflow(&self, commit: CommitId) -> Vec<u8> {
+        self.key(OVERFLOW, commit.0.as_bytes())
     }
 
     /// Range of all overflow values; the end is exclusive.
-    pub(crate) fn sheets(&self) -> (Vec<u8>, Vec<u8>) {
-        (self.key(SHEET, &[]), self.key(SHEET + 1, &[]))
+    pub(crate) fn overflows(&self) -> (Vec<u8>, Vec<u8>) {
+        (self.key(OVERFLOW, &[]), self.key(OVERFLOW + 1, &[]))
     }
 
     pub(crate) fn void(&self, commit: CommitId) -> Vec<u8> {
@@ -175,10 +175,10 @@ impl Keys {
     }
 
     /// The commit of an overflow value's key.
-    pub(crate) fn sheet_of(&self, key: &[u8]) -> Option<CommitId> {
+    pub(crate) fn overflow_of(&self, key: &[u8]) -> Option<CommitId> {
         let (letter, name) = key.strip_prefix(self.prefix.as_slice())?.split_first()?;
         let id = Uuid::from_slice(name).ok()?;
-        (*letter == SHEET).then_some(CommitId(id))
+        (*letter == OVERFLOW).then_some(CommitId(id))
     }
 
     /// The number in a log chunk's key.
@@ -214,7 +214,7 @@ mod tests {
             let (from, to) = keys.followed();
             assert!(from <= made && made < to, "{place:?} is followed");
         }
-        assert_eq!(keys.sheet_of(&keys.sheet(commit)), Some(commit));
+        assert_eq!(keys.overflow_of(&keys.overflow(commit)), Some(commit));
         assert_eq!(keys.log_of(&keys.log_chunk(operation, 7)), Some(operation));
         assert_eq!(keys.chunk_number(&keys.log_chunk(operation, 7)), Some(7));
     }

@@ -99,26 +99,30 @@ impl EtcdStore {
         parts: &[OperationValues],
         revision: Option<i64>,
     ) -> Result<Vec<Option<OperationContents>>, StoreError> {
-        let mut sheets: BTreeMap<CommitId, Option<Bytes>> = BTreeMap::new();
-        let used = parts.iter().flat_map(OperationValues::sheets);
-        sheets.extend(used.map(|sheet| (sheet, None)));
-        if !sheets.is_empty() {
-            let keys: Vec<Vec<u8>> = sheets.keys().map(|it| self.keys.sheet(*it)).collect();
+        let mut overflows: BTreeMap<CommitId, Option<Bytes>> = BTreeMap::new();
+        let used = parts.iter().flat_map(OperationValues::overflows);
+        overflows.extend(used.map(|overflow| (overflow, None)));
+        if !overflows.is_empty() {
+            let keys: Vec<Vec<u8>> = overflows.keys().map(|it| self.keys.overflow(*it)).collect();
             let found = match self.client.get_all(&keys, revision).await {
                 // A read of the current state shows whether it has changed.
                 Err(EtcdError::Compacted) => self.client.get_all(&keys, None).await?,
                 other => other?,
             };
-            for (sheet, kv) in sheets.values_mut().zip(found) {
-                *sheet = kv.map(|kv| kv.value.0);
+            for (overflow, kv) in overflows.values_mut().zip(found) {
+                *overflow = kv.map(|kv| kv.value.0);
             }
         }
         let read = |part: &OperationValue| match part {
             OperationValue::Inline(bytes) => Some(bytes.clone()),
-            OperationValue::Sheet { sheet, at, length } => {
-                let sheet = sheets.get(sheet)?.as_ref()?;
-                let fits = at.checked_add(*length)? <= sheet.len();
-                fits.then(|| sheet.slice(*at..at + length))
+            OperationValue::Overflow {
+                overflow,
+                at,
+                length,
+            } => {
+                let overflow = overflows.get(overflow)?.as_ref()?;
+                let fits = at.checked_add(*length)? <= overflow.len();
+                fits.then(|| overflow.slice(*at..at + length))
             }
         };
         let contents = parts.iter().map(|parts| {
@@ -150,21 +154,21 @@ impl EtcdStore {
                 places.collect::<Result<Vec<(Vec<u8>, Key)>, StoreError>>()
             };
             let (places, revision) = self.follower.current(find).await?;
-            let shown = places.get(..limit.min(places.len())).unwrap_or_default();
-            let keys: Vec<Vec<u8>> = shown.iter().map(|it| self.keys.document(&it.1)).collect();
+            let listed = places.get(..limit.min(places.len())).unwrap_or_default();
+            let keys: Vec<Vec<u8>> = listed.iter().map(|it| self.keys.document(&it.1)).collect();
             let found = match self.client.get_all(&keys, Some(revision)).await {
                 Ok(found) => found,
                 Err(EtcdError::Compacted) => continue,
                 Err(other) => return Err(other.into()),
             };
-            let mut documents = Vec::with_capacity(shown.len());
-            for ((_, key), kv) in shown.iter().zip(&found) {
+            let mut documents = Vec::with_capacity(listed.len());
+            for ((_, key), kv) in listed.iter().zip(&found) {
                 if let Some(kv) = kv {
                     documents.push(document_of(key.clone(), kv)?);
                 }
             }
             let more = places.len() > limit;
-            let last = shown.last().filter(|_| more).cloned();
+            let last = listed.last().filter(|_| more).cloned();
             let next = last.map(|(value, key)| Position { value, key });
             return Ok(Page { documents, next });
         }
@@ -208,8 +212,8 @@ impl EtcdStore {
     }
 
     pub(crate) async fn feed(&self, after: &Cursor, limit: usize) -> Result<Changes, StoreError> {
-        let asked = revision_of(after)?;
-        let mut reached = asked;
+        let requested = revision_of(after)?;
+        let mut reached = requested;
         let mut changes: Vec<Change> = Vec::new();
         let mut tries = 0;
         loop {
@@ -249,7 +253,7 @@ impl EtcdStore {
             return Ok(Changes {
                 changes,
                 next: cursor_at(reached),
-                gap: asked < trimmed,
+                gap: requested < trimmed,
             });
         }
     }
@@ -282,11 +286,11 @@ pub(crate) fn operation_of(job: StoredOperation, contents: OperationContents) ->
 }
 
 fn document_of(key: Key, kv: &KeyValue) -> Result<Document, StoreError> {
-    let filed = read_document(&kv.value.0)?;
+    let stored = read_document(&kv.value.0)?;
     Ok(Document {
         key,
-        version: filed.version,
-        body: filed.body,
+        version: stored.version,
+        body: stored.body,
     })
 }
 

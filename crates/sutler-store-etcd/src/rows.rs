@@ -59,8 +59,8 @@ pub(crate) fn read_document(value: &Bytes) -> Result<DocumentRow, StoreError> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OperationValue {
     Inline(Bytes),
-    Sheet {
-        sheet: CommitId,
+    Overflow {
+        overflow: CommitId,
         at: usize,
         length: usize,
     },
@@ -68,10 +68,10 @@ pub(crate) enum OperationValue {
 
 impl OperationValue {
     /// Commit of the overflow value it is in.
-    pub(crate) fn sheet(&self) -> Option<CommitId> {
+    pub(crate) fn overflow(&self) -> Option<CommitId> {
         match self {
             Self::Inline(_) => None,
-            Self::Sheet { sheet, .. } => Some(*sheet),
+            Self::Overflow { overflow, .. } => Some(*overflow),
         }
     }
 }
@@ -86,9 +86,9 @@ pub(crate) struct OperationValues {
 
 impl OperationValues {
     /// The overflow values they are in, each as often as it is used.
-    pub(crate) fn sheets(&self) -> impl Iterator<Item = CommitId> {
+    pub(crate) fn overflows(&self) -> impl Iterator<Item = CommitId> {
         let parts = [&self.detail, &self.request, &self.progress];
-        parts.map(OperationValue::sheet).into_iter().flatten()
+        parts.map(OperationValue::overflow).into_iter().flatten()
     }
 }
 
@@ -186,7 +186,7 @@ pub(crate) fn read_operation(
 }
 
 const INLINE: u8 = 0;
-const ON_SHEET: u8 = 1;
+const IN_OVERFLOW: u8 = 1;
 
 fn put_part(to: &mut Vec<u8>, part: &OperationValue) {
     match part {
@@ -194,9 +194,13 @@ fn put_part(to: &mut Vec<u8>, part: &OperationValue) {
             to.push(INLINE);
             put_bytes(to, bytes);
         }
-        OperationValue::Sheet { sheet, at, length } => {
-            to.push(ON_SHEET);
-            to.extend_from_slice(sheet.0.as_bytes());
+        OperationValue::Overflow {
+            overflow,
+            at,
+            length,
+        } => {
+            to.push(IN_OVERFLOW);
+            to.extend_from_slice(overflow.0.as_bytes());
             put_number(to, *at as u64);
             put_number(to, *length as u64);
         }
@@ -206,8 +210,8 @@ fn put_part(to: &mut Vec<u8>, part: &OperationValue) {
 fn part(reader: &mut ByteReader<'_>) -> Option<OperationValue> {
     Some(match reader.byte()? {
         INLINE => OperationValue::Inline(Bytes::copy_from_slice(reader.bytes()?)),
-        ON_SHEET => OperationValue::Sheet {
-            sheet: CommitId(reader.uuid()?),
+        IN_OVERFLOW => OperationValue::Overflow {
+            overflow: CommitId(reader.uuid()?),
             at: usize::try_from(reader.number()?).ok()?,
             length: usize::try_from(reader.number()?).ok()?,
         },
@@ -313,8 +317,8 @@ impl OverflowValue {
         }
         let at = self.0.len();
         self.0.extend_from_slice(content);
-        OperationValue::Sheet {
-            sheet: commit,
+        OperationValue::Overflow {
+            overflow: commit,
             at,
             length: content.len(),
         }
@@ -357,8 +361,8 @@ mod tests {
         };
         let parts = OperationValues {
             detail: OperationValue::Inline(Bytes::from_static(b"detail")),
-            request: OperationValue::Sheet {
-                sheet: CommitId(Uuid::from_u128(7)),
+            request: OperationValue::Overflow {
+                overflow: CommitId(Uuid::from_u128(7)),
                 at: 5,
                 length: 70_000,
             },
@@ -389,13 +393,13 @@ mod tests {
         let version = Version(CommitId(Uuid::from_u128(3)));
         let terms = [Term::new("plan", b"\0\xff".to_vec()), Term::new("x", "")];
         let value = Bytes::from(document(version, &terms, b"body"));
-        let filed = read_document(&value).unwrap();
-        assert_eq!((filed.version, &filed.body[..]), (version, &b"body"[..]));
+        let stored = read_document(&value).unwrap();
+        assert_eq!((stored.version, &stored.body[..]), (version, &b"body"[..]));
         let expected = [
             ("plan".to_owned(), b"\0\xff".to_vec()),
             ("x".to_owned(), Vec::new()),
         ];
-        assert_eq!(filed.terms, expected);
+        assert_eq!(stored.terms, expected);
 
         let written = CommitRecord {
             at: StoreTime(12),
@@ -411,21 +415,21 @@ mod tests {
 
     #[test]
     fn only_what_is_large_stands_on_a_sheet() {
-        let (commit, mut sheet) = (CommitId(Uuid::from_u128(1)), OverflowValue::default());
+        let (commit, mut overflow) = (CommitId(Uuid::from_u128(1)), OverflowValue::default());
         let small = Bytes::from(vec![1; INLINE_BYTES_MAX]);
         assert_eq!(
-            sheet.place(commit, &small),
+            overflow.place(commit, &small),
             OperationValue::Inline(small.clone())
         );
         for at in [0, INLINE_BYTES_MAX + 1] {
             let large = Bytes::from(vec![2; INLINE_BYTES_MAX + 1]);
-            let placed = OperationValue::Sheet {
-                sheet: commit,
+            let placed = OperationValue::Overflow {
+                overflow: commit,
                 at,
                 length: large.len(),
             };
-            assert_eq!(sheet.place(commit, &large), placed);
+            assert_eq!(overflow.place(commit, &large), placed);
         }
-        assert_eq!(sheet.0.len(), 2 * (INLINE_BYTES_MAX + 1));
+        assert_eq!(overflow.0.len(), 2 * (INLINE_BYTES_MAX + 1));
     }
 }

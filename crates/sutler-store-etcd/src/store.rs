@@ -187,7 +187,7 @@ impl Store for EtcdStore {
         worker: WorkerId,
         queues: &[(Queue, usize)],
     ) -> Result<Vec<Operation>, LeaseError> {
-        self.hand_out(worker, queues).await
+        self.assign(worker, queues).await
     }
 
     async fn release(&self, worker: WorkerId) -> Result<(), StoreError> {

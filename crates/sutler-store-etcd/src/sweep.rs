@@ -41,7 +41,7 @@ impl EtcdStore {
                 self.sweep_operations(&wanted, *limit).await
             }
             Sweep::Feed { before, limit } => {
-                self.sweep_sheets().await?;
+                self.sweep_overflows().await?;
                 self.forget_names(*before).await?;
                 self.sweep_feed(*before, *limit).await
             }
@@ -150,18 +150,18 @@ impl EtcdStore {
     }
 
     /// Deletes overflow values without users; they never get new ones.
-    async fn sweep_sheets(&self) -> Result<(), StoreError> {
-        let sheets: Vec<CommitId> = self.follower.view()?.operations.garbage().collect();
-        for batch in sheets.chunks(BATCH) {
-            let places = batch.iter().map(|sheet| self.keys.sheet(*sheet));
+    async fn sweep_overflows(&self) -> Result<(), StoreError> {
+        let overflows: Vec<CommitId> = self.follower.view()?.operations.garbage().collect();
+        for batch in overflows.chunks(BATCH) {
+            let places = batch.iter().map(|overflow| self.keys.overflow(*overflow));
             let txn = Txn {
                 success: places.map(RequestOp::delete).collect(),
                 ..Txn::default()
             };
             self.client.txn(&txn, RequestEffect::Reads).await?;
             self.follower.amend(|view| {
-                for sheet in batch {
-                    view.operations.forget_sheet(*sheet);
+                for overflow in batch {
+                    view.operations.forget_overflow(*overflow);
                 }
             });
         }

@@ -17,7 +17,7 @@ use crate::rows::{
 use crate::view::View;
 use crate::wire::{Compare, RequestOp};
 use advance::{arrive, begin, move_on, wake};
-pub(crate) use advance::{give_back, hand_out};
+pub(crate) use advance::{assign, release_operation};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use sutler_journal::{
@@ -105,7 +105,7 @@ struct TransactionBuilder<'a> {
     /// Operations that must be read before they can be written.
     unread: BTreeSet<OperationId>,
     jobs: BTreeMap<OperationId, StoredOperation>,
-    sheet: OverflowValue,
+    overflow: OverflowValue,
     /// Overflow values that lost a user.
     left: Vec<CommitId>,
     subjects: Vec<Subject>,
@@ -120,7 +120,7 @@ impl<'a> TransactionBuilder<'a> {
             workers: BTreeSet::new(),
             unread: BTreeSet::new(),
             jobs: BTreeMap::new(),
-            sheet: OverflowValue::default(),
+            overflow: OverflowValue::default(),
             left: Vec::new(),
             subjects: Vec::new(),
             steps: Vec::new(),
@@ -309,9 +309,9 @@ impl<'a> TransactionBuilder<'a> {
     fn parts(&mut self, detail: &Bytes, request: &Bytes, progress: &Bytes) -> OperationValues {
         let commit = self.case.commit.id();
         OperationValues {
-            detail: self.sheet.place(commit, detail),
-            request: self.sheet.place(commit, request),
-            progress: self.sheet.place(commit, progress),
+            detail: self.overflow.place(commit, detail),
+            request: self.overflow.place(commit, request),
+            progress: self.overflow.place(commit, progress),
         }
     }
 
@@ -321,10 +321,10 @@ impl<'a> TransactionBuilder<'a> {
         content: &Bytes,
         part: fn(&mut OperationValues) -> &mut OperationValue,
     ) {
-        let new = self.sheet.place(self.case.commit.id(), content);
+        let new = self.overflow.place(self.case.commit.id(), content);
         if let Some(job) = self.jobs.get_mut(&id) {
             let old = std::mem::replace(part(&mut job.parts), new);
-            self.left.extend(old.sheet());
+            self.left.extend(old.overflow());
         }
     }
 
@@ -376,13 +376,13 @@ impl<'a> TransactionBuilder<'a> {
         self.steps.push(RequestOp::put(keys.commit(id), value));
         let now = rows::time(self.case.now);
         self.steps.push(RequestOp::put(keys.head(), now));
-        if !self.sheet.0.is_empty() {
-            let sheet = std::mem::take(&mut self.sheet.0);
-            self.steps.push(RequestOp::put(keys.sheet(id), sheet));
+        if !self.overflow.0.is_empty() {
+            let overflow = std::mem::take(&mut self.overflow.0);
+            self.steps.push(RequestOp::put(keys.overflow(id), overflow));
         }
-        for sheet in self.unused_sheets() {
+        for overflow in self.unused_overflows() {
             if self.steps.len() < STEPS_MAX {
-                self.steps.push(RequestOp::delete(keys.sheet(sheet)));
+                self.steps.push(RequestOp::delete(keys.overflow(overflow)));
             }
         }
         Transaction {
@@ -393,16 +393,17 @@ impl<'a> TransactionBuilder<'a> {
     }
 
     /// Overflow values without users after this commit.
-    fn unused_sheets(&self) -> BTreeSet<CommitId> {
-        let still = |sheet: CommitId| {
+    fn unused_overflows(&self) -> BTreeSet<CommitId> {
+        let still = |overflow: CommitId| {
             let jobs = self.jobs.values();
-            jobs.flat_map(|job| job.parts.sheets())
-                .filter(|used| *used == sheet)
+            jobs.flat_map(|job| job.parts.overflows())
+                .filter(|used| *used == overflow)
                 .count()
         };
-        let left = |sheet: &CommitId| self.left.iter().filter(|it| *it == sheet).count();
-        let unused = |sheet: &&CommitId| {
-            still(**sheet) == 0 && left(sheet) == self.case.view.operations.uses_of(**sheet)
+        let left = |overflow: &CommitId| self.left.iter().filter(|it| *it == overflow).count();
+        let unused = |overflow: &&CommitId| {
+            still(**overflow) == 0
+                && left(overflow) == self.case.view.operations.uses_of(**overflow)
         };
         self.left.iter().filter(unused).copied().collect()
     }

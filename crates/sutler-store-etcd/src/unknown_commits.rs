@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use sutler_journal::{CommitError, CommitId};
 
 /// Maximum unknown commits that are remembered; beyond that, the oldest are forgotten.
-const DOUBTS_MAX: usize = 10_000;
+const UNKNOWN_MAX: usize = 10_000;
 /// Lifetime of a mark in etcd. No request is in flight for this long.
 const MARK_SECONDS: i64 = 3600;
 
@@ -29,7 +29,7 @@ impl UnknownCommits {
     pub(crate) fn add(&self, commit: CommitId) {
         let mut unknown_commits = self.lock();
         unknown_commits.entry(commit).or_default();
-        if unknown_commits.len() > DOUBTS_MAX {
+        if unknown_commits.len() > UNKNOWN_MAX {
             unknown_commits.pop_first();
         }
     }

@@ -158,11 +158,11 @@ impl View {
         ViewChange::Other
     }
 
-    fn file(&mut self, key: &[u8], filed: rows::DocumentRow, revision: i64) {
+    fn file(&mut self, key: &[u8], stored: rows::DocumentRow, revision: i64) {
         self.discard(key);
         let key: Arc<[u8]> = key.into();
-        let mut terms = Vec::with_capacity(filed.terms.len());
-        for (name, value) in filed.terms {
+        let mut terms = Vec::with_capacity(stored.terms.len());
+        for (name, value) in stored.terms {
             let scope = self.scope(&scope_of(&key, name.as_bytes()));
             let value: Arc<[u8]> = value.into();
             let index = self.terms.entry(Arc::clone(&scope)).or_default();
@@ -171,7 +171,7 @@ impl View {
         }
         let sketch = DocumentSummary {
             revision,
-            version: filed.version,
+            version: stored.version,
             terms,
         };
         self.documents.insert(key, sketch);

@@ -37,8 +37,8 @@ pub(crate) struct WatchFollower {
     reached: watch::Sender<i64>,
     hints: watch::Sender<u64>,
     /// Start of the longest wait for the watch to deliver.
-    doubt: watch::Sender<Option<Instant>>,
-    patience: Duration,
+    stalled_since: watch::Sender<Option<Instant>>,
+    deliver_within: Duration,
 }
 
 impl WatchFollower {
@@ -46,7 +46,7 @@ impl WatchFollower {
     pub(crate) async fn load(
         client: Arc<Client>,
         keys: Keys,
-        patience: Duration,
+        deliver_within: Duration,
     ) -> Result<Self, StoreError> {
         let view = read_all(&client, &keys).await?;
         Ok(Self {
@@ -55,8 +55,8 @@ impl WatchFollower {
             client,
             keys,
             hints: watch::Sender::new(0),
-            doubt: watch::Sender::new(None),
-            patience,
+            stalled_since: watch::Sender::new(None),
+            deliver_within,
         })
     }
 
@@ -104,10 +104,10 @@ impl WatchFollower {
         let began = Instant::now();
         let mut reached = self.reached.subscribe();
         let arrival = reached.wait_for(|reached| *reached >= revision);
-        match tokio::time::timeout(self.patience, arrival).await {
+        match tokio::time::timeout(self.deliver_within, arrival).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(_)) | Err(_) => {
-                self.doubt.send_replace(Some(began));
+                self.stalled_since.send_replace(Some(began));
                 Err(StoreError::new(
                     "etcd's watch lags behind; it is opened again, so ask again",
                 ))
@@ -138,23 +138,23 @@ impl WatchFollower {
     async fn follow(&self, pause: &mut Duration) -> Result<(), EtcdError> {
         let next = *self.reached.borrow() + 1;
         let opening = Watch::open(&self.client, self.keys.followed(), next);
-        let Ok(opened) = tokio::time::timeout(self.patience, opening).await else {
+        let Ok(opened) = tokio::time::timeout(self.deliver_within, opening).await else {
             return self.go_elsewhere().await;
         };
         let mut watch = opened?;
         let opened = Instant::now();
-        let (mut heard, mut doubt) = (opened, self.doubt.subscribe());
+        let (mut received, mut stalled_since) = (opened, self.stalled_since.subscribe());
         loop {
             // A wait that started before the last message does not mean that this watch is stuck.
             let in_vain = async {
-                let after = |began: &Option<Instant>| began.is_some_and(|began| began > heard);
-                drop(doubt.wait_for(after).await);
+                let after = |began: &Option<Instant>| began.is_some_and(|began| began > received);
+                drop(stalled_since.wait_for(after).await);
             };
             let events = tokio::select! {
                 events = watch.next() => events,
                 () = in_vain => break,
             };
-            heard = Instant::now();
+            received = Instant::now();
             if opened.elapsed() > PAUSE_MAX {
                 *pause = PAUSE_MIN;
             }
@@ -254,11 +254,11 @@ async fn read_once(client: &Client, keys: &Keys) -> Result<View, EtcdError> {
             }
         }
     }
-    let mut sheets = Range::between(keys.sheets()).at(revision);
-    sheets.keys_only = true;
-    for kv in client.range(&sheets).await?.kvs {
-        if let Some(sheet) = keys.sheet_of(&kv.key.0) {
-            view.operations.found_sheet(sheet);
+    let mut overflows = Range::between(keys.overflows()).at(revision);
+    overflows.keys_only = true;
+    for kv in client.range(&overflows).await?.kvs {
+        if let Some(overflow) = keys.overflow_of(&kv.key.0) {
+            view.operations.found_overflow(overflow);
         }
     }
     Ok(view)

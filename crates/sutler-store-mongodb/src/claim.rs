@@ -23,7 +23,7 @@ use sutler_journal::{
 use uuid::Uuid;
 
 /// Attempts of a claim when others took the operations it found.
-const LOOKS: usize = 4;
+const ATTEMPTS: usize = 4;
 /// Maximum time from the expiry of a lease to the end of a commit that began under it, in microseconds:
 /// longer than a transaction may last.
 const LATE: i64 = 120_000_000;
@@ -63,7 +63,8 @@ impl ClaimMemory {
 
     /// Operations that are skipped for now.
     fn stuck(&mut self) -> Vec<Bson> {
-        self.stuck.retain(|_, seen| seen.elapsed() < LEAVE_FOR);
+        self.stuck
+            .retain(|_, found_at| found_at.elapsed() < LEAVE_FOR);
         self.stuck.keys().map(|it| uuid(*it)).collect()
     }
 }
@@ -142,23 +143,23 @@ impl MongoStore {
         let mut claim_memory = self.claim_memory.lock().await;
         let mut claimed: Vec<Operation> = Vec::new();
         let mut wanted: Vec<(Queue, usize)> = queues.to_vec();
-        for _ in 0..LOOKS {
-            let seen = self
-                .look_around(worker, &wanted, claim_memory.stuck())
+        for _ in 0..ATTEMPTS {
+            let view = self
+                .read_claim_view(worker, &wanted, claim_memory.stuck())
                 .await;
-            let seen = seen.map_err(StoreError::from)?;
-            if !seen.lives {
+            let view = view.map_err(StoreError::from)?;
+            if !view.lives {
                 return Err(LeaseError::Lost);
             }
             let offered = self
-                .offer_work_of_the_dead(&seen.dead, &mut claim_memory)
+                .make_expired_claimable(&view.dead, &mut claim_memory)
                 .await;
             if offered.map_err(StoreError::from)? {
                 continue;
             }
-            let taken = self.take(worker, &seen.claimable, &mut claim_memory).await;
+            let taken = self.take(worker, &view.claimable, &mut claim_memory).await;
             let taken = taken.map_err(StoreError::from)?;
-            let all = taken.len() == seen.claimable.len();
+            let all = taken.len() == view.claimable.len();
             for operation in &taken {
                 for (queue, left) in &mut wanted {
                     *left -= usize::from(*queue == operation.row.queue && *left > 0);
@@ -173,7 +174,7 @@ impl MongoStore {
     }
 
     /// Reads leases and due operations in one round trip.
-    async fn look_around(
+    async fn read_claim_view(
         &self,
         worker: WorkerId,
         wanted: &[(Queue, usize)],
@@ -204,11 +205,11 @@ impl MongoStore {
             .commands
             .aggregate(Collection::Leases, pipeline)
             .await?;
-        read_seen(worker, found)
+        parse_claim_view(worker, found)
     }
 
     /// Marks operations of dead workers as claimable; returns whether there were any.
-    async fn offer_work_of_the_dead(
+    async fn make_expired_claimable(
         &self,
         dead: &[DeadLease],
         claim_memory: &mut ClaimMemory,
@@ -255,27 +256,27 @@ impl MongoStore {
     async fn take(
         &self,
         worker: WorkerId,
-        seen: &[Bsons],
+        view: &[Bsons],
         claim_memory: &mut ClaimMemory,
     ) -> Result<Vec<Operation>, MongoError> {
-        if seen.is_empty() {
+        if view.is_empty() {
             return Ok(Vec::new());
         }
         let mut steps = Vec::new();
         let mut operations = Vec::new();
-        for row in seen {
+        for row in view {
             let mut operation = rows::read_operation(row)?;
             let was_running = operation.row.state == State::Running;
             operation.row.state = State::Running;
             operation.row.fence = Fence(operation.row.fence.0 + 1);
             operation.row.takeovers += u32::from(was_running);
-            let as_seen = doc! { "_id": row.get("_id"), "r": row.get("r") };
+            let as_read = doc! { "_id": row.get("_id"), "r": row.get("r") };
             let change = doc! {
                 "$set": { "s": RUNNING, "w": uuid(worker.0) },
                 "$unset": { "o": 1 },
                 "$inc": { "f": 1_i64, "r": 1_i64, "k": i64::from(was_running) },
             };
-            steps.push(update(Collection::Operations, as_seen, change));
+            steps.push(update(Collection::Operations, as_read, change));
             operations.push(operation);
         }
         let found = self.commands.write_free(steps).await?;
@@ -288,7 +289,7 @@ impl MongoStore {
         }
         let is_taken = |it: &Option<StepResult>| matches!(it, Some(StepResult::Count(1..)));
         if !found.iter().all(is_taken) {
-            operations = self.really_taken(worker, operations).await?;
+            operations = self.confirm_claims(worker, operations).await?;
         }
         for operation in &operations {
             let row = &operation.row;
@@ -298,7 +299,7 @@ impl MongoStore {
     }
 
     /// Those that the worker now holds. Others claimed the rest, or hold them in transactions.
-    async fn really_taken(
+    async fn confirm_claims(
         &self,
         worker: WorkerId,
         mut operations: Vec<Operation>,
@@ -335,9 +336,9 @@ impl MongoStore {
         let steps = vec![update(Collection::Leases, lease, vec![end]), back];
         let mut pause = Duration::from_millis(2);
         for n in 1..=TRIES {
-            let look = |_: &[StepResult]| CommitInspection::<()>::Commit(None);
+            let inspect = |_: &[StepResult]| CommitInspection::<()>::Commit(None);
             let gate = SendGate::default();
-            match self.commands.transact(steps.clone(), &gate, look).await {
+            match self.commands.transact(steps.clone(), &gate, inspect).await {
                 TransactionResult::Committed | TransactionResult::Declined(()) => {
                     self.hints.give();
                     return Ok(());
@@ -357,26 +358,26 @@ impl MongoStore {
     }
 }
 
-fn read_seen(worker: WorkerId, found: Vec<Bsons>) -> Result<ClaimView, MongoError> {
-    let mut seen = ClaimView {
+fn parse_claim_view(worker: WorkerId, found: Vec<Bsons>) -> Result<ClaimView, MongoError> {
+    let mut view = ClaimView {
         lives: false,
         dead: Vec::new(),
         claimable: Vec::new(),
     };
     for row in found {
         if row.contains_key("lane") {
-            seen.claimable.push(row);
+            view.claimable.push(row);
             continue;
         }
         let id = rows::read_uuid(&row, "_id")?;
         let is = |name| row.get_bool(name).map_err(|_| MongoError::odd("a lease"));
         match (is("lives")?, is("late")?) {
-            (true, _) => seen.lives |= id == worker.0,
-            (false, late) => seen.dead.push(DeadLease {
+            (true, _) => view.lives |= id == worker.0,
+            (false, late) => view.dead.push(DeadLease {
                 worker: id,
                 settled: !late,
             }),
         }
     }
-    Ok(seen)
+    Ok(view)
 }

@@ -19,7 +19,7 @@ const A_MOMENT: Duration = Duration::from_millis(500);
 const TIME_IS_UP: i32 = 50;
 const WRITE_CONFLICT: i32 = 112;
 
-fn is_in_the_way(found: &StepResult) -> bool {
+fn is_blocked(found: &StepResult) -> bool {
     matches!(found, StepResult::Error(TIME_IS_UP | WRITE_CONFLICT))
 }
 
@@ -69,7 +69,7 @@ impl CommandClient {
         steps: Vec<Bsons>,
     ) -> Result<Vec<Option<StepResult>>, MongoError> {
         match self.write_within(steps.clone(), A_MOMENT).await {
-            Ok(found) if !found.iter().any(is_in_the_way) => {
+            Ok(found) if !found.iter().any(is_blocked) => {
                 return Ok(found.into_iter().map(Some).collect());
             }
             Ok(_)
@@ -85,7 +85,7 @@ impl CommandClient {
         let mut found = Vec::new();
         for answer in futures_util::future::join_all(each).await {
             found.push(match answer {
-                Ok(mut answer) => answer.pop().filter(|it| !is_in_the_way(it)),
+                Ok(mut answer) => answer.pop().filter(|it| !is_blocked(it)),
                 Err(MongoError::Refused {
                     code: TIME_IS_UP | WRITE_CONFLICT,
                     ..
@@ -253,11 +253,11 @@ fn read_results(answer: &Bsons) -> Result<Vec<StepResult>, MongoError> {
         let result = result.as_document().ok_or_else(odd)?;
         let n = usize::try_from(rows::int(result, "idx")?).map_err(|_| odd())?;
         let code = result.get("code").and_then(Bson::as_i32);
-        let said = match code {
+        let step_result = match code {
             Some(code) => StepResult::Error(code),
             None => StepResult::Count(rows::int(result, "n")?),
         };
-        *found.get_mut(n).ok_or_else(odd)? = Some(said);
+        *found.get_mut(n).ok_or_else(odd)? = Some(step_result);
     }
     found
         .into_iter()

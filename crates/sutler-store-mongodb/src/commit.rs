@@ -156,12 +156,12 @@ impl MongoStore {
         let plan = plan.map_err(|it| CommitError::NotWritten(it.into()))?;
         let mut pause = FIRST_PAUSE;
         loop {
-            let steps: Vec<Bsons> = plan.steps.iter().map(CommitStep::told).collect();
-            let look = |found: &[commit_steps::StepResult]| match plan.evaluate(found) {
+            let steps: Vec<Bsons> = plan.steps.iter().map(CommitStep::wire_form).collect();
+            let inspect = |found: &[commit_steps::StepResult]| match plan.evaluate(found) {
                 StepsResult::Fits(correction) => CommitInspection::Commit(correction),
                 other => CommitInspection::Decline(other),
             };
-            match self.commands.transact(steps, gate, look).await {
+            match self.commands.transact(steps, gate, inspect).await {
                 TransactionResult::Committed => return Ok(()),
                 TransactionResult::Declined(StepsResult::Stale(which)) => {
                     return Err(CommitError::Stale(which));
@@ -261,6 +261,6 @@ pub(crate) fn is_worth_another_try(trouble: &MongoError) -> bool {
 
 /// Adds jitter, so that conflicting transactions do not retry at the same moment.
 pub(crate) fn jittered(pause: Duration) -> Duration {
-    let dice = Uuid::new_v4().as_bytes()[0];
-    pause.mul_f64(0.5 + f64::from(dice) / 256.0)
+    let jitter = Uuid::new_v4().as_bytes()[0];
+    pause.mul_f64(0.5 + f64::from(jitter) / 256.0)
 }

@@ -23,14 +23,14 @@ use sutler_journal::{
 /// One step, and the meaning of its result.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CommitStep {
-    told: Bsons,
+    wire_form: Bsons,
     role: StepRole,
 }
 
 impl CommitStep {
     /// The step as it is sent.
-    pub(crate) fn told(&self) -> Bsons {
-        self.told.clone()
+    pub(crate) fn wire_form(&self) -> Bsons {
+        self.wire_form.clone()
     }
 }
 
@@ -136,8 +136,8 @@ impl CommitSteps {
         Ok(plan)
     }
 
-    fn add(&mut self, role: StepRole, told: Bsons) {
-        self.steps.push(CommitStep { told, role });
+    fn add(&mut self, role: StepRole, wire_form: Bsons) {
+        self.steps.push(CommitStep { wire_form, role });
     }
 
     /// Index of the subject of a write.
@@ -197,14 +197,14 @@ impl CommitSteps {
             // It requires the same as the one before it.
             Some(_) => Ok(()),
             None => {
-                self.look(must, expect, key, commit);
+                self.expect_document(must, expect, key, commit);
                 Ok(())
             }
         }
     }
 
     /// Requires a state of a document, and lets MongoDB detect if another commit changes it.
-    fn look(&mut self, must: StepRole, expect: &Expect, key: &Key, commit: &Commit) {
+    fn expect_document(&mut self, must: StepRole, expect: &Expect, key: &Key, commit: &Commit) {
         let name = key_encoding::key(key);
         match expect {
             Expect::Version(_, read) | Expect::Unchanged(_, read) => {
@@ -233,7 +233,7 @@ impl CommitSteps {
         commit: &Commit,
         merge: &MergedWrite,
     ) -> Result<(), MongoError> {
-        let told = match (&commit.writes()[merge.write], merge.read) {
+        let wire_form = match (&commit.writes()[merge.write], merge.read) {
             (Write::Put { key, terms, body }, read) => {
                 one_of_each(terms)?;
                 let document = rows::document(key, commit.id(), terms, body);
@@ -251,7 +251,7 @@ impl CommitSteps {
             ),
             _ => return Err(MongoError::odd("a plan")),
         };
-        self.add(must, told);
+        self.add(must, wire_form);
         Ok(())
     }
 
@@ -304,8 +304,8 @@ impl CommitSteps {
                 request,
                 progress,
             } => {
-                let anew = (detail, request, progress);
-                self.add(must, operations::reseal(*operation, read, anew));
+                let resealed = (detail, request, progress);
+                self.add(must, operations::reseal(*operation, read, resealed));
             }
         }
         Ok(())

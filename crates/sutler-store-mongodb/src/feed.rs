@@ -18,7 +18,7 @@ use std::time::Duration;
 use sutler_journal::{Change, Changes, CommitId, Cursor, StoreError};
 
 /// Maximum records that get positions at once.
-const PLACES_MAX: i64 = 500;
+const POSITIONS_MAX: i64 = 500;
 /// Attempts to assign positions, or to trim, without progress.
 const TRIES: usize = 50;
 const PAUSE: Duration = Duration::from_millis(2);
@@ -43,15 +43,15 @@ struct FeedWindow {
 
 impl MongoStore {
     pub(crate) async fn feed(&self, after: &Cursor, limit: usize) -> Result<Changes, StoreError> {
-        let asked = number(after)?;
-        let mut from = asked;
+        let requested = number(after)?;
+        let mut from = requested;
         let mut gap = false;
         loop {
-            let want = limit.max(COMMITS_MIN);
-            let seen = self.placed_after(from, want).await?;
-            gap |= asked < seen.trimmed;
-            let all = seen.placed.len() < want;
-            let (changes, reached) = whole_commits(&seen, from.max(seen.trimmed), limit)?;
+            let page_size = limit.max(COMMITS_MIN);
+            let window = self.placed_after(from, page_size).await?;
+            gap |= requested < window.trimmed;
+            let all = window.placed.len() < page_size;
+            let (changes, reached) = whole_commits(&window, from.max(window.trimmed), limit)?;
             if !changes.is_empty() || all {
                 return Ok(Changes {
                     changes,
@@ -66,33 +66,33 @@ impl MongoStore {
     /// Records after a position: as many as requested, or all that were committed before the call. Later
     /// commits are not waited for; otherwise this would not end while others commit.
     async fn placed_after(&self, from: i64, limit: usize) -> Result<FeedWindow, MongoError> {
-        let mut seen = self.look(from, limit).await?;
-        let newest = seen.newest;
+        let mut window = self.read_window(from, limit).await?;
+        let newest = window.newest;
         let mut pause = PAUSE;
         let mut failed = 0;
         while failed < TRIES {
-            let oldest = seen.new.first().map(time);
-            if seen.placed.len() >= limit || oldest.is_none_or(|it| newest < Some(it)) {
-                return Ok(seen);
+            let oldest = window.new.first().map(time);
+            if window.placed.len() >= limit || oldest.is_none_or(|it| newest < Some(it)) {
+                return Ok(window);
             }
             let _alone = match self.numbering.try_lock() {
                 Ok(alone) => alone,
                 Err(_) => {
                     let alone = self.numbering.lock().await;
                     // Another call may have assigned them meanwhile.
-                    seen = self.look(from, limit).await?;
+                    window = self.read_window(from, limit).await?;
                     alone
                 }
             };
-            let last = seen.last;
-            let failing = !seen.new.is_empty() && !self.give_places(&seen).await?;
+            let last = window.last;
+            let failing = !window.new.is_empty() && !self.assign_positions(&window).await?;
             if failing {
                 tokio::time::sleep(jittered(pause)).await;
                 pause = (pause * 2).min(PAUSE_MAX);
             }
-            seen = self.look(from, limit).await?;
+            window = self.read_window(from, limit).await?;
             // A faster replica assigned the same positions.
-            failed += usize::from(failing && seen.last == last);
+            failed += usize::from(failing && window.last == last);
         }
         Err(MongoError::Refused {
             code: 112,
@@ -102,11 +102,11 @@ impl MongoStore {
     }
 
     /// Reads the feed from one snapshot.
-    async fn look(&self, from: i64, limit: usize) -> Result<FeedWindow, MongoError> {
+    async fn read_window(&self, from: i64, limit: usize) -> Result<FeedWindow, MongoError> {
         let new = vec![
             doc! { "$match": { "new": true } },
             doc! { "$sort": { "ts": 1 } },
-            doc! { "$limit": PLACES_MAX },
+            doc! { "$limit": POSITIONS_MAX },
         ];
         let newest = vec![
             doc! { "$match": { "new": true } },
@@ -126,27 +126,28 @@ impl MongoStore {
             union(Collection::Commits, newest),
             union(Collection::Commits, placed),
         ];
-        read_seen(self.commands.snapshot(Collection::Meta, pipeline).await?)
+        parse_window(self.commands.snapshot(Collection::Meta, pipeline).await?)
     }
 
     /// Assigns positions to the records read; returns whether this call did so.
-    async fn give_places(&self, seen: &FeedWindow) -> Result<bool, MongoError> {
-        let count = i64::try_from(seen.new.len()).unwrap_or(PLACES_MAX);
-        let as_seen = doc! { "_id": "feed", "last": seen.last };
-        let moved = doc! { "$set": { "last": seen.last + count } };
-        let mut steps = vec![update(Collection::Meta, as_seen, moved)];
-        for (n, record) in (seen.last + 1..).zip(&seen.new) {
+    async fn assign_positions(&self, window: &FeedWindow) -> Result<bool, MongoError> {
+        let count = i64::try_from(window.new.len()).unwrap_or(POSITIONS_MAX);
+        let as_read = doc! { "_id": "feed", "last": window.last };
+        let moved = doc! { "$set": { "last": window.last + count } };
+        let mut steps = vec![update(Collection::Meta, as_read, moved)];
+        for (n, record) in (window.last + 1..).zip(&window.new) {
             let without = doc! { "_id": record.get("_id"), "new": true };
             let place = doc! { "$set": { "n": n }, "$unset": { "new": 1 } };
             steps.push(update(Collection::Commits, without, place));
         }
-        let look = |found: &[StepResult]| match found.iter().all(|it| *it == StepResult::Count(1)) {
-            true => CommitInspection::Commit(None),
-            false => CommitInspection::Decline(()),
-        };
+        let inspect =
+            |found: &[StepResult]| match found.iter().all(|it| *it == StepResult::Count(1)) {
+                true => CommitInspection::Commit(None),
+                false => CommitInspection::Decline(()),
+            };
         match self
             .commands
-            .transact(steps, &SendGate::default(), look)
+            .transact(steps, &SendGate::default(), inspect)
             .await
         {
             TransactionResult::Committed => Ok(true),
@@ -164,26 +165,26 @@ impl MongoStore {
     pub(crate) async fn trim(&self, before: i64, limit: usize) -> Result<u64, MongoError> {
         let mut pause = PAUSE;
         for _ in 0..TRIES {
-            let seen = self.placed_after(0, limit).await?;
+            let window = self.placed_after(0, limit).await?;
             let old = |it: &&Bsons| int(it, "at").is_ok_and(|at| at < before);
-            let old: Vec<&Bsons> = seen.placed.iter().take_while(old).take(limit).collect();
+            let old: Vec<&Bsons> = window.placed.iter().take_while(old).take(limit).collect();
             let Some(last) = old.last() else {
                 return Ok(0);
             };
             let last = int(last, "n")?;
-            let as_seen = doc! { "_id": "feed", "trimmed": seen.trimmed };
+            let as_read = doc! { "_id": "feed", "trimmed": window.trimmed };
             let moved = doc! { "$set": { "trimmed": last } };
-            let gone = doc! { "n": { "$gt": seen.trimmed, "$lte": last } };
+            let gone = doc! { "n": { "$gt": window.trimmed, "$lte": last } };
             let mut forget = crate::commit_steps::delete(Collection::Commits, gone);
             forget.insert("multi", true);
-            let steps = vec![update(Collection::Meta, as_seen, moved), forget];
-            let look = |found: &[StepResult]| match found.first() {
+            let steps = vec![update(Collection::Meta, as_read, moved), forget];
+            let inspect = |found: &[StepResult]| match found.first() {
                 Some(StepResult::Count(1)) => CommitInspection::Commit(None),
                 _ => CommitInspection::Decline(()),
             };
             match self
                 .commands
-                .transact(steps, &SendGate::default(), look)
+                .transact(steps, &SendGate::default(), inspect)
                 .await
             {
                 TransactionResult::Committed => return Ok(old.len() as u64),
@@ -202,8 +203,8 @@ impl MongoStore {
     }
 }
 
-fn read_seen(found: Vec<Bsons>) -> Result<FeedWindow, MongoError> {
-    let mut seen = FeedWindow {
+fn parse_window(found: Vec<Bsons>) -> Result<FeedWindow, MongoError> {
+    let mut window = FeedWindow {
         last: 0,
         trimmed: 0,
         new: Vec::new(),
@@ -212,19 +213,19 @@ fn read_seen(found: Vec<Bsons>) -> Result<FeedWindow, MongoError> {
     };
     for row in found {
         if row.contains_key("trimmed") {
-            seen.last = int(&row, "last")?;
-            seen.trimmed = int(&row, "trimmed")?;
+            window.last = int(&row, "last")?;
+            window.trimmed = int(&row, "trimmed")?;
         } else if let Some(Bson::Timestamp(it)) = row.get("newest") {
-            seen.newest = Some((it.time, it.increment));
+            window.newest = Some((it.time, it.increment));
         } else if row.contains_key("n") {
-            seen.placed.push(row);
+            window.placed.push(row);
         } else {
-            seen.new.push(row);
+            window.new.push(row);
         }
     }
-    seen.new.sort_by_key(time);
-    seen.placed.sort_by_key(|row| int(row, "n").unwrap_or(0));
-    Ok(seen)
+    window.new.sort_by_key(time);
+    window.placed.sort_by_key(|row| int(row, "n").unwrap_or(0));
+    Ok(window)
 }
 
 /// Time of a record.
@@ -237,14 +238,14 @@ fn time(row: &Bsons) -> ClusterTime {
 
 /// Whole commits up to `limit` changes, and the position reached; at least one with changes.
 fn whole_commits(
-    seen: &FeedWindow,
+    window: &FeedWindow,
     from: i64,
     limit: usize,
 ) -> Result<(Vec<Change>, i64), MongoError> {
     let odd = || MongoError::odd("a record of the feed");
     let mut changes = Vec::new();
     let mut reached = from;
-    for row in &seen.placed {
+    for row in &window.placed {
         let about = row.get_array("about").map_err(|_| odd())?;
         if !changes.is_empty() && changes.len() + about.len() > limit {
             break;
@@ -286,7 +287,7 @@ mod tests {
     use sutler_journal::Cursor;
     use uuid::Uuid;
 
-    fn seen(sizes: &[usize]) -> FeedWindow {
+    fn window(sizes: &[usize]) -> FeedWindow {
         let row = |(n, size): (i64, &usize)| {
             let about = vec![doc! { "o": uuid(Uuid::nil()) }; *size];
             doc! { "_id": uuid(Uuid::nil()), "n": n, "about": about }
@@ -308,7 +309,7 @@ mod tests {
             (vec![0, 0, 5], 1, 5, 3),
             (vec![], 5, 0, 0),
         ] {
-            let (changes, at) = whole_commits(&seen(&sizes), 0, limit).expect("commits");
+            let (changes, at) = whole_commits(&window(&sizes), 0, limit).expect("commits");
             assert_eq!((changes.len(), at), (count, reached), "{sizes:?}");
         }
     }

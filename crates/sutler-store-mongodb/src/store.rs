@@ -204,7 +204,7 @@ impl Store for MongoStore {
     }
 
     async fn info(&self) -> Result<StoreInfo, StoreError> {
-        Ok(self.tell().await?)
+        Ok(self.read_info().await?)
     }
 
     async fn now(&self) -> Result<StoreTime, StoreError> {

@@ -69,7 +69,7 @@ impl MongoStore {
             }
             let steps = removal(&found)?;
             let count = found.len();
-            let look = |results: &[StepResult]| {
+            let inspect = |results: &[StepResult]| {
                 let mine = results.iter().take(count + 1);
                 match mine.clone().all(|it| *it == StepResult::Count(1)) {
                     true => CommitInspection::Commit(None),
@@ -78,7 +78,7 @@ impl MongoStore {
             };
             match self
                 .commands
-                .transact(steps, &SendGate::default(), look)
+                .transact(steps, &SendGate::default(), inspect)
                 .await
             {
                 TransactionResult::Committed => return Ok(count),

@@ -81,7 +81,7 @@ impl CommandClient {
         &self,
         steps: Vec<Bsons>,
         gate: &SendGate,
-        look: impl FnOnce(&[StepResult]) -> CommitInspection<T>,
+        inspect: impl FnOnce(&[StepResult]) -> CommitInspection<T>,
     ) -> TransactionResult<T> {
         let mut session = match self.begin().await {
             Ok(session) => session,
@@ -91,7 +91,7 @@ impl CommandClient {
             Ok(found) => found,
             Err(trouble) => return self.fail(session, trouble).await,
         };
-        match look(&found) {
+        match inspect(&found) {
             CommitInspection::Decline(why) => return TransactionResult::Declined(why),
             CommitInspection::Commit(None) => {}
             CommitInspection::Commit(Some(more)) => {

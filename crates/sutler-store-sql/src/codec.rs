@@ -208,16 +208,16 @@ mod tests {
         let realm = Realm::new("r").unwrap();
         let key = |id: &str| Key::new(&realm, Kind::new("k"), &[id]).unwrap();
         let operation = Subject::Operation(OperationId(Uuid::from_u128(7)));
-        let told = [
+        let subjects = [
             Subject::Put(key("a")),
             operation.clone(),
             Subject::Removed(key("a")),
             operation,
         ];
-        let encoded: Vec<u8> = told.iter().flat_map(subject).collect();
+        let encoded: Vec<u8> = subjects.iter().flat_map(subject).collect();
         let back = changes(CommitId(Uuid::nil()), &encoded).unwrap();
         let back: Vec<Subject> = back.into_iter().map(|change| change.subject).collect();
-        assert_eq!(back, told[..3]);
+        assert_eq!(back, subjects[..3]);
         assert!(changes(CommitId(Uuid::nil()), &encoded[..9]).is_err());
     }
 

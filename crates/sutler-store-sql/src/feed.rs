@@ -20,7 +20,7 @@ pub(crate) struct FeedEntry<'r> {
 pub(crate) struct FeedPage {
     /// Whether the numbers have no gaps.
     dense: bool,
-    asked: i64,
+    requested: i64,
     limit: usize,
     reached: i64,
     trimmed: i64,
@@ -36,12 +36,12 @@ impl FeedPage {
         Ok(Self::of(codec::seq_of(cursor)?, limit, dense))
     }
 
-    fn of(asked: i64, limit: usize, dense: bool) -> Self {
+    fn of(requested: i64, limit: usize, dense: bool) -> Self {
         Self {
             dense,
-            asked,
+            requested,
             limit,
-            reached: asked,
+            reached: requested,
             trimmed: 0,
             changes: Vec::new(),
         }
@@ -88,7 +88,7 @@ impl FeedPage {
         Changes {
             changes: self.changes,
             next: codec::cursor_at(self.reached),
-            gap: self.asked < self.trimmed,
+            gap: self.requested < self.trimmed,
         }
     }
 }
@@ -101,7 +101,7 @@ mod tests {
     use uuid::Uuid;
 
     /// Reads commits of one change each; returns the number read, and the last position.
-    fn read(mut gathered: FeedPage, trimmed: i64, seqs: &[i64]) -> (usize, Cursor) {
+    fn read(mut page: FeedPage, trimmed: i64, seqs: &[i64]) -> (usize, Cursor) {
         let subject = codec::subject(&Subject::Operation(OperationId(Uuid::nil())));
         let entry = |seq: &i64| {
             Ok(FeedEntry {
@@ -109,8 +109,8 @@ mod tests {
                 commit: Some((*seq, Uuid::from_u128(1), &subject[..])),
             })
         };
-        assert!(gathered.add(seqs.iter().map(entry)).unwrap());
-        let read = gathered.into_changes();
+        assert!(page.add(seqs.iter().map(entry)).unwrap());
+        let read = page.into_changes();
         (read.changes.len(), read.next)
     }
 

@@ -51,9 +51,9 @@ fn key(row: &impl Cells, n: usize) -> Result<Key, SqlError> {
     Key::from_bytes(blob(row, n)?).map_err(odd)
 }
 
-fn word(row: &impl Cells, n: usize) -> Result<String, SqlError> {
-    let word = std::str::from_utf8(blob(row, n)?).map_err(odd)?;
-    Ok(word.to_owned())
+fn utf8_text(row: &impl Cells, n: usize) -> Result<String, SqlError> {
+    let utf8_text = std::str::from_utf8(blob(row, n)?).map_err(odd)?;
+    Ok(utf8_text.to_owned())
 }
 
 /// The only row of a result.
@@ -100,7 +100,7 @@ pub(crate) fn page<R: Cells>(found: &[R], by_term: bool, limit: usize) -> Result
 pub(crate) fn polled(row: &impl Cells) -> Result<PolledOperation, SqlError> {
     Ok(PolledOperation {
         state: codec::state_of(number(row, 0)?)?,
-        verb: Cow::Owned(word(row, 1)?),
+        verb: Cow::Owned(utf8_text(row, 1)?),
         detail: bytes(row, 2)?,
     })
 }
@@ -110,8 +110,8 @@ pub(crate) fn operation_row(row: &impl Cells) -> Result<OperationRow, SqlError> 
     Ok(OperationRow {
         id: OperationId(id(row, 0)?),
         lane: key(row, 1)?,
-        verb: Cow::Owned(word(row, 2)?),
-        queue: Queue::of(word(row, 3)?),
+        verb: Cow::Owned(utf8_text(row, 2)?),
+        queue: Queue::of(utf8_text(row, 3)?),
         state: codec::state_of(number(row, 4)?)?,
         due: StoreTime(number(row, 5)?),
         fence: Fence(number(row, 6)?),
@@ -189,7 +189,7 @@ pub(crate) fn queue(row: &impl Cells) -> Result<Option<QueueStats>, SqlError> {
         return Ok(None);
     }
     Ok(Some(QueueStats {
-        queue: Queue::of(word(row, 3)?),
+        queue: Queue::of(utf8_text(row, 3)?),
         waiting: number(row, 4)?,
         ready: number(row, 5)?,
         running: number(row, 6)?,

@@ -4,7 +4,7 @@
 //! a complete copy. Copies some pages at a time, so commits continue. Not here: restoring, which is
 //! stopping the program and replacing the file by the copy.
 
-use crate::file_lock::beside;
+use crate::file_lock::with_suffix;
 use crate::sql;
 use crate::store::{SqliteShared, SqliteStore};
 use rusqlite::backup::{Backup, StepResult};
@@ -80,7 +80,7 @@ impl SqliteStore {
         let to = to.as_ref().to_owned();
         let shared = Arc::clone(&self.shared);
         task::spawn_blocking(move || {
-            let partial = beside(&to, ".partial");
+            let partial = with_suffix(&to, ".partial");
             let made = make(&shared, &to, &partial, progress);
             if made.is_err() {
                 // It may not exist.

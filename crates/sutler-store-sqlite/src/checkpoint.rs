@@ -27,30 +27,30 @@ thread_local! {
 pub(crate) struct Checkpoints {
     ask: Option<SyncSender<()>>,
     copied: Arc<AtomicBool>,
-    asked_at: i32,
+    requested_at: i32,
     watching: bool,
     thread: Option<JoinHandle<()>>,
 }
 
 /// Starts the thread.
 pub(crate) fn start(shared: Arc<SqliteShared>) -> std::io::Result<Checkpoints> {
-    let (ask, asked) = sync_channel(1);
+    let (ask, requests) = sync_channel(1);
     let copied = Arc::new(AtomicBool::new(false));
     let done = Arc::clone(&copied);
     let thread = thread::Builder::new()
         .name("sutler-sqlite-checkpoint".to_owned())
-        .spawn(move || copy_when_asked(&shared, &asked, &done))?;
+        .spawn(move || copy_on_request(&shared, &requests, &done))?;
     Ok(Checkpoints {
         ask: Some(ask),
         copied,
-        asked_at: 0,
+        requested_at: 0,
         watching: false,
         thread: Some(thread),
     })
 }
 
-fn copy_when_asked(shared: &SqliteShared, asked: &Receiver<()>, done: &AtomicBool) {
-    while asked.recv().is_ok() {
+fn copy_on_request(shared: &SqliteShared, requests: &Receiver<()>, done: &AtomicBool) {
+    while requests.recv().is_ok() {
         let Ok(reader) = shared.readers.take() else {
             continue;
         };
@@ -80,19 +80,19 @@ impl Checkpoints {
             }));
         }
         let pages = LOG_PAGES.get();
-        if pages < self.asked_at {
-            self.asked_at = 0;
+        if pages < self.requested_at {
+            self.requested_at = 0;
         }
         if pages >= PAGES_TO_COPY && self.copied.swap(false, Ordering::AcqRel) || pages >= PAGES_MAX
         {
-            self.asked_at = 0;
+            self.requested_at = 0;
             LOG_PAGES.set(0);
             return copy(db);
         }
-        if pages >= self.asked_at + PAGES_TO_COPY
+        if pages >= self.requested_at + PAGES_TO_COPY
             && let Some(ask) = &self.ask
         {
-            self.asked_at = pages;
+            self.requested_at = pages;
             // A full channel means that a request is pending already.
             let _ = ask.try_send(());
         }
@@ -100,7 +100,7 @@ impl Checkpoints {
     }
 
     /// Installs the hook on the new connection after the file was opened again.
-    pub(crate) fn watch_anew(&mut self) {
+    pub(crate) fn watch_again(&mut self) {
         self.watching = false;
     }
 

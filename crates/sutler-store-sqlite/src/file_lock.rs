@@ -22,12 +22,12 @@ pub(crate) struct FileLock {
 impl FileLock {
     /// Locks the file for this store, or fails if another process holds it.
     pub(crate) fn of(path: &Path) -> Result<Self, SqliteOpenError> {
-        let beside = beside(path, ".lock");
+        let lock_path = with_suffix(path, ".lock");
         let lock = OpenOptions::new()
             .create(true)
             .truncate(false)
             .write(true)
-            .open(&beside)
+            .open(&lock_path)
             .map_err(|cause| SqliteOpenError::failed(path, "its lock file", cause))?;
         for _ in 0..TRIES {
             match lock.try_lock() {
@@ -45,7 +45,7 @@ impl FileLock {
 }
 
 /// The same path with a suffix on the file's name.
-pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
+pub(crate) fn with_suffix(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
     PathBuf::from(name)

@@ -86,7 +86,7 @@ pub(crate) fn operations(view: &View<'_>, list: &OperationList) -> ReadResult<Ve
 }
 
 fn lane_number(view: &View<'_>, lane: &Key) -> ReadResult<Option<i64>> {
-    if let Some(number) = view.young.number(lane.as_bytes()) {
+    if let Some(number) = view.unindexed.number(lane.as_bytes()) {
         return Ok(Some(number));
     }
     let mut statement = view
@@ -100,12 +100,12 @@ fn lane_number(view: &View<'_>, lane: &Key) -> ReadResult<Option<i64>> {
 }
 
 pub(crate) fn changes(db: &Connection, after: &Cursor, limit: usize) -> ReadResult<Changes> {
-    let asked = codec::seq_of(after)?;
+    let requested = codec::seq_of(after)?;
     let view = db.unchecked_transaction().map_err(unreadable)?;
     let trimmed: i64 = view
         .query_row(sql::TALLY_READ, [], |row| row.get(4))
         .map_err(unreadable)?;
-    let mut reached = asked.max(trimmed);
+    let mut reached = requested.max(trimmed);
     let mut changes = Vec::new();
     let mut statement = view.prepare_cached(sql::FEED_AFTER).map_err(unreadable)?;
     let mut found = statement.query([reached]).map_err(unreadable)?;
@@ -121,7 +121,7 @@ pub(crate) fn changes(db: &Connection, after: &Cursor, limit: usize) -> ReadResu
     Ok(Changes {
         changes,
         next: codec::cursor_at(reached),
-        gap: asked < trimmed,
+        gap: requested < trimmed,
     })
 }
 

@@ -81,7 +81,7 @@ impl PollCache {
     }
 
     /// Removes changed operations. Later polls read them from the file.
-    pub(crate) fn strike_out(&self, touched: &mut TouchedOperations) {
+    pub(crate) fn invalidate(&self, touched: &mut TouchedOperations) {
         if touched.operations.is_empty() && !touched.all {
             return;
         }
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!(polls.find(&lane("b"), id), None);
         let mut touched = TouchedOperations::default();
         touched.one(id);
-        polls.strike_out(&mut touched);
+        polls.invalidate(&mut touched);
         assert_eq!(polls.find(&lane("a"), id), None);
     }
 
@@ -144,7 +144,7 @@ mod tests {
         let before = polls.generation();
         let mut touched = TouchedOperations::default();
         touched.one(id);
-        polls.strike_out(&mut touched);
+        polls.invalidate(&mut touched);
         polls.keep(&lane("a"), id, &polled(State::Running), before);
         assert_eq!(polls.find(&lane("a"), id), None);
         let done = polled(State::Done(Outcome::Succeeded));
@@ -167,7 +167,7 @@ mod tests {
         assert!(kept <= PARTS * PART_MAX, "{kept}");
         let mut touched = TouchedOperations::default();
         touched.all();
-        polls.strike_out(&mut touched);
+        polls.invalidate(&mut touched);
         assert!(
             polls
                 .parts

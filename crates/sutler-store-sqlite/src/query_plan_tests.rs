@@ -59,11 +59,11 @@ fn cost(db: &Connection, text: &str) -> (i32, i32, i32) {
 fn steps_of_a_page(documents: usize, by_term: bool, limit: usize) -> i32 {
     let (_directory, path, _writer) = store_with(documents);
     let db = schema::open_reader(&path, 512).expect("a reader");
-    let (words, young) = (Interner::default(), UnindexedDocuments::default());
+    let (words, unindexed) = (Interner::default(), UnindexedDocuments::default());
     let view = View {
         db: &db,
         words: &words,
-        young: &young,
+        unindexed: &unindexed,
     };
     let realm = Realm::new("r").expect("a realm");
     let (list, index) = match by_term {

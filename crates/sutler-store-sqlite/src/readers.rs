@@ -56,7 +56,7 @@ pub(crate) struct Readers {
     path: PathBuf,
     cache_kib: u32,
     state: Mutex<State>,
-    given_back: Condvar,
+    returned: Condvar,
     phase: watch::Sender<Phase>,
 }
 
@@ -76,7 +76,7 @@ impl Readers {
                 taken: 0,
                 phase: Phase::Open,
             }),
-            given_back: Condvar::new(),
+            returned: Condvar::new(),
             phase: watch::Sender::new(Phase::Open),
         }
     }
@@ -130,7 +130,7 @@ impl Readers {
         state.idle.clear();
         while state.taken > 0 {
             state = self
-                .given_back
+                .returned
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
         }
@@ -177,6 +177,6 @@ impl Drop for Reader<'_> {
             other => drop(other),
         }
         drop(state);
-        self.of.given_back.notify_all();
+        self.of.returned.notify_all();
     }
 }

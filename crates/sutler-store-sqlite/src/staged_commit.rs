@@ -22,7 +22,7 @@ pub(crate) enum WriteExtra {
     /// The terms of a document, encoded for its row.
     Terms(Vec<u8>),
     /// The numbers of an operation's queue and verb.
-    Words {
+    QueueAndVerb {
         /// Of the queue.
         queue: i64,
         /// Of the verb.
@@ -49,11 +49,11 @@ pub(crate) fn stage(commit: &Commit, known: &Interner) -> Result<Box<StagedCommi
                     |term: &Term| interned_strings::scope(key.realm(), key.kind(), &term.name);
                 WriteExtra::Terms(encode(terms, |term| number(scope(term))))
             }
-            Write::Start(NewOperation { queue, verb, .. }) => WriteExtra::Words {
+            Write::Start(NewOperation { queue, verb, .. }) => WriteExtra::QueueAndVerb {
                 queue: number(interned_strings::queue(queue.as_str())),
                 verb: number(interned_strings::verb(verb)),
             },
-            Write::Import(operation) => WriteExtra::Words {
+            Write::Import(operation) => WriteExtra::QueueAndVerb {
                 queue: number(interned_strings::queue(operation.row.queue.as_str())),
                 verb: number(interned_strings::verb(&operation.row.verb)),
             },

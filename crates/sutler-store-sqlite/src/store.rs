@@ -36,7 +36,7 @@ pub(crate) struct SqliteShared {
     pub(crate) settings: SqliteSettings,
     pub(crate) readers: Readers,
     pub(crate) words: Interner,
-    pub(crate) young: UnindexedDocuments,
+    pub(crate) unindexed: UnindexedDocuments,
     pub(crate) polls: PollCache,
     pub(crate) hints: watch::Sender<u64>,
     _owner: FileLock,
@@ -47,7 +47,7 @@ impl SqliteShared {
         View {
             db,
             words: &self.words,
-            young: &self.young,
+            unindexed: &self.unindexed,
         }
     }
 }
@@ -111,7 +111,7 @@ impl SqliteStore {
             path,
             settings,
             words: Interner::default(),
-            young: UnindexedDocuments::default(),
+            unindexed: UnindexedDocuments::default(),
             polls: PollCache::default(),
             hints: watch::Sender::new(0),
         });
@@ -278,7 +278,7 @@ impl Store for SqliteStore {
         limit: usize,
     ) -> Result<Vec<IndexedDocument>, StoreError> {
         let from = from.to_vec();
-        self.read_many(move |view| documents::filed(view, &from, limit))
+        self.read_many(move |view| documents::indexed(view, &from, limit))
             .await
     }
 

@@ -71,19 +71,19 @@ impl UnindexedDocuments {
         &self,
         changes: impl Iterator<Item = (Box<[u8]>, Option<UnindexedDocument>)>,
     ) {
-        let mut young = self.write();
+        let mut unindexed = self.write();
         for (key, doc) in changes {
             match doc {
-                Some(doc) => drop(young.insert(key, doc)),
-                None => drop(young.remove(&key)),
+                Some(doc) => drop(unindexed.insert(key, doc)),
+                None => drop(unindexed.remove(&key)),
             }
         }
     }
 
     /// The next ones in order of keys, to be indexed.
     pub(crate) fn after(&self, key: &[u8], limit: usize) -> Vec<(Box<[u8]>, UnindexedDocument)> {
-        let young = self.read();
-        let behind = young.range::<[u8], _>((Bound::Excluded(key), Bound::Unbounded));
+        let unindexed = self.read();
+        let behind = unindexed.range::<[u8], _>((Bound::Excluded(key), Bound::Unbounded));
         behind
             .take(limit)
             .map(|(key, doc)| (key.clone(), doc.clone()))
@@ -97,8 +97,8 @@ impl UnindexedDocuments {
         start: Bound<&[u8]>,
         limit: usize,
     ) -> Vec<ListPlace> {
-        let young = self.read();
-        young
+        let unindexed = self.read();
+        unindexed
             .range::<[u8], _>((start, Bound::Unbounded))
             .take_while(|(key, _)| key.starts_with(prefix))
             .take(limit)

@@ -54,7 +54,7 @@ pub(crate) fn start(
     #[cfg(any(test, feature = "testing"))]
     shared.settings.faults.set_up(&db).map_err(failed)?;
     let memory = WriterState::of_new_boot(&db).map_err(failed)?;
-    read_young(&shared, &db).map_err(failed)?;
+    read_unindexed(&shared, &db).map_err(failed)?;
     let checkpoints = checkpoint::start(Arc::clone(&shared))
         .map_err(|cause| SqliteOpenError::failed(&path, "starting its threads", cause))?;
     let mut thread = WriterThread {
@@ -72,10 +72,10 @@ pub(crate) fn start(
 
 /// Reads unindexed documents. That visits as many pages as the writer may cache, and needs none of them
 /// twice; memory that a thread has allocated once is not returned.
-fn read_young(shared: &SqliteShared, db: &Connection) -> rusqlite::Result<()> {
+fn read_unindexed(shared: &SqliteShared, db: &Connection) -> rusqlite::Result<()> {
     let settings = &shared.settings;
     schema::keep_pages(db, settings.reader_cache_kib)?;
-    shared.young.reload(db)?;
+    shared.unindexed.reload(db)?;
     schema::keep_pages(db, settings.writer_cache_kib)
 }
 
@@ -119,7 +119,7 @@ impl WriterThread {
 
     /// Serves group after group until the store is closed or the file must be opened again.
     fn serve(&mut self, db: &Connection) -> WriterExit {
-        self.checkpoints.watch_anew();
+        self.checkpoints.watch_again();
         let mut session = match WriteSession::new(db, &self.shared, &mut self.memory) {
             Ok(session) => session,
             Err(_) => return WriterExit::MustReopen,
@@ -156,10 +156,10 @@ impl WriterThread {
             ));
         }
         self.memory.reload(&db).map_err(failed)?;
-        read_young(&self.shared, &db).map_err(failed)?;
+        read_unindexed(&self.shared, &db).map_err(failed)?;
         let mut touched = TouchedOperations::default();
         touched.all();
-        self.shared.polls.strike_out(&mut touched);
+        self.shared.polls.invalidate(&mut touched);
         self.shared.readers.open();
         tracing::info!(path = %path.display(), "the store's file is open again");
         Ok(db)

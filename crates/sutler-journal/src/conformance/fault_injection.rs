@@ -180,9 +180,11 @@ async fn until_nothing_is_live(reliable: &dyn Store) {
 }
 
 async fn compare(reliable: &dyn Store, replicas: &[Arc<Replica>]) {
-    let sum = |told: fn(&Replica) -> &AtomicU64| -> u64 {
-        let told = replicas.iter().map(|it| told(it).load(Ordering::SeqCst));
-        told.sum()
+    let sum = |count_of: fn(&Replica) -> &AtomicU64| -> u64 {
+        let count_of = replicas
+            .iter()
+            .map(|it| count_of(it).load(Ordering::SeqCst));
+        count_of.sum()
     };
     let (added, accepted) = (sum(|it| &it.added), sum(|it| &it.accepted));
     let mut counted = 0;
@@ -201,17 +203,17 @@ async fn compare(reliable: &dyn Store, replicas: &[Arc<Replica>]) {
 
 /// Number of commits in the feed, each of which must occur once.
 async fn commits_in_feed(store: &dyn Store) -> u64 {
-    let mut seen: BTreeSet<CommitId> = BTreeSet::new();
+    let mut ids: BTreeSet<CommitId> = BTreeSet::new();
     let mut cursor = Cursor::default();
     loop {
         let part = store.changes(&cursor, 100).await.expect("changes");
         if part.changes.is_empty() {
-            return seen.len() as u64;
+            return ids.len() as u64;
         }
         let mut commits: Vec<CommitId> = part.changes.iter().map(|it| it.commit).collect();
         commits.dedup();
         for commit in commits {
-            assert!(seen.insert(commit), "twice in the feed");
+            assert!(ids.insert(commit), "twice in the feed");
         }
         cursor = part.next;
     }

@@ -56,17 +56,29 @@ pub async fn a_poll_tells_every_change_of_its_operation(candidate: &dyn Candidat
     let fixture = Fixture::of(candidate).await;
     let worker = fixture.worker(LASTING).await;
     let id = fixture.start(Start::Waiting).await;
-    let told = |state, detail| Some((state, bytes(detail)));
-    assert_eq!(poll(&fixture, id).await, told(State::Waiting, "detail"));
+    let poll_result = |state, detail| Some((state, bytes(detail)));
+    assert_eq!(
+        poll(&fixture, id).await,
+        poll_result(State::Waiting, "detail")
+    );
     fixture.commit(only(Write::Wake(id))).await;
-    assert_eq!(poll(&fixture, id).await, told(State::Ready, "detail"));
+    assert_eq!(
+        poll(&fixture, id).await,
+        poll_result(State::Ready, "detail")
+    );
     assert_eq!(fixture.claim_ids(worker, 1).await, [id]);
-    assert_eq!(poll(&fixture, id).await, told(State::Running, "detail"));
+    assert_eq!(
+        poll(&fixture, id).await,
+        poll_result(State::Running, "detail")
+    );
     let half = Commit::new().advance(id, Next::Same, Some(bytes("half")), None);
     fixture.commit(half).await;
-    assert_eq!(poll(&fixture, id).await, told(State::Running, "half"));
+    assert_eq!(
+        poll(&fixture, id).await,
+        poll_result(State::Running, "half")
+    );
     fixture.store.release(worker).await.expect("a release");
-    assert_eq!(poll(&fixture, id).await, told(State::Ready, "half"));
+    assert_eq!(poll(&fixture, id).await, poll_result(State::Ready, "half"));
     let reseal = Write::Reseal {
         operation: id,
         read: (bytes("half"), Bytes::new()),
@@ -75,11 +87,14 @@ pub async fn a_poll_tells_every_change_of_its_operation(candidate: &dyn Candidat
         progress: Bytes::new(),
     };
     fixture.commit(only(reseal)).await;
-    assert_eq!(poll(&fixture, id).await, told(State::Ready, "sealed anew"));
+    assert_eq!(
+        poll(&fixture, id).await,
+        poll_result(State::Ready, "sealed anew")
+    );
     let end = finish(id, Outcome::Failed).write(Write::Unpin(id));
     fixture.commit(end).await;
     let failed = State::Done(Outcome::Failed);
-    assert_eq!(poll(&fixture, id).await, told(failed, "sealed anew"));
+    assert_eq!(poll(&fixture, id).await, poll_result(failed, "sealed anew"));
     let before = later(&fixture, candidate).await;
     assert_eq!(swept(&fixture, &sweep(before)).await, 1);
     assert_eq!(poll(&fixture, id).await, None);

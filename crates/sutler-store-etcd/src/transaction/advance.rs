@@ -89,7 +89,7 @@ pub(super) fn wake(row: &mut OperationRow, now: StoreTime) {
 }
 
 /// Assigns an operation to a worker.
-pub(crate) fn hand_out(job: &mut StoredOperation, worker: WorkerId) {
+pub(crate) fn assign(job: &mut StoredOperation, worker: WorkerId) {
     if job.row.state == State::Running {
         job.row.takeovers = job.row.takeovers.saturating_add(1);
     }
@@ -99,7 +99,7 @@ pub(crate) fn hand_out(job: &mut StoredOperation, worker: WorkerId) {
 }
 
 /// Releases an operation from its worker.
-pub(crate) fn give_back(job: &mut StoredOperation, now: StoreTime) {
+pub(crate) fn release_operation(job: &mut StoredOperation, now: StoreTime) {
     (job.row.state, job.row.due) = (State::Ready, now);
     job.worker = None;
 }

@@ -25,7 +25,7 @@ pub(crate) struct ViewOperation {
     pub(crate) worker: Option<WorkerId>,
     /// Present while the operation is unfinished or pinned: then it may be written again.
     pub(crate) parts: Option<OperationValues>,
-    pub(crate) sheets: Vec<CommitId>,
+    pub(crate) overflows: Vec<CommitId>,
 }
 
 impl ViewOperation {
@@ -51,7 +51,7 @@ pub(crate) struct Operations {
     /// Done and unpinned, by the time of their end.
     sweepable: BTreeSet<(StoreTime, OperationId)>,
     /// Number of uses of each overflow value.
-    sheets: BTreeMap<CommitId, usize>,
+    overflows: BTreeMap<CommitId, usize>,
     /// Overflow values without users.
     garbage: BTreeSet<CommitId>,
 }
@@ -69,15 +69,15 @@ impl Operations {
         now: StoreTime,
     ) -> ViewChange {
         let id = job.row.id;
-        let sheets: Vec<CommitId> = job.parts.sheets().collect();
-        for sheet in &sheets {
-            *self.sheets.entry(*sheet).or_default() += 1;
-            self.garbage.remove(sheet);
+        let overflows: Vec<CommitId> = job.parts.overflows().collect();
+        for overflow in &overflows {
+            *self.overflows.entry(*overflow).or_default() += 1;
+            self.garbage.remove(overflow);
         }
         let before = self.take(id);
         let (row, worker) = (job.row, job.worker);
         let finished = matches!(row.state, State::Done(_));
-        let news = match row.state {
+        let change = match row.state {
             State::Ready if row.due <= now => ViewChange::Claimable,
             State::Waiting | State::Ready | State::Running | State::Done(_) => ViewChange::Other,
         };
@@ -108,10 +108,10 @@ impl Operations {
             row,
             worker,
             parts: kept.then_some(job.parts),
-            sheets,
+            overflows,
         };
         self.entries.insert(id, entry);
-        news
+        change
     }
 
     pub(super) fn remove(&mut self, id: OperationId) {
@@ -137,12 +137,12 @@ impl Operations {
                 self.held.remove(&worker);
             }
         }
-        for sheet in &entry.sheets {
-            if let Some(uses) = self.sheets.get_mut(sheet) {
+        for overflow in &entry.overflows {
+            if let Some(uses) = self.overflows.get_mut(overflow) {
                 *uses -= 1;
                 if *uses == 0 {
-                    self.sheets.remove(sheet);
-                    self.garbage.insert(*sheet);
+                    self.overflows.remove(overflow);
+                    self.garbage.insert(*overflow);
                 }
             }
         }
@@ -177,8 +177,8 @@ impl Operations {
     }
 
     /// Number of uses of an overflow value.
-    pub(crate) fn uses_of(&self, sheet: CommitId) -> usize {
-        self.sheets.get(&sheet).copied().unwrap_or_default()
+    pub(crate) fn uses_of(&self, overflow: CommitId) -> usize {
+        self.overflows.get(&overflow).copied().unwrap_or_default()
     }
 
     /// Overflow values that may be deleted.
@@ -187,15 +187,15 @@ impl Operations {
     }
 
     /// Records that an overflow value exists in etcd.
-    pub(crate) fn found_sheet(&mut self, sheet: CommitId) {
-        if !self.sheets.contains_key(&sheet) {
-            self.garbage.insert(sheet);
+    pub(crate) fn found_overflow(&mut self, overflow: CommitId) {
+        if !self.overflows.contains_key(&overflow) {
+            self.garbage.insert(overflow);
         }
     }
 
     /// Records that an overflow value was deleted.
-    pub(crate) fn forget_sheet(&mut self, sheet: CommitId) {
-        self.garbage.remove(&sheet);
+    pub(crate) fn forget_overflow(&mut self, overflow: CommitId) {
+        self.garbage.remove(&overflow);
     }
 
     /// Operations of a list, newest first.

@@ -114,11 +114,11 @@ async fn a_lease_that_ran_out_while_cut_off_is_lost() {
     let id = new.id;
     store.commit(&Commit::new().start(new)).await.expect("it");
     etcd.proxy.set_down(true);
-    let (near, began) = (open_behind(&etcd).await, Instant::now());
+    let (direct, began) = (open_direct(&etcd).await, Instant::now());
     until("the lease ran out", || async {
-        let heir = crate::fixture::worker(&*near).await;
+        let successor = crate::fixture::worker(&*direct).await;
         let queues = [(crate::fixture::WORK, 1)];
-        let claimed = near.claim(heir, &queues).await.expect("a claim");
+        let claimed = direct.claim(successor, &queues).await.expect("a claim");
         claimed
             .iter()
             .any(|operation| operation.row.fence == Fence(2))
@@ -136,7 +136,7 @@ async fn a_lease_that_ran_out_while_cut_off_is_lost() {
     assert!(matches!(renewed, Err(LeaseError::Lost)), "{renewed:?}");
 }
 
-async fn open_behind(etcd: &Etcd) -> Arc<sutler_store_etcd::EtcdStore> {
+async fn open_direct(etcd: &Etcd) -> Arc<sutler_store_etcd::EtcdStore> {
     let mut settings = etcd.settings.clone();
     settings.endpoints = etcd.behind();
     crate::candidate::open(&settings).await
@@ -211,9 +211,9 @@ async fn no_sentence_of_a_broken_connection_names_what_was_sent() {
     etcd.proxy.cut(CutPoint::After);
     let lost = store.commit(&insert("canary", 0)).await;
     let error = lost.expect_err("it was cut");
-    let said = format!("{error} {error:?}");
+    let message = format!("{error} {error:?}");
     assert!(
-        !said.contains("canary") && !said.contains("http://"),
-        "{said}"
+        !message.contains("canary") && !message.contains("http://"),
+        "{message}"
     );
 }

@@ -23,8 +23,8 @@ async fn a_replica_hears_of_work_that_another_accepted() {
         let began = Instant::now();
         let accepted = one.commit(&Commit::new().start(new)).await;
         accepted.expect("accepted");
-        let heard = tokio::time::timeout(Duration::from_secs(10), hints.changed()).await;
-        heard.expect("in time").expect("a hint");
+        let received = tokio::time::timeout(Duration::from_secs(10), hints.changed()).await;
+        received.expect("in time").expect("a hint");
         times.push(began.elapsed());
     }
     times.sort();
@@ -96,24 +96,27 @@ async fn a_replica_that_was_cut_off_over_a_compaction_reads_everything_anew() {
         return;
     };
     let etcd = Etcd::on(&server).await;
-    let far = etcd.current();
+    let isolated = etcd.current();
     let mut settings = etcd.settings.clone();
     settings.endpoints = etcd.behind();
-    let near = open(&settings).await;
+    let direct = open(&settings).await;
     etcd.proxy.set_down(true);
-    let gone = far.get(&key("a")).await;
+    let gone = isolated.get(&key("a")).await;
     gone.expect_err("it is cut off");
     for n in 0..20 {
-        near.commit(&insert(&format!("{n}"), 1)).await.expect("it");
+        direct
+            .commit(&insert(&format!("{n}"), 1))
+            .await
+            .expect("it");
     }
     compact(&settings.endpoints[0]).await;
     etcd.proxy.set_down(false);
     until("the replica is back", || async {
-        far.stats().await.is_ok() && far.commit(&insert("0", 0)).await.is_err()
+        isolated.stats().await.is_ok() && isolated.commit(&insert("0", 0)).await.is_err()
     })
     .await;
     let all = List::Prefix(Vec::new());
-    let page = far.list(&all, None, 100).await.expect("a page");
+    let page = isolated.list(&all, None, 100).await.expect("a page");
     assert_eq!(page.documents.len(), 20);
 }
 

@@ -30,9 +30,12 @@ fn plan(commit: &Commit) -> CommitSteps {
 
 /// Effect of each step, and the part of the commit it belongs to.
 fn outline(commit: &Commit) -> Vec<(String, StepRole)> {
-    let verb = |told: &Bsons| told.keys().next().cloned().unwrap_or_default();
+    let verb = |wire_form: &Bsons| wire_form.keys().next().cloned().unwrap_or_default();
     let steps = plan(commit).steps;
-    steps.iter().map(|it| (verb(&it.told), it.role)).collect()
+    steps
+        .iter()
+        .map(|it| (verb(&it.wire_form), it.role))
+        .collect()
 }
 
 fn check(commit: &Commit, expected: &[(&str, StepRole)]) {

@@ -32,26 +32,26 @@ async fn a_commit_is_two_round_trips_and_a_poll_is_one() {
     let store = mongo.current();
     let worker = worker(&*store).await;
     let both = ["bulkWrite", "commitTransaction"];
-    let asked = |before: usize| mongo.proxy.messages_since(before);
+    let commands_since = |before: usize| mongo.proxy.messages_since(before);
     let before = mongo.proxy.round_trips();
     let new = new_operation("a", Start::Claimed(worker));
     let id = new.id;
     let accept = insert("a", 4).start(new);
     let read = Version(accept.id());
     store.commit(&accept).await.expect("accepted");
-    assert_eq!(asked(before), both, "accepting");
+    assert_eq!(commands_since(before), both, "accepting");
     let before = mongo.proxy.round_trips();
     store.poll(&key("a"), id).await.expect("a poll");
-    assert_eq!(asked(before), ["find"], "a poll");
+    assert_eq!(commands_since(before), ["find"], "a poll");
     let before = mongo.proxy.round_trips();
     store.get(&key("a")).await.expect("a read");
-    assert_eq!(asked(before), ["find"], "a read");
+    assert_eq!(commands_since(before), ["find"], "a read");
     let memo = Commit::new()
         .advance(id, Next::Same, None, Some(bytes("memo")))
         .fenced(id, Fence(1));
     let before = mongo.proxy.round_trips();
     store.commit(&memo).await.expect("a memo");
-    assert_eq!(asked(before), both, "a memo");
+    assert_eq!(commands_since(before), both, "a memo");
     let done = Next::Done(Outcome::Succeeded);
     let result = Commit::new()
         .replace(key("a"), read, vec![Term::new("a", "x")], bytes("live"))
@@ -59,13 +59,13 @@ async fn a_commit_is_two_round_trips_and_a_poll_is_one() {
         .fenced(id, Fence(1));
     let before = mongo.proxy.round_trips();
     store.commit(&result).await.expect("a result");
-    assert_eq!(asked(before), both, "a result");
+    assert_eq!(commands_since(before), both, "a result");
     let next = Commit::new()
         .write(Write::Unpin(id))
         .start(new_operation("a", Start::Waiting));
     let before = mongo.proxy.round_trips();
     store.commit(&next).await.expect("the next operation");
-    assert_eq!(asked(before), both, "letting go of the last");
+    assert_eq!(commands_since(before), both, "letting go of the last");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -204,8 +204,8 @@ async fn every_hot_query_searches_an_index_and_sorts_nothing() {
         limit: 3,
     };
     assert_eq!(store.sweep(&sweep).await.expect("a sweep"), 3);
-    let (seen, wasteful) = wasteful(&database).await;
-    assert!(seen > 10, "{seen} commands were seen");
+    let (profiled, wasteful) = wasteful(&database).await;
+    assert!(profiled > 10, "{profiled} commands were seen");
     assert!(wasteful.is_empty(), "{wasteful:#?}");
 }
 

@@ -188,9 +188,9 @@ async fn a_lease_that_ran_out_while_cut_off_is_lost() {
     store.commit(&Commit::new().start(new)).await.expect("it");
     let near = mongo.replica().await;
     mongo.proxy.set_down(true);
-    let heir = crate::fixture::worker(&*near).await;
+    let successor = crate::fixture::worker(&*near).await;
     until("the lease ran out", || async {
-        let claimed = near.claim(heir, &[(WORK, 1)]).await.expect("a claim");
+        let claimed = near.claim(successor, &[(WORK, 1)]).await.expect("a claim");
         claimed.iter().any(|it| it.row.fence == Fence(2))
     })
     .await;
@@ -247,8 +247,8 @@ async fn no_sentence_names_what_was_sent() {
     }
     let commit = Commit::new().insert(key("canary"), Vec::new(), bytes("canary"));
     if let Err(error) = store.commit(&commit).await {
-        let said = format!("{error} {error:?}");
-        assert!(!said.contains("canary"), "{said}");
-        assert!(!said.contains("mongodb://"), "{said}");
+        let message = format!("{error} {error:?}");
+        assert!(!message.contains("canary"), "{message}");
+        assert!(!message.contains("mongodb://"), "{message}");
     }
 }

@@ -18,14 +18,14 @@ async fn a_standalone_server_is_refused_with_a_way_on() {
     let refused = MongoStore::open(&url)
         .await
         .expect_err("it has no transactions");
-    let said = refused.to_string();
+    let message = refused.to_string();
     assert!(
         matches!(refused, MongoOpenError::Standalone { .. }),
-        "{said}"
+        "{message}"
     );
     assert!(
-        said.contains("--replSet") && said.contains("rs.initiate()"),
-        "{said}"
+        message.contains("--replSet") && message.contains("rs.initiate()"),
+        "{message}"
     );
 }
 
@@ -66,12 +66,12 @@ async fn a_newer_layout_is_refused_and_left_as_it_is() {
     changed.expect("a newer layout");
     let url = SecretString::from(mongo.place.url());
     let refused = MongoStore::open(&url).await.expect_err("it is newer");
-    let said = refused.to_string();
+    let message = refused.to_string();
     assert!(
         matches!(refused, MongoOpenError::Newer { found: 7, .. }),
-        "{said}"
+        "{message}"
     );
-    assert!(said.contains("use the newer program"), "{said}");
+    assert!(message.contains("use the newer program"), "{message}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -84,8 +84,11 @@ async fn a_url_that_is_none_is_not_quoted() {
     ] {
         let refused = MongoStore::open(&SecretString::from(url)).await;
         let error = refused.expect_err("nobody is there");
-        let said = format!("{error} {error:?}");
-        assert!(!said.contains("canary") && !said.contains("ary@"), "{said}");
+        let message = format!("{error} {error:?}");
+        assert!(
+            !message.contains("canary") && !message.contains("ary@"),
+            "{message}"
+        );
     }
 }
 
@@ -110,8 +113,13 @@ async fn a_user_who_may_read_and_write_the_database_is_enough() {
     let root = doc! { "role": "root", "db": "admin" };
     add_user(&server.admin_url().url(), "root", root).await;
     place.query = "directConnection=true&authSource=admin".to_owned();
-    let keeper = doc! { "role": "readWrite", "db": &place.path };
-    add_user(&place.with_user("root", PASSWORD).url(), "keeper", keeper).await;
+    let user_role = doc! { "role": "readWrite", "db": &place.path };
+    add_user(
+        &place.with_user("root", PASSWORD).url(),
+        "keeper",
+        user_role,
+    )
+    .await;
     let proxy = Proxy::to::<MongoDialect>(server.address()).await;
     let mine = place.through(proxy.port()).with_user("keeper", PASSWORD);
     let store = MongoStore::open(&SecretString::from(mine.url())).await;
@@ -129,10 +137,10 @@ async fn a_user_who_may_read_and_write_the_database_is_enough() {
     assert_eq!(survey.documents, 2);
     let wrong = place.with_user("keeper", "canary");
     let refused = MongoStore::open(&SecretString::from(wrong.url())).await;
-    let said = refused.expect_err("the password is wrong").to_string();
+    let message = refused.expect_err("the password is wrong").to_string();
     assert!(
-        said.contains("name and password") && !said.contains("canary"),
-        "{said}"
+        message.contains("name and password") && !message.contains("canary"),
+        "{message}"
     );
 }
 
@@ -153,6 +161,6 @@ async fn connections_are_encrypted_where_the_url_says_so() {
     store.commit(&insert("a", 1)).await.expect("a commit");
     place.query = "directConnection=true&tls=true".to_owned();
     let refused = MongoStore::open(&SecretString::from(place.url())).await;
-    let said = refused.expect_err("nobody vouches for it").to_string();
-    assert!(said.contains("cannot be reached"), "{said}");
+    let message = refused.expect_err("nobody vouches for it").to_string();
+    assert!(message.contains("cannot be reached"), "{message}");
 }

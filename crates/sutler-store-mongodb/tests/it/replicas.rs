@@ -24,8 +24,8 @@ async fn a_replica_hears_of_work_that_another_accepted() {
         let began = Instant::now();
         let accepted = one.commit(&Commit::new().start(new)).await;
         accepted.expect("accepted");
-        let heard = tokio::time::timeout(Duration::from_secs(10), hints.changed()).await;
-        heard.expect("in time").expect("a hint");
+        let received = tokio::time::timeout(Duration::from_secs(10), hints.changed()).await;
+        received.expect("in time").expect("a hint");
         times.push(began.elapsed());
     }
     times.sort();
@@ -58,17 +58,17 @@ async fn replicas_that_read_the_same_document_get_through() {
     }
     writers.join_all().await;
     let store = mongo.current();
-    let mut seen = 0;
+    let mut received_changes = 0;
     let mut cursor = Cursor::default();
     loop {
         let part = store.changes(&cursor, 50).await.expect("changes");
         if part.changes.is_empty() {
             break;
         }
-        seen += part.changes.len();
+        received_changes += part.changes.len();
         cursor = part.next;
     }
-    assert_eq!(seen, 1 + 3 * 4 * 10, "each once");
+    assert_eq!(received_changes, 1 + 3 * 4 * 10, "each once");
 }
 
 /// A transaction that holds an operation, of a process that is gone.
@@ -105,11 +105,14 @@ async fn a_replica_that_died_in_the_middle_of_a_commit_stops_nobody_else() {
         store.commit(&Commit::new().start(new)).await.expect("it");
     }
     let mut session = abandoned(&mongo, held[0]).await;
-    let heir = worker(&*store).await;
+    let successor = worker(&*store).await;
     let began = Instant::now();
     until("the others are taken over", || async {
-        let claimed = store.claim(heir, &[(WORK, 10)]).await.expect("a claim");
-        let held = store.renew(heir, Duration::from_secs(60)).await;
+        let claimed = store
+            .claim(successor, &[(WORK, 10)])
+            .await
+            .expect("a claim");
+        let held = store.renew(successor, Duration::from_secs(60)).await;
         let held = held.expect("a lease").held;
         assert!(claimed.iter().all(|it| held.contains(&it.row.id)));
         held.len() == 2
@@ -119,14 +122,20 @@ async fn a_replica_that_died_in_the_middle_of_a_commit_stops_nobody_else() {
     assert!(took < Duration::from_secs(20), "quickly, not in {took:?}");
     let new = new_operation("b", Start::Ready(Due::Now));
     store.commit(&Commit::new().start(new)).await.expect("it");
-    let claimed = store.claim(heir, &[(WORK, 10)]).await.expect("a claim");
+    let claimed = store
+        .claim(successor, &[(WORK, 10)])
+        .await
+        .expect("a claim");
     assert_eq!(claimed.len(), 1, "what others do goes on");
     session
         .abort_transaction()
         .await
         .expect("the server ends it");
     until("the last is taken over", || async {
-        let claimed = store.claim(heir, &[(WORK, 10)]).await.expect("a claim");
+        let claimed = store
+            .claim(successor, &[(WORK, 10)])
+            .await
+            .expect("a claim");
         claimed.iter().any(|it| it.row.id == held[0])
     })
     .await;
@@ -150,17 +159,17 @@ async fn work_that_appears_under_a_lease_long_over_is_found() {
     let leases = database.collection::<Bsons>("leases");
     let settled = leases.update_one(this, settled).await;
     assert_eq!(settled.expect("a write").modified_count, 1);
-    let heir = worker(&*store).await;
+    let successor = worker(&*store).await;
     let sweep = Sweep::Feed {
         before: store.now().await.expect("the time"),
         limit: 10,
     };
     store.sweep(&sweep).await.expect("a sweep");
-    let claimed = store.claim(heir, &[(WORK, 1)]).await.expect("a claim");
+    let claimed = store.claim(successor, &[(WORK, 1)]).await.expect("a claim");
     let ids: Vec<OperationId> = claimed.iter().map(|it| it.row.id).collect();
     assert_eq!(ids, [id]);
     // Nothing holds it now: the lease is closed again, then deleted.
-    store.claim(heir, &[(WORK, 1)]).await.expect("a claim");
+    store.claim(successor, &[(WORK, 1)]).await.expect("a claim");
     store.sweep(&sweep).await.expect("a sweep");
     let survey = store.info().await.expect("a survey");
     assert_eq!((survey.abandoned, survey.leases_over), (0, 0));

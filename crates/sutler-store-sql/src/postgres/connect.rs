@@ -67,8 +67,8 @@ pub(super) fn options(
 pub(super) async fn connect_for_migration(
     options: &PgConnectOptions,
 ) -> Result<PgConnection, sqlx::Error> {
-    let patient = [("statement_timeout", "0"), ("lock_timeout", "120000")];
-    options.clone().options(patient).connect().await
+    let unlimited = [("statement_timeout", "0"), ("lock_timeout", "120000")];
+    options.clone().options(unlimited).connect().await
 }
 
 /// Connects, and reads the id of the session.

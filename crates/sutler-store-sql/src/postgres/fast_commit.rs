@@ -153,7 +153,7 @@ mod tests {
         }
     }
 
-    fn is_usual(commit: &Commit) -> bool {
+    fn has_fast_function(commit: &Commit) -> bool {
         FastCommit::of(&CommitRows::of(commit)).is_some()
     }
 
@@ -167,9 +167,9 @@ mod tests {
         let fence_first = fence_first.replace(key("a"), read, Vec::new(), Bytes::new());
         let done = Next::Done(Outcome::Failed);
         let end = |of: &Commit, next| of.clone().advance(id, next, None, None);
-        assert!(is_usual(&insert.clone().start(new())));
-        assert!(is_usual(&end(&replace, done).fenced(id, Fence(1))));
-        for unusual in [
+        assert!(has_fast_function(&insert.clone().start(new())));
+        assert!(has_fast_function(&end(&replace, done).fenced(id, Fence(1))));
+        for general in [
             insert.clone(),
             insert.clone().start(new()).start(new()),
             insert.clone().unchanged(key("b"), read).start(new()),
@@ -181,7 +181,7 @@ mod tests {
             end(&insert, done).fenced(id, Fence(1)),
             replace.write(Write::Cancel(id)).fenced(id, Fence(1)),
         ] {
-            assert!(!is_usual(&unusual), "{unusual:?}");
+            assert!(!has_fast_function(&general), "{general:?}");
         }
     }
 }

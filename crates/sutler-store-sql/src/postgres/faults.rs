@@ -26,7 +26,7 @@ impl OpenCommit {
         let mut arguments = PgArguments::default();
         let staged = CommitRows::of(commit);
         let (statement, filled) = match FastCommit::of(&staged) {
-            Some(usual) => (usual.statement(), usual.fill(&mut arguments)),
+            Some(fast) => (fast.statement(), fast.fill(&mut arguments)),
             None => (sql::COMMIT, fill(&mut arguments, &staged)),
         };
         filled.expect("parameters");

@@ -31,8 +31,8 @@ pub(crate) async fn statements_and_waiting_are_bounded(store: Arc<dyn Store>) {
     assert!(waited.contains("all 1 connections"), "{waited}");
     assert!(waited.contains("see that its server runs"), "{waited}");
     let (answer, took) = slow.await.expect("no panic");
-    let said = answer.expect_err("it takes for ever").to_string();
-    assert!(took < Duration::from_secs(30), "{took:?}: {said}");
+    let message = answer.expect_err("it takes for ever").to_string();
+    assert!(took < Duration::from_secs(30), "{took:?}: {message}");
     let read = store.get(&key("a")).await;
     assert!(read.is_ok(), "the store goes on: {read:?}");
 }

@@ -53,7 +53,7 @@ impl WriteSession<'_> {
             // A queue without a number never had an operation.
             if let Some(queue) = known {
                 for found in self.claimable(queue, *limit, now)? {
-                    claimed.push(self.hand_out(found, worker, queue)?);
+                    claimed.push(self.claim_one(found, worker, queue)?);
                 }
             }
         }
@@ -86,7 +86,7 @@ impl WriteSession<'_> {
         Ok(found)
     }
 
-    fn hand_out(
+    fn claim_one(
         &mut self,
         found: Claimable,
         worker: WorkerId,

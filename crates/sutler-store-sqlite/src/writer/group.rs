@@ -63,7 +63,7 @@ pub(super) fn run(session: &mut WriteSession<'_>, group: &mut Vec<Job>) -> Flow 
             );
             session.abandon();
             for job in group.drain(..) {
-                job.doubt(StoreError::new(
+                job.answer_unknown(StoreError::new(
                     "the store's file failed while the write was made durable",
                 ));
             }

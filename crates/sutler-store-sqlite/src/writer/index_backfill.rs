@@ -9,9 +9,9 @@ use crate::codec;
 use rusqlite::Result;
 
 /// Number of unindexed documents that starts a run. More share more pages, and take longer to open.
-const YOUNG_MAX: usize = 8192;
+const UNINDEXED_MAX: usize = 8192;
 /// Indexed with a group, in addition to as many as it has writes: always more than the group can add.
-const FILED_MORE: usize = 64;
+const INDEXED_MORE: usize = 64;
 
 /// A run in progress.
 pub(super) struct BackfillRun {
@@ -24,25 +24,28 @@ pub(super) struct BackfillRun {
 impl WriteSession<'_> {
     /// Starts or continues a run, at the beginning of a group.
     pub(super) fn backfill_some(&mut self, writes: usize) -> Result<()> {
-        let run = match self.memory.filing.take() {
+        let run = match self.memory.backfill.take() {
             Some(run) => run,
-            None if self.shared.young.len() < YOUNG_MAX => return Ok(()),
+            None if self.shared.unindexed.len() < UNINDEXED_MAX => return Ok(()),
             None => BackfillRun {
                 reached: Box::default(),
                 upto: self.memory.last.doc,
             },
         };
-        let next = self.shared.young.after(&run.reached, FILED_MORE + writes);
+        let next = self
+            .shared
+            .unindexed
+            .after(&run.reached, INDEXED_MORE + writes);
         let Some(reached) = next.last().map(|(key, _)| key.clone()) else {
-            self.memory.tally.filed = run.upto;
+            self.memory.tally.indexed = run.upto;
             return Ok(());
         };
         for (key, doc) in next {
             self.sql.doc_file.execute((&key[..], doc.number))?;
             self.enter_terms(doc.number, &key, &doc.terms)?;
-            self.set_young(&key, None);
+            self.set_unindexed(&key, None);
         }
-        self.memory.filing = Some(BackfillRun {
+        self.memory.backfill = Some(BackfillRun {
             reached,
             upto: run.upto,
         });

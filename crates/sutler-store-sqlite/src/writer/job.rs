@@ -63,12 +63,12 @@ impl Job {
         work: impl FnMut(&mut WriteSession<'_>, StoreTime) -> Result<T, JobError> + Send + 'static,
     ) -> (Self, oneshot::Receiver<Result<T, StoreError>>) {
         let (answer, waiting) = oneshot::channel();
-        let asked = PendingTask {
+        let pending = PendingTask {
             work,
             done: None,
             answer,
         };
-        (Self::Task(Box::new(asked)), waiting)
+        (Self::Task(Box::new(pending)), waiting)
     }
 
     /// Maximum number of documents it can add.
@@ -131,7 +131,7 @@ impl Job {
     }
 
     /// Sends that the outcome is unknown.
-    pub(super) fn doubt(self, cause: StoreError) {
+    pub(super) fn answer_unknown(self, cause: StoreError) {
         match self {
             Self::Commit { staged, answer, .. } => {
                 let _ = answer.send((staged, Err(CommitError::Unknown(cause))));

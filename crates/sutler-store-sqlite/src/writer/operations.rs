@@ -62,10 +62,10 @@ impl WriteSession<'_> {
         &mut self,
         new: &'a NewOperation,
         (queue, verb): (i64, i64),
-        seen: &mut CommitCache<'a>,
+        cache: &mut CommitCache<'a>,
         now: StoreTime,
     ) -> Result<()> {
-        let lane = self.lane_number(&new.lane, seen)?;
+        let lane = self.lane_number(&new.lane, cache)?;
         let number = self.next_operation(new.id);
         let (state, boot, due, fence, worker) = match new.start {
             Start::Waiting => (WAITING, 0, now, 0, None),
@@ -111,11 +111,11 @@ impl WriteSession<'_> {
         &mut self,
         operation: &'a Operation,
         (queue, verb): (i64, i64),
-        seen: &mut CommitCache<'a>,
+        cache: &mut CommitCache<'a>,
         now: StoreTime,
     ) -> Result<()> {
         let row = &operation.row;
-        let lane = self.lane_number(&row.lane, seen)?;
+        let lane = self.lane_number(&row.lane, cache)?;
         let number = self.next_operation(row.id);
         let (state, due, finished) = match row.state {
             State::Waiting => (WAITING, row.due, row.finished),
@@ -169,10 +169,10 @@ impl WriteSession<'_> {
         id: OperationId,
         next: Next,
         (detail, progress): (&Option<Bytes>, &Option<Bytes>),
-        seen: &mut CommitCache<'_>,
+        cache: &mut CommitCache<'_>,
         now: StoreTime,
     ) -> Result<()> {
-        let Some(head) = self.look_at_operation(id, seen)? else {
+        let Some(head) = self.cached_operation(id, cache)? else {
             return Ok(());
         };
         let (number, worker) = (head.number, head.worker);

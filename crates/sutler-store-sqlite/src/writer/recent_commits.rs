@@ -13,11 +13,11 @@ const REMEMBERED: usize = 8192;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum CommitIdLookup {
     /// It was applied.
-    Seen,
+    Known,
     /// It was not applied.
     New,
     /// Only the file knows.
-    AskTheFile,
+    CheckFile,
 }
 
 /// The latest ids, and the largest of those before them.
@@ -37,13 +37,13 @@ impl RecentCommits {
         }
     }
 
-    pub(super) fn knows(&self, id: u128) -> CommitIdLookup {
+    pub(super) fn lookup(&self, id: u128) -> CommitIdLookup {
         if self.latest.contains(&id) {
-            CommitIdLookup::Seen
+            CommitIdLookup::Known
         } else if id > self.largest_before {
             CommitIdLookup::New
         } else {
-            CommitIdLookup::AskTheFile
+            CommitIdLookup::CheckFile
         }
     }
 
@@ -73,9 +73,9 @@ mod tests {
     fn an_id_above_all_is_new_and_one_below_is_looked_up() {
         let mut recent = RecentCommits::above(100);
         recent.add(200);
-        assert_eq!(recent.knows(200), CommitIdLookup::Seen);
-        assert_eq!(recent.knows(150), CommitIdLookup::New);
-        assert_eq!(recent.knows(99), CommitIdLookup::AskTheFile);
+        assert_eq!(recent.lookup(200), CommitIdLookup::Known);
+        assert_eq!(recent.lookup(150), CommitIdLookup::New);
+        assert_eq!(recent.lookup(99), CommitIdLookup::CheckFile);
     }
 
     #[test]
@@ -84,7 +84,7 @@ mod tests {
         for id in 1..=REMEMBERED as u128 + 10 {
             recent.add(id);
         }
-        assert_eq!(recent.knows(10), CommitIdLookup::AskTheFile);
-        assert_eq!(recent.knows(11), CommitIdLookup::Seen);
+        assert_eq!(recent.lookup(10), CommitIdLookup::CheckFile);
+        assert_eq!(recent.lookup(11), CommitIdLookup::Known);
     }
 }

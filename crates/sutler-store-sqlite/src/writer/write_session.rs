@@ -28,7 +28,7 @@ pub(super) struct Tally {
     /// The feed is trimmed up to this number.
     pub(super) trimmed: i64,
     /// All documents up to this number are in the indexes.
-    pub(super) filed: i64,
+    pub(super) indexed: i64,
     /// The largest number of a lane without a document; it is not assigned again.
     pub(super) last: i64,
     /// Number of lanes without a document.
@@ -57,7 +57,7 @@ pub(super) struct WriterState {
     /// Claims of the open transaction, by number and fence.
     pub(super) claimed: Vec<(i64, i64)>,
     /// Unindexed documents are being indexed.
-    pub(super) filing: Option<BackfillRun>,
+    pub(super) backfill: Option<BackfillRun>,
 }
 
 impl WriterState {
@@ -90,7 +90,7 @@ impl WriterState {
                 terminal: row.get(2)?,
                 cleaned: row.get(3)?,
                 trimmed: row.get(4)?,
-                filed: row.get(5)?,
+                indexed: row.get(5)?,
                 last: row.get(6)?,
                 lanes: row.get(7)?,
             })
@@ -111,7 +111,7 @@ impl WriterState {
         })?;
         self.last = last;
         // No number is assigned twice, even if its row is gone.
-        self.last.doc = self.last.doc.max(self.tally.filed);
+        self.last.doc = self.last.doc.max(self.tally.indexed);
         self.last.seq = self.last.seq.max(self.tally.trimmed);
         self.recent = RecentCommits::above(commit);
         Ok(())
@@ -148,7 +148,7 @@ fn write_tally(statement: &mut rusqlite::Statement<'_>, tally: Tally) -> Result<
         tally.terminal,
         tally.cleaned,
         tally.trimmed,
-        tally.filed,
+        tally.indexed,
         tally.last,
         tally.lanes,
     ))?;
@@ -167,7 +167,7 @@ pub(crate) struct WriteSession<'c> {
     /// Strings of this group; published once it is durable.
     learnt: Vec<(Word, i64)>,
     /// Changes of this group to unindexed documents; published once it is durable.
-    young: HashMap<Box<[u8]>, Option<UnindexedDocument>>,
+    unindexed: HashMap<Box<[u8]>, Option<UnindexedDocument>>,
     /// Operations this group wrote to; removed from the poll cache once it is durable.
     pub(super) touched: TouchedOperations,
 }
@@ -186,7 +186,7 @@ impl<'c> WriteSession<'c> {
             subjects: Subjects::default(),
             hint: false,
             learnt: Vec::new(),
-            young: HashMap::new(),
+            unindexed: HashMap::new(),
             touched: TouchedOperations::default(),
         })
     }
@@ -229,10 +229,10 @@ impl<'c> WriteSession<'c> {
     pub(super) fn abandon(&mut self) -> bool {
         self.hint = false;
         self.learnt.clear();
-        self.young.clear();
+        self.unindexed.clear();
         self.touched.all();
-        self.shared.polls.strike_out(&mut self.touched);
-        self.memory.filing = None;
+        self.shared.polls.invalidate(&mut self.touched);
+        self.memory.backfill = None;
         self.db.is_autocommit() || self.db.execute_batch("ROLLBACK").is_ok()
     }
 
@@ -250,23 +250,23 @@ impl<'c> WriteSession<'c> {
     }
 
     /// An unindexed document, including the changes of this group.
-    pub(super) fn find_young(&self, key: &[u8]) -> Option<UnindexedDocument> {
-        match self.young.get(key) {
+    pub(super) fn find_unindexed(&self, key: &[u8]) -> Option<UnindexedDocument> {
+        match self.unindexed.get(key) {
             Some(known) => known.clone(),
-            None => self.shared.young.find(key),
+            None => self.shared.unindexed.find(key),
         }
     }
 
     /// Records the new state of an unindexed document; `None`: it must be read from the file.
-    pub(super) fn set_young(&mut self, key: &[u8], doc: Option<UnindexedDocument>) {
-        self.young.insert(key.into(), doc);
+    pub(super) fn set_unindexed(&mut self, key: &[u8], doc: Option<UnindexedDocument>) {
+        self.unindexed.insert(key.into(), doc);
     }
 
     /// Before the responses to a durable group: publishes its strings and documents.
     pub(super) fn publish(&mut self) {
-        self.shared.polls.strike_out(&mut self.touched);
-        if !self.young.is_empty() {
-            self.shared.young.publish(self.young.drain());
+        self.shared.polls.invalidate(&mut self.touched);
+        if !self.unindexed.is_empty() {
+            self.shared.unindexed.publish(self.unindexed.drain());
         }
         for (word, number) in self.learnt.drain(..) {
             self.shared.words.learn(word, number);

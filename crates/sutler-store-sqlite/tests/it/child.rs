@@ -73,7 +73,7 @@ impl Drop for Child {
     }
 }
 
-fn say(what: &str) {
+fn print_line(what: &str) {
     writeln!(std::io::stdout(), "{what}").expect("a listener");
 }
 
@@ -87,7 +87,7 @@ async fn plays_its_part() {
     let store = SqliteStore::open(&path).await.expect("a store");
     match part.as_str() {
         "hold" => {
-            say("open");
+            print_line("open");
             let _ = std::io::stdin().read_line(&mut String::new());
         }
         "count" => count(&store).await,
@@ -104,7 +104,7 @@ async fn count(store: &SqliteStore) {
             .commit(&insert(&format!("{n:06}")))
             .await
             .expect("a commit");
-        say(&format!("kept {n:06}"));
+        print_line(&format!("kept {n:06}"));
     }
 }
 
@@ -115,14 +115,14 @@ async fn persist(store: &SqliteStore) {
         loop {
             match store.commit(&commit).await {
                 Ok(()) => break,
-                Err(CommitError::Unknown(_)) => say("unknown"),
-                Err(CommitError::NotWritten(_)) => say("refused"),
+                Err(CommitError::Unknown(_)) => print_line("unknown"),
+                Err(CommitError::NotWritten(_)) => print_line("refused"),
                 Err(CommitError::Stale(which)) => panic!("applied twice? {which:?}"),
             }
         }
     }
     assert_eq!(ids(store).await.len(), COUNT);
-    say("all kept");
+    print_line("all kept");
 }
 
 /// Commits until the disk is full, frees space, and continues.
@@ -135,7 +135,7 @@ async fn fill(store: &SqliteStore, path: &Path) {
         match store.commit(&insert(&id)).await {
             Ok(()) => kept.push(id),
             Err(CommitError::NotWritten(cause)) => {
-                say(&cause.to_string());
+                print_line(&cause.to_string());
                 break;
             }
             Err(other) => panic!("a full disk is no mystery: {other:?}"),
@@ -146,5 +146,5 @@ async fn fill(store: &SqliteStore, path: &Path) {
     store.commit(&insert("later")).await.expect("there is room");
     kept.push("later".to_owned());
     assert_eq!(ids(store).await, kept);
-    say("went on");
+    print_line("went on");
 }

@@ -11,12 +11,12 @@ use sutler_store_sqlite::SqliteStore;
 
 /// Whether a tool works here; prints a message if it does not.
 fn works(tool: &[&str]) -> bool {
-    let quiet = Command::new(tool[0])
+    let status_of_tool = Command::new(tool[0])
         .args(&tool[1..])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status();
-    let works = quiet.is_ok_and(|status| status.success());
+    let works = status_of_tool.is_ok_and(|status| status.success());
     assert!(
         works || std::env::var_os("CI").is_none(),
         "CI needs {}",

@@ -33,7 +33,7 @@ async fn add(store: &SqliteStore, model: &mut Model, count: usize) {
 }
 
 /// Changes every seventh document, and removes every eleventh.
-async fn stir(store: &SqliteStore, model: &mut Model) {
+async fn change_some(store: &SqliteStore, model: &mut Model) {
     let ids: Vec<String> = model.keys().cloned().collect();
     for part in ids.chunks(100) {
         let mut commit = Commit::new();
@@ -116,7 +116,7 @@ async fn documents_are_found_while_they_are_young_half_filed_and_filed() {
         check(&store, &model).await;
         add(&store, &mut model, count).await;
         check(&store, &model).await;
-        stir(&store, &mut model).await;
+        change_some(&store, &mut model).await;
         check(&store, &model).await;
         store.close().await;
     }

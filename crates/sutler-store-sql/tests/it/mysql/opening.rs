@@ -55,7 +55,7 @@ async fn a_server_that_is_not_there_is_named_and_its_password_is_not() {
     let url = format!("mysql://user:canary-of-a-password@127.0.0.1:{port}/db");
     let refused = MySqlStore::open(&SecretString::from(url)).await;
     let error = refused.expect_err("nobody there");
-    let said = format!("{error} {error:?}");
-    assert!(said.contains(&port.to_string()), "{said}");
-    assert!(!said.contains("canary"), "{said}");
+    let message = format!("{error} {error:?}");
+    assert!(message.contains(&port.to_string()), "{message}");
+    assert!(!message.contains("canary"), "{message}");
 }

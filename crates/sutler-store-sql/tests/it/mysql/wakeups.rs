@@ -23,15 +23,15 @@ async fn a_ready_operation_is_hinted_at_here_at_once_and_elsewhere_by_the_timer(
     own.mark_unchanged();
     here.commit(&ready("a")).await.expect("a commit");
     assert!(own.has_changed().expect("the store lives"), "at once");
-    let mut heard = elsewhere.hints();
+    let mut wakeups = elsewhere.hints();
     let queue = [(Queue::named("work"), 1)];
     let worker = worker(&*elsewhere).await;
     let mut fastest = Duration::MAX;
     for n in 0..TRIES {
         let began = Instant::now();
         here.commit(&ready(&n.to_string())).await.expect("a commit");
-        heard.mark_unchanged();
-        let hint = tokio::time::timeout(Duration::from_secs(30), heard.changed()).await;
+        wakeups.mark_unchanged();
+        let hint = tokio::time::timeout(Duration::from_secs(30), wakeups.changed()).await;
         hint.expect("a hint").expect("the store lives");
         let claimed = elsewhere.claim(worker, &queue).await.expect("a claim");
         assert_eq!(claimed.len(), 1);

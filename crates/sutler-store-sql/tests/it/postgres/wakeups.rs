@@ -18,27 +18,27 @@ async fn a_ready_operation_is_hinted_at_here_at_once_and_elsewhere_soon() {
         return;
     };
     let here = candidate.current();
-    let silent = SqlSettings {
+    let without_timer = SqlSettings {
         hint_every: Duration::from_secs(3600),
         ..SqlSettings::default()
     };
-    let elsewhere = PostgresStore::open_with(&candidate.url, silent).await;
+    let elsewhere = PostgresStore::open_with(&candidate.url, without_timer).await;
     let elsewhere = Arc::new(elsewhere.expect("a store"));
-    let mut heard = elsewhere.hints();
+    let mut wakeups = elsewhere.hints();
     // The timer's first wakeup, and the one sent when the listener starts.
     for _ in 0..2 {
-        let first = tokio::time::timeout(Duration::from_secs(30), heard.changed()).await;
+        let first = tokio::time::timeout(Duration::from_secs(30), wakeups.changed()).await;
         first.expect("it listens").expect("the store lives");
     }
     let mut fastest = Duration::MAX;
     for n in 0..TRIES {
         let mut own = here.hints();
         own.mark_unchanged();
-        heard.mark_unchanged();
+        wakeups.mark_unchanged();
         here.commit(&ready(&n.to_string())).await.expect("a commit");
         let began = Instant::now();
         assert!(own.has_changed().expect("the store lives"), "at once");
-        let hint = tokio::time::timeout(Duration::from_secs(30), heard.changed()).await;
+        let hint = tokio::time::timeout(Duration::from_secs(30), wakeups.changed()).await;
         hint.expect("a hint").expect("the store lives");
         fastest = fastest.min(began.elapsed());
     }
