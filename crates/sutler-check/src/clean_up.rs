@@ -235,13 +235,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_made_is_gone_when_its_delete_is_refused() {
+    fn a_refused_resource_counts_as_gone_when_its_delete_is_refused() {
         after(400, true, "Gone");
         after(422, true, "Gone");
     }
 
     #[test]
-    fn what_is_busy_is_asked_for_again() {
+    fn a_busy_resource_is_retried() {
         let busy = answered(422, &json!({ "error": "ConcurrencyError" }));
         assert_eq!(after_delete(&busy, false), Step::Busy);
         assert_eq!(after_delete(&busy, true), Step::Busy);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delete_that_failed_is_asked_for_again_and_one_that_runs_is_awaited() {
+    fn a_failed_delete_is_repeated_and_a_running_one_awaited() {
         let poll = |state: &str| after_poll(&answered(200, &json!({ "state": state })));
         assert_eq!(poll("in progress"), None);
         assert_eq!(poll("succeeded"), Some(Step::Gone));

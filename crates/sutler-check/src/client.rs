@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broker_that_is_asked_too_much_is_asked_again_when_it_says() {
+    fn an_overloaded_broker_is_retried_after_its_retry_after() {
         let wait = |status, said, proof| requested_wait(&answered(status, said, proof));
         let seconds = |it| Some(Duration::from_secs(it));
         assert_eq!(wait(429, Some("3"), Proof::Right), seconds(3));

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_refused_each_time_counts_as_refused() {
+    fn a_resource_counts_as_refused_only_if_every_attempt_was() {
         let refused = |statuses: &[Option<u16>]| {
             let ledger = CreatedResources::default();
             let made = CreatedResource::Instance(InstanceId::new());

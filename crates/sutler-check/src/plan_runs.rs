@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_walk_that_breaks_is_told_with_its_plan_and_stops_no_other() {
+    async fn a_panicking_plan_run_is_reported_and_stops_no_other() {
         let plans = ["one", "breaks", "two", "ends"];
         let walks = plans.map(|it| (subject(it), walk(it))).into_iter();
         let walked = side_by_side(walks.collect(), 1).await;

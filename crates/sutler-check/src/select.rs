@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_catalog_does_not_have_is_told_with_what_it_has() {
+    fn a_choice_not_in_the_catalog_is_refused_with_the_known_names() {
         let refused = |options: &Options| select(&catalog(), options).expect_err("it is unknown");
         let mut options = Options {
             services: vec!["databse".to_owned()],

@@ -198,7 +198,7 @@ mod tests {
     use super::{METRICS, MetricKind};
 
     #[test]
-    fn names_say_what_sort_of_number_they_are() {
+    fn metric_names_have_the_suffix_of_their_kind() {
         for metric in METRICS {
             assert!(metric.name.starts_with("sutler_"), "{}", metric.name);
             let counts = metric.name.ends_with("_total");

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_opens_at_its_place_only() {
+    fn a_sealed_text_opens_in_its_context_only() {
         let ring = KeyRing::ephemeral();
         let (here, there) = (context("a"), context("b"));
         let sealed = ring.seal(SealContext::Document(&here), b"a secret");
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rotated_out_key_still_reads_and_says_so() {
+    fn a_rotated_out_key_still_opens_and_is_reported_as_older() {
         let (old, new) = (KeyRing::fresh_line("2025"), KeyRing::fresh_line("2026"));
         let before = KeyRing::parse(&old).unwrap();
         let after = KeyRing::parse(&format!("# current\n{}\n{}", *new, *old)).unwrap();

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_home_is_gone_when_nobody_lives_there() {
+    fn a_server_directory_is_removed_on_drop() {
         let dir = ServerDir::new(&["nobody"]);
         let folder = dir.folder().to_owned();
         let file = dir.private("secret", "x");

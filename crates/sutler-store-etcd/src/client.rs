@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_certainly_did_nothing_is_said_to_have_done_nothing() {
+    fn only_requests_without_effect_are_reported_as_not_done() {
         for (code, message) in [
             (3, "etcdserver: request is too large"),
             (7, "etcdserver: permission denied"),

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn many_answers_tell_the_time_better_than_to_the_second() {
+    fn many_responses_give_the_time_better_than_to_the_second() {
         let ahead = ms(1_000_730);
         let mut bound = None;
         for sent in (0..40).map(|n| ms(n * 37)) {
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_replica_knows_counts_and_this_machines_clock_does_not() {
+    fn bounds_of_other_replicas_count_and_the_local_clock_does_not() {
         let clock = ServerClock::new();
         let far_future = seconds(4_000_000_000);
         assert!(clock.now() < far_future);

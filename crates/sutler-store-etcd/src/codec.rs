@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_is_not_read() {
+    fn truncated_values_are_not_read() {
         assert_eq!(ByteReader(&[5, 1, 2]).bytes(), None);
         assert_eq!(ByteReader(&[0x80]).number(), None);
         assert_eq!(ByteReader(&[0; 15]).uuid(), None);

@@ -194,7 +194,7 @@ mod tests {
     use sutler_journal::{CommitId, Key, Kind, OperationId, Realm, WorkerId};
 
     #[test]
-    fn every_key_tells_what_it_names() {
+    fn every_key_parses_to_its_target() {
         let keys = Keys::below("sutler");
         let key = Key::new(&Realm::new("r").unwrap(), Kind::new("k"), &["a/b"]).unwrap();
         let (commit, operation) = (CommitId(uuid::Uuid::max()), OperationId::fresh());
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn no_store_lies_inside_another() {
+    fn no_store_contains_another() {
         let (outer, inner) = (Keys::below("a"), Keys::below("a/D"));
         let (from, to) = outer.followed();
         let key = inner.head();

@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_comes_back_as_it_was_written() {
+    fn an_operation_round_trips() {
         for job in [
             job(State::Waiting, None, None),
             job(State::Ready, None, None),
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_large_stands_on_a_sheet() {
+    fn only_large_contents_are_in_the_overflow_value() {
         let (commit, mut overflow) = (CommitId(Uuid::from_u128(1)), OverflowValue::default());
         let small = Bytes::from(vec![1; INLINE_BYTES_MAX]);
         assert_eq!(

@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_gateway_leaves_out_is_zero_false_or_empty() {
+    fn omitted_fields_are_zero_false_or_empty() {
         let text = r#"{"header":{"revision":"3"},"responses":[
             {"response_range":{"header":{"revision":"2"},"kvs":[{"key":"YQ==","mod_revision":"2"}]}},
             {"response_put":{"header":{"revision":"3"}}},
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_puts_unless_they_say_otherwise() {
+    fn an_event_without_a_kind_is_a_put() {
         let text = r#"{"result":{"header":{},"events":[
             {"kv":{"key":"YQ==","mod_revision":"2","value":"dg=="}},
             {"type":"DELETE","kv":{"key":"YQ==","mod_revision":"3"}}]}}"#;

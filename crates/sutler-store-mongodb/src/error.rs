@@ -122,7 +122,7 @@ mod tests {
     use mongodb::error::{Error, ErrorKind};
 
     #[test]
-    fn what_may_have_arrived_is_lost_and_what_was_never_sent_is_not() {
+    fn a_sent_statement_is_lost_and_an_unsent_one_is_not() {
         let broken = Error::from(std::io::Error::from(std::io::ErrorKind::ConnectionReset));
         assert!(matches!(MongoError::of(&broken), MongoError::Lost(_)));
         let closing = Error::from(ErrorKind::Shutdown);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn every_sentence_says_what_to_do() {
+    fn every_message_has_a_remedy() {
         for (trouble, advice) in [
             (MongoError::Unsent("x".into()), "see that a majority"),
             (MongoError::Lost("x".into()), "made anew"),

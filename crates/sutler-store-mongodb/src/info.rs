@@ -132,7 +132,7 @@ mod tests {
     use mongodb::bson::{Bson, doc};
 
     #[test]
-    fn what_is_not_told_is_nothing() {
+    fn an_absent_count_is_zero() {
         let survey = parse_info(&[doc! { "feed": 3 }, doc! { "leases": 1_i64 }]);
         let survey = survey.expect("a survey");
         assert_eq!((survey.feed, survey.leases, survey.documents), (3, 1, 0));

@@ -113,7 +113,7 @@ mod tests {
     ];
 
     #[test]
-    fn text_is_in_the_order_of_the_bytes_and_comes_back() {
+    fn text_sorts_like_its_bytes_and_round_trips() {
         for value in VALUES {
             assert_eq!(bytes(&text(value)).as_deref(), Some(value));
         }

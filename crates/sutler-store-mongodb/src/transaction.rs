@@ -185,7 +185,7 @@ mod tests {
     use super::SendGate;
 
     #[test]
-    fn what_was_given_up_is_not_sent() {
+    fn a_given_up_commit_is_not_sent() {
         let gate = SendGate::default();
         assert!(gate.give_up());
         assert!(!gate.pass());
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_cannot_be_given_up() {
+    fn a_sent_commit_cannot_be_given_up() {
         let gate = SendGate::default();
         assert!(gate.pass());
         assert!(!gate.give_up());
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_up_while_it_was_sent_is_not_sent_again() {
+    fn a_commit_given_up_while_sending_is_not_sent_again() {
         let gate = SendGate::default();
         assert!(gate.pass());
         assert!(!gate.give_up());

@@ -268,7 +268,7 @@ mod tests {
 
     /// Other transactions interfere in every attempt except the one that breaks, if there is one.
     #[tokio::test]
-    async fn what_others_were_in_the_way_of_is_not_written_unless_a_try_broke() {
+    async fn a_commit_after_conflicts_is_not_written_unless_an_attempt_broke() {
         for at in [None, Some(0), Some(TRIES / 2), Some(TRIES - 1)] {
             let tries = (0..TRIES).map(|n| match Some(n) == at {
                 true => broke(true),

@@ -83,7 +83,7 @@ mod tests {
     use sutler_journal::CommitError;
 
     #[test]
-    fn only_what_may_have_arrived_is_unknown() {
+    fn only_requests_that_may_have_arrived_are_unknown() {
         let refused = SqlError::Refused {
             code: "40001".into(),
             said: "no".into(),

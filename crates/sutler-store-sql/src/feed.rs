@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn where_every_number_is_given_nobody_reads_past_one_that_is_missing() {
+    fn a_dense_feed_is_not_read_past_a_missing_number() {
         let dense = |after| FeedPage::of(after, 10, true);
         let at = codec::cursor_at;
         assert_eq!(read(dense(0), 0, &[1, 2, 3]), (3, at(3)));

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_kept_is_lent_again_and_what_was_not_is_closed() {
+    async fn a_kept_connection_is_reused_and_others_are_closed() {
         let pool = pool(2);
         let mut first = pool.acquire().await.unwrap();
         assert_eq!((*first.connection(), first.is_fresh()), (0, true));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn there_are_never_more_than_allowed() {
+    async fn the_number_of_connections_is_limited() {
         let pool = pool(1);
         let held = pool.acquire().await.unwrap();
         assert!(matches!(pool.acquire().await, Err(SqlError::Unsent(_))));

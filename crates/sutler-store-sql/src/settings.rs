@@ -113,7 +113,7 @@ mod tests {
     use super::SqlOpenError;
 
     #[test]
-    fn what_to_do_depends_on_what_the_server_said() {
+    fn the_advice_depends_on_the_error_code() {
         for (said, todo) in [
             ("28P01: no such password", "check name and password"),
             ("1045: Access denied", "check name and password"),

@@ -70,7 +70,7 @@ mod tests {
     use sutler_journal::{Commit, Due, Next, OperationId, Outcome, Write};
 
     #[test]
-    fn only_what_can_be_claimed_at_once_is_worth_a_hint() {
+    fn only_claimable_operations_cause_a_hint() {
         let id = OperationId::fresh();
         let later = Due::In(Duration::from_secs(1));
         for (next, worth) in [

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_given_in_its_lane_until_its_operation_is_written_to() {
+    fn a_result_is_cached_for_its_lane_until_the_operation_changes() {
         let (polls, id) = (PollCache::default(), OperationId::fresh());
         polls.keep(&lane("a"), id, &polled(State::Running), polls.generation());
         assert_eq!(polls.find(&lane("a"), id), Some(polled(State::Running)));
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_was_read_before_a_write_is_not_kept_after_it() {
+    fn a_result_read_before_a_write_is_not_cached_after_it() {
         let (polls, id) = (PollCache::default(), OperationId::fresh());
         let before = polls.generation();
         let mut touched = TouchedOperations::default();
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_are_kept_than_there_is_room_for() {
+    fn the_cache_is_bounded() {
         let polls = PollCache::default();
         for _ in 0..3 * PARTS * PART_MAX {
             let id = OperationId::fresh();

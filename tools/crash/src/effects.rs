@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_steps_are_repeated_than_were_under_way() {
+    fn no_more_steps_are_repeated_than_were_in_progress() {
         let lines = "effect a bind 1 1 1\neffect b bind 1 1 1\n\
                      effect a bind 1 1 2\neffect b bind 1 1 2\n";
         assert!(broken(lines).contains("2 steps were repeated"));

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kill_is_seen_whether_its_process_id_is_short_or_long() {
+    fn the_kill_is_found_with_short_and_long_process_ids() {
         for pid in ["1524  ", "31524 "] {
             let text = format!("{WRITE}{pid}+++ killed by SIGKILL +++\n");
             assert!(ends_with_kill_of(
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sync_covers_only_what_was_written_before_it_began() {
+    fn a_sync_covers_only_earlier_writes() {
         let begun = "7 fdatasync(13</d/v.db-wal> <unfinished ...>\n";
         let ended = "7 <... fdatasync resumed>) = 0\n";
         let other = WRITE.replace("7 pwrite64", "9 pwrite64");

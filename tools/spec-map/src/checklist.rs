@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_or_there_twice_is_said() {
+    fn malformed_and_duplicate_lines_are_errors() {
         assert!(parse("B-001 X\n", "").is_err());
         assert!(parse("B-001\n", "").is_err());
         assert!(parse("B-001 M\nB-001 O\n", "").is_err());

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_above_no_test_or_names_no_line_is_a_fault() {
+    fn a_declaration_without_a_test_or_a_line_is_an_error() {
         assert!(source("m", "/// Holds: B-001.\nfn one() {}\n").is_err());
         assert!(source("m", "/// Holds: everything.\n#[test]\nfn one() {}\n").is_err());
         assert!(source("m", "/// Holds: B-001.\n\nfn one() {}\n").is_err());

@@ -125,7 +125,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn a_dashboard_that_changes_has_to_be_told_at_once() {
+    fn a_changed_dashboard_must_be_in_the_response() {
         let shown = |url: &str| json!({"dashboard_url": url});
         let judged = |first: Value, now: &Value| {
             dashboard(&shown("a"), &Exchange::answered(202, &first), now).is_ok()

@@ -96,7 +96,7 @@ mod tests {
     use super::by_tls;
 
     #[test]
-    fn only_what_crosses_a_network_needs_tls() {
+    fn only_remote_brokers_need_tls() {
         assert_eq!(by_tls("https://broker.example"), Some(Ok(())));
         assert!(matches!(by_tls("http://broker.example"), Some(Err(_))));
         for here in ["http://127.0.0.1:80", "http://localhost", "http://[::1]:8"] {

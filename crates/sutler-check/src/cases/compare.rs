@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_may_be_joined_and_what_is_unchanged_may_not() {
+    fn kept_parameters_may_be_extended_and_unchanged_ones_may_not() {
         let of = |it: Value| json!({"plan_id": "a", "parameters": it});
         let (one, two) = (of(json!({"x": 1})), of(json!({"x": 1, "y": 2})));
         assert_eq!(kept(&one, &two), Ok(()));

@@ -199,7 +199,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_a_poll_after_a_delete_says_depends_on_the_profile() {
+    fn polls_after_a_delete_depend_on_the_profile() {
         let judged = |status, state, profile| {
             let polled = Exchange::answered(status, &json!({"state": state}));
             gone(&polled, profile).is_ok()

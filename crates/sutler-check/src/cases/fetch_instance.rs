@@ -138,7 +138,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_version_shown_is_the_one_that_was_asked_for_or_none() {
+    fn the_returned_version_is_the_requested_one_or_absent() {
         let shown = json!({"maintenance_info": {"version": "1.0.0"}});
         assert_eq!(version(&json!({}), Some("1.0.0")), Ok(()));
         assert_eq!(version(&shown, Some("1.0.0")), Ok(()));

@@ -115,7 +115,7 @@ mod tests {
     const CASE: Case = Case::must("some", "B-124", "Something is refused.");
 
     #[test]
-    fn a_refusal_has_to_look_as_expected_and_the_sentence_says_what_was_asked() {
+    fn a_refusal_must_have_the_expected_form_and_the_message_names_the_request() {
         let judged = |expected, status, error: &str| {
             let bad = BadBody::new(&CASE, "half a body", &json!({}), expected);
             bad.check(&Exchange::answered(status, &json!({"error": error})))

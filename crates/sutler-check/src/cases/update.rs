@@ -314,7 +314,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_request_beside_another_is_served_or_blocked_by_name() {
+    fn a_concurrent_request_is_served_or_refused_with_a_code() {
         let judged = |status, error: &str| {
             let answer = Exchange::answered(status, &json!({"error": error}));
             served_or_blocked(&answer, &[200, 202]).is_ok()

@@ -150,7 +150,7 @@ mod tests {
     use super::{cell, fence};
 
     #[test]
-    fn what_a_broker_says_is_no_markup() {
+    fn texts_of_a_broker_are_not_markup() {
         assert_eq!(cell("a|b\n# c <i> @me"), "a\\|b \\# c \\<i\\> &#64;me");
         assert_eq!(fence("x ``` y"), "````");
         assert_eq!(fence("plain"), "```");

@@ -220,14 +220,14 @@ mod tests {
     }
 
     #[test]
-    fn the_secret_of_a_dashboard_client_is_kept_back() {
+    fn the_secret_of_a_dashboard_client_is_redacted() {
         let value = json!({ "dashboard_client": { "id": "d", "secret": "s" } });
         let expected = json!({ "dashboard_client": { "id": "d", "secret": "[redacted]" } });
         assert_eq!(Redaction::default().value(&value), expected);
     }
 
     #[test]
-    fn parameters_of_the_caller_are_kept_back_wherever_they_are_repeated() {
+    fn parameters_of_the_caller_are_redacted_everywhere() {
         let given = json!({ "token": "open-sesame", "size": 3 });
         let redaction = Redaction::of(given.as_object().into_iter());
         let value = json!({ "parameters": given, "description": "open-sesame is too short" });

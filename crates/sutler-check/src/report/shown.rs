@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn long_bodies_are_cut_and_say_so() {
+    fn long_bodies_are_truncated_with_a_note() {
         let items: Vec<usize> = (0..100).collect();
         let text = serde_json::to_string(&items).expect("a list");
         let shown = ShownExchange::of(&exchange(&["v2"], &text), &Redaction::default());
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_hold_credentials_and_cannot_be_read_is_not_shown() {
+    fn an_unreadable_body_with_possible_credentials_is_not_shown() {
         let path = ["v2", "service_instances", "i", "service_bindings", "b"];
         let shown = ShownExchange::of(
             &exchange(&path, "{\"credentials\":{\"p\":\"hush-hush\"}"),

@@ -130,7 +130,7 @@ fn each_broken_answer_fails_the_case_of_its_rule() {
 }
 
 #[test]
-fn every_part_of_a_mount_an_endpoint_and_a_time_is_looked_at() {
+fn every_part_of_a_mount_an_endpoint_and_a_time_is_checked() {
     let mount = json!({
         "driver": "nfs", "container_dir": "/d", "mode": "rw", "device_type": "shared",
         "device": { "volume_id": "v" },
@@ -186,7 +186,7 @@ fn every_part_of_a_mount_an_endpoint_and_a_time_is_looked_at() {
 }
 
 #[test]
-fn what_the_request_did_not_allow_or_send_is_noticed() {
+fn a_response_must_match_its_request() {
     let put = Request::new(Method::Put, &["v2", "service_instances", "i"]);
     let json = ("content-type", "application/json");
     assert_eq!(
@@ -263,7 +263,7 @@ fn anything() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn nothing_that_a_broker_says_is_more_than_can_be_judged(
+    fn any_answer_can_be_checked(
         body in anything(),
         status in 100_u16..600,
         place in prop::sample::select(vec![INSTANCE, BINDING]),

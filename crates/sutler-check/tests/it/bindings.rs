@@ -19,7 +19,7 @@ fn failed(report: &Report) -> BTreeSet<&'static str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_walk_of_a_plan_makes_few_bindings() {
+async fn the_test_of_a_plan_creates_few_bindings() {
     for kit in Kit::ALL {
         let report = checked(kit, Flaws::none()).await;
         let plans = report.subjects().len() - 1;
@@ -30,7 +30,7 @@ async fn the_walk_of_a_plan_makes_few_bindings() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_broker_that_binds_in_another_right_way_fails_nothing() {
+async fn conformant_variants_of_bindings_fail_nothing() {
     for liberty in BINDING_LIBERTIES {
         for kit in [Kit::Async, Kit::Sync, Kit::Requires] {
             let report = checked(kit, Flaws::liberty(liberty)).await;
@@ -71,7 +71,7 @@ async fn flaws_of_should_cases_of_bindings_are_noticed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_broker_may_leave_undone_with_bindings_shows_in_may_cases_only() {
+async fn unsupported_binding_options_show_in_may_cases_only() {
     let undone = [
         ("uses no id of a binding again", "bind-again"),
         (

@@ -41,7 +41,7 @@ fn failed(report: &Report) -> BTreeSet<&'static str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_broker_without_flaws_fails_nothing_and_keeps_nothing() {
+async fn a_broker_without_flaws_fails_nothing_and_has_no_leftovers() {
     for era in [Era::Now, Era::Compat] {
         for kit in Kit::ALL {
             let report = checked(kit, Flaws::none(), era).await;
@@ -60,7 +60,7 @@ async fn a_broker_without_flaws_fails_nothing_and_keeps_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_check_removes_what_it_made() {
+async fn a_check_deletes_its_resources() {
     for kit in Kit::ALL {
         let broken = FaultyBroker::start(kit, Flaws::none()).await;
         let check = Check::of(broken.connection());

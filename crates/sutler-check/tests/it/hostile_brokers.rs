@@ -180,7 +180,7 @@ async fn an_answer_that_drips_is_cut_off() {
 }
 
 #[tokio::test]
-async fn an_answer_of_ten_megabytes_is_not_kept() {
+async fn an_answer_of_ten_megabytes_is_not_stored() {
     let hostile = Hostile::start(|mut stream| async move {
         head(&mut stream).await;
         let mut all = catalog();
@@ -196,7 +196,7 @@ async fn an_answer_of_ten_megabytes_is_not_kept() {
 }
 
 #[tokio::test]
-async fn what_is_not_json_is_named() {
+async fn a_body_that_is_not_json_is_named() {
     let bodies: [Vec<u8>; 4] = [
         "[".repeat(500_000).into_bytes(),
         "{\"services\":".repeat(50_000).into_bytes(),
@@ -232,7 +232,7 @@ async fn a_redirect_is_not_followed() {
 }
 
 #[tokio::test]
-async fn a_catalog_of_a_hundred_thousand_plans_is_not_walked_and_that_is_told() {
+async fn a_catalog_of_a_hundred_thousand_plans_is_not_tested_and_that_is_reported() {
     let plan =
         |n: u32| json!({ "id": format!("p{n}"), "name": format!("p{n}"), "description": "x" });
     let mut all = catalog();

@@ -22,7 +22,7 @@ fn failed(report: &Report) -> BTreeSet<&'static str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_walk_of_a_plan_makes_few_instances_and_asks_few_questions() {
+async fn the_test_of_a_plan_creates_few_instances_with_few_requests() {
     for kit in Kit::ALL {
         let report = checked(kit, Flaws::none()).await;
         let plans = report.subjects().len() - 1;
@@ -35,7 +35,7 @@ async fn the_walk_of_a_plan_makes_few_instances_and_asks_few_questions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_broker_that_is_right_in_another_way_fails_nothing() {
+async fn conformant_variants_fail_nothing() {
     for liberty in LIBERTIES {
         for kit in [Kit::Async, Kit::Sync] {
             let report = checked(kit, Flaws::liberty(liberty)).await;
@@ -75,7 +75,7 @@ async fn flaws_of_should_cases_of_instances_are_noticed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_broker_may_leave_undone_shows_in_may_cases_only() {
+async fn unsupported_options_show_in_may_cases_only() {
     let undone = [
         ("uses no id again", "provision-reuse"),
         ("deletes nothing that is bound", "deprovision-cascade"),

@@ -67,7 +67,7 @@ async fn of(store: Arc<dyn Store>) -> FullService {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn our_broker_in_memory_keeps_every_rule() {
+async fn our_broker_in_memory_conforms_to_every_rule() {
     let ours = of(FullService::memory()).await;
     let report = checked(&ours, Profile::V2_17, &[]).await;
     nothing_fails(&report);
@@ -76,7 +76,7 @@ async fn our_broker_in_memory_keeps_every_rule() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn our_broker_in_sqlite_keeps_every_rule() {
+async fn our_broker_in_sqlite_conforms_to_every_rule() {
     let folder = tempfile::tempdir().unwrap();
     let ours = of(FullService::sqlite(folder.path()).await).await;
     let report = checked(&ours, Profile::V2_17, &[]).await;

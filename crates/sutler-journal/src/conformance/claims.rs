@@ -125,7 +125,7 @@ pub async fn a_yielded_operation_can_be_claimed_by_anyone(candidate: &dyn Candid
 }
 
 /// A claim returns whether cancellation of the operation was requested.
-pub async fn a_claim_tells_of_a_cancellation(candidate: &dyn Candidate) {
+pub async fn a_claim_returns_a_requested_cancellation(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let id = fixture.start_ready().await;
     fixture.commit(only(Write::Cancel(id))).await;
@@ -134,7 +134,7 @@ pub async fn a_claim_tells_of_a_cancellation(candidate: &dyn Candidate) {
 }
 
 /// An operation that ended while it was ready is not claimed.
-pub async fn what_ended_is_not_claimed(candidate: &dyn Candidate) {
+pub async fn an_ended_operation_is_not_claimed(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let mut live: Vec<OperationId> = Vec::new();
     for n in 0..10 {

@@ -137,7 +137,7 @@ pub async fn a_stale_commit_is_not_remembered(candidate: &dyn Candidate) {
 }
 
 /// Of several failed conditions, the first is named; expectations come before writes.
-pub async fn stale_names_the_first_thing_that_does_not_hold(candidate: &dyn Candidate) {
+pub async fn stale_names_the_first_failed_condition(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let read = Version(fixture.commit(insert("a", "x")).await);
     let absent_id = OperationId::fresh();

@@ -220,7 +220,7 @@ pub async fn claims_never_overlap(candidate: &dyn Candidate) {
 }
 
 /// The operation of a dead worker is taken over by exactly one of many workers.
-pub async fn one_of_many_heirs_takes_over(candidate: &dyn Candidate) {
+pub async fn exactly_one_of_many_workers_takes_over(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let dead = fixture.worker(BRIEF).await;
     for _ in 0..3 {

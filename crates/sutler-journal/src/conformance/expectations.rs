@@ -90,7 +90,7 @@ pub async fn a_document_that_is_absent_is_not_unchanged(candidate: &dyn Candidat
 }
 
 /// A document that was removed and created again with the same content has another version.
-pub async fn a_version_never_comes_back(candidate: &dyn Candidate) {
+pub async fn a_version_is_never_reused(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let mut versions = vec![Version(fixture.commit(insert("a", "same")).await)];
     for _ in 0..5 {

@@ -228,7 +228,7 @@ mod tests {
     use std::time::Duration;
 
     #[tokio::test(start_paused = true)]
-    async fn a_store_that_nothing_can_break_holds() {
+    async fn the_memory_store_passes_without_faults() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let replicas = vec![Arc::clone(&store), Arc::clone(&store)];
         let pause = |_| tokio::time::sleep(Duration::from_millis(50));

@@ -122,7 +122,7 @@ pub async fn an_overtaken_commit_is_never_applied_late(candidate: &dyn Candidate
 }
 
 /// After a cut, commits of others and the next commits of the same client succeed.
-pub async fn a_cut_disturbs_nothing_else(candidate: &dyn Candidate) {
+pub async fn a_cut_affects_no_other_commit(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     for cut in [Cut::BeforeCommit, Cut::DuringCommit, Cut::AfterCommit] {
         candidate.cut(cut).await;

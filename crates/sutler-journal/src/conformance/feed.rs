@@ -172,7 +172,7 @@ pub async fn a_cursor_can_be_used_again(candidate: &dyn Candidate) {
 }
 
 /// A commit in progress is not visible and does not block others.
-pub async fn a_commit_under_way_is_invisible(candidate: &dyn Candidate) {
+pub async fn a_commit_in_progress_is_invisible(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let new = new_operation("a", Start::Ready(Due::Now));
     let id = new.id;
@@ -221,7 +221,7 @@ pub async fn nothing_appears_behind_a_cursor(candidate: &dyn Candidate) {
 }
 
 /// Trimmed changes are reported as a gap to cursors before them, and to no others.
-pub async fn a_trimmed_feed_says_so(candidate: &dyn Candidate) {
+pub async fn a_trimmed_feed_reports_a_gap(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let mut cursors = Vec::new();
     for n in 0..10 {

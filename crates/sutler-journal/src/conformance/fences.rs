@@ -76,7 +76,7 @@ pub async fn an_expired_lease_writes_nothing(candidate: &dyn Candidate) {
 }
 
 /// After a takeover the old worker cannot write, and the new one can.
-pub async fn a_worker_that_was_taken_over_writes_nothing(candidate: &dyn Candidate) {
+pub async fn a_worker_after_a_takeover_cannot_write(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let (_, id, old) = fixture.running(BRIEF).await;
     candidate.pass(AFTER_BRIEF).await;

@@ -17,7 +17,7 @@ const STEPS: usize = 250;
 
 /// For any sequence of steps, states, fences, attempts, takeovers and counts are as the contract
 /// requires, and accepted = live + terminal + cleaned.
-pub async fn any_history_is_as_the_contract_says(candidate: &dyn Candidate) {
+pub async fn random_histories_match_the_model(candidate: &dyn Candidate) {
     let mut model = ModelStore::default();
     let mut history = History {
         fixture: Fixture::of(candidate).await,

@@ -10,7 +10,7 @@ use crate::store::LeaseError;
 use std::time::Duration;
 
 /// A lease that is renewed in time stays valid, and so do its claims.
-pub async fn a_renewed_lease_goes_on(candidate: &dyn Candidate) {
+pub async fn a_renewed_lease_stays_valid(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let (worker, id, fence) = fixture.running(BRIEF).await;
     let other = fixture.worker(LASTING).await;
@@ -56,7 +56,7 @@ pub async fn a_renewal_is_for_one_worker(candidate: &dyn Candidate) {
 }
 
 /// An operation of a dead worker is claimed with another fence, one more takeover, the same attempt.
-pub async fn work_of_a_dead_worker_is_taken_over(candidate: &dyn Candidate) {
+pub async fn operations_of_a_dead_worker_are_taken_over(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let (_, id, fence) = fixture.running(BRIEF).await;
     let memo = Commit::new().advance(id, Next::Same, None, Some("memo".into()));
@@ -102,7 +102,7 @@ pub async fn progress_ends_the_count_of_takeovers(candidate: &dyn Candidate) {
 }
 
 /// Operations to take over are claimed in the order of their due times, like ready ones.
-pub async fn taken_over_work_is_limited_and_ordered_like_any_other(candidate: &dyn Candidate) {
+pub async fn takeovers_are_limited_and_ordered_like_other_claims(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let worker = fixture.worker(BRIEF).await;
     let old = fixture.start(Start::Claimed(worker)).await;
@@ -115,7 +115,7 @@ pub async fn taken_over_work_is_limited_and_ordered_like_any_other(candidate: &d
 }
 
 /// Operations of a released worker are ready at once, without a takeover.
-pub async fn a_release_gives_everything_back(candidate: &dyn Candidate) {
+pub async fn a_release_makes_all_operations_ready(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let worker = fixture.worker(LASTING).await;
     let first = fixture.start(Start::Claimed(worker)).await;
@@ -161,7 +161,7 @@ pub async fn a_release_gives_everything_back(candidate: &dyn Candidate) {
 }
 
 /// A renewal returns exactly the worker's running operations with a requested cancellation.
-pub async fn a_renewal_tells_of_cancellations(candidate: &dyn Candidate) {
+pub async fn a_renewal_returns_cancelled_operations(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let (worker, mine, fence) = fixture.running(LASTING).await;
     let spared = fixture.start(Start::Claimed(worker)).await;

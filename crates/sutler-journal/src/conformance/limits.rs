@@ -16,7 +16,7 @@ fn many(count: usize) -> Commit {
 }
 
 /// A commit may have a hundred writes.
-pub async fn a_hundred_writes_are_taken(candidate: &dyn Candidate) {
+pub async fn a_hundred_writes_are_accepted(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     fixture.commit(many(WRITES_MAX)).await;
     assert!(fixture.get("000").await.is_some());

@@ -73,7 +73,7 @@ pub async fn a_range_includes_both_its_ends(candidate: &dyn Candidate) {
 }
 
 /// A next position is returned only if something follows.
-pub async fn the_last_page_says_that_nothing_follows(candidate: &dyn Candidate) {
+pub async fn the_last_page_has_no_next_position(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     for id in ["a", "b", "c", "d"] {
         fixture.commit(insert_with(id, "rank", "1")).await;
@@ -120,7 +120,7 @@ pub async fn a_document_is_found_by_its_present_terms(candidate: &dyn Candidate)
 }
 
 /// A page continues after the last position, even if that document was removed or has moved.
-pub async fn paging_goes_on_from_a_place_that_is_gone(candidate: &dyn Candidate) {
+pub async fn paging_continues_after_a_removed_position(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     for id in ["a", "b", "c", "d"] {
         fixture.commit(insert_with(id, "rank", id)).await;
@@ -201,7 +201,7 @@ async fn page_through(
 
 /// A scan returns documents with their terms from any bytes on: completely, by key, across realms and
 /// kinds, in their present state.
-pub async fn documents_are_told_with_their_terms(candidate: &dyn Candidate) {
+pub async fn scanned_documents_have_their_terms(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let terms = || vec![Term::new("plan", "small"), Term::new("age", vec![0, 255])];
     let elsewhere = Realm::new("zone").expect("a realm");

@@ -9,7 +9,7 @@ use crate::query::OperationFilter;
 use std::time::Duration;
 
 /// A new operation has the requested fields, is in its first attempt, and is pinned.
-pub async fn a_new_operation_is_as_it_was_asked_for(candidate: &dyn Candidate) {
+pub async fn a_new_operation_has_the_requested_fields(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let worker = fixture.worker(LASTING).await;
     let wait = Duration::from_secs(100);
@@ -60,7 +60,7 @@ pub async fn a_new_operation_is_as_it_was_asked_for(candidate: &dyn Candidate) {
 }
 
 /// An id can be started once; a second start is stale at its write.
-pub async fn an_operation_id_is_taken_once(candidate: &dyn Candidate) {
+pub async fn an_operation_id_is_used_once(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let new = new_operation("a", Start::Waiting);
     fixture.commit(Commit::new().start(new.clone())).await;
@@ -74,7 +74,7 @@ pub async fn an_operation_id_is_taken_once(candidate: &dyn Candidate) {
 }
 
 /// Advancing replaces the given fields and leaves all others.
-pub async fn moving_on_replaces_what_is_given(candidate: &dyn Candidate) {
+pub async fn advancing_replaces_only_the_given_fields(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let (_, id, _) = fixture.running(LASTING).await;
     let before = fixture.operation(id).await;
@@ -123,7 +123,7 @@ pub async fn a_retry_grows_the_attempt(candidate: &dyn Candidate) {
 }
 
 /// An operation that does not exist cannot be advanced.
-pub async fn what_is_not_there_cannot_move_on(candidate: &dyn Candidate) {
+pub async fn an_absent_operation_cannot_be_advanced(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let absent_id = OperationId::fresh();
     for next in every_next() {
@@ -147,7 +147,7 @@ pub async fn what_is_not_there_cannot_move_on(candidate: &dyn Candidate) {
 }
 
 /// An ended operation cannot be advanced, cancelled, woken, started or claimed.
-pub async fn what_ended_never_changes(candidate: &dyn Candidate) {
+pub async fn an_ended_operation_never_changes(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let worker = fixture.worker(LASTING).await;
     for outcome in [Outcome::Succeeded, Outcome::Failed, Outcome::Cancelled] {
@@ -203,7 +203,7 @@ pub async fn waking_makes_claimable_now(candidate: &dyn Candidate) {
 }
 
 /// Waking an operation that is already due does not move it to the end of the queue.
-pub async fn waking_what_is_due_keeps_its_place(candidate: &dyn Candidate) {
+pub async fn waking_a_due_operation_keeps_its_order(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let first = fixture.start_ready().await;
     candidate.pass(Duration::from_secs(1)).await;
@@ -235,7 +235,7 @@ pub async fn cancelling_marks_and_moves_nothing(candidate: &dyn Candidate) {
 }
 
 /// Resealing changes only ciphertexts, also of an ended operation.
-pub async fn sealing_anew_changes_nothing_else(candidate: &dyn Candidate) {
+pub async fn resealing_changes_nothing_else(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let (_, running, _) = fixture.running(LASTING).await;
     let ended = fixture.start_ready().await;
@@ -263,7 +263,7 @@ pub async fn sealing_anew_changes_nothing_else(candidate: &dyn Candidate) {
 }
 
 /// An imported operation keeps its fields; a running one becomes ready.
-pub async fn an_imported_operation_is_as_it_was(candidate: &dyn Candidate) {
+pub async fn an_imported_operation_keeps_its_fields(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let pattern = fixture.start(Start::Waiting).await;
     let pattern = fixture.operation(pattern).await;

@@ -68,7 +68,7 @@ pub async fn a_commit_can_be_repeated_after_a_restart(candidate: &dyn Candidate)
 }
 
 /// A running operation is taken over once its lease expired, in the same attempt; the old fence is void.
-pub async fn what_ran_is_found_again_after_a_restart(candidate: &dyn Candidate) {
+pub async fn a_running_operation_is_taken_over_after_a_restart(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let (_, id, fence) = fixture.running(BRIEF).await;
     let ready = fixture.start(Start::Ready(Due::In(BRIEF))).await;

@@ -52,7 +52,7 @@ async fn poll(fixture: &Fixture, id: OperationId) -> Option<(State, Bytes)> {
 }
 
 /// After any change of an operation the next poll returns it, and a swept one is not found.
-pub async fn a_poll_tells_every_change_of_its_operation(candidate: &dyn Candidate) {
+pub async fn a_poll_returns_every_change_of_its_operation(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let worker = fixture.worker(LASTING).await;
     let id = fixture.start(Start::Waiting).await;
@@ -101,7 +101,7 @@ pub async fn a_poll_tells_every_change_of_its_operation(candidate: &dyn Candidat
 }
 
 /// Pinned and unfinished operations are not swept.
-pub async fn a_sweep_leaves_what_is_pinned_or_unfinished(candidate: &dyn Candidate) {
+pub async fn a_sweep_leaves_pinned_and_unfinished_operations(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let worker = fixture.worker(LASTING).await;
     for start in [
@@ -241,7 +241,7 @@ pub async fn a_sweep_is_limited(candidate: &dyn Candidate) {
 }
 
 /// A swept operation's log is deleted too, and late chunks do not create it again.
-pub async fn a_sweep_takes_the_log_along(candidate: &dyn Candidate) {
+pub async fn a_sweep_deletes_the_log(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let kept = fixture.start(Start::Waiting).await;
     let gone = fixture.start(Start::Waiting).await;
@@ -313,7 +313,7 @@ pub async fn the_counts_are_by_queue(candidate: &dyn Candidate) {
 }
 
 /// Store information counts valid and expired leases, abandoned operations, and commits of the feed.
-pub async fn a_survey_tells_what_is_there(candidate: &dyn Candidate) {
+pub async fn store_info_counts_leases_logs_and_commits(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let survey = async || fixture.store.info().await.expect("a survey");
     let empty = survey().await;

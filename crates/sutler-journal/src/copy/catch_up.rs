@@ -127,7 +127,7 @@ mod tests {
     use uuid::Uuid;
 
     #[test]
-    fn whatever_changed_is_looked_at_once() {
+    fn each_changed_record_is_read_once() {
         let realm = Realm::new("r").unwrap();
         let key = |id: &str| Key::new(&realm, Kind::new("thing"), &[id]).unwrap();
         let id = OperationId::fresh();

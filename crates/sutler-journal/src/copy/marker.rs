@@ -127,7 +127,7 @@ mod tests {
     use crate::operation::OperationId;
 
     #[test]
-    fn a_marker_comes_back_as_it_was_written() {
+    fn a_marker_round_trips() {
         let mut marker = Marker::new("postgres://db/one", vec![0, 255, 7]);
         for place in [
             CopyPosition::Documents {

@@ -37,7 +37,7 @@ async fn copy_whole(fixture: &Fixture, target: &Arc<dyn Store>) {
 }
 
 #[tokio::test]
-async fn everything_arrives_in_whatever_state_it_is() {
+async fn records_of_every_state_are_copied() {
     let fixture = Fixture::new();
     fixture.fill(250).await;
     let target = memory();
@@ -54,7 +54,7 @@ async fn an_empty_store_is_copied_too() {
 }
 
 #[tokio::test]
-async fn what_changes_meanwhile_is_followed() {
+async fn concurrent_changes_are_followed() {
     let fixture = Fixture::new();
     fixture.fill(150).await;
     let target = memory();
@@ -71,7 +71,7 @@ async fn what_changes_meanwhile_is_followed() {
 
 /// After each read of the feed there are new changes in it.
 #[tokio::test]
-async fn a_source_that_never_rests_is_copied_too() {
+async fn a_constantly_changing_source_is_copied() {
     const READS_MAX: usize = 100;
     let fixture = Fixture::new();
     fixture.fill(250).await;
@@ -98,7 +98,7 @@ async fn a_source_that_never_rests_is_copied_too() {
 
 /// The feed may be trimmed before an interrupted copy resumes.
 #[tokio::test]
-async fn a_feed_that_forgot_is_made_up_for_by_looking_again() {
+async fn a_trimmed_feed_leads_to_another_scan() {
     let fixture = Fixture::new();
     fixture.fill(120).await;
     let target = memory();
@@ -118,7 +118,7 @@ async fn a_feed_that_forgot_is_made_up_for_by_looking_again() {
 
 /// Sweeps are not in the feed: the finish deletes swept operations from the target, and nothing else.
 #[tokio::test]
-async fn what_was_swept_meanwhile_goes_and_what_was_not_stays() {
+async fn operations_swept_meanwhile_are_deleted_and_others_stay() {
     let fixture = Fixture::new();
     fixture.fill(60).await;
     let target = memory();
@@ -137,7 +137,7 @@ async fn what_was_swept_meanwhile_goes_and_what_was_not_stays() {
 
 /// An interrupted finish leaves unfinished operations; the source continues, and they are replaced.
 #[tokio::test]
-async fn a_source_that_went_on_after_a_broken_finish_is_copied_as_it_is_then() {
+async fn a_source_changed_after_an_interrupted_finish_is_copied_again() {
     let fixture = Fixture::new();
     fixture.fill(40).await;
     let target = memory();
@@ -188,7 +188,7 @@ fn changes_something(call: &Call<'_>) -> bool {
 
 /// A copy killed before or after any single change of the target resumes and completes.
 #[tokio::test]
-async fn killed_at_any_moment_it_goes_on_where_it_was() {
+async fn a_copy_killed_at_any_moment_resumes() {
     let fixture = Fixture::new();
     fixture.fill(12).await;
     let mut deaths = 0;
@@ -217,7 +217,7 @@ async fn killed_at_any_moment_it_goes_on_where_it_was() {
 
 /// A commit of unknown outcome is repeated, and nothing is copied twice.
 #[tokio::test(start_paused = true)]
-async fn a_commit_without_an_answer_is_resolved() {
+async fn a_commit_of_unknown_outcome_is_resolved() {
     let fixture = Fixture::new();
     fixture.fill(12).await;
     for intercept in [Intercept::LoseRequest, Intercept::LoseReply] {
@@ -257,7 +257,7 @@ async fn the_copy_of_another_source_is_refused() {
 }
 
 #[tokio::test]
-async fn a_finished_copy_says_so_and_is_not_touched_again() {
+async fn a_finished_copy_is_reported_and_not_changed_again() {
     let fixture = Fixture::new();
     fixture.fill(5).await;
     let target = memory();
@@ -276,7 +276,7 @@ async fn feed(store: &dyn Store) -> (usize, Cursor) {
 }
 
 #[tokio::test]
-async fn of_two_copies_into_one_target_one_gives_way() {
+async fn of_two_copies_into_one_target_one_fails() {
     let fixture = Fixture::new();
     fixture.fill(5).await;
     let target = memory();
@@ -289,7 +289,7 @@ async fn of_two_copies_into_one_target_one_gives_way() {
 }
 
 #[tokio::test]
-async fn a_source_that_somebody_works_in_is_not_finished() {
+async fn a_source_with_leases_is_not_finished() {
     let fixture = Fixture::new();
     fixture.fill(5).await;
     fixture.work().await;

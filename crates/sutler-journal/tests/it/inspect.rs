@@ -94,7 +94,7 @@ impl Fixture {
 }
 
 #[tokio::test]
-async fn a_store_in_order_has_nothing_to_tell() {
+async fn a_consistent_store_has_no_findings() {
     let fixture = Fixture::new();
     for n in 0..450 {
         let id = fixture.thing(&format!("{n:03}")).await;
@@ -173,7 +173,7 @@ async fn two_that_run_in_one_lane_are_found_without_any_key() {
 }
 
 #[tokio::test]
-async fn what_no_key_opens_and_what_is_filed_wrongly_is_found() {
+async fn unreadable_and_misfiled_documents_are_found() {
     let fixture = Fixture::new();
     let sealed = Bytes::from_static(b"sealed");
     let insert = Commit::new().insert(key("a"), Vec::new(), sealed.clone());
@@ -196,7 +196,7 @@ async fn what_no_key_opens_and_what_is_filed_wrongly_is_found() {
 }
 
 #[tokio::test]
-async fn everything_is_counted_by_what_it_is() {
+async fn counts_are_by_realm_kind_and_state() {
     let fixture = Fixture::new();
     let first = fixture.thing("a").await;
     fixture.thing("b").await;

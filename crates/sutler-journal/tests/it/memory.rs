@@ -57,7 +57,7 @@ mod conformance {
 }
 
 #[tokio::test]
-async fn whatever_may_become_claimable_is_hinted_at() {
+async fn claimable_operations_cause_a_hint() {
     let store = MemoryStore::new();
     let mut hints = store.hints();
     let start = |start: Start| {

@@ -118,7 +118,7 @@ fn operation(start: Start) -> NewOperation {
 }
 
 #[test]
-fn a_commit_becomes_one_key_for_each_thing_and_two_more() {
+fn a_commit_writes_one_key_per_record_and_two_more() {
     let store = MiniStore::new();
     for terms in [0, 8] {
         let commit = insert("a", terms).start(operation(Start::Waiting));
@@ -130,7 +130,7 @@ fn a_commit_becomes_one_key_for_each_thing_and_two_more() {
 }
 
 #[test]
-fn what_was_applied_needs_nothing_more() {
+fn an_applied_commit_needs_no_write() {
     let mut store = MiniStore::new();
     let commit = insert("a", 1);
     store.commit(&commit);
@@ -184,7 +184,7 @@ fn the_largest_commit_fits_into_one_transaction() {
 }
 
 #[test]
-fn a_fence_demands_the_lease_of_whoever_holds_it() {
+fn a_fence_requires_the_lease_of_its_holder() {
     let mut store = MiniStore::new();
     let worker = store.worker();
     let new = operation(Start::Claimed(worker));
@@ -204,7 +204,7 @@ fn a_fence_demands_the_lease_of_whoever_holds_it() {
 }
 
 #[test]
-fn what_is_done_and_let_go_is_read_before_it_is_written_again() {
+fn an_ended_unpinned_operation_is_fetched_before_it_is_written() {
     let mut store = MiniStore::new();
     let new = operation(Start::Waiting);
     let id = new.id;

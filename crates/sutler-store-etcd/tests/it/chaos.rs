@@ -21,7 +21,7 @@ async fn replica(settings: &EtcdSettings, server: &Server) -> (Proxy, Arc<dyn St
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn what_was_acknowledged_is_there_once_whatever_breaks() {
+async fn acknowledged_commits_are_applied_once_under_faults() {
     let Some(server) = crate::server::own() else {
         return;
     };

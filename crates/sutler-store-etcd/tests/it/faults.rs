@@ -69,7 +69,7 @@ async fn a_server_that_died_is_missed_at_once_and_found_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_frozen_server_is_not_waited_for_and_what_it_did_is_found_out() {
+async fn a_frozen_server_times_out_and_its_commit_is_resolved() {
     let Some((server, etcd)) = own().await else {
         return;
     };
@@ -203,7 +203,7 @@ async fn a_commit_that_was_called_stale_never_happens_late() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_sentence_of_a_broken_connection_names_what_was_sent() {
+async fn no_message_about_a_broken_connection_quotes_the_request() {
     let Some(etcd) = Etcd::fresh().await else {
         return;
     };

@@ -10,7 +10,7 @@ use sutler_journal::{
 use sutler_store_etcd::{EtcdOpenError, EtcdStore};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replica_hears_of_work_that_another_accepted() {
+async fn a_replica_is_woken_for_operations_of_another() {
     let Some(etcd) = Etcd::fresh().await else {
         return;
     };
@@ -38,7 +38,7 @@ async fn a_replica_hears_of_work_that_another_accepted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_one_replica_was_told_every_other_sees() {
+async fn an_acknowledged_commit_is_visible_to_every_replica() {
     let Some(etcd) = Etcd::fresh().await else {
         return;
     };
@@ -91,7 +91,7 @@ async fn a_newer_format_is_refused_with_a_sentence() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replica_that_was_cut_off_over_a_compaction_reads_everything_anew() {
+async fn a_replica_isolated_during_a_compaction_reads_everything_again() {
     let Some(server) = crate::server::own() else {
         return;
     };
@@ -148,7 +148,7 @@ async fn an_idle_store_can_be_read_though_others_had_etcd_compacted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replica_that_comes_later_knows_as_much_as_the_first() {
+async fn a_later_replica_has_the_same_view_as_the_first() {
     let Some(etcd) = Etcd::fresh().await else {
         return;
     };

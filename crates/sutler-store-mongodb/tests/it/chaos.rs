@@ -28,7 +28,7 @@ async fn replica(place: &ServerUrl, server: &Server) -> (Proxy, Arc<dyn Store>) 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn what_was_acknowledged_is_there_once_whatever_breaks() {
+async fn acknowledged_commits_are_applied_once_under_faults() {
     let Some(server) = servers::own(Demands::default()) else {
         return;
     };

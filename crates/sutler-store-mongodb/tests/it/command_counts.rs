@@ -93,7 +93,7 @@ async fn a_claim_that_finds_nothing_is_one_round_trip() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_found_is_asked_for_once_more_of_a_primary_that_is_sure_of_itself() {
+async fn an_absent_record_is_read_again_with_linearizable_concern() {
     let Some(mongo) = settled().await else {
         return;
     };
@@ -210,7 +210,7 @@ async fn every_hot_query_searches_an_index_and_sorts_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_feed_without_news_is_one_round_trip() {
+async fn a_read_of_an_unchanged_feed_is_one_round_trip() {
     let Some(mongo) = settled().await else {
         return;
     };

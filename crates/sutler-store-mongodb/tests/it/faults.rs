@@ -122,7 +122,7 @@ async fn a_commit_is_applied_once_whatever_the_server_answers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_a_commit_that_is_refused_for_good_it_is_not_said_that_it_was_not_written() {
+async fn a_finally_refused_commit_is_not_reported_as_not_written() {
     let Some(server) = servers::own(Demands::default()) else {
         return;
     };
@@ -143,7 +143,7 @@ async fn of_a_commit_that_is_refused_for_good_it_is_not_said_that_it_was_not_wri
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_commit_that_is_still_on_its_way_is_never_told_to_be_stale() {
+async fn a_commit_in_flight_is_never_reported_as_stale() {
     let Some(mongo) = Mongo::fresh().await else {
         return;
     };
@@ -237,7 +237,7 @@ async fn a_primary_that_died_is_replaced_and_nothing_acknowledged_is_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_sentence_names_what_was_sent() {
+async fn no_message_quotes_a_request() {
     let Some(mongo) = Mongo::fresh().await else {
         return;
     };

@@ -33,7 +33,7 @@ async fn leave_unread(mongo: &Mongo) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_feed_that_nobody_read_for_long_is_read() {
+async fn a_feed_with_many_unnumbered_commits_is_read() {
     let Some(mongo) = Mongo::fresh().await else {
         return;
     };
@@ -51,7 +51,7 @@ async fn a_feed_that_nobody_read_for_long_is_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_feed_that_nobody_read_for_long_is_trimmed() {
+async fn a_feed_with_many_unnumbered_commits_is_trimmed() {
     let Some(mongo) = Mongo::fresh().await else {
         return;
     };
@@ -70,7 +70,7 @@ async fn a_feed_that_nobody_read_for_long_is_trimmed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_reads_the_feed_does_not_wait_for_others_to_stop_committing() {
+async fn a_feed_read_ends_while_others_commit() {
     let Some(mongo) = Mongo::fresh().await else {
         return;
     };

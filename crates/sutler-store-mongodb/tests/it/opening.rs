@@ -10,7 +10,7 @@ use sutler_store_mongodb::{MongoOpenError, MongoStore};
 use tokio::task::JoinSet;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_standalone_server_is_refused_with_a_way_on() {
+async fn a_standalone_server_is_refused_with_a_remedy() {
     let Some(server) = servers::standalone() else {
         return;
     };
@@ -75,7 +75,7 @@ async fn a_newer_layout_is_refused_and_left_as_it_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_url_that_is_none_is_not_quoted() {
+async fn an_invalid_url_is_not_quoted() {
     for url in [
         "mongodb://me:canary@",
         "mongodb://me:can@ary@host/db",
@@ -101,7 +101,7 @@ async fn add_user(url: &str, name: &str, role: Bsons) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_who_may_read_and_write_the_database_is_enough() {
+async fn a_user_with_read_and_write_access_is_enough() {
     let demands = Demands {
         arguments: vec!["--auth".to_owned()],
         ..Demands::default()
@@ -145,7 +145,7 @@ async fn a_user_who_may_read_and_write_the_database_is_enough() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_are_encrypted_where_the_url_says_so() {
+async fn connections_are_encrypted_if_the_url_requires_it() {
     let demands = Demands {
         tls: Tls::Server,
         ..Demands::default()

@@ -11,7 +11,7 @@ use sutler_journal::{
 use tokio::task::JoinSet;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replica_hears_of_work_that_another_accepted() {
+async fn a_replica_is_woken_for_operations_of_another() {
     let Some(mongo) = Mongo::fresh().await else {
         return;
     };
@@ -90,7 +90,7 @@ async fn abandoned(mongo: &Mongo, id: OperationId) -> ClientSession {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replica_that_died_in_the_middle_of_a_commit_stops_nobody_else() {
+async fn a_replica_that_died_during_a_commit_blocks_no_other() {
     let Some(mongo) = Mongo::fresh().await else {
         return;
     };
@@ -176,7 +176,7 @@ async fn work_that_appears_under_a_lease_long_over_is_found() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_held_takes_nobodys_place_in_the_queue() {
+async fn a_blocked_operation_does_not_block_the_queue() {
     let Some(mongo) = Mongo::fresh().await else {
         return;
     };

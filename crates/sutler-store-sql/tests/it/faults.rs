@@ -43,7 +43,7 @@ async fn goes_on(store: &dyn Store, lost: &Commit) {
     store.commit(&insert("after")).await.expect("a commit");
 }
 
-pub(crate) async fn after_a_restart_of_the_server_everything_goes_on(
+pub(crate) async fn after_a_restart_of_the_server_the_store_recovers(
     server: &Server,
     store: &dyn Store,
 ) {
@@ -71,7 +71,7 @@ pub(crate) async fn a_restart_between_two_requests_is_not_noticed(
     }
 }
 
-pub(crate) async fn a_frozen_server_is_noticed_and_goes_on(server: &Server, store: &dyn Store) {
+pub(crate) async fn a_frozen_server_is_noticed_and_recovers(server: &Server, store: &dyn Store) {
     store.commit(&insert("before")).await.expect("a commit");
     let lost = insert("lost");
     server.freeze();

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_falls_out_of_the_memory_is_looked_up_and_never_called_new() {
+    fn an_evicted_id_is_looked_up_and_never_new() {
         let mut recent = RecentCommits::above(0);
         for id in 1..=REMEMBERED as u128 + 10 {
             recent.add(id);

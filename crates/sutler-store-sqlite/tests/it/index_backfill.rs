@@ -107,7 +107,7 @@ async fn check(store: &SqliteStore, model: &Model) {
 }
 
 #[tokio::test]
-async fn documents_are_found_while_they_are_young_half_filed_and_filed() {
+async fn documents_are_found_before_during_and_after_indexing() {
     let directory = directory();
     let mut model = Model::new();
     // Unindexed; then in the middle of the first run; then after it, with a second run in progress.

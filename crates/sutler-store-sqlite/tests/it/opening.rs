@@ -9,7 +9,7 @@ use sutler_journal::Store;
 use sutler_store_sqlite::{SqliteOpenError, SqliteStore};
 
 #[tokio::test]
-async fn what_was_committed_is_there_after_closing() {
+async fn committed_data_is_there_after_closing() {
     let directory = directory();
     let store = SqliteStore::open(file(&directory)).await.expect("a store");
     store.commit(&insert("a")).await.expect("a commit");

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_is_there_until_it_is_removed() {
+    fn created_resources_exist_until_removed() {
         let made = [ran(MAKE, "provision", 1, 1)];
         assert!(ExternalWorld::after(&made).things.contains("one"));
         let half = [made[0].clone(), ran(REMOVE, "deprovision", 1, 1)];
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_too_late_makes_nothing() {
+    fn a_late_step_has_no_effect() {
         let late = [
             ran(REMOVE, "deprovision", 2, 1),
             ran(MAKE, "provision", 1, 1),

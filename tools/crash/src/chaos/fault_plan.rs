@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_breaks_the_same_things() {
+    fn the_same_seed_gives_the_same_faults() {
         assert_eq!(plan(7).blows(), plan(7).blows());
         assert_ne!(plan(7).blows(), plan(8).blows());
     }

@@ -60,28 +60,28 @@ fn assert_kept(ended: CheckResult<ChaosReport>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn three_replicas_over_postgres_keep_every_promise_whatever_breaks() {
+async fn three_replicas_over_postgres_survive_all_faults() {
     if let Some(ended) = loose(ServerKind::Postgres, 22).await {
         assert_kept(ended);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn three_replicas_over_mysql_keep_every_promise_whatever_breaks() {
+async fn three_replicas_over_mysql_survive_all_faults() {
     if let Some(ended) = loose(ServerKind::Mysql, 9).await {
         assert_kept(ended);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn three_replicas_over_etcd_keep_every_promise_whatever_breaks() {
+async fn three_replicas_over_etcd_survive_all_faults() {
     if let Some(ended) = loose(ServerKind::Etcd, 9).await {
         assert_kept(ended);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn three_replicas_over_mongodb_keep_every_promise_whatever_breaks() {
+async fn three_replicas_over_mongodb_survive_all_faults() {
     if let Some(ended) = loose(ServerKind::Mongodb, 9).await {
         assert_kept(ended);
     }
@@ -100,7 +100,7 @@ fn only_pauses(_: &Chaos) -> Vec<PlannedFault> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_that_does_not_look_at_claims_is_noticed() {
+async fn a_store_that_ignores_fences_is_noticed() {
     // Taken-over operations still run when the paused replica continues.
     let slow = |chaos: &mut Chaos| {
         chaos.flaw = Some(Flaw::IgnoreFence);
@@ -120,7 +120,7 @@ async fn a_store_that_does_not_look_at_claims_is_noticed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_that_acknowledges_what_it_did_not_write_is_noticed() {
+async fn a_store_that_acknowledges_unwritten_commits_is_noticed() {
     let forgetful = |chaos: &mut Chaos| chaos.flaw = Some(Flaw::AcknowledgeUnwritten);
     let ended = loose_with(ServerKind::Postgres, 2, forgetful, |_| Vec::new()).await;
     let Some(ended) = ended else { return };

@@ -81,7 +81,7 @@ async fn a_failing_sync_gives_a_clean_503_and_loses_nothing_acknowledged() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_acknowledged_before_a_failing_sync_survives_a_kill_during_it() {
+async fn commits_acknowledged_before_a_failing_sync_survive_a_kill() {
     if !can_trace("what a kill during failing syncs does") {
         return;
     }

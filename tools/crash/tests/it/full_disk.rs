@@ -77,7 +77,7 @@ async fn assert_full_but_readable(scene: &mut VictimFixture) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_disk_gives_a_clean_503_and_work_goes_on_once_there_is_room() {
+async fn a_full_disk_gives_a_clean_503_until_there_is_space() {
     if !can(
         &["unshare", "-m", "mount", "-t", "tmpfs", "tiny", "/mnt"],
         "what a full disk does",
@@ -106,7 +106,7 @@ async fn a_full_disk_gives_a_clean_503_and_work_goes_on_once_there_is_room() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_that_may_not_grow_gives_a_clean_503_and_work_goes_on_once_it_may() {
+async fn a_size_limit_gives_a_clean_503_until_it_is_lifted() {
     let script = format!("trap '' XFSZ; ulimit -S -f {BLOCKS_MAX}; exec \"$@\"");
     let limited = ["sh", "-c", &script, "sh"].map(str::to_owned).to_vec();
     let mut scene = VictimFixture::new(|launch, _| launch.wrapper = limited).await;

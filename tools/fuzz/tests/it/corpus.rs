@@ -13,7 +13,7 @@ const CORPUS_BYTES_MAX: usize = 200_000;
 const PER_INPUT: Duration = Duration::from_secs(5);
 
 #[test]
-fn every_kept_input_and_some_made_from_it_keep_the_properties() {
+fn the_corpus_and_mutations_of_it_satisfy_the_properties() {
     let limits = Limits {
         time: Duration::from_secs(20),
         inputs: INPUTS,

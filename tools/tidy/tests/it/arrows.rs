@@ -257,7 +257,7 @@ fn every_member_inherits_the_lints_and_the_versions_of_the_workspace() {
 }
 
 #[test]
-fn the_picture_of_the_crates_is_what_cargo_knows() {
+fn the_diagram_of_the_crates_matches_cargo_metadata() {
     let (repository, workspace) = ours();
     let text = repository.read(picture::PAGE).unwrap_or_default();
     let drawn = picture::draw(&repository, &workspace);

@@ -76,7 +76,7 @@ fn judge(row: u32, held: &str, tagged: &BTreeMap<String, BTreeSet<u32>>) -> Vec<
 }
 
 #[test]
-fn every_regression_has_its_row_with_tests_that_say_so() {
+fn every_regression_has_its_row_with_tests_that_declare_it() {
     let repository = Repository::here();
     let mut all: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
     for path in repository.files_ending(".rs") {
@@ -94,7 +94,7 @@ fn every_regression_has_its_row_with_tests_that_say_so() {
 }
 
 #[test]
-fn a_row_is_held_by_a_test_that_says_so_or_waits() {
+fn a_row_has_a_test_that_declares_it_or_waits() {
     let source =
         "/// Words.\n///\n/// Regression: R1, R2.\n#[test]\nfn one() {}\nasync fn r3_two() {}\n";
     let tagged = tagged(source);

@@ -65,7 +65,7 @@ fn no_function_is_longer_than_a_screen() {
 }
 
 #[test]
-fn names_of_files_and_folders_say_what_is_inside() {
+fn names_of_files_and_folders_are_informative() {
     let mut complaints = Vec::new();
     for (path, _) in sources() {
         for part in path.iter().filter_map(|it| Path::new(it).file_stem()) {
@@ -84,7 +84,7 @@ fn names_of_files_and_folders_say_what_is_inside() {
 }
 
 #[test]
-fn every_file_begins_by_saying_what_it_is() {
+fn every_file_begins_with_a_description() {
     let mut complaints = Vec::new();
     for (path, source) in sources() {
         if !source.text().starts_with("//! ") {

@@ -126,7 +126,7 @@ fn clock_stands_still(path: &Path, source: &Source, line: usize) -> bool {
 }
 
 #[test]
-fn no_file_names_a_folder_of_somebodys_machine() {
+fn no_file_names_a_directory_of_one_machine() {
     let repository = Repository::here();
     let mut complaints = Vec::new();
     for path in repository.files() {

@@ -129,7 +129,7 @@ mod tests {
     use sutler_client::wire::{Method, Request, TransportError};
 
     #[test]
-    fn a_refusal_is_met_with_what_it_asks_for_and_else_with_an_application_and_then_patience() {
+    fn after_a_refusal_the_next_bind_adds_an_application_then_accepts_incomplete() {
         let patience = Exchange::answered(422, &json!({ "error": "AsyncRequired" }));
         let other = Exchange::answered(400, &json!({}));
         let mode = |app, incomplete| BindMode { app, incomplete };
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_or_went_wrong_is_not_asked_for_again() {
+    fn accepted_and_failed_binds_are_not_repeated() {
         for status in [200, 201, 202, 500] {
             let answer = Exchange::answered(status, &json!({}));
             assert_eq!(BindMode::BARE.after(&answer), None);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_there_is_keeps_what_was_there() {
+    fn adding_all_fields_keeps_existing_ones() {
         let all = with_all_there_is(json!({ "bind_resource": { "route": "a.example" } }));
         assert_eq!(all["bind_resource"]["route"], "a.example");
         assert!(all["bind_resource"]["app_annotations"].is_object());

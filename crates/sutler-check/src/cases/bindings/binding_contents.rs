@@ -222,7 +222,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_empty_says_nothing() {
+    fn empty_fields_carry_no_information() {
         let body = json!({
             "credentials": {},
             "volume_mounts": [],
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_may_leave_out_what_another_gave_but_not_change_it() {
+    fn an_answer_may_omit_a_field_of_another_but_not_change_it() {
         let one = Exchange::answered(201, &json!({ "credentials": { "password": "a" } }));
         let silent = Exchange::answered(200, &json!({}));
         let other = Exchange::answered(200, &json!({ "credentials": { "password": "b" } }));

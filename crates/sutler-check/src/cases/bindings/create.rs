@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_that_says_why_is_found_wherever_it_was() {
+    fn a_refusal_with_a_code_is_found_at_any_attempt() {
         let attempts = [
             attempt(false, false, 422, &json!({ "error": "RequiresApp" })),
             attempt(true, false, 422, &json!({ "error": "AsyncRequired" })),
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_that_says_nothing_is_known_by_what_was_missing() {
+    fn a_refusal_without_a_code_is_attributed_by_the_missing_option() {
         let attempts = [
             attempt(false, false, 400, &json!({})),
             attempt(true, false, 201, &json!({})),
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn who_never_takes_a_bind_did_not_refuse_it_for_what_was_missing() {
+    fn a_broker_that_refuses_every_bind_did_not_refuse_a_missing_option() {
         let attempts = [
             attempt(true, false, 400, &json!({})),
             attempt(true, true, 400, &json!({})),

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn another_status_counts_only_while_the_operation_was_seen_running() {
+    fn another_status_counts_only_while_the_operation_is_known_to_run() {
         let first = Exchange::answered(202, &json!({ "operation": "a" }));
         let done = Exchange::answered(200, &json!({}));
         assert!(repeated(&first, &done, true).unwrap().is_err());

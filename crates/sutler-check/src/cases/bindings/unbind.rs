@@ -219,7 +219,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn after_an_unbind_polls_say_succeeded_or_gone_and_to_older_suites_gone() {
+    fn polls_after_an_unbind_depend_on_the_profile() {
         let succeeded = Exchange::answered(200, &json!({ "state": "succeeded" }));
         let running = Exchange::answered(200, &json!({ "state": "in progress" }));
         let gone = Exchange::answered(410, &json!({}));

@@ -147,7 +147,7 @@ fn each_way_to_break_a_catalog_fails_the_case_of_its_rule() {
 }
 
 #[test]
-fn what_is_missing_or_there_twice_is_noticed() {
+fn missing_and_duplicate_rows_are_noticed() {
     for (field, expected) in [
         ("name", "offering-name"),
         ("id", "offering-id"),
@@ -188,7 +188,7 @@ fn ids_that_change_between_two_answers_are_noticed_and_new_plans_are_not() {
 }
 
 #[test]
-fn names_that_only_older_suites_dislike_are_told_in_their_profile() {
+fn names_refused_by_older_suites_fail_in_their_profile_only() {
     let of = |profile| {
         let mut all = super::check(&whole(), profile).into_iter();
         all.find(|it| it.0.name == "catalog-names").unwrap().1
@@ -234,7 +234,7 @@ fn anything() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn whatever_is_in_a_catalog_every_case_is_judged_or_has_a_reason(
+    fn every_case_has_a_verdict_or_a_reason_for_any_catalog(
         one in anything(),
         other in anything(),
     ) {

@@ -36,7 +36,7 @@ fn the_same_needs_nothing() {
 }
 
 #[test]
-fn what_ran_is_ready_and_due_whenever_it_arrived() {
+fn an_imported_running_operation_is_ready_and_due() {
     let source = operation(State::Running);
     let mut target = source.clone();
     target.row.state = State::Ready;
@@ -51,7 +51,7 @@ fn what_ran_is_ready_and_due_whenever_it_arrived() {
 }
 
 #[test]
-fn what_ended_is_unpinned_and_sealed_anew_in_its_place() {
+fn an_ended_operation_is_unpinned_and_resealed_in_place() {
     let target = operation(ENDED);
     let id = target.row.id;
     let mut source = target.clone();

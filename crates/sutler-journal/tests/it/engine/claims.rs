@@ -26,7 +26,7 @@ async fn a_takeover_raises_the_fence_and_keeps_the_attempt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_raises_both_and_comes_when_it_is_due() {
+async fn a_retry_raises_fence_and_attempt_and_runs_when_due() {
     let fixture = EngineFixture::new();
     let id = fixture.accept("a").await;
     let began = Instant::now();
@@ -49,7 +49,7 @@ async fn a_retry_raises_both_and_comes_when_it_is_due() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_yield_gives_up_the_worker_and_comes_back_as_the_same_attempt() {
+async fn a_yielded_operation_is_claimed_again_in_the_same_attempt() {
     let fixture = EngineFixture::new();
     let id = fixture.accept("a").await;
     let executor = ScriptedExecutor::new(|run, before| async move {
@@ -72,7 +72,7 @@ async fn a_yield_gives_up_the_worker_and_comes_back_as_the_same_attempt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operation_that_is_taken_over_too_often_is_given_up_visibly() {
+async fn an_operation_that_is_taken_over_too_often_fails() {
     let fixture = EngineFixture::new();
     let id = fixture.accept("a").await;
     for _ in 0..6 {
@@ -107,7 +107,7 @@ async fn five_takeovers_are_not_too_many() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_starts_the_count_of_takeovers_anew() {
+async fn progress_resets_the_count_of_takeovers() {
     let fixture = EngineFixture::new();
     let id = fixture.accept("a").await;
     for _ in 0..5 {

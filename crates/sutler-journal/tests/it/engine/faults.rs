@@ -37,7 +37,7 @@ async fn a_commit_is_repeated_until_its_outcome_is_known() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_yield_whose_answer_is_lost_is_a_yield_all_the_same() {
+async fn a_yield_with_a_lost_response_is_applied() {
     let fixture = EngineFixture::new();
     let id = fixture.accept("a").await;
     let executor = ScriptedExecutor::new(|run, before| async move {
@@ -54,7 +54,7 @@ async fn a_yield_whose_answer_is_lost_is_a_yield_all_the_same() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn claims_that_fail_are_made_again() {
+async fn failed_claims_are_repeated() {
     let fixture = EngineFixture::new();
     let id = fixture.accept("a").await;
     let mut left = 5;
@@ -72,7 +72,7 @@ async fn claims_that_fail_are_made_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_stays_away_for_longer_than_the_lease_ends_the_run_and_not_the_operation() {
+async fn an_outage_longer_than_the_lease_ends_the_run_and_not_the_operation() {
     let fixture = EngineFixture::new();
     let id = fixture.accept("a").await;
     let executor = ScriptedExecutor::new(|run, _| async move {

@@ -16,7 +16,7 @@ fn refuse_renewals(fixture: &EngineFixture, worker: sutler_journal::WorkerId) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_run_that_lost_its_lease_is_told_and_can_write_nothing() {
+async fn a_run_that_lost_its_lease_is_cancelled_and_cannot_write() {
     let fixture = EngineFixture::new();
     let id = fixture.accept("a").await;
     let first: Arc<Mutex<Option<Arc<Run>>>> = Arc::default();
@@ -57,7 +57,7 @@ async fn a_run_that_lost_its_lease_is_told_and_can_write_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_worker_that_cannot_renew_stops_before_another_may_start() {
+async fn a_worker_that_cannot_renew_stops_before_a_takeover() {
     let fixture = EngineFixture::new();
     let id = fixture.accept("a").await;
     // The executor asserts that no operation is inside it twice.
@@ -80,7 +80,7 @@ async fn a_worker_that_cannot_renew_stops_before_another_may_start() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn renewals_that_fail_for_a_while_cost_nothing() {
+async fn a_few_failed_renewals_have_no_effect() {
     let fixture = EngineFixture::new();
     let id = fixture.accept("a").await;
     let executor = ScriptedExecutor::new(|run, _| async move {
@@ -116,7 +116,7 @@ async fn a_cancellation_arrives_with_the_next_renewal() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hint_brings_the_cancellation_at_once() {
+async fn a_hint_delivers_the_cancellation_at_once() {
     let fixture = EngineFixture::new();
     let (_, waited) = cancel_a_run(&fixture, true).await;
     assert!(waited < Duration::from_millis(50), "{waited:?}");
@@ -146,7 +146,7 @@ async fn cancel_a_run(
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operation_that_was_cancelled_before_its_claim_begins_so() {
+async fn a_cancellation_before_the_claim_is_visible_to_the_run() {
     let fixture = EngineFixture::new();
     let id = fixture.accept("a").await;
     let cancel = Commit::new().write(Write::Cancel(id));

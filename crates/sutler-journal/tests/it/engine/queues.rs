@@ -62,7 +62,7 @@ async fn a_hanging_queue_does_not_stop_another_and_takes_no_more_than_its_limit(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_permit_is_a_place_in_its_queue_and_is_given_back() {
+async fn a_permit_is_a_slot_of_its_queue_and_is_returned() {
     let fixture = EngineFixture::new();
     let executor = ScriptedExecutor::new(|run, _| async move { finish(&run).await });
     let engine = fixture.engine_of(executor, &[(WORK, 1)]).await;
@@ -80,7 +80,7 @@ async fn a_permit_is_a_place_in_its_queue_and_is_given_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_somebody_waits_for_runs_at_once_though_its_queue_is_full() {
+async fn an_awaited_operation_runs_at_once_though_its_queue_is_full() {
     let fixture = EngineFixture::new();
     let gate = Arc::new(Notify::new());
     let engine = fixture.engine_of(held(&gate), &[(HANGS, 1)]).await;

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 const GRACE: Duration = Duration::from_secs(20);
 
 #[tokio::test(start_paused = true)]
-async fn a_shut_down_waits_for_what_runs_and_starts_nothing_more() {
+async fn a_shut_down_waits_for_runs_and_starts_no_more() {
     let fixture = EngineFixture::new();
     let id = fixture.accept("a").await;
     let executor = ScriptedExecutor::new(|run, _| async move {
@@ -36,7 +36,7 @@ async fn a_shut_down_waits_for_what_runs_and_starts_nothing_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_end_in_time_is_given_back_and_is_no_takeover() {
+async fn an_unfinished_run_is_released_without_a_takeover() {
     let fixture = EngineFixture::new();
     let id = fixture.accept("a").await;
     let executor = ScriptedExecutor::new(|run, before| async move {
@@ -66,7 +66,7 @@ async fn what_does_not_end_in_time_is_given_back_and_is_no_takeover() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_does_not_take_the_lease_back_stops_nobody() {
+async fn a_failing_release_does_not_block_the_shut_down() {
     let fixture = EngineFixture::new();
     let executor = ScriptedExecutor::new(|run, _| async move { finish(&run).await });
     let engine = fixture.engine(executor).await;
@@ -82,7 +82,7 @@ async fn a_store_that_does_not_take_the_lease_back_stops_nobody() {
 /// The engine shuts down while it waits for a new lease: the lease that it then gets must not keep
 /// it alive, and must not be left behind.
 #[tokio::test(start_paused = true)]
-async fn a_shut_down_in_the_middle_of_a_new_beginning_comes_to_an_end() {
+async fn a_shut_down_while_a_lease_is_acquired_completes() {
     let fixture = EngineFixture::new();
     let executor = ScriptedExecutor::new(|run, _| async move { finish(&run).await });
     let engine = fixture.engine(executor).await;

@@ -35,9 +35,9 @@ async fn own() -> Option<(Server, MySql, Arc<MySqlStore>)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_a_restart_of_the_server_everything_goes_on() {
+async fn after_a_restart_of_the_server_the_store_recovers() {
     if let Some((server, _candidate, store)) = own().await {
-        faults::after_a_restart_of_the_server_everything_goes_on(&server, &*store).await;
+        faults::after_a_restart_of_the_server_the_store_recovers(&server, &*store).await;
     }
 }
 
@@ -49,9 +49,9 @@ async fn a_restart_between_two_requests_is_not_noticed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_frozen_server_is_noticed_and_goes_on() {
+async fn a_frozen_server_is_noticed_and_recovers() {
     if let Some((server, _candidate, store)) = own().await {
-        faults::a_frozen_server_is_noticed_and_goes_on(&server, &*store).await;
+        faults::a_frozen_server_is_noticed_and_recovers(&server, &*store).await;
     }
 }
 

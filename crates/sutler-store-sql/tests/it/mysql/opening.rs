@@ -50,7 +50,7 @@ async fn tables_of_a_later_version_are_refused_with_a_sentence() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_named_and_its_password_is_not() {
+async fn an_unreachable_server_is_named_without_its_password() {
     let port = sutler_servers::free_port();
     let url = format!("mysql://user:canary-of-a-password@127.0.0.1:{port}/db");
     let refused = MySqlStore::open(&SecretString::from(url)).await;

@@ -30,7 +30,7 @@ async fn visited(db: &mut MySqlConnection) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sweep_looks_at_what_it_takes_and_not_at_what_may_stay() {
+async fn a_sweep_visits_only_the_rows_it_deletes() {
     let Some(candidate) = MySql::fresh().await else {
         return;
     };

@@ -15,7 +15,7 @@ fn url(place: &ServerUrl, query: &str) -> SecretString {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_server_is_held_to_its_certificate_and_nobody_speaks_plainly() {
+async fn the_server_certificate_is_verified_and_tls_is_required() {
     let demands = Demands {
         tls: Tls::Server,
         ..Demands::default()

@@ -153,7 +153,7 @@ where
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn accepting_comes_to_the_same_both_ways() {
+async fn fast_and_general_accepting_commits_are_equal() {
     let verdicts = both_paths(|case| async move {
         let stranger = operation("a", Start::Claimed(WorkerId::fresh()));
         let mine = operation("a", Start::Claimed(case.worker));
@@ -177,7 +177,7 @@ async fn accepting_comes_to_the_same_both_ways() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ending_comes_to_the_same_both_ways() {
+async fn fast_and_general_ends_are_equal() {
     let verdicts = both_paths(|case| async move {
         let new = operation("a", Start::Claimed(case.worker));
         let (read, accepted) = case.accept(&new).await;
@@ -199,7 +199,7 @@ async fn ending_comes_to_the_same_both_ways() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ending_comes_to_the_same_both_ways_if_the_fence_is_asked_for_first() {
+async fn fast_and_general_ends_are_equal_if_the_fence_comes_first() {
     let verdicts = both_paths(|case| async move {
         let new = operation("a", Start::Claimed(case.worker));
         let (read, accepted) = case.accept(&new).await;
@@ -221,7 +221,7 @@ async fn ending_comes_to_the_same_both_ways_if_the_fence_is_asked_for_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_lease_nothing_ends_either_way() {
+async fn without_a_lease_neither_function_ends_an_operation() {
     let verdicts = both_paths(|case| async move {
         let new = operation("a", Start::Claimed(case.worker));
         let (read, accepted) = case.accept(&new).await;

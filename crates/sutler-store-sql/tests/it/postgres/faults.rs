@@ -19,9 +19,9 @@ async fn own() -> Option<(Server, Postgres, Arc<PostgresStore>)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_a_restart_of_the_server_everything_goes_on() {
+async fn after_a_restart_of_the_server_the_store_recovers() {
     if let Some((server, _candidate, store)) = own().await {
-        faults::after_a_restart_of_the_server_everything_goes_on(&server, &*store).await;
+        faults::after_a_restart_of_the_server_the_store_recovers(&server, &*store).await;
     }
 }
 
@@ -33,9 +33,9 @@ async fn a_restart_between_two_requests_is_not_noticed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_frozen_server_is_noticed_and_goes_on() {
+async fn a_frozen_server_is_noticed_and_recovers() {
     if let Some((server, _candidate, store)) = own().await {
-        faults::a_frozen_server_is_noticed_and_goes_on(&server, &*store).await;
+        faults::a_frozen_server_is_noticed_and_recovers(&server, &*store).await;
     }
 }
 
@@ -48,7 +48,7 @@ async fn session_of(candidate: &Postgres) -> Pid {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_commit_that_is_still_on_its_way_is_never_told_to_be_stale() {
+async fn a_commit_in_flight_is_never_reported_as_stale() {
     let Some((_cluster, candidate, store)) = own().await else {
         return;
     };

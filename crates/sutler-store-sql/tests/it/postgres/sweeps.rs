@@ -25,7 +25,7 @@ async fn visited(db: &mut PgConnection) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sweep_looks_at_what_it_takes_and_not_at_what_may_stay() {
+async fn a_sweep_visits_only_the_rows_it_deletes() {
     let Some(candidate) = Postgres::fresh().await else {
         return;
     };

@@ -46,7 +46,7 @@ async fn a_ready_operation_is_hinted_at_here_at_once_and_elsewhere_soon() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hints_come_by_themselves_where_none_are_heard() {
+async fn a_timer_sends_hints_without_notifications() {
     let Some(candidate) = Postgres::fresh().await else {
         return;
     };

@@ -97,7 +97,7 @@ fn a_step_without_a_memo_may_run_again_under_the_next_claim() {
 }
 
 #[test]
-fn a_step_that_runs_although_its_memo_was_kept_is_noticed() {
+fn a_step_repeated_after_its_memo_was_stored_is_noticed() {
     let deeds = [ran(1, 1, FIRST), ran(1, 2, SECOND), kept(1, 1, FIRST)];
     bad(&deeds, "its memo was kept");
 }
@@ -108,7 +108,7 @@ fn a_step_that_runs_twice_under_one_claim_is_noticed() {
 }
 
 #[test]
-fn a_memo_that_is_kept_twice_is_noticed() {
+fn a_memo_stored_twice_is_noticed() {
     bad(&[kept(1, 1, FIRST), kept(1, 2, SECOND)], "kept twice");
 }
 
@@ -126,7 +126,7 @@ fn an_operation_that_ends_twice_is_noticed() {
 }
 
 #[test]
-fn an_operation_that_goes_on_after_its_end_is_noticed() {
+fn an_operation_that_continues_after_its_end_is_noticed() {
     bad(&[ended("c", 1, FIRST), claimed(2, 9, SECOND)], "came after");
     bad(&[ran(1, 3, FIRST), ended("c", 2, SECOND)], "came after");
 }

@@ -110,7 +110,7 @@ fn an_end_that_is_forgotten_is_noticed() {
 }
 
 #[test]
-fn an_operation_that_nobody_asked_for_is_noticed() {
+fn an_operation_without_a_request_is_noticed() {
     let more = |it: &mut Case| it.left.rows.push(row("q", None, "provision"));
     broken(more, "asked for at most 1");
     let unbind = |it: &mut Case| it.left.rows.push(row("q", Some(0), "unbind"));

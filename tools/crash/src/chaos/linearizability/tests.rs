@@ -204,7 +204,7 @@ fn many_unknown_outcomes_are_no_puzzle() {
 }
 
 #[test]
-fn what_was_asked_twice_at_once_is_started_once() {
+fn a_concurrently_repeated_request_starts_one_operation() {
     let both = |first: &str, second: &str| {
         [
             at(0, 9, Call::Provision(SMALL), accepted(first)),
@@ -217,7 +217,7 @@ fn what_was_asked_twice_at_once_is_started_once() {
 }
 
 #[test]
-fn two_replicas_that_both_take_the_same_id_for_different_things_are_noticed() {
+fn two_replicas_that_accept_one_id_for_different_requests_are_noticed() {
     let rows = [made(), row("q", None, "provision", Succeeded)];
     let history = [
         at(0, 9, Call::Provision(SMALL), accepted("p")),
