@@ -126,8 +126,8 @@ pub(crate) async fn walk_plan(run: &PlanRun) -> Result<(), StopReason> {
         ids::walk(run).await?;
     }
     let body = run.provision_body();
-    let gone_is_told = unknown_instance::walk(run).await?;
-    refusals::walk(run, &body, gone_is_told).await?;
+    let gone_is_reported = unknown_instance::walk(run).await?;
+    refusals::walk(run, &body, gone_is_reported).await?;
     let mut live = match provision::walk(run, body).await? {
         Ok(live) => live,
         Err(reason) => {

@@ -79,9 +79,9 @@ impl Exchange {
     /// broker can make us send requests without end, and at most
     /// `most`.
     pub(crate) fn wait(&self, pause: Duration, most: Duration) -> Duration {
-        let said = self.header("Retry-After").and_then(RetryAfter::parse);
-        let said = said.map(|it| it.from_now(SystemTime::now()));
-        said.unwrap_or(pause).max(pause).min(most)
+        let requested = self.header("Retry-After").and_then(RetryAfter::parse);
+        let requested = requested.map(|it| it.from_now(SystemTime::now()));
+        requested.unwrap_or(pause).max(pause).min(most)
     }
 
     /// Whether the status is one of these.

@@ -45,7 +45,7 @@ where
                 let subject = subjects.get(&broken.id());
                 let subject = subject.map_or_else(|| "a plan".to_owned(), Subject::to_string);
                 let words = match broken.try_into_panic() {
-                    Ok(panic) => said(&*panic),
+                    Ok(panic) => panic_message(&*panic),
                     Err(cancelled) => cancelled.to_string(),
                 };
                 walked.faults.push(format!(
@@ -58,7 +58,7 @@ where
     walked
 }
 
-fn said(panic: &(dyn Any + Send)) -> String {
+fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|it| (*it).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "no reason was given".to_owned())

@@ -88,8 +88,8 @@ impl ServerDir {
     pub fn run(&self, program: &Path, arguments: &[&str]) {
         let ended = self.command(program).args(arguments).output();
         let ended = ended.expect("it runs");
-        let said = String::from_utf8_lossy(&ended.stderr);
-        assert!(ended.status.success(), "{}: {said}", program.display());
+        let message = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{}: {message}", program.display());
     }
 
     /// Starts a server; `signal` is the signal that stops it.

@@ -124,7 +124,7 @@ pub(crate) async fn run(args: LoadArgs) -> Result<(), BoxError> {
             .copied()
             .unwrap_or(0)
     };
-    crate::report::say(&format!(
+    crate::report::print_line(&format!(
         "{} {} {}",
         times.len() as f64 / took,
         at(0.5),

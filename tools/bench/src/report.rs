@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 /// Prints one line.
-pub(crate) fn say(line: &str) {
+pub(crate) fn print_line(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
@@ -12,7 +12,7 @@ pub(crate) fn ratio(what: &str, ratios: &[f64], target: f64) {
     let median = median(ratios);
     let verdict = if median >= target { "met" } else { "MISSED" };
     let (low, high) = (smallest(ratios), largest(ratios));
-    say(&format!(
+    print_line(&format!(
         "{what:<44} {median:>6.2} ×  ({low:.2} … {high:.2})  target ≥ {target:.2}  {verdict}"
     ));
 }
@@ -20,7 +20,7 @@ pub(crate) fn ratio(what: &str, ratios: &[f64], target: f64) {
 /// Prints a value that must stay below a bound.
 pub(crate) fn bound(what: &str, value: f64, most: f64, unit: &str) {
     let verdict = if value <= most { "met" } else { "MISSED" };
-    say(&format!(
+    print_line(&format!(
         "{what:<44} {value:>8.2} {unit}  target ≤ {most:.2}  {verdict}"
     ));
 }

@@ -4,14 +4,14 @@ use crate::RunArgs;
 use crate::http_pairs::fresh_dir;
 use crate::load::BoxError;
 use crate::load::{self, Kind};
-use crate::report::{bound, say};
+use crate::report::{bound, print_line};
 use crate::subject::{Server, Subject};
 
 /// Operations left unfinished before a start.
 const UNFINISHED: f64 = 100_000.0;
 
 pub(crate) async fn measure(args: &RunArgs) -> Result<(), BoxError> {
-    say("\n-- starting --");
+    print_line("\n-- starting --");
     let dir = fresh_dir(&args.dir.join("starts"))?;
     drop(Server::start(Subject::Broker, &dir).await?);
     let idle = Server::start(Subject::Broker, &dir).await?;

@@ -6,7 +6,7 @@
 use crate::RunArgs;
 use crate::baseline::two_commits;
 use crate::http_pairs::fresh_dir;
-use crate::report::{median, ratio, say};
+use crate::report::{median, print_line, ratio};
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::load::BoxError;
 const GROUP_MAX: usize = 1024;
 
 pub(crate) async fn measure(args: &RunArgs) -> Result<(), BoxError> {
-    say("\n-- the store alone, 64 callers --");
+    print_line("\n-- the store alone, 64 callers --");
     let dir = fresh_dir(&args.dir.join("store"))?;
     let (mut ratios, mut bare, mut ours) = (Vec::new(), Vec::new(), Vec::new());
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(dir.join("store.db")).await?);
@@ -36,7 +36,7 @@ pub(crate) async fn measure(args: &RunArgs) -> Result<(), BoxError> {
         ours.push(store_rate);
     }
     ratio("store commits / bare two-row commits", &ratios, 0.7);
-    say(&format!(
+    print_line(&format!(
         "    {:.0} against {:.0} commits a second",
         median(&ours),
         median(&bare)

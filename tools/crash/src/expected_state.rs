@@ -54,7 +54,7 @@ impl ExpectedState {
     }
 
     /// Records a requested change.
-    pub fn ask(&mut self, verb: &'static str) {
+    pub fn request_change(&mut self, verb: &'static str) {
         self.pending = Some(PendingChange {
             verb,
             operation: None,

@@ -170,7 +170,7 @@ impl Platform {
     /// # Errors
     /// A guarantee was violated.
     pub async fn perform(&mut self, act: PlatformAction, mode: RequestMode) -> CheckResult<()> {
-        self.known_of(act).ask(act.verb());
+        self.expected_of(act).request_change(act.verb());
         if let PlatformAction::Update(size) = act {
             self.size = size;
         }
@@ -199,10 +199,10 @@ impl Platform {
         mode: RequestMode,
         doubted: bool,
     ) -> Result<(), Stop> {
-        if let Some(operation) = self.known_of(act).operation().map(str::to_owned) {
+        if let Some(operation) = self.expected_of(act).operation().map(str::to_owned) {
             return self.await_end(act, &operation).await;
         }
-        let answer = self.ask(act, mode).await?;
+        let answer = self.send_action(act, mode).await?;
         match (answer.status, mode) {
             (202, RequestMode::Async) => {
                 let operation = self.named(act, &answer)?;
@@ -226,7 +226,7 @@ impl Platform {
             .operation()
             .ok_or_else(|| unexpected("a 202", answer))?
             .to_owned();
-        let known = self.known_of(act);
+        let known = self.expected_of(act);
         match &mut known.pending {
             Some(pending)
                 if pending
@@ -284,11 +284,11 @@ impl Platform {
             left.filter(|it| it.settled != AcknowledgedState::Gone)
                 .for_each(|it| it.settle(AcknowledgedState::Gone));
         }
-        self.known_of(act).settle(settled);
+        self.expected_of(act).settle(settled);
         self.verify_one(act.binding()).await
     }
 
-    fn known_of(&mut self, act: PlatformAction) -> &mut ExpectedState {
+    fn expected_of(&mut self, act: PlatformAction) -> &mut ExpectedState {
         match act.binding() {
             Some(name) => self.bindings.entry(name).or_default(),
             None => &mut self.known,
@@ -315,7 +315,11 @@ impl Platform {
         }
     }
 
-    async fn ask(&mut self, act: PlatformAction, mode: RequestMode) -> Result<HttpResponse, Stop> {
+    async fn send_action(
+        &mut self,
+        act: PlatformAction,
+        mode: RequestMode,
+    ) -> Result<HttpResponse, Stop> {
         *self.sent.entry(act.verb()).or_default() += 1;
         let path = self.path(act.binding());
         let incomplete = mode == RequestMode::Async;

@@ -131,7 +131,7 @@ impl Launch {
     ///
     /// # Errors
     /// It did not become ready.
-    pub async fn start_whole(&mut self) -> CheckResult<VictimProcess> {
+    pub async fn start_ready(&mut self) -> CheckResult<VictimProcess> {
         let started = self.start().await?;
         started.ok_or_else(|| Violation::new("the victim died before it was ready"))
     }
@@ -166,8 +166,8 @@ impl VictimProcess {
     ///
     /// # Errors
     /// It ended, and not by SIGKILL.
-    pub async fn await_death(mut self, patience: Duration) -> CheckResult<()> {
-        if timeout(patience, self.child.wait()).await.is_err() {
+    pub async fn await_death(mut self, limit: Duration) -> CheckResult<()> {
+        if timeout(limit, self.child.wait()).await.is_err() {
             let _ = self.child.start_kill();
         }
         self.died().await

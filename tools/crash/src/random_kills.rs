@@ -156,7 +156,7 @@ impl Round<'_> {
             }
         }
         launch.kill_at = None;
-        let victim = launch.start_whole().await?;
+        let victim = launch.start_ready().await?;
         announce(&homes, &launch, &victim);
         ending.store(true, Ordering::Relaxed);
         let mut platforms = Vec::new();

@@ -85,7 +85,7 @@ pub(crate) async fn run(args: AttackArgs) -> ToolResult {
     };
     let in_time = timeout(Duration::from_secs(60), all_open).await.is_ok();
     let open = opened.load(Ordering::SeqCst);
-    crate::process::say(if in_time { "open" } else { "not all open" });
+    crate::process::print_line(if in_time { "open" } else { "not all open" });
     if !in_time {
         return Err(format!("only {open} of {} connections could be opened", args.count).into());
     }

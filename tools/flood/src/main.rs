@@ -48,7 +48,7 @@ async fn main() -> ExitCode {
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            process::say(&format!("sutler-flood: {error}"));
+            process::print_line(&format!("sutler-flood: {error}"));
             ExitCode::FAILURE
         }
     }

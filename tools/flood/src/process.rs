@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
 /// One line on standard output.
-pub(crate) fn say(line: &str) {
+pub(crate) fn print_line(line: &str) {
     let mut out = std::io::stdout();
     let _ = writeln!(out, "{line}");
     let _ = out.flush();
@@ -14,7 +14,7 @@ pub(crate) fn say(line: &str) {
 pub(crate) struct ChildProcess {
     child: Child,
     /// First line of its output.
-    pub said: String,
+    pub first_line: String,
 }
 
 impl ChildProcess {
@@ -25,12 +25,12 @@ impl ChildProcess {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()?;
-        let mut said = String::new();
+        let mut first_line = String::new();
         if let Some(stdout) = child.stdout.take() {
-            BufReader::new(stdout).read_line(&mut said)?;
+            BufReader::new(stdout).read_line(&mut first_line)?;
         }
-        let said = said.trim().to_owned();
-        Ok(Self { child, said })
+        let first_line = first_line.trim().to_owned();
+        Ok(Self { child, first_line })
     }
 
     /// Number of its open files and connections.

@@ -68,7 +68,7 @@ async fn one(to: SocketAddr, n: usize, lasting: Duration, round: usize) -> (Vec<
             break;
         }
         sleep_until(due).await;
-        let asked = match turn % 5 {
+        let request_bytes = match turn % 5 {
             0 => provision(&name, &format!("{own}-{turn}")),
             1 => request(&name, &format!("GET /v2/service_instances/{own}-0"), ""),
             2 => {
@@ -82,7 +82,7 @@ async fn one(to: SocketAddr, n: usize, lasting: Duration, round: usize) -> (Vec<
                 Some(open) => open,
                 None => HttpConnection::new(connect(to, 1).await?)?,
             };
-            let status = open.send(asked.as_bytes()).await?.status;
+            let status = open.send(request_bytes.as_bytes()).await?.status;
             stream = Some(open);
             Ok::<_, std::io::Error>(status)
         };

@@ -55,7 +55,7 @@ fn main() -> io::Result<ExitCode> {
             .first()
             .map_or(Ok(ExitCode::FAILURE), |target| inside(target, arguments));
     }
-    say(&format!(
+    print_text(&format!(
         "{} targets, {} s each, seed {seed}",
         targets.len(),
         arguments.seconds
@@ -97,7 +97,7 @@ fn outside(target: &Target, arguments: &Arguments) -> io::Result<bool> {
     if ended.code().is_some() {
         return Ok(ended.success());
     }
-    say(&format!(
+    print_text(&format!(
         "{}: the process ended with {ended}; looking for the input",
         target.name
     ))?;
@@ -110,7 +110,7 @@ fn outside(target: &Target, arguments: &Arguments) -> io::Result<bool> {
     if again.code().is_none() {
         let input = std::fs::read(&trace)?;
         let kept = sutler_fuzz::keep(target.name, "crash", &input)?;
-        say(&format!(
+        print_text(&format!(
             "{}: {} bytes end the process: {}",
             target.name,
             input.len(),
@@ -176,9 +176,9 @@ fn print(target: &Target, report: &Report) -> io::Result<()> {
             text.push_str(&format!("\n    kept as {}", kept.display()));
         }
     }
-    say(&text)
+    print_text(&text)
 }
 
-fn say(text: &str) -> io::Result<()> {
+fn print_text(text: &str) -> io::Result<()> {
     writeln!(io::stdout().lock(), "{text}")
 }

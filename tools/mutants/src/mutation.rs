@@ -25,7 +25,7 @@ pub(crate) struct Mutation {
     pub file: PathBuf,
     pub original: String,
     /// Another text of its line.
-    pub beside: Option<String>,
+    pub same_line: Option<String>,
     /// Its function.
     pub within: Option<String>,
     pub mutated: String,
@@ -73,7 +73,7 @@ fn parse(text: &str) -> Result<Vec<Mutation>, BoxError> {
         match mark {
             "-" => rest.clone_into(&mut current.original),
             "+" => rest.clone_into(&mut current.mutated),
-            "@" => current.beside = Some(rest.to_owned()),
+            "@" => current.same_line = Some(rest.to_owned()),
             "in" => current.within = Some(rest.to_owned()),
             "#" => rest.clone_into(&mut current.breaks),
             "*" => current.broad = Some(rest.to_owned()),
@@ -112,7 +112,7 @@ mod tests {
         let read = parse(GOOD).expect("well-formed");
         assert_eq!(read.len(), 2);
         assert_eq!((read[0].line(), read[1].line()), ("B-001", "B-001"));
-        assert_eq!(read[0].beside.as_deref(), Some("z"));
+        assert_eq!(read[0].same_line.as_deref(), Some("z"));
         assert_eq!(
             (read[1].original.as_str(), read[1].mutated.as_str()),
             ("p q", "r")

@@ -30,7 +30,7 @@ impl Verdict {
     }
 
     /// Failed tests of other lines.
-    fn strangers(&self) -> impl Iterator<Item = &str> {
+    fn other_failures(&self) -> impl Iterator<Item = &str> {
         let strange = |red: &&FailedTest| !red.holds && !red.random;
         self.red.iter().filter(strange).map(|red| red.test.as_str())
     }
@@ -39,7 +39,7 @@ impl Verdict {
     pub(crate) fn words(&self) -> String {
         let (own, strange) = (
             self.red.iter().filter(|red| red.holds).count(),
-            self.strangers().count(),
+            self.other_failures().count(),
         );
         let of = self.holders;
         if self.killed() && !self.all_ran {
@@ -61,25 +61,28 @@ impl Verdict {
 
 impl Verdict {
     /// Full report: every unexpected failure, or every failure.
-    fn story(&self, verbose: bool) -> String {
+    fn full_report(&self, verbose: bool) -> String {
         let Mutation { name, breaks, .. } = &self.mutation;
-        let mut story = format!("{name}: {breaks}: {}\n", self.words());
+        let mut full_report = format!("{name}: {breaks}: {}\n", self.words());
         let own = self.red.iter().filter(|red| verbose && red.holds);
-        story.extend(own.map(|red| format!("    own:   {}\n", red.test)));
-        story.extend(self.strangers().map(|test| format!("    other: {test}\n")));
-        story
+        full_report.extend(own.map(|red| format!("    own:   {}\n", red.test)));
+        full_report.extend(
+            self.other_failures()
+                .map(|test| format!("    other: {test}\n")),
+        );
+        full_report
     }
 }
 
 /// Prints the mutations and the lines without one.
 pub(crate) fn list(mutations: &[Mutation], without: &[String]) {
     for one in mutations {
-        say(&format!(
+        print_text(&format!(
             "{:<14} {}\n    - {}\n    + {}\n",
             one.name, one.breaks, one.original, one.mutated
         ));
     }
-    say(&format!("{} mutations\n", mutations.len()));
+    print_text(&format!("{} mutations\n", mutations.len()));
     missing(without);
 }
 
@@ -87,7 +90,7 @@ pub(crate) fn list(mutations: &[Mutation], without: &[String]) {
 pub(crate) fn report(verdicts: &[Verdict], without: &[String], verbose: bool) -> bool {
     let (mut fast, mut exact, mut broad, mut inexact, mut survived) = (0, 0, 0, 0, 0);
     for verdict in verdicts {
-        let strange: Vec<&str> = verdict.strangers().collect();
+        let strange: Vec<&str> = verdict.other_failures().collect();
         match (
             verdict.killed(),
             strange.is_empty(),
@@ -103,10 +106,10 @@ pub(crate) fn report(verdicts: &[Verdict], without: &[String], verbose: bool) ->
         if fine && !verbose {
             continue;
         }
-        say(&verdict.story(verbose));
+        print_text(&verdict.full_report(verbose));
     }
     missing(without);
-    say("\n");
+    print_text("\n");
     let rows = [
         (verdicts.len(), "mutants"),
         (fast, "killed (tests of other lines did not run)"),
@@ -117,7 +120,7 @@ pub(crate) fn report(verdicts: &[Verdict], without: &[String], verbose: bool) ->
         (without.len(), "MUST lines without a mutation"),
     ];
     for (count, words) in rows {
-        say(&format!("{count:>5}  {words}\n"));
+        print_text(&format!("{count:>5}  {words}\n"));
     }
     survived == 0 && without.is_empty()
 }
@@ -125,11 +128,11 @@ pub(crate) fn report(verdicts: &[Verdict], without: &[String], verbose: bool) ->
 fn missing(without: &[String]) {
     without
         .iter()
-        .for_each(|line| say(&format!("{line}: no mutation\n")));
+        .for_each(|line| print_text(&format!("{line}: no mutation\n")));
 }
 
 /// The report is written to standard output, progress to standard error.
-fn say(text: &str) {
+fn print_text(text: &str) {
     use std::io::Write as _;
     // A closed output needs no report.
     let _ = std::io::stdout().write_all(text.as_bytes());

@@ -53,12 +53,12 @@ fn module(path: &Path) -> String {
     let path = path.with_extension("");
     let parts = path.iter().filter_map(|part| part.to_str()).skip(1);
     // Source directories and names of roots are omitted; a module called `tests` is not.
-    let is_silent = |(nth, part): &(usize, &str)| match *part {
+    let is_omitted = |(nth, part): &(usize, &str)| match *part {
         "src" | "tests" => *nth == 1,
         "main" | "lib" | "mod" => true,
         _ => false,
     };
-    let said = parts.enumerate().filter(|part| !is_silent(part));
+    let said = parts.enumerate().filter(|part| !is_omitted(part));
     let parts: Vec<&str> = said.map(|(_, part)| part).collect();
     parts.join("::")
 }

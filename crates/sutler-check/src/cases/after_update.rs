@@ -56,7 +56,7 @@ pub(super) async fn shown(
     let judgement = is_shown("plan_id").then(|| compare::field(now, "plan_id", expected));
     check(run, case, &fetched, judgement);
     let (case, judgement) = match parameters {
-        Some(asked) => (&APPLIED, compare::parameters(Some(asked), now)),
+        Some(requested) => (&APPLIED, compare::parameters(Some(requested), now)),
         None => (&KEEPS_PARAMETERS, compare::kept(&before, now)),
     };
     let judgement = is_shown("parameters").then_some(judgement);
@@ -111,8 +111,8 @@ fn dashboard(before: &Value, first: &Exchange, now: &Value) -> Result<(), String
         before["dashboard_url"].as_str(),
         now["dashboard_url"].as_str(),
     );
-    let told = first.field("dashboard_url").and_then(Value::as_str);
-    if now == before || now.is_none() || told == now {
+    let in_response = first.field("dashboard_url").and_then(Value::as_str);
+    if now == before || now.is_none() || in_response == now {
         return Ok(());
     }
     Err("`dashboard_url` has changed, and the first answer did not say so".to_owned())

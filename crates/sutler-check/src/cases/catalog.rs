@@ -103,8 +103,8 @@ pub(crate) async fn walk(client: &CheckClient) -> Result<Arc<Exchange>, StopReas
         return Ok(first);
     }
     let catalog = first.json().unwrap_or(&Value::Null);
-    for (case, seen) in check(catalog, client.options.profile) {
-        match seen {
+    for (case, case_verdict) in check(catalog, client.options.profile) {
+        match case_verdict {
             CatalogVerdict::Judged(judgement) => {
                 client.record(case, &Subject::Broker, &first, judgement)
             }

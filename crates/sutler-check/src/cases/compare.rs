@@ -23,12 +23,15 @@ pub(crate) fn operation(first: &Exchange, repeat: &Exchange) -> Result<(), Strin
 
 /// Every requested parameter that is returned has the requested value. Others may be
 /// returned, and any may be omitted (B-154).
-pub(crate) fn parameters(asked: Option<&Map<String, Value>>, shown: &Value) -> Result<(), String> {
+pub(crate) fn parameters(
+    requested: Option<&Map<String, Value>>,
+    shown: &Value,
+) -> Result<(), String> {
     let Some(shown) = shown.get("parameters").and_then(Value::as_object) else {
         return Ok(());
     };
-    let asked = asked.into_iter().flatten();
-    let wrong: Vec<&str> = asked
+    let requested = requested.into_iter().flatten();
+    let wrong: Vec<&str> = requested
         .filter(|(name, value)| shown.get(*name).is_some_and(|it| it != *value))
         .map(|(name, _)| name.as_str())
         .collect();
@@ -97,9 +100,9 @@ mod tests {
 
     #[test]
     fn parameters_may_be_left_out_or_added_and_not_changed() {
-        let asked = json!({"size": 1, "name": "x"});
-        let shown = |it: Value| parameters(asked.as_object(), &json!({"parameters": it}));
-        assert_eq!(parameters(asked.as_object(), &json!({})), Ok(()));
+        let requested = json!({"size": 1, "name": "x"});
+        let shown = |it: Value| parameters(requested.as_object(), &json!({"parameters": it}));
+        assert_eq!(parameters(requested.as_object(), &json!({})), Ok(()));
         assert_eq!(shown(json!({"size": 1, "more": true})), Ok(()));
         assert_eq!(
             parameters(None, &json!({"parameters": {"size": 2}})),

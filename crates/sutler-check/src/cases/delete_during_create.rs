@@ -116,8 +116,8 @@ async fn halt(
     let (after, _) = run.remove(target).await?;
     if deleted.is(&[200, 202]) && gone {
         let judgement = after.must_be(&[410]);
-        let said = judgement.map_err(|said| format!("deleting it once more: {said}"));
-        run.record(&HALTED, &after, said);
+        let message = judgement.map_err(|message| format!("deleting it once more: {message}"));
+        run.record(&HALTED, &after, message);
     } else {
         run.skip(
             &HALTED,

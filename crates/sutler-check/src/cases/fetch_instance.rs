@@ -93,8 +93,8 @@ pub(crate) async fn walk(run: &PlanRun, live: &mut LiveInstance) -> Result<(), S
     let ids = compare::field(shown, "service_id", &run.offering().id)
         .and_then(|()| compare::field(shown, "plan_id", &run.plan().id));
     run.record(&IDS, &fetched, ids);
-    let asked = live.body["parameters"].as_object();
-    run.record(&PARAMETERS, &fetched, compare::parameters(asked, shown));
+    let requested = live.body["parameters"].as_object();
+    run.record(&PARAMETERS, &fetched, compare::parameters(requested, shown));
     run.record(
         &VERSION,
         &fetched,

@@ -87,8 +87,8 @@ pub(crate) async fn walk(run: &PlanRun) -> Result<(), StopReason> {
     let catalog = || Request::new(Method::Get, &["v2", "catalog"]);
     let bare = run.client.ask(catalog()).await?;
     run.record_broker(&IDENTITY_ABSENT, &bare, bare.must_be(&[200]));
-    for (platform, who) in identities() {
-        let value = format!("{platform} {}", BASE64_STANDARD.encode(who.to_string()));
+    for (platform, user) in identities() {
+        let value = format!("{platform} {}", BASE64_STANDARD.encode(user.to_string()));
         let answer = run.client.ask(catalog().header(IDENTITY, &value)).await?;
         run.record_broker(&IDENTITY_PRESENT, &answer, answer.must_be(&[200]));
     }

@@ -70,9 +70,9 @@ pub(crate) async fn walk(
     live: &LiveInstance,
     deleted: Option<&Exchange>,
 ) -> Result<(), StopReason> {
-    let mut is_seen = false;
+    let mut is_observed = false;
     if live.is_async() {
-        is_seen = without_incomplete(run, live).await?;
+        is_observed = without_incomplete(run, live).await?;
     } else {
         let reason = "the plan is provisioned synchronously";
         run.skip_all(&[&PROVISION_ASYNC, &ASYNC_NOTHING_MADE], reason);
@@ -89,7 +89,7 @@ pub(crate) async fn walk(
             &DEPROVISION_ASYNC,
             "the plan is deprovisioned synchronously",
         );
-    } else if !is_seen {
+    } else if !is_observed {
         is_gone = delete_at_once(run, spare.target()).await?;
     }
     if is_gone {
@@ -159,8 +159,8 @@ async fn provisions(
     let mut answers = put_thrice(run, live, target, &minimal(&live.body)).await?;
     let refused = |it: &Arc<Exchange>| served_or_blocked(it, &[200, 201, 202]).is_err();
     if answers.iter().all(refused) {
-        let said = format!("it was refused: {}", answers[0].describe());
-        run.record(&MINIMAL, &answers[0], Err(said));
+        let message = format!("it was refused: {}", answers[0].describe());
+        run.record(&MINIMAL, &answers[0], Err(message));
         answers = put_thrice(run, live, target, &live.body).await?;
     } else {
         run.record(&MINIMAL, &answers[0], Ok(()));

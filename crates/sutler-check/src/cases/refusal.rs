@@ -85,7 +85,7 @@ impl BadBody {
             ExpectedRefusal::Error(error) => answer.must_be_error(422, error),
             ExpectedRefusal::Refused => answer.must_be_refused(),
         };
-        judgement.map_err(|said| format!("with {}: {said}", self.what))
+        judgement.map_err(|message| format!("with {}: {message}", self.what))
     }
 }
 
@@ -131,8 +131,11 @@ mod tests {
             (ExpectedRefusal::Refused, 201),
             (ExpectedRefusal::Refused, 500),
         ] {
-            let said = judged(expected, status, "Y").unwrap_err();
-            assert!(said.starts_with("with half a body: expected "), "{said}");
+            let message = judged(expected, status, "Y").unwrap_err();
+            assert!(
+                message.starts_with("with half a body: expected "),
+                "{message}"
+            );
         }
     }
 }

@@ -121,14 +121,14 @@ async fn parameters(
     run: &PlanRun,
     live: &mut LiveInstance,
 ) -> Result<Option<UpdateAttempt>, StopReason> {
-    let (asked, _) = match two(&run.samples().update) {
+    let (requested, _) = match two(&run.samples().update) {
         Ok(two) => two,
         Err(reason) => {
             run.skip_all(&[&PARAMETERS, &SAME_VERSION], &reason);
             return Ok(None);
         }
     };
-    let mut body = with(&plain(run, live), "parameters", asked.clone());
+    let mut body = with(&plain(run, live), "parameters", requested.clone());
     match run.maintenance_version() {
         Some(version) => body["maintenance_info"] = json!({"version": version}),
         None => run.skip(&SAME_VERSION, "the plan has no `maintenance_info`"),
@@ -151,7 +151,7 @@ async fn parameters(
     }
     let change = finish(run, live, body, first).await?;
     if change.ended == PollEnd::Succeeded {
-        after_update::shown(run, live, &change.first, Some(&asked), None).await?;
+        after_update::shown(run, live, &change.first, Some(&requested), None).await?;
     }
     Ok(Some(change))
 }

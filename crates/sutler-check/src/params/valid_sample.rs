@@ -256,17 +256,17 @@ pub(super) fn size(flat: &FlatSchema, name: &str) -> Option<usize> {
 
 /// The names, and the names that they require.
 fn with_dependencies(flat: &FlatSchema, mut needed: Vec<String>) -> Vec<String> {
-    let mut seen = 0;
-    while seen < needed.len() && needed.len() <= WIDTH_MAX {
+    let mut visited = 0;
+    while visited < needed.len() && needed.len() <= WIDTH_MAX {
         for keyword in ["dependencies", "dependentRequired"] {
-            let others = flat.get(keyword).and_then(|it| it.get(&needed[seen]));
+            let others = flat.get(keyword).and_then(|it| it.get(&needed[visited]));
             for other in names(others) {
                 if !needed.contains(&other) {
                     needed.push(other);
                 }
             }
         }
-        seen += 1;
+        visited += 1;
     }
     needed
 }

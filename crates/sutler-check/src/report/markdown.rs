@@ -92,9 +92,9 @@ fn failure(report: &Report, finding: &Finding, text: &mut String) {
     let Some(shown) = report.shown(finding) else {
         return;
     };
-    let asked = shown.request.iter().map(|it| format!("> {it}"));
+    let request_lines = shown.request.iter().map(|it| format!("> {it}"));
     let answered = shown.answer.iter().map(|it| format!("< {it}"));
-    let lines: Vec<String> = asked.chain(answered).collect();
+    let lines: Vec<String> = request_lines.chain(answered).collect();
     let lines: Vec<&str> = lines.iter().map(|it| it.trim_end()).collect();
     let lines = lines.join("\n");
     let fence = fence(&lines);

@@ -30,13 +30,13 @@ impl ShownExchange {
             Err(reason) => vec![redaction.text(&reason.to_string())],
         };
         Self {
-            request: asked(&exchange.request, &redaction),
+            request: request_lines(&exchange.request, &redaction),
             answer,
         }
     }
 }
 
-fn asked(request: &Request, redaction: &Redaction) -> Vec<String> {
+fn request_lines(request: &Request, redaction: &Redaction) -> Vec<String> {
     let mut lines = vec![head(&format!("{} {}", request.method, request.target()))];
     match request.proof {
         Proof::Right => {}

@@ -27,7 +27,7 @@ mod updates;
 pub(crate) use allowed_variants::LIBERTIES;
 pub(crate) use allowed_variants_bindings::BINDING_LIBERTIES;
 pub(crate) use catalog::Kit;
-pub(crate) use switches::{Flaws, asked_for};
+pub(crate) use switches::{Flaws, checked_flaws};
 
 use secrecy::SecretString;
 use state::BrokerState;

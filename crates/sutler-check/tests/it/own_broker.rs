@@ -16,7 +16,7 @@ use sutler_journal::Store;
 use tokio::task::JoinSet;
 
 /// Names of MUST cases that a check of our broker cannot observe, and why.
-const OUT_OF_SIGHT: &[(&str, &str)] = &[];
+const NOT_OBSERVED: &[(&str, &str)] = &[];
 
 async fn checked(ours: &FullService, profile: Profile, plans: &[&str]) -> Report {
     let connection = Connection::to(ours.url())
@@ -46,14 +46,14 @@ fn nothing_fails(report: &Report) {
 
 /// Asserts that every MUST was observed, or is listed as not observable.
 #[track_caller]
-fn all_is_seen(report: &Report) {
+fn assert_all_observed(report: &Report) {
     let seen: BTreeSet<&str> = report
         .findings
         .iter()
         .filter(|it| matches!(it.verdict, Verdict::Pass))
         .map(|it| it.case.name)
         .collect();
-    let known = |name: &str| OUT_OF_SIGHT.iter().any(|(known, _)| *known == name);
+    let known = |name: &str| NOT_OBSERVED.iter().any(|(known, _)| *known == name);
     let unseen: Vec<&str> = all_cases()
         .filter(|it| it.level == Level::Must && !seen.contains(it.name) && !known(it.name))
         .map(|it| it.name)
@@ -71,7 +71,7 @@ async fn our_broker_in_memory_conforms_to_every_rule() {
     let ours = of(FullService::memory()).await;
     let report = checked(&ours, Profile::V2_17, &[]).await;
     nothing_fails(&report);
-    all_is_seen(&report);
+    assert_all_observed(&report);
     assert_eq!(ours.left(), BTreeSet::new());
 }
 
@@ -81,7 +81,7 @@ async fn our_broker_in_sqlite_conforms_to_every_rule() {
     let ours = of(FullService::sqlite(folder.path()).await).await;
     let report = checked(&ours, Profile::V2_17, &[]).await;
     nothing_fails(&report);
-    all_is_seen(&report);
+    assert_all_observed(&report);
     assert_eq!(ours.left(), BTreeSet::new());
 }
 

@@ -68,8 +68,8 @@ impl Broker {
 
     async fn ask(&self, method: reqwest::Method, path: &str) -> Result<Value, BoxError> {
         let url = format!("http://127.0.0.1:{}/admin/v1/{path}", self.port);
-        let asked = self.http.request(method, url);
-        let answer = asked.basic_auth("root", Some(PASSWORD)).send().await?;
+        let prepared = self.http.request(method, url);
+        let answer = prepared.basic_auth("root", Some(PASSWORD)).send().await?;
         let (status, text) = (answer.status(), answer.text().await?);
         match status.is_success() {
             true => Ok(serde_json::from_str(&text)?),
@@ -118,8 +118,8 @@ impl Broker {
 
     pub(super) async fn catalog_mb(&self) -> Result<f64, BoxError> {
         let url = format!("http://127.0.0.1:{}/v2/catalog", self.port);
-        let asked = self.http.get(url).header("X-Broker-API-Version", "2.17");
-        let bytes = asked.send().await?.bytes().await?;
+        let prepared = self.http.get(url).header("X-Broker-API-Version", "2.17");
+        let bytes = prepared.send().await?.bytes().await?;
         Ok(bytes.len() as f64 / 1e6)
     }
 

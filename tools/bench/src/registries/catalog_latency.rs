@@ -14,7 +14,7 @@ const EVERY: Duration = Duration::from_millis(50);
 #[derive(Default)]
 pub(super) struct CatalogTimes {
     /// No activity.
-    pub(super) quiet: Vec<f64>,
+    pub(super) idle: Vec<f64>,
     /// While another client scans the registry.
     pub(super) beside: Vec<f64>,
     /// During a refresh of the broker.
@@ -30,8 +30,9 @@ pub(super) struct CatalogWatch {
 impl CatalogWatch {
     pub(super) fn begin(port: u16) -> Self {
         let over = Arc::new(AtomicBool::new(false));
-        let told = over.clone();
-        let thread = std::thread::spawn(move || look(port, &told).unwrap_or_default());
+        let stop_flag = over.clone();
+        let thread =
+            std::thread::spawn(move || fetch_until_over(port, &stop_flag).unwrap_or_default());
         Self { over, thread }
     }
 
@@ -42,7 +43,7 @@ impl CatalogWatch {
     }
 }
 
-fn look(port: u16, over: &AtomicBool) -> std::io::Result<Vec<f64>> {
+fn fetch_until_over(port: u16, over: &AtomicBool) -> std::io::Result<Vec<f64>> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_nodelay(true)?;
     let mut buffer = vec![0; 256 * 1024];

@@ -57,7 +57,7 @@ impl IndexServer {
     }
 
     /// Number of requests for lists and manifests since the last call.
-    pub(super) fn asked(&self) -> (usize, usize) {
+    pub(super) fn take_counts(&self) -> (usize, usize) {
         let taken = |count: &AtomicUsize| count.swap(0, Ordering::Relaxed);
         (taken(&self.shared.lists), taken(&self.shared.read))
     }

@@ -88,14 +88,14 @@ pub(super) async fn bare_loop(url: &str, images: usize) -> Result<Duration, BoxE
         names.extend(listed.map(str::to_owned));
     }
     let accept = "application/vnd.oci.image.manifest.v1+json";
-    let looks = names.iter().map(async |name| {
+    let reads = names.iter().map(async |name| {
         let url = format!("{url}/v2/{name}/manifests/latest");
         let answer = http.head(url).header("Accept", accept).send().await.ok()?;
         let digest = answer.headers().get("docker-content-digest")?;
         Some(digest.to_str().ok()?.to_owned())
     });
-    let looks = futures_util::stream::iter(looks).buffer_unordered(AT_ONCE);
-    let digests: Vec<Option<String>> = looks.collect().await;
+    let reads = futures_util::stream::iter(reads).buffer_unordered(AT_ONCE);
+    let digests: Vec<Option<String>> = reads.collect().await;
     match digests.iter().flatten().count() == images {
         true => Ok(began.elapsed()),
         false => Err("the bare loop did not find everything".into()),

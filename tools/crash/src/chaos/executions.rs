@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
     /// Process.
-    pub who: ReplicaBoot,
+    pub replica_boot: ReplicaBoot,
     /// Start.
     pub from: u64,
     /// End.
@@ -70,14 +70,14 @@ struct OperationHistory {
 /// # Errors
 /// The first violation, with its operation.
 pub fn check_executions(
-    deeds: &[ReplicaEvent],
+    events: &[ReplicaEvent],
     pauses: &[Pause],
     lease: u64,
 ) -> CheckResult<Executions> {
     let mut stories: BTreeMap<&str, OperationHistory> = BTreeMap::new();
     let mut counted = Executions::default();
-    for deed in deeds {
-        let (operation, taken) = take(deed, &mut stories);
+    for event in events {
+        let (operation, taken) = take(event, &mut stories);
         taken.map_err(|violation| violation.at(operation))?;
     }
     for (operation, story) in &stories {
@@ -93,16 +93,16 @@ pub fn check_executions(
 
 /// Adds an event to its operation.
 fn take<'d>(
-    deed: &'d ReplicaEvent,
+    event: &'d ReplicaEvent,
     stories: &mut BTreeMap<&'d str, OperationHistory>,
 ) -> (&'d str, CheckResult<()>) {
     let (ReplicaEvent::Claimed { operation, .. }
     | ReplicaEvent::Ran { operation, .. }
     | ReplicaEvent::Kept { operation, .. }
     | ReplicaEvent::Wrote { operation, .. }
-    | ReplicaEvent::Ended { operation, .. }) = deed;
+    | ReplicaEvent::Ended { operation, .. }) = event;
     let story = stories.entry(operation).or_default();
-    let taken = match deed {
+    let taken = match event {
         ReplicaEvent::Claimed { fence, at, by, .. } => story.hold(*fence, *by, Some(*at)),
         ReplicaEvent::Ran {
             step,
@@ -194,7 +194,7 @@ impl OperationHistory {
         for (fence, began, by) in &self.wrote {
             let since = self.claims.get(fence).and_then(|(_, at)| *at);
             let late = pauses.iter().find(|pause| {
-                pause.who == *by
+                pause.replica_boot == *by
                     && pause.until.saturating_sub(pause.from) > lease
                     && since.is_some_and(|at| at < pause.from)
                     && *began > pause.until

@@ -11,17 +11,17 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExternalWorld {
     /// Instances and bindings that were created and not removed.
-    pub things: BTreeSet<String>,
+    pub resources: BTreeSet<String>,
     /// Steps that came too late and had no effect.
     pub refused: u64,
 }
 
 impl ExternalWorld {
     /// The world after these events, in their order.
-    pub fn after(deeds: &[ReplicaEvent]) -> Self {
+    pub fn after(events: &[ReplicaEvent]) -> Self {
         let mut world = Self::default();
         let mut last: BTreeMap<&str, (u64, &str, u64)> = BTreeMap::new();
-        for deed in deeds {
+        for event in events {
             let ReplicaEvent::Ran {
                 operation,
                 lane,
@@ -29,7 +29,7 @@ impl ExternalWorld {
                 step,
                 fence,
                 ..
-            } = deed
+            } = event
             else {
                 continue;
             };
@@ -44,10 +44,10 @@ impl ExternalWorld {
             last.insert(lane, (accepted, operation, *fence));
             match verb.as_str() {
                 "provision" | "bind" => {
-                    world.things.insert(lane.clone());
+                    world.resources.insert(lane.clone());
                 }
                 "deprovision" | "unbind" if *step == steps_of(verb) => {
-                    world.things.remove(lane);
+                    world.resources.remove(lane);
                 }
                 _ => {}
             }
@@ -88,9 +88,9 @@ mod tests {
     #[test]
     fn created_resources_exist_until_removed() {
         let made = [ran(MAKE, "provision", 1, 1)];
-        assert!(ExternalWorld::after(&made).things.contains("one"));
+        assert!(ExternalWorld::after(&made).resources.contains("one"));
         let half = [made[0].clone(), ran(REMOVE, "deprovision", 1, 1)];
-        assert!(ExternalWorld::after(&half).things.contains("one"));
+        assert!(ExternalWorld::after(&half).resources.contains("one"));
         let both = [
             half[0].clone(),
             half[1].clone(),
@@ -106,7 +106,7 @@ mod tests {
             ran(MAKE, "provision", 1, 1),
         ];
         let world = ExternalWorld::after(&late);
-        assert!(world.things.is_empty());
+        assert!(world.resources.is_empty());
         assert_eq!(world.refused, 1);
         let superseded = [ran(MAKE, "provision", 1, 2), ran(MAKE, "provision", 2, 1)];
         assert_eq!(ExternalWorld::after(&superseded).refused, 1);

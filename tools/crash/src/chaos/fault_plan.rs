@@ -59,13 +59,13 @@ pub struct PlannedFault {
     /// Time.
     pub at: u64,
     /// Fault.
-    pub blow: Fault,
+    pub fault: Fault,
 }
 
 impl fmt::Display for PlannedFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:>6} ms: ", self.at)?;
-        match self.blow {
+        match self.fault {
             Fault::Kill { replica, down } => write!(f, "kill {replica}, start after {down} ms"),
             Fault::Pause { replica, down } => write!(f, "pause {replica} for {down} ms"),
             Fault::Cut { replica, cut, down } => {
@@ -120,7 +120,7 @@ const KINDS: usize = 7;
 
 impl FaultPlan {
     /// The faults, in order of time. No replica is hit while it is still down.
-    pub fn blows(&self) -> Vec<PlannedFault> {
+    pub fn faults(&self) -> Vec<PlannedFault> {
         let mut rng = SeededRng::new(self.seed);
         let mut free = vec![0_u64; self.replicas];
         let mut database_free = 0;
@@ -133,9 +133,9 @@ impl FaultPlan {
             }
             let kind = bag.swap_remove(rng.below(bag.len() as u64) as usize);
             let replica = rng.below(self.replicas as u64) as usize;
-            let blow = self.blow(kind, replica, &mut rng);
-            let until = at + blow.down();
-            let slot = match blow.replica() {
+            let fault = self.fault(kind, replica, &mut rng);
+            let until = at + fault.down();
+            let slot = match fault.replica() {
                 Some(replica) => &mut free[replica],
                 None => &mut database_free,
             };
@@ -143,14 +143,14 @@ impl FaultPlan {
                 bag.push(kind);
             } else if until <= self.length {
                 *slot = until + AT_REST;
-                planned.push(PlannedFault { at, blow });
+                planned.push(PlannedFault { at, fault });
             }
             at += 150 + rng.below(650);
         }
         planned
     }
 
-    fn blow(&self, kind: usize, replica: usize, rng: &mut SeededRng) -> Fault {
+    fn fault(&self, kind: usize, replica: usize, rng: &mut SeededRng) -> Fault {
         let cut = |cut, down| Fault::Cut { replica, cut, down };
         match kind {
             0 => Fault::Kill {
@@ -188,35 +188,37 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_faults() {
-        assert_eq!(plan(7).blows(), plan(7).blows());
-        assert_ne!(plan(7).blows(), plan(8).blows());
+        assert_eq!(plan(7).faults(), plan(7).faults());
+        assert_ne!(plan(7).faults(), plan(8).faults());
     }
 
     #[test]
     fn everything_is_broken_at_least_once_and_whole_in_the_end() {
         for seed in 0..200 {
-            let blows = plan(seed).blows();
-            let sort = |blow: Fault| match blow {
+            let faults = plan(seed).faults();
+            let sort = |fault: Fault| match fault {
                 Fault::Kill { .. } => "kill".to_owned(),
                 Fault::Pause { .. } => "pause".to_owned(),
                 Fault::Cut { cut, .. } => format!("{cut:?}"),
                 Fault::Restart { .. } => "restart".to_owned(),
             };
-            let sorts: BTreeSet<String> = blows.iter().map(|it| sort(it.blow)).collect();
+            let sorts: BTreeSet<String> = faults.iter().map(|it| sort(it.fault)).collect();
             assert_eq!(sorts.len(), super::KINDS, "seed {seed}: {sorts:?}");
-            assert!(blows.iter().all(|it| it.at + it.blow.down() <= 22_000));
+            assert!(faults.iter().all(|it| it.at + it.fault.down() <= 22_000));
         }
     }
 
     #[test]
     fn no_replica_is_hit_while_it_is_down() {
         for seed in 0..200 {
-            let blows = plan(seed).blows();
+            let faults = plan(seed).faults();
             for replica in 0..3 {
-                let hits = blows.iter().filter(|it| it.blow.replica() == Some(replica));
+                let hits = faults
+                    .iter()
+                    .filter(|it| it.fault.replica() == Some(replica));
                 let hits: Vec<_> = hits.collect();
                 for pair in hits.windows(2) {
-                    assert!(pair[0].at + pair[0].blow.down() <= pair[1].at, "{seed}");
+                    assert!(pair[0].at + pair[0].fault.down() <= pair[1].at, "{seed}");
                 }
             }
         }

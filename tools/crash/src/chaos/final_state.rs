@@ -72,12 +72,12 @@ pub(super) async fn read(store: &dyn Store) -> CheckResult<FinalState> {
     let mut from = Vec::new();
     loop {
         let page = store.scan_documents(&from, PAGE).await.map_err(unread)?;
-        for filed in &page {
-            let key = &filed.document.key;
-            let word = filed.terms.iter().find(|term| term.name == "lifecycle");
+        for indexed in &page {
+            let key = &indexed.document.key;
+            let word = indexed.terms.iter().find(|term| term.name == "lifecycle");
             if let (Some(word), Some(lane)) = (word, lane(key)) {
                 let word = String::from_utf8_lossy(&word.value).into_owned();
-                left.standing.insert(lane, word);
+                left.lifecycle.insert(lane, word);
             }
         }
         let Some(last) = page.last().filter(|_| page.len() == PAGE) else {

@@ -95,7 +95,7 @@ pub enum ObservedReply {
     /// 422.
     Busy,
     /// A response that is not allowed for the request.
-    Odd(String),
+    Unexpected(String),
 }
 
 /// One request of one client, with times in microseconds of one clock.
@@ -114,5 +114,5 @@ pub struct RecordedCall {
     /// Time of the response, or of giving up.
     pub ended: u64,
     /// Response.
-    pub seen: ObservedReply,
+    pub observed: ObservedReply,
 }

@@ -26,7 +26,7 @@ pub struct FinalState {
     /// Its counts.
     pub stats: Stats,
     /// The lifecycle state of every instance and binding, by lane.
-    pub standing: BTreeMap<String, String>,
+    pub lifecycle: BTreeMap<String, String>,
 }
 
 /// The lane of an instance or of one of its bindings, as in events.
@@ -62,19 +62,19 @@ pub fn check_leftovers(
 fn acknowledged(history: &[RecordedCall], left: &FinalState) -> CheckResult<()> {
     let rows: BTreeMap<&str, &EndedOperation> =
         left.rows.iter().map(|row| (row.id.as_str(), row)).collect();
-    for asked in history {
-        let ObservedReply::Accepted(operation) = &asked.seen else {
+    for recorded in history {
+        let ObservedReply::Accepted(operation) = &recorded.observed else {
             continue;
         };
         let kept = rows.get(operation.as_str()).is_some_and(|row| {
-            row.instance == asked.instance
-                && row.binding == asked.call.binding()
-                && Some(row.verb.as_str()) == asked.call.verb()
+            row.instance == recorded.instance
+                && row.binding == recorded.call.binding()
+                && Some(row.verb.as_str()) == recorded.call.verb()
         });
         if !kept {
             return Err(Violation::new(format!(
                 "{}: {:?} was accepted as {operation}, which is lost",
-                asked.instance, asked.call
+                recorded.instance, recorded.call
             )));
         }
     }
@@ -85,8 +85,8 @@ fn acknowledged(history: &[RecordedCall], left: &FinalState) -> CheckResult<()> 
 fn ends(history: &[RecordedCall], left: &FinalState, executions: &Executions) -> CheckResult<()> {
     let to_fail: BTreeSet<&str> = history
         .iter()
-        .filter(|asked| matches!(asked.call, Call::Provision(Spec { fails: true, .. })))
-        .map(|asked| asked.instance.as_str())
+        .filter(|recorded| matches!(recorded.call, Call::Provision(Spec { fails: true, .. })))
+        .map(|recorded| recorded.instance.as_str())
         .collect();
     for row in &left.rows {
         let name = format!(
@@ -120,13 +120,13 @@ fn ends(history: &[RecordedCall], left: &FinalState, executions: &Executions) ->
 fn explained(history: &[RecordedCall], left: &FinalState) -> CheckResult<()> {
     type Sort<'a> = (&'a str, Option<usize>, &'a str);
     let mut may: BTreeMap<Sort<'_>, (u64, BTreeSet<&str>)> = BTreeMap::new();
-    for asked in history {
-        let Some(verb) = asked.call.verb() else {
+    for recorded in history {
+        let Some(verb) = recorded.call.verb() else {
             continue;
         };
-        let of = (asked.instance.as_str(), asked.call.binding(), verb);
+        let of = (recorded.instance.as_str(), recorded.call.binding(), verb);
         let (some, named) = may.entry(of).or_default();
-        match (&asked.seen, asked.mode) {
+        match (&recorded.observed, recorded.mode) {
             (ObservedReply::Accepted(operation), _) => named.extend([operation.as_str()]),
             (ObservedReply::Unknown, _) | (ObservedReply::Done(_), RequestMode::Sync) => *some += 1,
             _ => {}
@@ -159,15 +159,15 @@ fn explained(history: &[RecordedCall], left: &FinalState) -> CheckResult<()> {
 
 /// Live resources exist in the world, and everything in the world is live or was left by a failed creation.
 fn leftovers(left: &FinalState, world: &ExternalWorld) -> CheckResult<()> {
-    let word = |lane: &str| left.standing.get(lane).map_or("absent", String::as_str);
-    let live = left.standing.iter().filter(|(_, word)| *word == "live");
+    let word = |lane: &str| left.lifecycle.get(lane).map_or("absent", String::as_str);
+    let live = left.lifecycle.iter().filter(|(_, word)| *word == "live");
     for (lane, _) in live {
-        if !world.things.contains(lane) {
+        if !world.resources.contains(lane) {
             return Err(Violation::new(format!("{lane} is live and was never made")));
         }
     }
     let orphan = |lane: &&String| !["live", "create_failed"].contains(&word(lane));
-    match world.things.iter().find(orphan) {
+    match world.resources.iter().find(orphan) {
         Some(lane) => Err(Violation::new(format!(
             "{lane} was made and not removed, and the broker says that it is {}",
             word(lane)

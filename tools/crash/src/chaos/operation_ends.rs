@@ -40,7 +40,7 @@ impl Names {
 #[derive(Clone, Debug, Default)]
 pub struct OperationEnds {
     named: BTreeMap<u32, Outcome>,
-    seen: BTreeSet<(Option<usize>, String, Outcome)>,
+    outcomes: BTreeSet<(Option<usize>, String, Outcome)>,
 }
 
 impl OperationEnds {
@@ -50,7 +50,9 @@ impl OperationEnds {
         for row in rows {
             let Some(outcome) = row.outcome else { continue };
             facts.named.insert(names.of(&row.id), outcome);
-            facts.seen.insert((row.binding, row.verb.clone(), outcome));
+            facts
+                .outcomes
+                .insert((row.binding, row.verb.clone(), outcome));
         }
         facts
     }
@@ -59,7 +61,7 @@ impl OperationEnds {
     pub(crate) fn may(&self, of: Option<usize>, op: Op, verb: &str, outcome: Outcome) -> bool {
         match op {
             Op::Named(name) => self.named.get(&name) == Some(&outcome),
-            Op::Unnamed => self.seen.contains(&(of, verb.to_owned(), outcome)),
+            Op::Unnamed => self.outcomes.contains(&(of, verb.to_owned(), outcome)),
         }
     }
 }

@@ -70,7 +70,7 @@ pub(crate) struct Tree {
 
 /// Request to the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Ask {
+pub(crate) enum ModelRequest {
     /// PUT of the instance.
     Provision(Spec),
     /// PATCH.
@@ -158,16 +158,16 @@ fn joined(op: Op, reply: Reply) -> Option<Op> {
 
 impl Tree {
     /// The tree after a request with this response; `None` if that is impossible.
-    pub(crate) fn after(self, ask: Ask, reply: Reply) -> Option<Self> {
-        match ask {
-            Ask::Provision(spec) => self.provision(spec, reply),
-            Ask::Update(size) => self.update(size, reply),
-            Ask::Deprovision => self.deprovision(reply),
-            Ask::Bind(n) => self.bind(n, reply),
-            Ask::Unbind(n) => self.unbind(n, reply),
-            Ask::Fetch => self.fetch(reply),
-            Ask::FetchBinding(n) => self.fetch_binding(n, reply),
-            Ask::Poll(of, name) => self.poll(of, name, reply),
+    pub(crate) fn after(self, request: ModelRequest, reply: Reply) -> Option<Self> {
+        match request {
+            ModelRequest::Provision(spec) => self.provision(spec, reply),
+            ModelRequest::Update(size) => self.update(size, reply),
+            ModelRequest::Deprovision => self.deprovision(reply),
+            ModelRequest::Bind(n) => self.bind(n, reply),
+            ModelRequest::Unbind(n) => self.unbind(n, reply),
+            ModelRequest::Fetch => self.fetch(reply),
+            ModelRequest::FetchBinding(n) => self.fetch_binding(n, reply),
+            ModelRequest::Poll(of, name) => self.poll(of, name, reply),
         }
     }
 
@@ -352,7 +352,7 @@ impl Tree {
         let mut next = self.instance_moves(facts);
         for n in 0..BINDINGS.len() {
             next.extend(self.binding_moves(n, facts));
-            next.extend(self.taken_along(n));
+            next.extend(self.deleted_with_instance(n));
         }
         next
     }
@@ -435,7 +435,7 @@ impl Tree {
     }
 
     /// The binding after a delete of the instance, which deletes it too.
-    fn taken_along(self, n: usize) -> Option<Self> {
+    fn deleted_with_instance(self, n: usize) -> Option<Self> {
         if !matches!(self.instance, Instance::Deleting(_, None, _)) {
             return None;
         }

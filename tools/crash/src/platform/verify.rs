@@ -29,14 +29,14 @@ impl Platform {
             .pending
             .as_ref()
             .is_some_and(|it| it.verb == "deprovision");
-        let taken_along = binding.is_some() && deleting;
+        let deleted_with_instance = binding.is_some() && deleting;
         let fetched = self.fetch(binding).await?;
         let expected = match known.fetchable() {
-            ExpectedFetch::Exactly if taken_along => ExpectedFetch::Whatever,
+            ExpectedFetch::Exactly if deleted_with_instance => ExpectedFetch::Whatever,
             other => other,
         };
         check_fetched(&known, &fetched, expected)?;
-        if known.pending.is_none() && !taken_along {
+        if known.pending.is_none() && !deleted_with_instance {
             self.repeat_settled(binding, &known.settled).await?;
         }
         Ok(())
@@ -59,7 +59,7 @@ impl Platform {
         if binding.is_some() && self.known.pending.is_some() {
             return Ok(());
         }
-        let answer = self.ask(act, RequestMode::Async).await?;
+        let answer = self.send_action(act, RequestMode::Async).await?;
         if answer.status != status {
             return Err(unexpected("what was acknowledged, asked for again,", &answer).into());
         }
@@ -69,7 +69,7 @@ impl Platform {
     /// An operation named by a 202 exists, has not failed, and is joined by a repeated request.
     async fn verify_pending(&mut self) -> Result<(), Stop> {
         for act in self.pending_acts() {
-            let Some(operation) = self.known_of(act).operation().map(str::to_owned) else {
+            let Some(operation) = self.expected_of(act).operation().map(str::to_owned) else {
                 continue;
             };
             let polled = self.poll(act, &operation).await?;
@@ -80,7 +80,7 @@ impl Platform {
             if matches!(act, PlatformAction::Update(_)) {
                 continue;
             }
-            let again = self.ask(act, RequestMode::Async).await?;
+            let again = self.send_action(act, RequestMode::Async).await?;
             match again.status {
                 202 if again.operation() == Some(&operation) => {}
                 200 | 410 => {

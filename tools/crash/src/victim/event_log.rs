@@ -42,15 +42,15 @@ impl SharedEventLog {
         self.tried.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note(&self, deed: &ReplicaEvent) -> io::Result<()> {
-        let mut line = serde_json::to_string(deed)?;
+    fn note(&self, event: &ReplicaEvent) -> io::Result<()> {
+        let mut line = serde_json::to_string(event)?;
         line.push('\n');
         // One call, so that a kill leaves all of it or nothing, and lines of others stay intact.
         (&self.file).write_all(line.as_bytes())
     }
 
-    fn must_note(&self, deed: &ReplicaEvent) {
-        self.note(deed).expect("the ledger takes a line");
+    fn must_note(&self, event: &ReplicaEvent) {
+        self.note(event).expect("the ledger takes a line");
     }
 
     fn claimed(&self, operation: OperationId, fence: Fence) {

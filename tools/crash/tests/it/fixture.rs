@@ -33,7 +33,7 @@ impl VictimFixture {
         let dir = tempfile::tempdir().expect("a directory");
         let mut launch = Launch::new(program(), dir.path());
         prepare(&mut launch, dir.path());
-        let victim = launch.start_whole().await.expect("a victim");
+        let victim = launch.start_ready().await.expect("a victim");
         let client = HttpClient::to(victim.address);
         Self {
             dir,
@@ -48,7 +48,7 @@ impl VictimFixture {
     pub(crate) async fn again(mut self, prepare: impl FnOnce(&mut Launch)) -> Self {
         self.victim.kill().await.expect("it was alive");
         prepare(&mut self.launch);
-        self.victim = self.launch.start_whole().await.expect("another victim");
+        self.victim = self.launch.start_ready().await.expect("another victim");
         self.client = HttpClient::to(self.victim.address);
         self
     }

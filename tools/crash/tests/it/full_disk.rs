@@ -65,11 +65,11 @@ impl TinyDisk {
 }
 
 /// While the disk is full: changes are refused cleanly, and existing data can still be read.
-async fn assert_full_but_readable(scene: &mut VictimFixture) {
-    let fetched = scene.send("GET", FIRST, &Value::Null).await;
+async fn assert_full_but_readable(harness: &mut VictimFixture) {
+    let fetched = harness.send("GET", FIRST, &Value::Null).await;
     assert_eq!(fetched.status, 200, "{fetched:?}");
     for number in 0..5 {
-        let answer = scene.provision(&format!("more-{number}")).await;
+        let answer = harness.provision(&format!("more-{number}")).await;
         if answer.status != 202 {
             assert_clean(&answer);
         }
@@ -88,31 +88,31 @@ async fn a_full_disk_gives_a_clean_503_until_there_is_space() {
     let disk = TinyDisk::new(dir.path()).await;
     let ballast = disk.inside("ballast");
     std::fs::write(&ballast, vec![7; BALLAST_BYTES]).expect("ballast");
-    let mut scene = VictimFixture::new(|launch, _| {
+    let mut harness = VictimFixture::new(|launch, _| {
         launch.wrapper = disk.wrapper();
         launch.db = disk.path.join("victim.db");
     })
     .await;
-    scene.provision_until_accepted(FIRST).await;
-    scene.everything_accepted_succeeds().await;
-    let refused = scene.provision_until_refused(2000).await;
+    harness.provision_until_accepted(FIRST).await;
+    harness.everything_accepted_succeeds().await;
+    let refused = harness.provision_until_refused(2000).await;
     assert_clean(&refused);
-    assert_full_but_readable(&mut scene).await;
+    assert_full_but_readable(&mut harness).await;
     std::fs::remove_file(&ballast).expect("room");
-    scene.provision_until_accepted("after").await;
-    scene.everything_accepted_succeeds().await;
-    let mut scene = scene.again(|_| ()).await;
-    scene.everything_accepted_succeeds().await;
+    harness.provision_until_accepted("after").await;
+    harness.everything_accepted_succeeds().await;
+    let mut harness = harness.again(|_| ()).await;
+    harness.everything_accepted_succeeds().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_size_limit_gives_a_clean_503_until_it_is_lifted() {
     let script = format!("trap '' XFSZ; ulimit -S -f {BLOCKS_MAX}; exec \"$@\"");
     let limited = ["sh", "-c", &script, "sh"].map(str::to_owned).to_vec();
-    let mut scene = VictimFixture::new(|launch, _| launch.wrapper = limited).await;
-    let refused = scene.provision_until_refused(5000).await;
+    let mut harness = VictimFixture::new(|launch, _| launch.wrapper = limited).await;
+    let refused = harness.provision_until_refused(5000).await;
     assert_clean(&refused);
-    let pid = scene
+    let pid = harness
         .victim
         .pid()
         .and_then(|id| Pid::from_raw(id.cast_signed()));
@@ -121,8 +121,8 @@ async fn a_size_limit_gives_a_clean_503_until_it_is_lifted() {
         maximum: None,
     };
     prlimit(pid, Resource::Fsize, unlimited).expect("the limit is raised");
-    scene.provision_until_accepted("after").await;
-    scene.everything_accepted_succeeds().await;
-    let mut scene = scene.again(|launch| launch.wrapper.clear()).await;
-    scene.everything_accepted_succeeds().await;
+    harness.provision_until_accepted("after").await;
+    harness.everything_accepted_succeeds().await;
+    let mut harness = harness.again(|launch| launch.wrapper.clear()).await;
+    harness.everything_accepted_succeeds().await;
 }

@@ -101,7 +101,7 @@ async fn the_harness_notices_a_store_that_was_set_back() {
             address,
         }));
     };
-    let victim = launch.start_whole().await.expect("a victim");
+    let victim = launch.start_ready().await.expect("a victim");
     announce(&launch, victim.address);
     let mut platform = Platform::new(home.clone(), "set-back".to_owned())
         .await
@@ -114,7 +114,7 @@ async fn the_harness_notices_a_store_that_was_set_back() {
     let earlier = dir.path().join("earlier.db");
     std::fs::copy(&launch.db, &earlier).expect("copied");
 
-    let victim = launch.start_whole().await.expect("a victim");
+    let victim = launch.start_ready().await.expect("a victim");
     announce(&launch, victim.address);
     platform
         .perform(PlatformAction::Bind("own"), RequestMode::Sync)
@@ -126,7 +126,7 @@ async fn the_harness_notices_a_store_that_was_set_back() {
         std::fs::remove_file(dir.path().join(ending)).expect("removed");
     }
 
-    let victim = launch.start_whole().await.expect("a victim");
+    let victim = launch.start_ready().await.expect("a victim");
     announce(&launch, victim.address);
     let noticed = platform
         .perform(PlatformAction::Update(7), RequestMode::Sync)

@@ -81,26 +81,26 @@ pub(super) fn answer(input: &[u8]) -> Verdict {
 
 fn replied<B: Clone + Debug>(kind: OperationKind, reply: Reply<B>, input: &[u8]) -> Verdict {
     faultless(&reply, input)?;
-    let mut told = String::new();
+    let mut letters = String::new();
     for sending in [Sending::First, Sending::AfterUnknown] {
         let circumstances = ReplyContext {
             sending,
             ..ReplyContext::default()
         };
         let meaning = classify(kind, OperationEvent::Reply(reply.clone()), &circumstances);
-        told.push_str(&lawful(kind, &meaning)?);
+        letters.push_str(&lawful(kind, &meaning)?);
     }
-    Ok(told)
+    Ok(letters)
 }
 
 fn polled(reply: &Reply<sutler_osb::LastOperationResponse>) -> Verdict {
-    let mut told = String::new();
+    let mut letters = String::new();
     for kind in OperationKind::ALL {
-        let heard = OperationEvent::<()>::Poll(reply.clone());
-        let meaning = classify(kind, heard, &ReplyContext::default());
-        told.push_str(&lawful(kind, &meaning)?);
+        let event = OperationEvent::<()>::Poll(reply.clone());
+        let meaning = classify(kind, event, &ReplyContext::default());
+        letters.push_str(&lawful(kind, &meaning)?);
     }
-    Ok(told)
+    Ok(letters)
 }
 
 fn read<B: Debug>(reply: Reply<B>, input: &[u8]) -> Verdict {

@@ -39,9 +39,9 @@ impl BindMode {
             incomplete: true,
             ..self
         };
-        let wants_patience = refusal.must_be_error(422, "AsyncRequired").is_ok();
+        let requires_async = refusal.must_be_error(422, "AsyncRequired").is_ok();
         match (self.app, self.incomplete) {
-            (_, false) if wants_patience => Some(patient),
+            (_, false) if requires_async => Some(patient),
             (false, _) => Some(Self { app: true, ..self }),
             (true, false) => Some(patient),
             (true, true) => None,
@@ -130,13 +130,13 @@ mod tests {
 
     #[test]
     fn after_a_refusal_the_next_bind_adds_an_application_then_accepts_incomplete() {
-        let patience = Exchange::answered(422, &json!({ "error": "AsyncRequired" }));
+        let async_required = Exchange::answered(422, &json!({ "error": "AsyncRequired" }));
         let other = Exchange::answered(400, &json!({}));
         let mode = |app, incomplete| BindMode { app, incomplete };
         let rows = [
-            (mode(false, false), &patience, Some(mode(false, true))),
-            (mode(true, false), &patience, Some(mode(true, true))),
-            (mode(false, true), &patience, Some(mode(true, true))),
+            (mode(false, false), &async_required, Some(mode(false, true))),
+            (mode(true, false), &async_required, Some(mode(true, true))),
+            (mode(false, true), &async_required, Some(mode(true, true))),
             (mode(false, false), &other, Some(mode(true, false))),
             (mode(false, true), &other, Some(mode(true, true))),
             (mode(true, false), &other, Some(mode(true, true))),
@@ -154,8 +154,8 @@ mod tests {
             assert_eq!(BindMode::BARE.after(&answer), None);
         }
         let request = Request::new(Method::Put, &["v2"]);
-        let silence = Exchange::new(request, Err(TransportError::Closed));
-        assert_eq!(BindMode::BARE.after(&silence), None);
+        let no_answer = Exchange::new(request, Err(TransportError::Closed));
+        assert_eq!(BindMode::BARE.after(&no_answer), None);
     }
 
     #[test]

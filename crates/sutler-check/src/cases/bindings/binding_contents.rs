@@ -154,8 +154,8 @@ pub(crate) fn check(run: &PlanRun, bound: &LiveBinding) {
         let reason = "a route service may be set up without telling anything";
         run.skip(&INFORMATION, reason);
     } else {
-        let said = format!("none of {} was given", INFORMING.join(", "));
-        run.record(&INFORMATION, answer, Err(said));
+        let message = format!("none of {} was given", INFORMING.join(", "));
+        run.record(&INFORMATION, answer, Err(message));
     }
     for (field, word, declared, given) in ANNOUNCED {
         announced(run, answer, &named, (field, word, declared, given));

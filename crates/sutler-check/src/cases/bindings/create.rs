@@ -128,7 +128,7 @@ fn refusals(run: &PlanRun, attempts: &[Attempt]) {
         (
             &ASYNC_REQUIRED,
             "AsyncRequired",
-            missed_patience,
+            missed_async,
             "the broker binds synchronously for who asks for that",
         ),
     ];
@@ -144,7 +144,7 @@ fn missed_app(before: BindMode, after: BindMode) -> bool {
     !before.app && after.app
 }
 
-fn missed_patience(before: BindMode, after: BindMode) -> bool {
+fn missed_async(before: BindMode, after: BindMode) -> bool {
     !before.incomplete && after.incomplete
 }
 
@@ -155,11 +155,11 @@ fn refused_for<'a>(
     error: &str,
     missed: fn(BindMode, BindMode) -> bool,
 ) -> Option<&'a Arc<Exchange>> {
-    let said = attempts
+    let message = attempts
         .iter()
         .find(|it| it.answer.must_be_error(422, error).is_ok());
-    if let Some(said) = said {
-        return Some(&said.answer);
+    if let Some(message) = message {
+        return Some(&message.answer);
     }
     let [.., before, after] = attempts else {
         return None;
@@ -170,7 +170,7 @@ fn refused_for<'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::{Attempt, missed_app, missed_patience, refused_for};
+    use super::{Attempt, missed_app, missed_async, refused_for};
     use crate::cases::bindings::bind_body::BindMode;
     use crate::exchange::Exchange;
     use serde_json::{Value, json};
@@ -192,8 +192,8 @@ mod tests {
         ];
         let app = refused_for(&attempts, "RequiresApp", missed_app);
         assert!(Arc::ptr_eq(app.unwrap(), &attempts[0].answer));
-        let patience = refused_for(&attempts, "AsyncRequired", missed_patience);
-        assert!(Arc::ptr_eq(patience.unwrap(), &attempts[1].answer));
+        let async_required = refused_for(&attempts, "AsyncRequired", missed_async);
+        assert!(Arc::ptr_eq(async_required.unwrap(), &attempts[1].answer));
     }
 
     #[test]
@@ -203,7 +203,7 @@ mod tests {
             attempt(true, false, 201, &json!({})),
         ];
         assert!(refused_for(&attempts, "RequiresApp", missed_app).is_some());
-        assert!(refused_for(&attempts, "AsyncRequired", missed_patience).is_none());
+        assert!(refused_for(&attempts, "AsyncRequired", missed_async).is_none());
     }
 
     #[test]
@@ -212,6 +212,6 @@ mod tests {
             attempt(true, false, 400, &json!({})),
             attempt(true, true, 400, &json!({})),
         ];
-        assert!(refused_for(&attempts, "AsyncRequired", missed_patience).is_none());
+        assert!(refused_for(&attempts, "AsyncRequired", missed_async).is_none());
     }
 }

@@ -112,8 +112,8 @@ pub(crate) async fn again(
     if !is_offered(run) {
         return Ok(false);
     }
-    let nobody = BindingId::new(&live.id);
-    let answer = ask(run, Target::Binding(&nobody)).await?;
+    let absent_id = BindingId::new(&live.id);
+    let answer = ask(run, Target::Binding(&absent_id)).await?;
     run.record(&UNKNOWN, &answer, answer.must_be(&[404]));
     let answer = ask(run, bound.target()).await?;
     run.record(&FETCHED, &answer, answer.must_be(&[200]));
@@ -126,17 +126,19 @@ pub(crate) async fn again(
         is_stable &= judgement.is_ok();
         run.record(&SAME, &answer, judgement);
     }
-    let asked = bound.body.get("parameters");
-    match (asked, answer.field("parameters")) {
+    let requested = bound.body.get("parameters");
+    match (requested, answer.field("parameters")) {
         (None, _) => run.skip(&PARAMETERS, "the bind had no parameters"),
-        (Some(asked), Some(got)) if asked == got => run.record(&PARAMETERS, &answer, Ok(())),
+        (Some(requested), Some(got)) if requested == got => {
+            run.record(&PARAMETERS, &answer, Ok(()))
+        }
         (Some(_), Some(_)) => {
-            let said = "`parameters` are not those of the bind".to_owned();
-            run.record(&PARAMETERS, &answer, Err(said));
+            let message = "`parameters` are not those of the bind".to_owned();
+            run.record(&PARAMETERS, &answer, Err(message));
         }
         (Some(_), None) => {
-            let said = "there are no `parameters`".to_owned();
-            run.record(&PARAMETERS, &answer, Err(said));
+            let message = "there are no `parameters`".to_owned();
+            run.record(&PARAMETERS, &answer, Err(message));
         }
     }
     Ok(is_stable)
@@ -154,8 +156,8 @@ pub(crate) fn credentials(run: &PlanRun, bound: &LiveBinding, elsewhere: bool) {
     if binding_contents::credentials(fetched).is_some() {
         run.record(&CREDENTIALS, fetched, Ok(()));
     } else if elsewhere {
-        let said = "the broker makes credentials, and the fetch gave none".to_owned();
-        run.record(&CREDENTIALS, fetched, Err(said));
+        let message = "the broker makes credentials, and the fetch gave none".to_owned();
+        run.record(&CREDENTIALS, fetched, Err(message));
     } else {
         run.skip(&CREDENTIALS, "the broker was not seen to make credentials");
     }

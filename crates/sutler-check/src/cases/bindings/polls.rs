@@ -70,8 +70,8 @@ pub(crate) fn synchronous(run: &PlanRun) {
 
 /// Polls a binding that never existed.
 pub(crate) async fn unknown(run: &PlanRun, live: &LiveInstance) -> Result<(), StopReason> {
-    let nobody = BindingId::new(&live.id);
-    let answer = run.poll(Target::Binding(&nobody), None).await?;
+    let absent_id = BindingId::new(&live.id);
+    let answer = run.poll(Target::Binding(&absent_id), None).await?;
     run.record(&UNKNOWN, &answer, answer.must_be(&[404]));
     Ok(())
 }

@@ -151,8 +151,8 @@ async fn unknown_predecessor(
     first: &LiveBinding,
 ) -> Result<(), StopReason> {
     let id = BindingId::new(&live.id);
-    let nobody = BindingId::new(&live.id);
-    let body = with_predecessor(&first.body, nobody.as_str());
+    let absent_id = BindingId::new(&live.id);
+    let body = with_predecessor(&first.body, absent_id.as_str());
     let answer = run.put(Target::Binding(&id), &body, true).await?;
     run.record(&UNKNOWN, &answer, answer.must_be(&[400]));
     discard(run, Target::Binding(&id), &answer).await
@@ -167,12 +167,12 @@ fn with_predecessor(body: &Value, predecessor: &str) -> Value {
 /// Compares the parameters of both, if fetches return them.
 async fn parameters(run: &PlanRun, old: &LiveBinding, new: &LiveBinding) -> Result<(), StopReason> {
     let of = |bound: &LiveBinding| bound.fetched.as_ref()?.field("parameters").cloned();
-    let (Some(asked), Some(answer)) = (of(old), &new.fetched) else {
+    let (Some(requested), Some(answer)) = (of(old), &new.fetched) else {
         run.skip(&PARAMETERS, "fetches do not give parameters");
         return Ok(());
     };
     let judgement = match of(new) {
-        Some(got) if got == asked => Ok(()),
+        Some(got) if got == requested => Ok(()),
         Some(_) => Err("`parameters` are not those of the predecessor".to_owned()),
         None => Err("the predecessor has `parameters`, and the successor has none".to_owned()),
     };

@@ -118,38 +118,38 @@ async fn meanwhile(
     let third = BindingId::new(&id.instance);
     let another = run.put(Target::Binding(&third), body, true).await?;
     let poll = run.poll(target, Some(accepted)).await?;
-    let asked = AnswersDuringBind {
+    let during = AnswersDuringBind {
         repeat,
         conflict,
         fetch,
         another: another.clone(),
         still_running: poll.is_running(),
     };
-    check(run, accepted, &asked);
+    check(run, accepted, &during);
     Ok((third, another))
 }
 
-fn check(run: &PlanRun, accepted: &Exchange, asked: &AnswersDuringBind) {
+fn check(run: &PlanRun, accepted: &Exchange, during: &AnswersDuringBind) {
     let record =
         |case, exchange: &Arc<Exchange>, judgement: Option<Result<(), String>>| match judgement {
             Some(judgement) => run.record(case, exchange, judgement),
             None => run.skip(case, ENDED),
         };
-    let running = asked.still_running;
+    let running = during.still_running;
     record(
         &REPEAT,
-        &asked.repeat,
-        repeated(accepted, &asked.repeat, running),
+        &during.repeat,
+        repeated(accepted, &during.repeat, running),
     );
-    match &asked.conflict {
+    match &during.conflict {
         Ok(answer) => repeat::check_conflict(run, &CONFLICT, answer),
         Err(reason) => run.skip(&CONFLICT, reason),
     }
-    match &asked.fetch {
+    match &during.fetch {
         Some(answer) => record(&FETCH, answer, while_running(answer, running, &[404])),
         None => run.skip(&FETCH, fetch::NOT_OFFERED),
     }
-    let another = &asked.another;
+    let another = &during.another;
     if another.is(&[201, 202]) {
         run.record(&CONCURRENCY, another, Ok(()));
     } else if running {

@@ -89,8 +89,8 @@ pub(crate) async fn walk(
     live: &LiveInstance,
     bound: &LiveBinding,
 ) -> Result<(), StopReason> {
-    let nobody = BindingId::new(&live.id);
-    let answer = run.delete(Target::Binding(&nobody), true).await?;
+    let absent_id = BindingId::new(&live.id);
+    let answer = run.delete(Target::Binding(&absent_id), true).await?;
     run.record(&UNKNOWN, &answer, answer.must_be(&[410]));
     let owner = run.owner();
     let bare = with_incomplete(bound.target().request(Method::Delete), true);
@@ -176,7 +176,7 @@ async fn going(
     if gone {
         run.client.created.is_gone(&target.made());
         let after = run.poll(target, Some(accepted)).await?;
-        let judgement = told_again(&after, run.client.options.profile);
+        let judgement = reported_again(&after, run.client.options.profile);
         run.record(&AFTER, &after, judgement);
     }
     Ok(gone)
@@ -197,7 +197,7 @@ pub(crate) fn success(ended: PollEnd, last: &Exchange) -> Result<(), String> {
     }
 }
 
-fn told_again(after: &Exchange, profile: Profile) -> Result<(), String> {
+fn reported_again(after: &Exchange, profile: Profile) -> Result<(), String> {
     match profile {
         Profile::Compat2_13 => after.must_be(&[410]),
         Profile::V2_17 => {
@@ -213,7 +213,7 @@ fn told_again(after: &Exchange, profile: Profile) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::told_again;
+    use super::reported_again;
     use crate::exchange::Exchange;
     use crate::options::Profile;
     use serde_json::json;
@@ -224,11 +224,11 @@ mod tests {
         let running = Exchange::answered(200, &json!({ "state": "in progress" }));
         let gone = Exchange::answered(410, &json!({}));
         let missing = Exchange::answered(404, &json!({}));
-        assert!(told_again(&succeeded, Profile::V2_17).is_ok());
-        assert!(told_again(&gone, Profile::V2_17).is_ok());
-        assert!(told_again(&running, Profile::V2_17).is_err());
-        assert!(told_again(&missing, Profile::V2_17).is_err());
-        assert!(told_again(&gone, Profile::Compat2_13).is_ok());
-        assert!(told_again(&succeeded, Profile::Compat2_13).is_err());
+        assert!(reported_again(&succeeded, Profile::V2_17).is_ok());
+        assert!(reported_again(&gone, Profile::V2_17).is_ok());
+        assert!(reported_again(&running, Profile::V2_17).is_err());
+        assert!(reported_again(&missing, Profile::V2_17).is_err());
+        assert!(reported_again(&gone, Profile::Compat2_13).is_ok());
+        assert!(reported_again(&succeeded, Profile::Compat2_13).is_err());
     }
 }

@@ -85,10 +85,10 @@ async fn halted(
     if delete.is(&[202]) {
         let polled = run.poll_to_end(target, delete).await?;
         if let Some(last) = polled.answers.last()
-            && let Err(said) = unbind::success(polled.ended, last)
+            && let Err(message) = unbind::success(polled.ended, last)
         {
             run.skip(&SHOWN, "the delete did not end well");
-            run.record(&HALTED, last, Err(said));
+            run.record(&HALTED, last, Err(message));
             return Ok(());
         }
         if matches!(polled.ended, PollEnd::Succeeded | PollEnd::Gone) {

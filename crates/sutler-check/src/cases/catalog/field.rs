@@ -78,11 +78,11 @@ fn place(list: &str, index: usize, value: &Value) -> String {
 /// Applies a table of rules.
 pub(super) fn apply(rules: &[Rule], places: &Places<'_>, thing: &str, into: &mut Vec<CaseVerdict>) {
     for rule in rules {
-        into.push((rule.case, seen(rule, places, thing)));
+        into.push((rule.case, verdict_of(rule, places, thing)));
     }
 }
 
-fn seen(rule: &Rule, places: &Places<'_>, thing: &str) -> CatalogVerdict {
+fn verdict_of(rule: &Rule, places: &Places<'_>, thing: &str) -> CatalogVerdict {
     let mut judged = false;
     for (place, value) in places {
         let judgement = match value.get(rule.field) {
@@ -112,8 +112,8 @@ pub(super) fn unique(places: &Places<'_>, field: &str, thing: &str) -> CatalogVe
             continue;
         };
         if let Some(first) = known.insert(text, place) {
-            let said = format!("{first} and {place} have the same `{field}`, {text:?}");
-            return CatalogVerdict::Judged(Err(said));
+            let message = format!("{first} and {place} have the same `{field}`, {text:?}");
+            return CatalogVerdict::Judged(Err(message));
         }
     }
     if known.is_empty() {

@@ -61,18 +61,18 @@ fn each(
     fields: &[&str],
     check: fn(&str) -> Result<(), &'static str>,
 ) -> CatalogVerdict {
-    let mut seen = CatalogVerdict::Nowhere("the catalog has no offering".to_owned());
+    let mut case_verdict = CatalogVerdict::Nowhere("the catalog has no offering".to_owned());
     for (place, value) in places {
         for field in fields {
             for text in texts(&value[*field]) {
                 if let Err(why) = check(text) {
                     return CatalogVerdict::Judged(Err(format!("{place}: `{field}` {why}")));
                 }
-                seen = CatalogVerdict::Judged(Ok(()));
+                case_verdict = CatalogVerdict::Judged(Ok(()));
             }
         }
     }
-    seen
+    case_verdict
 }
 
 fn texts(value: &Value) -> Vec<&str> {

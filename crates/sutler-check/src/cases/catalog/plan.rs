@@ -150,19 +150,19 @@ pub(super) fn check(catalog: &Value, into: &mut Vec<CaseVerdict>) {
 
 /// Names must be unique within an offering only.
 fn unique_names(catalog: &Value) -> CatalogVerdict {
-    let mut seen = CatalogVerdict::Nowhere("there is no plan".to_owned());
+    let mut case_verdict = CatalogVerdict::Nowhere("there is no plan".to_owned());
     for (place, offering) in offering_places(catalog) {
         let all = plans(offering).into_iter().enumerate();
         let places = all
             .map(|(index, it)| (format!("{place}.plans[{index}]"), it))
             .collect();
         match unique(&places, "name", "plan") {
-            CatalogVerdict::Judged(Err(said)) => return CatalogVerdict::Judged(Err(said)),
-            CatalogVerdict::Judged(Ok(())) => seen = CatalogVerdict::Judged(Ok(())),
+            CatalogVerdict::Judged(Err(message)) => return CatalogVerdict::Judged(Err(message)),
+            CatalogVerdict::Judged(Ok(())) => case_verdict = CatalogVerdict::Judged(Ok(())),
             CatalogVerdict::Nowhere(_) => {}
         }
     }
-    seen
+    case_verdict
 }
 
 fn profile(value: &Value) -> Result<(), String> {

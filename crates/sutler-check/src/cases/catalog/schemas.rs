@@ -76,16 +76,16 @@ pub(super) fn check(catalog: &Value, into: &mut Vec<CaseVerdict>) {
         (&VALID, valid),
     ];
     for (case, check) in rules {
-        let mut seen = CatalogVerdict::Nowhere("no plan has a schema".to_owned());
+        let mut case_verdict = CatalogVerdict::Nowhere("no plan has a schema".to_owned());
         for (place, schema) in &schemas {
             let judgement = check(schema).map_err(|why| format!("{place}: the schema {why}"));
             let failed = judgement.is_err();
-            seen = CatalogVerdict::Judged(judgement);
+            case_verdict = CatalogVerdict::Judged(judgement);
             if failed {
                 break;
             }
         }
-        into.push((case, seen));
+        into.push((case, case_verdict));
     }
 }
 

@@ -67,8 +67,8 @@ pub(crate) fn bend(world: &BrokerState, ask: &BrokerRequest, answer: &mut Answer
         }
         (RequestTarget::Binding(instance, id), 200) if takes("tells credentials once") => {
             let binding = world.binding(instance, id);
-            let was_told = binding.is_some_and(|it| it.operations.is_empty());
-            if was_told || ask.method == Method::PUT {
+            let was_reported = binding.is_some_and(|it| it.operations.is_empty());
+            if was_reported || ask.method == Method::PUT {
                 answer.unset("credentials");
             }
         }

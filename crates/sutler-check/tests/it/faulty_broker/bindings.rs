@@ -208,10 +208,10 @@ pub(crate) fn unbind(
     id: &str,
 ) -> Result<Answer, RefusalAnswer> {
     let hurries = world.flaws.takes("unbinds at once what takes time to bind");
-    let asked = ask.query("service_id").zip(ask.query("plan_id"));
-    let asked = asked.and_then(|(service_id, plan_id)| world.plan(service_id, plan_id));
+    let requested = ask.query("service_id").zip(ask.query("plan_id"));
+    let requested = requested.and_then(|(service_id, plan_id)| world.plan(service_id, plan_id));
     let takes_time = |plan: &Plan| plan.is_async_bind && !hurries;
-    if asked.as_ref().is_some_and(takes_time) && !ask.accepts_incomplete() {
+    if requested.as_ref().is_some_and(takes_time) && !ask.accepts_incomplete() {
         return Err(async_required());
     }
     let Some(binding) = world.binding(instance_id, id) else {

@@ -36,7 +36,7 @@ fn provision(world: &BrokerState, ask: &BrokerRequest, answer: &mut Answer) {
         200..=202 if has("provision-maintenance-same") && is_versioned(body.as_ref().ok()) => {
             answer.become_like(coded("MaintenanceInfoConflict", "Nobody is up to date."));
         }
-        200..=202 if has("provision-unknown-fields") && knows_too_much(body.as_ref().ok()) => {
+        200..=202 if has("provision-unknown-fields") && has_unknown_fields(body.as_ref().ok()) => {
             answer.become_like(malformed("There is a field that nobody knows."));
         }
         200..=202 if has("provision-minimal") && lacks(body.as_ref().ok(), "context") => {
@@ -254,7 +254,7 @@ fn is_versioned(body: Option<&Map<String, Value>>) -> bool {
     body.is_some_and(|it| it.contains_key("maintenance_info"))
 }
 
-fn knows_too_much(body: Option<&Map<String, Value>>) -> bool {
+fn has_unknown_fields(body: Option<&Map<String, Value>>) -> bool {
     body.is_some_and(|it| it.contains_key("sutler-check"))
 }
 

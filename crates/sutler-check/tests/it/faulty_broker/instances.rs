@@ -107,8 +107,8 @@ pub(crate) fn deprovision(
 ) -> Result<Answer, RefusalAnswer> {
     let service_id = ask.required_query("service_id")?;
     let plan_id = ask.required_query("plan_id")?;
-    let asked = world.plan(service_id, plan_id);
-    if asked.is_some_and(|plan| plan.is_async) && !ask.accepts_incomplete() {
+    let requested = world.plan(service_id, plan_id);
+    if requested.is_some_and(|plan| plan.is_async) && !ask.accepts_incomplete() {
         return Err(async_required());
     }
     let Some(instance) = world.instance(id) else {

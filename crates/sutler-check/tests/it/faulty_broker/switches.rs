@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 /// Every name that a decision has checked, in this process.
-static ASKED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+static CHECKED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 /// The enabled flaws and allowed variants.
 #[derive(Clone, Debug, Default)]
@@ -42,16 +42,19 @@ impl Flaws {
 
     /// Whether this flaw is enabled; its name is the name of a case.
     pub(crate) fn has(&self, case: &str) -> bool {
-        let mut asked = ASKED.lock().unwrap_or_else(PoisonError::into_inner);
-        if !asked.contains(case) {
-            asked.insert(case.to_owned());
+        let mut checked = CHECKED.lock().unwrap_or_else(PoisonError::into_inner);
+        if !checked.contains(case) {
+            checked.insert(case.to_owned());
         }
-        drop(asked);
+        drop(checked);
         self.on.contains(case)
     }
 }
 
 /// Names of all flaws that decisions have checked so far.
-pub(crate) fn asked_for() -> BTreeSet<String> {
-    ASKED.lock().unwrap_or_else(PoisonError::into_inner).clone()
+pub(crate) fn checked_flaws() -> BTreeSet<String> {
+    CHECKED
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone()
 }

@@ -112,7 +112,7 @@ fn becomes(
 }
 
 fn running_is<T>(running: Option<&(Value, T)>, body: &Map<String, Value>) -> bool {
-    running.is_some_and(|(asked, _)| asked.as_object() == Some(body))
+    running.is_some_and(|(requested, _)| requested.as_object() == Some(body))
 }
 
 /// The parameters with the changes applied.

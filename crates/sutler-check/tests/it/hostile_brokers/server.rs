@@ -17,9 +17,9 @@ pub(crate) struct Hostile {
 
 impl Hostile {
     /// Starts a server that runs this for each connection.
-    pub(crate) async fn start<Deed, Done>(deed: Deed) -> Self
+    pub(crate) async fn start<Handler, Done>(handler: Handler) -> Self
     where
-        Deed: Fn(TcpStream) -> Done + Send + 'static,
+        Handler: Fn(TcpStream) -> Done + Send + 'static,
         Done: Future<Output = ()> + Send + 'static,
     {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -27,16 +27,16 @@ impl Hostile {
         let stop = CancellationToken::new();
         let stopped = stop.clone();
         tokio::spawn(async move {
-            let mut deeds = JoinSet::new();
+            let mut handlers = JoinSet::new();
             loop {
                 tokio::select! {
                     () = stopped.cancelled() => return,
                     accepted = listener.accept() => {
                         if let Ok((stream, _)) = accepted {
-                            deeds.spawn(deed(stream));
+                            handlers.spawn(handler(stream));
                         }
                     }
-                    _ = deeds.join_next(), if !deeds.is_empty() => {}
+                    _ = handlers.join_next(), if !handlers.is_empty() => {}
                 }
             }
         });

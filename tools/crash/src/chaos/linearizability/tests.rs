@@ -28,7 +28,7 @@ fn poll(operation: &str) -> Call {
 }
 
 /// A request with the times of its start and response.
-fn at(began: u64, ended: u64, call: Call, seen: ObservedReply) -> RecordedCall {
+fn at(began: u64, ended: u64, call: Call, observed: ObservedReply) -> RecordedCall {
     RecordedCall {
         instance: "one".to_owned(),
         call,
@@ -36,15 +36,15 @@ fn at(began: u64, ended: u64, call: Call, seen: ObservedReply) -> RecordedCall {
         replica: 0,
         began,
         ended,
-        seen,
+        observed,
     }
 }
 
 /// The same in synchronous mode.
-fn waiting(began: u64, ended: u64, call: Call, seen: ObservedReply) -> RecordedCall {
+fn waiting(began: u64, ended: u64, call: Call, observed: ObservedReply) -> RecordedCall {
     RecordedCall {
         mode: RequestMode::Sync,
-        ..at(began, ended, call, seen)
+        ..at(began, ended, call, observed)
     }
 }
 
@@ -316,8 +316,8 @@ fn a_create_that_failed_is_not_there_and_can_be_repeated() {
 
 #[test]
 fn an_answer_that_no_such_request_may_get_is_noticed() {
-    let odd = ObservedReply::Odd("418".to_owned());
-    bad(&[at(0, 1, Call::Fetch, odd)], &[], "418");
+    let unexpected = ObservedReply::Unexpected("418".to_owned());
+    bad(&[at(0, 1, Call::Fetch, unexpected)], &[], "418");
     let history = [waiting(0, 1, Call::Provision(SMALL), accepted("p"))];
     bad(&history, &[made()], "Provision");
 }
