@@ -1,7 +1,7 @@
 //! The differences between the servers: statements, parameters, sessions, and the meaning of errors.
 //!
 //! Everything else is written once over a [`Dialect`]: `store.rs`, `query.rs`, `read.rs`, `claims.rs`,
-//! `logs.rs`, `info.rs`, `commit.rs`. Not here: the layout of a commit (`commit_rows.rs`).
+//! `logs.rs`, `store_info.rs`, `commit.rs`. Not here: the layout of a commit (`commit_rows.rs`).
 
 use crate::commit_retry::CommitAttempt;
 use crate::commit_rows::CommitRows;

@@ -15,7 +15,6 @@ mod commit_rows;
 mod dialect;
 mod error;
 mod feed;
-mod info;
 mod logs;
 mod pool;
 mod query;
@@ -23,6 +22,7 @@ mod read;
 mod rows;
 mod settings;
 mod store;
+mod store_info;
 mod wakeups;
 
 #[cfg(feature = "mysql")]

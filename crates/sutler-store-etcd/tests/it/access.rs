@@ -1,6 +1,6 @@
 //! Access: TLS with certificates on both sides, users and passwords.
 
-use crate::candidate::open;
+use crate::conformance::open;
 use crate::fixture::{insert, key, until};
 use crate::server::settings_of;
 use secrecy::SecretString;

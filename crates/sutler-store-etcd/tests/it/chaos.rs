@@ -1,6 +1,6 @@
 //! Three replicas under load while connections are cut, replicas are isolated and the server is killed.
 
-use crate::candidate::{Etcd, endpoint};
+use crate::conformance::{Etcd, endpoint};
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::Store;

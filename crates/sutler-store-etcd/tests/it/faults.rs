@@ -1,6 +1,6 @@
 //! Servers that die, freeze and come back: a store reports it quickly, and recovers on its own.
 
-use crate::candidate::Etcd;
+use crate::conformance::Etcd;
 use crate::fixture::{insert, key, new_operation, until, worker};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -139,7 +139,7 @@ async fn a_lease_that_ran_out_while_cut_off_is_lost() {
 async fn open_direct(etcd: &Etcd) -> Arc<sutler_store_etcd::EtcdStore> {
     let mut settings = etcd.settings.clone();
     settings.endpoints = etcd.behind();
-    crate::candidate::open(&settings).await
+    crate::conformance::open(&settings).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -151,7 +151,7 @@ async fn a_dead_member_is_left_for_one_that_lives() {
     let proxied = settings.endpoints[0].clone();
     settings.endpoints = vec!["127.0.0.1:1".to_owned(), proxied];
     settings.endpoints.extend(etcd.behind());
-    let store = crate::candidate::open(&settings).await;
+    let store = crate::conformance::open(&settings).await;
     store.commit(&insert("a", 0)).await.expect("a commit");
     etcd.proxy.set_down(true);
     let commit = insert("b", 0);

@@ -1,6 +1,6 @@
 //! Several replicas on one store: they receive each other's wakeups, and start concurrently.
 
-use crate::candidate::{Etcd, open};
+use crate::conformance::{Etcd, open};
 use crate::fixture::{WORK, bytes, insert, key, new_operation, realm, until, worker};
 use std::time::{Duration, Instant};
 use sutler_journal::{

@@ -1,6 +1,6 @@
 //! Costs: round trips, and keys touched by a commit.
 
-use crate::candidate::Etcd;
+use crate::conformance::Etcd;
 use crate::fixture::{bytes, insert, key, new_operation, realm, worker};
 use bytes::Bytes;
 use std::collections::BTreeSet;

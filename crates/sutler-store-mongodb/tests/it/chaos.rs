@@ -1,6 +1,6 @@
 //! Three replicas under load while connections are cut, replicas are isolated and the server is killed.
 
-use crate::candidate::Mongo;
+use crate::conformance::Mongo;
 use secrecy::SecretString;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Costs: round trips, and documents visited.
 
-use crate::candidate::Mongo;
+use crate::conformance::Mongo;
 use crate::fixture::{THING, WORK, bytes, insert, key, new_operation, realm, until, worker};
 use futures_util::TryStreamExt as _;
 use mongodb::bson::{Bson, Document as Bsons, doc};

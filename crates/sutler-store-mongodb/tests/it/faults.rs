@@ -1,7 +1,7 @@
 //! Servers that die, freeze and refuse, connections that break: a store reports it quickly, and recovers
 //! on its own.
 
-use crate::candidate::{Mongo, open};
+use crate::conformance::{Mongo, open};
 use crate::fixture::{WORK, bytes, insert, key, new_operation, until, worker};
 use mongodb::bson::{Document as Bsons, doc};
 use std::time::{Duration, Instant};

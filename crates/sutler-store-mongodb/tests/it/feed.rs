@@ -1,6 +1,6 @@
 //! The feed with many commits and few reads.
 
-use crate::candidate::Mongo;
+use crate::conformance::Mongo;
 use crate::fixture::{insert, until};
 use mongodb::bson::{Bson, Document as Bsons, Timestamp, Uuid, doc};
 use std::collections::HashSet;

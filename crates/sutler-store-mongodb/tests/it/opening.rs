@@ -1,6 +1,6 @@
 //! Opening: accepted servers and users, and the objects that are created.
 
-use crate::candidate::Mongo;
+use crate::conformance::Mongo;
 use crate::fixture::{insert, key};
 use mongodb::bson::{Document as Bsons, doc};
 use secrecy::SecretString;

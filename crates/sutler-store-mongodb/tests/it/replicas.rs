@@ -1,6 +1,6 @@
 //! Several replicas on one store: they receive each other's wakeups, and a dead one blocks none.
 
-use crate::candidate::Mongo;
+use crate::conformance::Mongo;
 use crate::fixture::{WORK, bytes, insert, key, new_operation, until, worker};
 use mongodb::ClientSession;
 use mongodb::bson::{Document as Bsons, doc};

@@ -1,6 +1,6 @@
 //! Time limits and connection limits; the assertions are in `bounds.rs` above.
 
-use super::candidate::MySql;
+use super::conformance::MySql;
 use crate::{bounds, leases};
 use sqlx::Executor as _;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Servers that stop, freeze and come back.
 
-use super::candidate::MySql;
 use super::cluster;
+use super::conformance::MySql;
 use crate::faults::{self, impatient};
 use crate::fixture::ready;
 use sqlx::{Executor as _, MySqlConnection, Row as _};

@@ -1,7 +1,7 @@
 //! Opening: several replicas concurrently, tables of a later version, unreachable URLs.
 
-use super::candidate::MySql;
 use super::cluster::{self, TestDatabase};
+use super::conformance::MySql;
 use crate::fixture::insert;
 use secrecy::SecretString;
 use sqlx::{Executor as _, Row as _};

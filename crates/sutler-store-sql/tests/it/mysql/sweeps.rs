@@ -1,6 +1,6 @@
 //! Cost of a sweep: it visits the rows it deletes, not those that stay. Measured in rows, not in time.
 
-use super::candidate::MySql;
+use super::conformance::MySql;
 use sqlx::mysql::{MySqlConnection, MySqlRow};
 use sqlx::{Executor as _, Row as _};
 

@@ -1,6 +1,6 @@
 //! Wakeups: at once within a process, by a timer to other replicas.
 
-use super::candidate::{MySql, open};
+use super::conformance::{MySql, open};
 use crate::fixture::{ready, worker};
 use std::time::{Duration, Instant};
 use sutler_journal::{Queue, Store as _};

@@ -1,6 +1,6 @@
 //! Time limits and connection limits; the assertions are in `bounds.rs` above.
 
-use super::candidate::Postgres;
+use super::conformance::Postgres;
 use crate::{bounds, leases};
 use sqlx::Executor as _;
 use std::sync::Arc;

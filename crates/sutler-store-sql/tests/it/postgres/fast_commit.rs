@@ -3,7 +3,7 @@
 //! Every case runs twice, each in its own store: as it is, and with an additional write that changes
 //! nothing, for which there is no fast function. Results and all readable data must be equal.
 
-use super::candidate::Postgres;
+use super::conformance::Postgres;
 use crate::fixture::{LASTING, key, operation};
 use bytes::Bytes;
 use std::time::Duration;

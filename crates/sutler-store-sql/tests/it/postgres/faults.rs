@@ -1,7 +1,7 @@
 //! Servers that stop, freeze and come back; commits that are overtaken in flight.
 
-use super::candidate::Postgres;
 use super::cluster;
+use super::conformance::Postgres;
 use crate::faults::{self, impatient};
 use crate::fixture::{insert, key, until_ok};
 use rustix::process::{Pid, Signal, kill_process};

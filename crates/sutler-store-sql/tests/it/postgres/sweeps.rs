@@ -1,6 +1,6 @@
 //! Cost of a sweep: it visits the rows it deletes, not those that stay. Measured in rows, not in time.
 
-use super::candidate::Postgres;
+use super::conformance::Postgres;
 use sqlx::postgres::PgConnection;
 use sqlx::{Executor as _, Row as _};
 use sutler_store_sql::faults;

@@ -1,6 +1,6 @@
 //! Wakeups: at once within a process, by notification to other replicas.
 
-use super::candidate::{Postgres, open};
+use super::conformance::{Postgres, open};
 use crate::fixture::ready;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
