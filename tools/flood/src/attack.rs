@@ -1,4 +1,4 @@
-//! The attackers: idle connections, slow headers and bodies, and one user who floods.
+//! The attackers: idle connections, slow headers and bodies, and one flooding user.
 //!
 //! Each attacker opens its connections, reports that on its standard output, and continues until it is
 //! killed or its time is over. A connection that the server closes is opened again.

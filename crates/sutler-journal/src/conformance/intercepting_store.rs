@@ -38,7 +38,7 @@ pub enum Call<'a> {
     Read(&'static str),
 }
 
-/// What to do with a call.
+/// Decision about an intercepted call.
 #[derive(Clone, Debug)]
 pub enum Intercept {
     /// Forward the call.

@@ -124,7 +124,7 @@ async fn wait_until_it_is_over(time: Duration) {
     }
 }
 
-mod conformance {
+mod suite {
     use super::Etcd;
 
     sutler_journal::store_conformance!(match Etcd::fresh().await {

@@ -110,7 +110,7 @@ async fn wait_until_it_is_over(time: Duration) {
     }
 }
 
-mod conformance {
+mod suite {
     use super::Mongo;
 
     sutler_journal::store_conformance!(match Mongo::fresh().await {

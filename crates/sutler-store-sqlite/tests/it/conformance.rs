@@ -139,7 +139,7 @@ impl StalledCommit for HeldBack {
     }
 }
 
-mod conformance {
+mod suite {
     use super::Sqlite;
 
     sutler_journal::store_conformance!(Sqlite::fresh().await);

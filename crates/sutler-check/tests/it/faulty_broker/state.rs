@@ -189,7 +189,7 @@ impl Operations {
     }
 
     /// Polls an operation by its id, or else the latest. Each poll brings a running one closer to its
-    /// end; the second value tells whether this poll ended it.
+    /// end; the second value is whether this poll ended it.
     pub(crate) fn poll(&mut self, id: Option<&str>) -> Option<(Operation, bool)> {
         let known = id.and_then(|id| self.0.iter().position(|it| it.id == id));
         let index = known.or(self.0.len().checked_sub(1))?;

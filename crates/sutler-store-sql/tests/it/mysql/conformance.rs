@@ -110,7 +110,7 @@ impl StalledCommit for HeldBack {
     }
 }
 
-mod conformance {
+mod suite {
     use super::MySql;
 
     sutler_journal::store_conformance!(match MySql::fresh().await {

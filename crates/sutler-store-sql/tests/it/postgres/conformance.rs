@@ -112,7 +112,7 @@ impl StalledCommit for OpenTransaction {
     }
 }
 
-mod conformance {
+mod suite {
     use super::Postgres;
 
     sutler_journal::store_conformance!(match Postgres::fresh().await {
