@@ -47,7 +47,7 @@ fn nothing_fails(report: &Report) {
 /// Asserts that every MUST was observed, or is listed as not observable.
 #[track_caller]
 fn assert_all_observed(report: &Report) {
-    let seen: BTreeSet<&str> = report
+    let observed: BTreeSet<&str> = report
         .findings
         .iter()
         .filter(|it| matches!(it.verdict, Verdict::Pass))
@@ -55,7 +55,7 @@ fn assert_all_observed(report: &Report) {
         .collect();
     let known = |name: &str| NOT_OBSERVED.iter().any(|(known, _)| *known == name);
     let unseen: Vec<&str> = all_cases()
-        .filter(|it| it.level == Level::Must && !seen.contains(it.name) && !known(it.name))
+        .filter(|it| it.level == Level::Must && !observed.contains(it.name) && !known(it.name))
         .map(|it| it.name)
         .collect();
     assert!(unseen.is_empty(), "never seen: {unseen:#?}");
