@@ -16,7 +16,7 @@ use crate::rows::{
 };
 use crate::view::View;
 use crate::wire::{Compare, RequestOp};
-use advance::{arrive, begin, move_on, wake};
+use advance::{advance_operation, arrive, begin, wake};
 pub(crate) use advance::{assign, release_operation};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -258,7 +258,7 @@ impl<'a> TransactionBuilder<'a> {
                 detail,
                 progress,
             } => {
-                move_on(self.job(*operation)?, *next, now);
+                advance_operation(self.job(*operation)?, *next, now);
                 if let Some(detail) = detail {
                     self.replace(*operation, detail, |parts| &mut parts.detail);
                 }

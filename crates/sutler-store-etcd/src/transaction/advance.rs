@@ -56,7 +56,7 @@ pub(super) fn arrive(
 }
 
 /// Advances an operation.
-pub(super) fn move_on(job: &mut StoredOperation, next: Next, now: StoreTime) {
+pub(super) fn advance_operation(job: &mut StoredOperation, next: Next, now: StoreTime) {
     let row = &mut job.row;
     match next {
         Next::Same => {
