@@ -62,8 +62,9 @@ impl<'a> Map<'a> {
         let mut page = String::from(
             "# Which test holds which line of the specification\n\n\
              Made by `cargo run -p sutler-spec-map` from the `Holds:` lines above the tests; do not edit.\n\
-             B-lines are those of the OSB 2.17 checklist that concern a broker, D-lines are decisions where\n\
-             the specification is silent (`docs/DECISIONS.md` has those from D-14 on).\n\n\
+             B-lines number the statements of the OSB 2.17 specification about brokers; `docs/check-cases.md`\n\
+             words those that `sutler check` tests. D-lines are the decisions in `docs/DECISIONS.md`, which names the\n\
+             rows and tests of those from D-14 on.\n\n\
              | level | lines | held by tests |\n|---|---|---|\n",
         );
         let levels = [
@@ -87,7 +88,7 @@ impl<'a> Map<'a> {
             let (number, level) = (&line.number, line.level.word());
             let _ = writeln!(page, "| {number} | {level} | {} |", tests.join("<br>"));
         }
-        page.push_str("\n## Held by no test\n\n");
+        page.push_str("\n## Held by no `Holds:` line\n\n");
         for (line, _) in self.rows.iter().filter(|(_, tests)| tests.is_empty()) {
             let reason = line.reason.as_deref().unwrap_or("Nothing yet.");
             let _ = writeln!(page, "- {} ({}): {reason}", line.number, line.level.word());

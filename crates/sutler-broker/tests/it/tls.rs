@@ -91,6 +91,7 @@ impl Fixture {
     }
 }
 
+/// Holds: B-011.
 #[tokio::test]
 async fn both_versions_of_http_are_served_over_tls() {
     let fixture = Fixture::new(None).await;
@@ -108,6 +109,7 @@ async fn both_versions_of_http_are_served_over_tls() {
     fixture.port.close().await;
 }
 
+/// Holds: B-011.
 #[tokio::test]
 async fn clients_refuse_another_authority_another_name_and_expired_certificates() {
     let fixture = Fixture::new(None).await;
