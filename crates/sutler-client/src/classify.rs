@@ -2,7 +2,8 @@
 //!
 //! Tested against `tests/meanings/answers.txt` and `tests/meanings/polls.txt`, which were written by hand
 //! from the specification (P-130 to P-153) and from the project's own decisions, D-35 on, which take
-//! precedence where the two differ. Answers to reads are in `classify_read.rs`.
+//! precedence where the two differ. A failed create may leave an orphan, a resource that only the broker knows:
+//! `CleanupDuty::Mitigate` asks for its deletion. Answers to reads are in `classify_read.rs`.
 
 use crate::call::Incomplete;
 use crate::meaning::{

@@ -1,4 +1,4 @@
-//! Records over the journal, shared by the broker and the platform. Knows no Open Service Broker types.
+//! Records over the journal, for the broker and a later platform. Knows no Open Service Broker types.
 //!
 //! Reading order: [`Documents`] seals and loads what is stored, [`Decision`] is the result of a rule,
 //! [`DecisionCommit`] is the only interpreter that turns it into a commit, [`InflightCache`] hands a

@@ -1,7 +1,8 @@
 //! Parameters against JSON Schemas: compiles schemas, bounds their work, and describes broken rules.
 //!
-//! The only crate of the broker that uses the validator (`jsonschema`); `sutler-check` uses it by itself. Schemas and parameters are both untrusted:
-//! nothing is fetched, patterns have a size limit, and the work of a schema is bounded before it runs.
+//! In the product only this crate and `sutler-check` use `jsonschema`; `sutler-check` does so directly, to stay
+//! independent of the broker. Schemas and parameters are both untrusted: nothing is fetched, patterns have a size
+//! limit, and the work of a schema is bounded before it runs.
 //! Knows neither OSB nor catalogs: callers pass the schemas of a plan as JSON values.
 //!
 //! Read `parameter_schemas.rs` first (the three schemas of a plan), then `compiled_schema.rs` (one schema).

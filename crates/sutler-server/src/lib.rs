@@ -1,4 +1,4 @@
-//! HTTP server shared by the broker and the platform.
+//! HTTP server of the broker; a later platform is to use it too.
 //!
 //! Holds the listener and its drain ([`Server`]), TLS, limits, authentication ([`Auth`]), the
 //! [`RequestContext`] with the request log, request metrics and trace context, probes, request bodies,

@@ -1,7 +1,7 @@
 //! Bodies that are written while they are sent: the writer waits for the reader.
 //!
-//! [`streamed_response`] is for an ordinary request, such as an export. [`long_response`] is for a long request, such as
-//! server-sent events: it holds a [`LongRequestPermit`], and ends when the server drains.
+//! [`streamed_response`] is for an ordinary request, such as an export. [`long_response`] is for a long request,
+//! such as server-sent events: it holds a [`LongRequestPermit`], and ends when the server drains.
 
 use crate::server::LongRequestPermit;
 use axum::body::Body;

@@ -1,8 +1,8 @@
 //! Trace context of requests, by the W3C header.
 //!
-//! This crate knows the header and where spans begin, but no exporter. The program connects spans and contexts by a
-//! [`Propagation`], once, when it sets its subscriber. Without one, the context of a request is only passed on. Spans of
-//! requests are opened in `request_context.rs`.
+//! This crate knows the header and where spans begin, but no exporter. The program connects spans and contexts by
+//! a [`Propagation`], once, when it sets its subscriber. Without one, the context of a request is only passed on.
+//! Spans of requests are opened in `request_context.rs`.
 
 use hyper::header::HeaderMap;
 use serde::{Deserialize, Serialize};

@@ -1,14 +1,11 @@
 //! Real servers and test support for this workspace: servers found on the machine, started on free ports with
 //! temporary data, and stopped with the test run. Not for production.
 //!
-//! One file per kind of server (`postgres.rs`, `mariadb.rs`, `mongodb.rs`, `etcd.rs`, `redis.rs`,
-//! `docker_registry.rs`)
-//! finds and starts it; `server.rs` is the handle for tests, a [`Server`] that can be killed, restarted and
-//! frozen.
-//! `proxy.rs` sits between a client and a server, counts round trips and cuts connections; `registry_proxy.rs`
-//! does so
-//! for single HTTP requests to a `docker_registry.rs`. `http.rs` is the HTTP client of tests and tools. Everything
-//! here panics on failure, as tests do.
+//! One file per kind of server (`postgres.rs`, `mariadb.rs`, `mongodb.rs`, `etcd.rs`, `redis.rs`, `podman.rs`,
+//! `docker_registry.rs`) finds and starts it; `server.rs` is the handle for tests, a [`Server`] that can be killed,
+//! restarted and frozen. `proxy.rs` sits between a client and a server, counts round trips and cuts connections;
+//! `registry_proxy.rs` intercepts single HTTP requests to a `docker_registry.rs`. `http.rs` is the HTTP client of
+//! tests and tools. Everything here panics on failure, as tests do.
 
 mod certificates;
 mod faults;

@@ -1,10 +1,8 @@
 //! MongoDB: a replica set of one or three members, or a standalone server, which no store accepts.
 //!
 //! Not packaged by distributions. Found on the PATH, or by `SUTLER_TEST_MONGOD` (with the libraries it needs in
-//! the same
-//! directory); `SUTLER_TEST_MONGODB_URL` names a shared replica set instead. Also contains the part of the
-//! protocol
-//! that initiates a replica set.
+//! the same directory); `SUTLER_TEST_MONGODB_URL` names a shared replica set instead. Also contains the part of
+//! the protocol that initiates a replica set.
 
 use crate::installed::{MissingServer, find_programs};
 use crate::server::{CommandLine, Demands, PASSWORD, Server, ServerKind, StartContext, Tls};

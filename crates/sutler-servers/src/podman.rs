@@ -1,8 +1,7 @@
 //! Podman behind its socket, which speaks the API of Docker: with its own storage and one image.
 //!
 //! `SUTLER_TEST_ENGINE_SOCKET` names the socket of another engine instead, which must have the image. Images of
-//! bundles
-//! are built in `podman/bundle_images.rs`.
+//! bundles are built in `podman/bundle_images.rs`.
 
 mod bundle_images;
 

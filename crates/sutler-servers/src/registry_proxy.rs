@@ -1,9 +1,8 @@
 //! A proxy in front of a registry, which forwards requests and intercepts those that a test names.
 //!
 //! Intercepts are matched by a part of the request line: `GET /v2/a/manifests/`. The most recent match counts.
-//! Fixed
-//! responses stay when intercepts are reset: without a server behind it, the proxy serves recorded responses.
-//! `registry_proxy/tokens.rs` adds token authentication.
+//! Fixed responses stay when intercepts are reset: without a server behind it, the proxy serves recorded
+//! responses. `registry_proxy/tokens.rs` adds token authentication.
 
 mod tokens;
 

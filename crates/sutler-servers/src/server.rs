@@ -1,8 +1,7 @@
 //! A server for tests: started here, or named by a variable.
 //!
 //! Differences between servers are in implementations of [`ServerKind`], one file each. Databases are created with
-//! the
-//! client programs of the server; drivers are up to the tests.
+//! the client programs of the server; drivers are up to the tests.
 
 use crate::certificates::Certificates;
 use crate::installed::{print_line, record_ran};

@@ -1,8 +1,7 @@
 //! Guard of a server, which ends the server with the test run, even if the run is killed.
 //!
 //! A shell starts the server and reads from a pipe to the run until it is closed; then it stops the server and
-//! removes
-//! its directory. The command is built in `server.rs`.
+//! removes its directory. The command is built in `server.rs`.
 
 use crate::wait::until;
 use rustix::process::{Pid, Signal, kill_process, setpriority_process};

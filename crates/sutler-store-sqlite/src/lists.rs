@@ -1,8 +1,7 @@
 //! Reads of operations, the feed, counts and logs.
 //!
 //! Every list scans one index from one position to its limit; the two exceptions are the unfinished
-//! operations and their counts, which visit all unfinished ones. Not
-//! here: documents (`documents.rs`).
+//! operations and their counts, which visit all unfinished ones. Not here: documents (`documents.rs`).
 
 use crate::codec;
 use crate::documents::{ReadResult, View};

@@ -1,7 +1,8 @@
 //! Every statement that changes the server. Pure: names and constants in, SQL out.
 //!
 //! Nothing here comes from a user: names are digests (`names.rs`), extensions an enum, limits numbers,
-//! verifiers base64. Statements that may run twice are idempotent, because they are repeated after a crash. `server.rs` runs them.
+//! verifiers base64. Statements that may run twice are idempotent, because they are repeated after a crash.
+//! `server.rs` runs them.
 
 use crate::names::Name;
 use crate::parameters::{DatabaseSpec, Extension};

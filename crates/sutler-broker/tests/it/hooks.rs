@@ -2,7 +2,8 @@
 //!
 //! All tests use a store with injectable faults, whose clock is tokio's paused one. Start with
 //! [`RestartableBroker`]: its store outlives the brokers on it. `hooks/store_fault_matrix.rs` fails every
-//! single call of the store once; `hooks/regressions.rs` has bugs of earlier brokers.
+//! single call of the store once; `hooks/regressions.rs` has the tests against
+//! bugs of an earlier broker.
 
 mod captured_log;
 mod catalog_replacement;

@@ -1,8 +1,8 @@
 //! Variables of the contract for each action. Pure.
 //!
-//! The names are Automation Broker's, so that its bundles run; the broker's variables overwrite user parameters of
-//! the same name. Everything is copied: a run cannot change stored state through its inputs. Two differences are
-//! intended: `_apb_plan_id` is the plan's name in every action (the old broker passed an unbind the id), and the id
+//! The names are Automation Broker's, so that its bundles run. User parameters of the same name are refused before
+//! (D-54), and overwritten here as a second guard. Everything is copied: a run cannot change stored state through
+//! its inputs. Two differences are intended: `_apb_plan_id` is the plan's name in every action (the old broker passed an unbind the id), and the id
 //! has a name of its own.
 
 use serde_json::{Map, Value, json};

@@ -1,8 +1,8 @@
 //! Configuration blocks that do not belong to one root: listener, TLS, authentication, limits, log and store.
 //!
-//! `sutler broker` uses them today; the configuration of the platform uses the same ones. Each block has its
-//! types (the source of the schema and of the reference), its checks and its conversion into the type that the
-//! server, the log or the store takes. A block does not know its root: callers pass the path of the block, and
+//! `sutler broker` uses them; a later platform is to use the same ones. Each block has its types (the source of
+//! the schema and of the reference), its checks and its conversion into the type that the server, the log or the
+//! store takes. A block does not know its root: callers pass the path of the block, and
 //! rules about several blocks are in the root's own checks (`config/check.rs` for the broker).
 
 mod auth;

@@ -1,4 +1,4 @@
-//! Bugs of an earlier broker, each with its number in `docs/regressions.md`.
+//! Tests against bugs of an earlier broker, each with its number in `docs/regressions.md`.
 //!
 //! R8 is in `store_fault_matrix.rs`, R40 in `secrets.rs`.
 
