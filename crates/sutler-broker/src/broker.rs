@@ -394,7 +394,7 @@ fn watch_health(
     health
 }
 
-/// Builds the context of a realm: verifies its keys, stores the plan copies, plans its clean-up.
+/// Builds the context of a realm: verifies its keys, stores the plan copies, plans its cleanup.
 async fn realm_context(
     records: Arc<Documents>,
     catalog: &Arc<LiveCatalog>,

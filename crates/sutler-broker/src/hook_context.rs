@@ -282,7 +282,7 @@ impl Cx {
         Ok(result)
     }
 
-    /// Saves state during an operation, for a later attempt or for the clean-up after a failure.
+    /// Saves state during an operation, for a later attempt or for the cleanup after a failure.
     ///
     /// # Errors
     /// It does not serialise, or the claim was lost.

@@ -43,9 +43,9 @@ pub struct Settings {
     pub drain_notice: Duration,
     /// Limits of connections and requests.
     pub limits: Limits,
-    /// Unknown instances and the clean-up of their operations.
+    /// Unknown instances and the cleanup of their operations.
     pub instances: KindSettings,
-    /// Unknown bindings and the clean-up of their operations.
+    /// Unknown bindings and the cleanup of their operations.
     pub bindings: KindSettings,
 }
 

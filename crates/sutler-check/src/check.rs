@@ -1,4 +1,4 @@
-//! A whole check: catalog, plans in parallel, clean-up, report.
+//! A whole check: catalog, plans in parallel, cleanup, report.
 
 use crate::cases;
 use crate::catalog::{self, Offering};

@@ -128,7 +128,7 @@ impl CheckClient {
         Ok(answer)
     }
 
-    /// Sends a request even after a stop, because clean-up continues.
+    /// Sends a request even after a stop, because cleanup continues.
     pub(crate) async fn exchange(&self, request: Request) -> Arc<Exchange> {
         self.requests.fetch_add(1, Ordering::Relaxed);
         let outcome = self.connection.send(&request).await;

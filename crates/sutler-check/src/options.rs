@@ -70,7 +70,7 @@ pub struct Options {
     pub jobs: usize,
     /// Time limit of one asynchronous operation.
     pub operation_within: Duration,
-    /// Time limit of the whole clean-up.
+    /// Time limit of the whole cleanup.
     pub clean_up_within: Duration,
     /// Expectations to apply.
     pub profile: Profile,

@@ -1,7 +1,7 @@
 //! Interpretation of an answer: the next step of the platform.
 //!
 //! Types only; `classify.rs` chooses among them. Invalid combinations cannot be expressed: only a failure
-//! has a clean-up duty, only a rejection states whether an update may be repeated.
+//! has a cleanup duty, only a rejection states whether an update may be repeated.
 
 use crate::reply::{AcceptedOperation, NoReplyError, OtherStatus, ReplyBodyError};
 use crate::retry_after::RetryAfter;
@@ -49,7 +49,7 @@ pub enum Meaning<B> {
     },
     /// It failed, and may have left something behind.
     Failed {
-        /// Clean-up that the platform must do.
+        /// Cleanup that the platform must do.
         cleanup: CleanupDuty,
         /// Message of the broker.
         message: BrokerMessage,
@@ -127,7 +127,7 @@ pub enum NextQuestion {
     LookFirst,
 }
 
-/// Clean-up that a failure requires.
+/// Cleanup that a failure requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CleanupDuty {
     /// A resource may have been created: delete it until the broker confirms that it is gone (2.14).

@@ -2,7 +2,7 @@
 //!
 //! Three habits are worth copying. A value that must be the same in every attempt (a password) is a `cx.step`, so
 //! that it is stored before it is used. Changes of the server are idempotent (`server.rs`). And the state that a
-//! clean-up needs is saved before the first object is created, so that a failed creation can always be deleted.
+//! cleanup needs is saved before the first object is created, so that a failed creation can always be deleted.
 
 use crate::names::{Name, Prefix};
 use crate::parameters::{DatabaseSpec, Extension, Limits, Parameters, PlanLimits};

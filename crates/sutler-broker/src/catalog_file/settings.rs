@@ -1,4 +1,4 @@
-//! Settings of the framework in a catalog file: handling of unknown ids, and clean-up schedules.
+//! Settings of the framework in a catalog file: handling of unknown ids, and cleanup schedules.
 //!
 //! They are under `com.equalities.osbapi`, nested or dotted, next to the catalog.
 

@@ -29,7 +29,7 @@ pub enum Outcome {
     Done(RunResult),
     /// Nothing was done, because the bundle does not have the action; this is logged for the operator.
     NothingToDo,
-    /// Failure. The state it set is put aside for clean-up; it never becomes part of the state.
+    /// Failure. The state it set is put aside for cleanup; it never becomes part of the state.
     Failed {
         /// For the user.
         sentence: String,
@@ -42,7 +42,7 @@ pub enum Outcome {
     Again {
         /// Text for polls.
         sentence: String,
-        /// State set by the lost run, for the next run and for clean-up.
+        /// State set by the lost run, for the next run and for cleanup.
         aside: Option<Vars>,
     },
 }
@@ -163,7 +163,7 @@ fn failed(action: Action, sentence: String, result: RunResult) -> Outcome {
     Outcome::Failed { sentence, aside }
 }
 
-/// The part of a result that clean-up needs.
+/// The part of a result that cleanup needs.
 fn aside(action: Action, result: RunResult) -> Option<Vars> {
     match action {
         Action::Provision => result.state,

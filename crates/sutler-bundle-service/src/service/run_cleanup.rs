@@ -237,7 +237,7 @@ impl RunCleanup {
     }
 }
 
-/// Clean-up decision for a run.
+/// Cleanup decision for a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CleanupVerdict {
     /// It is not needed.

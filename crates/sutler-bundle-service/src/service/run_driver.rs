@@ -214,7 +214,7 @@ impl<M: Fn() -> std::result::Result<RunSpec, String> + Send> RunDriver<'_, M> {
                 break Ending::Unreachable(format!("{why}; and it cannot be ended: {fault}"));
             }
         };
-        // The readable part of the result is for clean-up.
+        // The readable part of the result is for cleanup.
         Ok((ending, self.result().await.unwrap_or_default()))
     }
 }

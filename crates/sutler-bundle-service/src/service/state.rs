@@ -58,7 +58,7 @@ pub struct InstanceState {
     /// State set by the bundle; input of every later action.
     #[serde(default)]
     pub state: Map<String, Value>,
-    /// State set by a failed provision, for clean-up or the next attempt.
+    /// State set by a failed provision, for cleanup or the next attempt.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub aside: Map<String, Value>,
     /// Credentials of the provision: for the bundle's own later actions, and by default not for bindings.
@@ -204,8 +204,8 @@ impl InstanceState {
         self.aside.clear();
     }
 
-    /// Puts the state set by a failed provision aside, for clean-up. Keys over the limit are dropped: a partial
-    /// state is better for clean-up than none.
+    /// Puts the state set by a failed provision aside, for cleanup. Keys over the limit are dropped: a partial
+    /// state is better for cleanup than none.
     pub fn set_aside(&mut self, patch: Option<&Vars>) {
         keep_what_fits(&mut self.aside, patch);
     }
@@ -237,7 +237,7 @@ impl BindingState {
         Ok(())
     }
 
-    /// Merges the keys set by a failed bind, within the limits: a partial state is better for clean-up than none.
+    /// Merges the keys set by a failed bind, within the limits: a partial state is better for cleanup than none.
     pub fn keep_what_fits(&mut self, patch: Option<&Vars>) {
         keep_what_fits(&mut self.state, patch);
     }

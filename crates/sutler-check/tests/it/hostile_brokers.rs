@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 
 /// Time limit of one exchange.
 const ANSWER_WITHIN: Duration = Duration::from_millis(300);
-/// Time limit of an operation, and of the clean-up.
+/// Time limit of an operation, and of the cleanup.
 const OPERATION_WITHIN: Duration = Duration::from_millis(250);
 /// Time limit of a whole check of such a broker.
 const BOUND: Duration = Duration::from_secs(20);

@@ -117,7 +117,7 @@ pub async fn results_of_a_run_are_read(candidate: &dyn Candidate) {
     assert_eq!(result.error.as_deref(), Some("not really"));
 }
 
-/// A failed run may have an error text, and state for clean-up.
+/// A failed run may have an error text, and state for cleanup.
 pub async fn a_run_that_failed_is_read_too(candidate: &dyn Candidate) {
     let script =
         "cd \"$SUTLER_RESULT_DIR\"; echo '{\"made\":1}' >state.json; echo 'no room' >error; exit 4";
@@ -175,7 +175,7 @@ pub async fn a_result_that_is_not_a_plain_file_is_refused(candidate: &dyn Candid
     }
 }
 
-/// Clean-up after a run that was lost, or that removed its own directory, needs the rest.
+/// Cleanup after a run that was lost, or that removed its own directory, needs the rest.
 pub async fn results_of_a_lost_run_are_read(candidate: &dyn Candidate) {
     let runner = candidate.runner().await;
     let script = "echo '{\"made\":1}' >\"$SUTLER_RESULT_DIR/state.json\"; echo up; sleep 1000";

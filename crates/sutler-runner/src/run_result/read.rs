@@ -1,7 +1,7 @@
 //! Reads a result directory. A bundle wrote it, so it may hold anything, of any size, and links to anywhere.
 //!
 //! Only plain files are read, within limits. A file that cannot be used gives a sentence and does not affect the
-//! others: clean-up after a failed run needs everything that can be read.
+//! others: cleanup after a failed run needs everything that can be read.
 
 use super::{RunProgress, RunResult};
 use crate::run_spec::Vars;

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 /// Interval of each caller between requests: an accept, a poll and a result.
 const EVERY: Duration = Duration::from_millis(50);
-/// As the broker's own clean-up, with its pauses.
+/// As the broker's own cleanup, with its pauses.
 const BATCH: usize = 500;
 
 /// State shared by callers and the sweep.

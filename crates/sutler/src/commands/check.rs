@@ -20,7 +20,7 @@ use std::process::ExitCode;
 use sutler::DurationText;
 use sutler_check::{Level, Options, Profile};
 
-/// Timeout of the clean-up, in multiples of the operation timeout.
+/// Timeout of the cleanup, in multiples of the operation timeout.
 const CLEAN_UP_OPERATIONS: u32 = 2;
 
 /// Check whether a broker conforms to the specification.

@@ -10,7 +10,7 @@ pub fn schema() -> Value {
     if let Some(properties) = schema.get_mut("properties").and_then(Value::as_object_mut) {
         let catalog = "The catalog of an application of Spring Cloud Open Service Broker.";
         properties.insert("spring".to_owned(), open(catalog));
-        let settings = "Settings of the Spring OSBAPI framework: force-delete and clean-up.";
+        let settings = "Settings of the Spring OSBAPI framework: force-delete and cleanup.";
         properties.insert("com".to_owned(), open(settings));
     }
     schema["title"] = json!("Configuration of sutler broker");

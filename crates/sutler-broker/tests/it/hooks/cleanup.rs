@@ -1,4 +1,4 @@
-//! Scheduled clean-up: the operations it removes and keeps, and that it runs once.
+//! Scheduled cleanup: the operations it removes and keeps, and that it runs once.
 
 use super::{HookFixture, RestartableBroker};
 use crate::fixture::test_catalog::SMALL;
@@ -55,7 +55,7 @@ fn every(schedule: &str) -> Option<Schedule> {
 
 const HOURLY: &str = "0 0 * * * *";
 
-/// Sets the clean-up of instances.
+/// Sets the cleanup of instances.
 fn cleaning(cleanup: CleanupSettings) -> impl FnOnce(Broker) -> Broker {
     |broker| broker.settings(|settings| settings.instances.cleanup = cleanup)
 }

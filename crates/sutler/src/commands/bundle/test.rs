@@ -139,7 +139,7 @@ impl ExampleRun<'_> {
     }
 
     async fn step(&self, step: TestStep, failed: bool) -> Result<&'static str, StepFailure> {
-        // After a failure the clean-up runs without kills.
+        // After a failure the cleanup runs without kills.
         if self.round == TestRound::Killed && !failed {
             self.kill_an_owner(&step)?;
         }

@@ -1,4 +1,4 @@
-//! A running check that gets real signals: the first starts a clean-up, the second makes it exit at once and
+//! A running check that gets real signals: the first starts a cleanup, the second makes it exit at once and
 //! list what is left.
 
 use super::stuck_broker::StuckBroker;
@@ -76,7 +76,7 @@ fn a_check_that_is_interrupted_twice_exits_at_once_and_lists_what_is_left() {
         .spawn()
         .expect("the program runs");
     eventually(|| broker.was_asked_to_make_something());
-    // The first signal starts a clean-up that never ends here.
+    // The first signal starts a cleanup that never ends here.
     signal(&process, "INT");
     let stderr = process.stderr.take().expect("it is piped");
     let mut line = String::new();
