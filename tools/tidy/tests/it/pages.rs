@@ -12,7 +12,7 @@ const LINES_MAX: [(&str, usize); 3] = [
     ("CONTRIBUTING.md", 150),
 ];
 
-/// The first decision that is this project's own; those before are in the checklist.
+/// The first decision with a section of its own; those before are in one list.
 const FIRST_OWN_DECISION: u32 = 14;
 
 fn page(path: &str) -> Document {
