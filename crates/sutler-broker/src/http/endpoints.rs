@@ -19,9 +19,9 @@ use sutler_osb::{
 use sutler_server::ChunkedBody;
 
 impl PlatformApi {
-    pub(super) async fn serve(
+    pub(super) async fn call_endpoint(
         &self,
-        asked: ParsedRequest,
+        parsed: ParsedRequest,
         body: &Bytes,
         headers: &HeaderMap,
     ) -> Result<HttpReply, ErrorReply> {
@@ -30,7 +30,7 @@ impl PlatformApi {
             ids,
             query,
             info,
-        } = asked;
+        } = parsed;
         let requests = &self.requests;
         // Long futures are boxed, so that those of polls and catalogs stay small.
         match (endpoint, ids) {
