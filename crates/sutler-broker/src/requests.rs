@@ -15,7 +15,7 @@ mod update;
 pub(crate) use admin_command::{CommandKind, CommandRequest, CommandResult};
 pub(crate) use poll::LastOperation;
 
-use crate::lifecycle::{Decision, Effect, Reply, ResponseMode, Verb};
+use crate::lifecycle::{Decision, Reply, ResponseMode, Verb};
 use crate::operation_log::{self, Origin};
 use crate::realm_context::RealmContext;
 use crate::refusal::Refusal;
@@ -124,8 +124,8 @@ struct CommittedDecision<S> {
 }
 
 impl RequestHandler {
-    /// Commits a decision. `None`: another writer was first; read and decide again.
-    async fn commit_decision<S: Resource>(
+    /// Commits a decision and starts its operation. `None`: another writer was first; read and decide again.
+    async fn commit_and_start<S: Resource>(
         &self,
         key: &Key,
         was: &LoadedDocument<S>,
@@ -158,7 +158,8 @@ impl RequestHandler {
         let Some(written) = commit_decision(decided, place, extend).await? else {
             return Ok(None);
         };
-        draft.accepted(key, &decision.effects);
+        let context = draft.context.as_deref();
+        operation_log::accepted(key, &decision.effects, &draft.request, context);
         let inflight = &self.realm_context.inflight;
         let result = written.start(engine, inflight, &decision, &draft.request, waits);
         Ok(Some(CommittedDecision { decision, result }))
@@ -243,12 +244,6 @@ fn draft(body: RequestBody, info: &RequestInfo) -> OperationDraft {
 }
 
 impl OperationDraft {
-    /// Logs the operations that a commit started.
-    fn accepted(&self, lane: &Key, effects: &[Effect]) {
-        let context = self.context.as_deref();
-        operation_log::accepted(lane, effects, &self.request, context);
-    }
-
     /// Adds the document that was read and the audit entry to a commit.
     fn extend(&self, commit: Commit, reads: Option<&(Key, Version)>) -> Commit {
         let commit = match reads {

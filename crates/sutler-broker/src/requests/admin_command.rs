@@ -209,7 +209,7 @@ impl RequestHandler {
             ended: end_description(command_request),
         });
         let committed = self
-            .commit_decision(key, was, decision, &draft, reads)
+            .commit_and_start(key, was, decision, &draft, reads)
             .await?;
         if committed.is_some() {
             log_entry(&entry, self.realm_context.records.realm.as_str());

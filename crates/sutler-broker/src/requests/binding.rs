@@ -38,7 +38,7 @@ impl RequestHandler {
             let decision = decide(was.state.clone(), Event::Bind(Box::new(bind)))?;
             // The instance must be unchanged since it was read: no bind while it is being changed.
             let reads = above.version.map(|version| (instance_key.clone(), version));
-            let committed = self.commit_decision(&key, &was, decision, &draft, reads);
+            let committed = self.commit_and_start(&key, &was, decision, &draft, reads);
             if let Some(committed) = committed.await? {
                 return self
                     .respond(&key, committed, info, &policy, Verb::Bind)
@@ -175,7 +175,7 @@ impl RequestHandler {
             });
             let decision = decide(was.state.clone(), event)?;
             let reads = above.version.map(|version| (instance_key.clone(), version));
-            let committed = self.commit_decision(&key, &was, decision, &draft, reads);
+            let committed = self.commit_and_start(&key, &was, decision, &draft, reads);
             if let Some(committed) = committed.await? {
                 return self
                     .respond(&key, committed, info, &policy, Verb::Unbind)

@@ -143,7 +143,7 @@ impl RequestHandler {
                 return Err(Refusal::unknown_plan(&wanted.service_id, &wanted.plan_id).into());
             }
             let reads = precondition.filter(|_| !decision.effects.is_empty());
-            let committed = self.commit_decision(key, &was, decision, &draft, reads.cloned());
+            let committed = self.commit_and_start(key, &was, decision, &draft, reads.cloned());
             if let Some(committed) = committed.await? {
                 return Ok(Some(committed));
             }
@@ -191,7 +191,7 @@ impl RequestHandler {
                 force,
             };
             let decision = decide(was.state.clone(), event)?;
-            let committed = self.commit_decision(&key, &was, decision, &draft, None);
+            let committed = self.commit_and_start(&key, &was, decision, &draft, None);
             if let Some(committed) = committed.await? {
                 return self
                     .respond(&key, committed, info, &policy, Verb::Deprovision)

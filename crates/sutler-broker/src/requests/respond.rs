@@ -115,7 +115,7 @@ impl RequestHandler {
             let decision = was.state.clone().overdue(late, OperationId::fresh())?;
             let stops = !decision.effects.is_empty();
             let committed = self
-                .commit_decision(key, &was, decision, &draft, None)
+                .commit_and_start(key, &was, decision, &draft, None)
                 .await?;
             if committed.is_some() {
                 return Ok(stops);

@@ -151,7 +151,7 @@ impl RequestHandler {
             if !decision.effects.is_empty() && self.is_full().await? {
                 return Err(Refusal::Busy(TOO_MANY).into());
             }
-            let committed = self.commit_decision(key, &was, decision, &draft, None);
+            let committed = self.commit_and_start(key, &was, decision, &draft, None);
             if let Some(committed) = committed.await? {
                 return self
                     .respond(key, committed, info, &policy, Verb::Provision)

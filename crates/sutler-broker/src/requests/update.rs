@@ -55,7 +55,7 @@ impl RequestHandler {
                 .precondition
                 .filter(|_| !decision.effects.is_empty());
             let stands_on_something = reads.is_some();
-            let committed = self.commit_decision(&key, &was, decision, &draft, reads);
+            let committed = self.commit_and_start(&key, &was, decision, &draft, reads);
             if let Some(committed) = committed.await? {
                 return self
                     .respond(&key, committed, info, &policy, Verb::Update)
