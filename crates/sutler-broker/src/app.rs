@@ -82,7 +82,7 @@ impl App {
         let found = platforms.find_map(|it| Some((it, it.prefix.ends_at(path)?)));
         let reply = match found {
             Some((platform, at)) => platform.http.handle_request(request, at, context).await,
-            None => http::nowhere(),
+            None => http::unknown_platform(),
         };
         reply.map(Body::new)
     }

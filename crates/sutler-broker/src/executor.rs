@@ -10,7 +10,7 @@ mod hook;
 mod run_end;
 
 use crate::cleanup;
-use crate::cx::{BindingInput, Cx, HookInput};
+use crate::hook_context::{BindingInput, Cx, HookInput};
 use crate::lifecycle::binding::{self, Binding};
 use crate::lifecycle::instance::{self, Instance};
 use crate::lifecycle::{End, Verb};

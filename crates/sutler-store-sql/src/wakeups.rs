@@ -1,14 +1,14 @@
-//! Wakeups that something may have become claimable: given here, and passed on to other replicas.
+//! Wakeups when an operation may have become claimable: sent in this process, and to other replicas.
 //!
 //! A commit wakes its own process at once. Other replicas are woken by a separate task, not by the
-//! commit: a notification inside a transaction makes PostgreSQL commit one after the other. Wakeups that
-//! come close together are passed on as one. Not here: how they travel (`postgres/notify.rs`).
+//! commit: a notification inside a transaction makes PostgreSQL serialize commits. Wakeups within a
+//! short time are sent as one. Not here: the transport (`postgres/notify.rs`).
 
 use std::sync::Arc;
 use sutler_journal::{Commit, Due, Next, Start, Write};
 use tokio::sync::{Notify, watch};
 
-/// The giving end.
+/// Sender of wakeups.
 #[derive(Clone)]
 pub(crate) struct Wakeups {
     counter: Arc<watch::Sender<u64>>,
@@ -25,12 +25,12 @@ impl Default for Wakeups {
 }
 
 impl Wakeups {
-    /// For those in this process.
+    /// Wakes workers of this process.
     pub(crate) fn here(&self) {
         self.counter.send_modify(|hints| *hints += 1);
     }
 
-    /// For everybody.
+    /// Wakes workers of all replicas.
     pub(crate) fn everywhere(&self) {
         self.here();
         self.outward.notify_one();
@@ -40,14 +40,14 @@ impl Wakeups {
         self.counter.subscribe()
     }
 
-    /// Waits until there is something to pass on.
+    /// Waits until there is a wakeup for other replicas.
     #[cfg(feature = "postgres")]
     pub(crate) async fn until_outward(&self) {
         self.outward.notified().await;
     }
 }
 
-/// Whether a commit may make something claimable now.
+/// Whether a commit may make an operation claimable now.
 pub(crate) fn is_worth_a_hint(commit: &Commit) -> bool {
     commit.writes().iter().any(|write| match write {
         Write::Start(new) => matches!(new.start, Start::Ready(Due::Now)),
@@ -70,7 +70,7 @@ mod tests {
     use sutler_journal::{Commit, Due, Next, OperationId, Outcome, Write};
 
     #[test]
-    fn only_what_can_be_claimed_at_once_is_worth_a_hint() {
+    fn only_claimable_operations_cause_a_hint() {
         let id = OperationId::fresh();
         let later = Due::In(Duration::from_secs(1));
         for (next, worth) in [

@@ -2,8 +2,8 @@
 
 use super::RunOutcome;
 use crate::catalog::OfferedPlan;
-use crate::cx::{Cx, PROGRESS_EVERY};
 use crate::error::{Error, ErrorKind, Result as HookResult};
+use crate::hook_context::{Cx, PROGRESS_EVERY};
 use crate::lifecycle::binding::{self, Binding, BindingData};
 use crate::lifecycle::instance::{self, Change, Instance, InstanceData};
 use crate::lifecycle::{AuthorState, End, Verb};

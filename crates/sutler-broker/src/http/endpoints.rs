@@ -174,7 +174,7 @@ fn deleted<S>(changed: &ChangeOutcome<S>) -> HttpReply {
     json(status, &DeleteResponse { operation })
 }
 
-/// B-182, B-183, B-184: nothing but the operation while it runs.
+/// B-182, B-183, B-184: only the operation while it runs.
 fn bound(changed: ChangeOutcome<Binding>) -> Result<HttpReply, ErrorReply> {
     let (status, state) = match changed {
         ChangeOutcome::Running(id, _) => {

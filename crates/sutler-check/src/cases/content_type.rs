@@ -51,13 +51,13 @@ pub(crate) const CASES: &[&Case] = &[
     &NESTED,
 ];
 
-/// Brackets of a body that is nested without measure: deeper than any parser should follow.
+/// Nesting depth of a malicious body: deeper than any parser should follow.
 const NESTED_LEVELS: usize = 20_000;
 
-/// Repeats the provision of the walk's instance in all kinds of dress.
+/// Repeats the provision of the tested instance with other content types and encodings.
 pub(crate) async fn walk(run: &PlanRun, live: &LiveInstance) -> Result<(), StopReason> {
     let plain = repeat(run, live, &live.body.to_string(), |it| it).await?;
-    same_in_other_dress(run, live, &plain).await?;
+    equivalent_bodies(run, live, &plain).await?;
     let xml = |it: Request| it.header("Content-Type", "application/xml");
     let wrong = repeat(run, live, &live.body.to_string(), xml).await?;
     run.record(&TYPE_WRONG, &wrong, wrong.must_be(&[400]));
@@ -82,8 +82,8 @@ pub(crate) async fn walk(run: &PlanRun, live: &LiveInstance) -> Result<(), StopR
     Ok(())
 }
 
-/// Says the same with more around it.
-async fn same_in_other_dress(
+/// Sends equivalent bodies with additions.
+async fn equivalent_bodies(
     run: &PlanRun,
     live: &LiveInstance,
     plain: &Exchange,
@@ -103,7 +103,7 @@ async fn same_in_other_dress(
     Ok(())
 }
 
-/// The provision once more.
+/// Sends the provision again.
 async fn repeat(
     run: &PlanRun,
     live: &LiveInstance,
@@ -115,7 +115,7 @@ async fn repeat(
     run.client.ask_bare(alter(with_headers(put))).await
 }
 
-/// A body that nothing can come of, to each endpoint that takes one.
+/// Sends an invalid body to each endpoint that takes one.
 async fn everywhere(
     run: &PlanRun,
     live: &LiveInstance,
@@ -144,7 +144,7 @@ async fn everywhere(
     Ok(answers)
 }
 
-/// The same status for both.
+/// Both have the same status.
 fn same(one: &Exchange, other: &Exchange) -> Result<(), String> {
     if one.status() == other.status() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! How an operation begins, arrives, moves on and is woken: from one row to the next.
+//! State changes of an operation: start, import, advance, wake.
 
 use crate::rows::{OperationValues, StoredOperation};
 use bytes::Bytes;
@@ -33,7 +33,7 @@ pub(super) fn begin(new: &NewOperation, parts: OperationValues, now: StoreTime) 
     StoredOperation { row, worker, parts }
 }
 
-/// An operation of another store; who ran it there does not run it here.
+/// An operation of another store, without the worker it may have had there.
 pub(super) fn arrive(
     row: &OperationRow,
     parts: OperationValues,
@@ -55,8 +55,8 @@ pub(super) fn arrive(
     }
 }
 
-/// Moves an operation on.
-pub(super) fn move_on(job: &mut StoredOperation, next: Next, now: StoreTime) {
+/// Advances an operation.
+pub(super) fn advance_operation(job: &mut StoredOperation, next: Next, now: StoreTime) {
     let row = &mut job.row;
     match next {
         Next::Same => {
@@ -82,14 +82,14 @@ pub(super) fn move_on(job: &mut StoredOperation, next: Next, now: StoreTime) {
 pub(super) fn wake(row: &mut OperationRow, now: StoreTime) {
     match row.state {
         State::Waiting => (row.state, row.due) = (State::Ready, now),
-        // One that is due keeps its place, however often it is woken.
+        // One that is due keeps its due time, however often it is woken.
         State::Ready => row.due = row.due.min(now),
         State::Running | State::Done(_) => {}
     }
 }
 
-/// Gives an operation to a worker.
-pub(crate) fn hand_out(job: &mut StoredOperation, worker: WorkerId) {
+/// Assigns an operation to a worker.
+pub(crate) fn assign(job: &mut StoredOperation, worker: WorkerId) {
     if job.row.state == State::Running {
         job.row.takeovers = job.row.takeovers.saturating_add(1);
     }
@@ -98,8 +98,8 @@ pub(crate) fn hand_out(job: &mut StoredOperation, worker: WorkerId) {
     job.worker = Some(worker);
 }
 
-/// Takes an operation back from its worker.
-pub(crate) fn give_back(job: &mut StoredOperation, now: StoreTime) {
+/// Releases an operation from its worker.
+pub(crate) fn release_operation(job: &mut StoredOperation, now: StoreTime) {
     (job.row.state, job.row.due) = (State::Ready, now);
     job.worker = None;
 }

@@ -1,4 +1,4 @@
-//! Short words for what the tests of this crate do.
+//! Short functions for the tests of this crate.
 
 use bytes::Bytes;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use sutler_journal::{
     Commit, Key, Kind, NewOperation, OperationId, Queue, Realm, Start, Store, Term, WorkerId,
 };
 
-/// Where operations wait.
+/// Queue of the operations.
 pub(crate) const WORK: Queue = Queue::named("work");
 pub(crate) const THING: Kind = Kind::new("thing");
 
@@ -22,7 +22,7 @@ pub(crate) fn bytes(text: &str) -> Bytes {
     Bytes::copy_from_slice(text.as_bytes())
 }
 
-/// A commit that makes a document with so many terms.
+/// A commit that creates a document with this many terms.
 pub(crate) fn insert(id: &str, terms: usize) -> Commit {
     let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let terms = names.iter().take(terms).map(|name| Term::new(name, id));
@@ -49,7 +49,7 @@ pub(crate) async fn worker(store: &dyn Store) -> WorkerId {
     worker
 }
 
-/// Looks until something is so; how long that took.
+/// Polls until a condition holds; returns how long that took.
 pub(crate) async fn until<F: Future<Output = bool>>(
     what: &str,
     mut is_so: impl FnMut() -> F,

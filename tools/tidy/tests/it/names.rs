@@ -12,16 +12,16 @@ use sutler_tidy::{Repository, Source};
 /// Counted once for all rules.
 static FIGURES: LazyLock<Figures> = LazyLock::new(|| Figures::of(&Repository::here()));
 
-/// Most modules of a crate that may depend on each other in a circle.
+/// Maximum modules of a crate in a cycle of dependencies.
 const CYCLE_MAX: usize = 5;
 
-/// Participles that authors of services write: the public list of `sutler-broker` stays as it is.
+/// Participles in the public API for authors of services, which stays as it is.
 const PARTICIPLES_OF_AUTHORS: [&str; 2] = ["Provisioned", "Updated"];
 
-/// Names that may be defined often although they are not in the list of every crate, with the reason.
+/// Names that may be defined often although they are not shared by every crate, with the reason.
 const DEFINED_OFTEN: [(&str, &str); 0] = [];
 
-/// Pictures, and the names to use in their place. Neither a module nor a word of a type may be one.
+/// Metaphors, and the names to use instead. Neither a module nor a word of a type may be one.
 const METAPHORS: [(&str, &str); 44] = [
     ("aside", "background"),
     ("asker", "client"),
@@ -138,33 +138,33 @@ fn errors_end_in_error() {
 }
 
 #[test]
-fn no_module_and_no_type_is_named_after_a_picture() {
+fn no_module_or_type_is_named_after_a_metaphor() {
     let repository = Repository::here();
     let mut complaints = Vec::new();
     for path in repository.files_ending(".rs") {
         let source = Source::new(&repository.read(&path).unwrap_or_default());
-        complaints.extend(pictures(&path, &source));
+        complaints.extend(metaphors_in(&path, &source));
     }
     none(&complaints);
 }
 
 /// The metaphors in the path of a file and in the names of its types.
-fn pictures(path: &Path, source: &Source) -> Vec<String> {
+fn metaphors_in(path: &Path, source: &Source) -> Vec<String> {
     let named = |word: &str| {
         let word = word.to_lowercase();
-        METAPHORS.iter().find(|(picture, _)| *picture == word)
+        METAPHORS.iter().find(|(metaphor, _)| *metaphor == word)
     };
     let mut complaints = Vec::new();
     let stem = path.file_stem().and_then(|it| it.to_str());
-    for (picture, plain) in stem.unwrap_or_default().split('_').filter_map(named) {
+    for (metaphor, plain) in stem.unwrap_or_default().split('_').filter_map(named) {
         let path = path.display();
-        complaints.push(format!("{path}: not `{picture}` but {plain}"));
+        complaints.push(format!("{path}: not `{metaphor}` but {plain}"));
     }
     for found in definitions(source) {
-        for (picture, plain) in words(&found.name).into_iter().filter_map(named) {
+        for (metaphor, plain) in words(&found.name).into_iter().filter_map(named) {
             let (path, line, name) = (path.display(), found.line, &found.name);
             complaints.push(format!(
-                "{path}:{line}: `{name}`: not `{picture}` but {plain}"
+                "{path}:{line}: `{name}`: not `{metaphor}` but {plain}"
             ));
         }
     }
@@ -172,9 +172,9 @@ fn pictures(path: &Path, source: &Source) -> Vec<String> {
 }
 
 #[test]
-fn pictures_are_found_in_names_of_files_and_types() {
+fn metaphors_are_found_in_names_of_files_and_types() {
     let source = Source::new("struct FrontDesk;\nstruct Desktop;\nenum Shelf {}\n");
-    let found = pictures(&PathBuf::from("src/open_shop.rs"), &source);
+    let found = metaphors_in(&PathBuf::from("src/open_shop.rs"), &source);
     assert_eq!(
         found,
         [
@@ -184,7 +184,7 @@ fn pictures_are_found_in_names_of_files_and_types() {
         ]
     );
     assert!(
-        pictures(
+        metaphors_in(
             &PathBuf::from("src/desktop.rs"),
             &Source::new("struct Desktop;")
         )

@@ -1,5 +1,5 @@
-//! Flaws of headers and bodies: they change an answer on its way out, whatever it is about, or refuse
-//! who should be served. Flaws of the catalog: `flaws_catalog.rs`.
+//! Flaws of headers and bodies of every endpoint: they change an outgoing answer, or refuse
+//! valid requests. Flaws of the catalog: `flaws_catalog.rs`.
 
 use super::Flaws;
 use super::answers::{Answer, RefusalAnswer, malformed};
@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 const IDENTITY: &str = "X-Broker-API-Originating-Identity";
 
-/// Spoils an answer.
-pub(crate) fn bend(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
+/// Breaks an answer.
+pub(crate) fn alter(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
     if flaws.has("request-identity") {
         let (name, value) = ("x-broker-api-request-identity", "somebody");
         *answer = answer.clone().header(name, value);
@@ -19,14 +19,14 @@ pub(crate) fn bend(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
         *answer = answer.clone().header("content-type", "text/json");
     }
     if answer.status >= 400 {
-        bend_error(flaws, ask, answer);
+        alter_error(flaws, ask, answer);
     } else {
-        bend_success(flaws, ask, answer);
+        alter_success(flaws, ask, answer);
     }
 }
 
-fn bend_error(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
-    bend_status(flaws, ask, answer);
+fn alter_error(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
+    alter_status(flaws, ask, answer);
     if answer.status == 401 && flaws.has("unauthorized-body") {
         answer.body = Some(Value::String("no".to_owned()));
     }
@@ -65,7 +65,7 @@ fn bend_error(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
     }
 }
 
-fn bend_success(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
+fn alter_success(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
     if answer.status == 202 && flaws.has("operation") {
         answer.set("operation", json!(7));
     }
@@ -76,7 +76,7 @@ fn bend_success(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
         answer.status = 203;
     }
     match &ask.place {
-        RequestTarget::Instance(_) => bend_instance(flaws, ask, answer),
+        RequestTarget::Instance(_) => alter_instance(flaws, ask, answer),
         RequestTarget::InstanceOperation(_) => {
             if flaws.has("retry-after") {
                 let date = "Wed, 21 Oct 2099 07:28:00 GMT";
@@ -92,7 +92,7 @@ fn bend_success(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
                 answer.set("instance_usable", json!(true));
             }
         }
-        RequestTarget::Binding(..) => bend_binding(flaws, ask, answer),
+        RequestTarget::Binding(..) => alter_binding(flaws, ask, answer),
         RequestTarget::BindingOperation(..) => {
             if flaws.has("binding-last-operation") {
                 answer.set("instance_usable", json!(true));
@@ -102,7 +102,7 @@ fn bend_success(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
     }
 }
 
-fn bend_instance(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
+fn alter_instance(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
     let text = || Some(json!("done"));
     if ask.method == Method::PUT && flaws.has("provision-body") {
         answer.set("dashboard_url", json!(7));
@@ -121,7 +121,7 @@ fn bend_instance(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
     }
 }
 
-fn bend_binding(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
+fn alter_binding(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
     if ask.method == Method::DELETE && flaws.has("unbind-body") {
         answer.body = Some(json!("done"));
     }
@@ -155,7 +155,7 @@ fn bend_binding(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
     }
 }
 
-/// Lets somebody in who did not prove who they are; `sent` is what they sent.
+/// Accepts a request without valid credentials; `sent` is its `Authorization` header.
 pub(crate) fn lets_in(flaws: &Flaws, _ask: &BrokerRequest, sent: Option<&str>) -> bool {
     match sent {
         None => flaws.has("auth-missing"),
@@ -163,8 +163,8 @@ pub(crate) fn lets_in(flaws: &Flaws, _ask: &BrokerRequest, sent: Option<&str>) -
     }
 }
 
-/// Another status than the right one, for what is wrong with a request by itself.
-fn bend_status(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
+/// Returns a wrong status for an invalid request.
+fn alter_status(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
     let version = ask.header("X-Broker-API-Version");
     let is_ours = version.is_some_and(|it| it.starts_with("2."));
     let body = serde_json::from_slice::<Value>(&ask.body);
@@ -186,7 +186,7 @@ fn bend_status(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
     answer.status = bent;
 }
 
-/// Refuses who should be served; not the first requests, or there would be no walk to notice it.
+/// Refuses valid requests; not the first ones, so that the check reaches the cases.
 pub(crate) fn served(
     flaws: &Flaws,
     requests: usize,

@@ -1,8 +1,9 @@
 //! Context of a hook: its input, and functions to store progress, steps and state.
 //!
 //! Progress is coalesced, steps are memoised across restarts and attempts, state can be saved during an operation.
-//! All writes need the claim: a worker that lost it writes nothing. A [`Cx`] is built by `executor.rs`; output is
-//! stored by `cx/log.rs`, the state of a binding's instance is in `cx/instance_state.rs`.
+//! All writes need the claim: a worker that lost it writes nothing. A [`Cx`] (short for context) is built by
+//! `executor.rs`; `hook_context/log.rs` stores output, `hook_context/instance_state.rs` has the state of a binding's
+//! instance.
 
 mod instance_state;
 mod log;
@@ -35,7 +36,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const PROGRESS_EVERY: Duration = Duration::from_millis(500);
 /// Maximum length of a progress text, in characters.
 const PROGRESS_CHARS_MAX: usize = 1000;
-/// Maximum bytes of all memos together; a commit takes at most a megabyte.
+/// Maximum bytes of all memos together; a commit has at most a megabyte.
 const STEPS_BYTES_MAX: usize = 512 * 1024;
 /// Maximum memoised steps of one operation.
 const STEPS_MAX: usize = 1000;
@@ -149,7 +150,7 @@ impl Cx {
         self.input.binding.as_ref()?.spec.app_guid.as_deref()
     }
 
-    /// The user who caused the operation.
+    /// The user that caused the operation.
     pub fn originating_identity(&self) -> Option<&OriginatingIdentity> {
         self.input.request.identity.as_ref()
     }
@@ -170,7 +171,7 @@ impl Cx {
     }
 
     /// Number of the claim: it grows when another worker takes the operation over. Pass it to external systems that
-    /// reject a smaller number than they have seen: then a worker that was frozen has no effect there, as it cannot
+    /// reject a number smaller than an earlier one: then a worker that was frozen has no effect there, as it cannot
     /// write here.
     pub fn fence(&self) -> u64 {
         self.run.fence().0
