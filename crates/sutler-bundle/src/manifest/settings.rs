@@ -2,7 +2,7 @@
 //!
 //! Plans and parameters are `plan.rs` and `parameter.rs`.
 
-use super::fields::Fields;
+use super::fields::{Fields, ManifestFields};
 use super::findings::{ManifestFindings, ManifestForm};
 use crate::action::Action;
 use crate::limits::RunLimits;

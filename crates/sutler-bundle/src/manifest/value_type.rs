@@ -3,7 +3,7 @@
 //! Read from the keys of a descriptor. Validation is `validate.rs`, the JSON Schema `schema.rs`, the whole
 //! parameter `parameter.rs`.
 
-use super::fields::Fields;
+use super::fields::{Fields, ManifestFields};
 use super::findings::{ManifestFindings, ManifestForm};
 use super::parameter::{self, Parameter};
 use super::scalars;
