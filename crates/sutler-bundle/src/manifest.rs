@@ -36,7 +36,7 @@ pub use value_type::{NumberRange, RangeBound, ValueKind, ValueType};
 
 use crate::action::Action;
 use crate::limits::RunLimits;
-use fields::{Fields, ManifestFields};
+use fields::Fields;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use sutler_yaml::{Location, Node};

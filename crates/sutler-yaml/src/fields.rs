@@ -19,8 +19,8 @@ pub trait FieldFindings {
     /// Rule about the value of a key.
     fn rule(key: Self::Key) -> Self::Rule;
 
-    /// Reports that a value has the wrong type. The reason continues a sentence that begins with the path.
-    fn wrong_type(&mut self, place: Location, path: String, reason: String, rule: Self::Rule);
+    /// Reports an invalid value. The reason continues a sentence that begins with the path.
+    fn invalid(&mut self, place: Location, path: String, reason: String, rule: Self::Rule);
 
     /// Reports a second spelling of a key, in the mapping with this path.
     fn repeated(&mut self, written: &str, value: &Node, path: &str, key: Self::Key);
@@ -64,7 +64,7 @@ impl<'a, F: FieldFindings> Fields<'a, F> {
     ) -> Option<Self> {
         let path = path.into();
         let Some(entries) = node.entries() else {
-            findings.wrong_type(node.place, path, wrong_kind(node, "a mapping"), rule);
+            findings.invalid(node.place, path, wrong_kind(node, "a mapping"), rule);
             return None;
         };
         let mut values: Vec<(F::Key, &Node)> = Vec::new();
@@ -110,6 +110,35 @@ impl<'a, F: FieldFindings> Fields<'a, F> {
         self.read_as(name, "text", Node::text, findings)
     }
 
+    /// A text that must be there and not be empty.
+    pub fn required_text(&self, name: &str, findings: &mut F) -> Option<String> {
+        let text = self.text(name, findings);
+        let empty = text.as_ref().is_some_and(|text| text.trim().is_empty());
+        if empty || self.get(name).is_none() {
+            self.refuse(name, "is required".to_owned(), findings);
+            return None;
+        }
+        text
+    }
+
+    /// One of some words.
+    pub fn word<T: Copy>(&self, name: &str, words: &[(&str, T)], findings: &mut F) -> Option<T> {
+        let text = self.text(name, findings)?;
+        let found = words.iter().find(|(word, _)| *word == text);
+        if found.is_none() {
+            let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+            let reason = format!("must be one of `{}`", all.join("`, `"));
+            self.refuse(name, reason, findings);
+        }
+        found.map(|(_, value)| *value)
+    }
+
+    /// A whole number that is not negative.
+    pub fn count(&self, name: &str, findings: &mut F) -> Option<u64> {
+        let count = |node: &Node| node.text()?.trim().parse().ok();
+        self.read_as(name, "a whole number, 0 or more", count, findings)
+    }
+
     /// True or false.
     pub fn boolean(&self, name: &str, findings: &mut F) -> Option<bool> {
         self.read_as(name, "true or false", Node::boolean, findings)
@@ -117,14 +146,21 @@ impl<'a, F: FieldFindings> Fields<'a, F> {
 
     /// The items of a list.
     pub fn list(&self, name: &str, findings: &mut F) -> Option<&'a [Node]> {
-        let (key, node) = self.entry(name)?;
+        let node = self.get(name)?;
         match &node.kind {
             Kind::List(items) => Some(items),
             Kind::Null | Kind::Bool(_) | Kind::Number(..) | Kind::Text(_) | Kind::Mapping(_) => {
-                self.wrong_type(key, node, wrong_kind(node, "a list"), findings);
+                self.refuse(name, wrong_kind(node, "a list"), findings);
                 None
             }
         }
+    }
+
+    /// A list of texts.
+    pub fn texts(&self, name: &str, findings: &mut F) -> Option<Vec<String>> {
+        let items = self.list(name, findings)?;
+        let texts = |_: &Node| items.iter().map(Node::text).collect();
+        self.read_as(name, "a list of texts", texts, findings)
     }
 
     /// The mapping under this key.
@@ -141,14 +177,14 @@ impl<'a, F: FieldFindings> Fields<'a, F> {
         read: impl Fn(&Node) -> Option<T>,
         findings: &mut F,
     ) -> Option<T> {
-        let (key, node) = self.entry(name)?;
+        let node = self.get(name)?;
         let value = read(node);
         if value.is_none() {
             let reason = match node.text() {
                 Some(_) => F::wrong_scalar(node, wanted),
                 None => wrong_kind(node, wanted),
             };
-            self.wrong_type(key, node, reason, findings);
+            self.refuse(name, reason, findings);
         }
         value
     }
@@ -160,9 +196,10 @@ impl<'a, F: FieldFindings> Fields<'a, F> {
             .filter(|(_, node)| !matches!(node.kind, Kind::Null))
     }
 
-    fn wrong_type(&self, key: F::Key, node: &Node, reason: String, findings: &mut F) {
-        let path = self.path_of(F::name(key));
-        findings.wrong_type(node.place, path, reason, F::rule(key));
+    fn refuse(&self, name: &str, reason: String, findings: &mut F) {
+        let rule = self.entry(name).map(|(key, _)| F::rule(key));
+        let (place, path) = (self.place_of(name), self.path_of(name));
+        findings.invalid(place, path, reason, rule.unwrap_or_default());
     }
 }
 

@@ -45,7 +45,7 @@ impl FieldFindings for Findings {
         Some(rule)
     }
 
-    fn wrong_type(&mut self, place: Location, path: String, reason: String, rule: Rule) {
+    fn invalid(&mut self, place: Location, path: String, reason: String, rule: Rule) {
         self.fault(place, path, reason, rule);
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Parameters themselves are `parameter.rs`.
 
-use super::fields::{Fields, ManifestFields};
+use super::fields::Fields;
 use super::findings::ManifestFindings;
 use super::plan::PlanEntry;
 use super::validate::{self, ValidationPoint};

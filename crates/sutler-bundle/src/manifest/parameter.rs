@@ -3,7 +3,7 @@
 //! The type of a value is `value_type.rs`, names reserved for the broker `reserved_names.rs`, validation of given
 //! parameters `validate.rs`.
 
-use super::fields::{Fields, ManifestFields};
+use super::fields::Fields;
 use super::findings::{ManifestFindings, ManifestForm};
 use super::reserved_names;
 use super::value_type::{self, ValueType};

@@ -2,7 +2,7 @@
 //!
 //! Parameters are `parameter.rs`.
 
-use super::fields::{Fields, ManifestFields};
+use super::fields::Fields;
 use super::findings::ManifestFindings;
 use super::parameter::{self, Parameter};
 use serde_json::{Map, Value};
