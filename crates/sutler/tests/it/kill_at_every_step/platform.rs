@@ -1,4 +1,6 @@
 //! A platform that takes one instance through its life: it asks again when there is no answer, and polls.
+//!
+//! Blocking, and checks only success; `sutler-crash` has a platform that checks everything it was acknowledged.
 
 use super::fixture::Fixture;
 use crate::http_request::BrokerRequest;

@@ -1,4 +1,7 @@
 //! A platform that repeats what was not answered, and holds the broker to what it acknowledged.
+//!
+//! Sends requests within the process, on a paused clock, so that it shares nothing with the platform of
+//! `sutler-crash` but its purpose.
 
 use crate::fixture::Fixture;
 use crate::fixture::request::{Ask, Reply};
