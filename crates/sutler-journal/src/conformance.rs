@@ -4,7 +4,7 @@
 //! that makes one test of every behaviour. There is no filter: a store that fails one case is not
 //! a store. The cases only demand what the contract in `store.rs` says, so they hold for a process's
 //! own memory as for a cluster. Read `cases.rs` for the list, then any file named there; `fixture.rs`
-//! is the vocabulary in which they are written. Not here: how fast a store is.
+//! and `samples.rs` are the vocabulary in which they are written. Not here: how fast a store is.
 
 pub mod claims;
 pub mod commits;
@@ -21,6 +21,7 @@ pub mod logs;
 pub mod names;
 pub mod operations;
 pub mod restarts;
+pub mod samples;
 pub mod sweeps;
 pub mod volume;
 
