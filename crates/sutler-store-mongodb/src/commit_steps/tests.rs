@@ -214,9 +214,7 @@ fn only_what_can_be_claimed_now_is_worth_a_hint() {
             request: body(),
         })
     };
-    assert!(super::is_worth_a_hint(&start(Start::Ready(Due::Now))));
-    assert!(!super::is_worth_a_hint(&start(Start::Waiting)));
-    assert!(!super::is_worth_a_hint(&start(Start::Claimed(WorkerId(
-        Uuid::nil()
-    )))));
+    assert!(start(Start::Ready(Due::Now)).is_worth_a_hint());
+    assert!(!start(Start::Waiting).is_worth_a_hint());
+    assert!(!start(Start::Claimed(WorkerId(Uuid::nil()))).is_worth_a_hint());
 }
