@@ -1,9 +1,9 @@
-# What the scripts share: plain text in, plain files out. Values are letters and spaces, held to that by
-# the manifest, so no JSON tool is needed.
+# Functions of the scripts: plain text in, plain files out. The manifest restricts values to letters and spaces, so
+# no JSON tool is needed.
 set -eu
 umask 077
 
-# state KEY: what an earlier action remembered, or nothing.
+# state KEY: a value that an earlier action stored, or nothing.
 state() {
     if [ -n "${BUNDLE_STATE_LOCATION-}" ] && [ -f "$BUNDLE_STATE_LOCATION/$1" ]; then
         cat "$BUNDLE_STATE_LOCATION/$1"
@@ -15,7 +15,7 @@ var() {
     tr ',{}' '\n\n\n' <"$SUTLER_VARS_FILE" | sed -n "s/^ *\"$1\" *: *\"\\([^\"]*\\)\" *\$/\\1/p" | head -n 1
 }
 
-# give FILE JSON: gives something back, whole or not at all.
+# give FILE JSON: writes a result file atomically.
 give() {
     printf '%s\n' "$2" >"$SUTLER_RESULT_DIR/$1.new"
     mv "$SUTLER_RESULT_DIR/$1.new" "$SUTLER_RESULT_DIR/$1"

@@ -91,7 +91,7 @@ impl App {
         let found = platforms.find_map(|it| Some((it, it.prefix.ends_at(path)?)));
         match found {
             Some((platform, at)) => platform.http.handle(request, at, context).await,
-            None => http::nowhere(),
+            None => http::unknown_platform(),
         }
     }
 

@@ -1,9 +1,9 @@
 //! Audit of the broker: a log line per change, and the entries of operators' commands in the trail.
 //!
 //! Every change that the broker accepts, its end, and every command of an operator is an event with the
-//! target [`AUDIT_TARGET`]; the program decides where these go. A line holds no secret: of the
-//! originating identity only the platform, and digests of the user's name and of the whole. The identity
-//! itself is sealed with the operation that the line names. Sealing of entries: `sutler_records`.
+//! target [`AUDIT_TARGET`]; the program chooses the output. A line contains no secret: of the originating
+//! identity only the platform, and digests of the user's name and of the whole. The identity itself is
+//! sealed with the operation that the line names. Sealing of entries: `sutler_records`.
 
 use crate::resources::BINDING;
 use serde::{Deserialize, Serialize};
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn who_knows_the_name_of_a_user_finds_its_lines() {
+    fn audit_lines_are_found_by_the_digest_of_the_user_name() {
         let given = serde_json::json!({"username": "duke", "groups": ["admin"]});
         // printf %s duke | sha256sum | cut -c1-16
         assert_eq!(

@@ -332,8 +332,9 @@ impl BrokerHandle {
         self.0.engine.operations_running()
     }
 
-    /// Stops claiming, waits for running operations, and releases the rest.
+    /// Ends long requests, stops claiming, waits for running operations, and releases the rest.
     pub async fn shut_down(&self) {
+        self.0.draining.cancel();
         self.0.engine.shut_down(self.0.settings.drain).await;
     }
 }
@@ -386,7 +387,7 @@ fn watch_health(
             health: health.clone(),
             store,
             engine: engine.clone(),
-            canary: realm_context.records.key_check_key(),
+            read_probe: realm_context.records.key_check_key(),
             probe: realm_context.records.write_probe_key(),
         }));
     }
@@ -444,9 +445,11 @@ async fn extensions(
         inflight: InflightCache::default(),
         queue,
     };
-    let unwritten = |error: CommitError| BuildError::Store(error.into());
-    cleanup::plan_all(&realm_context).await.map_err(unwritten)?;
-    tasks.plan_all().await.map_err(unwritten)?;
+    let store_error = |error: CommitError| BuildError::Store(error.into());
+    cleanup::plan_all(&realm_context)
+        .await
+        .map_err(store_error)?;
+    tasks.plan_all().await.map_err(store_error)?;
     Ok(Some((Arc::new(tasks), Arc::new(realm_context))))
 }
 
@@ -460,7 +463,7 @@ async fn engine_of(
     let limit = settings.workers;
     let mut queues: Vec<Queue> = Vec::new();
     for realm_context in realm_contexts {
-        // Every process serves scheduled work, whatever its own queue is.
+        // Every process serves scheduled work, in addition to its own queue.
         for queue in [
             queue_of(&realm_context.records.realm),
             realm_context.queue.clone(),

@@ -63,8 +63,8 @@ impl CatalogSnapshot {
     pub(crate) fn plan(&self, service: &ServiceId, plan: &PlanId) -> Option<Arc<OfferedPlan>> {
         let (nth, nth_plan) = self.index.plan(plan.as_str())?;
         let entry = self.index.get(nth)?;
-        let of_it = Some(entry).filter(|entry| entry.service_id == *service);
-        let digest = hex(&of_it?.plans.get(nth_plan)?.digest);
+        let of_service = Some(entry).filter(|entry| entry.service_id == *service);
+        let digest = hex(&of_service?.plans.get(nth_plan)?.digest);
         if let Some(found) = self.cache.get(&digest) {
             return Some(found);
         }

@@ -1,8 +1,8 @@
 //! A catalog from a YAML file, in the format of Spring Cloud Open Service Broker.
 //!
-//! [`CatalogFile::parse`] is the way in: text to tree (`sutler-yaml`), tree to offerings (`offering.rs`,
-//! `metadata.rs`, `icon.rs`), offerings to a checked catalog (`sutler_osb`), schemas compiled once to
-//! see that they can be (`plan_schemas.rs`). Settings of the framework in the same file: `settings.rs`.
+//! [`CatalogFile::parse`] is the entry point: text to tree (`sutler-yaml`), tree to offerings (`offering.rs`,
+//! `metadata.rs`, `icon.rs`), offerings to a checked catalog (`sutler_osb`), and a test compilation of the
+//! schemas (`plan_schemas.rs`). Settings of the framework in the same file: `settings.rs`.
 
 mod duration;
 mod error;
@@ -110,9 +110,9 @@ impl CatalogFile {
         if let Err(faults) = &loaded {
             let found = faults.faults.iter().map(|fault| services.located(fault));
             // A value of the wrong type was read as absent: that it is required was reported already.
-            add_news(found.collect(), &mut findings);
+            add_new_paths(found.collect(), &mut findings);
         }
-        add_news(uncompilable, &mut findings);
+        add_new_paths(uncompilable, &mut findings);
         findings.faults.sort_by_key(|fault| fault.place);
         let Findings {
             faults,
@@ -286,8 +286,8 @@ fn uncompilable(specs: &[ServiceSpec], services: &Services<'_>) -> Vec<FileDiagn
 }
 
 /// Adds diagnostics for paths that have none yet.
-fn add_news(faults: Vec<FileDiagnostic>, findings: &mut Findings) {
+fn add_new_paths(faults: Vec<FileDiagnostic>, findings: &mut Findings) {
     let known: HashSet<String> = findings.faults.iter().map(|it| it.path.clone()).collect();
-    let news = faults.into_iter().filter(|it| !known.contains(&it.path));
-    findings.faults.extend(news);
+    let new_faults = faults.into_iter().filter(|it| !known.contains(&it.path));
+    findings.faults.extend(new_faults);
 }

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 /// Availability of a plan that is not offered here now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlanAvailability {
-    /// Sentence that says when and why it was withdrawn, if it was offered before.
+    /// Sentence with the time and reason of the withdrawal, if it was offered before.
     pub withdrawn: Option<String>,
     /// Whether the catalog is being refreshed, so that the plan may still appear.
     pub refreshing: bool,
@@ -68,7 +68,7 @@ pub(crate) struct CatalogSourceSlot {
     /// Whether the source is set, or none is expected.
     ready: watch::Sender<bool>,
     /// Number of waiting requests.
-    seats: AtomicUsize,
+    waiting_count: AtomicUsize,
 }
 
 impl CatalogSourceSlot {
@@ -77,7 +77,7 @@ impl CatalogSourceSlot {
         Self {
             source: OnceLock::new(),
             ready: watch::Sender::new(!awaited),
-            seats: AtomicUsize::new(0),
+            waiting_count: AtomicUsize::new(0),
         }
     }
 
@@ -114,8 +114,8 @@ impl CatalogSourceSlot {
     /// A permit to wait, unless `max` requests wait already.
     pub(crate) fn wait_permit(&self, max: usize) -> Option<WaitPermit<'_>> {
         let one_more = |taken: usize| (taken < max).then_some(taken + 1);
-        let taken = self.seats.fetch_update(AcqRel, Acquire, one_more);
-        taken.ok().map(|_| WaitPermit(&self.seats))
+        let taken = self.waiting_count.fetch_update(AcqRel, Acquire, one_more);
+        taken.ok().map(|_| WaitPermit(&self.waiting_count))
     }
 }
 

@@ -122,7 +122,7 @@ impl fmt::Debug for Error {
             ErrorKind::Lost => "lost",
         };
         write!(f, "{kind}: {}", self.message)?;
-        let mut said = String::new();
+        let mut previous = String::new();
         let mut cause = self
             .cause
             .as_ref()
@@ -130,10 +130,10 @@ impl fmt::Debug for Error {
         while let Some(error) = cause {
             let text = error.to_string();
             // Some errors print their source themselves.
-            if !said.contains(&text) {
+            if !previous.contains(&text) {
                 write!(f, ": {text}")?;
             }
-            said = text;
+            previous = text;
             cause = error.source();
         }
         Ok(())

@@ -11,8 +11,8 @@ mod run_end;
 
 use crate::catalog::OfferedPlan;
 use crate::cleanup;
-use crate::cx::{Cx, HookInput};
 use crate::error::{Error, ErrorKind};
+use crate::hook_context::{Cx, HookInput};
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::{Instance, InstanceSpec};
 use crate::lifecycle::{End, Verb};

@@ -63,7 +63,7 @@ struct HealthSample {
     writes: bool,
 }
 
-/// The state that a check means.
+/// The state that follows from a check.
 fn state_of(sample: HealthSample) -> BrokerState {
     match sample {
         HealthSample { stopping: true, .. } => BrokerState::Draining,
@@ -131,36 +131,36 @@ pub(crate) struct HealthWatch {
     pub store: Arc<MeteredStore>,
     pub engine: Engine,
     /// A document that exists, to test reads.
-    pub canary: Key,
+    pub read_probe: Key,
     /// A document to test writes with, while writes fail.
     pub probe: Key,
 }
 
 /// Checks at every interval until the engine stops.
-pub(crate) async fn watch(watched: HealthWatch) {
+pub(crate) async fn watch(watch_inputs: HealthWatch) {
     ready_is(true);
     let mut counted: Option<Instant> = None;
     loop {
-        let sample = watched.sample().await;
-        watched.health.set_state(state_of(sample));
+        let sample = watch_inputs.sample().await;
+        watch_inputs.health.set_state(state_of(sample));
         if sample.stopping {
             return;
         }
         if counted.is_none_or(|at| at.elapsed() >= COUNT_EVERY) && sample.reads {
-            watched.count().await;
+            watch_inputs.count().await;
             counted = Some(Instant::now());
         }
         // Drops the store at once, so that it can be opened again after the broker has stopped.
         tokio::select! {
             () = tokio::time::sleep(CHECK_EVERY) => {}
-            () = watched.engine.stopping() => {}
+            () = watch_inputs.engine.stopping() => {}
         }
     }
 }
 
 impl HealthWatch {
     async fn sample(&self) -> HealthSample {
-        let read = timeout(ANSWER_WITHIN, self.store.get(&self.canary)).await;
+        let read = timeout(ANSWER_WITHIN, self.store.get(&self.read_probe)).await;
         let reads = matches!(read, Ok(Ok(_)));
         let writes = !self.store.last_write_failed() || self.write().await;
         HealthSample {

@@ -163,7 +163,7 @@ impl PlatformApi {
         let path = parts.uri.path().get(at..).unwrap_or_default();
         let (endpoint, ids) = match route::route(&parts.method, path) {
             RouteMatch::To(endpoint, ids) => (endpoint, ids),
-            RouteMatch::Nowhere => return Err(ErrorReply::no_such_path()),
+            RouteMatch::Unknown => return Err(ErrorReply::no_such_path()),
             RouteMatch::OtherMethod(allowed) => {
                 self.admit(parts, context).await?;
                 return Err(ErrorReply::method_not_allowed(allowed));
@@ -293,6 +293,6 @@ pub(crate) fn rejected(rejection: Rejection) -> HttpReply {
 }
 
 /// Response for a path of no platform.
-pub(crate) fn nowhere() -> HttpReply {
+pub(crate) fn unknown_platform() -> HttpReply {
     ErrorReply::no_such_path().into()
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sutler_journal::{List, Realm, Store};
 use sutler_records::{COLLECTIONS_REALM, Collections, CollectionsError, realms};
 
-/// Every realm that may have instances, configured or not, at one moment.
+/// Every realm that may have instances, configured or not, at one time.
 pub struct InstanceCounts {
     store: Arc<dyn Store>,
     realms: Vec<Realm>,
@@ -23,8 +23,8 @@ impl InstanceCounts {
         Ok(Self { store, realms })
     }
 
-    /// Whether any realm has an instance of one of these plans, in whatever state, or one that is being
-    /// moved to one of them.
+    /// Whether any realm has an instance of one of these plans, in any state, or one that is being moved to
+    /// one of them.
     ///
     /// # Errors
     /// The store does not answer.

@@ -1,7 +1,7 @@
 //! Scan of all instances, for extensions that hold resources on their behalf.
 //!
-//! A service may have to keep something for as long as instances need it, such as the version of a program that
-//! created them. Only the records show which instances exist. Reads every instance: for infrequent tasks.
+//! A service may have to keep resources while instances need them, such as the version of the program that created
+//! them. Only the records show which instances exist. Reads every instance: for infrequent tasks.
 
 use crate::catalog::LiveCatalog;
 use crate::lifecycle::AuthorState;
@@ -19,18 +19,18 @@ const CHUNK: usize = 200;
 #[error("the records of instances cannot be read; see whether the store answers: {0}")]
 pub struct ReadInstancesError(#[source] Box<dyn std::error::Error + Send + Sync>);
 
-/// Visits all instances that are not gone, of every realm that these keys seal: the plan of each, and the
-/// state of its author. One that is moved to another plan, or to another copy of it, is visited with both.
+/// Visits all instances that are not deleted, of every realm that these keys seal, with the plan and the author's
+/// state of each. An instance that is moved to another plan, or to another copy of it, is visited with both.
 pub(crate) async fn each_instance(
     documents: &Documents,
     catalog: &LiveCatalog,
-    mut see: impl FnMut(&PinnedPlan, Option<&AuthorState>) + Send,
+    mut visit: impl FnMut(&PinnedPlan, Option<&AuthorState>) + Send,
 ) -> Result<(), ReadInstancesError> {
-    let unread = |error: RecordError| ReadInstancesError(error.into());
-    let realms = realms_with_same_keys(documents).await.map_err(unread)?;
+    let to_error = |error: RecordError| ReadInstancesError(error.into());
+    let realms = realms_with_same_keys(documents).await.map_err(to_error)?;
     for documents in realms {
-        let seen = each_of(&documents, catalog, &mut see).await;
-        seen.map_err(unread)?;
+        let visited = each_of(&documents, catalog, &mut visit).await;
+        visited.map_err(to_error)?;
     }
     Ok(())
 }
@@ -38,7 +38,7 @@ pub(crate) async fn each_instance(
 async fn each_of(
     records: &Documents,
     catalog: &LiveCatalog,
-    see: &mut (impl FnMut(&PinnedPlan, Option<&AuthorState>) + Send),
+    visit: &mut (impl FnMut(&PinnedPlan, Option<&AuthorState>) + Send),
 ) -> Result<(), RecordError> {
     let list = List::Prefix(Key::prefix(&records.realm, INSTANCE, &[]).unwrap_or_default());
     let mut at = None;
@@ -56,7 +56,7 @@ async fn each_of(
                 };
                 for copy in [Some(&instance_data.spec.plan), next].into_iter().flatten() {
                     let plan = catalog.pinned(records, copy).await?;
-                    see(&plan.pinned, instance_data.state.as_ref());
+                    visit(&plan.pinned, instance_data.state.as_ref());
                 }
             }
         }

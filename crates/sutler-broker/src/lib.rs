@@ -1,7 +1,7 @@
 //! Write three to five async functions, get a conformant, durable, idempotent service broker.
 //!
 //! Start with [`Service`], the trait an author implements, and [`Broker`], which serves it. Inside:
-//! `lifecycle/` decides, `requests/` takes requests in, `executor/` carries them out, `http/` speaks the
+//! `lifecycle/` decides, `requests/` accepts requests, `executor/` runs operations, `http/` is the
 //! protocol, `resources.rs` has the stored form of instances and bindings. Storing: `sutler_records`.
 
 mod admin;
@@ -12,10 +12,10 @@ mod catalog;
 mod catalog_file;
 mod catalog_source;
 mod cleanup;
-mod cx;
 mod error;
 mod executor;
 mod health;
+mod hook_context;
 mod http;
 mod instance_counts;
 mod instance_scan;
@@ -44,8 +44,8 @@ pub use catalog_file::{
     Location,
 };
 pub use catalog_source::{CatalogPrecondition, CatalogSource, PlanAvailability, PlanWaitLimits};
-pub use cx::Cx;
 pub use error::{Error, Result};
+pub use hook_context::Cx;
 pub use http::{Endpoint, ExtensionRequest, ExtensionResponse, ExtensionRoutes, Replacement};
 pub use instance_counts::InstanceCounts;
 pub use instance_scan::ReadInstancesError;

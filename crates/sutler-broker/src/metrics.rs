@@ -112,7 +112,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn every_metric_has_a_name_of_its_own_that_says_what_sort_it_is() {
+    fn every_metric_has_a_unique_name_with_the_suffix_of_its_kind() {
         let mut names = BTreeSet::new();
         for metric in metrics() {
             assert!(names.insert(metric.name), "{} is there twice", metric.name);

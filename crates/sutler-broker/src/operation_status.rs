@@ -1,4 +1,4 @@
-//! Status of an operation, for extensions that hold something per operation.
+//! Status of an operation, for extensions that hold resources per operation.
 
 use sutler_journal::{OperationId, State, Store, StoreError};
 use uuid::Uuid;

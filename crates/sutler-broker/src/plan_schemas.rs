@@ -16,7 +16,7 @@ pub(crate) fn compile_schemas(plan: &PinnedPlan) -> Result<ParameterSchemas, Sch
     ParameterSchemas::compile(schemas.unwrap_or_default())
 }
 
-/// The schemas as `sutler-schema` takes them.
+/// The schemas in the form of `sutler-schema`.
 pub(crate) fn plan_schemas(schemas: &Schemas) -> PlanSchemas<'_> {
     PlanSchemas {
         provision: schemas.provision(),

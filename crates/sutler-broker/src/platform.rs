@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_says_what_is_wrong_with_it() {
+    fn an_invalid_prefix_is_refused_with_its_reason() {
         assert_eq!(fault("cf"), Some(PrefixError::NoSlash));
         assert_eq!(fault(""), Some(PrefixError::NoSlash));
         assert_eq!(

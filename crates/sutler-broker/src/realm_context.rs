@@ -3,8 +3,8 @@
 //! `requests.rs` accepts requests, `executor.rs` runs operations; neither calls the other.
 
 use crate::catalog::{LiveCatalog, OfferedPlan};
-use crate::cx::Cx;
 use crate::error::{Error, Result};
+use crate::hook_context::Cx;
 use crate::lifecycle::{Asynchrony, AuthorState, Verb};
 use crate::service::{Bound, Policy, Provisioned, UntypedService};
 use crate::settings::Settings;

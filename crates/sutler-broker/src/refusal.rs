@@ -1,4 +1,4 @@
-//! Refusals of requests, classified by what the caller can do about them.
+//! Refusals of requests, classified by the remedy of the caller.
 //!
 //! Independent of HTTP: statuses are chosen in `http/error.rs` only.
 
@@ -8,11 +8,11 @@ use sutler_osb::{PlanId, ServiceId};
 /// Reason for refusing a request, which changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Malformed, incomplete or invalid: the sentence says what to correct.
+    /// Malformed, incomplete or invalid; the sentence has the correction.
     Invalid(String),
     /// There is no such resource to read, update or bind to.
     NotFound(Resource),
-    /// There is no such resource to delete: it is gone already.
+    /// There is no such resource to delete: it was deleted before.
     Gone(Resource),
     /// The id is taken by a resource with other attributes.
     Conflict(Resource),

@@ -183,7 +183,7 @@ impl ResourceKeys for Documents {
 
 /// A resource that holds the state of its author.
 trait HoldsAuthorState: Resource {
-    /// Decides what saving the author's state means.
+    /// Decides how the author's state is saved.
     fn save(self, operation: OperationId, state: AuthorState) -> Result<Decision<Self>, Refusal>;
 }
 

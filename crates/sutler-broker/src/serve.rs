@@ -1,7 +1,6 @@
 //! Serves a broker on a port: builds a [`Server`] around it, and ends its operations when that drains.
 //!
-//! The listener, TLS and draining are in `sutler-server`; which platform a request is for is decided in
-//! `app.rs`.
+//! The listener, TLS and draining are in `sutler-server`; `app.rs` dispatches requests to platforms.
 
 use crate::app::App;
 use crate::broker::{Broker, BrokerHandle, BuildError};
@@ -75,25 +74,25 @@ impl BrokerHandle {
         self.0.draining.is_cancelled() || self.0.engine.is_stopping()
     }
 
-    /// Reads the files of TLS again: new handshakes use what is in them, connections go on. Without
-    /// TLS there is nothing to do.
+    /// Reads the TLS files again: new handshakes use them, open connections continue. Does nothing without
+    /// TLS.
     ///
     /// # Errors
-    /// A file cannot be used; what was served goes on being served.
+    /// A file cannot be used; the present configuration stays.
     pub fn reload_tls(&self) -> Result<(), TlsConfigError> {
         match &self.0.tls {
-            Some(secured) => secured.reload(None),
+            Some(acceptor) => acceptor.reload(None),
             None => Ok(()),
         }
     }
 
-    /// Serves TLS with other files from now on, as [`BrokerHandle::reload_tls`] does.
+    /// Serves TLS with other files from now on, like [`BrokerHandle::reload_tls`].
     ///
     /// # Errors
     /// A file cannot be used, or the broker was started without TLS.
     pub fn replace_tls(&self, tls: Tls) -> Result<(), TlsConfigError> {
         match &self.0.tls {
-            Some(secured) => secured.reload(Some(tls)),
+            Some(acceptor) => acceptor.reload(Some(tls)),
             None => Err(tls.not_served()),
         }
     }

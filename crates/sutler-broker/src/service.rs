@@ -2,10 +2,10 @@
 //!
 //! [`Service`] is the typed trait; parameters and state are the author's own serde types. [`UntypedService`] is the
 //! trait that the framework calls, for services known only at run time. `typed_service.rs` adapts the first to the
-//! second. The context of a hook is in `cx.rs`.
+//! second. The context of a hook is in `hook_context.rs`.
 
-use crate::cx::Cx;
 use crate::error::{Error, Result};
+use crate::hook_context::Cx;
 use crate::lifecycle::instance::InstanceSpec;
 use crate::lifecycle::{Asynchrony, AuthorState, Verb, binding::BindingSpec};
 use crate::refusal::Refusal;
@@ -21,7 +21,7 @@ use sutler_osb::{
     FetchInstanceResponse, InstanceId, InstanceMetadata, Parameters, PinnedPlan, VolumeMount,
 };
 
-/// A service, typed. Write `provision` and `deprovision`; `bind` and `unbind` if it can be bound;
+/// A typed service. Implement `provision` and `deprovision`; `bind` and `unbind` if it can be bound;
 /// `update` if it can be changed.
 ///
 /// # Assumptions
@@ -91,7 +91,7 @@ pub trait Service: Send + Sync + 'static {
     }
 
     /// Refuses a request before anything is stored.
-    fn check(&self, _asked: &ProposedChange<'_>) -> std::result::Result<(), Refusal> {
+    fn check(&self, _change: &ProposedChange<'_>) -> std::result::Result<(), Refusal> {
         Ok(())
     }
 
@@ -186,7 +186,7 @@ pub trait UntypedService: Send + Sync + 'static {
     }
 
     /// Refuses a request before anything is stored.
-    fn check(&self, _asked: &ProposedChange<'_>) -> std::result::Result<(), Refusal> {
+    fn check(&self, _change: &ProposedChange<'_>) -> std::result::Result<(), Refusal> {
         Ok(())
     }
 
@@ -291,7 +291,7 @@ pub struct Policy {
     pub attempts_max: u32,
     /// The wait before the second attempt; doubles with each further one, up to five minutes.
     pub backoff: Duration,
-    /// Delay that polls are asked to keep.
+    /// `Retry-After` of polls.
     pub retry_after: Option<Duration>,
 }
 

@@ -24,13 +24,13 @@ pub struct Settings {
     pub body_within: Duration,
     /// Maximum operations that one process runs at a time, for each platform.
     pub workers: usize,
-    /// Name of this host; set it if several hosts share a store and the effects of an operation can be found
-    /// only on the host that began it. Operations accepted here then run here; those of a host that is gone
-    /// wait for it, or for an operator who abandons them.
+    /// Name of this host; set it if several hosts share a store and the effects of an operation exist only
+    /// on the host that began it. Operations accepted here then run here; those of a lost host wait until it
+    /// returns, or until an operator abandons them.
     pub host: Option<String>,
     /// How long a lease lasts without renewal.
     pub lease: Duration,
-    /// How long provisions wait for a catalog that is being brought up to date.
+    /// Limits of provisions that wait for a catalog refresh.
     pub patience: PlanWaitLimits,
     /// How long a deleted id is remembered.
     pub tombstones: Duration,
@@ -38,8 +38,8 @@ pub struct Settings {
     pub audit_kept: Duration,
     /// How long a shut-down may take: first requests are answered, then running operations end.
     pub drain: Duration,
-    /// How long the broker goes on accepting after it announced its drain, so that clients and load
-    /// balancers can notice.
+    /// How long the broker still accepts after it announced its drain, so that clients and load balancers
+    /// can notice.
     pub drain_notice: Duration,
     /// Limits of connections and requests.
     pub limits: Limits,
@@ -96,9 +96,9 @@ impl Settings {
 /// Response to a missing version header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MissingVersion {
-    /// 400, as the specification says since 2.16.
+    /// 400, as specified since 2.16.
     BadRequest,
-    /// 412, as it said before and as older checkers expect.
+    /// 412, as specified before and expected by older checkers.
     PreconditionFailed,
 }
 

@@ -29,13 +29,13 @@ impl DocumentOpener {
 }
 
 impl SealedReader for DocumentOpener {
-    fn document(&self, filed: &IndexedDocument) -> Result<DocumentFacts, UnreadableError> {
-        let document = &filed.document;
+    fn document(&self, indexed: &IndexedDocument) -> Result<DocumentFacts, UnreadableError> {
+        let document = &indexed.document;
         let plain = self.open(SealContext::Document(&document.key), &document.body)?;
         match document.key.kind() {
-            kind if kind == INSTANCE.as_str() => open_resource::<Instance>(filed, &plain),
-            kind if kind == BINDING.as_str() => open_resource::<Binding>(filed, &plain),
-            kind if kind == SINGLETON.as_str() => open_resource::<CleanupState>(filed, &plain),
+            kind if kind == INSTANCE.as_str() => open_resource::<Instance>(indexed, &plain),
+            kind if kind == BINDING.as_str() => open_resource::<Binding>(indexed, &plain),
+            kind if kind == SINGLETON.as_str() => open_resource::<CleanupState>(indexed, &plain),
             _ => Ok(DocumentFacts::default()),
         }
     }
@@ -57,7 +57,7 @@ impl SealedReader for DocumentOpener {
 }
 
 fn open_resource<T: Resource>(
-    filed: &IndexedDocument,
+    indexed: &IndexedDocument,
     plain: &[u8],
 ) -> Result<DocumentFacts, UnreadableError> {
     let at: T = serde_json::from_slice(plain).map_err(|_| {
@@ -65,7 +65,7 @@ fn open_resource<T: Resource>(
     })?;
     Ok(DocumentFacts {
         points_to: Some(at.referenced_operations()),
-        misfiled: described(&filed.terms) != described(&at.terms(&filed.document.key)),
+        misfiled: described(&indexed.terms) != described(&at.terms(&indexed.document.key)),
     })
 }
 

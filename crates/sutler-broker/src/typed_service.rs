@@ -1,7 +1,7 @@
 //! Adapts [`Service`] to [`UntypedService`]: deserialises parameters and state, serialises results.
 
-use crate::cx::Cx;
 use crate::error::{Error, Result};
+use crate::hook_context::Cx;
 use crate::lifecycle::binding::BindingSpec;
 use crate::lifecycle::instance::InstanceSpec;
 use crate::lifecycle::{AuthorState, Verb};
@@ -107,8 +107,8 @@ impl<S: Service> UntypedService for TypedService<S> {
         self.0.policy(verb, plan)
     }
 
-    fn check(&self, asked: &ProposedChange<'_>) -> std::result::Result<(), Refusal> {
-        self.0.check(asked)
+    fn check(&self, change: &ProposedChange<'_>) -> std::result::Result<(), Refusal> {
+        self.0.check(change)
     }
 
     fn same_instance(&self, there: &InstanceSpec, wanted: &InstanceSpec) -> bool {

@@ -1,10 +1,10 @@
 //! Watched folders of bundles: which bundles they offer, and the faults of the others.
 //!
-//! A bundle is gone only if its folder was listed without it twice and for a while: an editor or a checkout may put
-//! it back at once. A bundle that cannot be read keeps its last good version; one that changes is read once it has
-//! stopped changing (`bundle_folders/folder_state.rs`). Each folder is a registry
-//! (`bundle_folders/folder_registry.rs`) of this host only and is not stored. Copies are kept by
-//! `version_store.rs`; a [`Snapshot`] becomes a catalog elsewhere.
+//! A bundle counts as removed only if two listings of its folder lack it and a grace period has passed: an editor or
+//! a checkout may restore it at once. A bundle that cannot be read keeps its last good version; one that changes is
+//! read once it has stopped changing (`bundle_folders/folder_state.rs`). Each folder is a registry
+//! (`bundle_folders/folder_registry.rs`) of this host only and is not stored. Copies are kept by `version_store.rs`;
+//! a [`Snapshot`] becomes a catalog elsewhere.
 
 mod fingerprint;
 mod folder_registry;
@@ -14,7 +14,7 @@ pub use folder_registry::FolderRegistry;
 
 use crate::service::runnable;
 use crate::version_store::{Bundle, VersionStore};
-use folder_state::{FolderState, contained};
+use folder_state::{FolderState, catch_panic};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,13 +22,13 @@ use std::time::{Duration, Instant};
 use sutler_bundle::{Action, Collision, Offer, offering, resolve_collisions};
 use sutler_osb::{Catalog, CatalogFaults, ServiceSpec};
 
-/// Most bundles of all folders together.
+/// Maximum bundles of all folders together.
 pub const BUNDLES_MAX: usize = 1_000;
 
-/// How bundles are offered, for all of them and for each.
+/// How bundles are offered: common settings, and settings per bundle.
 #[derive(Clone, Debug, Default)]
 pub struct OfferSettings {
-    /// For all of them.
+    /// Settings of all bundles.
     pub all: Offer,
     /// Parameters that the operator answers, by bundle.
     pub answered: BTreeMap<String, BTreeSet<String>>,
@@ -42,14 +42,14 @@ impl OfferSettings {
     }
 }
 
-/// A bundle that is offered.
+/// An offered bundle.
 #[derive(Clone, Debug)]
 pub struct FoundBundle {
     /// Its folder.
     pub folder: PathBuf,
-    /// The version that is offered.
+    /// The offered version.
     pub bundle: Arc<Bundle>,
-    /// As a platform sees it.
+    /// Its catalog entry.
     pub spec: ServiceSpec,
 }
 
@@ -60,43 +60,43 @@ pub struct Snapshot {
     pub listed: Vec<FoundBundle>,
     /// Faults of the other bundles; each names a folder and says what to do.
     pub faults: Vec<String>,
-    /// Every version that a later look may offer without reading it again.
+    /// Digests of all versions that a later scan may offer without reading them again.
     pub held: BTreeSet<String>,
     /// Offered images, by service id.
     pub(crate) images: Arc<HashMap<String, Arc<OfferedImage>>>,
 }
 
-/// An image that is offered: what of it must be at hand.
+/// An offered image: the part of it that is held in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OfferedImage {
-    /// Names the version that is offered.
+    /// Digest of the offered version.
     pub version: String,
     pub service_id: String,
     pub service_name: String,
     /// Name and version in the manifest.
     pub bundle: String,
     pub bundle_version: Option<String>,
-    /// Ids and names.
+    /// Ids and names of the plans.
     pub plans: Box<[(String, String)]>,
 }
 
 impl Snapshot {
-    /// The catalog of it.
+    /// Catalog of this snapshot.
     ///
     /// # Errors
-    /// The offerings do not go together; each by itself was checked when it was read.
+    /// The offerings conflict with each other; each by itself was checked when it was read.
     pub fn catalog(&self) -> Result<Catalog, CatalogFaults> {
         Catalog::load(self.listed.iter().map(|it| it.spec.clone()).collect())
     }
 
-    /// The digests of what is offered.
+    /// Digests of the offered versions.
     #[must_use]
     pub fn digests(&self) -> Vec<&str> {
         let listed = self.listed.iter();
         listed.map(|it| it.bundle.digest.as_str()).collect()
     }
 
-    /// Whether two snapshots offer, hold and complain about the same.
+    /// Whether two snapshots offer and hold the same versions and have the same faults.
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
         self.digests() == other.digests() && self.faults == other.faults && self.held == other.held
@@ -116,10 +116,14 @@ pub struct BundleFolders {
 }
 
 impl BundleFolders {
-    /// Folders that are bundles, or that have bundles as their sub-folders.
+    /// Watches these folders: each is a bundle, or has bundles as its sub-folders.
     #[must_use]
-    pub fn new(roots: Vec<PathBuf>, shelf: Arc<VersionStore>, offers: OfferSettings) -> Self {
-        let root = |root: PathBuf| FolderRegistry::new(root, shelf.clone());
+    pub fn new(
+        roots: Vec<PathBuf>,
+        version_store: Arc<VersionStore>,
+        offers: OfferSettings,
+    ) -> Self {
+        let root = |root: PathBuf| FolderRegistry::new(root, version_store.clone());
         Self {
             roots: roots.into_iter().map(root).collect(),
             offers,
@@ -130,18 +134,18 @@ impl BundleFolders {
         }
     }
 
-    /// How long a bundle must be missing, at more than one look, before it is gone.
+    /// Sets how long a bundle must be missing, in more than one scan, before it is withdrawn.
     #[must_use]
     pub fn withdrawn_after(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// Looks at everything. Blocks, and never panics. What changed since the last look is taken in when it
-    /// did not change between the last two; at the very first look, at once.
+    /// Scans all folders. Blocks, and never panics. A changed bundle is read when it did not change between the last
+    /// two scans; in the first scan, at once.
     pub fn look(&mut self) -> Snapshot {
         let now = Instant::now();
-        match contained(|| self.look_at(now)) {
+        match catch_panic(|| self.look_at(now)) {
             Ok(snapshot) => self.last = snapshot,
             Err(sentence) => {
                 let sentence = format!("bundles cannot be looked at: {sentence}");
@@ -162,7 +166,7 @@ impl BundleFolders {
                     let there = self.with_missing(root.root(), found, now);
                     self.listings.insert(root.root().to_owned(), there);
                 }
-                // What was there before stays: nobody knows better.
+                // The previous listing stays valid.
                 Err(fault) => faults.push(fault.to_string()),
             }
             let listed = self.listings.get(root.root()).into_iter().flatten();
@@ -206,13 +210,13 @@ impl BundleFolders {
         found
     }
 
-    /// Everything good, side by side.
+    /// Offers all readable bundles, without those that collide.
     fn offered(&self, folders: &[PathBuf], mut faults: Vec<String>) -> Snapshot {
         let all = folders
             .iter()
             .filter_map(|folder| Some((folder, self.known.get(folder)?)));
         let (missing, there): (Vec<_>, Vec<_>) = all.partition(|(_, known)| known.was_missing());
-        // One that was moved is at two places until it is gone from the first.
+        // A moved bundle is found twice until it is gone from its old folder.
         let moved = |bundle: &Bundle| {
             let mut there = there.iter().filter_map(|(_, known)| known.good.as_ref());
             there.any(|it| it.manifest.name == bundle.manifest.name)
@@ -257,8 +261,7 @@ impl BundleFolders {
     }
 }
 
-/// Every plan says which version of the bundle it comes from. What has nothing to run for an update is offered
-/// to nobody as an upgrade.
+/// Adds the version of the bundle to every plan. A bundle that cannot run an update is not offered as an upgrade.
 pub(crate) fn with_origin(mut spec: ServiceSpec, bundle: &Bundle) -> ServiceSpec {
     let updates = runnable(bundle, Action::Update).is_some();
     for plan in spec.plans.iter_mut().flatten() {

@@ -1,8 +1,8 @@
 //! Bundles of registries: listed, stored, published, withdrawn and deleted.
 //!
-//! `sutler-registry` decides what changes, purely. Stored records are `reconcile/records.rs`, versions made of
-//! items `reconcile/version.rs`. Two periodic tasks write them: `reconcile/refresh.rs` lists registries (batches:
-//! `reconcile/writer.rs`) and `reconcile/deletions.rs` deletes what no instance needs.
+//! `sutler-registry` decides what changes; it is pure. Stored records are `reconcile/records.rs`, versions built
+//! from items `reconcile/version.rs`. Two periodic tasks write them: `reconcile/refresh.rs` lists registries
+//! (batches: `reconcile/writer.rs`) and `reconcile/deletions.rs` deletes specs and versions that no instance needs.
 //! `reconcile/catalog_publisher.rs` publishes the records as this process's catalog
 //! (`reconcile/published_catalog.rs`). Operators read `reconcile/view.rs` and `reconcile/bundles.rs`; Automation
 //! Broker's old paths are `reconcile/apb_compat_routes.rs`.

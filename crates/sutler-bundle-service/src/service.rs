@@ -51,7 +51,7 @@ use sutler_runner::{Runnable, Runner};
 pub struct Runners {
     /// Runs folders.
     pub processes: Arc<dyn Runner>,
-    /// Runs images, where there is an engine.
+    /// Runs images, if a container engine is configured.
     pub containers: Option<Arc<dyn Runner>>,
 }
 
@@ -74,17 +74,17 @@ impl Runners {
 
 /// Parts of the service.
 pub struct ServiceParts {
-    /// Where versions of bundles are.
+    /// Store of versions.
     pub shelf: Arc<VersionStore>,
     /// The runners.
     pub runners: Arc<Runners>,
     /// Secrets of the operator.
     pub secrets: Vec<OperatorSecret>,
-    /// The most that any bundle may use.
+    /// Upper limits for all bundles.
     pub limits: RunLimits,
-    /// Whether bindings get what the provision gave, whatever the manifest says.
+    /// Whether bindings get the provision's credentials, regardless of the manifest.
     pub share_provision_credentials: bool,
-    /// This host, where several share a store: runs are looked for where they were started.
+    /// Name of this host if several share a store: runs are looked up on the host that started them.
     pub host: Option<String>,
 }
 
@@ -92,18 +92,18 @@ pub struct ServiceParts {
 pub struct BundleService {
     parts: ServiceParts,
     snapshot: RwLock<Arc<Snapshot>>,
-    reaper: RunCleanup,
+    cleanup: RunCleanup,
     archive: OnceLock<Weak<dyn VersionLookup>>,
 }
 
 impl BundleService {
-    /// Of these parts, with nothing offered yet.
+    /// A service of these parts that offers nothing yet.
     #[must_use]
     pub fn new(parts: ServiceParts) -> Self {
         Self {
             parts,
             snapshot: RwLock::default(),
-            reaper: RunCleanup::default(),
+            cleanup: RunCleanup::default(),
             archive: OnceLock::new(),
         }
     }
@@ -117,10 +117,10 @@ impl BundleService {
         *current = snapshot;
     }
 
-    /// Removes what runs left, for as long as it is polled: let it run beside the broker.
-    pub async fn reap(&self, fates: Arc<dyn OperationLookup>) {
+    /// Removes finished runs, for as long as it is polled: run it concurrently with the broker.
+    pub async fn reap(&self, operations: Arc<dyn OperationLookup>) {
         let runners = self.parts.runners.clone();
-        self.reaper.clone().work(runners, fates).await;
+        self.cleanup.clone().work(runners, operations).await;
     }
 
     /// The current offer.
@@ -129,7 +129,7 @@ impl BundleService {
         current.clone()
     }
 
-    /// The bundle of an offering, as it is offered now.
+    /// The currently offered version of a service.
     fn offered(&self, service_id: &str) -> Option<Arc<Bundle>> {
         let snapshot = self.snapshot();
         let mut listed = snapshot.listed.iter();
@@ -143,7 +143,7 @@ impl BundleService {
         }
     }
 
-    /// The name of a plan that is offered now.
+    /// Name of a currently offered plan.
     fn plan_name(&self, service_id: &str, plan_id: &str) -> Option<String> {
         let snapshot = self.snapshot();
         let mut listed = snapshot.listed.iter();

@@ -1,9 +1,9 @@
 //! Immutable copies of bundles, each under the digest of its content.
 //!
-//! An instance is bound to the version that made it, so that version stays, whatever happens to its folder. A copy
-//! is written under a temporary name, made read-only and renamed; its digest is checked when it is first used.
-//! Allowed contents are `version_store/folder_digest.rs`; versions that are images are `version_store/images.rs`.
-//! Watching folders is `bundle_folders.rs`.
+//! An instance is bound to the version that made it, so that version stays, even if its folder changes or
+//! disappears. A copy is written under a temporary name, made read-only and renamed; its digest is checked when it
+//! is first used. Allowed contents are `version_store/folder_digest.rs`; versions that are images are
+//! `version_store/images.rs`. Watching folders is `bundle_folders.rs`.
 
 mod folder_digest;
 mod images;
@@ -27,54 +27,54 @@ use unused::UnusedVersions;
 
 pub use folder_digest::FolderTreeError;
 
-/// Copies that are being written begin with this.
-const ASIDE: &str = ".new-";
-/// Manifests kept in memory of copies of which nothing else was read; beyond that it starts anew.
-const GLANCED_MAX: usize = 1_000;
-/// How old something that was being written must be to be taken for left over.
+/// Name prefix of unfinished copies.
+const TEMP_PREFIX: &str = ".new-";
+/// Maximum manifests cached for copies that were not read otherwise; beyond that the cache is cleared.
+const MANIFESTS_MAX: usize = 1_000;
+/// Age at which an unfinished copy counts as left over.
 const LEFT_OVER: Duration = Duration::from_secs(3600);
 
-/// A bundle whose content nobody changes any more.
+/// An immutable version of a bundle.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bundle {
-    /// Names the content: `sha256:…`.
+    /// Digest of the content: `sha256:…`.
     pub digest: String,
     /// Its manifest.
     pub manifest: Manifest,
-    /// Where the copy is.
+    /// Folder of the copy.
     pub folder: PathBuf,
 }
 
-/// Why a bundle cannot be had. Each says what to do.
+/// Why a version is not available. Each text says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum VersionStoreError {
-    /// There is no manifest.
+    /// The folder has no manifest.
     #[error("{0} has no manifest: add a bundle.yml, or begin with `sutler bundle new`")]
     NoManifest(PathBuf),
     /// The manifest has faults.
     #[error("{0}")]
     Manifest(ManifestError),
-    /// The folder holds what a bundle may not.
+    /// The folder holds an entry that a bundle may not have.
     #[error("{0}")]
     Tree(#[from] FolderTreeError),
-    /// The copy is not there.
+    /// No copy on this host.
     #[error(
         "the bundle {0} is not on this host: bring back the folder it came from, or copy {1} from \
          a host that has it"
     )]
     Missing(String, PathBuf),
-    /// The copy is not what it was.
+    /// The copy was changed.
     #[error(
         "the copy of the bundle {0} was damaged: remove {1} and bring back the folder it came from"
     )]
     Damaged(String, PathBuf),
-    /// The disk does not do its part.
+    /// A file system error.
     #[error("{0} cannot be used: {1}")]
     Disk(PathBuf, #[source] io::Error),
 }
 
 impl VersionStoreError {
-    /// Whether it may pass by itself.
+    /// Whether the error may be temporary.
     pub(crate) fn is_passing(&self) -> bool {
         match self {
             Self::Disk(..) | Self::Tree(FolderTreeError::Disk(..)) => true,
@@ -87,50 +87,49 @@ impl VersionStoreError {
     }
 }
 
-/// The copies of one host.
+/// The versions of one host.
 #[derive(Debug)]
 pub struct VersionStore {
     root: PathBuf,
-    /// Copies that are sound.
+    /// Copies whose digest was verified.
     known: Mutex<HashMap<String, Arc<Bundle>>>,
-    /// Manifests of copies of which nothing else was read.
-    glanced: Mutex<HashMap<String, Arc<Manifest>>>,
-    idle: Mutex<UnusedVersions>,
+    /// Manifests of copies that were not read otherwise.
+    manifests: Mutex<HashMap<String, Arc<Manifest>>>,
+    unused_versions: Mutex<UnusedVersions>,
     images: Images,
 }
 
 impl VersionStore {
-    /// Opens the shelf in a working directory, and makes it if it is not there.
+    /// Opens the store in a working directory, and creates it if it is missing.
     ///
     /// # Errors
-    /// The folder cannot be made.
+    /// The folder cannot be created.
     pub fn open(work: &Path) -> Result<Self, VersionStoreError> {
         let root = work.join("bundles");
-        // Runs of another user must be able to pass through to their bundle, and to list nothing.
+        // Runs of another user must be able to reach their bundle, but not to list the folder.
         create_traversable_dir(&root)
             .map_err(|error| VersionStoreError::Disk(root.clone(), error))?;
-        let shelf = Self {
+        let version_store = Self {
             known: Mutex::default(),
-            glanced: Mutex::default(),
-            idle: Mutex::default(),
+            manifests: Mutex::default(),
+            unused_versions: Mutex::default(),
             images: Images::in_folder(&root),
             root,
         };
-        shelf.clear_left_overs();
-        Ok(shelf)
+        version_store.clear_left_overs();
+        Ok(version_store)
     }
 
-    /// Takes a folder in as it is now. Blocks.
+    /// Copies a folder in its current state. Blocks.
     ///
     /// # Guarantees
-    /// What is there under a digest has that content, and is on the disk to stay. A copy that was damaged
-    /// is replaced.
+    /// The copy under a digest has that content and is synced to disk. A damaged copy is replaced.
     ///
     /// # Errors
-    /// See [`VersionStoreError`]; nothing is left on the shelf.
+    /// See [`VersionStoreError`]; no copy is left.
     pub fn take_in(&self, folder: &Path) -> Result<Arc<Bundle>, VersionStoreError> {
         manifest_in(folder)?;
-        let (digest, folder) = self.shelve(folder)?;
+        let (digest, folder) = self.copy_folder(folder)?;
         let manifest = manifest_in(&folder)?;
         Ok(self.remember(Bundle {
             digest,
@@ -139,27 +138,33 @@ impl VersionStore {
         }))
     }
 
-    /// Copies a folder as it is now, whatever its manifest says: its digest, and where the copy is. Blocks.
-    pub(crate) fn shelve(&self, folder: &Path) -> Result<(String, PathBuf), VersionStoreError> {
+    /// Copies a folder in its current state without reading its manifest; returns digest and path of the copy.
+    /// Blocks.
+    pub(crate) fn copy_folder(
+        &self,
+        folder: &Path,
+    ) -> Result<(String, PathBuf), VersionStoreError> {
         let mut digest = folder_digest::digest(folder)?;
         if !self.has(&digest) {
-            let aside = self.root.join(format!("{ASIDE}{}", uuid::Uuid::new_v4()));
-            // It may have changed meanwhile: the copy counts.
-            let put = folder_digest::copy(folder, &aside).map_err(VersionStoreError::from);
-            let put = put.and_then(|copied| self.put(&aside, &copied).map(|()| copied));
-            remove(&aside);
+            let temp_dir = self
+                .root
+                .join(format!("{TEMP_PREFIX}{}", uuid::Uuid::new_v4()));
+            // The folder may have changed meanwhile: the digest of the copy counts.
+            let put = folder_digest::copy(folder, &temp_dir).map_err(VersionStoreError::from);
+            let put = put.and_then(|copied| self.put(&temp_dir, &copied).map(|()| copied));
+            remove(&temp_dir);
             digest = put?;
         }
         let place = self.place(&digest);
         Ok((digest, place))
     }
 
-    /// Names the content of a folder as it is now. Blocks.
+    /// Digest of a folder's current content. Blocks.
     pub(crate) fn digest_of(&self, folder: &Path) -> Result<String, VersionStoreError> {
         Ok(folder_digest::digest(folder)?)
     }
 
-    /// Whether there is a sound copy. Each is read once in the life of a process.
+    /// Whether an undamaged copy exists. Each is verified once per process.
     fn has(&self, digest: &str) -> bool {
         let place = self.place(digest);
         place.is_dir()
@@ -167,8 +172,8 @@ impl VersionStore {
                 || folder_digest::digest(&place).is_ok_and(|it| it == digest))
     }
 
-    /// Gives a copy its name, for good.
-    fn put(&self, aside: &Path, digest: &str) -> Result<(), VersionStoreError> {
+    /// Renames a finished copy to its digest, and syncs it.
+    fn put(&self, temp_dir: &Path, digest: &str) -> Result<(), VersionStoreError> {
         let place = self.place(digest);
         let disk = |error| VersionStoreError::Disk(place.clone(), error);
         if self.has(digest) {
@@ -176,12 +181,14 @@ impl VersionStore {
         }
         if place.exists() {
             tracing::warn!(%digest, "the copy of a bundle was damaged, and is replaced");
-            let damaged = self.root.join(format!("{ASIDE}{}", uuid::Uuid::new_v4()));
+            let damaged = self
+                .root
+                .join(format!("{TEMP_PREFIX}{}", uuid::Uuid::new_v4()));
             fs::rename(&place, &damaged).map_err(disk)?;
             remove(&damaged);
         }
-        // Another process with the same shelf may have been quicker.
-        match fs::rename(aside, &place) {
+        // Another process that shares the folder may have been faster.
+        match fs::rename(temp_dir, &place) {
             Err(error) if !self.has(digest) => return Err(disk(error)),
             Ok(()) | Err(_) => {}
         }
@@ -190,45 +197,44 @@ impl VersionStore {
             .map_err(disk)
     }
 
-    /// Reads something in the manifest of a bundle: quickly, so that nobody waits for it, and without
-    /// looking at the rest of the bundle. `None`: it is not there.
+    /// Reads the manifest of a bundle without verifying the rest, so that it is fast. `None`: there is no copy.
     pub fn read_manifest<T>(&self, digest: &str, read: impl FnOnce(&Manifest) -> T) -> Option<T> {
         let known = self.known().get(digest).cloned();
         if let Some(bundle) = known.or_else(|| self.kept(digest)) {
             return Some(read(&bundle.manifest));
         }
-        if let Some(manifest) = self.glanced().get(digest).cloned() {
+        if let Some(manifest) = self.manifests().get(digest).cloned() {
             return Some(read(&manifest));
         }
         if !is_digest(digest) {
             return None;
         }
         let manifest = Arc::new(manifest_in(&self.place(digest)).ok()?);
-        let mut glanced = self.glanced();
-        if glanced.len() >= GLANCED_MAX {
-            glanced.clear();
+        let mut manifests = self.manifests();
+        if manifests.len() >= MANIFESTS_MAX {
+            manifests.clear();
         }
-        glanced.insert(digest.to_owned(), manifest.clone());
-        drop(glanced);
+        manifests.insert(digest.to_owned(), manifest.clone());
+        drop(manifests);
         Some(read(&manifest))
     }
 
-    /// Keeps a version that is no folder: an image, and what it says about itself.
+    /// Adds an image: its manifest and reference.
     pub(crate) fn keep(&self, digest: &str, written: &ImageManifest) {
         self.images.keep(digest, written);
     }
 
-    /// Whether a version that is no folder is kept.
+    /// Whether an image is known.
     pub(crate) fn keeps(&self, digest: &str) -> bool {
         self.images.has(digest)
     }
 
-    /// A version that is no folder, or why it cannot be read.
+    /// The version of an image, or why it cannot be read.
     pub(crate) fn image(&self, digest: &str) -> Option<Result<Arc<Bundle>, String>> {
         self.images.get(digest)
     }
 
-    /// A version that is no folder.
+    /// The version of an image.
     pub(crate) fn kept(&self, digest: &str) -> Option<Arc<Bundle>> {
         self.image(digest)?.ok()
     }
@@ -236,7 +242,7 @@ impl VersionStore {
     /// The bundle with this digest. Blocks the first time.
     ///
     /// # Errors
-    /// It is not there, or damaged.
+    /// There is no copy, or it is damaged.
     pub fn get(&self, digest: &str) -> Result<Arc<Bundle>, VersionStoreError> {
         if let Some(image) = self.kept(digest) {
             return Ok(image);
@@ -276,10 +282,10 @@ impl VersionStore {
         Ok(digests)
     }
 
-    /// Removes copies that are in nobody's use now, and were not for as long as `grace`; says which. Blocks.
+    /// Removes copies that are unused now and were unused for `grace`; returns their digests. Blocks.
     ///
     /// # Assumptions
-    /// `used` has every copy that an instance or the catalog needs.
+    /// `used` contains every copy that an instance or the catalog needs.
     ///
     /// # Errors
     /// The folder cannot be read.
@@ -290,11 +296,14 @@ impl VersionStore {
         grace: Duration,
     ) -> Result<BTreeSet<String>, VersionStoreError> {
         let there = self.digests()?;
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let swept = idle.look(there, used, now, grace);
+        let mut unused_versions = self
+            .unused_versions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let swept = unused_versions.update(there, used, now, grace);
         for digest in &swept {
             self.known().remove(digest);
-            self.glanced().remove(digest);
+            self.manifests().remove(digest);
             remove(&self.place(digest));
         }
         self.clear_left_overs();
@@ -312,18 +321,20 @@ impl VersionStore {
         bundle
     }
 
-    fn glanced(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Manifest>>> {
-        self.glanced.lock().unwrap_or_else(PoisonError::into_inner)
+    fn manifests(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Manifest>>> {
+        self.manifests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Bundle>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A process that died while it copied leaves something behind.
+    /// Removes unfinished copies of processes that died.
     fn clear_left_overs(&self) {
         for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
-            let ours = entry.file_name().to_string_lossy().starts_with(ASIDE);
+            let ours = entry.file_name().to_string_lossy().starts_with(TEMP_PREFIX);
             if ours && age(&entry.path()) >= LEFT_OVER {
                 remove(&entry.path());
             }
@@ -331,7 +342,7 @@ impl VersionStore {
     }
 }
 
-/// The file that makes a folder a bundle.
+/// Name of the manifest file in a folder.
 pub(crate) fn manifest_file(folder: &Path) -> Option<&'static str> {
     let mut names = MANIFEST_FILES.into_iter();
     names.find(|name| folder.join(name).is_file())
@@ -340,13 +351,13 @@ pub(crate) fn manifest_file(folder: &Path) -> Option<&'static str> {
 /// Reads the manifest of a folder.
 ///
 /// # Errors
-/// There is none, or it has faults.
+/// The folder has no manifest, or it has faults.
 pub fn manifest_in(folder: &Path) -> Result<Manifest, VersionStoreError> {
     let name =
         manifest_file(folder).ok_or_else(|| VersionStoreError::NoManifest(folder.to_owned()))?;
     let path = folder.join(name);
     let mut bytes = Vec::new();
-    // One byte too many is enough for the manifest to be refused.
+    // One byte over the limit is enough to refuse the manifest.
     let read = fs::File::open(&path).and_then(|file| {
         file.take(MANIFEST_BYTES_MAX as u64 + 1)
             .read_to_end(&mut bytes)
@@ -367,7 +378,7 @@ fn age(path: &Path) -> Duration {
     changed.map(since).unwrap_or_default()
 }
 
-/// Removes a copy, whose folders are read-only. Best effort: what stays is tried again by a sweep.
+/// Removes a copy, whose folders are read-only. Best effort: the next sweep tries again.
 fn remove(path: &Path) {
     make_writable(path);
     let _ = fs::remove_dir_all(path);

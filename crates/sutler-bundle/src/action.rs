@@ -1,6 +1,6 @@
 //! Actions of a bundle, with the names of Automation Broker's contract.
 //!
-//! The rules of each action are `manifest/settings.rs`.
+//! The rules of each action are in `manifest/settings.rs`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,25 +8,25 @@ use std::str::FromStr;
 /// An action of a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Action {
-    /// Makes an instance.
+    /// Creates an instance.
     Provision,
     /// Changes an instance.
     Update,
     /// Removes an instance.
     Deprovision,
-    /// Makes a binding.
+    /// Creates a binding.
     Bind,
     /// Removes a binding.
     Unbind,
 }
 
-/// There is no such action.
+/// No action has this name.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no action {0:?}: it is one of provision, update, deprovision, bind, unbind")]
 pub struct UnknownActionError(String);
 
 impl Action {
-    /// All of them, in the order of an instance's life.
+    /// All actions, in the order of an instance's life.
     pub const ALL: [Self; 5] = [
         Self::Provision,
         Self::Update,
@@ -35,7 +35,7 @@ impl Action {
         Self::Deprovision,
     ];
 
-    /// As the entry point is told.
+    /// Name of the action as passed to the entry point.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

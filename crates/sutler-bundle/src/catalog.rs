@@ -22,18 +22,19 @@ use sutler_schema::{ParameterSchemas, PlanSchemas, SchemaError};
 /// How bundles are offered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Offer {
-    /// Where ids come from.
+    /// Source of the ids.
     pub ids: IdScheme,
-    /// In which JSON Schema parameters are described.
+    /// Draft of JSON Schema that describes parameters.
     pub dialect: Dialect,
     /// Whether plans carry forms for OpenShift's console.
     pub forms: bool,
-    /// Parameters that the operator answers by a secret: no user is asked for them.
+    /// Parameters that the operator answers by a secret; users are not asked for them.
     pub answered: BTreeSet<String>,
 }
 
 impl Offer {
-    /// As Automation Broker offered the bundles of a registry: its ids, its draft of JSON Schema, its forms.
+    /// Settings under which Automation Broker offered the bundles of a registry: its ids, its draft of JSON Schema,
+    /// its forms.
     #[must_use]
     pub fn compatible(registry: &str) -> Self {
         Self {
@@ -113,8 +114,8 @@ pub(crate) fn maintenance(manifest: &Manifest) -> Option<MaintenanceInfo> {
 
 fn schemas(manifest: &Manifest, plan: &PlanEntry, offer: &Offer) -> Schemas {
     let of = |parameters: &[Parameter], occasion: ValidationPoint| {
-        let asked = unanswered(parameters, &offer.answered);
-        let parameters = Some(schema(&asked, occasion, offer.dialect));
+        let unanswered_parameters = unanswered(parameters, &offer.answered);
+        let parameters = Some(schema(&unanswered_parameters, occasion, offer.dialect));
         Some(OperationSchema { parameters })
     };
     let bindable = manifest.is_bindable(plan);
@@ -129,17 +130,17 @@ fn schemas(manifest: &Manifest, plan: &PlanEntry, offer: &Offer) -> Schemas {
     }
 }
 
-/// The parameters that users are asked for. What depends on an answered one is left out with it: which
-/// answer was given is nobody's business.
+/// Parameters that users are asked for. Parameters that depend on an answered one are left out too, so that the
+/// catalog does not reveal the answer.
 fn unanswered(parameters: &[Parameter], answered: &BTreeSet<String>) -> Vec<Parameter> {
-    let asked = |it: &&Parameter| {
+    let is_unanswered = |it: &&Parameter| {
         let depends = it.conditions.iter().any(|one| answered.contains(&one.key));
         !answered.contains(&it.name) && !depends
     };
-    parameters.iter().filter(asked).cloned().collect()
+    parameters.iter().filter(is_unanswered).cloned().collect()
 }
 
-/// Why a manifest would make no offering that can be served: where, and what.
+/// Reasons why the offering of a manifest cannot be served, each with its path.
 pub(crate) fn catalog_problems(manifest: &Manifest, offer: &Offer) -> Vec<(String, String)> {
     let below = |path: &str| path.trim_start_matches("services[0].").to_owned();
     let catalog = match Catalog::load(vec![offering(manifest, offer)]) {
@@ -171,14 +172,14 @@ pub fn compile_schemas(plan: &PinnedPlan) -> Result<ParameterSchemas, SchemaErro
     ParameterSchemas::compile(schemas.unwrap_or_default())
 }
 
-/// Two bundles want the same id or name.
+/// Two bundles claim the same id or name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collision {
     /// The shared name or id, e.g. `the service id 1dda…`.
     pub what: String,
-    /// The bundle that has it.
+    /// The bundle that keeps it.
     pub first: String,
-    /// The bundle that is left out for it.
+    /// The bundle that is left out.
     pub second: String,
 }
 
@@ -198,8 +199,8 @@ impl fmt::Display for Collision {
 
 impl std::error::Error for Collision {}
 
-/// Offerings side by side: of those that collide the first stays. Each comes with what its bundle is called
-/// by, e.g. its folder.
+/// Drops every offering that collides with an earlier one. Each offering comes with a label of its bundle, e.g. its
+/// folder.
 #[must_use]
 pub fn resolve_collisions(
     bundles: impl IntoIterator<Item = (String, ServiceSpec)>,

@@ -1,6 +1,6 @@
 //! Form definitions for OpenShift's console: order, headings and field types of parameters.
 //!
-//! They are part of a plan's metadata, and only where `Offer::forms` asks for them. JSON Schemas are `schema.rs`.
+//! They are part of a plan's metadata, only if `Offer::forms` is set. JSON Schemas are `schema.rs`.
 
 use crate::manifest::{Parameter, PlanEntry, ValidationPoint};
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ fn form(parameters: &[Parameter], occasion: ValidationPoint) -> Vec<Value> {
             .as_deref()
             .filter(|it| !it.is_empty());
         match (group, items.last_mut()) {
-            // Neighbours under one heading stand together.
+            // Adjacent parameters with the same heading share one group.
             (Some(group), Some(last)) if heading == Some(group) => {
                 if let Some(inner) = last["items"].as_array_mut() {
                     inner.push(item);

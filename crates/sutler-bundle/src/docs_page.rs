@@ -170,7 +170,7 @@ fn kind_text(value_type: &ValueType) -> String {
     }
 }
 
-/// The rules of a value, in words.
+/// Rules of a value, as text.
 fn rules(value_type: &ValueType) -> Vec<String> {
     let mut rules = Vec::new();
     if let Some(choices) = &value_type.choices {
@@ -277,7 +277,7 @@ fn text_of<'a>(metadata: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
     (!text.trim().is_empty()).then_some(text)
 }
 
-/// Text that stays text: on one line, without anything that Markdown or HTML would take for its own.
+/// Escapes text for one line of Markdown: no line breaks, no Markdown or HTML syntax.
 fn inline(text: &str) -> String {
     let mut out = String::new();
     for word in text.split_whitespace() {
@@ -298,7 +298,7 @@ fn inline(text: &str) -> String {
     out
 }
 
-/// The same between backticks; a bar would end a cell.
+/// Escapes text for a code span in a table cell, where a bar would end the cell.
 fn code(text: &str) -> String {
     let plain: String = text.chars().filter(|c| !c.is_control()).collect();
     let plain = plain.replace('|', "\\|");

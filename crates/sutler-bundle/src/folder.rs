@@ -1,6 +1,6 @@
 //! Files of a bundle's folder: finds the manifest and lists every entry, within limits.
 //!
-//! Takes no decision: checks are `inspect.rs`, images `pack.rs`.
+//! Checks are `inspect.rs`, images `pack.rs`.
 
 use crate::manifest::{MANIFEST_BYTES_MAX, MANIFEST_FILES, Manifest, ManifestError};
 use std::fs::File;
@@ -8,33 +8,33 @@ use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
 
-/// Most files and folders of a bundle.
+/// Maximum number of files and folders of a bundle.
 pub const FOLDER_ENTRIES_MAX: usize = 10_000;
 
-/// Deepest folder in a folder.
+/// Maximum depth of nested folders.
 const DEPTH_MAX: usize = 32;
 
-/// Names that are not part of a bundle at any depth: files of a checkout, and leftovers of runs.
+/// Names that are left out at any depth: files of a checkout, and leftovers of runs.
 const LEFT_OUT: [&str; 3] = [".git", ".sutler", "__pycache__"];
 
 /// Why a bundle's folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// It is none, or cannot be read.
+    /// The path is not a folder, or cannot be read.
     #[error("{} cannot be read: see that it is there and that you may read it", .path.display())]
     Unreadable {
         /// Path that cannot be read.
         path: PathBuf,
-        /// Why.
+        /// Error of the file system.
         source: std::io::Error,
     },
-    /// There is no manifest in it.
+    /// The folder holds no manifest.
     #[error(
         "{} has no manifest: write a bundle.yml, or begin with `sutler bundle new`",
         .0.display()
     )]
     NoManifest(PathBuf),
-    /// It has more than a bundle can be.
+    /// The folder exceeds a limit of bundles.
     #[error("{} {reason}", .path.display())]
     TooMuch {
         /// The folder.
@@ -42,24 +42,24 @@ pub enum FolderError {
         /// The exceeded limit, and what to do.
         reason: String,
     },
-    /// Its manifest has faults.
+    /// The manifest has faults.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
 }
 
-/// A manifest as it lies in a folder.
+/// Manifest file of a folder.
 #[derive(Clone, Debug)]
 pub struct FoundManifest {
-    /// The name of its file.
+    /// Name of the file.
     pub file: &'static str,
-    /// Its content.
+    /// Content of the file.
     pub bytes: Vec<u8>,
 }
 
 /// Finds the manifest of a folder.
 ///
 /// # Errors
-/// There is none, or it cannot be read.
+/// The folder has no manifest, or it cannot be read.
 pub fn find_manifest(folder: &Path) -> Result<FoundManifest, FolderError> {
     let unreadable = |path: &Path, source| FolderError::Unreadable {
         path: path.to_owned(),
@@ -75,7 +75,7 @@ pub fn find_manifest(folder: &Path) -> Result<FoundManifest, FolderError> {
     let path = folder.join(file);
     let opened = File::open(&path).map_err(|source| unreadable(&path, source))?;
     let mut bytes = Vec::new();
-    // One byte too many is enough for the manifest to be refused.
+    // One byte over the limit is enough to refuse the manifest.
     opened
         .take(MANIFEST_BYTES_MAX as u64 + 1)
         .read_to_end(&mut bytes)
@@ -86,7 +86,7 @@ pub fn find_manifest(folder: &Path) -> Result<FoundManifest, FolderError> {
 /// Reads the manifest of a folder.
 ///
 /// # Errors
-/// There is none, it cannot be read, or it has faults.
+/// The folder has no manifest, it cannot be read, or it has faults.
 pub fn read_manifest(folder: &Path) -> Result<Manifest, FolderError> {
     let found = find_manifest(folder)?;
     Ok(Manifest::load(&found.bytes, found.file)?)
@@ -99,16 +99,16 @@ pub enum EntryKind {
     Folder,
     /// A file.
     File {
-        /// How many bytes it has.
+        /// Size in bytes.
         bytes: u64,
         /// Whether it may be executed.
         executable: bool,
-        /// Whether everybody may write to it.
+        /// Whether all users may write to it.
         open: bool,
     },
-    /// A link to something.
+    /// A symbolic link.
     Link {
-        /// Where it leads, as it is written.
+        /// Target of the link, unresolved.
         target: PathBuf,
     },
     /// A pipe, a socket or a device.
@@ -144,10 +144,10 @@ impl FolderEntry {
     }
 }
 
-/// Everything in a bundle's folder, sorted by path; links are told, not followed.
+/// Lists everything in a bundle's folder, sorted by path; links are listed, not followed.
 ///
 /// # Errors
-/// Something cannot be read, has a name that is no UTF-8, or there is too much of it.
+/// An entry cannot be read or has a name that is not UTF-8, or a limit is exceeded.
 pub fn entries(folder: &Path) -> Result<Vec<FolderEntry>, FolderError> {
     let mut found = Vec::new();
     let mut open = vec![(String::new(), 0)];

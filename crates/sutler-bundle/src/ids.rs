@@ -8,17 +8,17 @@ use md5::{Digest, Md5};
 use sha2::Sha256;
 use uuid::Builder;
 
-/// Longest full name of the old scheme, in characters: with what was added, it had to fit into 63.
+/// Longest full name of the old scheme, in characters: with the suffixes it had to fit into 63.
 const FULL_NAME_CHARS_MAX: usize = 51;
 
-/// Where ids come from.
+/// Source of ids.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum IdScheme {
     /// The id in the manifest; otherwise derived from the names of bundle and plan.
     #[default]
     Explicit,
-    /// As Automation Broker made them: MD5 of the names of registry, bundle and plan. What the manifest says
-    /// is passed over, as it was then.
+    /// Automation Broker's ids: MD5 of the names of registry, bundle and plan. Ids in the manifest are ignored, as
+    /// they were there.
     Md5 {
         /// The registry's name.
         registry: String,
@@ -75,7 +75,7 @@ fn md5(text: &str) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A UUID of names, told apart by their lengths.
+/// A UUID derived from names; each is hashed with its length, so that different lists differ.
 fn derived(names: &[&str]) -> String {
     let mut hash = Sha256::new();
     hash.update(b"sutler");
@@ -138,7 +138,7 @@ mod tests {
         let text = "{name: a, description: d, plans: [{name: p, description: d}, {name: q, id: chosen, description: d}]}";
         let manifest = manifest(text);
         assert_eq!(scheme.service_id(&manifest), derived(&["bundle", "a"]));
-        // This id must stay what it is for as long as instances live.
+        // This id must never change: instances refer to it.
         let expected = "50270c68-7cac-8f8a-8ab4-b00857005a44";
         assert_eq!(scheme.service_id(&manifest), expected);
         assert_eq!(scheme.plan_id(&manifest, &manifest.plans[1]), "chosen");

@@ -13,15 +13,15 @@ use std::io::Read as _;
 use std::path::Path;
 use sutler_yaml::Location;
 
-/// Bytes of a script that are looked at: its first line.
+/// Bytes of a script that are read: enough for its first line.
 const HEAD_BYTES: u64 = 256;
 
-/// How bad something is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// The bundle will not work.
     Error,
-    /// It is probably not meant.
+    /// Probably a mistake.
     Warning,
 }
 
@@ -36,21 +36,21 @@ impl Severity {
     }
 }
 
-/// Something that was found in a bundle.
+/// A finding about a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InspectionFinding {
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
     /// The file, below the bundle's folder.
     pub file: String,
     /// Where in the file.
     pub place: Option<Location>,
-    /// A sentence, and what to do.
+    /// A sentence that also says what to do.
     pub message: String,
 }
 
 impl InspectionFinding {
-    /// `bundle.yml:3:5: error: …`, as editors and build logs know it.
+    /// `bundle.yml:3:5: error: …`, the form that editors and build logs recognise.
     #[must_use]
     pub fn line(&self) -> String {
         let place = self.place;
@@ -60,7 +60,7 @@ impl InspectionFinding {
     }
 }
 
-/// All findings.
+/// Result of an inspection.
 #[derive(Clone, Debug)]
 pub struct Inspection {
     /// The manifest's file.
@@ -72,7 +72,7 @@ pub struct Inspection {
 }
 
 impl Inspection {
-    /// How many findings are this bad.
+    /// Number of findings of this severity.
     #[must_use]
     pub fn count(&self, severity: Severity) -> usize {
         let alike = self.findings.iter().filter(|it| it.severity == severity);
@@ -80,10 +80,10 @@ impl Inspection {
     }
 }
 
-/// Looks a bundle's folder over.
+/// Inspects a bundle's folder.
 ///
 /// # Errors
-/// There is no bundle to look at.
+/// The folder holds no bundle.
 pub fn inspect(folder: &Path) -> Result<Inspection, FolderError> {
     let found = folder::find_manifest(folder)?;
     let entries = folder::entries(folder)?;
@@ -130,7 +130,7 @@ pub fn inspect(folder: &Path) -> Result<Inspection, FolderError> {
     })
 }
 
-/// How the executable files begin, by path. What cannot be read is left out.
+/// First bytes of the executable files, by path. Files that cannot be read are left out.
 fn heads(folder: &Path, entries: &[FolderEntry]) -> BTreeMap<String, Vec<u8>> {
     let mut heads = BTreeMap::new();
     for entry in entries {

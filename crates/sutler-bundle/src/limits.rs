@@ -7,15 +7,15 @@ use std::time::Duration;
 /// Resource limits of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunLimits {
-    /// How long it may take.
+    /// Maximum duration.
     pub deadline: Duration,
-    /// Most bytes of memory.
+    /// Maximum bytes of memory.
     pub memory: u64,
-    /// Most bytes of output that are kept.
+    /// Maximum bytes of output that are stored.
     pub output: u64,
-    /// Most open files of one process.
+    /// Maximum number of open files per process.
     pub open_files: u64,
-    /// Most processes.
+    /// Maximum number of processes.
     pub processes: u64,
 }
 

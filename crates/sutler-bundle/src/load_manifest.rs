@@ -8,10 +8,11 @@ use std::path::Path;
 use sutler_yaml::{Kind as Yaml, Node};
 
 impl Manifest {
-    /// Reads a manifest. The file's name says which form it has: `apb.yml` is taken as it always was.
+    /// Reads a manifest. The file's name decides its form: `apb.yml` is read with the tolerance of Automation
+    /// Broker.
     ///
     /// # Errors
-    /// Every fault there is, each with its place.
+    /// All faults, each with its location.
     pub fn load(bytes: &[u8], file: &str) -> Result<Self, ManifestError> {
         let mut findings = ManifestFindings::new(form_of(file));
         let manifest = read(bytes, &mut findings).map(|(manifest, document)| {

@@ -47,7 +47,7 @@ pub const MANIFEST_FILES: [&str; 4] = ["bundle.yml", "bundle.yaml", "apb.yml", "
 /// Longest manifest, in bytes. It must fit into a label of an image.
 pub const MANIFEST_BYTES_MAX: usize = 256 * 1024;
 
-/// The runtime of the contract: how a bundle and its broker talk. The one before it is not spoken.
+/// Version of the contract between bundle and broker. The version before it is not supported.
 const RUNTIME: u64 = 2;
 
 /// Longest name of a bundle, in bytes.
@@ -91,55 +91,55 @@ const KEYS: [&str; 28] = [
 /// Manifest of a bundle.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Manifest {
-    /// Which file it was.
+    /// Form of the file it was read from.
     pub form: ManifestForm,
     /// The bundle's name.
     pub name: String,
     /// The offering's id, where the author chose one.
     pub id: Option<String>,
-    /// The author's own version: pinned in instances, and given to every later action.
+    /// The author's own version: pinned in instances, and passed to every later action.
     pub bundle_version: Option<String>,
-    /// Whether instances of other versions can be moved on to this one.
+    /// Whether instances of other versions can be upgraded to this one.
     pub upgrade: UpgradePolicy,
     /// For the user.
     pub description: String,
     /// Whether instances can be bound, unless a plan says otherwise.
     pub bindable: bool,
-    /// Free words.
+    /// Free keywords.
     pub tags: Vec<String>,
     /// For the platform's pages.
     pub metadata: Map<String, Value>,
-    /// At least one.
+    /// Plans; at least one.
     pub plans: Vec<PlanEntry>,
-    /// The image it is run from; `None`: its folder, as processes.
+    /// Image to run; `None`: the folder is run as processes.
     pub image: Option<String>,
     /// The entrypoint.
     pub entry: Entrypoint,
-    /// How bundle and broker talk: 1 or 2.
+    /// Version of the contract between bundle and broker: 1 or 2.
     pub runtime: u8,
-    /// Whether variables may stand on a command line.
+    /// Whether variables may be passed on a command line.
     pub inline_vars: InlineVars,
     /// Secrets that the operator must provide.
     pub secrets: Vec<SecretRequirement>,
     /// Whether a binding without credentials of its own gets those of the provision.
     pub share_provision_credentials: bool,
-    /// Where users manage instances.
+    /// Dashboard of instances.
     pub dashboard: Option<Dashboard>,
-    /// `alpha.dashboard_redirect`: the bundle tells its dashboard's URL while it runs.
+    /// `alpha.dashboard_redirect`: the bundle reports its dashboard's URL while it runs.
     pub dashboard_redirect: bool,
-    /// Parameters that work.
+    /// Valid parameters, with a name each.
     pub examples: Vec<Example>,
-    /// Warnings.
+    /// Warnings about the manifest.
     pub warnings: Vec<ManifestFinding>,
     actions: BTreeMap<Action, ActionRules>,
     limits: RunLimits,
 }
 
 impl Manifest {
-    /// The image that a manifest names, also one that is passed over because its file was called `apb.yml`.
+    /// Image that a manifest names, even if it is ignored because the file is an `apb.yml`.
     ///
     /// # Errors
-    /// It names one that is not a reference.
+    /// The manifest names an image that is not a valid reference.
     pub fn image_of(bytes: &[u8]) -> Result<Option<String>, String> {
         let text = std::str::from_utf8(bytes).unwrap_or_default();
         let documents = sutler_yaml::parse(text).unwrap_or_default();
@@ -179,8 +179,8 @@ impl Manifest {
     }
 }
 
-/// Reads the fields of a manifest, and returns them with the document they were read from. Nothing checks here
-/// whether the offering can be served: that is `load_manifest.rs`.
+/// Reads the fields of a manifest, and returns them with the document they were read from. Whether the offering can
+/// be served is checked by `load_manifest.rs`.
 pub(crate) fn read(bytes: &[u8], findings: &mut ManifestFindings) -> Option<(Manifest, Node)> {
     let document = document(bytes, findings)?;
     let top = Fields::read(&document, "", &KEYS, findings)?;
@@ -248,7 +248,7 @@ fn document(bytes: &[u8], findings: &mut ManifestFindings) -> Option<Node> {
     }
 }
 
-/// `version` is the version of the contract, and there is only one.
+/// `version` is the version of the contract; only one exists.
 fn contract_version(top: &Fields<'_>, findings: &mut ManifestFindings) {
     let version = top.text("version", findings);
     let known = |version: &str| matches!(version, "1.0" | "1.0.0" | "1");
@@ -292,7 +292,7 @@ fn bundle_version(top: &Fields<'_>, findings: &mut ManifestFindings) -> Option<S
     Some(version)
 }
 
-/// `image` of an old manifest is what it was built as; what is run was always told by the registry.
+/// Reads `image`. In an old manifest it is the name under which it was built; the registry decided which image ran.
 fn image(top: &Fields<'_>, findings: &mut ManifestFindings) -> Option<String> {
     let image = top.text("image", findings)?;
     let place = top.place_of("image");

@@ -1,8 +1,8 @@
 //! Packs a bundle into an image without a container engine: an OCI image layout in one tar file.
 //!
-//! The same folder gives the same bytes on every host and at any time: nothing of the host, its clock or its users
-//! is included. `pack/layer.rs` writes the bundle's layer, `pack/base.rs` reads the base image, `pack/layout.rs`
-//! joins them.
+//! The same folder gives the same bytes on every host and at any time: the image contains nothing of the host, its
+//! clock or its users. `pack/layer.rs` writes the bundle's layer, `pack/base.rs` reads the base image,
+//! `pack/layout.rs` joins them.
 
 mod base;
 mod layer;
@@ -15,18 +15,17 @@ use crate::manifest::{Entrypoint, Manifest};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Largest bundle that is packed, in bytes.
+/// Largest bundle that can be packed, in bytes.
 pub const PACKED_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// Options of packing.
 #[derive(Clone, Debug)]
 pub struct PackOptions {
-    /// An image to stand on: an OCI image layout, as a folder or as a tar file. `None`: nothing but the
-    /// bundle is in the image.
+    /// Base image: an OCI image layout, as a folder or as a tar file. `None`: the image contains only the bundle.
     pub base: Option<PathBuf>,
-    /// The name of the image in the layout; by default `NAME:VERSION`.
+    /// Name of the image in the layout; by default `NAME:VERSION`.
     pub reference: Option<String>,
-    /// The processor it is for; counts only without a base, or to choose in a base for several.
+    /// Processor architecture; used without a base, or to choose from a base with several.
     pub architecture: String,
 }
 
@@ -43,23 +42,23 @@ impl Default for PackOptions {
 /// The packed image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PackedImage {
-    /// The digest of the image's manifest: `sha256:…`, what it is pinned by.
+    /// Digest of the image's manifest, `sha256:…`, by which it is pinned.
     pub digest: String,
     /// The name of the image in the layout.
     pub reference: String,
-    /// How many layers it has.
+    /// Number of layers.
     pub layers: usize,
-    /// How many bytes of blobs it has.
+    /// Total size of the blobs, in bytes.
     pub bytes: u64,
 }
 
 /// Why a bundle cannot be packed.
 #[derive(Debug, thiserror::Error)]
 pub enum PackError {
-    /// There is no usable bundle in the folder.
+    /// The folder holds no usable bundle.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// The bundle cannot be an image, or not this way; the sentence says what to do.
+    /// The bundle cannot be packed, or not with these options; the sentence says what to do.
     #[error("{0}")]
     Refused(String),
     /// The base cannot be used.
@@ -70,12 +69,12 @@ pub enum PackError {
         /// The problem, and what to do.
         reason: String,
     },
-    /// Something cannot be read or written.
+    /// A file cannot be read or written.
     #[error("{what} failed: see that there is room and that you may do it")]
     Io {
         /// The step that failed.
         what: String,
-        /// Why it failed.
+        /// Error of the file system.
         source: std::io::Error,
     },
 }
@@ -86,7 +85,7 @@ pub enum PackError {
 /// The same files, manifest and base give the same bytes.
 ///
 /// # Errors
-/// The bundle has faults or leads out of its folder, the base is no image, or writing fails.
+/// The bundle has faults or links out of its folder, the base is not an image, or writing fails.
 pub fn pack(
     folder: &Path,
     options: &PackOptions,
@@ -122,7 +121,7 @@ pub fn pack(
     image.write(out)
 }
 
-/// `NAME:VERSION`, or what was asked for.
+/// The requested reference, or `NAME:VERSION`.
 fn reference(manifest: &Manifest, options: &PackOptions) -> String {
     let own = || {
         let version = manifest.bundle_version.as_deref().unwrap_or("latest");
@@ -131,7 +130,7 @@ fn reference(manifest: &Manifest, options: &PackOptions) -> String {
     options.reference.clone().unwrap_or_else(own)
 }
 
-/// An I/O error with what was tried.
+/// Wraps an I/O error with the step that failed.
 fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> PackError {
     let what = what.into();
     move |source| PackError::Io { what, source }

@@ -24,13 +24,13 @@ pub struct NewFile {
     pub content: String,
 }
 
-/// Stands in the files where the bundle's name belongs.
+/// Placeholder of the bundle's name in the templates.
 const NAME: &str = "@NAME@";
 
-/// A file before the name is filled in, and whether it is executable.
-type Blank = (&'static str, bool, &'static str);
+/// A template file: path, whether it is executable, content with placeholders.
+type TemplateFile = (&'static str, bool, &'static str);
 
-const SHELL: [Blank; 8] = [
+const SHELL: [TemplateFile; 8] = [
     (
         "bundle.yml",
         false,
@@ -69,7 +69,7 @@ const SHELL: [Blank; 8] = [
     ),
 ];
 
-const PYTHON: [Blank; 3] = [
+const PYTHON: [TemplateFile; 3] = [
     (
         "bundle.yml",
         false,
@@ -83,7 +83,7 @@ const PYTHON: [Blank; 3] = [
     ("run", true, include_str!("scaffold/python/run")),
 ];
 
-const ANSIBLE: [Blank; 8] = [
+const ANSIBLE: [TemplateFile; 8] = [
     (
         "bundle.yml",
         false,
@@ -125,7 +125,7 @@ const ANSIBLE: [Blank; 8] = [
 /// The files of a new bundle.
 ///
 /// # Errors
-/// The name cannot be a bundle's; the sentence says which can.
+/// The name is not valid for a bundle; the sentence says which names are.
 pub fn scaffold(name: &str, template: Template) -> Result<Vec<NewFile>, String> {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
@@ -137,17 +137,17 @@ pub fn scaffold(name: &str, template: Template) -> Result<Vec<NewFile>, String> 
                 .to_owned(),
         );
     }
-    let blanks: &[Blank] = match template {
+    let template_files: &[TemplateFile] = match template {
         Template::Shell => &SHELL,
         Template::Python => &PYTHON,
         Template::Ansible => &ANSIBLE,
     };
-    let filled = |(path, executable, content): &Blank| NewFile {
+    let filled = |(path, executable, content): &TemplateFile| NewFile {
         path,
         executable: *executable,
         content: content.replace(NAME, name),
     };
-    Ok(blanks.iter().map(filled).collect())
+    Ok(template_files.iter().map(filled).collect())
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::manifest::{
 };
 use serde_json::{Map, Value, json};
 
-/// Which JSON Schema.
+/// Draft of JSON Schema.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dialect {
     /// 2020-12.
@@ -28,7 +28,7 @@ impl Dialect {
     }
 }
 
-/// The schema of the parameters of a provision or a bind, or of an update.
+/// Schema of the parameters of a provision or bind, or of an update.
 #[must_use]
 pub fn schema(parameters: &[Parameter], occasion: ValidationPoint, dialect: Dialect) -> Value {
     let given = |it: &&Parameter| occasion == ValidationPoint::Create || it.updatable;
@@ -46,7 +46,7 @@ pub fn schema(parameters: &[Parameter], occasion: ValidationPoint, dialect: Dial
     if !properties.is_empty() {
         set("properties", Value::Object(properties));
     }
-    // A change names what it changes, and need not name anything else.
+    // An update contains only the parameters that it changes.
     if occasion == ValidationPoint::Create {
         let demanded = listed.iter().filter(|it| it.is_demanded());
         let always: Vec<&str> = demanded
@@ -186,7 +186,7 @@ fn ranged(range: &NumberRange, dialect: Dialect, schema: &mut Map<String, Value>
     }
 }
 
-/// That all conditions of a parameter hold.
+/// Schema that holds if all conditions of a parameter hold.
 fn active(parameter: &Parameter, all: &[Parameter]) -> Value {
     let mut parts: Vec<Value> = Vec::new();
     for condition in &parameter.conditions {
@@ -196,7 +196,7 @@ fn active(parameter: &Parameter, all: &[Parameter]) -> Value {
         let mut part = one_of(condition);
         let has = |default: &Value| condition.values.iter().any(|it| same_value(it, default));
         if controller.default.as_ref().is_some_and(has) {
-            // Not given, it has its default; but only where it may be given at all.
+            // An absent controller has its default, but only if its own conditions hold.
             if !controller.conditions.is_empty() {
                 parts.push(active(controller, all));
             }
@@ -208,7 +208,7 @@ fn active(parameter: &Parameter, all: &[Parameter]) -> Value {
     joined(parts)
 }
 
-/// The same for a change: of what it does not name nothing can be said here.
+/// The same for an update, which tells nothing about parameters it does not contain.
 fn unless_given(parameter: &Parameter, listed: &[&Parameter]) -> Option<Value> {
     let known = |condition: &&Condition| listed.iter().any(|it| it.name == condition.key);
     let conditions = parameter.conditions.iter().filter(known);
@@ -227,7 +227,7 @@ fn joined(mut parts: Vec<Value>) -> Value {
     }
 }
 
-/// That a parameter is there if its conditions hold.
+/// Schema that requires a parameter if its conditions hold.
 fn demanded_if(parameter: &Parameter, all: &[Parameter], dialect: Dialect) -> Value {
     let condition = active(parameter, all);
     let demand = json!({ "required": [parameter.name] });

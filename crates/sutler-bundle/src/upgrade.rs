@@ -12,46 +12,47 @@ use std::collections::BTreeSet;
 /// Reason why an upgrade is refused. The text is for the user and names no value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UpgradeError {
-    /// The request lacks a parameter that it could send.
+    /// The request lacks a required parameter.
     #[error("{0}")]
     Invalid(String),
-    /// No request can move this instance to this version.
+    /// No request can upgrade this instance to this version.
     #[error("{0}")]
     Unsupported(String),
 }
 
-/// An upgrade that is asked for.
+/// A requested upgrade.
 pub struct UpgradePath<'a> {
-    /// The version that the instance has.
+    /// The instance's current version.
     pub from: Option<&'a str>,
-    /// The bundle it is to have.
+    /// The target bundle.
     pub to: &'a Manifest,
-    /// The name of the plan it is to have.
+    /// Name of the target plan.
     pub plan: &'a str,
-    /// Its parameters, with those of the request.
+    /// The instance's parameters, merged with those of the request.
     pub parameters: &'a Map<String, Value>,
     /// Parameters that the operator answers.
     pub answered: &'a BTreeSet<String>,
 }
 
-/// Whether an instance can go there.
+/// Checks whether an upgrade is allowed.
 ///
 /// # Errors
-/// Why not, for the user; it names no value.
-pub fn check_upgrade(way: &UpgradePath<'_>) -> Result<(), UpgradeError> {
-    let version = way.to.bundle_version.as_deref().unwrap_or_default();
-    if is_back(way.from, version) {
-        let from = way.from.unwrap_or_default();
+/// The reason, for the user, without values.
+pub fn check_upgrade(upgrade: &UpgradePath<'_>) -> Result<(), UpgradeError> {
+    let version = upgrade.to.bundle_version.as_deref().unwrap_or_default();
+    if is_back(upgrade.from, version) {
+        let from = upgrade.from.unwrap_or_default();
         return Err(UpgradeError::Unsupported(format!(
             "This service instance is at version {from}, and the catalog has {version}: what was written \
              before does not know what came after it, so instances are never taken back. Wait until the \
              catalog has a later version."
         )));
     }
-    let plan = way.to.plan(way.plan).into_iter();
+    let plan = upgrade.to.plan(upgrade.plan).into_iter();
     let mut missing = plan.flat_map(|it| &it.parameters).filter(|it| {
         let unconditional = it.is_demanded() && it.conditions.is_empty();
-        let known = way.parameters.contains_key(&it.name) || way.answered.contains(&it.name);
+        let known =
+            upgrade.parameters.contains_key(&it.name) || upgrade.answered.contains(&it.name);
         unconditional && !known
     });
     match missing.next() {
@@ -69,7 +70,7 @@ pub fn check_upgrade(way: &UpgradePath<'_>) -> Result<(), UpgradeError> {
     }
 }
 
-/// Whether the new version comes before the old one. Builds of the same version do not.
+/// Whether the new version precedes the old one. Builds of the same version do not.
 fn is_back(from: Option<&str>, to: &str) -> bool {
     let parsed = from.map(Version::parse).and_then(Result::ok);
     match (parsed, Version::parse(to)) {
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn an_upgrade_is_offered_where_the_version_is_semantic_and_nobody_says_otherwise() {
+    fn an_upgrade_is_offered_if_the_version_is_semantic_and_the_manifest_allows_it() {
         let table = [
             ("bundle_version: 1.2.3", Some(("1.2.3", None))),
             ("bundle_version: 1.0.0-rc.1+7", Some(("1.0.0-rc.1+7", None))),
@@ -118,27 +119,27 @@ mod tests {
         ];
         for (more, expected) in table {
             let info = maintenance(&manifest(more));
-            let said = info.as_ref().map(|it| {
+            let sentence = info.as_ref().map(|it| {
                 (
                     it.version.as_deref().unwrap_or("-"),
                     it.description.as_deref(),
                 )
             });
-            assert_eq!(said, expected, "{more}");
+            assert_eq!(sentence, expected, "{more}");
         }
     }
 
-    fn judged(from: Option<&str>, to: &str, parameters: Value, answered: &[&str]) -> String {
+    fn refusal_of(from: Option<&str>, to: &str, parameters: Value, answered: &[&str]) -> String {
         let parameters: Map<String, Value> = serde_json::from_value(parameters).expect("an object");
         let answered: BTreeSet<String> = answered.iter().map(|it| (*it).to_owned()).collect();
-        let way = UpgradePath {
+        let upgrade = UpgradePath {
             from,
             to: &manifest(&format!("bundle_version: {to}")),
             plan: "p",
             parameters: &parameters,
             answered: &answered,
         };
-        match check_upgrade(&way) {
+        match check_upgrade(&upgrade) {
             Ok(()) => String::new(),
             Err(UpgradeError::Invalid(sentence)) => format!("invalid: {sentence}"),
             Err(other) => format!("unsupported: {other}"),
@@ -157,35 +158,35 @@ mod tests {
             (None, "0.0.1"),
             (Some("next"), "0.0.1"),
         ] {
-            assert_eq!(judged(from, to, whole(), &[]), "", "{from:?} to {to}");
+            assert_eq!(refusal_of(from, to, whole(), &[]), "", "{from:?} to {to}");
         }
         for (from, to) in [
             ("1.0.1", "1.0.0"),
             ("1.10.0", "1.9.0"),
             ("1.0.0", "1.0.0-rc.1"),
         ] {
-            let said = judged(Some(from), to, whole(), &[]);
+            let sentence = refusal_of(Some(from), to, whole(), &[]);
             assert!(
-                said.starts_with("unsupported: ") && said.contains(from),
-                "{said}"
+                sentence.starts_with("unsupported: ") && sentence.contains(from),
+                "{sentence}"
             );
         }
     }
 
     #[test]
-    fn what_the_new_version_cannot_do_without_must_be_there_or_be_sent() {
-        let said = judged(Some("1.0.0"), "2.0.0", json!({ "place": "here" }), &[]);
+    fn parameters_required_by_the_new_version_must_exist_or_be_sent() {
+        let sentence = refusal_of(Some("1.0.0"), "2.0.0", json!({ "place": "here" }), &[]);
         assert!(
-            said.starts_with("invalid: ") && said.contains("\"size\""),
-            "{said}"
+            sentence.starts_with("invalid: ") && sentence.contains("\"size\""),
+            "{sentence}"
         );
-        let said = judged(Some("1.0.0"), "2.0.0", json!({ "size": 1 }), &[]);
+        let sentence = refusal_of(Some("1.0.0"), "2.0.0", json!({ "size": 1 }), &[]);
         assert!(
-            said.starts_with("unsupported: ") && said.contains("\"place\""),
-            "{said}"
+            sentence.starts_with("unsupported: ") && sentence.contains("\"place\""),
+            "{sentence}"
         );
         assert_eq!(
-            judged(Some("1.0.0"), "2.0.0", json!({ "size": 1 }), &["place"]),
+            refusal_of(Some("1.0.0"), "2.0.0", json!({ "size": 1 }), &["place"]),
             ""
         );
     }

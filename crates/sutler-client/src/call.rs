@@ -7,13 +7,13 @@ use sutler_osb::{
 };
 use uuid::Uuid;
 
-/// The version of the API that is spoken (P-001).
+/// Version of the API that requests use (P-001).
 const VERSION: &str = "2.17";
 
 /// Identities and mode of one request.
 ///
-/// The same call with the same body makes the same request, byte for byte, as long as it has a
-/// request identity of its own.
+/// The same call with the same body sends the same request, byte for byte, if its request identity is
+/// set.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Call {
     /// The user on whose behalf the request is sent (P-010); `None` if no user caused it.
@@ -30,7 +30,7 @@ pub enum Incomplete {
     /// `accepts_incomplete=true` is sent.
     #[default]
     Accepted,
-    /// Not sent: the answer must be final.
+    /// It is not sent: the answer must be final.
     Unwanted,
 }
 
@@ -47,7 +47,7 @@ impl Call {
         self
     }
 
-    /// Under a name that the broker sends back and may write to its logs.
+    /// With a request identity, which the broker sends back and may write to its logs.
     #[must_use]
     pub fn named(mut self, name: RequestIdentity) -> Self {
         self.request_identity = Some(name);

@@ -1,8 +1,8 @@
 //! Interprets answers for the platform. Pure: no clock, no memory, no I/O.
 //!
 //! Tested against `tests/meanings/answers.txt` and `tests/meanings/polls.txt`, which were written by hand
-//! from the specification (P-130 to P-153) and from the project's own decisions, D-35 on, which win
-//! where the two differ. Answers to reads are in `reading.rs`.
+//! from the specification (P-130 to P-153) and from the project's own decisions, D-35 on, which take
+//! precedence where the two differ. Answers to reads are in `classify_read.rs`.
 
 use crate::call::Incomplete;
 use crate::meaning::{
@@ -19,23 +19,23 @@ use sutler_osb::{ErrorBody, ErrorCode, LastOperationResponse, OperationKind, Ope
 /// Context of the request that an answer belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplyContext {
-    /// Whether the same was sent before.
+    /// Whether the same request was sent before.
     pub sending: Sending,
     /// Whether `accepts_incomplete=true` was sent.
     pub incomplete: Incomplete,
     /// Whether the offering's bindings can be fetched.
     pub bindings_retrievable: bool,
-    /// For brokers that answer 404 where they mean 410: what is not found is gone.
+    /// For brokers that answer 404 instead of 410: a resource that is not found counts as deleted.
     pub missing_is_gone: bool,
 }
 
 /// Whether a request was sent before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sending {
-    /// It is the first, or all before it are known to have changed nothing.
+    /// The first request, or all earlier ones are known to have changed nothing.
     #[default]
     First,
-    /// The same was sent before, with an unknown outcome.
+    /// The same request was sent before, with an unknown outcome.
     AfterUnknown,
 }
 
@@ -69,8 +69,8 @@ fn family(kind: OperationKind) -> Family {
 /// Interprets an event of an operation for the platform.
 ///
 /// # Guarantees
-/// Total: there is a meaning for everything. `CleanupDuty::Mitigate` only ever comes of a provision or
-/// a bind, and a create that may have been done is never called rejected.
+/// Total: every event has a meaning. `CleanupDuty::Mitigate` results only from a provision or a bind,
+/// and a create that may have been done is never rejected.
 pub fn classify<B>(
     kind: OperationKind,
     event: OperationEvent<B>,
@@ -91,7 +91,7 @@ pub fn classify<B>(
     }
 }
 
-/// A refusal does not rule out that an earlier sending of the same request created something.
+/// A refusal does not rule out that an earlier attempt of the same request created something.
 fn doubted<B>(meaning: Meaning<B>) -> Meaning<B> {
     match meaning {
         Meaning::Rejected {
@@ -207,7 +207,7 @@ fn other<B>(
     }
 }
 
-/// A 2xx that the verb does not know.
+/// A 2xx that is not defined for the verb.
 fn strange_success<B>(kind: OperationKind, message: BrokerMessage) -> Meaning<B> {
     match family(kind) {
         Family::Create => failed(CleanupDuty::Mitigate, message),
@@ -221,7 +221,7 @@ enum Unprocessable {
     Retry(RetryCause),
 }
 
-/// The four words of the specification, where they have a meaning.
+/// The four error codes of the specification, where they apply.
 fn unprocessable(
     kind: OperationKind,
     error: Option<&ErrorCode>,

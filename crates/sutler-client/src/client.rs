@@ -1,7 +1,7 @@
 //! The typed client: all ten endpoints, each one request and one reply.
 //!
-//! It sends and reads; it neither retries nor polls (`poll_loop.rs` does) nor judges (`classify.rs`
-//! does). Every request carries the version, a request identity and, if a user caused it, the
+//! It sends requests and decodes answers; `poll_loop.rs` polls, `classify.rs` interprets, and the caller
+//! retries. Every request carries the version, a request identity and, if a user caused it, the
 //! originating identity.
 
 use crate::call::{Call, Incomplete};
@@ -16,19 +16,19 @@ use sutler_osb::{
     UpdateBody, UpdateResponse,
 };
 
-/// A broker, spoken to in types. Cheap to clone.
+/// Typed client of one broker. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Client {
     connection: Connection,
 }
 
 impl Client {
-    /// Speaks to the broker at the other end of a connection.
+    /// A client of the broker behind a connection.
     pub fn new(connection: Connection) -> Self {
         Self { connection }
     }
 
-    /// The connection it speaks over.
+    /// The connection to the broker.
     pub fn connection(&self) -> &Connection {
         &self.connection
     }
@@ -146,7 +146,7 @@ impl Client {
     }
 }
 
-/// The request, and whether a 202 is welcome.
+/// Adds `accepts_incomplete` to the request if a 202 is accepted.
 fn incomplete(request: Request, call: &Call) -> Request {
     match call.incomplete {
         Incomplete::Accepted => request.query("accepts_incomplete", "true"),

@@ -23,47 +23,47 @@ const ERROR_CHARS_MAX: usize = 4_000;
 /// Result of sending a request.
 pub type WireResult = Result<wire::Answer, wire::TransportError>;
 
-/// Reads what came of a catalog request.
+/// Decodes the result of a catalog request.
 pub fn catalog(outcome: WireResult) -> Reply<Catalog> {
     read(outcome)
 }
 
-/// Reads what came of a provision.
+/// Decodes the result of a provision.
 pub fn provision(outcome: WireResult) -> Reply<ProvisionResponse> {
     change::<_, ProvisionResponse>(outcome, Creates::Yes)
 }
 
-/// Reads what came of an update.
+/// Decodes the result of an update.
 pub fn update(outcome: WireResult) -> Reply<UpdateResponse> {
     change::<_, UpdateResponse>(outcome, Creates::No)
 }
 
-/// Reads what came of a bind or a rotation.
+/// Decodes the result of a bind or a rotation.
 pub fn bind(outcome: WireResult) -> Reply<BindResponse> {
     change::<_, AsyncBindResponse>(outcome, Creates::Yes)
 }
 
-/// Reads what came of a deprovision or an unbind.
+/// Decodes the result of a deprovision or an unbind.
 pub fn delete(outcome: WireResult) -> Reply<DeleteResponse> {
     change::<_, DeleteResponse>(outcome, Creates::No)
 }
 
-/// Reads what came of fetching an instance.
+/// Decodes the result of fetching an instance.
 pub fn fetched_instance(outcome: WireResult) -> Reply<FetchInstanceResponse> {
     read(outcome)
 }
 
-/// Reads what came of fetching a binding.
+/// Decodes the result of fetching a binding.
 pub fn fetched_binding(outcome: WireResult) -> Reply<FetchBindingResponse> {
     read(outcome)
 }
 
-/// Reads what came of a poll, of an instance or of a binding.
+/// Decodes the result of a poll, of an instance or of a binding.
 pub fn poll(outcome: WireResult) -> Reply<LastOperationResponse> {
     read(outcome)
 }
 
-/// Whether 201 has a meaning.
+/// Whether 201 is defined.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Creates {
     Yes,
@@ -134,7 +134,7 @@ fn no_reply(reason: wire::TransportError) -> NoReplyError {
     }
 }
 
-/// Reads the body of an error; what is not as it must be counts as absent.
+/// Decodes the body of an error; invalid fields count as absent.
 pub fn error_body(bytes: &[u8]) -> ErrorBody {
     let Ok(body) = from_json::<Map<String, Value>>(bytes) else {
         return ErrorBody::default();
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_is_none_is_malformed_with_its_fault() {
+    fn an_invalid_body_is_malformed_with_its_reason() {
         let Answer::Malformed(ExpectedStatus::Created, fault) =
             answer(provision(answered(201, "")))
         else {
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_with_one_wrong_field_still_says_the_rest() {
+    fn one_wrong_field_of_an_error_does_not_discard_the_others() {
         let body = error_body(
             br#"{"error":"ConcurrencyError","description":7,"update_repeatable":false}"#,
         );
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endless_sentence_is_cut() {
+    fn an_overlong_description_is_cut() {
         let body = format!(r#"{{"description":"{}"}}"#, "ä".repeat(100_000));
         let kept = error_body(body.as_bytes()).description.expect("a text");
         assert_eq!(kept.chars().count(), 4_000);

@@ -1,9 +1,9 @@
 //! The platform's half of the Open Service Broker API: sends requests, decodes answers, and interprets
 //! them.
 //!
-//! Three layers, each of use without those above it. [`wire`] carries raw requests and answers,
-//! bounded in time and size, and knows nothing of the protocol's bodies: `sutler-check` tests brokers
-//! through it. [`Client`] speaks all ten endpoints in the types of `sutler-osb`; [`decode`] turns raw
+//! Three layers, each usable without those above it. [`wire`] carries raw requests and answers,
+//! bounded in time and size, without interpreting their bodies: `sutler-check` tests brokers
+//! through it. [`Client`] has all ten endpoints with the types of `sutler-osb`; [`decode`] turns raw
 //! answers into typed ones. [`classify`] is the only place that interprets an answer for the platform; it
 //! is pure, and tested against the tables in `tests/meanings/`.
 //!
@@ -45,19 +45,20 @@
 
 mod call;
 mod classify;
+mod classify_read;
 mod client;
 pub mod decode;
 mod meaning;
 mod operation;
 mod poll_loop;
 mod poll_schedule;
-mod reading;
 mod reply;
 mod retry_after;
 pub mod wire;
 
 pub use call::{Call, Incomplete};
 pub use classify::{ReplyContext, Sending, classify};
+pub use classify_read::{Reading, classify_read};
 pub use client::Client;
 pub use meaning::{
     BrokerEvent, BrokerMessage, CleanupDuty, Meaning, NextQuestion, PollUpdate, RejectionReason,
@@ -65,7 +66,6 @@ pub use meaning::{
 };
 pub use operation::{Operation, PlanIds};
 pub use poll_schedule::{NextPoll, PollSchedule};
-pub use reading::{Reading, classify_read};
 pub use reply::{
     AcceptedOperation, Answer, ExpectedStatus, NoReplyError, OperationEvent, OtherStatus, Reply,
     ReplyBodyError, SuccessStatus,

@@ -19,37 +19,37 @@ pub enum Meaning<B> {
     Polling {
         /// Progress so far.
         update: PollUpdate,
-        /// When the broker wants to be asked.
+        /// `Retry-After` of the broker, if present.
         after: Option<RetryAfter>,
     },
-    /// The broker will not do it, and nothing has changed.
+    /// The broker refuses, and nothing has changed.
     Rejected {
-        /// On what ground.
+        /// Reason of the rejection.
         reason: RejectionReason,
         /// Message of the broker.
         message: BrokerMessage,
         /// Whether the same update may be sent again (P-097).
         update_repeatable: bool,
     },
-    /// It was not done this time: send the same again later.
+    /// Not done this time: send the same request again later.
     Retry {
         /// Cause of the retry.
         cause: RetryCause,
-        /// When the broker wants to be asked.
+        /// `Retry-After` of the broker, if present.
         after: Option<RetryAfter>,
         /// Message of the broker.
         message: BrokerMessage,
     },
-    /// Outcome unknown: it may have been done.
+    /// The outcome is unknown.
     Unknown {
-        /// How to find out.
+        /// How to find out the outcome.
         question: NextQuestion,
-        /// Message, as far as there is one.
+        /// Message, if there is one.
         message: BrokerMessage,
     },
-    /// It is over, without success and not simply undone.
+    /// It failed, and may have left something behind.
     Failed {
-        /// Clean-up that the platform owes.
+        /// Clean-up that the platform must do.
         cleanup: CleanupDuty,
         /// Message of the broker.
         message: BrokerMessage,
@@ -72,7 +72,7 @@ pub enum Success<B> {
 /// Progress of an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PollUpdate {
-    /// It has begun: what to poll with.
+    /// It has begun; the fields to poll with.
     Accepted(AcceptedOperation),
     /// In progress, with the description of the poll.
     InProgress(Option<String>),
@@ -80,14 +80,14 @@ pub enum PollUpdate {
     Nothing(BrokerMessage),
 }
 
-/// On what ground something is rejected.
+/// Reason of a rejection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RejectionReason {
     /// The broker refuses the request or its sender.
     Refused,
-    /// There is something else under this id.
+    /// Another resource has this id.
     Conflict,
-    /// It must be asynchronous, and cannot be.
+    /// It must be asynchronous, which is not possible.
     AsyncRequired,
     /// `maintenance_info` is not the catalog's.
     MaintenanceInfoConflict,
@@ -99,31 +99,31 @@ pub enum RejectionReason {
     NotApplied,
 }
 
-/// Why the same is sent again later.
+/// Reason to send the same request again later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryCause {
-    /// Another operation is in the way (P-060).
+    /// Another operation is in progress (P-060).
     Busy,
     /// The broker is overloaded: 408, 429, or 503 with `Retry-After`.
     Overloaded,
     /// The broker failed.
     BrokerError,
-    /// The broker has seen nothing of it.
+    /// The broker has not received it.
     NotSent,
-    /// The broker does not believe who asks: the operator's fault, not the user's.
+    /// The broker refuses the credentials: an error of the operator, not of the user.
     Unauthorized,
     /// It must be asynchronous: send it with `accepts_incomplete=true` (P-050).
     AcceptIncomplete,
-    /// A delete failed, and left something that cannot be used.
+    /// A delete failed and left an unusable resource.
     HalfDeleted,
 }
 
-/// How to find out what became of a request.
+/// How to find out the outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NextQuestion {
-    /// Send the same request again, byte for byte: a broker that has done it answers so.
+    /// Send the same request again, byte for byte: the answer of the broker shows whether it was done.
     SendAgain,
-    /// Something is there: poll `last_operation` or fetch it, to see whether it is ours.
+    /// A resource exists: poll `last_operation` or fetch it, to find out whether this request created it.
     LookFirst,
 }
 
@@ -132,11 +132,10 @@ pub enum NextQuestion {
 pub enum CleanupDuty {
     /// A resource may have been created: delete it until the broker confirms that it is gone (2.14).
     Mitigate,
-    /// Something may have been made, and need not be deleted now: but who forgets it must delete
-    /// it first.
+    /// A resource may have been created. It need not be deleted now, but before its record is removed.
     DeleteBeforeForgetting,
-    /// The update may have been applied or not: fetch the instance, or call it unknown until the
-    /// next update is acknowledged.
+    /// The update may have been applied or not: fetch the instance, or treat its state as unknown until
+    /// the next update is acknowledged.
     Uncertain,
     /// The resource to delete still exists.
     StillThere,
@@ -151,18 +150,18 @@ pub enum BrokerEvent {
     Serialize,
     /// The catalog has changed: read it again (P-047).
     RelistCatalog,
-    /// The broker asks for `accepts_incomplete=true` where it has it, or where it is of no use.
+    /// The broker requires `accepts_incomplete=true` where it was sent, or where it has no effect.
     AsyncRequired,
 }
 
 /// Message of the broker, bounded and without secrets of the platform.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokerMessage {
-    /// The status; none if there was no answer, or if it was a poll's state.
+    /// The status; `None` if there was no answer, or if the message is from a poll's state.
     pub status: Option<u16>,
-    /// The word for programs.
+    /// The error code for programs.
     pub error: Option<ErrorCode>,
-    /// The sentence for people.
+    /// The description for users.
     pub description: Option<String>,
     /// Whether the instance can still be used (P-096, P-123).
     pub usable: bool,
@@ -193,7 +192,7 @@ impl<B> Meaning<B> {
         }
     }
 
-    /// Whether something may have been made that must be deleted now.
+    /// Whether a resource may have been created that must be deleted now.
     pub fn mitigates(&self) -> bool {
         matches!(
             self,
@@ -259,7 +258,7 @@ impl BrokerMessage {
         Self::sentence(error.to_string())
     }
 
-    /// An operation that a poll calls failed.
+    /// An operation that a poll reports as failed.
     pub(crate) fn failed(poll: LastOperationResponse) -> Self {
         Self {
             usable: poll.instance_usable.unwrap_or(true),
@@ -268,7 +267,7 @@ impl BrokerMessage {
         }
     }
 
-    /// A sentence of our own.
+    /// A message of this client.
     pub(crate) fn sentence(text: String) -> Self {
         Self {
             status: None,
@@ -279,7 +278,7 @@ impl BrokerMessage {
     }
 }
 
-/// A text from outside, short enough to be kept.
+/// Shortens a text of the broker.
 pub(crate) fn bounded(text: String) -> String {
     match text.char_indices().nth(SENTENCE_CHARS_MAX) {
         Some((end, _)) => text[..end].to_owned(),

@@ -41,7 +41,7 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// A provision under way.
+    /// A provision in progress.
     pub fn provision(
         instance: InstanceId,
         offered: PlanIds,
@@ -50,12 +50,12 @@ impl Operation {
         Self::of_instance(OperationKind::Provision, instance, offered, token)
     }
 
-    /// An update under way; `before` is what the instance had when it was sent.
+    /// An update in progress; `before`: the service and plan of the instance when it was sent.
     pub fn update(instance: InstanceId, before: PlanIds, token: Option<OperationToken>) -> Self {
         Self::of_instance(OperationKind::Update, instance, before, token)
     }
 
-    /// A deprovision under way.
+    /// A deprovision in progress.
     pub fn deprovision(
         instance: InstanceId,
         offered: PlanIds,
@@ -64,7 +64,7 @@ impl Operation {
         Self::of_instance(OperationKind::Deprovision, instance, offered, token)
     }
 
-    /// A bind or rotation under way.
+    /// A bind or rotation in progress.
     pub fn bind(
         instance: InstanceId,
         binding: BindingId,
@@ -79,7 +79,7 @@ impl Operation {
         }
     }
 
-    /// An unbind under way.
+    /// An unbind in progress.
     pub fn unbind(
         instance: InstanceId,
         binding: BindingId,
@@ -118,7 +118,7 @@ impl Operation {
         &self.offered
     }
 
-    /// The instance, and the binding if it is about one.
+    /// The instance, and the binding if the operation is about one.
     pub fn ids(&self) -> (&InstanceId, Option<&BindingId>) {
         match &self.resource {
             PolledResource::Instance(instance) => (instance, None),
@@ -126,7 +126,7 @@ impl Operation {
         }
     }
 
-    /// The poll.
+    /// The poll request.
     pub(crate) fn request(&self) -> Request {
         let (instance, binding) = self.ids();
         let mut request = resource(Method::Get, instance, binding);
@@ -167,7 +167,7 @@ mod tests {
 
     /// P-052, P-053.
     #[test]
-    fn a_poll_carries_the_operation_as_it_came_and_the_plan_before() {
+    fn a_poll_carries_the_unchanged_operation_and_the_previous_plan() {
         let token = "a/b &=?#%+ä".try_into().expect("a token");
         let update = Operation::update("i".try_into().expect("an id"), offered("old"), Some(token));
         assert_eq!(
@@ -179,7 +179,7 @@ mod tests {
 
     /// P-052.
     #[test]
-    fn a_poll_after_a_202_without_an_operation_names_none() {
+    fn a_poll_after_a_202_without_an_operation_has_no_operation() {
         let (instance, binding) = (
             "i".try_into().expect("an id"),
             "b".try_into().expect("an id"),

@@ -5,25 +5,25 @@
 
 use crate::call::Call;
 use crate::classify::{ReplyContext, classify};
+use crate::classify_read::{Reading, classify_read};
 use crate::client::Client;
 use crate::meaning::{BrokerMessage, CleanupDuty, Meaning, Success};
 use crate::operation::Operation;
 use crate::poll_schedule::{NextPoll, PollSchedule};
-use crate::reading::{Reading, classify_read};
 use crate::reply::{OperationEvent, Reply};
 use crate::retry_after::RetryAfter;
 use std::time::SystemTime;
 use sutler_osb::{FetchBindingResponse, LastOperationResponse, OperationKind};
 use tokio::time::{Instant, sleep};
 
-/// Message for a binding that a poll reported but a fetch does not find.
+/// Message about a binding that a poll reported but a fetch does not find.
 const NOT_THERE: &str = "the bind succeeded, but the binding cannot be fetched";
 
 impl Client {
     /// Polls an operation to its end, or for as long as it may take.
     ///
     /// # Flow
-    /// 1. Waits as long as the 202 asks (`first`), or as the schedule does.
+    /// 1. Waits for the time that the 202 requests (`first`), else for that of the schedule.
     /// 2. Polls until an answer reports the end or the time is over. Unclear answers do not end it
     ///    (P-056); a 410 ends only a delete (P-055).
     /// 3. After a successful bind, fetches the binding (P-059), which must exist at once (B-113).
@@ -39,21 +39,21 @@ impl Client {
         schedule: &PollSchedule,
         context: &ReplyContext,
     ) -> Meaning<FetchBindingResponse> {
-        let walk = PollLoop {
+        let polling = PollLoop {
             kind: operation.kind(),
             context,
             schedule,
             began: Instant::now(),
-            asked: 0,
+            polls: 0,
         };
         let poll = async || self.poll(operation, call).await;
         let (instance, Some(binding)) = operation.ids() else {
-            return walk.polled(first, poll).await.0;
+            return polling.polled(first, poll).await.0;
         };
         let offered = operation.offered();
         let fetch = async || self.fetch_binding(instance, binding, offered, call).await;
-        match walk.polled(first, poll).await {
-            (Meaning::Succeeded(Success::FetchBinding), walk) => walk.fetched(fetch).await,
+        match polling.polled(first, poll).await {
+            (Meaning::Succeeded(Success::FetchBinding), polling) => polling.fetched(fetch).await,
             (end, _) => end,
         }
     }
@@ -65,7 +65,7 @@ struct PollLoop<'a> {
     context: &'a ReplyContext,
     schedule: &'a PollSchedule,
     began: Instant,
-    asked: u32,
+    polls: u32,
 }
 
 impl PollLoop<'_> {
@@ -82,7 +82,9 @@ impl PollLoop<'_> {
                 NextPoll::Stop => OperationEvent::Overdue,
             };
             match classify(self.kind, event, self.context) {
-                Meaning::Polling { after: message, .. } => after = message,
+                Meaning::Polling {
+                    after: retry_after, ..
+                } => after = retry_after,
                 end => return (end, self),
             }
         }
@@ -96,24 +98,26 @@ impl PollLoop<'_> {
         loop {
             let (after, message) = match classify_read(fetch().await) {
                 Reading::Read(binding) => return Meaning::Succeeded(Success::Now(binding)),
-                Reading::Absent => return of_no_use(BrokerMessage::sentence(NOT_THERE.to_owned())),
-                Reading::Failed(message) => return of_no_use(message),
+                Reading::Absent => {
+                    return unusable_binding(BrokerMessage::sentence(NOT_THERE.to_owned()));
+                }
+                Reading::Failed(message) => return unusable_binding(message),
                 Reading::Retry { after, message, .. } => (after, message),
             };
             match self.wait(after).await {
                 NextPoll::Wait(_) => {}
-                NextPoll::Stop => return of_no_use(message),
+                NextPoll::Stop => return unusable_binding(message),
             }
         }
     }
 
     /// Waits until the next poll; returns `Stop` if no time is left.
     async fn wait(&mut self, after: Option<RetryAfter>) -> NextPoll {
-        self.asked = self.asked.saturating_add(1);
-        let message = after.map(|it| it.from_now(SystemTime::now()));
+        self.polls = self.polls.saturating_add(1);
+        let retry_after = after.map(|it| it.from_now(SystemTime::now()));
         let next = self
             .schedule
-            .next(self.asked, self.began.elapsed(), message);
+            .next(self.polls, self.began.elapsed(), retry_after);
         if let NextPoll::Wait(time) = next {
             sleep(time).await;
         }
@@ -121,7 +125,7 @@ impl PollLoop<'_> {
     }
 }
 
-fn of_no_use(message: BrokerMessage) -> Meaning<FetchBindingResponse> {
+fn unusable_binding(message: BrokerMessage) -> Meaning<FetchBindingResponse> {
     Meaning::Failed {
         cleanup: CleanupDuty::Mitigate,
         message,
@@ -149,39 +153,39 @@ mod tests {
         Ok(Answer::new(status, headers, body.to_owned()))
     }
 
-    /// Plays answers one after the other, the last again and again; says how it ended, and after
-    /// how many seconds each question came.
-    async fn walked(
+    /// Returns scripted answers in order, and repeats the last one. Returns the end, and the time of each
+    /// request in seconds.
+    async fn poll_with_answers(
         kind: OperationKind,
         first: Option<u64>,
         schedule: PollSchedule,
         answers: Vec<decode::WireResult>,
     ) -> (Meaning<()>, Vec<u64>) {
         let began = Instant::now();
-        let asked = RefCell::new(Vec::new());
+        let polled_at = RefCell::new(Vec::new());
         let context = ReplyContext::default();
-        let walk = PollLoop {
+        let polling = PollLoop {
             kind,
             context: &context,
             schedule: &schedule,
             began,
-            asked: 0,
+            polls: 0,
         };
         let first = first.map(|it| RetryAfter::Wait(Duration::from_secs(it)));
         let poll = async || {
-            let nth = asked.borrow().len().min(answers.len() - 1);
-            asked.borrow_mut().push(began.elapsed().as_secs());
+            let nth = polled_at.borrow().len().min(answers.len() - 1);
+            polled_at.borrow_mut().push(began.elapsed().as_secs());
             decode::poll(answers[nth].clone())
         };
-        let (end, _) = walk.polled(first, poll).await;
-        (end, asked.into_inner())
+        let (end, _) = polling.polled(first, poll).await;
+        (end, polled_at.into_inner())
     }
 
     #[tokio::test(start_paused = true)]
-    async fn polls_back_off_where_the_broker_does_not_say() {
+    async fn polls_back_off_without_retry_after() {
         let mut answers = vec![answer(200, &[], IN_PROGRESS); 4];
         answers.push(answer(200, &[], SUCCEEDED));
-        let (end, asked) = walked(
+        let (end, polled_at) = poll_with_answers(
             OperationKind::Update,
             None,
             PollSchedule::default(),
@@ -189,30 +193,30 @@ mod tests {
         )
         .await;
         assert_eq!(end, Meaning::Succeeded(Success::Polled));
-        assert_eq!(asked, [1, 3, 7, 15, 31]);
+        assert_eq!(polled_at, [1, 3, 7, 15, 31]);
     }
 
     /// P-057.
     #[tokio::test(start_paused = true)]
-    async fn polls_come_when_the_broker_wants_them() {
+    async fn polls_follow_retry_after() {
         let answers = vec![
             answer(200, &[("Retry-After", "30")], IN_PROGRESS),
             answer(503, &[("Retry-After", "60")], ""),
             answer(200, &[], SUCCEEDED),
         ];
-        let (_, asked) = walked(
+        let (_, polled_at) = poll_with_answers(
             OperationKind::Provision,
             Some(5),
             PollSchedule::default(),
             answers,
         )
         .await;
-        assert_eq!(asked, [5, 35, 95]);
+        assert_eq!(polled_at, [5, 35, 95]);
     }
 
     /// P-056, P-058.
     #[tokio::test(start_paused = true)]
-    async fn answers_that_tell_nothing_are_polled_through_to_the_deadline() {
+    async fn unclear_answers_are_polled_through_to_the_deadline() {
         let answers = vec![
             answer(404, &[], "{}"),
             answer(500, &[], "<html>"),
@@ -221,7 +225,8 @@ mod tests {
             answer(410, &[], "{}"),
         ];
         let schedule = PollSchedule::default().of_plan(Some(60));
-        let (end, asked) = walked(OperationKind::Provision, None, schedule, answers).await;
+        let (end, polled_at) =
+            poll_with_answers(OperationKind::Provision, None, schedule, answers).await;
         let overdue = matches!(
             end,
             Meaning::Failed {
@@ -230,14 +235,14 @@ mod tests {
             }
         );
         assert!(overdue, "{end:?}");
-        assert_eq!(asked, [1, 3, 7, 15, 31, 60]);
+        assert_eq!(polled_at, [1, 3, 7, 15, 31, 60]);
     }
 
     /// P-055.
     #[tokio::test(start_paused = true)]
     async fn a_410_ends_a_delete() {
         let answers = vec![answer(200, &[], IN_PROGRESS), answer(410, &[], "{}")];
-        let (end, asked) = walked(
+        let (end, polled_at) = poll_with_answers(
             OperationKind::Unbind,
             None,
             PollSchedule::default(),
@@ -245,7 +250,7 @@ mod tests {
         )
         .await;
         assert_eq!(end, Meaning::Succeeded(Success::Gone));
-        assert_eq!(asked.len(), 2);
+        assert_eq!(polled_at.len(), 2);
     }
 
     /// P-059.
@@ -259,19 +264,19 @@ mod tests {
         ] {
             let fetches = RefCell::new(0);
             let context = ReplyContext::default();
-            let walk = PollLoop {
+            let polling = PollLoop {
                 kind: OperationKind::Bind,
                 context: &context,
                 schedule: &PollSchedule::default(),
                 began: Instant::now(),
-                asked: 0,
+                polls: 0,
             };
             let fetch = async || {
                 let nth = (*fetches.borrow()).min(answers.len() - 1);
                 *fetches.borrow_mut() += 1;
                 decode::fetched_binding(answers[nth].clone())
             };
-            let end = walk.fetched(fetch).await;
+            let end = polling.fetched(fetch).await;
             assert_eq!(matches!(end, Meaning::Succeeded(Success::Now(_))), good);
             assert_eq!(end.mitigates(), !good);
         }

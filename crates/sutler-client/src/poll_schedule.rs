@@ -6,7 +6,7 @@ use std::time::Duration;
 const FIRST: Duration = Duration::from_secs(1);
 /// Longest wait, whether by back-off or by `Retry-After`.
 const LONGEST: Duration = Duration::from_secs(5 * 60);
-/// Shortest wait, even if the broker asks for none: it must not keep a platform busy.
+/// Shortest wait, even if the broker requests none: it must not keep a platform busy.
 const SHORTEST: Duration = Duration::from_millis(100);
 /// Default time limit of an operation: the same as Cloud Foundry's.
 const WITHIN: Duration = Duration::from_secs(7 * 24 * 60 * 60);
@@ -16,9 +16,9 @@ const WITHIN: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 pub struct PollSchedule {
     /// Wait before the second poll without `Retry-After`; doubles with each poll.
     pub first: Duration,
-    /// Shortest wait, whatever the broker asks for.
+    /// Shortest wait, whatever the broker requests.
     pub shortest: Duration,
-    /// Longest wait, whatever the broker asks for.
+    /// Longest wait, whatever the broker requests.
     pub longest: Duration,
     /// Time limit of the operation.
     pub within: Duration,
@@ -54,7 +54,7 @@ impl PollSchedule {
         self
     }
 
-    /// Next step after `polls` polls and `elapsed` time; `retry_after` is the wait that the broker asks for.
+    /// Next step after `polls` polls and `elapsed` time; `retry_after` is the wait that the broker requests.
     ///
     /// The last wait is cut so that the last poll is made when the time is over, not before.
     pub fn next(&self, polls: u32, elapsed: Duration, retry_after: Option<Duration>) -> NextPoll {
@@ -92,7 +92,7 @@ mod tests {
 
     /// P-057.
     #[test]
-    fn what_the_broker_says_counts_within_bounds() {
+    fn the_wait_of_the_broker_counts_within_bounds() {
         let schedule = PollSchedule::default();
         let retry_after = |seconds| schedule.next(1, SECOND, Some(Duration::from_secs(seconds)));
         assert_eq!(retry_after(7), NextPoll::Wait(7 * SECOND));

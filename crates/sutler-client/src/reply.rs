@@ -13,31 +13,31 @@ use sutler_osb::{
 /// The reply to one request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reply<B> {
-    /// A whole answer.
+    /// A complete answer.
     Answer {
         /// Status and body.
         answer: Answer<B>,
         /// `Retry-After` of the broker, if present.
         retry_after: Option<RetryAfter>,
     },
-    /// No whole answer.
+    /// No complete answer.
     NoAnswer(NoReplyError),
 }
 
-/// Status and body of a whole answer.
+/// Status and body of a complete answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Answer<B> {
-    /// 200, or 201 where that has a meaning, with a well-formed body.
+    /// 200, or 201 where that is defined, with a well-formed body.
     Done(SuccessStatus, B),
-    /// 202 to something that may be asynchronous, with a well-formed body.
+    /// 202 to a request that may be asynchronous, with a well-formed body.
     Accepted(AcceptedOperation),
-    /// A status as above, with a body that is not what it must be.
+    /// One of these statuses, with an invalid body.
     Malformed(ExpectedStatus, ReplyBodyError),
     /// Any other status.
     Other(OtherStatus, ErrorBody),
 }
 
-/// Which of the two statuses of an end with success.
+/// Status of a completed success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SuccessStatus {
     /// 200.
@@ -46,7 +46,7 @@ pub enum SuccessStatus {
     Created,
 }
 
-/// A status that promises a body.
+/// A status that requires a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpectedStatus {
     /// 200.
@@ -80,9 +80,9 @@ pub struct OtherStatus(u16);
 /// Statuses by their first digit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StatusClass {
-    /// A success that the verb does not know.
+    /// A success status that is not defined for the verb.
     Success,
-    /// It points elsewhere.
+    /// A redirect.
     Redirection,
     /// The request is refused.
     Refusal,
@@ -91,7 +91,7 @@ pub(crate) enum StatusClass {
 }
 
 impl OtherStatus {
-    /// A status with these verb's own ones taken out before.
+    /// A status that is not one of the verb's own.
     pub(crate) fn new(status: u16) -> Self {
         Self(status)
     }

@@ -1,44 +1,44 @@
 //! The `Retry-After` header: seconds, or a date (B-107, P-057).
 //!
-//! Only read here; how long is waited in the end, and that it stays within bounds, is `schedule.rs`.
+//! Only parsed here; `poll_schedule.rs` computes the wait and bounds it.
 
 use jiff::civil::DateTime;
 use jiff::fmt::rfc2822;
 use jiff::tz::Offset;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Longest header that is looked at, in bytes: the longest form of a date has 33.
+/// Longest header that is parsed, in bytes: the longest form of a date has 33.
 const HEADER_BYTES_MAX: usize = 64;
-/// The form of a date that RFC 9110 calls obsolete and still wants to be read.
+/// A date format that is obsolete but must be accepted (RFC 9110).
 const RFC_850: &str = "%A, %d-%b-%y %H:%M:%S GMT";
-/// The form of C's `asctime`, which it wants to be read too.
+/// The format of C's `asctime`, which must be accepted too.
 const ASCTIME: &str = "%a %b %e %H:%M:%S %Y";
 
-/// When a broker wants to be asked again.
+/// When a broker expects the next request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryAfter {
-    /// After so long.
+    /// After this time.
     Wait(Duration),
-    /// At a moment, in seconds since 1970.
+    /// At this time, in seconds since 1970.
     At(i64),
 }
 
 impl RetryAfter {
-    /// Reads the header; what is neither a number of seconds nor a date counts as absent.
+    /// Parses the header; a value that is neither a number of seconds nor a date counts as absent.
     pub fn parse(header: &str) -> Option<Self> {
         let text = header.trim();
         if text.is_empty() || text.len() > HEADER_BYTES_MAX {
             return None;
         }
         if text.bytes().all(|byte| byte.is_ascii_digit()) {
-            // More seconds than can be counted are more than anybody will wait.
+            // An overflow is longer than any wait.
             let seconds = text.parse().unwrap_or(u64::MAX);
             return Some(Self::Wait(Duration::from_secs(seconds)));
         }
         moment(text).map(Self::At)
     }
 
-    /// How long that is from now; nothing if the moment is over.
+    /// The wait from now; zero if the time has passed.
     pub fn from_now(self, now: SystemTime) -> Duration {
         match self {
             Self::Wait(time) => time,
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_and_no_date_counts_as_absent() {
+    fn an_invalid_retry_after_counts_as_absent() {
         for header in ["", "soon", "-1", "1.5", "0x10", "1e9", "Sun, 06 Nov 1994"] {
             assert_eq!(RetryAfter::parse(header), None, "{header}");
         }
@@ -98,13 +98,13 @@ mod tests {
     }
 
     #[test]
-    fn more_seconds_than_can_be_counted_are_the_most_there_are() {
+    fn an_overflowing_number_of_seconds_is_the_maximum() {
         let endless = RetryAfter::parse("99999999999999999999999").expect("a number");
         assert_eq!(endless.from_now(UNIX_EPOCH), Duration::from_secs(u64::MAX));
     }
 
     #[test]
-    fn a_moment_is_a_wait_until_then_and_none_once_it_is_over() {
+    fn a_date_is_a_wait_until_then_and_no_wait_once_it_has_passed() {
         let at = RetryAfter::At(MOMENT);
         let before = UNIX_EPOCH + Duration::from_secs(784_111_700);
         let after = UNIX_EPOCH + Duration::from_secs(784_111_800);

@@ -40,7 +40,7 @@ pub struct BindBody {
     /// Parameters of the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<Parameters>,
-    /// The binding this one takes over from; makes the request a rotation.
+    /// The binding that this one replaces; makes the request a rotation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predecessor_binding_id: Option<BindingId>,
 }
@@ -92,8 +92,8 @@ pub struct BindResource {
     pub credential_client_id: Option<NonEmptyText>,
 }
 
-/// The answer to a bind that is done (200, 201) (B-189). `Debug` shows nothing of it: its URLs may
-/// hold passwords, too.
+/// The answer to a bind that is done (200, 201) (B-189). `Debug` shows none of it: its URLs may
+/// contain passwords, too.
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct BindResponse {
     /// When the binding ends.
@@ -132,7 +132,7 @@ pub struct AsyncBindResponse {
     pub operation: Option<OperationToken>,
 }
 
-/// A fetched binding: what the bind answered, and its parameters (B-231).
+/// A fetched binding: the fields of the bind response, and the parameters (B-231).
 #[derive(Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct FetchBindingResponse {
     /// When the binding ends.

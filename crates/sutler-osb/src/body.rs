@@ -1,43 +1,43 @@
-//! From bytes to a typed body, with a sentence for every way that fails.
+//! Parses bytes into a typed body, with a sentence for every failure.
 //!
-//! The messages name the field by its path and never quote a value: what stands in the wrong place
-//! may be a secret. How large a body may be is the server's limit, not ours.
+//! The messages name the field by its path and never quote a value: a misplaced value may be a secret.
+//! The server limits the size of a body.
 
 use serde::de::DeserializeOwned;
 
 /// Longest piece of a parser's message that is passed on, in characters.
 const REASON_CHARS_MAX: usize = 300;
-/// Deepest body, in levels of objects and arrays. The parser would go to 127, but what it read is
-/// kept inside other objects and must be read back from there.
+/// Deepest body, in levels of objects and arrays. The parser's limit is 127, but a body is stored inside
+/// other objects and must be readable from there.
 const DEPTH_MAX: usize = 100;
 
-/// Why bytes are not the body that was expected. `Display` is a sentence for the caller.
+/// Why bytes are not the expected body. `Display` is a sentence for the caller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BodyError {
     /// There are no bytes, or only white space.
     #[error("the body is empty: a JSON object is expected")]
     Empty,
-    /// The bytes are no JSON text.
+    /// The bytes are not JSON.
     #[error("the body is not valid JSON: {reason}")]
     NotJson {
         /// Message of the parser, with the position.
         reason: String,
     },
-    /// The JSON text is something other than an object.
+    /// The JSON text is not an object.
     #[error("the body is not a JSON object")]
     NotAnObject,
-    /// Nested deeper than what is read.
+    /// Nested too deeply.
     #[error(
         "the body is nested too deeply: at most {DEPTH_MAX} levels of objects and arrays are read"
     )]
     TooDeep,
-    /// A mandatory field is not there.
+    /// A mandatory field is missing.
     #[error("field `{path}` is required")]
     Missing {
-        /// Where it should be, e.g. `volume_mounts[0].driver`.
+        /// Expected path, e.g. `volume_mounts[0].driver`.
         path: String,
     },
-    /// The fields are what they should be, but not together.
+    /// Each field is valid, but not their combination.
     #[error("the body is not as it should be: {reason}")]
     Whole {
         /// Reason.
@@ -46,7 +46,7 @@ pub enum BodyError {
     /// A field has a wrong type or value.
     #[error("field `{path}`{} {reason}", joint(reason))]
     Field {
-        /// Where it is, e.g. `bind_resource.app_guid`.
+        /// Path, e.g. `bind_resource.app_guid`.
         path: String,
         /// Reason.
         reason: String,
@@ -57,7 +57,7 @@ pub enum BodyError {
 ///
 /// Unknown fields are ignored (B-003); a known field that appears twice is an error.
 pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, BodyError> {
-    // Derived types would also take an array for an object.
+    // Derived types would also accept an array for an object.
     match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
         None => return Err(BodyError::Empty),
         Some(b'{') => (),
@@ -66,7 +66,7 @@ pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, BodyError> {
     if is_deep(bytes) {
         return Err(BodyError::TooDeep);
     }
-    // Bodies are nearly always fine: the path is worked out only for those that are not.
+    // Nearly all bodies are valid: the path is computed only for those that are not.
     serde_json::from_slice(bytes).map_err(|error| explain::<T>(bytes, error))
 }
 
@@ -129,8 +129,8 @@ fn field_error(path: &str, error: &serde_json::Error) -> BodyError {
     }
 }
 
-/// Whether a JSON text is nested deeper than [`DEPTH_MAX`]. Of a text that is no JSON it may say
-/// either: that is refused in any case.
+/// Whether a JSON text is nested deeper than [`DEPTH_MAX`]. The result for invalid JSON is undefined:
+/// it is refused in any case.
 pub(crate) fn is_deep(bytes: &[u8]) -> bool {
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
     for byte in bytes {
@@ -165,7 +165,7 @@ fn quoted_after<'a>(reason: &'a str, start: &str) -> Option<&'a str> {
     reason.strip_prefix(start)?.strip_suffix('`')
 }
 
-/// Takes the offending value out of serde's `invalid type: string "…", expected …` and
+/// Removes the offending value from serde's `invalid type: string "…", expected …` and
 /// `unknown variant …, expected …`.
 fn without_value(reason: &str) -> String {
     let is_about_value =
@@ -182,7 +182,7 @@ fn without_value(reason: &str) -> String {
     }
 }
 
-/// Fit for one line of a message.
+/// Shortens a reason to one line of a message.
 fn shortened(reason: &str) -> String {
     let one_line = |c: char| if c.is_control() { ' ' } else { c };
     let kept = reason.chars().take(REASON_CHARS_MAX);

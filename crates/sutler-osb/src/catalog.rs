@@ -1,4 +1,4 @@
-//! The catalog: what a broker offers, checked once and then only looked up.
+//! The catalog: services and plans of a broker, checked once and then only looked up.
 //!
 //! [`CatalogSpec`] is the raw form, in which everything may be missing; [`Catalog::load`] turns it
 //! into a [`Catalog`] or reports every fault at once. Reading YAML, icon files and compiling the schemas
@@ -22,7 +22,7 @@ use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 use std::collections::HashMap;
 
-/// Service offerings and plans that keep every rule of the specification.
+/// Service offerings and plans that obey every rule of the specification.
 ///
 /// Serialises to the body of `GET /v2/catalog` (B-050).
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -38,8 +38,8 @@ impl Catalog {
     /// Checks B-050 to B-079.
     ///
     /// # Errors
-    /// Every fault there is, each with its path. What the specification merely recommends does not
-    /// stop a catalog from loading; see [`Catalog::warnings`].
+    /// All faults, each with its path. Recommendations that are not followed do not prevent loading; see
+    /// [`Catalog::warnings`].
     pub fn load(services: Vec<ServiceSpec>) -> Result<Self, CatalogFaults> {
         let (services, warnings) = load::check(services)?;
         let mut service_at = HashMap::new();
@@ -58,7 +58,7 @@ impl Catalog {
         })
     }
 
-    /// The offerings, in the order given.
+    /// The offerings, in their original order.
     pub fn services(&self) -> &[ServiceOffering] {
         &self.services
     }
@@ -79,14 +79,14 @@ impl Catalog {
             .filter(|plan| plan.service().id == *service_id)
     }
 
-    /// The plan with this id, which is unique in the catalog, under whichever offering it is.
+    /// The plan with this id, of any offering; plan ids are unique in the catalog.
     pub fn plan_by_id(&self, id: &PlanId) -> Option<PlanRef<'_>> {
         let &(nth_service, nth_plan) = self.plan_at.get(id)?;
         let service = &self.services[nth_service];
         Some(PlanRef::new(service, &service.plans[nth_plan]))
     }
 
-    /// Every plan with its offering, in the order given.
+    /// Every plan with its offering, in their original order.
     pub fn plans(&self) -> impl Iterator<Item = PlanRef<'_>> {
         self.services
             .iter()

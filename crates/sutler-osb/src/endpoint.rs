@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// Where an application must be able to connect to.
+/// A network endpoint that an application must be able to connect to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Endpoint {
     /// A name or one address.
@@ -32,13 +32,13 @@ pub enum Protocol {
     All,
 }
 
-/// The ports of an endpoint; never none.
+/// The ports of an endpoint; never empty.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<PortRange>", into = "Vec<PortRange>")]
 pub struct Ports(Vec<PortRange>);
 
 impl Ports {
-    /// The ports, in the order given.
+    /// The ports, in their original order.
     pub fn as_slice(&self) -> &[PortRange] {
         &self.0
     }
@@ -84,7 +84,7 @@ pub enum PortsError {
 }
 
 impl PortRange {
-    /// A range; for one port, give it twice.
+    /// A range; for a single port, pass it twice.
     pub fn new(first: u16, last: u16) -> Result<Self, PortsError> {
         match (first, last) {
             (0, _) => Err(PortsError::NoPort),
@@ -138,7 +138,7 @@ impl fmt::Display for PortRange {
 }
 
 fn port(text: &str) -> Result<u16, PortsError> {
-    // `parse` alone would take a sign.
+    // `parse` alone would accept a sign.
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(PortsError::NoPort);
     }

@@ -1,30 +1,30 @@
-//! The body of every answer that is not a success.
+//! The body of every error response.
 //!
-//! Which status goes with it is decided where HTTP is known. What the fields mean: B-031 to B-034.
+//! The broker chooses the status. The fields are defined in B-031 to B-034.
 
 use crate::operation::OperationKind;
 use crate::serde_optional;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// An error word. The first four are the specification's and go with status 422 (B-032).
+/// An error code. The first four are the specification's, for status 422 (B-032).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum ErrorCode {
     /// The request needs `accepts_incomplete=true`.
     AsyncRequired,
-    /// Another operation is in the way.
+    /// Another operation is in progress.
     ConcurrencyError,
     /// The bind needs an application.
     RequiresApp,
     /// `maintenance_info.version` is not the catalog's.
     MaintenanceInfoConflict,
-    /// A broker's own word, in camel case.
+    /// A broker's own code, in camel case.
     Other(String),
 }
 
 impl ErrorCode {
-    /// The word on the wire.
+    /// The code on the wire.
     pub fn as_str(&self) -> &str {
         match self {
             Self::AsyncRequired => "AsyncRequired",
@@ -108,8 +108,8 @@ impl ErrorBody {
         }
     }
 
-    /// Leaves out what the failure of such a request may not say; `None` is any request that is
-    /// no operation, such as a fetch (B-033, B-034).
+    /// Removes the flags that the failure of such a request must not contain; `None` is any request that is
+    /// not an operation, such as a fetch (B-033, B-034).
     pub fn scoped_to(mut self, kind: Option<OperationKind>) -> Self {
         if !kind.is_some_and(OperationKind::may_say_instance_usable) {
             self.instance_usable = None;

@@ -1,7 +1,7 @@
-//! Who asks: the originating identity (a user) and the request identity (one request).
+//! Identity headers: the originating identity (a user) and the request identity (one request).
 //!
-//! Both are read from headers and given back as headers. Nothing here authenticates: the platform
-//! vouches for what it sends, and the broker only records it.
+//! Both are read from headers and written as headers. Nothing is authenticated here: the platform
+//! vouches for the values, and the broker only records them.
 
 use crate::body::is_deep;
 use base64::Engine;
@@ -48,7 +48,7 @@ pub enum OriginatingIdentityError {
     /// The decoded value is not a JSON object.
     #[error("the value of the originating identity is not a base64-encoded JSON object")]
     NotAnObject,
-    /// Nested so deep that it could not be kept.
+    /// Nested too deeply to be stored.
     #[error("the value of the originating identity is nested too deeply")]
     TooDeep,
 }
@@ -96,7 +96,7 @@ impl fmt::Debug for OriginatingIdentity {
     }
 }
 
-/// The platform's name for one request; echoed in the answer and written to logs (B-006, B-007).
+/// The platform's id of one request; echoed in the response and written to logs (B-006, B-007).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct RequestIdentity(String);
@@ -104,7 +104,7 @@ pub struct RequestIdentity(String);
 /// A header that is not a request identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestIdentityError {
-    /// Nothing there.
+    /// The header is empty.
     #[error("the request identity must not be empty")]
     Empty,
     /// Longer than [`REQUEST_IDENTITY_BYTES_MAX`].

@@ -1,8 +1,7 @@
-//! The five strings of OSB that name something, each a type of its own.
+//! The five kinds of ids in OSB, each with its own type.
 //!
-//! An id is opaque: any text that is not empty, holds no NUL and stays within its bound; it is
-//! compared byte by byte. What an id refers to is not known here (see `catalog.rs`), and how URLs
-//! are decoded is in `percent.rs`.
+//! An id is opaque: any text that is not empty, contains no NUL and stays within its limit. It is
+//! compared byte by byte. `catalog.rs` looks ids up; `percent.rs` decodes URLs.
 
 use crate::percent::{self, DecodeError, PlusSign};
 use serde::{Deserialize, Serialize};
@@ -56,7 +55,7 @@ macro_rules! string_id {
         impl $name {
             /// The field's name in the specification.
             pub const FIELD: &'static str = $field;
-            /// The id as it was given.
+            /// The id as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -135,7 +134,7 @@ string_id!(
     check_bytes
 );
 string_id!(
-    /// The `operation` string that ties a poll to the asynchronous answer it follows.
+    /// The `operation` string by which a poll names its asynchronous operation.
     OperationToken,
     "operation",
     check_chars

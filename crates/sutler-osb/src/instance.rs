@@ -1,7 +1,7 @@
 //! Bodies of the instance endpoints: provision, update, fetch.
 //!
-//! Shapes only. Whether the ids are in the catalog, whether the parameters fit the schema and what
-//! is to be answered is decided in `sutler-broker`. Deletes and polls are in `operation.rs`.
+//! Shapes only: `sutler-broker` looks up the ids, checks the parameters and decides the response.
+//! Deletes and polls are in `operation.rs`.
 
 use crate::ids::{OperationToken, PlanId, ServiceId};
 use crate::json_objects::{Context, Parameters};
@@ -28,7 +28,7 @@ pub struct ProvisionBody {
     /// Parameters of the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameters: Option<Parameters>,
-    /// The maintenance version the platform believes the plan has.
+    /// The plan's maintenance version as known to the platform.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -38,7 +38,7 @@ pub struct ProvisionBody {
 }
 
 impl ProvisionBody {
-    /// The maintenance version asked for; an object without one counts as absent (D-05).
+    /// The requested maintenance version; an object without one counts as absent (D-05).
     pub fn maintenance_version(&self) -> Option<&str> {
         MaintenanceInfo::requested_version(self.maintenance_info.as_ref())
     }
@@ -65,7 +65,7 @@ pub struct UpdateBody {
         deserialize_with = "serde_optional::optional"
     )]
     pub previous_values: Option<PreviousValues>,
-    /// The maintenance version to go to.
+    /// The maintenance version to upgrade to.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -75,7 +75,7 @@ pub struct UpdateBody {
 }
 
 impl UpdateBody {
-    /// The maintenance version asked for; an object without one counts as absent (D-05).
+    /// The requested maintenance version; an object without one counts as absent (D-05).
     pub fn maintenance_version(&self) -> Option<&str> {
         MaintenanceInfo::requested_version(self.maintenance_info.as_ref())
     }
@@ -136,7 +136,7 @@ pub struct InstanceMetadata {
 /// The answer to a provision, done (200, 201) or accepted (202) (B-130).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProvisionResponse {
-    /// Where the user manages the instance; must be in the first answer if it ever is in one.
+    /// Where the user manages the instance; if there is one, it must be in the first response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dashboard_url: Option<String>,
     /// Operation token for polls; only in a 202.
@@ -155,7 +155,7 @@ pub struct ProvisionResponse {
     pub metadata: Option<InstanceMetadata>,
 }
 
-/// The answer to an update: the same fields, but an absent `dashboard_url` means "as it was"
+/// The answer to an update: the same fields, but an absent `dashboard_url` means that it is unchanged
 /// (B-171).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpdateResponse {

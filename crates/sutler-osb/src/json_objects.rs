@@ -1,7 +1,7 @@
 //! The opaque JSON objects of OSB: `parameters`, `context` and `credentials`.
 //!
-//! Each is a type of its own so that they cannot be confused, and so that what may be secret is
-//! never printed by accident: `Debug` of parameters and credentials shows only `…`.
+//! Each has its own type, so that they cannot be confused and secrets are not printed by accident:
+//! `Debug` of parameters and credentials shows only `…`.
 
 use crate::serde_optional;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -34,7 +34,7 @@ json_object!(
     Parameters
 );
 json_object!(
-    /// Where on the platform the request comes from (namespace, space, names).
+    /// Origin of the request on the platform (namespace, space, names).
     Context
 );
 json_object!(
@@ -43,7 +43,7 @@ json_object!(
 );
 
 impl Context {
-    /// The platform's name, which every context carries (P-030).
+    /// The platform's name, which every context contains (P-030).
     pub fn platform(&self) -> Option<&str> {
         self.0.get("platform").and_then(Value::as_str)
     }

@@ -1,9 +1,9 @@
 //! Open Service Broker API 2.17: every body, header, id and error, in both directions, and the
 //! catalog with its rules.
 //!
-//! Pure: no I/O, no async, no HTTP. What a broker does with these values is in `sutler-broker`; what
-//! a platform does, in `sutler-client`. B-, P- and D-numbers refer to the project's checklist.
-//! Start with `ids.rs` and `catalog.rs`; `body.rs` is how bytes become any of these types.
+//! Pure: no I/O, no async, no HTTP. `sutler-broker` is the server, `sutler-client` the client. B-, P- and
+//! D-numbers refer to the project's checklist. Start with `ids.rs` and `catalog.rs`; `body.rs` parses
+//! bytes into these types.
 
 mod percent;
 

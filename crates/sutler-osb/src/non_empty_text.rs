@@ -1,6 +1,6 @@
 //! A string that is not empty: the spec's "MUST be a non-empty string" as a type.
 //!
-//! For fields that name nothing of ours (organisation, space, app). Ids are in `ids.rs`.
+//! For names that belong to the platform (organisation, space, app). Ids are in `ids.rs`.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -16,7 +16,7 @@ pub struct NonEmptyText(String);
 pub struct EmptyTextError;
 
 impl NonEmptyText {
-    /// The text as it was given.
+    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,6 +1,6 @@
-//! Operations as the wire shows them: their kinds, their states, and what a poll answers.
+//! Operations on the wire: their kinds, their states, and poll responses.
 //!
-//! The life of an operation (lanes, leases, retries) is not here but in `sutler-journal`.
+//! The lifecycle of an operation (lanes, leases, retries) is in `sutler-journal`.
 
 use crate::ids::OperationToken;
 use crate::serde_optional;
@@ -32,7 +32,7 @@ impl OperationKind {
         Self::Unbind,
     ];
 
-    /// Its word: `provision`, `unbind` …
+    /// Name on the wire: `provision`, `unbind` …
     pub const fn word(self) -> &'static str {
         match self {
             Self::Provision => "provision",
@@ -43,7 +43,7 @@ impl OperationKind {
         }
     }
 
-    /// The kind of a word.
+    /// The kind with this name.
     pub fn of(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.word() == word)
     }
@@ -65,10 +65,10 @@ impl OperationKind {
     }
 }
 
-/// How far an operation is (B-100).
+/// State of an operation (B-100).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum OperationState {
-    /// Poll again.
+    /// Not done: poll again.
     #[serde(rename = "in progress")]
     InProgress,
     /// Done.
@@ -82,7 +82,7 @@ pub enum OperationState {
 /// The answer of both `last_operation` endpoints (B-100, B-101, B-102, B-110).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastOperationResponse {
-    /// How far the operation is.
+    /// State of the operation.
     pub state: OperationState,
     /// For the user; never written when empty.
     #[serde(
@@ -100,7 +100,7 @@ pub struct LastOperationResponse {
 }
 
 impl LastOperationResponse {
-    /// Says just the state.
+    /// Only a state.
     pub fn of_state(state: OperationState) -> Self {
         Self {
             state,
@@ -110,7 +110,7 @@ impl LastOperationResponse {
         }
     }
 
-    /// Leaves out what an operation of this kind, in this state, must not contain (B-102).
+    /// Removes the fields that an operation of this kind, in this state, must not have (B-102).
     pub fn scoped_to(mut self, kind: OperationKind) -> Self {
         let failed = match self.state {
             OperationState::Failed => true,

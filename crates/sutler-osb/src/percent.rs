@@ -2,7 +2,7 @@
 //!
 //! Strict where the usual crates are lenient: a `%` that is not followed by two hex digits is an
 //! error, never passed through, so that no two spellings of a broken URL become the same id.
-//! It knows nothing of ids; `ids.rs` and `query.rs` use it.
+//! Used by `ids.rs` and `query.rs`.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use std::borrow::Cow;
@@ -68,8 +68,8 @@ pub(crate) fn decode(text: &str, plus: PlusSign) -> Result<Cow<'_, str>, DecodeE
         .map_err(|_| DecodeError::NotUtf8)
 }
 
-/// Encodes everything that is not unreserved; the result is fit for a path segment and for a
-/// query value alike.
+/// Encodes everything that is not unreserved; the result can be used as a path segment and as a query
+/// value.
 pub(crate) fn encode(text: &str) -> String {
     utf8_percent_encode(text, RESERVED).to_string()
 }

@@ -1,27 +1,26 @@
-//! The query string of every OSB request, read by hand.
+//! Parser of the query strings of OSB requests.
 //!
-//! By hand because it is on the path of every poll, and because repeated keys must not fail (D-07):
-//! the first one counts. Unknown keys are ignored whatever they hold. Which keys an endpoint needs
-//! is the endpoint's matter.
+//! Written by hand because every poll uses it, and because repeated keys must not fail (D-07): the first
+//! one counts. Unknown keys are ignored with any value. Each endpoint checks the keys it needs.
 
 use crate::ids::{IdError, OperationToken, PlanId, ServiceId};
 use crate::percent::{self, PlusSign};
 use std::borrow::Cow;
 use std::fmt;
 
-/// Longest query that is read, in bytes; an HTTP server takes no longer URL either.
+/// Longest query that is read, in bytes; HTTP servers accept no longer URLs either.
 pub const QUERY_BYTES_MAX: usize = 64 * 1024;
 
-/// Everything OSB knows in a query.
+/// All query parameters of OSB.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
-    /// Whether an asynchronous answer is welcome; false when absent (B-082).
+    /// Whether an asynchronous response is accepted; false when absent (B-082).
     pub accepts_incomplete: bool,
     /// The service offering, or a hint at it.
     pub service_id: Option<ServiceId>,
     /// The plan, or a hint at it.
     pub plan_id: Option<PlanId>,
-    /// The operation a poll asks for.
+    /// The operation to poll.
     pub operation: Option<OperationToken>,
 }
 
@@ -31,10 +30,10 @@ pub enum QueryError {
     /// Longer than [`QUERY_BYTES_MAX`].
     #[error("the query is longer than {QUERY_BYTES_MAX} bytes")]
     TooLong,
-    /// `accepts_incomplete` is something else.
+    /// `accepts_incomplete` is neither `true` nor `false`.
     #[error("query parameter `accepts_incomplete` must be true or false")]
     AcceptsIncomplete,
-    /// An id in the query is none.
+    /// An id in the query is invalid.
     #[error("query parameter {0}")]
     Id(#[from] IdError),
 }
@@ -49,11 +48,11 @@ impl Query {
         let mut query = Self::default();
         for pair in raw.split('&') {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            // A key that cannot be decoded is not one of ours.
+            // A key that cannot be decoded is unknown.
             let key = percent::decode(key, PlusSign::IsSpace).unwrap_or(Cow::Borrowed(""));
             match key.as_ref() {
                 "accepts_incomplete" if accepts_incomplete.is_none() => {
-                    accepts_incomplete = Some(truth(value)?);
+                    accepts_incomplete = Some(parse_bool(value)?);
                 }
                 "service_id" if query.service_id.is_none() => {
                     query.service_id = Some(ServiceId::from_query_value(value)?);
@@ -72,7 +71,7 @@ impl Query {
     }
 }
 
-/// Writes the query as a client sends it, without the `?`; nothing is written for what is absent.
+/// Writes the query as a client sends it, without the `?` and without absent parameters.
 impl fmt::Display for Query {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let pairs = [
@@ -94,7 +93,7 @@ impl fmt::Display for Query {
     }
 }
 
-fn truth(value: &str) -> Result<bool, QueryError> {
+fn parse_bool(value: &str) -> Result<bool, QueryError> {
     match percent::decode(value, PlusSign::IsSpace).as_deref() {
         Ok("true") => Ok(true),
         Ok("false") => Ok(false),

@@ -1,16 +1,16 @@
 //! Serde adapters: how optional fields of a body are read.
 //!
-//! Three habits of the wire live here: an object must be an object (serde would also take an array
-//! for a struct), `null` means absent, and some senders write `""` where they mean absent.
-//! The bodies that use them are in `instance.rs`, `binding.rs` and `operation.rs`.
+//! Three rules: an object must be an object (serde would also accept an array for a struct), `null` means
+//! absent, and `""` means absent where some senders write it so. The bodies that use them are in
+//! `instance.rs`, `binding.rs` and `operation.rs`.
 
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// Reads `T` from an object; `null` is `None`; anything else is refused without being quoted,
-/// because what was sent in the wrong place may be a secret.
+/// Reads `T` from an object; `null` is `None`; anything else is refused without being quoted, because a
+/// misplaced value may be a secret.
 pub(crate) fn optional<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -50,7 +50,7 @@ where
     }
 }
 
-/// Says whether an optional string should be left out of what is written.
+/// Whether an optional string is left out when it is written.
 pub(crate) fn is_empty_or_absent(text: &Option<String>) -> bool {
     text.as_ref().is_none_or(String::is_empty)
 }

@@ -1,6 +1,6 @@
-//! Moments in the one form OSB allows, and when a binding ends (B-196).
+//! Times in the one format that OSB allows, and the expiry of bindings (B-196).
 //!
-//! No clock and no time zones: a moment is checked, compared and written back as it was read.
+//! No clock and no time zones: a time is checked, compared, and written as it was read.
 
 use jiff::SignedDuration;
 use jiff::civil::{DateTime, date};
@@ -29,10 +29,10 @@ pub struct UtcTime {
 /// A text or number that is not a [`UtcTime`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimeError {
-    /// Not the pattern.
+    /// The text does not match the pattern.
     #[error("must be a UTC time such as 2030-01-31T23:59:59.0Z")]
     Pattern,
-    /// The pattern, but no such day or hour.
+    /// The text matches the pattern, but the day or hour does not exist.
     #[error("must be a time that exists: month, day, hour, minute or second is out of range")]
     NoSuchTime,
     /// Not within the years 0000 to 9999.
@@ -59,7 +59,7 @@ impl UtcTime {
         })
     }
 
-    /// The text as it was given.
+    /// The text as it was read.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -163,7 +163,7 @@ impl BindingMetadata {
         self.expires_at.as_ref()
     }
 
-    /// When it should have been rotated.
+    /// When it should be rotated at the latest.
     pub fn renew_before(&self) -> Option<&UtcTime> {
         self.renew_before.as_ref()
     }

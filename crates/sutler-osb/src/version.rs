@@ -1,17 +1,16 @@
-//! The version of the API that a request speaks: `X-Broker-API-Version`.
+//! The API version of a request: `X-Broker-API-Version`.
 //!
-//! Parses and compares. Which versions are served, and the answer to the others, is the broker's
-//! decision (B-001, B-002).
+//! Parses and compares. The broker decides which versions it serves (B-001, B-002).
 
 use std::fmt;
 use std::str::FromStr;
 
-/// `MAJOR.MINOR`, ordered as two integers: 2.9 comes before 2.17 (B-002).
+/// `MAJOR.MINOR`, ordered as two integers: 2.9 is less than 2.17 (B-002).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ApiVersion {
-    /// Grows when something breaks.
+    /// Incremented for breaking changes.
     pub major: u32,
-    /// Grows when something is added.
+    /// Incremented for additions.
     pub minor: u32,
 }
 
@@ -20,7 +19,7 @@ pub struct ApiVersion {
 #[error("the API version must be two integers with a dot between them, such as 2.17")]
 pub struct VersionError;
 
-/// Digits a part of the version may have; more than any version will need, and it fits `u32`.
+/// Maximum digits of a part of the version: more than any version needs, and fits `u32`.
 const PART_DIGITS_MAX: usize = 9;
 
 impl ApiVersion {
@@ -34,7 +33,7 @@ impl ApiVersion {
 impl FromStr for ApiVersion {
     type Err = VersionError;
 
-    /// Takes digits, one dot, digits; no sign, no space, no leading zero.
+    /// Accepts digits, one dot, digits; no sign, no space, no leading zero.
     fn from_str(text: &str) -> Result<Self, VersionError> {
         let (major, minor) = text.split_once('.').ok_or(VersionError)?;
         Ok(Self {

@@ -17,7 +17,7 @@ pub struct VolumeMount {
     pub container_dir: NonEmptyText,
     /// Read only, or read and write.
     pub mode: VolumeMode,
-    /// The kind of device; there is one.
+    /// The kind of device; only one is defined.
     pub device_type: DeviceType,
     /// The device.
     #[serde(deserialize_with = "serde_optional::required")]
@@ -39,7 +39,7 @@ pub enum VolumeMode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeviceType {
-    /// A distributed file system, mounted in many places at once.
+    /// A distributed file system that several applications can mount at once.
     Shared,
 }
 
@@ -48,7 +48,7 @@ pub enum DeviceType {
 pub struct Device {
     /// The volume to mount.
     pub volume_id: NonEmptyText,
-    /// For the driver.
+    /// Options for the driver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mount_config: Option<Map<String, Value>>,
 }

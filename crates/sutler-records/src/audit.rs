@@ -15,7 +15,7 @@ use sutler_journal::{
 /// Kind of the entries.
 pub const AUDIT: Kind = Kind::new("audit");
 
-/// Author of a command, and the reason given.
+/// Author of a command and its reason.
 #[derive(Clone, Debug)]
 pub struct Actor {
     /// Name of the operator.
@@ -25,7 +25,7 @@ pub struct Actor {
 }
 
 impl Actor {
-    /// An operator who gave no reason.
+    /// An actor with an empty reason.
     #[must_use]
     pub fn without_reason(who: String) -> Self {
         let reason = String::new();
@@ -39,16 +39,16 @@ impl Actor {
 pub enum AuditResult {
     /// An operation was started.
     Started,
-    /// It is done.
+    /// The command was carried out.
     Done,
-    /// It was done already.
+    /// There was nothing to change.
     NothingToDo,
-    /// Nothing was changed; the message tells why.
+    /// Nothing was changed; the message has the reason.
     Refused,
 }
 
 impl AuditResult {
-    /// The stored word.
+    /// Name in stored entries.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -73,7 +73,7 @@ pub struct AuditRecord<A, S> {
     pub verb: A,
     /// Subject of the action.
     pub on: S,
-    /// Reason given by the operator.
+    /// Reason of the operator.
     pub reason: String,
     /// Result.
     pub outcome: AuditResult,
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_sorts_before_the_limit_and_what_is_not_after_it() {
+    fn kept_entries_sort_before_the_limit_and_old_ones_after_it() {
         let limit = oldest_kept(10_000, Duration::from_secs(5));
         assert!(name(at(6_000, 1)) < limit);
         assert!(name(at(4_999, 1)) > limit);

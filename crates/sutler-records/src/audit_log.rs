@@ -1,4 +1,4 @@
-//! Audit log: one event per change on a tracing target of its own. The program decides where it goes.
+//! Audit log: one event per change, on its own tracing target. The program chooses the output.
 //!
 //! A line names caller, verb, subject and outcome. It holds no secret: identities are passed as digests.
 //! The trail of operators' commands in the store is in `audit.rs`.
@@ -15,7 +15,7 @@ pub enum AuditOutcome {
     Accepted,
     /// It was refused, and nothing changed.
     Refused,
-    /// It was carried out and ended like this.
+    /// It was carried out and ended with this outcome.
     Ended(Outcome),
 }
 
@@ -29,7 +29,7 @@ impl AuditOutcome {
     }
 }
 
-/// The word of an outcome in logs and metrics.
+/// Name of an outcome in logs and metrics.
 #[must_use]
 pub fn outcome_word(outcome: Outcome) -> &'static str {
     match outcome {

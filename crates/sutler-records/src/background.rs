@@ -1,8 +1,8 @@
-//! One background thread for work that takes a processor for a while, so that requests do not wait.
+//! One background thread for work that uses the processor for long, so that requests do not wait.
 //!
-//! The thread does one piece of work after the other, and runs periodic tasks (`periodic.rs`): requests
-//! have all other processors, and memory of such work is allocated by one thread. The thread has a lower
-//! priority. Not for work that waits for a disk or a network.
+//! The thread runs one job at a time, and the periodic tasks (`periodic.rs`): all other processors are left
+//! to requests, and only one thread allocates memory for such work. The thread has a lower priority. Not for
+//! work that waits for a disk or a network.
 
 use std::sync::LazyLock;
 use std::thread;
@@ -12,7 +12,7 @@ use tracing::Instrument as _;
 
 /// Name of the thread.
 const NAME: &str = "sutler-background";
-/// Niceness of the thread: a tenth of the share of others that want the same processor.
+/// Niceness of the thread: a tenth of the share of other threads on the same processor.
 const NICE: i32 = 10;
 /// Most threads that its runtime uses for blocking calls.
 const WAITING_MAX: usize = 4;
@@ -34,8 +34,8 @@ static BACKGROUND: LazyLock<Option<Handle>> = LazyLock::new(|| {
     thread.spawn(work).ok().map(|_| handle)
 });
 
-/// The runtime of the background thread. `None` in another runtime of one thread: that is a test, whose
-/// paused clock must see all work.
+/// The runtime of the background thread. `None` inside another single-threaded runtime: that is a test,
+/// whose paused clock must control all work.
 fn background() -> Option<&'static Handle> {
     let alone = Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread;
     let is_background = || thread::current().name() == Some(NAME);
@@ -45,7 +45,7 @@ fn background() -> Option<&'static Handle> {
     }
 }
 
-/// Does some work on the background thread, and waits for it.
+/// Runs a function on the background thread, and waits for it.
 ///
 /// # Errors
 /// The process ends, or the work panics.
@@ -92,7 +92,7 @@ mod tests {
     use tokio::sync::oneshot;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn everything_is_done_by_one_thread() {
+    async fn all_work_runs_on_one_thread() {
         let first = run_blocking(|| thread::current().id()).await;
         let second = run_in_background(async { thread::current().id() }).await;
         let first = first.expect("it is done");
@@ -104,14 +104,14 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn work_that_panics_harms_no_other() {
+    async fn a_panic_in_one_job_does_not_affect_the_next() {
         let failed = run_blocking(|| assert_eq!(1, 2, "a panic that a test wants")).await;
         assert!(failed.expect_err("it panics").is_panic());
         assert_eq!(run_blocking(|| 7).await.expect("it is done"), 7);
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn what_nobody_waits_for_any_more_ends() {
+    async fn a_task_is_aborted_when_its_caller_is_dropped() {
         let held = Arc::new(());
         let (begun, begins) = oneshot::channel();
         let (ends, over) = oneshot::channel::<()>();

@@ -1,8 +1,8 @@
-//! Collections: sealed records of extensions, listed by name, in a realm of their own.
+//! Collections: sealed records of extensions, listed by name, in a separate realm.
 //!
-//! Anybody may read them. Periodic tasks (`periodic.rs`) write them under their claim, so that a
-//! worker that was taken over writes nothing; other writers name the revisions they have read. The
-//! meaning of a record is not known here.
+//! Reading needs no claim. Periodic tasks (`periodic.rs`) write under their claim, so that a worker that
+//! was taken over writes nothing; other writers name the revisions they have read. The meaning of a
+//! record is not known here.
 
 use crate::background::run_blocking;
 use crate::{Documents, RecordError};
@@ -13,7 +13,7 @@ use sutler_journal::{
     Commit, CommitError, Document, Key, Kind, List, Realm, SealContext, Store, StoreError, Version,
 };
 
-/// Realm of the collections. No path prefix of a platform makes such a name.
+/// Realm of the collections. No path prefix of a platform results in this name.
 pub const COLLECTIONS_REALM: &str = "sutler:ledger";
 /// Kind of the records.
 const COLLECTION: Kind = Kind::new("ledger");
@@ -24,7 +24,7 @@ pub const BATCH_WRITES_MAX: usize = 90;
 /// Most bytes that a batch should have, sealed.
 pub const BATCH_BYTES_MAX: usize = 900_000;
 
-/// One state of a record; every write makes another.
+/// Revision of a record; every write creates a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Revision(pub Version);
 

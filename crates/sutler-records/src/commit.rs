@@ -1,6 +1,6 @@
 //! The only interpreter of a [`Decision`]: one commit with the next state and every effect.
 //!
-//! Requests commit through [`commit_decision`], which also starts what it claimed for this process.
+//! Requests commit through [`commit_decision`], which also starts operations claimed for this process.
 //! Runs add a decision to their own commit with [`DecisionCommit::add_to`]. Rules are not here, and
 //! neither are logs and metrics: the crate above writes them between the commit and the start.
 
@@ -50,7 +50,7 @@ pub enum StartPlace<'a> {
         /// Whether a caller waits for the end.
         waits: bool,
     },
-    /// Wherever a worker claims them.
+    /// In any process that claims them.
     Anywhere,
 }
 
@@ -60,7 +60,7 @@ pub struct ClaimedOperation {
     permit: Option<Permit>,
 }
 
-/// A decision about one document, and what is needed to write it.
+/// A decision about one document, with the context needed to write it.
 pub struct DecisionCommit<'a, S, V, C> {
     /// Documents of the realm.
     pub documents: &'a Documents,
@@ -87,8 +87,7 @@ impl<S, V, C> Copy for DecisionCommit<'_, S, V, C> {}
 impl<S: Resource, V: Copy, C: OperationContent<V>> DecisionCommit<'_, S, V, C> {
     /// Adds the next state and all effects to a commit.
     ///
-    /// `Cancel` always wakes as well: an operation that waits for its next attempt stops at once. A
-    /// run's end used to write `Cancel` alone, but no end of a run decides one.
+    /// `Cancel` also wakes the operation, so that one that waits for its next attempt stops at once.
     ///
     /// # Errors
     /// The request of an operation that starts cannot be opened.
@@ -157,13 +156,13 @@ impl<S: Resource, V: Copy, C: OperationContent<V>> DecisionCommit<'_, S, V, C> {
 /// Why a decision was not committed.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitDecisionError {
-    /// No store takes a commit of this size.
+    /// The commit is too large for any store.
     #[error(transparent)]
     TooLarge(CommitSizeError),
     /// The request of an operation that starts cannot be opened.
     #[error(transparent)]
     Record(#[from] RecordError),
-    /// The store did not write it, or it is not known whether it did.
+    /// The store did not write it, or the outcome is unknown.
     #[error(transparent)]
     Store(CommitError),
 }
@@ -193,8 +192,8 @@ pub async fn commit_decision<S: Resource, V: Copy, C: OperationContent<V>>(
             version: Version(commit.id()),
             claimed,
         })),
-        // The lease of this process ran out, which it does not know yet: the holder of one takes the
-        // operation.
+        // The lease of this process ran out without its notice: another process with a lease claims
+        // the operation.
         Err(CommitError::Stale(StaleItem::Write(_))) if claimed.is_some() => {
             let (commit, _) = decided.add_to(Commit::new(), StartPlace::Anywhere)?;
             let commit = extend(commit);

@@ -1,8 +1,8 @@
-//! When cleanup runs: Spring's cron expressions, in UTC.
+//! Cron expressions of Spring, in UTC, for the schedules of cleanup.
 //!
-//! The fields and their meaning are Spring's `CronExpression`; finding times is croner's work. What
-//! the two understand differently is settled here, in [`Schedule::parse`]: `L-3`, several special
-//! days in one list, `*/2` as a day of the week. Who runs a schedule is not decided here.
+//! The fields and their meaning are those of Spring's `CronExpression`; croner finds the times.
+//! [`Schedule::parse`] translates where the two differ: `L-3`, several special days in one list, `*/2` as
+//! a day of the week. Running a schedule is up to the caller.
 
 #[cfg(test)]
 mod tests;
@@ -19,16 +19,16 @@ const EXPRESSION_BYTES_MAX: usize = 1024;
 /// Months searched for the n-th last day: after 400 years the calendar repeats.
 const MONTHS_SEARCHED_MAX: usize = 12 * 400;
 
-/// Where the last 400 years begin that croner knows: what does not come in them never comes.
+/// Start of the last 400 years that croner knows: an expression without a match in them never matches.
 const LAST_CYCLE: DateTime = jiff::civil::date(4600, 1, 1).at(0, 0, 0, 0);
 
 /// Most days of the month with `L` or `W`. Each is searched for by itself.
 const SPECIAL_DAYS_MAX: usize = 8;
 
-/// How Spring spells a schedule that never runs.
+/// Spring's spelling of a schedule that never runs.
 const DISABLED: &str = "-";
 
-/// Points in time given by six fields: second, minute, hour, day of the month, month, day of the week.
+/// Points in time defined by six fields: second, minute, hour, day of the month, month, day of the week.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     expression: String,
@@ -36,7 +36,7 @@ pub struct Schedule {
     alternatives: Vec<Alternative>,
 }
 
-/// Six fields of which the day of the month is either something croner knows, or `L-n`.
+/// Six fields. The day of the month is either a form that croner knows, or `L-n`.
 #[derive(Clone, Debug)]
 struct Alternative {
     /// For `L-n`, the expression with `*` as the day of the month.
@@ -44,22 +44,22 @@ struct Alternative {
     days_before_last: Option<i8>,
 }
 
-/// Why an expression is no schedule.
+/// An expression that is not a schedule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{expression}` is not a cron expression: {reason}")]
 pub struct ScheduleError {
-    /// What was written, shortened if it is long.
+    /// The expression, shortened if it is long.
     pub expression: String,
-    /// What is wrong with it.
+    /// Reason.
     pub reason: String,
 }
 
 impl Schedule {
-    /// Reads an expression such as `0 0 0 */10 * *`, or a macro such as `@daily`.
+    /// Parses an expression such as `0 0 0 */10 * *`, or a macro such as `@daily`.
     ///
     /// # Errors
-    /// It has not six fields, a field is out of its range, no time will ever match, or it is `-`,
-    /// which stands for "never" and is read by [`Schedule::parse_optional`].
+    /// It does not have six fields, a field is out of range, no time ever matches, or it is `-` ("never"),
+    /// which only [`Schedule::parse_optional`] accepts.
     pub fn parse(expression: &str) -> Result<Self, ScheduleError> {
         let trimmed = expression.trim();
         let refuse = |reason: String| ScheduleError {
@@ -72,7 +72,7 @@ impl Schedule {
         }
         let expanded = expand_macro(&trimmed.to_uppercase()).map_err(refuse)?;
         let mut alternatives = alternatives(&expanded).map_err(refuse)?;
-        // Looking for a date that never comes takes long: once, and not far from where croner stops.
+        // The search for a date that never matches is slow: search once, near the end of croner's range.
         alternatives.retain(|one| one.next_after(LAST_CYCLE).is_some());
         if alternatives.is_empty() {
             return Err(refuse("no date will ever match it".to_owned()));
@@ -83,7 +83,7 @@ impl Schedule {
         })
     }
 
-    /// Reads an expression, where `-` and an empty text mean that nothing is scheduled.
+    /// Parses an expression; `-` and an empty text mean that nothing is scheduled.
     ///
     /// # Errors
     /// As for [`Schedule::parse`].
@@ -145,7 +145,7 @@ impl Alternative {
                 if found.date() == day {
                     return Some(found);
                 }
-                // Nothing comes before it, so no month before its own needs a look.
+                // There is no earlier match, so earlier months are skipped.
                 month = found.date().first_of_month().max(month);
                 if month > day {
                     continue;
@@ -164,7 +164,7 @@ fn nth_before_last(month: Date, days: i8) -> Option<Date> {
     (day >= 1).then(|| jiff::civil::date(last.year(), last.month(), day))
 }
 
-/// Fit for one line of a message.
+/// Replaces characters that do not fit on one line of a message.
 fn one_line(c: char) -> char {
     if c.is_control() { ' ' } else { c }
 }
@@ -220,7 +220,7 @@ fn alternatives(expression: &str) -> Result<Vec<Alternative>, String> {
     days.into_iter().map(parse).collect()
 }
 
-/// Refuses what croner would take and Spring would not.
+/// Refuses fields that croner accepts and Spring does not.
 fn check_items(field: &str) -> Result<(), String> {
     for item in field.split(',') {
         let known = |c: char| c.is_ascii_alphanumeric() || "*/-?#".contains(c);

@@ -5,16 +5,16 @@
 
 use sutler_journal::OperationId;
 
-/// An operation's change that is written in the same commit as the new state. `V`: the verbs.
+/// Change of an operation, written in the same commit as the new state. `V`: the verbs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect<V> {
     /// Adds an operation that a worker may claim.
     Start(V, OperationId),
     /// Adds an operation that waits for another to end.
     StartWaiting(V, OperationId),
-    /// Asks an operation to stop, and wakes it if it waits for its next attempt.
+    /// Cancels an operation, and wakes it if it waits for its next attempt.
     Cancel(OperationId),
-    /// Lets an operation run that waits for another, or for its next attempt.
+    /// Wakes an operation that waits for another one or for its next attempt.
     Wake(OperationId),
     /// Ends an operation as failed without waiting for its run.
     End(OperationId),
@@ -58,6 +58,6 @@ pub enum End<T> {
     Succeeded(T),
     /// It failed; something may be left behind.
     Failed,
-    /// It refused before it made anything.
+    /// It refused before it created anything.
     Refused,
 }

@@ -286,7 +286,7 @@ impl Documents {
         self.keys.seal(place, &plain)
     }
 
-    /// Opens a sealed value, and tells which key sealed it.
+    /// Opens a sealed value. Also returns which key sealed it.
     ///
     /// # Errors
     /// It cannot be opened, or does not have the form of `T`.

@@ -1,7 +1,7 @@
 //! In-flight cache: results and states of operations that were committed and start in this process.
 //!
 //! Only an optimisation. An operation that is not in the cache is read from the store, and a state
-//! that turns out stale there is decided again. Who inserts: `commit.rs`; who waits: `wait.rs`.
+//! that turns out stale there is decided again. `commit.rs` inserts; `wait.rs` waits.
 
 use crate::LoadedDocument;
 use std::any::Any;

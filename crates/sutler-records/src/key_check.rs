@@ -32,7 +32,7 @@ impl Documents {
         self.key(META, CANARY)
     }
 
-    /// Key of the document that is written to learn whether the store takes writes again.
+    /// Key of the document that is written to probe whether the store accepts writes again.
     #[must_use]
     pub fn write_probe_key(&self) -> Key {
         self.key(META, PROBE)
@@ -55,7 +55,7 @@ pub async fn verify_keys(documents: &Documents) -> Result<(), VerifyKeysError> {
         let commit = Commit::new().insert(key.clone(), Vec::new(), body);
         match documents.store.commit(&commit).await {
             Ok(()) => return Ok(()),
-            // Another replica was first: open what it wrote.
+            // Another replica was first: open its text.
             Err(CommitError::Stale(_)) => {}
             Err(error) => return Err(VerifyKeysError::Write(error)),
         }
@@ -63,7 +63,7 @@ pub async fn verify_keys(documents: &Documents) -> Result<(), VerifyKeysError> {
     Ok(())
 }
 
-/// Whether these keys seal a realm. Nothing is written.
+/// Whether these keys open the documents of a realm. Nothing is written.
 ///
 /// # Errors
 /// The store does not answer.

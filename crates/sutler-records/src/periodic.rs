@@ -31,34 +31,34 @@ use tokio_util::sync::CancellationToken;
 pub const TASK_VERB: &str = "chore";
 /// First part of the names of their lanes.
 const LANE_PREFIX: &str = "chore-";
-/// How often a request for a run is written again before the store counts as too busy.
+/// Maximum attempts to write a request for a run before the store counts as too busy.
 const TRIES: u32 = 8;
 /// Longest time until the next run after one that failed.
 const RETRY_AFTER: Duration = Duration::from_secs(60);
 /// Longest text of progress or failure that is stored, in characters.
 const TEXT_CHARS_MAX: usize = 1000;
 
-/// A task that runs again and again, on one replica at a time.
+/// A task that runs at an interval, on one replica at a time.
 #[async_trait]
 pub trait PeriodicTask: Send + Sync + 'static {
-    /// Name of the task. Tasks of one name are one task, whichever replica runs it.
+    /// Name of the task. Tasks with the same name are one task on all replicas.
     fn name(&self) -> &str;
 
     /// Time between the end of a run and the next one.
     fn every(&self) -> Duration;
 
-    /// Runs the task once. May be called again after a crash and continues from what was written.
+    /// Runs the task once. Called again after a crash, it continues from the stored records.
     ///
     /// # Errors
     /// The run failed; it is logged, and the next run is planned.
-    async fn run_once(&self, cx: &TaskContext) -> TaskResult<()>;
+    async fn run_once(&self, context: &TaskContext) -> TaskResult<()>;
 }
 
 /// Access of a running task to its collections and its claim.
 pub struct TaskContext {
     run: Arc<Run>,
     collections: Collections,
-    /// How long a write waits for a store that takes none.
+    /// How long a write waits for a store that accepts no writes.
     write_timeout: Duration,
 }
 
@@ -69,7 +69,7 @@ impl TaskContext {
         &self.collections
     }
 
-    /// Fires when nothing can be written any more, because the claim was lost or the process stops.
+    /// Cancelled when writes are no longer possible, because the claim was lost or the process stops.
     #[must_use]
     pub fn lost(&self) -> &CancellationToken {
         self.run.lost()
@@ -83,7 +83,7 @@ impl TaskContext {
     /// Writes all of a batch, or nothing. `false`: another writer was first; read and decide again.
     ///
     /// # Errors
-    /// The claim was lost, the store takes no write, or no store would take this.
+    /// The claim was lost, the store accepts no writes, or the batch is too large for any store.
     pub async fn write(&self, batch: Batch<'_>) -> TaskResult<bool> {
         if let Some(id) = batch.invalid_id() {
             return Err(TaskError::failed(format!(
@@ -100,10 +100,10 @@ impl TaskContext {
         }
     }
 
-    /// Stores how far the run is, for [`TaskStatus::progress`].
+    /// Stores the progress of the run, for [`TaskStatus::progress`].
     ///
     /// # Errors
-    /// The claim was lost, or the store takes no write.
+    /// The claim was lost, or the store accepts no writes.
     pub async fn progress(&self, text: &str) -> TaskResult<()> {
         let detail = TaskDetail {
             description: Some(text.chars().take(TEXT_CHARS_MAX).collect()),
@@ -138,10 +138,10 @@ struct TaskDetail {
 /// Status of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskStatus {
-    /// Since when it runs, if it does.
+    /// Start of the present run, if one runs.
     #[serde(default)]
     pub running_since: Option<Timestamp>,
-    /// How far the run is.
+    /// Progress of the run.
     #[serde(default)]
     pub progress: Option<String>,
     /// When the last run ended.
@@ -196,13 +196,13 @@ pub struct PeriodicTasks {
     scheduler: Scheduler,
     tasks: Vec<Arc<dyn PeriodicTask>>,
     write_timeout: Duration,
-    /// Failures of runs in this process that are not stored yet, by task: the store may take no write.
+    /// Failures of runs in this process that are not stored yet, by task: the store may accept no writes.
     failing: Mutex<BTreeMap<String, String>>,
 }
 
 impl PeriodicTasks {
     /// Tasks over the collections of a realm. Operations wait in `queue`; a write of a task waits at
-    /// most `write_timeout` for a store that takes none.
+    /// most `write_timeout` for a store that accepts none.
     #[must_use]
     pub fn new(
         tasks: Vec<Arc<dyn PeriodicTask>>,
@@ -337,20 +337,22 @@ impl PeriodicTasks {
         ended
     }
 
-    /// A run may take long, and requests must not notice.
+    /// Runs the task on the background thread, so that a long run does not delay requests.
     async fn run_task(
         &self,
         task: &Arc<dyn PeriodicTask>,
         run: &Arc<Run>,
     ) -> Result<TaskResult<()>, Lost> {
-        let cx = TaskContext {
+        let context = TaskContext {
             run: run.clone(),
             collections: self.collections.clone(),
             write_timeout: self.write_timeout,
         };
         let own = task.clone();
         let ran =
-            run_in_background(async move { sutler_journal::catch_panic(own.run_once(&cx)).await });
+            run_in_background(
+                async move { sutler_journal::catch_panic(own.run_once(&context)).await },
+            );
         match ran.await {
             Ok(Ok(ran)) => Ok(ran),
             Ok(Err(())) => Ok(Err(TaskError::failed(

@@ -1,13 +1,12 @@
 //! The realms of a store, and those whose documents the same keys seal.
 //!
-//! What has to count the documents of all realms includes those that are not configured now: they may
-//! come back.
+//! Counts over all realms include realms that are not configured now: they may be configured again.
 
 use crate::key_check::keys_match;
 use crate::{Documents, RecordError};
 use sutler_journal::{Realm, Store, StoreError};
 
-/// All realms of a store, in order. Costs one read for each realm, whatever is in it.
+/// All realms of a store, in order. Costs one read per realm, whatever its size.
 ///
 /// # Errors
 /// The store does not answer.
@@ -54,7 +53,7 @@ mod tests {
     const KIND: Kind = Kind::new("thing");
 
     #[tokio::test]
-    async fn every_realm_is_found_once_whatever_it_is_called() {
+    async fn every_realm_is_found_once_under_any_name() {
         let store = MemoryStore::new();
         let names = ["a", "a/b", "a\u{1}", "b", "sutler:ledger"];
         assert!(realms(&store).await.expect("the store answers").is_empty());

@@ -13,11 +13,11 @@ use sutler_journal::{
 const BATCH: usize = 500;
 /// Documents removed at a time.
 const DOCUMENTS: usize = 50;
-/// Pause before the next look at a store that does not answer.
+/// Pause before the next read of a store that does not answer.
 const STORE_PAUSE: Duration = Duration::from_millis(200);
 
-/// Removes what is older than it is kept, under the claim of a run. A store that does not answer ends a
-/// removal early; the next run continues.
+/// Removes data that is past its retention, under the claim of a run. A store that does not answer ends
+/// a removal early; the next run continues.
 pub struct Retention<'a> {
     /// Documents of the realm.
     pub documents: &'a Documents,
@@ -86,7 +86,7 @@ impl Retention<'_> {
             };
             for document in page.documents {
                 let commit = Commit::new().remove(document.key, document.version);
-                // Stale: the document was written again, and is not to be removed any more.
+                // Stale: the document was written again and must stay.
                 if self.run.commit(commit).await?.is_ok() {
                     removed += 1;
                 }
@@ -94,7 +94,7 @@ impl Retention<'_> {
         }
     }
 
-    /// Batch by batch, with pauses in which others write.
+    /// Sweeps in batches, with pauses for other writers.
     async fn sweep(&self, what: &Sweep) -> Result<u64, Lost> {
         let mut removed = 0;
         loop {

@@ -30,7 +30,7 @@ pub trait EndedResource: Resource {
         end: End<Self::Output>,
     ) -> Option<Decision<Self, Self::Verb, Self::Reply>>;
 
-    /// Whether the operation was given up while it ran: then it did not succeed, whatever its run
+    /// Whether the operation was abandoned while it ran: then it did not succeed, whatever its run
     /// returns.
     fn is_halted(&self, id: OperationId) -> bool;
 }
@@ -55,7 +55,7 @@ pub trait EndContext<V, D>: Sync {
     /// Stored name of a verb.
     fn verb_name(&self, verb: V) -> &'static str;
 
-    /// Detail of an operation whose result no store takes.
+    /// Detail of an operation whose result is too large for any store.
     fn too_large(&self, run: &Run, why: CommitSizeError) -> D;
 
     /// Adds further writes to the commit of the end.
@@ -72,13 +72,13 @@ pub trait EndContext<V, D>: Sync {
 /// Whether the end of a run was committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndResult {
-    /// It was.
+    /// It was committed.
     Committed,
     /// The resource does not know the operation: see [`Documents::end_orphaned`].
     Orphaned,
 }
 
-/// Content of operations that the end of a run starts or ends: they go back to the same request.
+/// Content of operations that the end of a run starts or ends: they have the same request.
 struct EndContent<'a, X, D> {
     documents: &'a Documents,
     run: &'a Run,
@@ -148,7 +148,6 @@ impl Documents {
             };
             let outcome = outcome_of(&end, was.state.is_halted(run.id()));
             let sealed = self.seal_detail(run.id(), &detail);
-            let ending = Commit::new().advance(run.id(), Next::Done(outcome), Some(sealed), None);
             let decided = DecisionCommit {
                 documents: self,
                 key: lane,
@@ -157,8 +156,11 @@ impl Documents {
                 effects: &decision.effects,
                 content: &content,
             };
-            let commit = match decided.add_to(ending, StartPlace::Anywhere) {
-                Ok((commit, _)) => commit,
+            let commit = match decided.add_to(Commit::new(), StartPlace::Anywhere) {
+                // The document first: PostgreSQL has one statement for this order (`fast_commit.rs`).
+                Ok((commit, _)) => {
+                    commit.advance(run.id(), Next::Done(outcome), Some(sealed), None)
+                }
                 Err(error) => {
                     wait_to_read(run, "a request cannot be read", error).await?;
                     continue;
@@ -170,7 +172,7 @@ impl Documents {
                     context.committed(run, outcome);
                     let state = decision.next;
                     let end = OperationEnd { outcome, detail };
-                    // A caller that stopped waiting misses nothing.
+                    // The receiver may be gone; its caller has stopped waiting.
                     result.map(|result| result.send(CommittedEnd { state, end }));
                     return Ok(EndResult::Committed);
                 }
@@ -200,7 +202,7 @@ impl Documents {
     }
 }
 
-/// A create that was halted, or an update that was given up, did not succeed, whatever its run
+/// A create that was halted, or an update that was abandoned, did not succeed, whatever its run
 /// returns.
 fn outcome_of<T>(end: &End<T>, halted: bool) -> Outcome {
     match end {

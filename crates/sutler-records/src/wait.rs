@@ -100,8 +100,8 @@ impl Documents {
         Ok(Some(OperationEnd { outcome, detail }))
     }
 
-    /// Reads a resource whose operation succeeded. A caller that gets an error would not expect the
-    /// change to be there, so the read is repeated for a while.
+    /// Reads a resource whose operation succeeded. The read is repeated for a while, because a caller that
+    /// gets an error assumes that nothing changed.
     ///
     /// # Errors
     /// The store does not answer, or the document cannot be opened.

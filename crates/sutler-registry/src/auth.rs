@@ -2,8 +2,7 @@
 //!
 //! The scheme is learned from the first challenge and remembered. Tokens are cached per scope until shortly before
 //! they expire. `auth/challenge.rs` parses challenges. Credentials are sent to the registry, and to the token
-//! service
-//! that it names if that is reached over TLS; to no other host.
+//! service that it names if that is reached over TLS; to no other host.
 
 pub(crate) mod challenge;
 

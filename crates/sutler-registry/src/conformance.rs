@@ -1,13 +1,12 @@
 //! The suite that every registry must pass.
 //!
 //! The tests of an adapter implement [`Candidate`] and invoke
-//! `sutler_registry::registry_conformance!(Mine::fresh())`,
-//! which creates one test per guarantee. If the candidate is `None` (no server on this machine), the test is
-//! skipped;
-//! the constructor reports that. The cases are in `conformance/listing.rs` and `conformance/reading.rs`.
+//! `sutler_registry::registry_conformance!(Mine::fresh())`, which creates one test per guarantee. If the candidate
+//! is `None` (no server on this machine), the test is skipped; the constructor reports that. The cases are in
+//! `conformance/listing.rs` and `conformance/items.rs`.
 
+pub mod items;
 pub mod listing;
-pub mod reading;
 
 use crate::registry::{Item, Registry};
 use async_trait::async_trait;
@@ -52,16 +51,16 @@ macro_rules! registry_conformance {
         $crate::registry_conformance! { $fresh =>
             listing: an_empty_registry_has_an_empty_listing
                 everything_is_listed_once_and_in_order
-                what_is_removed_is_not_found_any_more
+                a_removed_item_is_not_found_any_more
                 a_listing_that_fails_is_no_listing
                 a_registry_that_was_mended_is_as_it_was;
-            reading: what_was_put_is_what_is_read
-                what_changes_gets_another_version_and_what_does_not_keeps_its_own
+            items: a_put_item_is_read_unchanged
+                changed_items_get_another_version_and_others_keep_theirs
                 a_version_that_is_named_is_read_or_refused_and_never_another
-                what_never_was_is_gone
-                what_is_known_is_not_read_again
+                an_unknown_item_is_gone
+                known_items_are_not_read_again
                 an_item_that_fails_is_not_gone_and_hurts_no_other
-                what_is_spoiled_is_neither_gone_nor_read_and_hurts_no_other;
+                a_spoiled_item_is_neither_gone_nor_read_and_affects_no_other;
         }
     };
     ($fresh:expr => $($file:ident: $($case:ident)+;)+) => {

@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn credentials_do_not_print_what_is_secret() {
+    fn credentials_do_not_print_secrets() {
         let basic = Credentials::Basic {
             user: "me".to_owned(),
             password: "hush".into(),

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_digest_is_of_bytes_and_reads_what_it_writes() {
+    fn a_digest_of_bytes_parses_its_own_text() {
         let digest = Digest::of(b"");
         assert_eq!(
             digest.to_string(),
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_digest_is_refused() {
+    fn an_invalid_digest_is_refused() {
         let short = "sha256:e3b0c442";
         let large = Digest::of(b"").to_string().to_uppercase();
         let other = format!("sha512:{}", "0".repeat(64));

@@ -350,7 +350,7 @@ mod tests {
     use super::advice;
 
     #[test]
-    fn what_is_wrong_with_tls_or_names_is_told_with_what_to_do() {
+    fn errors_of_tls_and_dns_are_reported_with_a_hint() {
         for (why, what) in [
             ("invalid peer certificate: UnknownIssuer", "`ca`"),
             ("invalid peer certificate: Expired", "renewed"),

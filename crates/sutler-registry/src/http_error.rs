@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_registry_itself_can_say_that_something_is_gone() {
+    fn only_a_404_of_the_registry_itself_means_gone() {
         let own = r#"{"errors":[{"code":"MANIFEST_UNKNOWN","message":"x"}]}"#;
         assert!(matches!(checked(404, own), Err(HttpError::Absent(_))));
         for foreign in ["", "<html>nginx</html>", r#"{"errors":[{"code":"X"}]}"#] {

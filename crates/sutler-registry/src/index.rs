@@ -1,9 +1,7 @@
 //! A registry in one file: YAML at a URL, which lists bundles with their manifests or the URLs of these.
 //!
-//! The file is requested once per listing, and not transferred while its `ETag` is unchanged. A file that cannot
-//! be
-//! parsed as a whole is an error of the listing; an invalid entry affects no other. A manifest in a separate file
-//! is
+//! The file is requested once per listing, and not transferred while its `ETag` is unchanged. A file that cannot be
+//! parsed as a whole is an error of the listing; an invalid entry affects no other. A manifest in a separate file is
 //! listed with its digest, so that the list contains every version; the manifest must match it.
 
 use crate::base_url::BaseUrl;

@@ -1,10 +1,8 @@
 //! Paged listings of image names: read to their end, within limits.
 //!
 //! Pages are parsed by the adapters (`oci/listing.rs`, `docker_hub.rs`, `quay.rs`). The rules here apply to all: a
-//! page
-//! that refers to another server or to itself, or that changes while it is read, makes the listing fail. Names
-//! that are
-//! not image names are skipped: they cannot be pulled.
+//! page that refers to another server or to itself, or that changes while it is read, makes the listing fail. Names
+//! that are not image names are skipped: they cannot be pulled.
 
 use crate::http_error::HttpError;
 use crate::selection::is_image;
@@ -26,9 +24,8 @@ pub(crate) struct NamePage {
     pub(crate) names: Vec<String>,
     /// URL of the next page.
     pub(crate) next: Option<Url>,
-    /// Total number of names, if the server states it and counts pages: then a repeated name has moved from one
-    /// page to
-    /// another, and other names may have been missed.
+    /// Total number of names, if the server states it and counts pages: then a repeated name has moved from one page
+    /// to another, and other names may have been missed.
     pub(crate) total: Option<u64>,
 }
 
@@ -44,12 +41,12 @@ pub(crate) async fn names(
     first: Url,
     keep: &(dyn Fn(&str) -> bool + Sync),
 ) -> Result<BTreeSet<String>, HttpError> {
-    let (mut names, mut seen, mut total) = (BTreeSet::new(), 0, None);
+    let (mut names, mut count, mut total) = (BTreeSet::new(), 0, None);
     let mut url = first;
     for _ in 0..PAGES_MAX {
         let page = pages.page(&url).await?;
-        seen += page.names.len();
-        if seen > NAMES_MAX {
+        count += page.names.len();
+        if count > NAMES_MAX {
             break;
         }
         let counted = page.total.is_some();
@@ -144,7 +141,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn pages_are_read_to_their_end_without_what_is_no_name() {
+    async fn pages_are_read_to_their_end_without_invalid_names() {
         let pages = FixedPages(vec![
             (&["b", "../x", "unwanted"], Some("?1"), None),
             (&["a", "b"], None, None),
@@ -153,7 +150,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_moved_while_it_was_listed_is_no_listing() {
+    async fn names_that_move_during_a_listing_fail_it() {
         // A push moved a name from the second page to the first, after the first was read.
         let pushed = FixedPages(vec![
             (&["a", "b"], Some("?1"), Some(4)),
@@ -170,7 +167,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn pages_that_lead_nowhere_are_no_listing() {
+    async fn pages_that_lead_nowhere_fail_the_listing() {
         for next in ["?0", "https://other.example/?1", "http://hub.example/?1"] {
             let pages = FixedPages(vec![(&["a"], Some("?1"), None), (&["b"], Some("?1"), None)]);
             let pages = match next {

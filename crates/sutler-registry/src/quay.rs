@@ -1,7 +1,6 @@
 //! Listing of Quay: a separate API next to the distribution API that serves the images.
 //!
-//! Without a token it lists public images. A token is that of an application: with it, private images visible to
-//! its
+//! Without a token it lists public images. A token is that of an application: with it, private images visible to its
 //! user are listed, too, and images are pulled under the user name that Quay reserves for such tokens.
 
 use crate::base_url::BaseUrl;

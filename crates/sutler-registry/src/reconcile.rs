@@ -2,14 +2,11 @@
 //!
 //! A spec is absent only if a complete listing does not contain it. A spec that cannot be read keeps its last good
 //! version. A registry that cannot be listed keeps all specs. A withdrawn spec is marked first, and deleted only
-//! when
-//! its grace period is over and no instance uses it. So a failure deletes nothing, and specs do not flap. No I/O,
-//! no
-//! clock: listing and fetching is in `scan.rs`. The known state is in `reconcile/state.rs`, changes and their
-//! texts
-//! in `reconcile/change.rs`, precedence between specs with the same names in `reconcile/offered_specs.rs`, those
-//! names
-//! in `reconcile/claimed_names.rs`, pushed specs in `reconcile/pushed_specs.rs`.
+//! when its grace period is over and no instance uses it. So a failure deletes nothing, and specs do not flap. No
+//! I/O, no clock: listing and fetching is in `scan.rs`. The known state is in `reconcile/state.rs`, changes and
+//! their texts in `reconcile/change.rs`, precedence between specs with the same names in
+//! `reconcile/offered_specs.rs`, those names in `reconcile/claimed_names.rs`, pushed specs in
+//! `reconcile/pushed_specs.rs`.
 
 mod change;
 mod claimed_names;
@@ -211,7 +208,7 @@ impl RegistryRefresh<'_> {
             at: self.facts.now,
         });
         for (item, is) in items {
-            seen(self.name(item), self.held(item), is, changes);
+            item_changes(self.name(item), self.held(item), is, changes);
         }
         let absent = |item: &str| !items.contains_key(item);
         self.mark_all(WithdrawalReason::Absent, absent, changes);
@@ -232,8 +229,7 @@ impl RegistryRefresh<'_> {
     }
 
     /// Marks specs that are not marked yet; a mark keeps its first reason and its time. A mark that lasts longer
-    /// than the
-    /// grace period comes from a clock that was ahead, or from a longer grace period: it is shortened.
+    /// than the grace period comes from a clock that was ahead, or from a longer grace period: it is shortened.
     fn mark_all(
         &self,
         reason: WithdrawalReason,
@@ -267,24 +263,24 @@ fn marked(reason: WithdrawalReason, rules: WithdrawalRules, now: Timestamp) -> W
 }
 
 /// Whether the item counts as listed.
-fn is_item(held: Option<&KnownSpec>, seen: &ItemOutcome) -> bool {
-    match seen {
+fn is_item(held: Option<&KnownSpec>, outcome: &ItemOutcome) -> bool {
+    match outcome {
         ItemOutcome::NotABundle(_) => held.is_some_and(|it| it.mark.is_none()),
         ItemOutcome::Same | ItemOutcome::Good { .. } | ItemOutcome::Faulty(_) => true,
     }
 }
 
 /// Changes caused by a listed item.
-fn seen(
+fn item_changes(
     spec: SpecName,
     held: Option<&KnownSpec>,
-    seen: &ItemOutcome,
+    outcome: &ItemOutcome,
     changes: &mut Vec<RegistryChange>,
 ) {
-    if !is_item(held, seen) {
+    if !is_item(held, outcome) {
         return;
     }
-    match (held, seen) {
+    match (held, outcome) {
         (None, ItemOutcome::Good { digest, wants }) => changes.push(RegistryChange::Add {
             spec,
             digest: digest.clone(),
@@ -301,22 +297,22 @@ fn seen(
             spec,
             why: "it was not fetched; refresh again".to_owned(),
         }),
-        (Some(held), seen) => seen_again(spec, held, seen, changes),
+        (Some(held), outcome) => known_item_changes(spec, held, outcome, changes),
     }
 }
 
 /// Changes of a known item that is listed: a mark is removed in any case.
-fn seen_again(
+fn known_item_changes(
     spec: SpecName,
     held: &KnownSpec,
-    seen: &ItemOutcome,
+    outcome: &ItemOutcome,
     changes: &mut Vec<RegistryChange>,
 ) {
     if held.mark.is_some() {
         changes.push(RegistryChange::Unmark { spec: spec.clone() });
     }
     let mended = held.fault.is_some();
-    match seen {
+    match outcome {
         // The same content under other names or ids is another offering: the configuration changed.
         ItemOutcome::Good { digest, wants } if *digest != held.digest || *wants != held.wants => {
             changes.push(RegistryChange::Replace {

@@ -45,8 +45,7 @@ pub enum ItemState {
     Failed(ItemError),
 }
 
-/// Scans a whole registry. `known` returns the known version of an item, which is then not read again; `at_once`
-/// is
+/// Scans a whole registry. `known` returns the known version of an item, which is then not read again; `at_once` is
 /// the number of items that are scanned concurrently.
 ///
 /// # Guarantees

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_allow_list_everything_is_wanted_but_what_is_denied() {
+    fn without_an_allow_list_all_images_except_denied_ones_are_selected() {
         assert!(filter(&ImageSelection::default()).wants("any/thing"));
         let wishes = ImageSelection {
             deny: texts(&["^org/bad-apb$"]),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_allow_list_wants_nothing_and_what_is_denied_is_so_even_if_allowed() {
+    fn an_empty_allow_list_selects_nothing_and_a_denial_takes_precedence() {
         let nothing = ImageSelection {
             allow: Some(Vec::new()),
             ..ImageSelection::default()
@@ -228,13 +228,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_or_no_tag_is_said() {
+    fn invalid_patterns_and_tags_are_reported() {
         let pattern = ImageSelection {
             deny: texts(&["(open"]),
             ..ImageSelection::default()
         };
-        let said = ImageFilter::new(&pattern).expect_err("no pattern");
-        assert!(said.contains("(open"), "{said}");
+        let sentence = ImageFilter::new(&pattern).expect_err("no pattern");
+        assert!(sentence.contains("(open"), "{sentence}");
         let tag = ImageSelection {
             default_tag: Some("no tag".to_owned()),
             ..ImageSelection::default()
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_engine_could_misunderstand_is_no_reference() {
+    fn references_that_an_engine_could_misread_are_refused() {
         for name in ["app", "registry.example:5000/org/app", "[::1]:5000/app"] {
             assert!(is_reference(name), "{name}");
         }

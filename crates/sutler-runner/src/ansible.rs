@@ -11,7 +11,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Every file, and what it holds.
+/// Every file: path and content.
 const FILES: [(&str, &str); 8] = [
     (
         "library/asb_dashboard_url.py",
@@ -47,8 +47,7 @@ const FILES: [(&str, &str); 8] = [
     ),
 ];
 
-/// The variable that says where Ansible looks for something, the folder of ours, and where it would look
-/// by itself.
+/// Environment variable with a search path of Ansible, our folder for it, and Ansible's default path.
 const PATHS: [(&str, &str, &str); 4] = [
     (
         "ANSIBLE_LIBRARY",
@@ -72,12 +71,12 @@ const PATHS: [(&str, &str, &str); 4] = [
     ),
 ];
 
-/// Writes the modules into a working directory, unless they are there, and answers where. Every user may
-/// read them: runs have users of their own.
+/// Writes the modules into a working directory, unless they exist, and returns their path. All users may read them:
+/// runs have users of their own.
 ///
 /// # Errors
 /// The directory cannot be written.
-pub(crate) fn lay_out(work: &Path) -> io::Result<PathBuf> {
+pub(crate) fn write_modules(work: &Path) -> io::Result<PathBuf> {
     let place = work.join(format!("ansible-{}", digest()));
     if place.is_dir() {
         return Ok(place);
@@ -91,7 +90,7 @@ pub(crate) fn lay_out(work: &Path) -> io::Result<PathBuf> {
         for folder in folders_of(name) {
             let folder = aside.path().join(folder);
             fs::create_dir_all(&folder)?;
-            // Whatever the umask says.
+            // Independent of the umask.
             fs::set_permissions(&folder, fs::Permissions::from_mode(0o755))?;
         }
         fs::write(&path, text)?;
@@ -99,17 +98,17 @@ pub(crate) fn lay_out(work: &Path) -> io::Result<PathBuf> {
     }
     match fs::rename(aside.path(), &place) {
         Ok(()) => {
-            // Nothing is left to be removed under the old name.
+            // Renamed: the temporary directory must not be removed on drop.
             let _ = aside.keep();
             Ok(place)
         }
-        // Another process with the same directory was quicker.
+        // Another process that uses the same directory was faster.
         Err(_) if place.is_dir() => Ok(place),
         Err(error) => Err(error),
     }
 }
 
-/// The folders above a file of ours, from the top.
+/// Parent folders of a file, from the top.
 fn folders_of(name: &str) -> Vec<&Path> {
     let above = Path::new(name).ancestors().skip(1);
     let mut folders: Vec<&Path> = above.filter(|it| !it.as_os_str().is_empty()).collect();
@@ -136,7 +135,7 @@ pub(crate) fn environment(place: &Path) -> BTreeMap<String, String> {
     paths.chain(plain).collect()
 }
 
-/// Names this very version of the modules.
+/// Digest of this version of the modules.
 fn digest() -> String {
     let mut digest = Sha256::new();
     for (name, text) in FILES {
@@ -154,27 +153,27 @@ fn digest() -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{FILES, PATHS, environment, lay_out};
+    use super::{FILES, PATHS, environment, write_modules};
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn modules_are_laid_out_once_and_everybody_may_read_them() {
+    fn modules_are_written_once_and_all_users_may_read_them() {
         let work = tempfile::tempdir().expect("a folder");
-        let place = lay_out(work.path()).expect("written");
+        let place = write_modules(work.path()).expect("written");
         for (name, text) in FILES {
             let path = place.join(name);
             assert_eq!(std::fs::read_to_string(&path).expect(name), text);
             let mode = path.metadata().expect(name).permissions().mode();
             assert_eq!(mode & 0o777, 0o444, "{name}");
         }
-        assert_eq!(lay_out(work.path()).expect("there"), place);
+        assert_eq!(write_modules(work.path()).expect("there"), place);
         assert_eq!(std::fs::read_dir(work.path()).expect("listed").count(), 1);
     }
 
     #[test]
     fn every_path_of_ansible_begins_with_a_folder_that_is_there() {
         let work = tempfile::tempdir().expect("a folder");
-        let place = lay_out(work.path()).expect("written");
+        let place = write_modules(work.path()).expect("written");
         let environment = environment(&place);
         for (variable, folder, _) in PATHS {
             let ours = place.join(folder);

@@ -5,7 +5,7 @@
 //! test is a shell that runs the text in its variable `SCRIPT`. Helpers are in `fixture.rs`, the cases in the other
 //! files.
 
-pub mod ends;
+pub mod exits;
 pub mod lifecycle;
 pub mod limits;
 pub mod results;
@@ -18,31 +18,31 @@ use crate::runner::Runner;
 use async_trait::async_trait;
 use std::sync::Arc;
 
-/// A runner under test, and what the tests must be able to do behind its back. Made anew for every test.
+/// A runner under test, with operations that bypass it. Created for every test.
 #[async_trait]
 pub trait Candidate: Send + Sync {
-    /// Another runner over the same runs each time, as after a restart of the broker. It gives runs at most
-    /// half a second between the word to end and the blow.
+    /// Creates another runner over the same runs each time, as after a restart of the broker. Its grace between
+    /// termination and kill is at most half a second.
     async fn runner(&self) -> Arc<dyn Runner>;
 
-    /// Something whose entry point evaluates `$SCRIPT` with a POSIX shell.
+    /// A runnable whose entry point evaluates `$SCRIPT` with a POSIX shell.
     fn shell(&self) -> Runnable;
 
-    /// Something that cannot be run.
+    /// A runnable that cannot be run.
     fn missing(&self) -> Runnable;
 
-    /// Makes the file `go` in the result directory of a run.
-    async fn let_go(&self, name: RunName);
+    /// Creates the file `go` in the result directory of a run.
+    async fn create_go_file(&self, name: RunName);
 
-    /// Makes it impossible to tell what became of a run that is under way.
+    /// Makes the end of a running run unknown.
     async fn lose(&self, name: RunName);
 
-    /// Takes away the directory of a run that is under way, as somebody does who tidies up.
-    async fn misplace(&self, name: RunName);
+    /// Removes the directory of a running run.
+    async fn remove_run_dir(&self, name: RunName);
 
-    /// Leaves what a broker leaves that is killed while it makes one run and removes another.
-    async fn cut_short(&self);
+    /// Leaves the files that a broker leaves when it is killed while it creates one run and removes another.
+    async fn leave_interrupted_runs(&self);
 
-    /// How many processes of a run there are, and whatever else takes up room while it does not run.
-    async fn left_of(&self, name: RunName) -> usize;
+    /// Number of processes of a run, and of other leftovers if it is not running.
+    async fn leftovers_of(&self, name: RunName) -> usize;
 }

@@ -1,9 +1,9 @@
 //! Runs bundles: one run per action of an operation, as a process or a container.
 //!
-//! A run is described by an [`RunSpec`], started and watched by a [`Runner`], and returns [`RunResult`]. Runs outlive
-//! the broker: a runner finds everything it needs about a run outside of its own process. The process runner
-//! is `run/process.rs`, its supervisor `run/process/supervise.rs`, the container runner `run/container.rs`.
-//! Nothing here decides what is run or what a result means: that is `sutler-bundle-service`.
+//! A run is described by a [`RunSpec`], started and watched by a [`Runner`], and returns a [`RunResult`]. Runs
+//! outlive the broker: a runner finds everything it needs about a run outside of its own process. The process runner
+//! is `run/process.rs`, its supervisor `run/process/supervise.rs`, the container runner `run/container.rs`. Nothing
+//! here decides what is run or what a result means: that is `sutler-bundle-service`.
 
 #[cfg(feature = "testing")]
 pub mod conformance;

@@ -11,12 +11,12 @@ pub use write::{KeyedFile, ResultWriter};
 use crate::run_spec::Vars;
 use std::fmt;
 
-/// How far a run is, in its own words.
+/// Progress of a run, as the bundle reports it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunProgress {
-    /// A sentence for whoever polls.
+    /// Text for polls.
     pub text: String,
-    /// From 0 to 100, where it is known.
+    /// From 0 to 100, if known.
     pub percent: Option<u8>,
 }
 
@@ -35,7 +35,7 @@ pub struct RunResult {
     pub dashboard_url: Option<String>,
     /// `error`: a sentence for the user.
     pub error: Option<String>,
-    /// One sentence per file that cannot be used. It names no value.
+    /// One sentence per file that cannot be used, without values.
     pub refused: Vec<String>,
 }
 

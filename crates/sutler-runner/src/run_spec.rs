@@ -11,7 +11,7 @@ use std::str::FromStr;
 use sutler_bundle::{Action, RunLimits};
 use uuid::Uuid;
 
-/// Names a run: an operation's attempt has one run, whoever looks for it and however often.
+/// Name of a run. Each attempt of an operation has exactly one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunName {
     /// The operation.
@@ -35,19 +35,19 @@ impl FromStr for RunName {
             operation: Uuid::try_parse(operation).map_err(|_| RunNameError)?,
             attempt: attempt.parse().map_err(|_| RunNameError)?,
         };
-        // One name, one spelling.
+        // Only the canonical spelling is accepted.
         (name.to_string() == text)
             .then_some(name)
             .ok_or(RunNameError)
     }
 }
 
-/// A text names no run.
+/// The text is not the name of a run.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this names no run: a run is named OPERATION-ATTEMPT")]
 pub struct RunNameError;
 
-/// Variables of a run. They hold parameters, credentials and state: nothing prints them.
+/// Variables of a run: parameters, credentials and state. `Debug` prints none of them.
 #[derive(Clone, Default, PartialEq)]
 pub struct Vars(pub Map<String, Value>);
 
@@ -69,23 +69,23 @@ pub struct SecretFiles {
 /// The program or image that runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Runnable {
-    /// A folder that nobody changes any more, as a process.
+    /// An immutable folder, as a process.
     Folder {
-        /// Where it is.
+        /// Its path.
         path: PathBuf,
         /// The program, relative to the folder or found on the PATH, and its first arguments.
         entrypoint: Vec<String>,
     },
     /// An image, as a container.
     Image {
-        /// Where it is, pinned: `registry/name@sha256:…`, or an image id of the engine.
+        /// Pinned reference: `registry/name@sha256:…`, or an image id of the engine.
         reference: String,
-        /// Whether its entry point can only take variables inline.
+        /// Whether its entry point accepts variables only inline.
         inline_vars: bool,
     },
 }
 
-/// A run to be made.
+/// Description of a run.
 #[derive(Clone, Debug)]
 pub struct RunSpec {
     /// Its name.
@@ -96,17 +96,17 @@ pub struct RunSpec {
     pub runnable: Runnable,
     /// `--extra-vars @FILE`.
     pub vars: Vars,
-    /// The instance's state, as files too; `None`: there is none yet.
+    /// The instance's state, also as files; `None` if it has none yet.
     pub state: Option<Vars>,
-    /// The binding's own state, as files too.
+    /// The binding's state, also as files.
     pub binding_state: Option<Vars>,
     /// Secrets as files.
     pub secrets: Vec<SecretFiles>,
-    /// Plain variables of the environment, beside those of the contract. Never a secret.
+    /// Additional plain environment variables. Never a secret.
     pub environment: BTreeMap<String, String>,
-    /// Plain words by which a run can be found: bundle, instance, binding, action.
+    /// Plain labels by which a run can be found: bundle, instance, binding, action.
     pub labels: BTreeMap<String, String>,
-    /// The same for every attempt of the operation: given as `SUTLER_IDEMPOTENCY_KEY`.
+    /// Equal for all attempts of the operation: passed as `SUTLER_IDEMPOTENCY_KEY`.
     pub idempotency_key: String,
     /// Resource limits.
     pub limits: RunLimits,

@@ -10,19 +10,19 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-/// How a run ended.
+/// End of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exit {
-    /// With this code: 0 is done, 8 means that there is no such action.
+    /// Exit code: 0 is success, 8 means that the bundle does not have the action.
     Code(i32),
     /// By a signal.
     Signal(i32),
-    /// Ended by us at its deadline.
+    /// Ended by the runner at its deadline.
     Deadline,
-    /// Ended by us because the operation was cancelled.
+    /// Ended by the runner because the operation was cancelled.
     Stopped,
-    /// Ended for using too much memory.
+    /// Killed for using too much memory.
     Memory,
 }
 
@@ -31,11 +31,11 @@ pub enum Exit {
 pub enum RunStatus {
     /// It provably never started: it may be started.
     NeverStarted,
-    /// It runs.
+    /// It is running.
     Running,
-    /// It ended; what it gave back can be read until it is removed.
+    /// It ended; its result can be read until it is removed.
     Finished(Exit),
-    /// It was started, and how it ended cannot be told; the sentence says why.
+    /// It was started, but its end is unknown; the sentence says why.
     Lost(String),
 }
 
@@ -44,14 +44,14 @@ pub enum RunStatus {
 pub enum RunEvent {
     /// Output, as it comes.
     Output(Bytes),
-    /// How far it is.
+    /// Progress.
     Progress(RunProgress),
 }
 
 /// A run cannot be started, found or read. The text is for operators and names no secret.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// It will not work however often it is tried: a missing image, an unreadable folder.
+    /// Permanent: a missing image, an unreadable folder.
     #[error("{0}")]
     Refused(String),
     /// The host or the engine does not answer now.
@@ -62,35 +62,34 @@ pub enum RunError {
 /// Runs bundles.
 #[async_trait]
 pub trait Runner: Send + Sync + 'static {
-    /// Looks for a run by its name. A start of it by this runner that is under way is waited for.
+    /// Status of a run by its name. Waits for a pending start of it by this runner.
     async fn status(&self, name: RunName) -> Result<RunStatus, RunError>;
 
-    /// Starts a run. One that is there already, under way or ended, is left as it is. Whoever does not wait for
-    /// it does not know whether it is started: see [`Runner::stop`].
+    /// Starts a run. An existing one, running or ended, is left unchanged. A caller that drops this future does not
+    /// know whether the run is started: see [`Runner::stop`].
     async fn start(&self, spec: &RunSpec) -> Result<(), RunError>;
 
-    /// Watches a run until it ends or is lost. What it says goes to `lines`, from the beginning after a
-    /// restart too; nobody reading is no reason to stop.
+    /// Watches a run until it ends or is lost. Its events are sent to `lines`, also after a restart from the
+    /// beginning; a missing reader does not end the watch.
     async fn watch(
         &self,
         name: RunName,
         lines: mpsc::Sender<RunEvent>,
     ) -> Result<RunStatus, RunError>;
 
-    /// Reads what a run gave back that finished, and whatever can still be read of one that is lost.
+    /// Reads the result of a finished run, or what can still be read of a lost one.
     async fn result(&self, name: RunName) -> Result<RunResult, RunError>;
 
-    /// Ends a run, and everything it started; also what is left of one that is lost. Nothing happens to one
-    /// that is not there.
+    /// Ends a run and all its processes, including leftovers of a lost run. Does nothing if there is no such run.
     ///
     /// # Guarantees
-    /// After `Ok` nothing of the run runs any more, and no start of it by this runner is under way. Where that is not certain there is a fault, and it is
-    /// worth another try.
+    /// After `Ok` no process of the run is left, and no start of it by this runner is pending. If that is not
+    /// certain, an error is returned, and the call can be repeated.
     async fn stop(&self, name: RunName) -> Result<(), RunError>;
 
-    /// Removes all that is left of a run that does not run. Nothing happens if nothing is there.
+    /// Removes everything of a run that is not running. Does nothing if there is none.
     async fn remove(&self, name: RunName) -> Result<(), RunError>;
 
-    /// Every run that left something.
+    /// All runs that have not been removed.
     async fn list(&self) -> Result<Vec<RunName>, RunError>;
 }

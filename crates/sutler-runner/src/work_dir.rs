@@ -11,28 +11,28 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How often somebody who goes is waited for, and how long between two looks. A process that was killed while
-/// it started another lives on in that one until its program begins, lock and all: for a moment only.
+/// Attempts to take the lock, and the pause between them. A process that was killed while it started another lives
+/// on in the child, with its lock, until the child's program begins: only for a moment.
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Longest name of a host that is read.
+/// Longest host name that is read.
 const HOST_BYTES_MAX: usize = 40;
 
-/// Why a working directory cannot be used. Each says what to do.
+/// Why a working directory cannot be used. Each text says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkDirError {
-    /// Another process has it.
+    /// Another process uses it.
     #[error(
         "{0} is in use by another process: stop that one, or give each broker a folder of its own"
     )]
     InUse(PathBuf),
-    /// The disk does not do its part.
+    /// A file system error.
     #[error("{0} cannot be used: {1}")]
     Disk(PathBuf, #[source] io::Error),
 }
 
-/// A working directory, for as long as it lives.
+/// An owned working directory; the lock is released on drop.
 #[derive(Debug)]
 pub struct WorkDir {
     path: PathBuf,
@@ -41,13 +41,13 @@ pub struct WorkDir {
 }
 
 impl WorkDir {
-    /// Opens it, and makes it if it is not there. Blocks for a moment.
+    /// Opens the directory, and creates it if it is missing. Blocks for a moment.
     ///
     /// # Errors
-    /// Another process has it, or the disk does not do its part.
+    /// Another process uses it, or the file system fails.
     pub fn open(path: &Path) -> Result<Self, WorkDirError> {
         let disk = |error| WorkDirError::Disk(path.to_owned(), error);
-        // Runs of another user must be able to pass through, and to list nothing.
+        // Runs of another user must be able to traverse it, but not to list it.
         create_traversable_dir(path).map_err(disk)?;
         let path = path.canonicalize().map_err(disk)?;
         let lock = own_file(&path.join("lock")).map_err(disk)?;
@@ -56,7 +56,7 @@ impl WorkDir {
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
             Err(error) => Err(error.into()),
         };
-        if !patiently(take, std::thread::sleep).map_err(disk)? {
+        if !with_retries(take, std::thread::sleep).map_err(disk)? {
             return Err(WorkDirError::InUse(path));
         }
         let host = host(&path.join("host")).map_err(disk)?;
@@ -67,21 +67,21 @@ impl WorkDir {
         })
     }
 
-    /// Where it is.
+    /// Path of the directory.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The name of this host, made when the directory was.
+    /// Name of this host, created with the directory.
     #[must_use]
     pub fn host(&self) -> &str {
         &self.host
     }
 }
 
-/// Tries until it is taken; false: somebody has it who stays.
-fn patiently(
+/// Retries until the lock is taken; `false`: another process holds it.
+fn with_retries(
     mut take: impl FnMut() -> io::Result<bool>,
     pause: impl Fn(Duration),
 ) -> io::Result<bool> {
@@ -104,21 +104,21 @@ fn own_file(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// The host's name: what the system calls it, for people, and something that no other has.
+/// Name of the host: the system's name, for people, and a unique suffix.
 fn host(path: &Path) -> io::Result<String> {
     let known = fs::read_to_string(path).unwrap_or_default();
     let known = known.trim();
     if !known.is_empty() && known.len() <= HOST_BYTES_MAX {
         return Ok(known.to_owned());
     }
-    let called = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let called: String = called
+    let system_name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let system_name: String = system_name
         .chars()
         .filter(|c| c.is_ascii_alphanumeric() || *c == '-')
         .take(20)
         .collect();
     let own = uuid::Uuid::new_v4().simple().to_string();
-    let name = format!("{called}-{}", &own[..16]);
+    let name = format!("{system_name}-{}", &own[..16]);
     let aside = path.with_extension("new");
     let mut file = own_file(&aside)?;
     file.write_all(name.as_bytes())?;
@@ -129,7 +129,7 @@ fn host(path: &Path) -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{TRIES, WorkDir, WorkDirError, patiently};
+    use super::{TRIES, WorkDir, WorkDirError, with_retries};
 
     #[test]
     fn one_process_owns_a_working_directory_and_its_host_keeps_its_name() {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_about_to_go_is_waited_for_and_whoever_stays_is_not() {
+    fn a_lock_that_is_released_soon_is_waited_for_and_a_lasting_one_is_not() {
         let tries = std::cell::Cell::new(0);
         let taken_at = |nth: u32| {
             tries.set(0);
@@ -155,7 +155,7 @@ mod tests {
                 tries.set(tries.get() + 1);
                 Ok(tries.get() >= nth)
             };
-            patiently(take, |_| {}).expect("a disk")
+            with_retries(take, |_| {}).expect("a disk")
         };
         assert!(taken_at(1) && tries.get() == 1);
         assert!(taken_at(3) && tries.get() == 3);

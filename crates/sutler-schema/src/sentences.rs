@@ -29,7 +29,7 @@ pub(crate) fn broken_rule(error: &ValidationError<'_>, parameters: &Value) -> St
         }
         ValidationErrorKind::AdditionalProperties { unexpected }
         | ValidationErrorKind::UnevaluatedProperties { unexpected } => not_allowed(at, unexpected),
-        // The validator's short cut where no names are allowed at all; it does not list the names.
+        // The validator reports this where no names are allowed at all; it does not list the names.
         ValidationErrorKind::FalseSchema if forbids_names(error) => {
             let object = parameters.pointer(at.as_str()).and_then(Value::as_object);
             let names: Vec<&String> = object.into_iter().flat_map(Map::keys).collect();
@@ -108,7 +108,7 @@ fn path(location: &Location, last: Option<&str>) -> String {
     if path.is_empty() {
         return "the parameters as a whole".to_owned();
     }
-    // Of a long way the end says more than the beginning.
+    // The end of a long path is more useful than the beginning.
     match path.char_indices().rev().nth(PATH_CHARS_MAX) {
         Some((start, _)) => format!("`…{}`", &path[start..]),
         None => format!("`{path}`"),

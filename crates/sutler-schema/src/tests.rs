@@ -1,4 +1,4 @@
-//! Parameters that fit and do not fit, and schemas that cannot be used.
+//! Valid and invalid parameters, and schemas that cannot be used.
 
 mod derived;
 mod hostile;
@@ -28,7 +28,7 @@ fn check(schema: Value, value: Value) -> Result<(), String> {
 
 const DRAFT4: &str = "http://json-schema.org/draft-04/schema#";
 
-/// Rule, value, and what the sentence about them must say.
+/// Rule, value, and the expected sentence.
 const SENTENCES: &str = r#"
     {"type": "integer"}                       | "hunter2-x"           | `x` must be a whole number
     {"type": ["integer", "null"]}             | "hunter2-x"           | `x` must be null or a whole number
@@ -123,7 +123,7 @@ fn a_rule_about_all_parameters_names_the_missing_one() {
 }
 
 #[test]
-fn at_most_five_faults_are_named() {
+fn at_most_five_errors_are_listed() {
     let names: Vec<String> = (0..20).map(|nth| format!("name{nth:02}")).collect();
     let sentence = check(json!({"$schema": DRAFT4, "required": names}), json!({})).unwrap_err();
     assert_eq!(sentence.matches("is required").count(), 5, "{sentence}");
@@ -173,7 +173,7 @@ fn without_a_schema_everything_fits() {
 
 /// Holds: B-079.
 #[test]
-fn the_draft_is_the_one_the_schema_says_and_otherwise_draft_4() {
+fn the_draft_is_the_one_the_schema_names_and_draft_4_by_default() {
     let old = json!({"minimum": 1, "exclusiveMinimum": true});
     let new = json!({"exclusiveMinimum": 1});
     let drafts = [
@@ -196,7 +196,7 @@ fn the_draft_is_the_one_the_schema_says_and_otherwise_draft_4() {
 
 /// Holds: B-079.
 #[test]
-fn a_schema_that_does_not_compile_is_a_fault_with_its_path() {
+fn a_schema_that_does_not_compile_is_an_error_with_its_path() {
     let wrong = [
         (json!({"type": "strin"}), ".properties.x.type"),
         (json!({"minimum": "one"}), ".properties.x.minimum"),
@@ -220,7 +220,7 @@ fn numbered(nth: usize) -> Value {
 }
 
 #[test]
-fn the_same_schema_is_compiled_once_while_it_is_at_hand() {
+fn a_cached_schema_is_not_compiled_again() {
     let cache = CompiledCache::default();
     let first = cache.compile(&numbered(0)).unwrap();
     for nth in 0..COMPILED_MAX {

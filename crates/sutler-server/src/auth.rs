@@ -68,7 +68,7 @@ impl Caller {
         }
     }
 
-    /// Caller of a server that asks for no credentials.
+    /// Caller of a server that requires no credentials.
     #[must_use]
     pub fn anonymous() -> Self {
         Self::new("anonymous", AuthMethod::Open)
@@ -90,7 +90,7 @@ impl fmt::Debug for Caller {
 /// How a caller authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AuthMethod {
-    /// Not at all: no credentials are asked for.
+    /// Not at all: no credentials are required.
     Open,
     /// A user name and a password.
     Basic,
@@ -131,7 +131,7 @@ pub struct Auth(Arc<RwLock<Arc<AuthChecks>>>);
 /// Settings at one time.
 #[derive(Default)]
 struct AuthChecks {
-    /// Set if no credentials are asked for.
+    /// Set if no credentials are required.
     open: Option<Caller>,
     users: Option<Users>,
     tokens: Option<TokenIssuers>,
@@ -205,7 +205,7 @@ impl Auth {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = next;
     }
 
-    /// Whether no credentials are asked for.
+    /// Whether no credentials are required.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.checks().open.is_some()

@@ -95,13 +95,13 @@ mod tests {
     use bytes::Bytes;
     use hyper::body::Body;
 
-    /// What is sent, and what was said before each piece of it was still to come.
+    /// The pieces that are sent, and the announced length before each and at the end.
     fn sent(mut content: ChunkedBody) -> (Vec<Bytes>, Vec<u64>) {
-        let said = |content: &ChunkedBody| content.size_hint().exact().expect("it is known");
-        let (mut pieces, mut left) = (Vec::new(), vec![said(&content)]);
+        let remaining = |content: &ChunkedBody| content.size_hint().exact().expect("it is known");
+        let (mut pieces, mut left) = (Vec::new(), vec![remaining(&content)]);
         while !content.is_end_stream() {
             pieces.push(content.take().expect("there is more"));
-            left.push(said(&content));
+            left.push(remaining(&content));
         }
         assert_eq!(content.take(), None);
         (pieces, left)
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_sent_one_behind_the_other_and_say_how_much_is_left() {
+    fn parts_are_sent_in_order_with_the_remaining_length() {
         let parts = vec![Bytes::from("a"), Bytes::from("bcd"), Bytes::from("ef")];
         let content = ChunkedBody::of_parts(parts.clone());
         for _ in 0..2 {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_at_its_end() {
+    fn an_empty_body_has_ended() {
         assert_eq!(sent(ChunkedBody::default()), (vec![], vec![0]));
     }
 }

@@ -1,8 +1,8 @@
 //! Error responses: a status, a JSON body with a `description`, and headers.
 //!
-//! Statuses of what the server itself refuses (authentication, limits, bodies) are chosen here. Those of
-//! an API are chosen by the crate that serves it. The descriptions name the server by a noun that the
-//! caller gives, such as "service broker".
+//! Chooses the statuses of refusals by the server itself (authentication, limits, bodies). Those of an API
+//! are chosen by the crate that serves it. The descriptions name the server by a noun that the caller
+//! passes, such as "service broker".
 
 use crate::auth::{Rejection, scope_challenge};
 use crate::body::BodyError;
@@ -69,7 +69,7 @@ impl ErrorResponse {
         self
     }
 
-    /// 405, with the methods that the path takes.
+    /// 405, with the methods that the path accepts.
     #[must_use]
     pub fn method_not_allowed(allowed: &'static str) -> Self {
         let sentence = format!("This path takes {allowed}.");
@@ -91,7 +91,7 @@ impl ErrorResponse {
         Self::described(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, &sentence)
     }
 
-    /// 503: all places are taken. `server`: the noun that names the server.
+    /// 503: all slots are taken. `server`: the noun that names the server.
     #[must_use]
     pub fn overloaded(server: &str) -> Self {
         let sentence = format!("The {server} has too much to do now; repeat the request later.");
@@ -99,7 +99,7 @@ impl ErrorResponse {
             .retry_after(Duration::from_secs(1))
     }
 
-    /// 429: a caller takes too much.
+    /// 429: a caller exceeds its limits.
     #[must_use]
     pub fn caller_limited(much: CallerLimitExceeded) -> Self {
         let sentence = match much {
@@ -110,11 +110,11 @@ impl ErrorResponse {
                 "You send too many requests; repeat this one a little later."
             }
         };
-        // Whatever the rate, one request may come a second later.
+        // Whatever the rate, one request is allowed a second later.
         Self::described(StatusCode::TOO_MANY_REQUESTS, sentence).retry_after(Duration::from_secs(1))
     }
 
-    /// A long request that is not taken. `server`: the noun that names the server.
+    /// A long request that is refused. `server`: the noun that names the server.
     #[must_use]
     pub fn long_request(error: LongRequestError, server: &str) -> Self {
         match error {
@@ -136,7 +136,7 @@ impl ErrorResponse {
                 let sentence = format!("The body is larger than {limit} bytes.");
                 Self::described(StatusCode::PAYLOAD_TOO_LARGE, &sentence)
             }
-            // A 408 says that the request was not received, so nothing needs to be cleaned up.
+            // A 408 means that the request was not received, so nothing needs to be cleaned up.
             BodyError::TooSlow => {
                 let sentence = "The body did not arrive in time; repeat the request.";
                 Self::described(StatusCode::REQUEST_TIMEOUT, sentence)

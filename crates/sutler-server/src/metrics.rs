@@ -1,7 +1,7 @@
 //! Metrics of requests and connections, one function for each event.
 //!
 //! Recorded through the `metrics` facade: the program installs a recorder before it serves, and calls
-//! [`describe`]. Handles are looked up once and kept, so that a request costs a few additions, and next to
+//! [`describe`]. Handles are looked up once and kept, so that a request costs a few additions, and almost
 //! nothing without a recorder. Labels are closed sets: [`Route`] is a static of the caller, the others are
 //! in `metrics/labels.rs`. Names and meanings are in `metrics/definitions.rs`.
 
@@ -115,7 +115,7 @@ mod tests {
     use super::labels::{DISCONNECTED, STATUSES, status_index};
 
     #[test]
-    fn a_status_nobody_foresaw_makes_no_series_of_its_own() {
+    fn an_unlisted_status_makes_no_new_series() {
         assert_eq!(STATUSES[status_index(201)].1, "201");
         assert_eq!(STATUSES[status_index(418)].1, "other");
         assert_eq!(STATUSES[status_index(599)].1, "other");

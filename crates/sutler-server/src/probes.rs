@@ -1,7 +1,7 @@
-//! Probes: `/healthz`, `/readyz` and `/metrics`, which anybody may ask.
+//! Probes: `/healthz`, `/readyz` and `/metrics`, without authentication.
 //!
-//! Whether the server is ready is asked of a [`Health`], which must answer at once from what it knows. An
-//! answer is one sentence and names nothing, because strangers may ask.
+//! Readiness comes from a [`Health`], which must return its last known state without waiting. A response
+//! is one sentence without names or details, because any client may request it.
 
 use crate::chunked_body::ChunkedBody;
 use crate::metrics::{HEALTH, METRICS_PAGE};
@@ -11,18 +11,18 @@ use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Method, Response, StatusCode};
 use std::sync::Arc;
 
-/// Whether a server can work, and the sentence that says so.
+/// Whether a server can work, and the sentence for the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Readiness {
-    /// Whether it can.
+    /// Whether it can work.
     pub ready: bool,
-    /// The answer to `/readyz`, with a line feed.
+    /// The body of `/readyz`, with a line feed.
     pub sentence: &'static str,
 }
 
-/// Knows whether a server can work.
+/// Source of liveness and readiness.
 pub trait Health: Send + Sync + 'static {
-    /// The answer to `/healthz`, with a line feed: the process answers, so it lives.
+    /// The body of `/healthz`, with a line feed: a process that responds is alive.
     fn alive(&self) -> &'static str;
 
     /// The last known readiness. Must not wait.
@@ -32,16 +32,16 @@ pub trait Health: Send + Sync + 'static {
 /// Answers probes.
 #[derive(Clone)]
 pub struct Probes {
-    /// Asked for `/healthz` and `/readyz`.
+    /// Source of `/healthz` and `/readyz`.
     pub health: Arc<dyn Health>,
-    /// Makes the page of metrics.
+    /// Renders the page of metrics.
     pub metrics: Option<Arc<dyn Fn() -> String + Send + Sync>>,
-    /// Whether it is shown at `/metrics`.
+    /// Whether the page is served at `/metrics`.
     pub public_metrics: bool,
 }
 
 impl Probes {
-    /// Answers, if the path is one of the probes.
+    /// The response, if the path is one of the probes.
     #[must_use]
     pub fn answer(
         &self,
@@ -81,7 +81,7 @@ impl Probes {
         reply
     }
 
-    /// The page of metrics, wherever it is shown; `None` if there is none.
+    /// The page of metrics, for any path; `None` if there is none.
     #[must_use]
     pub fn metrics(&self, context: &RequestContext) -> Option<Response<ChunkedBody>> {
         let text = self.metrics.as_ref()?();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_not_ready_lives() {
+    fn a_server_that_is_not_ready_is_alive() {
         assert_eq!(status(true, &Method::GET, "/readyz"), Some(StatusCode::OK));
         let unavailable = Some(StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(status(false, &Method::HEAD, "/readyz"), unavailable);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn other_paths_and_methods_are_no_probes() {
+    fn other_paths_and_methods_are_not_probes() {
         assert_eq!(status(true, &Method::POST, "/readyz"), None);
         assert_eq!(status(true, &Method::GET, "/v2/catalog"), None);
         assert_eq!(status(true, &Method::GET, "/metrics"), None);

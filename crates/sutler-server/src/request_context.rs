@@ -1,9 +1,9 @@
 //! The context of one request: id, caller, trace, route and span, passed as a value.
 //!
-//! Created when the head of a request arrives, handed down to everything that works for it, and used
-//! once more when the response is ready: [`RequestContext::observe`] writes the line of the request log
-//! and counts the request. Lines hold ids and words, never a query, a body or a header. Logs of
-//! operations are not here; the crates that have operations write them.
+//! Created when the head of a request arrives and passed down to all code that handles it. When the
+//! response is ready, [`RequestContext::observe`] writes the line of the request log and counts the
+//! request. Lines hold ids and words, never a query, a body or a header. Logs of operations are written
+//! by the crates that have operations.
 
 use crate::auth::Caller;
 use crate::metrics::{NOWHERE, RequestTimer, Route, request_began};
@@ -30,8 +30,8 @@ pub struct RequestContext {
 }
 
 impl RequestContext {
-    /// Context of a request whose head has arrived. `request_id`: the id that the sender gave it; the
-    /// server makes one if there is none.
+    /// Context of a request whose head has arrived. `request_id`: the id from the sender; generated if it is
+    /// `None`.
     pub fn begin<B>(request: &hyper::Request<B>, request_id: Option<String>) -> Arc<Self> {
         let method = request.method().clone();
         let request_id = request_id.unwrap_or_else(fresh_request_id);
@@ -98,7 +98,7 @@ impl RequestContext {
         }
     }
 
-    /// Id of the request: the sender's, else one that the server made.
+    /// Id of the request: the sender's, else a generated one.
     #[must_use]
     pub fn request_id(&self) -> &str {
         &self.request_id
@@ -180,7 +180,7 @@ fn fresh_request_id() -> String {
 }
 
 fn milliseconds(time: Duration) -> f64 {
-    // A line of a log needs no more than microseconds.
+    // Microseconds are precise enough for a log.
     let microseconds = u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
     f64::from(microseconds) / 1000.0
 }
@@ -197,12 +197,12 @@ mod tests {
     }
 
     #[test]
-    fn a_request_keeps_the_name_the_platform_gave_it() {
+    fn a_request_keeps_the_id_of_its_sender() {
         assert_eq!(request_id(Some("e26cee84-6b38")), "e26cee84-6b38");
     }
 
     #[test]
-    fn a_request_without_a_name_gets_one_of_its_own() {
+    fn a_request_without_an_id_gets_one() {
         let (one, other) = (request_id(None), request_id(None));
         assert_ne!(one, other);
         assert_eq!(one[..17], other[..17]);

@@ -1,8 +1,8 @@
-//! Listens on a context, serves connections to a [`Handler`], and drains.
+//! Listens on a port, serves connections to a [`Handler`], and drains.
 //!
-//! A drain announces itself first, then takes no new connections and no new requests, then lets the handler
-//! end its own work. One connection is `server/connection.rs`; limits are in `server/limits.rs`;
-//! certificates are in `server/tls.rs`.
+//! A drain is announced first, then no new connections and requests are accepted, then the handler ends its
+//! own work. One connection is `server/connection.rs`; limits are in `server/limits.rs`; certificates are in
+//! `server/tls.rs`.
 
 mod admission;
 mod bounded_queue;
@@ -44,7 +44,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Pause after a failed accept: out of file descriptors passes, spinning does not help.
+/// Pause after a failed accept, so that a lack of file descriptors does not cause a busy loop.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 /// Minimum time between log lines about refused connections.
 const WARN_EVERY: Duration = Duration::from_secs(10);
@@ -58,7 +58,7 @@ pub trait Handler: Send + Sync + 'static {
     /// Answers one request. Must not panic.
     fn handle(&self, request: Request<Incoming>) -> impl Future<Output = Response<Body>> + Send;
 
-    /// The server begins to drain: it still accepts for a short time, and probes should say so.
+    /// The server begins to drain: it still accepts for a short time, and probes should report it.
     fn draining(&self) {}
 
     /// Connections have ended: ends the handler's own work, within this time.
@@ -74,7 +74,7 @@ pub struct ServerSettings {
     pub headers_within: Duration,
     /// How long a drain may take: requests and the handler's own work together.
     pub drain: Duration,
-    /// How long the server goes on accepting after it announced its drain.
+    /// How long the server still accepts after it announced its drain.
     pub drain_notice: Duration,
     /// Limits of connections and requests.
     pub limits: Limits,
@@ -106,7 +106,7 @@ struct ServerParts<H> {
 
 impl<H: Handler> Server<H> {
     /// Serves a handler; without `tls`, in plain HTTP. `draining` is cancelled when the server begins to
-    /// drain: give it to [`SharedLimits::new`] too, so that long requests end then.
+    /// drain: pass it to [`SharedLimits::new`] too, so that long requests end then.
     #[must_use]
     pub fn new(
         handler: Arc<H>,
@@ -160,8 +160,8 @@ impl<H: Handler> Server<H> {
             .local_addr()
             .map_or_else(|_| String::new(), |it: SocketAddr| it.to_string());
         tracing::info!(%address, "listening");
-        let (phase, seen) = watch::channel(ShutdownPhase::Open);
-        let context = Arc::new(ConnectionContext::new(self.shared.clone(), seen));
+        let (phase, phase_receiver) = watch::channel(ShutdownPhase::Open);
+        let context = Arc::new(ConnectionContext::new(self.shared.clone(), phase_receiver));
         let tasks = TaskTracker::new();
         tokio::select! {
             () = accept(&listener, &context, &tasks) => {}
@@ -190,7 +190,7 @@ impl<H: Handler> Server<H> {
         let _ = phase.send(ShutdownPhase::Over);
     }
 
-    /// Waits for `stop`, announces the drain, and leaves others time to notice.
+    /// Waits for `stop`, announces the drain, and leaves load balancers time to notice.
     async fn stopping(&self, stop: impl Future<Output = ()>) {
         stop.await;
         self.shared.draining.cancel();

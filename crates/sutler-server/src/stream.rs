@@ -19,7 +19,7 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 /// Maximum number of chunks between writer and reader.
 const PIECES_MAX: usize = 8;
 
-/// Writes the pieces. An error breaks the response off, so that a half is not taken for the whole.
+/// Writes the chunks. An error aborts the response, so that a truncated body is not taken for a complete one.
 pub type ChunkSender = mpsc::Sender<io::Result<Bytes>>;
 
 /// Marks a response whose body keeps its connection busy while it is sent.

@@ -122,13 +122,13 @@ mod tests {
     }
 
     #[test]
-    fn later_versions_are_taken_by_what_is_known_of_them() {
+    fn later_versions_are_read_by_their_known_fields() {
         let later = GOOD.replacen("00", "cc", 1) + "-more";
         assert_eq!(TraceParent::parse(&later).unwrap().as_str(), GOOD);
     }
 
     #[test]
-    fn nonsense_is_no_trace() {
+    fn an_invalid_trace_parent_is_ignored() {
         let zero_trace = GOOD.replace("0af7651916cd43dd8448eb211c80319c", &"0".repeat(32));
         let zero_span = GOOD.replace("b7ad6b7169203331", &"0".repeat(16));
         let cases = [

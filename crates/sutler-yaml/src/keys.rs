@@ -90,7 +90,7 @@ mod tests {
     use super::{distance, nearest};
 
     #[test]
-    fn two_letters_swapped_are_one_slip() {
+    fn two_swapped_letters_are_one_edit() {
         assert_eq!(distance("lisetn", "listen"), 1);
         assert_eq!(distance("listen", "listen"), 0);
         assert_eq!(distance("", "abc"), 3);
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_far_from_everything_is_near_nothing() {
+    fn a_distant_key_has_no_nearest_key() {
         assert_eq!(nearest("lisen", ["listen", "users"]), Some("listen"));
         assert_eq!(nearest("elephant", ["listen", "users"]), None);
         assert_eq!(nearest(&"x".repeat(1_000), ["listen"]), None);

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn bombs_and_monsters_are_refused() {
+    fn alias_bombs_and_oversized_texts_are_refused() {
         let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
         for nth in 1..12 {
             let inner = vec![format!("*a{}", nth - 1); 10].join(", ");
@@ -270,12 +270,12 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_read_straight_into_a_type_as_it_is_by_a_tree() {
+    fn a_text_is_read_into_a_type_with_and_without_a_tree_alike() {
         let text = "a: 1.10\nb: yes\nc: {d: [x, 'y']}\n";
         let tree = parse(text).expect("YAML");
         let read: serde_json::Value = parse_into(text).expect("YAML");
         assert_eq!(read, tree[0].to_json());
-        // A number is taken for a name as it is written.
+        // A number that is read as a name keeps its spelling.
         let names: BTreeMap<String, String> = parse_into("a: 1.10\nb: 007\n").expect("texts");
         assert_eq!((&*names["a"], &*names["b"]), ("1.10", "007"));
         for text in ["a: 1\na: 2\n", "a: 1\n---\na: 2\n", "a: [", "- 1\n"] {
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_values_know_their_places() {
+    fn keys_and_values_have_their_locations() {
         let documents = parse("a: 1\nb:\n  'c d': [x]\n").expect("YAML");
         let inner = documents[0].get("b").and_then(|it| it.get("c d"));
         let inner = inner.expect("it is there");

@@ -52,7 +52,7 @@ impl Backup for SqliteBackup {
     }
 }
 
-/// An open store, by what can be done with it.
+/// An open store, by its capabilities.
 pub(crate) enum OpenedStore {
     /// An SQLite file, which can be copied while it is in use.
     Sqlite(Arc<SqliteStore>, PathBuf),

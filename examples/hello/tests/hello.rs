@@ -1,6 +1,6 @@
-//! The example as its users run it: the real program, on a real port, killed and started again.
+//! The example as its users run it: the real program, on a real port, killed and restarted.
 //!
-//! Read `src/main.rs` first. What every endpoint promises is tested in `sutler-broker`.
+//! Read `src/main.rs` first. The rules of every endpoint are tested in `sutler-broker`.
 
 use secrecy::SecretString;
 use serde_json::{Value, json};
@@ -13,8 +13,8 @@ use sutler_client::wire::Connection;
 use sutler_servers::http::HttpRequest;
 
 const LINES_MAX: usize = 40;
-/// How long the program may take to answer for the first time.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long the program may take until it listens.
+const TIMEOUT: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 const SERVICE: &str = "6a1f8a1e-5d3f-4b1c-9c5e-0d1f1f6f7a01";
@@ -22,7 +22,7 @@ const PLAN: &str = "6a1f8a1e-5d3f-4b1c-9c5e-0d1f1f6f7a02";
 const INSTANCE: &str = "/v2/service_instances/one";
 const BINDING: &str = "/v2/service_instances/one/service_bindings/app";
 
-/// The program at work; killed when dropped.
+/// The running program; killed on drop.
 struct Hello {
     process: Child,
     address: String,
@@ -48,7 +48,7 @@ impl Hello {
     fn until_it_listens(&self) {
         let began = Instant::now();
         while TcpStream::connect(&self.address).is_err() {
-            assert!(began.elapsed() < PATIENCE, "it does not listen");
+            assert!(began.elapsed() < TIMEOUT, "it does not listen");
             std::thread::sleep(LOOK_EVERY);
         }
     }
@@ -79,7 +79,7 @@ impl Hello {
 
 impl Drop for Hello {
     fn drop(&mut self) {
-        // SIGKILL: whatever was acknowledged must be there without a farewell.
+        // SIGKILL: acknowledged changes must survive without a clean shutdown.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -171,9 +171,12 @@ async fn it_keeps_every_rule_of_the_protocol() {
     let failures: Vec<String> = failures.map(ToString::to_string).collect();
     assert!(failures.is_empty(), "{failures:#?}");
     assert!(report.left_behind.is_empty(), "{:?}", report.left_behind);
-    let seen = |it: &&Finding| matches!(it.verdict, Verdict::Pass);
-    let seen = report.findings.iter().filter(seen).count();
-    assert!(seen > report.findings.len() / 2, "only {seen} were seen");
+    let passed = |it: &&Finding| matches!(it.verdict, Verdict::Pass);
+    let passed = report.findings.iter().filter(passed).count();
+    assert!(
+        passed > report.findings.len() / 2,
+        "only {passed} were seen"
+    );
 }
 
 #[test]

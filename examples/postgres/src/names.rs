@@ -9,14 +9,14 @@ use sha2::{Digest, Sha256};
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
-/// PostgreSQL cuts longer names off, silently.
+/// PostgreSQL truncates longer names silently.
 const NAME_BYTES_MAX: usize = 63;
 /// Maximum length; leaves room for the marker and the digest.
 const PREFIX_BYTES_MAX: usize = 24;
 /// Enough bytes to avoid collisions.
 const DIGEST_BYTES: usize = 16;
 
-/// The name of a database or a role. Prints itself quoted, as SQL wants it.
+/// The name of a database or a role. `Display` quotes it for SQL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Name(String);
@@ -30,12 +30,12 @@ pub struct Prefix(String);
 pub struct PrefixError;
 
 impl Prefix {
-    /// The database of an instance, and the role that owns what is in it.
+    /// Name of an instance's database, and of the role that owns its objects.
     pub fn instance(&self, instance: &str) -> Name {
         self.name('i', &[instance])
     }
 
-    /// The login of a binding. The ids of bindings are unique per instance only.
+    /// Login of a binding. Ids of bindings are unique per instance only.
     pub fn binding(&self, instance: &str, binding: &str) -> Name {
         self.name('b', &[instance, binding])
     }
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_id_the_name_is_plain_and_short_enough() {
+    fn every_id_gives_a_plain_and_short_name() {
         let long = "x".repeat(512);
         let longest: Prefix = "p".repeat(PREFIX_BYTES_MAX).parse().expect("a prefix");
         for id in ["one", "a\"b", "'; DROP ROLE postgres; --", "ä", " ", &long] {
@@ -146,14 +146,14 @@ mod tests {
     }
 
     #[test]
-    fn a_name_from_elsewhere_is_no_name() {
+    fn a_name_from_elsewhere_is_refused() {
         for text in ["", "a\"b", "A", "1a", "a-b", "ä", &"a".repeat(64)] {
             assert!(Name::try_from(text.to_owned()).is_err(), "{text}");
         }
     }
 
     #[test]
-    fn logins_of_bindings_are_told_from_everything_else() {
+    fn logins_of_bindings_are_distinguished_from_other_names() {
         assert!(prefix().binding("a", "b").is_of_a_binding());
         assert!(!prefix().instance("a").is_of_a_binding());
         for other in ["postgres", "a_b", "b"] {

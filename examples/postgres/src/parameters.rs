@@ -62,7 +62,7 @@ impl Extension {
 pub struct Limits {
     /// Connections at a time to the database.
     pub connections: u16,
-    /// How long a statement may take, unless the session says otherwise.
+    /// Default statement timeout; a session may change it.
     pub statement_timeout_seconds: u32,
 }
 
@@ -81,7 +81,7 @@ impl DatabaseSpec {
     /// Fits parameters into the limits of a plan.
     ///
     /// # Errors
-    /// The user asks for more than the plan allows.
+    /// The user requests more than the plan allows.
     pub fn new(limits: Limits, parameters: &Parameters) -> Result<Self> {
         let connections = parameters.connection_limit.unwrap_or(limits.connections);
         if connections > limits.connections {
@@ -165,15 +165,15 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_for_no_limit_gets_that_of_the_plan_and_who_asks_for_less_gets_less() {
-        for (asked, given) in [(None, 5), (Some(5), 5), (Some(1), 1)] {
-            let spec = DatabaseSpec::new(LIMITS, &asking_for(asked)).expect("it is allowed");
+    fn the_default_limit_is_that_of_the_plan_and_a_lower_one_is_used() {
+        for (requested, given) in [(None, 5), (Some(5), 5), (Some(1), 1)] {
+            let spec = DatabaseSpec::new(LIMITS, &asking_for(requested)).expect("it is allowed");
             assert_eq!(spec.connections, given);
         }
     }
 
     #[test]
-    fn who_asks_for_more_than_the_plan_allows_is_told_what_it_allows() {
+    fn a_limit_above_that_of_the_plan_is_refused_with_the_allowed_value() {
         let refused = DatabaseSpec::new(LIMITS, &asking_for(Some(6))).expect_err("too many");
         assert!(format!("{refused:?}").contains("allows 5 connections"));
     }
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_without_limits_is_named_and_told_what_to_say() {
+    fn a_plan_without_limits_is_refused_by_name_with_a_hint() {
         let yaml = catalog().replacen("connections: 50", "connections: many", 1);
         let file = CatalogFile::parse(&yaml, None).expect("a catalog");
         let fault = PlanLimits::of(&file).expect_err("no number").to_string();

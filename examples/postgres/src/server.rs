@@ -115,13 +115,13 @@ impl Session {
         if self.role_is_there(owner).await? {
             return self.run(sql::let_us_in(owner)).await;
         }
-        or_is_there(self.say(sql::create_owner(owner)).await)
+        or_is_there(self.execute(sql::create_owner(owner)).await)
     }
 
     /// Creates a database that only its owner can connect to.
     pub(crate) async fn make_database(&mut self, database: &Name) -> Result<()> {
         if !self.database_is_there(database).await? {
-            or_is_there(self.say(sql::create_database(database)).await)?;
+            or_is_there(self.execute(sql::create_database(database)).await)?;
         }
         self.run(sql::close_to_others(database)).await?;
         self.inside(database, sql::hand_over(database)).await
@@ -160,13 +160,13 @@ impl Session {
             return Ok(());
         }
         self.run(sql::no_more_logins(role)).await?;
-        self.throw_out("usename", role).await?;
+        self.end_sessions("usename", role).await?;
         for database in self.databases_with_things_of(role).await? {
             let heir = heir.filter(|it| it.as_str() == database);
             let options = self.options.clone().database(&database);
             inside(&options, sql::disown(role, heir)).await?;
         }
-        let dropped = self.say(sql::drop_role(role)).await;
+        let dropped = self.execute(sql::drop_role(role)).await;
         dropped.map_err(|error| match code_of(&error).as_deref() {
             Some(STILL_NEEDED) => Error::transient(
                 "The role made something while it was removed; repeat the request.",
@@ -186,7 +186,7 @@ impl Session {
             DropMethod::Forced(sql) => self.run(sql).await,
             DropMethod::ByHand { close, drop } => {
                 self.run(close).await?;
-                self.throw_out("datname", database).await?;
+                self.end_sessions("datname", database).await?;
                 self.run(drop).await
             }
         }
@@ -225,7 +225,7 @@ impl Session {
     }
 
     /// Ends all sessions of a role, or in a database, and waits until they and their temporary objects are gone.
-    async fn throw_out(&mut self, column: &'static str, name: &Name) -> Result<()> {
+    async fn end_sessions(&mut self, column: &'static str, name: &Name) -> Result<()> {
         let query = match column {
             "usename" => {
                 "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE usename = $1"
@@ -273,11 +273,11 @@ impl Session {
     }
 
     async fn run(&mut self, sql: String) -> Result<()> {
-        self.say(sql).await.map_err(explain)
+        self.execute(sql).await.map_err(explain)
     }
 
-    async fn say(&mut self, sql: String) -> std::result::Result<(), sqlx::Error> {
-        say(&mut self.connection, sql).await
+    async fn execute(&mut self, sql: String) -> std::result::Result<(), sqlx::Error> {
+        execute(&mut self.connection, sql).await
     }
 }
 
@@ -291,13 +291,16 @@ async fn connect(options: &PgConnectOptions) -> Result<PgConnection> {
 /// Runs statements in another database, and disconnects.
 async fn inside(options: &PgConnectOptions, sql: String) -> Result<()> {
     let mut connection = connect(options).await?;
-    let said = say(&mut connection, sql).await.map_err(explain);
+    let result = execute(&mut connection, sql).await.map_err(explain);
     let _ = timeout(CONNECT_WITHIN, connection.close()).await;
-    said
+    result
 }
 
 /// Runs statements; several in one text are one transaction. They are safe: they come from `sql.rs`.
-async fn say(connection: &mut PgConnection, sql: String) -> std::result::Result<(), sqlx::Error> {
+async fn execute(
+    connection: &mut PgConnection,
+    sql: String,
+) -> std::result::Result<(), sqlx::Error> {
     let statements = sqlx::raw_sql(AssertSqlSafe(sql));
     answered(statements.execute(connection)).await.map(|_| ())
 }

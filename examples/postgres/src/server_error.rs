@@ -51,7 +51,7 @@ fn meaning(error: &sqlx::Error) -> ErrorClass {
 
 /// The error of a hook: its description, and whether it is retried.
 pub(crate) fn explain(error: sqlx::Error) -> Error {
-    let said = match meaning(&error) {
+    let explained = match meaning(&error) {
         ErrorClass::Away => return away().because(error),
         ErrorClass::Busy => Error::transient(
             "The database is busy with something else; end long transactions in it, then repeat the \
@@ -73,7 +73,7 @@ pub(crate) fn explain(error: sqlx::Error) -> Error {
              the request when its operator has mended it.",
         ),
     };
-    said.because(error)
+    explained.because(error)
 }
 
 /// Error of a server that does not answer.
@@ -87,7 +87,7 @@ mod tests {
     use std::io::{Error as IoError, ErrorKind};
 
     #[test]
-    fn codes_are_judged_by_what_can_be_done_about_them() {
+    fn codes_are_classified_by_remedy() {
         for (code, meaning) in [
             ("57P01", ErrorClass::Away),
             ("57P03", ErrorClass::Away),

@@ -50,7 +50,7 @@ impl Postgres {
         }
     }
 
-    /// The limits of the plan. A plan that left the catalog still has those it had.
+    /// The limits of the plan. A plan that left the catalog keeps its last limits.
     fn limits(&self, cx: &Cx, known: Option<Limits>) -> Result<Limits> {
         let plan = cx.plan();
         let limits = self.plans.get(plan.plan_id.as_str()).or(known);

@@ -223,9 +223,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_what_would_be_right_and_without_the_secret() {
+    fn invalid_settings_are_named_with_a_hint_and_without_the_secret() {
         let url = ("POSTGRES_ADMIN_URL", URL);
-        for (variables, said) in [
+        for (variables, expected) in [
             (vec![], "set POSTGRES_ADMIN_URL"),
             (vec![("POSTGRES_ADMIN_URL", "hunter2")], "postgres://user"),
             (vec![("POSTGRES_ADMIN_URL_FILE", "/not/there")], "not found"),
@@ -241,27 +241,27 @@ mod tests {
             (vec![url, ("POSTGRES_ATTEMPTS", "0")], "from 1 to 100"),
         ] {
             let fault = fault(&variables);
-            assert!(fault.contains(said), "{fault}");
+            assert!(fault.contains(expected), "{fault}");
             assert!(!fault.contains("unter2"), "{fault}");
         }
     }
 
     #[test]
     fn every_variable_is_in_the_readme() {
-        let asked = RefCell::new(Vec::new());
+        let names_read = RefCell::new(Vec::new());
         let ask = |name: &str| {
-            asked.borrow_mut().push(format!("`{name}`"));
+            names_read.borrow_mut().push(format!("`{name}`"));
             (name == "POSTGRES_ADMIN_URL").then(|| URL.to_owned())
         };
         Settings::read(ask).expect("settings");
         let readme = include_str!("../README.md");
-        for name in asked.into_inner() {
+        for name in names_read.into_inner() {
             assert!(readme.contains(&name), "{name}");
         }
     }
 
     #[test]
-    fn an_address_of_ipv6_stands_in_brackets() {
+    fn an_ipv6_address_is_in_brackets() {
         let address: ServerAddress = "[::1]:5432".parse().expect("an address");
         assert_eq!(address.host, "::1");
         assert_eq!(address.to_string(), "[::1]:5432");

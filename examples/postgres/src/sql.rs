@@ -10,8 +10,8 @@ use std::fmt::Write as _;
 /// Since this version a database can be dropped while others are connected to it.
 const FORCE_SINCE: i32 = 130_000;
 
-/// The role that owns what is in a database. The broker becomes a member, so that it needs no
-/// superuser: CREATEROLE and CREATEDB are enough.
+/// The role that owns the objects of a database. The broker becomes a member, so that it needs no superuser:
+/// CREATEROLE and CREATEDB are enough.
 pub(crate) fn create_owner(owner: &Name) -> String {
     format!("CREATE ROLE {owner} NOLOGIN; {}", let_us_in(owner))
 }

@@ -38,10 +38,10 @@ pub(crate) struct ImportResult {
 /// Progress of an import within its file.
 #[derive(Default)]
 struct ImportReader {
-    begun: bool,
+    head_read: bool,
     ended: bool,
     line: u64,
-    seen: u64,
+    documents_read: u64,
     done: ImportResult,
 }
 
@@ -101,22 +101,22 @@ impl ImportReader {
             .map_err(|_| self.fault("it is not a line of an export; is this the right file?"))?;
         let realm = requests.realm_context.records.realm.as_str();
         match line {
-            ExportLine::Head { form, realm: of } if !self.begun => {
+            ExportLine::Head { form, realm: of } if !self.head_read => {
                 if form != FORM || of != realm {
                     let sentence = format!(
                         "this is form {form} of the realm {of:?}, and form {FORM} of {realm:?} is wanted; choose the realm with ?realm="
                     );
                     return Err(self.fault(&sentence));
                 }
-                self.begun = true;
+                self.head_read = true;
                 Ok(())
             }
-            ExportLine::Document(line) if self.begun && !self.ended => {
-                self.seen += 1;
+            ExportLine::Document(line) if self.head_read && !self.ended => {
+                self.documents_read += 1;
                 self.add(requests, *line).await
             }
-            ExportLine::End { documents, .. } if self.begun && !self.ended => {
-                if documents != self.seen {
+            ExportLine::End { documents, .. } if self.head_read && !self.ended => {
+                if documents != self.documents_read {
                     return Err(self.fault("lines are missing; export it again"));
                 }
                 self.ended = true;

@@ -1,10 +1,10 @@
-//! Log of an operation for operators, read in pieces from a given position.
+//! Log of an operation for operators, read in pieces from a position.
 //!
-//! It is written by `cx/log.rs`.
+//! It is written by `hook_context/log.rs`.
 
 use super::query::Query;
 use super::response::AdminError;
-use crate::cx::{Piece, log_from};
+use crate::hook_context::{Piece, log_from};
 use crate::requests::RequestHandler;
 use serde::Serialize;
 use sutler_journal::{OperationId, State};

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_gives_back_its_position_and_nothing_else_is_one() {
+    fn a_cursor_is_read_as_its_position_and_other_texts_are_refused() {
         let realm = Realm::new("broker").expect("a realm");
         let key = Key::new(&realm, Kind::new("instance"), &["a/b"]).expect("a key");
         let value = b"small".to_vec();

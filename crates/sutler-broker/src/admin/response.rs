@@ -17,7 +17,7 @@ pub(crate) struct AdminError {
     status: StatusCode,
     /// Code for programs.
     error: &'static str,
-    /// Sentence for people.
+    /// Sentence for operators.
     description: String,
     header: Option<(HeaderName, &'static str)>,
 }

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_said_to_be_missing() {
+    fn unknown_paths_are_not_found() {
         for path in [
             "",
             "/",
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_never_changes_and_ordering_never_reads() {
+    fn reads_use_get_and_commands_use_post() {
         assert!(route(&Method::POST, "/v1/instances").is_err());
         assert!(route(&Method::GET, "/v1/instances/a/purge").is_err());
         assert!(route(&Method::DELETE, "/v1/instances/a").is_err());

@@ -220,7 +220,7 @@ pub(crate) struct OperationView {
 impl OperationView {
     pub(crate) fn of(requests: &RequestHandler, row: &OperationRow) -> Result<Self, RecordError> {
         let lane = &row.lane;
-        let ours = lane.kind() == INSTANCE.as_str() || lane.kind() == BINDING.as_str();
+        let is_resource = lane.kind() == INSTANCE.as_str() || lane.kind() == BINDING.as_str();
         let detail = requests
             .realm_context
             .records
@@ -230,7 +230,7 @@ impl OperationView {
             id: row.id,
             realm: lane.realm().to_owned(),
             kind: lane.kind().to_owned(),
-            instance_id: ours.then(|| lane.id(0).to_owned()),
+            instance_id: is_resource.then(|| lane.id(0).to_owned()),
             binding_id: (lane.kind() == BINDING.as_str()).then(|| lane.id(1).to_owned()),
             verb: row.verb.to_string(),
             state: state_word(row.state),

@@ -1,4 +1,4 @@
-//! Errors of starting a broker and of replacing its catalog. Each message says what to do.
+//! Errors of starting a broker and of replacing its catalog. Each message contains advice.
 
 use crate::catalog::CatalogError;
 use crate::catalog_file::CatalogFileError;
@@ -8,7 +8,7 @@ use sutler_records::VerifyKeysError;
 use sutler_schema::SchemaError;
 use sutler_server::{AuthConfigError, TlsConfigError};
 
-/// Error of starting a broker or replacing its catalog. Each message says what to do.
+/// Error of starting a broker or replacing its catalog, with advice.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// The catalog breaks rules of the specification.
@@ -43,10 +43,10 @@ pub enum BuildError {
         "a broker needs authentication: call .basic_auth(user, password), or .without_auth() to serve everybody"
     )]
     NoAuth,
-    /// Authentication cannot be set up as asked.
+    /// The settings of authentication are invalid.
     #[error(transparent)]
     Auth(#[from] AuthConfigError),
-    /// Credentials from the environment are not there.
+    /// Credentials are missing in the environment.
     #[error(
         "set {0} to serve with basic authentication; to serve everybody, call .without_auth() instead"
     )]

@@ -53,8 +53,8 @@ impl Broker {
         self
     }
 
-    /// The catalog will have a source ([`BrokerHandle::set_catalog_source`]). Until then no operation of a platform is
-    /// carried out, and a plan that is not offered may still come.
+    /// Declares that the catalog will have a source ([`BrokerHandle::set_catalog_source`]). Until then no operation of a
+    /// platform is carried out, and a plan that is not offered may still appear.
     #[must_use]
     pub fn with_catalog_source(mut self) -> Self {
         self.with_catalog_source = true;
@@ -105,19 +105,19 @@ impl BrokerHandle {
         }
     }
 
-    /// Visits all instances that are not gone, of every platform, configured or not: the plan of each, and
-    /// the state of its author. One that is moved to another plan, or to another copy of it, is visited
+    /// Visits all instances that are not deleted, of every platform, configured or not, with the plan and the
+    /// author's state of each. An instance that is moved to another plan, or to another copy of it, is visited
     /// with both.
     ///
     /// # Errors
     /// The store does not answer, or a record cannot be opened: then not all were visited.
     pub async fn each_instance(
         &self,
-        see: impl FnMut(&PinnedPlan, Option<&AuthorState>) + Send,
+        visit: impl FnMut(&PinnedPlan, Option<&AuthorState>) + Send,
     ) -> Result<(), ReadInstancesError> {
         match self.0.realms().next() {
             Some(realm_context) => {
-                each_instance(&realm_context.records, &realm_context.catalog, see).await
+                each_instance(&realm_context.records, &realm_context.catalog, visit).await
             }
             None => Ok(()),
         }
@@ -128,7 +128,7 @@ impl BrokerHandle {
         self.0.catalog.source.set(source);
     }
 
-    /// Checks one offering, so that it can be part of the catalog. Takes a processor for a while.
+    /// Checks one offering, so that it can be part of the catalog. Expensive: compiles its schemas.
     ///
     /// # Errors
     /// It cannot be offered.

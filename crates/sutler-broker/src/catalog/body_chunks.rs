@@ -117,8 +117,8 @@ impl<'a> ChunkWriter<'a> {
         }
         let stays = |chunk: &&BodyChunk| {
             let all = first..first + chunk.count;
-            let come = positions.iter().take(chunk.count).copied();
-            come.eq(all.map(Some))
+            let following = positions.iter().take(chunk.count).copied();
+            following.eq(all.map(Some))
         };
         match was.starting_with(first).filter(stays) {
             Some(chunk) => {

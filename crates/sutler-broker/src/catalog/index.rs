@@ -1,6 +1,6 @@
 //! Index of a catalog: its offerings, found by the ids of services and plans.
 //!
-//! Binary search in sorted positions, so that no id is stored twice: with ten thousand offerings that matters.
+//! Binary search in sorted positions, so that no id is stored twice, which saves memory with ten thousand offerings.
 //! One offering: `catalog/offering.rs`.
 
 use super::error::CatalogError;
@@ -20,7 +20,7 @@ pub(super) struct CatalogIndex {
 
 impl CatalogIndex {
     /// # Errors
-    /// Two offerings share a name, an id or a plan id. Offerings are checked one by one, so only this finds it.
+    /// Two offerings share a name, an id or a plan id. Offerings are checked one by one, so only this check finds it.
     pub(super) fn of(entries: Vec<Arc<OfferingEntry>>) -> Result<Self, CatalogError> {
         let all = || entries.iter().enumerate();
         let names = all().map(|(nth, it)| (it.name.as_str(), nth));
@@ -73,14 +73,14 @@ impl CatalogIndex {
 }
 
 /// Positions sorted by key; or the first key that occurs twice.
-fn sorted_unique<'a, T>(things: impl Iterator<Item = (&'a str, T)>) -> Result<Box<[T]>, &'a str> {
-    let mut things: Vec<(&str, T)> = things.collect();
-    things.sort_unstable_by_key(|(key, _)| *key);
-    let mut neighbours = things.iter().zip(things.iter().skip(1));
+fn sorted_unique<'a, T>(entries: impl Iterator<Item = (&'a str, T)>) -> Result<Box<[T]>, &'a str> {
+    let mut entries: Vec<(&str, T)> = entries.collect();
+    entries.sort_unstable_by_key(|(key, _)| *key);
+    let mut neighbours = entries.iter().zip(entries.iter().skip(1));
     if let Some(((key, _), _)) = neighbours.find(|(one, next)| one.0 == next.0) {
         return Err(key);
     }
-    Ok(things.into_iter().map(|(_, place)| place).collect())
+    Ok(entries.into_iter().map(|(_, place)| place).collect())
 }
 
 fn duplicate(what: &str, value: &str, rule: &'static str) -> CatalogError {

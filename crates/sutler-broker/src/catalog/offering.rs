@@ -68,7 +68,7 @@ impl OfferingEntry {
     }
 }
 
-/// Checks an offering given as a specification.
+/// Checks a raw offering.
 pub(super) fn check(
     spec: ServiceSpec,
     services: &Services,

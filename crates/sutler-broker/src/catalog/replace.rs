@@ -21,7 +21,7 @@ use sutler_records::{Documents, run_blocking};
 const LISTED_FROM: usize = 50;
 /// Copies listed at a time.
 const PAGE: usize = 200;
-/// Maximum copies and bytes of one commit; a store takes 100 and 1 MB.
+/// Maximum copies and bytes of one commit; a store accepts 100 and 1 MB.
 const COPIES_MAX: usize = 90;
 const COPIES_BYTES_MAX: usize = 400_000;
 

@@ -4,8 +4,8 @@ use super::body_chunks::ChunkBuffer;
 use super::error::CatalogError;
 use super::replace::{NextCatalog, OfferingUpdate, assemble};
 use super::{CatalogSnapshot, OTHERS, Offering, PlanCache, Services, offering};
-use crate::cx::Cx;
 use crate::error::Result;
+use crate::hook_context::Cx;
 use crate::lifecycle::AuthorState;
 use crate::service::{Provisioned, UntypedService};
 use async_trait::async_trait;
@@ -91,7 +91,7 @@ fn refused(updates: Vec<OfferingUpdate>) -> String {
 }
 
 #[tokio::test]
-async fn the_same_catalog_has_one_etag_whatever_was_offered_before() {
+async fn the_same_catalog_has_the_same_etag_after_any_history() {
     let long = "x".repeat(50_000);
     let at_once = first(vec![new("a", "one"), new("b", &long), new("c", &long)]);
     let was = first(vec![new("c", &long), new("b", "other"), new("d", &long)]);
@@ -107,7 +107,7 @@ async fn the_same_catalog_has_one_etag_whatever_was_offered_before() {
 }
 
 #[test]
-fn the_etag_changes_with_what_is_said_and_with_its_order() {
+fn the_etag_changes_with_the_content_and_the_order_of_offerings() {
     let both = || vec![new("a", "one"), new("b", "two")];
     let was = first(both());
     let others = [
@@ -117,11 +117,11 @@ fn the_etag_changes_with_what_is_said_and_with_its_order() {
         vec![same("a"), new("b", "twO")],
         vec![same("a"), same("b"), new("c", "two")],
     ];
-    let mut seen = vec![was.etag.clone()];
+    let mut etags = vec![was.etag.clone()];
     for updates in others {
         let etag = next(&was, updates).etag;
-        assert!(!seen.contains(&etag), "{etag} a second time");
-        seen.push(etag);
+        assert!(!etags.contains(&etag), "{etag} a second time");
+        etags.push(etag);
     }
     assert_eq!(next(&was, both()).etag, was.etag);
     // The origin of a plan is not part of the body.
@@ -133,7 +133,7 @@ fn the_etag_changes_with_what_is_said_and_with_its_order() {
 }
 
 #[test]
-fn what_is_checked_anew_and_says_the_same_keeps_its_bytes_and_gets_its_new_origin() {
+fn an_identical_offering_keeps_its_bytes_and_gets_its_new_origin() {
     let was = first(vec![new("a", "one"), new("b", "two")]);
     let again = OfferingUpdate::New(checked(spec("a", "one"), Some("elsewhere")));
     let next = next(&was, vec![again, same("b")]);
@@ -146,7 +146,7 @@ fn what_is_checked_anew_and_says_the_same_keeps_its_bytes_and_gets_its_new_origi
 
 /// Holds: B-055, B-056, B-068.
 #[test]
-fn two_offerings_that_are_alike_are_refused_although_each_is_good() {
+fn two_offerings_with_the_same_ids_are_refused() {
     let with = |path: &str, value: &str| {
         let mut spec = spec("b", "two");
         *spec.pointer_mut(path).expect("the path is there") = json!(value);
@@ -165,7 +165,7 @@ fn two_offerings_that_are_alike_are_refused_although_each_is_good() {
 }
 
 #[test]
-fn what_is_not_offered_cannot_stay() {
+fn an_offering_that_is_not_offered_cannot_be_kept() {
     let was = first(vec![new("a", "one")]);
     let gone = try_next(&was, vec![same("b")]).err();
     assert!(matches!(gone, Some(CatalogError::NotOffered(id)) if id == "b"));
@@ -194,7 +194,7 @@ fn plans_are_found_by_their_ids_and_with_their_own_service_only() {
 }
 
 #[test]
-fn an_offering_has_its_own_footing_or_none() {
+fn each_offering_has_its_own_precondition_or_none() {
     let mut snapshot = first(vec![new("b", "two"), new("a", "one")]);
     let realm = Realm::new("r").expect("a realm");
     let key = Key::new(&realm, Kind::new("spec"), &["of-a"]).expect("a key");
@@ -210,7 +210,7 @@ fn an_offering_has_its_own_footing_or_none() {
 }
 
 #[test]
-fn a_plan_is_made_ready_when_it_is_first_used_and_then_never_again() {
+fn a_plan_is_parsed_at_its_first_use_and_then_cached() {
     let was = first(vec![new("a", "one"), new("b", "two")]);
     let snapshot = next(&was, vec![same("b"), new("a", "other"), new("c", "three")]);
     assert!(snapshot.cache.lock().is_empty(), "checked is not used");

@@ -71,7 +71,7 @@ impl Default for CleanupSettings {
 /// Reads the settings from all documents of a file.
 pub(super) fn read(documents: &[&Node], findings: &mut Findings) -> FileSettings {
     let mut settings = FileSettings::default();
-    let mut seen: Vec<String> = Vec::new();
+    let mut keys_read: Vec<String> = Vec::new();
     for document in documents {
         for (path, node) in sutler_yaml::leaves(document) {
             let Some(path) = below_root(&path) else {
@@ -82,7 +82,7 @@ pub(super) fn read(documents: &[&Node], findings: &mut Findings) -> FileSettings
                 continue;
             };
             let full = format!("{}.{kind}.{key}", ROOT.join("."));
-            if seen.contains(&full) {
+            if keys_read.contains(&full) {
                 findings.fault(node.place, full, "is given twice".to_owned(), None);
                 continue;
             }
@@ -94,7 +94,7 @@ pub(super) fn read(documents: &[&Node], findings: &mut Findings) -> FileSettings
             if let Err(reason) = set(target, key, node) {
                 findings.fault(node.place, full.clone(), reason, None);
             }
-            seen.push(full);
+            keys_read.push(full);
         }
     }
     settings

@@ -1,10 +1,10 @@
 //! Loading of catalog files, and diagnostics of invalid ones.
 
-mod faulty;
 mod icons;
+mod invalid_files;
 mod metadata;
 mod settings;
-mod settings_alone;
+mod settings_without_catalog;
 mod spelling;
 
 use super::{CatalogFile, CatalogFileError, FileDiagnostic};

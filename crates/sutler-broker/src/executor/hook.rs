@@ -1,8 +1,8 @@
 //! Calls the hooks of a service, with a deadline, flushed progress and caught panics.
 
 use super::{HookCall, HookOutcome, classify_hook_error};
-use crate::cx::PROGRESS_EVERY;
 use crate::error::{Error, Result as HookResult};
+use crate::hook_context::PROGRESS_EVERY;
 use crate::lifecycle::binding::{self, Binding, BindingData};
 use crate::lifecycle::instance::{self, Instance};
 use crate::lifecycle::{AuthorState, End, Verb};

@@ -21,7 +21,7 @@ use sutler_server::ChunkedBody;
 impl PlatformApi {
     pub(super) async fn serve(
         &self,
-        asked: ParsedRequest,
+        parsed: ParsedRequest,
         body: &Bytes,
         headers: &HeaderMap,
     ) -> Result<HttpReply, ErrorReply> {
@@ -30,7 +30,7 @@ impl PlatformApi {
             ids,
             query,
             info,
-        } = asked;
+        } = parsed;
         let requests = &self.requests;
         // Long futures are boxed, so that those of polls and catalogs stay small.
         match (endpoint, ids) {
@@ -174,7 +174,7 @@ fn deleted<S>(changed: &ChangeOutcome<S>) -> HttpReply {
     json(status, &DeleteResponse { operation })
 }
 
-/// B-182, B-183, B-184: nothing but the operation while it runs.
+/// B-182, B-183, B-184: only the operation while it runs.
 fn bound(changed: ChangeOutcome<Binding>) -> Result<HttpReply, ErrorReply> {
     let (status, state) = match changed {
         ChangeOutcome::Running(id, _) => {

@@ -83,7 +83,7 @@ impl ErrorReply {
         Self::described(StatusCode::PRECONDITION_FAILED, &sentence)
     }
 
-    /// The broker drains: it takes no changes, but still answers reads and polls.
+    /// The broker drains: it accepts no changes, but still answers reads and polls.
     pub(super) fn draining() -> Self {
         let sentence = "This service broker takes no changes at present; repeat the request later.";
         let body = ErrorBody::described(sentence);

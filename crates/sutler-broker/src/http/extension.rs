@@ -59,7 +59,7 @@ pub enum ExtensionResponse {
     Json(Value),
     /// 204.
     Empty,
-    /// 404, with a sentence that says what to do.
+    /// 404, with a sentence of advice.
     Absent(String),
 }
 
@@ -85,7 +85,7 @@ impl PlatformApi {
         let paths = self.extension_routes.get()?;
         let path = parts.uri.path().get(at..)?;
         // Extensions cannot replace endpoints of the specification.
-        let RouteMatch::Nowhere = route::route(&parts.method, path) else {
+        let RouteMatch::Unknown = route::route(&parts.method, path) else {
             return None;
         };
         let path = segments(path)?;
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_path_is_none() {
+    fn invalid_paths_have_no_segments() {
         let deep = format!("/v2{}", "/a".repeat(9));
         for path in ["/v2", "/v2/", "/v3/apb", "/v2/apb/", "/v2/%FF", &deep] {
             assert_eq!(segments(path), None, "{path}");

@@ -77,10 +77,10 @@ pub(super) enum Ids {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum RouteMatch {
     To(Endpoint, Ids),
-    Nowhere,
+    Unknown,
     /// The path exists, but only for these methods.
     OtherMethod(&'static str),
-    /// The path contains an invalid id; the sentence says why.
+    /// The path contains an invalid id; the sentence has the reason.
     BadId(String),
 }
 
@@ -88,7 +88,7 @@ pub(super) enum RouteMatch {
 pub(super) fn route(method: &Method, path: &str) -> RouteMatch {
     let path = path.trim_start_matches('/');
     let Some(rest) = path.strip_prefix("v2/") else {
-        return RouteMatch::Nowhere;
+        return RouteMatch::Unknown;
     };
     let mut segments = rest.split('/');
     let place = [(); 6].map(|()| segments.next());
@@ -133,10 +133,10 @@ pub(super) fn route(method: &Method, path: &str) -> RouteMatch {
                 (Ok(ids), Some("last_operation"), None) => {
                     choose(method, ids, &[(Method::GET, Endpoint::PollBinding)], "GET")
                 }
-                (Ok(_), Some(_), _) => RouteMatch::Nowhere,
+                (Ok(_), Some(_), _) => RouteMatch::Unknown,
             }
         }
-        _ => RouteMatch::Nowhere,
+        _ => RouteMatch::Unknown,
     }
 }
 
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn doubled_slashes_in_front_do_no_harm() {
+    fn leading_double_slashes_are_accepted() {
         assert_eq!(
             route(&Method::GET, "//v2/catalog"),
             RouteMatch::To(Endpoint::Catalog, Ids::None)
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_nowhere() {
+    fn unknown_paths_have_no_endpoint() {
         for path in [
             "/",
             "/v2",
@@ -216,14 +216,14 @@ mod tests {
             "/v2/catalog/x",
             "/v2/service_instances",
         ] {
-            assert_eq!(route(&Method::GET, path), RouteMatch::Nowhere, "{path}");
+            assert_eq!(route(&Method::GET, path), RouteMatch::Unknown, "{path}");
         }
         let deep = "/v2/service_instances/a/service_bindings/b/last_operation/c";
-        assert_eq!(route(&Method::GET, deep), RouteMatch::Nowhere);
+        assert_eq!(route(&Method::GET, deep), RouteMatch::Unknown);
     }
 
     #[test]
-    fn bad_ids_are_said_to_be_bad() {
+    fn invalid_ids_are_reported() {
         for path in [
             "/v2/service_instances/",
             "/v2/service_instances/%FF",
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn another_method_is_told_which_there_are() {
+    fn another_method_gets_the_allowed_methods() {
         let found = route(&Method::POST, "/v2/service_instances/a");
         assert_eq!(found, RouteMatch::OtherMethod("DELETE, GET, PATCH, PUT"));
     }

@@ -1,4 +1,4 @@
-//! Values of the metric labels: closed sets, so that no input from outside makes a new series.
+//! Values of the metric labels: closed sets, so that no external input creates a new series.
 
 use crate::lifecycle::Verb;
 use sutler_journal::Outcome;

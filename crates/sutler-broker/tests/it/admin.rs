@@ -1,14 +1,14 @@
-//! Administration through its own prefix: who may come in, and what the rest of these tests share.
+//! Administration under its own prefix: authentication, and helpers for the tests below.
 //!
-//! Every order in every state is in `admin/action_matrix.rs`, what orders do to the world in
+//! Every command in every state is in `admin/action_matrix.rs`, effects of commands in
 //! `admin/action_effects.rs`, lists in `admin/lists.rs`.
 
 mod action_effects;
 mod action_matrix;
+mod export_import;
 mod lists;
-mod transfer;
 
-use crate::fixture::request::{Ask, Reply};
+use crate::fixture::request::{Reply, RequestBuilder};
 use crate::fixture::{Fixture, on_each_store_with};
 use serde_json::json;
 use sutler_broker::{Admin, Broker};
@@ -24,15 +24,15 @@ async fn on_each(test: impl AsyncFn(&Fixture)) {
     on_each_store_with(administered, test).await;
 }
 
-/// A read of administration.
-fn get(kit: &Fixture, path: &str) -> Ask {
-    kit.ask("GET", format!("/admin/v1/{path}"))
+/// A read of the administration API.
+fn get(kit: &Fixture, path: &str) -> RequestBuilder {
+    kit.request("GET", format!("/admin/v1/{path}"))
         .header("Authorization", OPERATOR)
 }
 
-/// An order, with a reason.
-fn order(kit: &Fixture, path: &str) -> Ask {
-    kit.ask("POST", format!("/admin/v1/{path}"))
+/// A command, with a reason.
+fn command(kit: &Fixture, path: &str) -> RequestBuilder {
+    kit.request("POST", format!("/admin/v1/{path}"))
         .header("Authorization", OPERATOR)
         .fields(json!({ "reason": "because" }))
 }
@@ -44,9 +44,13 @@ async fn audit_of(kit: &Fixture, instance: &str) -> Vec<serde_json::Value> {
 }
 
 #[tokio::test]
-async fn operators_and_platforms_have_credentials_of_their_own() {
+async fn operators_and_platforms_have_separate_credentials() {
     on_each(async |kit| {
-        let refused = kit.ask("GET", "/admin/v1/instances").send().await.is(401);
+        let refused = kit
+            .request("GET", "/admin/v1/instances")
+            .send()
+            .await
+            .is(401);
         assert!(refused.header("WWW-Authenticate").starts_with("Basic"));
         get(kit, "instances").send().await.is(200);
         let platform = kit.catalog().header("Authorization", OPERATOR);
@@ -69,7 +73,7 @@ async fn a_broker_without_administration_has_no_such_path() {
 }
 
 #[tokio::test]
-async fn a_misspelt_request_is_told_what_there_is() {
+async fn a_misspelt_request_gets_the_valid_names() {
     on_each(async |kit| {
         let reply = get(kit, "instances")
             .query("plam", "x")
@@ -82,12 +86,12 @@ async fn a_misspelt_request_is_told_what_there_is() {
             reply.description()
         );
         get(kit, "things").send().await.is(404);
-        let reply = order(kit, "instances/i/explode").send().await.is(404);
+        let reply = command(kit, "instances/i/explode").send().await.is(404);
         assert!(reply.description().contains("abandon"));
         let reply = get(kit, "instances/i/purge").send().await.is(405);
         assert_eq!(reply.header("Allow"), "POST");
         let reason = json!({ "reason": "x".repeat(501) });
-        let long = order(kit, "instances/i/purge").fields(reason);
+        let long = command(kit, "instances/i/purge").fields(reason);
         long.send().await.is(400);
         let reply = get(kit, "instances")
             .query("realm", "x")
@@ -100,10 +104,10 @@ async fn a_misspelt_request_is_told_what_there_is() {
 }
 
 #[tokio::test]
-async fn while_draining_changes_are_refused_and_reads_go_on() {
+async fn while_draining_changes_are_refused_and_reads_are_answered() {
     on_each(async |kit| {
         kit.has_instance("i").await;
-        let drained = order(kit, "drain").send().await.is(200);
+        let drained = command(kit, "drain").send().await.is(200);
         assert_eq!(drained.json["draining"], true);
         for change in [
             kit.provision("j"),
@@ -117,7 +121,7 @@ async fn while_draining_changes_are_refused_and_reads_go_on() {
         kit.catalog().send().await.is(200);
         kit.fetch("i").send().await.is(200);
         kit.poll("i").send().await.is(200);
-        order(kit, "resume").send().await.is(200);
+        command(kit, "resume").send().await.is(200);
         kit.has_instance("j").await;
         let verbs: Vec<_> = get(kit, "audit").send().await.json["items"]
             .as_array()
@@ -131,7 +135,7 @@ async fn while_draining_changes_are_refused_and_reads_go_on() {
 }
 
 #[tokio::test]
-async fn whoever_builds_on_the_framework_shows_pages_of_their_own() {
+async fn extensions_add_their_own_pages() {
     let paged = |broker: Broker| {
         let admin = Admin::at("/admin").basic_auth("root", "t0ps3cret");
         let admin = admin.page("bundles", || json!({ "items": ["one"] }));
@@ -143,7 +147,7 @@ async fn whoever_builds_on_the_framework_shows_pages_of_their_own() {
         let stats = get(kit, "stats").send().await.is(200);
         assert!(stats.json.is_object(), "the API's own names win");
         get(kit, "nothing").send().await.is(404);
-        order(kit, "bundles").send().await.is(404);
+        command(kit, "bundles").send().await.is(404);
         let stranger = get(kit, "bundles").without_header("Authorization");
         stranger.send().await.is(401);
     })

@@ -1,11 +1,11 @@
-//! Authentication, prefixes, odd ids in URLs (checklist 1.2 and 1.3).
+//! Authentication, prefixes, unusual ids in URLs (checklist 1.2 and 1.3).
 
 mod key_fetches;
 mod provider;
 mod tokens;
 mod users;
 
-use crate::fixture::request::Ask;
+use crate::fixture::request::RequestBuilder;
 use crate::fixture::test_catalog::{DB, SMALL};
 use crate::fixture::{
     AUTHORIZATION, VERSION, catalog_of, on_each_store, on_each_store_with, test_catalog,
@@ -40,8 +40,8 @@ async fn all_ten_endpoints_answer_401_without_the_right_credentials() {
             AUTHORIZATION.replace("Basic", "Bearer"),
             "dXNlcjpzM2NyZXQ=".to_owned(),
         ];
-        for ask in kit.ten_endpoints("i", "b") {
-            let reply = ask
+        for request in kit.ten_endpoints("i", "b") {
+            let reply = request
                 .clone()
                 .without_header("Authorization")
                 .send()
@@ -50,7 +50,8 @@ async fn all_ten_endpoints_answer_401_without_the_right_credentials() {
             assert!(reply.header("WWW-Authenticate").starts_with("Basic "));
             assert!(!reply.description().is_empty());
             for header in &wrong {
-                ask.clone()
+                request
+                    .clone()
                     .header("Authorization", header)
                     .send()
                     .await
@@ -67,27 +68,34 @@ async fn all_ten_endpoints_answer_401_without_the_right_credentials() {
 #[tokio::test]
 async fn credentials_are_checked_before_anything_else() {
     on_each_store(async |kit| {
-        for ask in kit.ten_endpoints("i", "b") {
-            let ask = ask.header("Authorization", "Basic d3Jvbmc6d3Jvbmc=");
-            ask.clone().without_header(VERSION).send().await.is(401);
-            ask.clone().header(VERSION, "garbage").send().await.is(401);
-            ask.clone()
+        for request in kit.ten_endpoints("i", "b") {
+            let request = request.header("Authorization", "Basic d3Jvbmc6d3Jvbmc=");
+            request.clone().without_header(VERSION).send().await.is(401);
+            request
+                .clone()
+                .header(VERSION, "garbage")
+                .send()
+                .await
+                .is(401);
+            request
+                .clone()
                 .query("accepts_incomplete", "?")
                 .send()
                 .await
                 .is(401);
-            ask.header(VERSION, "99.0")
+            request
+                .header(VERSION, "99.0")
                 .bytes("not json")
                 .send()
                 .await
                 .is(401);
         }
-        kit.ask("POST", "/v2/catalog")
+        kit.request("POST", "/v2/catalog")
             .without_header("Authorization")
             .send()
             .await
             .is(401);
-        let bad = kit.ask("PUT", "/v2/service_instances/%FF");
+        let bad = kit.request("PUT", "/v2/service_instances/%FF");
         bad.without_header("Authorization").send().await.is(401);
     })
     .await;
@@ -95,7 +103,7 @@ async fn credentials_are_checked_before_anything_else() {
 
 /// Holds: B-012.
 #[tokio::test]
-async fn without_authentication_of_its_own_it_takes_what_a_layer_in_front_lets_through() {
+async fn without_authentication_every_request_of_an_outer_layer_is_accepted() {
     on_each_store_with(Broker::without_auth, async |kit| {
         let catalog = kit.catalog().without_header("Authorization");
         catalog.clone().send().await.is(200);
@@ -110,10 +118,10 @@ async fn without_authentication_of_its_own_it_takes_what_a_layer_in_front_lets_t
 
 /// Holds: B-010, B-013.
 #[tokio::test]
-async fn the_router_can_stand_under_any_prefix() {
+async fn the_router_can_be_nested_under_any_prefix() {
     on_each_store(async |kit| {
-        let house = Router::new().nest("/some/broker", kit.router());
-        let here = |ask: Ask| ask.through(&house, "/some/broker");
+        let outer = Router::new().nest("/some/broker", kit.router());
+        let here = |request: RequestBuilder| request.through(&outer, "/some/broker");
         here(kit.provision("a/b")).send().await.is(201);
         here(kit.bind("a/b", "ü")).send().await.is(201);
         assert_eq!(
@@ -138,7 +146,7 @@ async fn two_platforms_on_one_store_never_see_each_other() {
     on_each_store(async |kit| {
         let store = Arc::new(MemoryStore::new());
         let text = KeyRing::fresh_line("k");
-        let mut house = Router::new();
+        let mut outer = Router::new();
         for (name, password) in [("one", "p1"), ("two", "p2")] {
             let mut broker = Broker::new(catalog_of(test_catalog::catalog()))
                 .shared_store(store.clone(), KeyRing::parse(&text).expect("one key"))
@@ -148,14 +156,16 @@ async fn two_platforms_on_one_store_never_see_each_other() {
                 broker = broker.untyped_service(service.id.as_str(), kit.script.clone());
             }
             let router = broker.into_router().await.expect("the broker starts");
-            house = house.nest(&format!("/{name}"), router);
+            outer = outer.nest(&format!("/{name}"), router);
         }
-        let as_one = |ask: Ask| {
-            ask.through(&house, "/one")
+        let as_one = |request: RequestBuilder| {
+            request
+                .through(&outer, "/one")
                 .header("Authorization", "Basic b25lOnAx")
         };
-        let as_two = |ask: Ask| {
-            ask.through(&house, "/two")
+        let as_two = |request: RequestBuilder| {
+            request
+                .through(&outer, "/two")
                 .header("Authorization", "Basic dHdvOnAy")
         };
         as_one(kit.provision("i")).send().await.is(201);
@@ -167,7 +177,7 @@ async fn two_platforms_on_one_store_never_see_each_other() {
             .is(201);
         as_two(kit.deprovision("i")).send().await.is(200);
         as_one(kit.fetch("i")).send().await.is(200);
-        let crossed = kit.fetch("i").through(&house, "/two");
+        let crossed = kit.fetch("i").through(&outer, "/two");
         crossed
             .header("Authorization", "Basic b25lOnAx")
             .send()
@@ -179,7 +189,7 @@ async fn two_platforms_on_one_store_never_see_each_other() {
 
 /// Holds: B-020, B-131.
 #[tokio::test]
-async fn ids_may_contain_anything_and_none_is_taken_for_another() {
+async fn ids_may_contain_any_character_and_stay_distinct() {
     on_each_store(async |kit| {
         let ids = [
             "a",
@@ -229,20 +239,20 @@ async fn ids_may_contain_anything_and_none_is_taken_for_another() {
                     .is(200);
             }
         }
-        let seen: Vec<String> = kit
+        let received: Vec<String> = kit
             .script
             .calls(OperationKind::Provision)
             .into_iter()
             .map(|it| it.instance)
             .collect();
-        assert_eq!(seen, ids);
+        assert_eq!(received, ids);
     })
     .await;
 }
 
 /// Holds: B-020.
 #[tokio::test]
-async fn an_id_that_cannot_be_one_is_refused() {
+async fn an_invalid_id_is_refused() {
     on_each_store(async |kit| {
         let long = "x".repeat(513);
         for segment in ["%FF", "a%00b", "%zz", long.as_str()] {
@@ -250,17 +260,17 @@ async fn an_id_that_cannot_be_one_is_refused() {
             let body = json!({ "service_id": DB, "plan_id": SMALL, "organization_guid": "o",
                 "space_guid": "s" });
             let reply = kit
-                .ask("PUT", path.as_str())
+                .request("PUT", path.as_str())
                 .fields(body)
                 .send()
                 .await
                 .is(400);
             assert!(!reply.description().is_empty());
-            kit.ask("GET", format!("{path}/service_bindings/b"))
+            kit.request("GET", format!("{path}/service_bindings/b"))
                 .send()
                 .await
                 .is(400);
-            kit.ask(
+            kit.request(
                 "GET",
                 format!("/v2/service_instances/i/service_bindings/{segment}"),
             )

@@ -1,17 +1,17 @@
-//! Bad input at all ten endpoints: a 4xx with a sentence that helps, and nothing changed.
+//! Bad input at all ten endpoints: a 4xx with a helpful description, and no change.
 //!
 //! Everything is sent to a broker with one instance and one binding, whose whole store is compared
 //! before and after. A handler that panics answers 500, so a panic fails these tests too. Bodies are
-//! in `bad_input/bodies.rs`; headers, paths and queries in `bad_input/heads.rs`; what only a socket can do
-//! in `bad_input/wire.rs`. Random input is in `tools/fuzz`.
+//! in `bad_input/bodies.rs`; headers, paths and queries in `bad_input/headers_and_paths.rs`; raw socket input in
+//! `bad_input/wire.rs`. Random input is in `tools/fuzz`.
 
 mod bodies;
-mod heads;
+mod headers_and_paths;
 mod wire;
 
 use crate::fixture::scripted_service::Script;
 use crate::fixture::test_catalog::{DB, SMALL};
-use crate::fixture::{AUTHORIZATION, PATIENCE, VERSION, catalog_of, test_catalog};
+use crate::fixture::{AUTHORIZATION, VERSION, WAIT_LIMIT, catalog_of, test_catalog};
 use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
@@ -39,7 +39,7 @@ struct TestTarget {
     _folder: Option<TempDir>,
 }
 
-/// Everything a store holds.
+/// All contents of a store.
 #[derive(Debug, PartialEq)]
 struct Dump {
     documents: Vec<Document>,
@@ -47,7 +47,7 @@ struct Dump {
 }
 
 /// Runs a test on every store.
-async fn besiege(test: impl AsyncFn(&TestTarget)) {
+async fn on_each_store(test: impl AsyncFn(&TestTarget)) {
     test(&TestTarget::start(Arc::new(MemoryStore::new()), None, |_| ()).await).await;
     let folder = tempfile::tempdir().expect("a folder for the database");
     let store = SqliteStore::open(folder.path().join("broker.db")).await;
@@ -76,40 +76,40 @@ impl TestTarget {
             broker.untyped_service(id, script.clone())
         });
         let running = broker.start().await.expect("the broker starts");
-        let besieged = Self {
+        let target = Self {
             router: running.router(),
             running,
             store,
             _folder: folder,
         };
         for path in [INSTANCE, BINDING] {
-            let made = besieged.send(put(path, provision_body())).await;
+            let made = target.send(put(path, provision_body())).await;
             assert_eq!(made.status(), 201, "{path}");
         }
-        besieged
+        target
     }
 
     async fn send(&self, request: Request<Body>) -> Response<Bytes> {
-        let answered = tokio::time::timeout(PATIENCE, self.router.clone().oneshot(request)).await;
+        let answered = tokio::time::timeout(WAIT_LIMIT, self.router.clone().oneshot(request)).await;
         let Ok(answer) = answered.expect("no answer in time");
         let (parts, body) = answer.into_parts();
         let bytes = body.collect().await.expect("a body in memory").to_bytes();
         Response::from_parts(parts, bytes)
     }
 
-    /// Sends a request that must be refused with a sentence, and must change nothing.
+    /// Sends a request that must be refused with a description, and must change nothing.
     async fn refuses(&self, what: &str, request: Request<Body>) -> u16 {
         let before = self.dump().await;
-        let asked = format!("{what}: {} {:.90}", request.method(), request.uri().path());
+        let subject = format!("{what}: {} {:.90}", request.method(), request.uri().path());
         let answer = self.send(request).await;
         assert!(
             answer.status().is_client_error(),
-            "{asked}: {} {:?}",
+            "{subject}: {} {:?}",
             answer.status(),
             answer.body()
         );
-        helps(&asked, &answer);
-        assert_eq!(self.dump().await, before, "{asked}: something changed");
+        has_description(&subject, &answer);
+        assert_eq!(self.dump().await, before, "{subject}: something changed");
         answer.status().as_u16()
     }
 
@@ -154,8 +154,8 @@ impl TestTarget {
     }
 }
 
-/// B-031, B-040: a JSON object with a sentence, and the content type of JSON.
-fn helps(asked: &str, answer: &Response<Bytes>) {
+/// B-031, B-040: a JSON object with a description, and the content type of JSON.
+fn has_description(subject: &str, answer: &Response<Bytes>) {
     let content_type = answer
         .headers()
         .get("content-type")
@@ -163,18 +163,18 @@ fn helps(asked: &str, answer: &Response<Bytes>) {
     assert_eq!(
         content_type,
         Some(b"application/json".as_slice()),
-        "{asked}"
+        "{subject}"
     );
     let body: Value = serde_json::from_slice(answer.body()).unwrap_or_default();
-    assert!(body.is_object(), "{asked}: {:?}", answer.body());
+    assert!(body.is_object(), "{subject}: {:?}", answer.body());
     let description = body["description"].as_str().unwrap_or_default();
-    assert!(description.split(' ').count() > 2, "{asked}: {body}");
+    assert!(description.split(' ').count() > 2, "{subject}: {body}");
     assert!(
         description.len() < 2000,
-        "{asked}: {} bytes",
+        "{subject}: {} bytes",
         description.len()
     );
-    assert!(!description.contains("hush"), "{asked}: {description}");
+    assert!(!description.contains("hush"), "{subject}: {description}");
 }
 
 fn request(method: Method, path: &str) -> Request<Body> {
@@ -209,7 +209,7 @@ fn provision_body() -> Value {
     })
 }
 
-/// One request for each endpoint that reads a body, about things that are not there yet or are.
+/// One request for each endpoint that reads a body, about existing and new resources.
 fn writers(body: &[u8]) -> Vec<Request<Body>> {
     let to = |method, path| with_body(method, path, Bytes::copy_from_slice(body));
     vec![
@@ -224,7 +224,7 @@ fn writers(body: &[u8]) -> Vec<Request<Body>> {
     ]
 }
 
-/// One request for each of the ten endpoints; those that would delete or read name nothing there.
+/// One request for each of the ten endpoints; deletes and reads name unknown resources.
 fn ten(body: &[u8]) -> Vec<Request<Body>> {
     let to = |method, path: &str| with_body(method, path, Bytes::copy_from_slice(body));
     let (instance, binding) = (

@@ -10,7 +10,7 @@ use sutler_osb::{BindingMetadata, OperationKind, UtcTime};
 
 /// Holds: B-131, B-181, B-182, B-189, B-190.
 #[tokio::test]
-async fn everything_that_was_asked_for_reaches_the_hook_and_the_credentials_come_back() {
+async fn every_field_of_a_bind_reaches_the_hook_and_the_credentials_are_returned() {
     on_each_store(async |kit| {
         kit.has_instance("i").await;
         let context = json!({ "platform": "cloudfoundry", "space_guid": "s" });
@@ -45,7 +45,7 @@ async fn everything_that_was_asked_for_reaches_the_hook_and_the_credentials_come
 
 /// Holds: B-181, B-185.
 #[tokio::test]
-async fn what_is_mandatory_must_be_there_with_its_type_and_not_empty() {
+async fn mandatory_fields_must_be_present_with_their_type_and_not_empty() {
     on_each_store(async |kit| {
         kit.has_instance("i").await;
         for field in ["service_id", "plan_id"] {
@@ -79,7 +79,7 @@ async fn what_is_mandatory_must_be_there_with_its_type_and_not_empty() {
 
 /// Holds: B-183, D-03.
 #[tokio::test]
-async fn the_same_again_is_200_in_both_modes_with_the_same_credentials() {
+async fn a_repeated_bind_is_200_in_both_modes_with_the_same_credentials() {
     on_each_store(async |kit| {
         kit.has_instance("i").await;
         let bind = kit.bind("i", "b").parameters(json!({ "role": "reader" }));
@@ -153,9 +153,9 @@ async fn the_same_binding_id_of_another_instance_is_another_binding() {
 
 /// Holds: B-032, B-187.
 #[tokio::test]
-async fn what_needs_an_application_says_so_and_finds_it_in_either_place() {
+async fn an_application_is_required_and_read_from_either_field() {
     on_each_store(async |kit| {
-        kit.script.checks(|asked| match asked {
+        kit.script.checks(|change| match change {
             ProposedChange::Bind(spec) if spec.app_guid.is_none() => Err(Refusal::RequiresApp),
             _ => Ok(()),
         });
@@ -185,7 +185,7 @@ async fn what_needs_an_application_says_so_and_finds_it_in_either_place() {
             .map(|it| it.app)
             .collect();
         assert_eq!(apps, [Some("old".to_owned()), Some("new".to_owned())]);
-        // A hook may find out, too.
+        // A hook may also require it.
         kit.script.checks(|_| Ok(()));
         kit.script
             .ends(OperationKind::Bind, || Err(Error::requires_app()));
@@ -197,17 +197,17 @@ async fn what_needs_an_application_says_so_and_finds_it_in_either_place() {
 
 /// Holds: B-190, B-191.
 #[tokio::test]
-async fn every_binding_has_credentials_of_its_own() {
+async fn every_binding_has_its_own_credentials() {
     on_each_store(async |kit| {
         kit.has_instance("i").await;
-        let mut seen = Vec::new();
+        let mut passwords = Vec::new();
         for binding in ["a", "b", "c"] {
             let bound = kit.bind("i", binding).send().await.is(201);
-            seen.push(bound.json["credentials"]["password"].to_string());
+            passwords.push(bound.json["credentials"]["password"].to_string());
         }
-        seen.sort();
-        seen.dedup();
-        assert_eq!(seen.len(), 3);
+        passwords.sort();
+        passwords.dedup();
+        assert_eq!(passwords.len(), 3);
         kit.unbind("i", "b").send().await.is(200);
         kit.fetch_binding("i", "a").send().await.is(200);
         kit.fetch_binding("i", "c").send().await.is(200);
@@ -217,7 +217,7 @@ async fn every_binding_has_credentials_of_its_own() {
 
 /// Holds: B-192, B-231.
 #[tokio::test]
-async fn a_log_drain_says_where_logs_go() {
+async fn a_log_drain_returns_its_url() {
     on_each_store(async |kit| {
         kit.has_instance_of("i", LOGS).await;
         kit.script
@@ -237,7 +237,7 @@ async fn a_log_drain_says_where_logs_go() {
 
 /// Holds: B-181, B-193.
 #[tokio::test]
-async fn a_route_service_is_told_the_route_and_may_name_a_proxy_or_not() {
+async fn a_route_service_gets_the_route_and_may_return_a_proxy_url() {
     on_each_store(async |kit| {
         kit.has_instance_of("i", ROUTES).await;
         let resource = json!({ "route": "app.example/path" });
@@ -267,7 +267,7 @@ async fn a_route_service_is_told_the_route_and_may_name_a_proxy_or_not() {
 
 /// Holds: B-194.
 #[tokio::test]
-async fn a_volume_service_says_what_to_mount() {
+async fn a_volume_service_returns_its_mounts() {
     on_each_store(async |kit| {
         kit.has_instance_of("i", VOLUMES).await;
         let mounts = json!([{
@@ -289,7 +289,7 @@ async fn a_volume_service_says_what_to_mount() {
 
 /// Holds: B-192, B-193, B-194.
 #[tokio::test]
-async fn what_the_catalog_does_not_announce_is_not_given() {
+async fn a_bind_result_that_the_catalog_does_not_require_fails() {
     on_each_store(async |kit| {
         kit.has_instance("i").await;
         let kinds: [fn(&str) -> Bound; 3] = [
@@ -348,7 +348,7 @@ async fn endpoints_name_hosts_ports_and_a_protocol() {
 
 /// Holds: B-189, B-196, B-197.
 #[tokio::test]
-async fn expiry_and_renewal_are_utc_with_a_fraction_and_all_that_metadata_says() {
+async fn expiry_and_renewal_are_utc_with_a_fraction_and_the_only_metadata() {
     on_each_store(async |kit| {
         kit.has_instance("i").await;
         kit.script.gives(|_| {
@@ -370,7 +370,7 @@ async fn expiry_and_renewal_are_utc_with_a_fraction_and_all_that_metadata_says()
 
 /// Holds: B-180, B-198, D-12, D-13.
 #[tokio::test]
-async fn what_cannot_be_bound_is_not_bound() {
+async fn a_bind_needs_an_instance_of_a_bindable_plan() {
     on_each_store(async |kit| {
         kit.bind("i", "b").send().await.is(404);
         kit.bind("i", "b").accepts_incomplete().send().await.is(404);
@@ -425,7 +425,7 @@ async fn parameters_that_break_the_schema_of_bindings_are_a_400() {
 
 /// Holds: B-184, B-231.
 #[tokio::test]
-async fn an_asynchronous_bind_gives_its_credentials_by_fetch_and_then_by_200() {
+async fn an_asynchronous_bind_returns_its_credentials_by_fetch_and_then_by_200() {
     on_each_store(async |kit| {
         kit.has_instance("i").await;
         let bind = kit.bind("i", "b").plan(SMALL).accepts_incomplete();

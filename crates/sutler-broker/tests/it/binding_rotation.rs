@@ -1,14 +1,14 @@
 //! Rotation: a bind that succeeds another (checklist 1.15).
 
-use crate::fixture::request::Ask;
+use crate::fixture::request::RequestBuilder;
 use crate::fixture::test_catalog::{LARGE, SMALL};
 use crate::fixture::{Fixture, on_each_store};
 use serde_json::json;
 use sutler_broker::Bound;
 use sutler_osb::{BindingMetadata, OperationKind, UtcTime};
 
-/// A rotation as the specification asks for it: nothing but the predecessor.
-fn rotate(kit: &Fixture, binding: &str, predecessor: &str) -> Ask {
+/// A rotation as specified: only the predecessor.
+fn rotate(kit: &Fixture, binding: &str, predecessor: &str) -> RequestBuilder {
     kit.bind("i", binding)
         .fields(json!({ "predecessor_binding_id": predecessor }))
 }
@@ -92,7 +92,7 @@ async fn a_plan_that_does_not_rotate_refuses() {
 
 /// Holds: B-201.
 #[tokio::test]
-async fn a_predecessor_must_be_a_binding_of_the_same_instance_that_is_there() {
+async fn a_predecessor_must_be_an_existing_binding_of_the_same_instance() {
     on_each_store(async |kit| {
         has_binding(kit).await;
         rotate(kit, "new", "missing").send().await.is(400);
@@ -147,7 +147,7 @@ async fn a_predecessor_that_has_expired_cannot_be_succeeded() {
 
 /// Holds: B-183, B-186, B-202, B-203.
 #[tokio::test]
-async fn a_repeated_rotation_is_200_even_when_its_predecessor_is_gone_and_another_is_409() {
+async fn a_repeated_rotation_is_200_even_after_its_predecessor_is_deleted_and_another_is_409() {
     on_each_store(async |kit| {
         has_binding(kit).await;
         kit.bind("i", "older")
@@ -184,10 +184,10 @@ async fn a_rotation_can_be_asynchronous() {
     on_each_store(async |kit| {
         has_binding(kit).await;
         let gate = kit.script.hold(OperationKind::Bind);
-        let ask = rotate(kit, "new", "old").accepts_incomplete();
-        let operation = ask.clone().send().await.operation();
+        let request = rotate(kit, "new", "old").accepts_incomplete();
+        let operation = request.clone().send().await.operation();
         gate.reached().await;
-        assert_eq!(ask.send().await.operation(), operation);
+        assert_eq!(request.send().await.operation(), operation);
         kit.fetch_binding("i", "new").send().await.is(404);
         kit.fetch_binding("i", "old").send().await.is(200);
         gate.open();

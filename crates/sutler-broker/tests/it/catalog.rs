@@ -1,4 +1,4 @@
-//! The catalog as it is served (checklist 1.6). Its rules are also held in `sutler-osb`.
+//! The served catalog (checklist 1.6). Its rules are also tested in `sutler-osb`.
 
 mod long_catalog;
 
@@ -46,7 +46,7 @@ fn refused(catalog: Value, path: &str) {
 /// Holds: B-050, B-051, B-060, B-061, B-062, B-063, B-064, B-065, B-066, B-067, B-071, B-072, B-073,
 /// Holds: B-074, B-075, B-076, B-077, B-078, B-180.
 #[tokio::test]
-async fn the_catalog_is_served_as_it_was_written_time_and_again() {
+async fn the_catalog_is_served_as_it_was_written_every_time() {
     on_each_store(async |kit| {
         for _ in 0..2 {
             let reply = kit.catalog().send().await.is(200);
@@ -111,7 +111,7 @@ async fn a_catalog_that_cannot_be_served_leaves_the_old_one_in_place() {
 
 /// Holds: B-052.
 #[tokio::test]
-async fn who_has_the_catalog_already_gets_304_without_a_body() {
+async fn a_caller_with_the_current_etag_gets_304_without_a_body() {
     on_each_store(async |kit| {
         let first = kit.catalog().send().await.is(200);
         let etag = first.header("ETag").to_owned();
@@ -156,7 +156,7 @@ async fn who_has_the_catalog_already_gets_304_without_a_body() {
 
 /// Holds: B-053, B-054.
 #[test]
-fn what_is_only_recommended_is_warned_of_and_served_all_the_same() {
+fn a_catalog_that_breaks_recommendations_is_served_with_warnings() {
     for name in ["with space", "-", &"x".repeat(256)] {
         let odd = catalog_of(change("/services/0/name", json!(name)));
         assert!(!odd.warnings().is_empty(), "{name}");
@@ -169,7 +169,7 @@ fn what_is_only_recommended_is_warned_of_and_served_all_the_same() {
 
 /// Holds: B-055, B-056, B-057, B-058, B-059, B-061, B-066, B-068, B-069, B-070, B-077, B-079.
 #[test]
-fn what_a_catalog_must_have_is_demanded_by_its_path() {
+fn missing_fields_of_a_catalog_are_reported_with_their_paths() {
     for field in ["name", "id", "description", "bindable", "plans"] {
         refused(
             remove("/services/0", field),
@@ -216,7 +216,7 @@ fn what_a_catalog_must_have_is_demanded_by_its_path() {
 
 /// Holds: B-079.
 #[test]
-fn a_parameter_schema_names_its_draft_stands_alone_and_is_not_too_large() {
+fn a_parameter_schema_names_its_draft_is_self_contained_and_is_not_too_large() {
     let at = "/services/0/plans/1/schemas/service_instance/create/parameters";
     let schema = |extra: Value| {
         let mut schema = json!({ "$schema": "http://json-schema.org/draft-07/schema#" });
@@ -265,7 +265,7 @@ async fn a_plan_overrides_its_offering() {
             .send()
             .await
             .is(200);
-        // `db` can do both; two of its plans cannot.
+        // `db` supports both; two of its plans do not.
         kit.has_instance_of("alone", test_catalog::UNBINDABLE).await;
         kit.bind("alone", "b")
             .plan(test_catalog::UNBINDABLE)

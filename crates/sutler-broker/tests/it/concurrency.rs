@@ -1,4 +1,4 @@
-//! Operations that are in each other's way (checklist 1.8).
+//! Concurrent operations (checklist 1.8).
 
 use crate::fixture::on_each_store;
 use serde_json::json;
@@ -6,7 +6,7 @@ use sutler_osb::OperationKind;
 
 /// Holds: B-090, B-091, B-126, B-168, B-188.
 #[tokio::test]
-async fn while_an_instance_is_created_only_the_same_request_and_a_delete_are_taken() {
+async fn while_an_instance_is_created_only_the_same_request_and_a_delete_are_accepted() {
     on_each_store(async |kit| {
         let gate = kit.script.hold(OperationKind::Provision);
         let operation = kit
@@ -63,8 +63,8 @@ async fn while_an_instance_is_updated_everything_else_must_wait() {
             kit.unbind("i", "b"),
             kit.unbind("i", "b").accepts_incomplete(),
         ];
-        for ask in busy {
-            let reply = ask.send().await.refused_as("ConcurrencyError");
+        for request in busy {
+            let reply = request.send().await.refused_as("ConcurrencyError");
             assert!(reply.description().contains("wait"), "{}", reply.text);
         }
         gate.open();
@@ -97,8 +97,8 @@ async fn while_an_instance_is_deleted_everything_but_the_delete_must_wait() {
             kit.bind("i", "b"),
             kit.fetch("i"),
         ];
-        for ask in busy {
-            ask.send().await.refused_as("ConcurrencyError");
+        for request in busy {
+            request.send().await.refused_as("ConcurrencyError");
         }
         gate.open();
         kit.poll_until_done(kit.poll("i")).await;
@@ -109,7 +109,7 @@ async fn while_an_instance_is_deleted_everything_but_the_delete_must_wait() {
 
 /// Holds: B-091, B-186, B-188, B-244.
 #[tokio::test]
-async fn while_a_binding_is_deleted_it_cannot_be_made() {
+async fn while_a_binding_is_deleted_it_cannot_be_created() {
     on_each_store(async |kit| {
         kit.has_instance("i").await;
         kit.has_binding("i", "b").await;
@@ -134,7 +134,7 @@ async fn while_a_binding_is_deleted_it_cannot_be_made() {
 
 /// Holds: B-088, B-090, B-092.
 #[tokio::test]
-async fn bindings_of_one_instance_are_made_side_by_side() {
+async fn bindings_of_one_instance_are_created_concurrently() {
     on_each_store(async |kit| {
         kit.has_instance("i").await;
         let gate = kit.script.hold(OperationKind::Bind);
@@ -157,7 +157,7 @@ async fn bindings_of_one_instance_are_made_side_by_side() {
 
 /// Holds: B-090, B-091, B-188.
 #[tokio::test]
-async fn an_update_waits_until_the_bindings_of_its_instance_are_at_rest() {
+async fn an_update_waits_until_no_binding_of_its_instance_has_an_operation() {
     on_each_store(async |kit| {
         kit.has_instance("i").await;
         let gate = kit.script.hold(OperationKind::Bind);
@@ -185,7 +185,7 @@ async fn an_update_waits_until_the_bindings_of_its_instance_are_at_rest() {
 
 /// Holds: B-082, B-087, B-091.
 #[tokio::test]
-async fn of_many_equal_requests_at_once_one_is_carried_out() {
+async fn one_of_many_equal_concurrent_requests_is_carried_out() {
     on_each_store(async |kit| {
         let puts: Vec<_> = (0..20).map(|_| kit.provision("i").start()).collect();
         let mut created = 0;
@@ -210,7 +210,7 @@ async fn of_many_equal_requests_at_once_one_is_carried_out() {
 
 /// Holds: B-126.
 #[tokio::test]
-async fn of_two_different_requests_for_one_id_at_once_one_wins_and_the_other_conflicts() {
+async fn one_of_two_different_concurrent_requests_for_one_id_wins_and_the_other_conflicts() {
     on_each_store(async |kit| {
         for nth in 0..10 {
             let id = format!("i{nth}");

@@ -5,16 +5,16 @@ use serde_json::json;
 
 /// Holds: B-040.
 #[tokio::test]
-async fn every_answer_with_a_body_says_that_it_is_json() {
+async fn every_answer_with_a_body_has_the_content_type_of_json() {
     on_each_store(async |kit| {
         for round in 0..2 {
-            for ask in kit.ten_endpoints("i", "b") {
-                for ask in [
-                    ask.clone(),
-                    ask.clone().without_header("Authorization"),
-                    ask.bytes("{"),
+            for request in kit.ten_endpoints("i", "b") {
+                for request in [
+                    request.clone(),
+                    request.clone().without_header("Authorization"),
+                    request.bytes("{"),
                 ] {
-                    let reply = ask.send().await;
+                    let reply = request.send().await;
                     assert_eq!(reply.header("Content-Type"), "application/json", "{round}");
                     assert!(reply.json.is_object(), "{}", reply.text);
                 }
@@ -28,7 +28,7 @@ async fn every_answer_with_a_body_says_that_it_is_json() {
 
 /// Holds: B-041, B-042.
 #[tokio::test]
-async fn json_is_taken_with_parameters_in_any_case_or_without_any_content_type() {
+async fn json_is_accepted_with_parameters_in_any_case_or_without_a_content_type() {
     on_each_store(async |kit| {
         let types = [
             "application/json",
@@ -75,9 +75,9 @@ async fn another_content_type_is_a_400() {
             "x",
         ];
         for content_type in types {
-            let asks = [kit.provision("j"), kit.update("i"), kit.bind("i", "b")];
-            for ask in asks {
-                let reply = ask
+            let requests = [kit.provision("j"), kit.update("i"), kit.bind("i", "b")];
+            for request in requests {
+                let reply = request
                     .header("Content-Type", content_type)
                     .send()
                     .await
@@ -85,7 +85,7 @@ async fn another_content_type_is_a_400() {
                 assert!(reply.description().contains("application/json"));
             }
         }
-        // A request without a body has no type to be wrong.
+        // The type of a request without a body is not checked.
         kit.fetch("i")
             .header("Content-Type", "text/plain")
             .send()
@@ -123,8 +123,8 @@ async fn a_body_that_cannot_be_processed_is_a_400() {
             twice.as_bytes(),
         ];
         for body in bodies {
-            for ask in [kit.provision("j"), kit.update("i"), kit.bind("i", "b")] {
-                let reply = ask.bytes(body).send().await;
+            for request in [kit.provision("j"), kit.update("i"), kit.bind("i", "b")] {
+                let reply = request.bytes(body).send().await;
                 let text = String::from_utf8_lossy(&body[..body.len().min(40)]).into_owned();
                 assert_eq!(reply.status, 400, "{text}: {}", reply.text);
                 assert!(!reply.description().is_empty());

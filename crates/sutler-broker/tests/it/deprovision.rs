@@ -32,12 +32,13 @@ async fn service_and_plan_must_be_named() {
 
 /// Holds: B-108, D-07.
 #[tokio::test]
-async fn a_query_parameter_may_be_there_twice() {
+async fn a_query_parameter_may_be_repeated() {
     on_each_store(async |kit| {
         kit.has_instance("i").await;
         kit.has_binding("i", "b").await;
-        let twice = |ask: crate::fixture::request::Ask| {
-            ask.query("service_id", DB)
+        let twice = |request: crate::fixture::request::RequestBuilder| {
+            request
+                .query("service_id", DB)
                 .query("plan_id", SMALL)
                 .query("service_id", DB)
         };
@@ -60,7 +61,7 @@ async fn a_query_parameter_may_be_there_twice() {
 
 /// Holds: B-251, B-252.
 #[tokio::test]
-async fn a_deprovision_removes_the_instance_with_what_is_known_of_it() {
+async fn a_deprovision_gets_the_stored_data_of_the_instance() {
     on_each_store(async |kit| {
         kit.provision("i")
             .parameters(json!({ "a": 1 }))
@@ -84,7 +85,7 @@ async fn a_deprovision_removes_the_instance_with_what_is_known_of_it() {
 
 /// Holds: B-253, D-13.
 #[tokio::test]
-async fn an_instance_that_is_not_there_is_410() {
+async fn deleting_an_unknown_instance_is_410() {
     on_each_store(async |kit| {
         kit.deprovision("i").send().await.is(410);
         kit.deprovision("i")
@@ -200,8 +201,8 @@ async fn a_delete_that_waits_for_its_result_halts_a_provision_too() {
         let waiting = kit.provision("i").start();
         gate.reached().await;
         kit.deprovision("i").send().await.is(200);
-        let told = waiting.await.expect("answered").is(500);
-        assert_eq!(told.json.get("dashboard_url"), None);
+        let reply = waiting.await.expect("answered").is(500);
+        assert_eq!(reply.json.get("dashboard_url"), None);
         kit.fetch("i").send().await.is(404);
         kit.deprovision("i").send().await.is(410);
         gate.open();
@@ -212,9 +213,9 @@ async fn a_delete_that_waits_for_its_result_halts_a_provision_too() {
 
 /// Holds: B-251, B-255.
 #[tokio::test]
-async fn a_provision_that_cannot_be_stopped_is_undone_with_what_it_made() {
+async fn a_provision_that_cannot_be_stopped_is_undone_with_its_state() {
     on_each_store(async |kit| {
-        let gate = kit.script.hold_stubbornly(OperationKind::Provision);
+        let gate = kit.script.hold_uncancellable(OperationKind::Provision);
         let create = kit
             .provision("i")
             .accepts_incomplete()
@@ -243,7 +244,7 @@ async fn a_provision_that_cannot_be_stopped_is_undone_with_what_it_made() {
 
 /// Holds: B-005, B-256.
 #[tokio::test]
-async fn a_deprovision_takes_the_bindings_along_in_the_name_of_its_user() {
+async fn a_deprovision_removes_the_bindings_with_the_identity_of_its_user() {
     on_each_store(async |kit| {
         kit.has_instance("i").await;
         kit.has_instance("j").await;
@@ -280,7 +281,7 @@ async fn a_deprovision_takes_the_bindings_along_in_the_name_of_its_user() {
 
 /// Holds: B-256.
 #[tokio::test]
-async fn more_bindings_than_are_read_at_a_time_are_all_taken_along() {
+async fn more_bindings_than_one_page_are_all_removed() {
     on_each_store(async |kit| {
         kit.has_instance("i").await;
         for nth in 0..60 {
@@ -351,7 +352,7 @@ async fn a_deprovision_halts_the_binds_of_its_instance() {
 
 /// Holds: B-083, B-084, B-254, B-256.
 #[tokio::test]
-async fn a_plan_without_accepts_incomplete_takes_its_bindings_along_inline() {
+async fn a_plan_without_accepts_incomplete_removes_its_bindings_inline() {
     on_each_store(async |kit| {
         slow_instance(kit).await;
         kit.deprovision("i")

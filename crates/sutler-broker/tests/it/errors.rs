@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use sutler_broker::Error;
 use sutler_osb::OperationKind;
 
-async fn refused_requests(kit: &Fixture) -> Vec<(u16, crate::fixture::request::Ask)> {
+async fn refused_requests(kit: &Fixture) -> Vec<(u16, crate::fixture::request::RequestBuilder)> {
     kit.has_instance("i").await;
     kit.has_instance_of("u", UNBINDABLE).await;
     kit.has_binding("i", "b").await;
@@ -60,17 +60,17 @@ async fn refused_requests(kit: &Fixture) -> Vec<(u16, crate::fixture::request::A
         (404, kit.poll("unknown")),
         (404, kit.fetch_binding("i", "unknown")),
         (404, kit.poll_binding("i", "unknown")),
-        (405, kit.ask("POST", "/v2/service_instances/i")),
+        (405, kit.request("POST", "/v2/service_instances/i")),
     ]
 }
 
 /// Holds: B-030, B-031, B-033, B-034, B-083, B-104, B-111, B-124, B-126, B-127, B-128, B-160,
 /// Holds: B-164, B-167, B-180, B-186, B-200, B-240, B-243, B-250, B-253.
 #[tokio::test]
-async fn every_refusal_is_an_object_with_a_sentence_that_helps() {
+async fn every_refusal_is_an_object_with_a_helpful_description() {
     on_each_store(async |kit| {
-        for (status, ask) in refused_requests(kit).await {
-            let reply = ask.send().await.is(status);
+        for (status, request) in refused_requests(kit).await {
+            let reply = request.send().await.is(status);
             let body = reply.json.as_object().expect("an object").clone();
             assert!(reply.description().len() > 10, "{}", reply.text);
             assert!(
@@ -93,23 +93,23 @@ async fn every_refusal_is_an_object_with_a_sentence_that_helps() {
 #[tokio::test]
 async fn a_refusal_changes_nothing() {
     on_each_store(async |kit| {
-        let asks = refused_requests(kit).await;
+        let requests = refused_requests(kit).await;
         let look = async || {
-            let mut seen = Vec::new();
-            for ask in [
+            let mut texts = Vec::new();
+            for request in [
                 kit.fetch("i"),
                 kit.fetch("u"),
                 kit.fetch("new"),
                 kit.fetch_binding("i", "b"),
             ] {
-                seen.push(ask.send().await.text);
+                texts.push(request.send().await.text);
             }
-            seen
+            texts
         };
         let before = look().await;
-        for (_, ask) in asks {
-            // That each is refused, and how, is held by the test above.
-            let refused = (400..500).contains(&ask.send().await.status);
+        for (_, request) in requests {
+            // The test above checks the status of each refusal.
+            let refused = (400..500).contains(&request.send().await.status);
             if !refused {
                 return;
             }
@@ -130,7 +130,7 @@ async fn a_refusal_changes_nothing() {
 
 /// Holds: B-032, B-083, B-091, B-127, B-128, B-187, B-254.
 #[tokio::test]
-async fn the_four_words_are_spelt_as_the_specification_spells_them_and_go_with_422() {
+async fn the_four_error_codes_are_spelt_as_specified_and_have_status_422() {
     on_each_store(async |kit| {
         kit.provision("a")
             .plan(ASYNC)
@@ -170,7 +170,7 @@ fn usable_and_repeatable(reply: &Value) -> (Option<bool>, Option<bool>) {
 }
 
 /// A failure with both fields, whether allowed or not.
-fn says_both() -> sutler_broker::Result<()> {
+fn failure_with_both_flags() -> sutler_broker::Result<()> {
     Err(Error::failed("It broke.")
         .instance_usable(false)
         .update_repeatable(false))
@@ -178,10 +178,10 @@ fn says_both() -> sutler_broker::Result<()> {
 
 /// Holds: B-033, B-034, B-169, B-257.
 #[tokio::test]
-async fn usable_and_repeatable_are_said_only_by_the_operations_that_may() {
+async fn usable_and_repeatable_are_returned_only_for_operations_that_allow_them() {
     on_each_store(async |kit| {
         for verb in OperationKind::ALL {
-            kit.script.ends(verb, says_both);
+            kit.script.ends(verb, failure_with_both_flags);
         }
         let provision = kit.provision("p").send().await.is(500);
         assert_eq!(usable_and_repeatable(&provision.json), (None, None));
@@ -237,7 +237,7 @@ async fn a_failed_update_applies_nothing() {
         });
         assert_eq!(patch.send().await.is(422).description(), "Not upwards.");
         assert_eq!(kit.fetch("i").send().await.is(200).json, before);
-        // The plan is still the old one for everything else.
+        // All other operations still use the old plan.
         kit.bind("i", "b").plan(SMALL).send().await.is(201);
     })
     .await;
@@ -273,7 +273,7 @@ async fn after_a_failed_create_nothing_is_there_and_the_id_can_be_cleaned_up_or_
 
 /// Holds: B-031.
 #[tokio::test]
-async fn a_failure_without_words_has_no_empty_words() {
+async fn a_failure_without_a_message_has_no_empty_fields() {
     on_each_store(async |kit| {
         kit.script.fails(OperationKind::Provision, "");
         let reply = kit.provision("i").send().await.is(500);
@@ -286,7 +286,7 @@ async fn a_failure_without_words_has_no_empty_words() {
 
 /// Holds: B-030.
 #[tokio::test]
-async fn causes_and_panics_are_for_the_operator_and_not_for_the_caller() {
+async fn causes_and_panics_are_logged_and_not_sent_to_the_caller() {
     on_each_store(async |kit| {
         let cause = || Err(Error::failed("It broke.").because("password=hunter2"));
         kit.script.ends(OperationKind::Provision, cause);

@@ -8,7 +8,7 @@ use sutler_broker::{
     Broker, Error, ExtensionRequest, ExtensionResponse, ExtensionRoutes, Platform, Result,
 };
 
-/// Says what it was sent.
+/// Returns the request it receives.
 struct Echo;
 
 #[async_trait]
@@ -17,7 +17,7 @@ impl ExtensionRoutes for Echo {
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
         match *path {
             ["echo"] | ["echo", _] => Some("DELETE, POST"),
-            // It is not his.
+            // An endpoint of the specification.
             ["catalog"] => Some("GET"),
             _ => None,
         }
@@ -44,60 +44,66 @@ fn with_echo(kit: &Fixture) {
 }
 
 #[tokio::test]
-async fn a_path_that_nobody_serves_is_not_there() {
+async fn a_path_that_no_extension_serves_is_404() {
     on_each_store(async |kit| {
-        kit.ask("POST", "/v2/echo").send().await.is(404);
+        kit.request("POST", "/v2/echo").send().await.is(404);
         with_echo(kit);
-        kit.ask("POST", "/v2/other").send().await.is(404);
-        kit.ask("POST", "/v2/echo/a/b").send().await.is(404);
+        kit.request("POST", "/v2/other").send().await.is(404);
+        kit.request("POST", "/v2/echo/a/b").send().await.is(404);
     })
     .await;
 }
 
 #[tokio::test]
-async fn what_is_served_is_answered_without_a_version_and_with_its_caller() {
+async fn an_extension_route_needs_no_version_and_gets_its_caller() {
     let kit = in_memory(|broker| broker).await;
     with_echo(&kit);
-    let ask = kit.ask("POST", "/v2/echo").bytes("a=b");
-    let ask = ask.header("Content-Type", "text/form");
-    let answer = ask.without_header(VERSION).send().await.is(200);
+    let request = kit.request("POST", "/v2/echo").bytes("a=b");
+    let request = request.header("Content-Type", "text/form");
+    let answer = request.without_header(VERSION).send().await.is(200);
     let expected = json!({ "caller": "user", "body": "a=b", "type": "text/form" });
     assert_eq!(answer.json, expected);
-    let empty = kit.ask("DELETE", "/v2/echo/nothing").send().await.is(204);
+    let empty = kit
+        .request("DELETE", "/v2/echo/nothing")
+        .send()
+        .await
+        .is(204);
     assert_eq!(empty.text, "");
-    let absent = kit.ask("DELETE", "/v2/echo/a%2Fb").send().await.is(404);
+    let absent = kit.request("DELETE", "/v2/echo/a%2Fb").send().await.is(404);
     assert_eq!(absent.description(), "There is no a/b.");
 }
 
 #[tokio::test]
-async fn errors_are_statuses_and_say_nothing_of_their_cause() {
+async fn errors_are_mapped_to_statuses_without_their_cause() {
     let kit = in_memory(|broker| broker).await;
     with_echo(&kit);
-    for (path, status, told) in [
+    for (path, status, expected) in [
         ("wrong", 400, "This is wrong; mend it."),
         ("later", 503, "Not now; come again."),
         ("broken", 500, "It did not work."),
     ] {
         let path = format!("/v2/echo/{path}");
-        let answer = kit.ask("POST", path).send().await.is(status);
-        assert_eq!(answer.description(), told);
+        let answer = kit.request("POST", path).send().await.is(status);
+        assert_eq!(answer.description(), expected);
     }
 }
 
 #[tokio::test]
-async fn the_same_door_and_the_same_limits_hold() {
+async fn the_same_authentication_and_limits_apply() {
     let kit = in_memory(|broker| broker.settings(|it| it.body_bytes_max = 10)).await;
     with_echo(&kit);
-    let stranger = kit.ask("POST", "/v2/echo").without_header("Authorization");
+    let stranger = kit
+        .request("POST", "/v2/echo")
+        .without_header("Authorization");
     stranger.send().await.is(401);
-    let long = kit.ask("POST", "/v2/echo").bytes("x".repeat(11));
+    let long = kit.request("POST", "/v2/echo").bytes("x".repeat(11));
     long.send().await.is(413);
-    let other = kit.ask("GET", "/v2/echo").send().await.is(405);
+    let other = kit.request("GET", "/v2/echo").send().await.is(405);
     assert_eq!(other.header("Allow"), "DELETE, POST");
 }
 
 #[tokio::test]
-async fn endpoints_of_the_specification_stay_what_they_are() {
+async fn extensions_cannot_replace_endpoints_of_the_specification() {
     let kit = in_memory(|broker| broker).await;
     with_echo(&kit);
     let catalog = kit.catalog().send().await.is(200);
@@ -105,13 +111,15 @@ async fn endpoints_of_the_specification_stay_what_they_are() {
 }
 
 #[tokio::test]
-async fn every_platform_has_them_below_its_prefix() {
+async fn every_platform_has_extension_routes_below_its_prefix() {
     let two =
         |broker: Broker| broker.platform(Platform::at("/cf").realm("cf").basic_auth("cf", "other"));
     let kit = in_memory(two).await;
     with_echo(&kit);
-    let ask = kit.ask("POST", "/v2/echo").through(&kit.router(), "/cf");
-    ask.clone().send().await.is(401);
-    let answer = ask.header("Authorization", "Basic Y2Y6b3RoZXI=");
+    let request = kit
+        .request("POST", "/v2/echo")
+        .through(&kit.router(), "/cf");
+    request.clone().send().await.is(401);
+    let answer = request.header("Authorization", "Basic Y2Y6b3RoZXI=");
     assert_eq!(answer.send().await.is(200).json["caller"], "cf");
 }

@@ -11,7 +11,7 @@ use sutler_osb::{InstanceMetadata, OperationKind};
 
 /// Holds: B-150, B-151, B-155, B-156.
 #[tokio::test]
-async fn a_fetched_instance_is_what_was_asked_for_and_what_came_of_it() {
+async fn a_fetched_instance_has_its_request_and_its_result() {
     on_each_store(async |kit| {
         let labels = json!({ "tier": "gold" }).as_object().cloned();
         kit.script.labels(InstanceMetadata {
@@ -31,9 +31,9 @@ async fn a_fetched_instance_is_what_was_asked_for_and_what_came_of_it() {
             "metadata": { "labels": { "tier": "gold" } },
         });
         assert_eq!(kit.fetch("i").send().await.is(200).json, expected);
-        // Hints are hints: of the platform's view, which may be behind.
-        for ask in [kit.fetch("i").plan(LARGE), kit.fetch("i").plan(SMALL)] {
-            assert_eq!(ask.send().await.is(200).json, expected);
+        // The ids are only hints: the platform's view may be outdated.
+        for request in [kit.fetch("i").plan(LARGE), kit.fetch("i").plan(SMALL)] {
+            assert_eq!(request.send().await.is(200).json, expected);
         }
     })
     .await;
@@ -128,7 +128,7 @@ async fn the_maintenance_version_of_an_instance_follows_its_plan() {
 
 /// Holds: B-154, B-233.
 #[tokio::test]
-async fn an_author_may_leave_things_out_of_a_fetch_or_fail_it() {
+async fn an_author_may_remove_fields_from_a_fetch_or_fail_it() {
     on_each_store(async |kit| {
         kit.provision("i")
             .parameters(json!({ "password": "hunter2" }))
@@ -159,7 +159,7 @@ async fn an_author_may_leave_things_out_of_a_fetch_or_fail_it() {
 
 /// Holds: B-190, B-230, B-231.
 #[tokio::test]
-async fn a_fetched_binding_is_what_the_bind_gave_and_its_parameters() {
+async fn a_fetched_binding_has_the_bind_response_and_its_parameters() {
     on_each_store(async |kit| {
         kit.has_instance("i").await;
         let bind = kit.bind("i", "b").parameters(json!({ "role": "reader" }));
@@ -171,7 +171,7 @@ async fn a_fetched_binding_is_what_the_bind_gave_and_its_parameters() {
         kit.finish_binding("i", "c", slow).await;
         let fetched = kit.fetch_binding("i", "c").send().await.is(200);
         assert_eq!(fetched.json["credentials"]["user"], "c");
-        // It can be fetched as often as one likes, and is always the same.
+        // Every fetch returns the same.
         assert_eq!(
             kit.fetch_binding("i", "c").send().await.is(200).json,
             fetched.json
@@ -206,12 +206,12 @@ struct Teapot;
 #[async_trait]
 impl Replacement for Teapot {
     async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
-        let seen = format!(
+        let text = format!(
             "{} {}",
             request.uri().path(),
             String::from_utf8_lossy(request.body())
         );
-        let mut response = Response::new(Bytes::from(seen));
+        let mut response = Response::new(Bytes::from(text));
         *response.status_mut() = hyper::StatusCode::IM_A_TEAPOT;
         response
     }
@@ -219,7 +219,7 @@ impl Replacement for Teapot {
 
 /// Holds: B-006, B-010.
 #[tokio::test]
-async fn an_endpoint_can_be_replaced_and_is_still_guarded() {
+async fn a_replaced_endpoint_is_still_authenticated() {
     let odd = |broker: Broker| {
         broker
             .replace(Endpoint::FetchInstance, Teapot)

@@ -9,7 +9,7 @@ pub(crate) mod server_port;
 pub(crate) mod test_catalog;
 
 use axum::Router;
-use request::{Ask, Reply, encoded};
+use request::{Reply, RequestBuilder, encoded};
 use scripted_service::Script;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -22,15 +22,15 @@ use tempfile::TempDir;
 use test_catalog::{DB, SMALL};
 
 /// Time limit of every wait in a test.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
-/// Pause between two looks at a condition.
-const LOOK: Duration = Duration::from_millis(2);
+pub(crate) const WAIT_LIMIT: Duration = Duration::from_secs(20);
+/// Pause between two checks of a condition.
+const CHECK_PAUSE: Duration = Duration::from_millis(2);
 
 /// The one user, as `user:password` in base64.
 pub(crate) const AUTHORIZATION: &str = "Basic dXNlcjpzM2NyZXQ=";
 pub(crate) const VERSION: &str = "X-Broker-API-Version";
 
-/// A broker at work, its service, and a client.
+/// A running broker, its service, and a client.
 pub(crate) struct Fixture {
     pub running: BrokerHandle,
     pub script: Arc<Script>,
@@ -44,7 +44,7 @@ pub(crate) async fn on_each_store(test: impl AsyncFn(&Fixture)) {
     on_each_store_with(|broker| broker, test).await;
 }
 
-/// Like [`on_each_store`], with a broker that is set up differently.
+/// Like [`on_each_store`], with changed settings of the broker.
 pub(crate) async fn on_each_store_with(
     set_up: impl Fn(Broker) -> Broker,
     test: impl AsyncFn(&Fixture),
@@ -52,11 +52,11 @@ pub(crate) async fn on_each_store_with(
     eprintln!("in memory");
     let kit = in_memory(&set_up).await;
     test(&kit).await;
-    kit.come_to_rest().await;
+    kit.finish_all().await;
     eprintln!("in SQLite");
     let kit = in_sqlite(&set_up).await;
     test(&kit).await;
-    kit.come_to_rest().await;
+    kit.finish_all().await;
 }
 
 /// A broker whose store is in memory.
@@ -104,7 +104,7 @@ impl Fixture {
         }
     }
 
-    /// A client of a broker that a test set up by itself, with services of its own.
+    /// A client of a broker that a test has built with its own services.
     pub(crate) fn around(running: BrokerHandle) -> Self {
         Self {
             router: running.router(),
@@ -115,7 +115,7 @@ impl Fixture {
     }
 
     /// Opens every gate and waits until nothing runs any more.
-    async fn come_to_rest(&self) {
+    async fn finish_all(&self) {
         self.script.open_all();
         self.until("nothing runs any more", async || {
             self.running.operations_running() == 0
@@ -128,10 +128,10 @@ impl Fixture {
     pub(crate) async fn until(&self, what: &str, holds: impl AsyncFn() -> bool) {
         let watched = async {
             while !holds().await {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(CHECK_PAUSE).await;
             }
         };
-        let waited = tokio::time::timeout(PATIENCE, watched).await;
+        let waited = tokio::time::timeout(WAIT_LIMIT, watched).await;
         assert!(waited.is_ok(), "waited in vain until {what}");
     }
 
@@ -141,20 +141,21 @@ impl Fixture {
     }
 
     /// Any request, with the headers that every request has.
-    pub(crate) fn ask(&self, method: &'static str, path: impl Into<String>) -> Ask {
-        let ask = Ask::new(&self.router, method, path.into());
-        ask.header("Authorization", AUTHORIZATION)
+    pub(crate) fn request(&self, method: &'static str, path: impl Into<String>) -> RequestBuilder {
+        let request = RequestBuilder::new(&self.router, method, path.into());
+        request
+            .header("Authorization", AUTHORIZATION)
             .header(VERSION, "2.17")
     }
 
     /// `GET /v2/catalog`
-    pub(crate) fn catalog(&self) -> Ask {
-        self.ask("GET", "/v2/catalog")
+    pub(crate) fn catalog(&self) -> RequestBuilder {
+        self.request("GET", "/v2/catalog")
     }
 
     /// `PUT /v2/service_instances/{id}`
-    pub(crate) fn provision(&self, instance: &str) -> Ask {
-        self.ask("PUT", instance_path(instance))
+    pub(crate) fn provision(&self, instance: &str) -> RequestBuilder {
+        self.request("PUT", instance_path(instance))
             .header("Content-Type", "application/json")
             .fields(json!({
                 "service_id": DB, "plan_id": SMALL,
@@ -163,55 +164,58 @@ impl Fixture {
     }
 
     /// `PATCH /v2/service_instances/{id}`, without changes until they are added.
-    pub(crate) fn update(&self, instance: &str) -> Ask {
-        let ask = self.ask("PATCH", instance_path(instance));
-        ask.header("Content-Type", "application/json")
+    pub(crate) fn update(&self, instance: &str) -> RequestBuilder {
+        let request = self.request("PATCH", instance_path(instance));
+        request
+            .header("Content-Type", "application/json")
             .fields(json!({ "service_id": DB }))
     }
 
     /// `DELETE /v2/service_instances/{id}`
-    pub(crate) fn deprovision(&self, instance: &str) -> Ask {
-        self.ask("DELETE", instance_path(instance)).plan(SMALL)
+    pub(crate) fn deprovision(&self, instance: &str) -> RequestBuilder {
+        self.request("DELETE", instance_path(instance)).plan(SMALL)
     }
 
     /// `GET /v2/service_instances/{id}`
-    pub(crate) fn fetch(&self, instance: &str) -> Ask {
-        self.ask("GET", instance_path(instance))
+    pub(crate) fn fetch(&self, instance: &str) -> RequestBuilder {
+        self.request("GET", instance_path(instance))
     }
 
     /// `GET /v2/service_instances/{id}/last_operation`
-    pub(crate) fn poll(&self, instance: &str) -> Ask {
-        self.ask("GET", format!("{}/last_operation", instance_path(instance)))
+    pub(crate) fn poll(&self, instance: &str) -> RequestBuilder {
+        self.request("GET", format!("{}/last_operation", instance_path(instance)))
     }
 
     /// `PUT /v2/service_instances/{id}/service_bindings/{id}`
-    pub(crate) fn bind(&self, instance: &str, binding: &str) -> Ask {
-        let ask = self.ask("PUT", binding_path(instance, binding));
+    pub(crate) fn bind(&self, instance: &str, binding: &str) -> RequestBuilder {
+        let request = self.request("PUT", binding_path(instance, binding));
         let body = json!({ "service_id": DB, "plan_id": SMALL });
-        ask.header("Content-Type", "application/json").fields(body)
+        request
+            .header("Content-Type", "application/json")
+            .fields(body)
     }
 
     /// `DELETE /v2/service_instances/{id}/service_bindings/{id}`
-    pub(crate) fn unbind(&self, instance: &str, binding: &str) -> Ask {
-        self.ask("DELETE", binding_path(instance, binding))
+    pub(crate) fn unbind(&self, instance: &str, binding: &str) -> RequestBuilder {
+        self.request("DELETE", binding_path(instance, binding))
             .plan(SMALL)
     }
 
     /// `GET /v2/service_instances/{id}/service_bindings/{id}`
-    pub(crate) fn fetch_binding(&self, instance: &str, binding: &str) -> Ask {
-        self.ask("GET", binding_path(instance, binding))
+    pub(crate) fn fetch_binding(&self, instance: &str, binding: &str) -> RequestBuilder {
+        self.request("GET", binding_path(instance, binding))
     }
 
     /// `GET /v2/service_instances/{id}/service_bindings/{id}/last_operation`
-    pub(crate) fn poll_binding(&self, instance: &str, binding: &str) -> Ask {
-        self.ask(
+    pub(crate) fn poll_binding(&self, instance: &str, binding: &str) -> RequestBuilder {
+        self.request(
             "GET",
             format!("{}/last_operation", binding_path(instance, binding)),
         )
     }
 
     /// One request to each of the ten endpoints, about an instance and a binding.
-    pub(crate) fn ten_endpoints(&self, instance: &str, binding: &str) -> [Ask; 10] {
+    pub(crate) fn ten_endpoints(&self, instance: &str, binding: &str) -> [RequestBuilder; 10] {
         [
             self.catalog(),
             self.provision(instance),
@@ -226,49 +230,54 @@ impl Fixture {
         ]
     }
 
-    /// Makes an instance of the default plan, at once.
+    /// Creates an instance of the default plan synchronously.
     pub(crate) async fn has_instance(&self, instance: &str) {
         self.provision(instance).send().await.is(201);
     }
 
-    /// Makes an instance of a plan, at once.
+    /// Creates an instance of a plan synchronously.
     pub(crate) async fn has_instance_of(&self, instance: &str, plan_id: &str) {
         self.provision(instance).plan(plan_id).send().await.is(201);
     }
 
-    /// Makes a binding of the default plan, at once.
+    /// Creates a binding of the default plan synchronously.
     pub(crate) async fn has_binding(&self, instance: &str, binding: &str) {
         self.bind(instance, binding).send().await.is(201);
     }
 
-    /// Sends a request, and polls an instance's operation to its end if it goes on.
-    pub(crate) async fn finish(&self, instance: &str, ask: Ask) -> Reply {
-        let accepted = ask.send().await;
+    /// Sends a request, and polls an instance's operation to its end if it is asynchronous.
+    pub(crate) async fn finish(&self, instance: &str, request: RequestBuilder) -> Reply {
+        let accepted = request.send().await;
         let operation = accepted.operation();
         self.poll_until_done(self.poll(instance).operation(&operation))
             .await
     }
 
-    /// Sends a request, and polls a binding's operation to its end if it goes on.
-    pub(crate) async fn finish_binding(&self, instance: &str, binding: &str, ask: Ask) -> Reply {
-        let accepted = ask.send().await;
+    /// Sends a request, and polls a binding's operation to its end if it is asynchronous.
+    pub(crate) async fn finish_binding(
+        &self,
+        instance: &str,
+        binding: &str,
+        request: RequestBuilder,
+    ) -> Reply {
+        let accepted = request.send().await;
         let operation = accepted.operation();
         self.poll_until_done(self.poll_binding(instance, binding).operation(&operation))
             .await
     }
 
     /// Polls until the answer is no longer `in progress`.
-    pub(crate) async fn poll_until_done(&self, poll: Ask) -> Reply {
+    pub(crate) async fn poll_until_done(&self, poll: RequestBuilder) -> Reply {
         let polled = async {
             loop {
                 let reply = poll.clone().send().await;
                 if reply.json["state"] != "in progress" {
                     return reply;
                 }
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(CHECK_PAUSE).await;
             }
         };
-        tokio::time::timeout(PATIENCE, polled)
+        tokio::time::timeout(WAIT_LIMIT, polled)
             .await
             .expect("the operation did not end in time")
     }

@@ -14,10 +14,10 @@ const IDENTITY: &str = "X-Broker-API-Request-Identity";
 
 /// Holds: B-001, D-01.
 #[tokio::test]
-async fn without_a_version_every_endpoint_answers_400_and_says_which_header_is_missing() {
+async fn without_a_version_every_endpoint_answers_400_and_names_the_missing_header() {
     on_each_store(async |kit| {
-        for ask in kit.ten_endpoints("i", "b") {
-            let reply = ask.without_header(VERSION).send().await.is(400);
+        for request in kit.ten_endpoints("i", "b") {
+            let reply = request.without_header(VERSION).send().await.is(400);
             assert!(reply.description().contains(VERSION), "{}", reply.text);
         }
         assert!(kit.script.calls(OperationKind::Provision).is_empty());
@@ -32,8 +32,8 @@ async fn without_a_version_every_endpoint_answers_412_where_that_is_set() {
         broker.settings(|it| it.missing_version = MissingVersion::PreconditionFailed)
     };
     on_each_store_with(older, async |kit| {
-        for ask in kit.ten_endpoints("i", "b") {
-            let reply = ask.without_header(VERSION).send().await.is(412);
+        for request in kit.ten_endpoints("i", "b") {
+            let reply = request.without_header(VERSION).send().await.is(412);
             assert!(reply.description().contains(VERSION), "{}", reply.text);
         }
     })
@@ -51,8 +51,8 @@ async fn a_version_that_is_not_served_is_refused_with_412_and_the_one_to_use() {
             .iter()
             .chain(&["2,17", "", "99999999999999999999.1"])
         {
-            for ask in kit.ten_endpoints("i", "b") {
-                let reply = ask.header(VERSION, version).send().await;
+            for request in kit.ten_endpoints("i", "b") {
+                let reply = request.header(VERSION, version).send().await;
                 assert_eq!(reply.status, 412, "{version:?}: {}", reply.text);
                 assert!(reply.description().contains("2.17"), "{}", reply.text);
             }
@@ -176,7 +176,7 @@ async fn answers_have_no_fields_but_those_of_the_specification() {
 
 /// Holds: B-005.
 #[tokio::test]
-async fn the_user_who_caused_a_request_reaches_the_hook() {
+async fn the_originating_identity_reaches_the_hook() {
     on_each_store(async |kit| {
         let user = json!({ "user_id": "683ea748", "extra": { "scopes": ["a", "b"] } });
         let header = format!("cloudfoundry {}", STANDARD.encode(user.to_string()));
@@ -185,9 +185,9 @@ async fn the_user_who_caused_a_request_reaches_the_hook() {
             .send()
             .await
             .is(201);
-        let seen = kit.script.only_call(OperationKind::Provision).identity;
+        let received = kit.script.only_call(OperationKind::Provision).identity;
         assert_eq!(
-            seen,
+            received,
             Some(json!({ "platform": "cloudfoundry", "value": user.clone() }))
         );
         let header = format!("kubernetes {}", URL_SAFE_NO_PAD.encode(user.to_string()));
@@ -196,9 +196,9 @@ async fn the_user_who_caused_a_request_reaches_the_hook() {
             .send()
             .await
             .is(201);
-        let seen = kit.script.only_call(OperationKind::Bind).identity;
+        let received = kit.script.only_call(OperationKind::Bind).identity;
         assert_eq!(
-            seen,
+            received,
             Some(json!({ "platform": "kubernetes", "value": user }))
         );
         kit.deprovision("i").send().await.is(200);
@@ -212,7 +212,7 @@ async fn the_user_who_caused_a_request_reaches_the_hook() {
 
 /// Holds: B-005.
 #[tokio::test]
-async fn an_originating_identity_that_is_none_is_refused_before_anything_happens() {
+async fn an_invalid_originating_identity_is_refused_before_any_change() {
     on_each_store(async |kit| {
         let list = STANDARD.encode("[1]");
         for header in [
@@ -221,8 +221,8 @@ async fn an_originating_identity_that_is_none_is_refused_before_anything_happens
             &format!("cf {list}"),
             " e30=",
         ] {
-            for ask in kit.ten_endpoints("i", "b") {
-                ask.header(ORIGINATING, header).send().await.is(400);
+            for request in kit.ten_endpoints("i", "b") {
+                request.header(ORIGINATING, header).send().await.is(400);
             }
         }
         kit.fetch("i").send().await.is(404);
@@ -232,7 +232,7 @@ async fn an_originating_identity_that_is_none_is_refused_before_anything_happens
 
 /// Holds: B-006.
 #[tokio::test]
-async fn the_request_identity_comes_back_with_every_status() {
+async fn the_request_identity_is_returned_with_every_status() {
     on_each_store(async |kit| {
         let gate = kit.script.hold(OperationKind::Update);
         let put = kit.provision("i").header(IDENTITY, "abc-1");
@@ -240,7 +240,7 @@ async fn the_request_identity_comes_back_with_every_status() {
             .update("i")
             .parameters(json!({ "a": 1 }))
             .accepts_incomplete();
-        let asks = [
+        let requests = [
             put.clone(),                                 // 201
             put.clone(),                                 // 200
             put.clone().with("space_guid", "other"),     // 409
@@ -251,7 +251,7 @@ async fn the_request_identity_comes_back_with_every_status() {
             put.clone().without_header(VERSION),         // 400
             put.query("accepts_incomplete", "perhaps"),  // 400
             kit.fetch("unknown"),                        // 404
-            kit.ask("POST", "/v2/catalog"),              // 405
+            kit.request("POST", "/v2/catalog"),          // 405
             kit.deprovision("unknown"),                  // 410
             patch,                                       // 202
             kit.deprovision("i"),                        // 422
@@ -260,12 +260,12 @@ async fn the_request_identity_comes_back_with_every_status() {
             kit.catalog().header("If-None-Match", "*"),  // 304
         ];
         let mut statuses = BTreeSet::new();
-        for ask in asks {
-            let reply = ask.header(IDENTITY, "Abc-1 /x").send().await;
+        for request in requests {
+            let reply = request.header(IDENTITY, "Abc-1 /x").send().await;
             assert_eq!(reply.header(IDENTITY), "Abc-1 /x", "{}", reply.status);
             statuses.insert(reply.status);
         }
-        // Which request has which status is the matter of other tests.
+        // Other tests check the status of each request.
         assert!(statuses.len() > 9, "{statuses:?}");
         gate.open();
         kit.poll_until_done(kit.poll("i")).await;
@@ -291,11 +291,11 @@ async fn the_request_identity_reaches_the_hook_for_its_log_lines() {
             .send()
             .await
             .is(201);
-        let seen = kit
+        let received = kit
             .script
             .only_call(OperationKind::Provision)
             .request_identity;
-        assert_eq!(seen.as_deref(), Some("req-7"));
+        assert_eq!(received.as_deref(), Some("req-7"));
     })
     .await;
 }

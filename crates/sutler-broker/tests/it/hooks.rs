@@ -1,12 +1,13 @@
 //! Guarantees of the framework beyond the protocol: hooks, restarts, secrets, scheduled work.
 //!
-//! Everything here runs on a store that a test can break and whose clock is tokio's paused one.
-//! Start with [`RestartableBroker`]: brokers come and go in it, the store stays. `hooks/store_fault_matrix.rs` breaks every
-//! single call of the store once; `hooks/regressions.rs` are bugs that earlier brokers shipped.
+//! All tests use a store with injectable faults, whose clock is tokio's paused one. Start with
+//! [`RestartableBroker`]: its store outlives the brokers on it. `hooks/store_fault_matrix.rs` fails every
+//! single call of the store once; `hooks/regressions.rs` has bugs of earlier brokers.
 
 mod captured_log;
 mod catalog_replacement;
 mod cleanup;
+mod commit_shape;
 mod hook_context;
 mod hook_side_outputs;
 mod regressions;
@@ -30,53 +31,53 @@ use sutler_journal::{
 };
 use tokio::time::Instant;
 
-/// The store's clock goes with tokio's, so paused time passes for both at once; it can also jump.
-struct Together {
+/// Clock of the store that follows tokio's paused clock, and can also jump.
+struct PausedClock {
     began: Instant,
     skipped: Mutex<Duration>,
 }
 
-impl Clock for Together {
+impl Clock for PausedClock {
     fn now(&self) -> StoreTime {
         let skipped = *self.skipped.lock().unwrap();
         StoreTime(1_700_000_000_000_000).plus(self.began.elapsed() + skipped)
     }
 }
 
-type Tap = Box<dyn FnMut(&Call<'_>) -> Intercept + Send>;
+type Injection = Box<dyn FnMut(&Call<'_>) -> Intercept + Send>;
 
 /// A store that outlives the brokers on it.
 struct RestartableBroker {
-    clock: Arc<Together>,
+    clock: Arc<PausedClock>,
     memory: Arc<MemoryStore>,
-    tap: Arc<Mutex<Tap>>,
+    inject: Arc<Mutex<Injection>>,
     ring: String,
 }
 
 impl RestartableBroker {
     fn new() -> Self {
-        let clock = Arc::new(Together {
+        let clock = Arc::new(PausedClock {
             began: Instant::now(),
             skipped: Mutex::default(),
         });
         Self {
             memory: Arc::new(MemoryStore::with_clock(clock.clone())),
             clock,
-            tap: Arc::new(Mutex::new(Box::new(|_: &Call<'_>| Intercept::Pass))),
+            inject: Arc::new(Mutex::new(Box::new(|_: &Call<'_>| Intercept::Pass))),
             ring: KeyRing::fresh_line("first").to_string(),
         }
     }
 
-    /// From now on, calls of the store meet this fate.
-    fn tap(&self, tap: impl FnMut(&Call<'_>) -> Intercept + Send + 'static) {
-        *self.tap.lock().unwrap() = Box::new(tap);
+    /// Sets the handling of later calls of the store.
+    fn inject(&self, inject: impl FnMut(&Call<'_>) -> Intercept + Send + 'static) {
+        *self.inject.lock().unwrap() = Box::new(inject);
     }
 
-    fn mend(&self) {
-        self.tap(|_| Intercept::Pass);
+    fn stop_faults(&self) {
+        self.inject(|_| Intercept::Pass);
     }
 
-    /// Lets a long time pass at once. Leases run out by it; brokers come back under a new name.
+    /// Advances the clock by a long time. Leases run out; brokers register again under a new name.
     async fn pass(&self, time: Duration) {
         *self.clock.skipped.lock().unwrap() += time;
         tokio::time::sleep(AFTER_THE_LEASE).await;
@@ -103,12 +104,12 @@ impl RestartableBroker {
         set_up: impl FnOnce(Broker) -> Broker,
     ) -> Result<HookFixture, BuildError> {
         let cut = Arc::new(AtomicBool::new(false));
-        let (tap, dead) = (self.tap.clone(), cut.clone());
+        let (inject, dead) = (self.inject.clone(), cut.clone());
         let store = InterceptingStore::new(self.memory.clone(), move |call| {
             if dead.load(Ordering::Relaxed) {
                 return Intercept::CrashBefore;
             }
-            tap.lock().unwrap()(call)
+            inject.lock().unwrap()(call)
         });
         let catalog: sutler_osb::Catalog =
             serde_json::from_value(catalog()).expect("it keeps the rules");
@@ -122,7 +123,7 @@ impl RestartableBroker {
         Ok(HookFixture { kit, cut })
     }
 
-    /// Every operation there is, newest first, without the scheduled ones.
+    /// All operations except scheduled ones, newest first.
     async fn operations(&self) -> Vec<OperationRow> {
         let list = OperationList {
             filter: OperationFilter::All,
@@ -136,7 +137,7 @@ impl RestartableBroker {
     }
 }
 
-/// A broker in the house.
+/// A broker on the shared store.
 struct HookFixture {
     kit: Fixture,
     cut: Arc<AtomicBool>,
@@ -151,13 +152,13 @@ impl Deref for HookFixture {
 }
 
 impl HookFixture {
-    /// From now on the broker does nothing any more: no call of the store comes back.
+    /// Simulates a crash: no later call of the store returns.
     fn crash(self) {
         self.cut.store(true, Ordering::Relaxed);
     }
 }
 
-/// One offering that can do everything, with two plans that have no schemas of their own.
+/// One offering that supports everything, with two plans without schemas.
 fn catalog() -> Value {
     json!({ "services": [{
         "name": "db", "id": DB, "description": "A database.",
@@ -170,5 +171,5 @@ fn catalog() -> Value {
     }] })
 }
 
-/// Longer than any lease, so that a process that was cut off has lost its own.
+/// Longer than any lease, so that a process that was cut off has lost its lease.
 const AFTER_THE_LEASE: Duration = Duration::from_secs(31);

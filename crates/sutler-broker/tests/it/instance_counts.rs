@@ -11,7 +11,7 @@ use sutler_broker::{
 };
 use sutler_journal::{KeyRing, MemoryStore};
 
-/// Does nothing: a broker with chores has a ledger.
+/// Does nothing: only a broker with periodic tasks has collections.
 struct Idle;
 
 #[async_trait]
@@ -48,11 +48,11 @@ impl RestartableBroker {
 }
 
 async fn have_instance_of(running: &BrokerHandle, plan: &str) -> bool {
-    let ledger = running.collections().expect("there are chores");
-    let tenants = InstanceCounts::read(&ledger)
+    let collections = running.collections().expect("there are chores");
+    let counts = InstanceCounts::read(&collections)
         .await
         .expect("the store answers");
-    tenants
+    counts
         .have_instance_of([plan])
         .await
         .expect("the store answers")
@@ -60,40 +60,40 @@ async fn have_instance_of(running: &BrokerHandle, plan: &str) -> bool {
 
 #[tokio::test]
 async fn instances_of_a_platform_that_is_not_configured_any_more_count() {
-    let house = RestartableBroker {
+    let brokers = RestartableBroker {
         store: Arc::new(MemoryStore::new()),
         ring: KeyRing::fresh_line("first").to_string(),
     };
     let at_cf = || Platform::at("/cf").without_auth();
-    let kit = Fixture::around(house.open(|it| it.platform(at_cf())).await);
+    let kit = Fixture::around(brokers.open(|it| it.platform(at_cf())).await);
     let provision = kit.provision("i").plan(LARGE);
     provision.through(&kit.router(), "/cf").send().await.is(201);
     kit.running.shut_down().await;
 
-    let running = house.open(Broker::without_auth).await;
+    let running = brokers.open(Broker::without_auth).await;
     assert!(have_instance_of(&running, LARGE).await);
     assert!(!have_instance_of(&running, SMALL).await);
     let mut plans = Vec::new();
-    let seen = running.each_instance(|plan, _| plans.push(plan.plan_id.as_str().to_owned()));
-    seen.await.expect("the store answers");
+    let scan = running.each_instance(|plan, _| plans.push(plan.plan_id.as_str().to_owned()));
+    scan.await.expect("the store answers");
     assert_eq!(plans, [LARGE]);
     running.shut_down().await;
 
-    // It comes back, and what it has can be deleted.
-    let kit = Fixture::around(house.open(|it| it.platform(at_cf())).await);
+    // It is configured again, and its instances can be deleted.
+    let kit = Fixture::around(brokers.open(|it| it.platform(at_cf())).await);
     let delete = kit.deprovision("i").plan(LARGE);
     delete.through(&kit.router(), "/cf").send().await.is(200);
     assert!(!have_instance_of(&kit.running, LARGE).await);
 }
 
 #[tokio::test]
-async fn what_another_broker_sealed_with_other_keys_is_not_ours_to_read() {
-    let house = RestartableBroker {
+async fn instances_sealed_with_other_keys_are_not_counted() {
+    let brokers = RestartableBroker {
         store: Arc::new(MemoryStore::new()),
         ring: KeyRing::fresh_line("first").to_string(),
     };
     let other = RestartableBroker {
-        store: house.store.clone(),
+        store: brokers.store.clone(),
         ring: KeyRing::fresh_line("second").to_string(),
     };
     let at_other = || Platform::at("/other").without_auth();
@@ -112,9 +112,9 @@ async fn what_another_broker_sealed_with_other_keys_is_not_ours_to_read() {
         .await
         .is(201);
     kit.running.shut_down().await;
-    let running = house.open(Broker::without_auth).await;
+    let running = brokers.open(Broker::without_auth).await;
     let mut plans = 0;
-    let seen = running.each_instance(|_, _| plans += 1);
-    seen.await.expect("what is not ours is left alone");
+    let scan = running.each_instance(|_, _| plans += 1);
+    scan.await.expect("what is not ours is left alone");
     assert_eq!(plans, 0);
 }

@@ -1,7 +1,7 @@
 //! Limits of requests: excess requests are rejected, and others are served meanwhile.
 
 use crate::fixture::server_port::{Port, read_to_end};
-use crate::fixture::{AUTHORIZATION, PATIENCE};
+use crate::fixture::{AUTHORIZATION, WAIT_LIMIT};
 use std::num::NonZeroU32;
 use std::time::Duration;
 use sutler_broker::{Broker, Limits, Platform, Rate};
@@ -42,7 +42,7 @@ fn provision(id: &str) -> String {
 
 /// Asserts this status and a `Retry-After` header.
 #[track_caller]
-fn says_later(answer: &str, status: &str) {
+fn has_retry_after(answer: &str, status: &str) {
     assert!(
         answer.starts_with(&format!("HTTP/1.1 {status} ")),
         "{answer}"
@@ -52,7 +52,7 @@ fn says_later(answer: &str, status: &str) {
 }
 
 #[tokio::test]
-async fn who_sends_too_many_requests_is_told_when_to_come_again() {
+async fn a_caller_over_its_rate_gets_retry_after() {
     let one = NonZeroU32::MIN;
     let rate = Rate::new(one, NonZeroU32::new(3).expect("not zero"));
     let limits = limited(|limits| limits.rate_per_caller = Some(rate));
@@ -62,8 +62,8 @@ async fn who_sends_too_many_requests_is_told_when_to_come_again() {
         let answer = port.send(catalog().as_bytes()).await;
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     }
-    says_later(&port.send(catalog().as_bytes()).await, "429");
-    // The share of one platform's caller is not another's.
+    has_retry_after(&port.send(catalog().as_bytes()).await, "429");
+    // The limits of callers of two platforms are separate.
     let other = request("GET /other/v2/catalog", "", "");
     let answer = port.send(other.as_bytes()).await;
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
@@ -71,7 +71,7 @@ async fn who_sends_too_many_requests_is_told_when_to_come_again() {
 }
 
 #[tokio::test]
-async fn beyond_what_can_be_worked_on_changes_are_shed_and_reads_are_answered() {
+async fn excess_changes_are_shed_and_reads_are_answered() {
     let port = Port::open(limited(|limits| {
         limits.changes_at_once = 1;
         limits.queue_max = 0;
@@ -82,7 +82,7 @@ async fn beyond_what_can_be_worked_on_changes_are_shed_and_reads_are_answered() 
     let sent = waiting.write_all(provision("one").as_bytes()).await;
     sent.expect("it is taken");
     gate.reached().await;
-    says_later(&port.send(provision("two").as_bytes()).await, "503");
+    has_retry_after(&port.send(provision("two").as_bytes()).await, "503");
     let answer = port.send(catalog().as_bytes()).await;
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     gate.open();
@@ -94,14 +94,14 @@ async fn beyond_what_can_be_worked_on_changes_are_shed_and_reads_are_answered() 
 }
 
 #[tokio::test]
-async fn a_caller_has_only_so_many_requests_under_way() {
+async fn concurrent_requests_of_one_caller_are_limited() {
     let port = Port::open(limited(|limits| limits.requests_per_caller = 1)).await;
     let gate = port.script.hold(OperationKind::Provision);
     let mut waiting = port.connect().await;
     let sent = waiting.write_all(provision("one").as_bytes()).await;
     sent.expect("it is taken");
     gate.reached().await;
-    says_later(&port.send(catalog().as_bytes()).await, "429");
+    has_retry_after(&port.send(catalog().as_bytes()).await, "429");
     gate.open();
     let answer = read_to_end(&mut waiting).await;
     assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
@@ -135,7 +135,7 @@ async fn long_paths_many_headers_and_large_heads_are_refused() {
 }
 
 #[tokio::test]
-async fn one_address_has_only_so_many_connections() {
+async fn connections_of_one_address_are_limited() {
     let port = Port::open(limited(|limits| limits.connections_per_peer = 2)).await;
     let first = port.connect().await;
     let mut second = port.connect().await;
@@ -152,7 +152,7 @@ async fn one_address_has_only_so_many_connections() {
     let mut third = port.connect().await;
     assert_eq!(read_to_end(&mut third).await, "");
     drop(first);
-    // The place comes free as soon as the server has seen the end.
+    // The slot is free as soon as the server has noticed the end.
     let served = async {
         while !port
             .send(catalog().as_bytes())
@@ -162,7 +162,7 @@ async fn one_address_has_only_so_many_connections() {
             tokio::task::yield_now().await;
         }
     };
-    let waited = tokio::time::timeout(PATIENCE, served).await;
+    let waited = tokio::time::timeout(WAIT_LIMIT, served).await;
     waited.expect("a place comes free");
     port.close().await;
 }
@@ -180,7 +180,7 @@ async fn a_connection_without_requests_is_closed() {
         .expect("it is taken");
     let answer = read_to_end(&mut stream).await;
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
-    // The preface of HTTP/2 and empty settings, and then nothing.
+    // Only the preface of HTTP/2 and empty settings.
     let mut stream = port.connect().await;
     let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
     stream.write_all(preface).await.expect("it is taken");
@@ -189,7 +189,7 @@ async fn a_connection_without_requests_is_closed() {
 }
 
 #[tokio::test]
-async fn slow_senders_hold_no_place_that_others_need() {
+async fn slow_senders_hold_no_slot() {
     let port = Port::open(limited(|limits| {
         limits.changes_at_once = 1;
         limits.queue_max = 0;

@@ -1,6 +1,6 @@
 //! Several platforms on one broker: each has its own path, users and records.
 
-use crate::fixture::request::Ask;
+use crate::fixture::request::RequestBuilder;
 use crate::fixture::test_catalog::{ASYNC, SMALL};
 use crate::fixture::{Fixture, catalog_of, on_each_store_with, test_catalog};
 use base64::Engine as _;
@@ -17,9 +17,10 @@ fn two(broker: Broker) -> Broker {
 }
 
 /// The same request to the platform at `/cf`, by its own user.
-fn to_cf(kit: &Fixture, ask: Ask) -> Ask {
+fn to_cf(kit: &Fixture, request: RequestBuilder) -> RequestBuilder {
     let header = format!("Basic {}", STANDARD.encode("cf:other"));
-    ask.through(&kit.router(), "/cf")
+    request
+        .through(&kit.router(), "/cf")
         .header("Authorization", &header)
 }
 
@@ -53,20 +54,24 @@ async fn two_platforms_never_see_each_others_instances() {
 }
 
 #[tokio::test]
-async fn a_user_of_one_platform_is_a_stranger_to_the_other() {
+async fn a_user_of_one_platform_is_unknown_to_the_other() {
     on_each_store_with(two, async |kit| {
-        for ask in kit.ten_endpoints("i", "b") {
-            let crossed = ask.clone().through(&kit.router(), "/cf");
+        for request in kit.ten_endpoints("i", "b") {
+            let crossed = request.clone().through(&kit.router(), "/cf");
             crossed.send().await.is(401);
             let header = format!("Basic {}", STANDARD.encode("cf:other"));
-            ask.header("Authorization", &header).send().await.is(401);
+            request
+                .header("Authorization", &header)
+                .send()
+                .await
+                .is(401);
         }
     })
     .await;
 }
 
 #[tokio::test]
-async fn background_work_of_every_platform_is_carried_out_among_its_own_records() {
+async fn background_work_of_every_platform_uses_its_own_records() {
     on_each_store_with(two, async |kit| {
         let provision = to_cf(kit, kit.provision("i").plan(ASYNC).accepts_incomplete());
         let operation = provision.send().await.operation();
@@ -90,10 +95,10 @@ async fn background_work_of_every_platform_is_carried_out_among_its_own_records(
 }
 
 #[tokio::test]
-async fn doubled_slashes_in_front_of_the_api_do_no_harm() {
+async fn double_slashes_before_the_api_are_accepted() {
     on_each_store_with(two, async |kit| {
-        kit.ask("GET", "//v2/catalog").send().await.is(200);
-        to_cf(kit, kit.ask("GET", "//v2/catalog"))
+        kit.request("GET", "//v2/catalog").send().await.is(200);
+        to_cf(kit, kit.request("GET", "//v2/catalog"))
             .send()
             .await
             .is(200);

@@ -1,6 +1,6 @@
 //! Tests for mutants of `tools/mutants` that survived before.
 //!
-//! Each test says what was broken without being seen. The other files go through the checklist.
+//! Each test names the mutation that no test had detected. The other files follow the checklist.
 
 use crate::fixture::on_each_store;
 use crate::fixture::test_catalog::{ASYNC, DB, FIXED, LARGE, SMALL, SYNC};

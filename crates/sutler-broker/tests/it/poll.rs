@@ -1,6 +1,6 @@
 //! Last operation of instances and bindings (checklist 1.9 and 1.10).
 
-use crate::fixture::request::{Ask, Reply};
+use crate::fixture::request::{Reply, RequestBuilder};
 use crate::fixture::test_catalog::{LARGE, SMALL};
 use crate::fixture::{Fixture, on_each_store, on_each_store_with};
 use serde_json::json;
@@ -10,7 +10,7 @@ use sutler_osb::OperationKind;
 
 /// Holds: B-100, B-101, B-110.
 #[tokio::test]
-async fn a_poll_says_in_progress_then_succeeded_or_failed() {
+async fn a_poll_is_in_progress_then_succeeded_or_failed() {
     on_each_store(async |kit| {
         let gate = kit.script.hold(OperationKind::Provision);
         let operation = kit
@@ -38,7 +38,7 @@ async fn a_poll_says_in_progress_then_succeeded_or_failed() {
 }
 
 /// A failure with both fields, whether allowed or not.
-fn says_both() -> sutler_broker::Result<()> {
+fn failure_with_both_flags() -> sutler_broker::Result<()> {
     Err(Error::failed("It broke.")
         .instance_usable(false)
         .update_repeatable(false))
@@ -46,15 +46,17 @@ fn says_both() -> sutler_broker::Result<()> {
 
 /// Holds: B-102, B-110, B-169, B-257.
 #[tokio::test]
-async fn usable_and_repeatable_are_polled_only_of_the_operations_that_may_say_so() {
+async fn usable_and_repeatable_are_polled_only_for_operations_that_allow_them() {
     on_each_store(async |kit| {
         for verb in OperationKind::ALL {
-            kit.script.ends(verb, says_both);
+            kit.script.ends(verb, failure_with_both_flags);
         }
         let plain = json!({ "state": "failed", "description": "It broke." });
-        let of_instance = async |ask: Ask| kit.finish("i", ask.accepts_incomplete()).await.json;
-        let of_binding = async |ask: Ask| {
-            kit.finish_binding("i", "b", ask.accepts_incomplete())
+        let of_instance = async |request: RequestBuilder| {
+            kit.finish("i", request.accepts_incomplete()).await.json
+        };
+        let of_binding = async |request: RequestBuilder| {
+            kit.finish_binding("i", "b", request.accepts_incomplete())
                 .await
                 .json
         };
@@ -80,27 +82,28 @@ async fn usable_and_repeatable_are_polled_only_of_the_operations_that_may_say_so
 
 /// Holds: B-086, B-103, B-110, B-156.
 #[tokio::test]
-async fn an_empty_or_endless_query_value_is_malformed() {
+async fn an_empty_or_overlong_query_value_is_malformed() {
     on_each_store(async |kit| {
         kit.has_instance("i").await;
         kit.has_binding("i", "b").await;
-        let asks = [
+        let requests = [
             kit.poll("i"),
             kit.poll_binding("i", "b"),
             kit.fetch("i"),
             kit.fetch_binding("i", "b"),
         ];
-        for ask in asks {
+        for request in requests {
             for key in ["operation", "service_id", "plan_id"] {
-                ask.clone().query(key, "").send().await.is(400);
-                ask.clone().raw_query(key, "%FF").send().await.is(400);
+                request.clone().query(key, "").send().await.is(400);
+                request.clone().raw_query(key, "%FF").send().await.is(400);
             }
-            ask.clone()
+            request
+                .clone()
                 .operation(&"x".repeat(10_001))
                 .send()
                 .await
                 .is(400);
-            ask.operation(&"x".repeat(10_000)).send().await.is(200);
+            request.operation(&"x".repeat(10_000)).send().await.is(200);
         }
     })
     .await;
@@ -108,7 +111,7 @@ async fn an_empty_or_endless_query_value_is_malformed() {
 
 /// Holds: B-104, B-111, D-13.
 #[tokio::test]
-async fn what_never_was_cannot_be_polled() {
+async fn an_unknown_resource_cannot_be_polled() {
     on_each_store(async |kit| {
         kit.poll("i").send().await.is(404);
         kit.poll("i").operation("provision").send().await.is(404);
@@ -121,7 +124,7 @@ async fn what_never_was_cannot_be_polled() {
 
 /// Holds: B-105, B-106, B-112, D-02.
 #[tokio::test]
-async fn a_finished_delete_is_succeeded_time_and_again_and_never_unknown() {
+async fn a_finished_delete_is_succeeded_every_time_and_never_unknown() {
     on_each_store(async |kit| {
         kit.has_instance("i").await;
         kit.has_binding("i", "b").await;
@@ -164,7 +167,7 @@ async fn a_finished_delete_is_succeeded_time_and_again_and_never_unknown() {
 
 /// Holds: B-105, B-112, D-02.
 #[tokio::test]
-async fn a_finished_delete_is_410_where_that_is_set_and_nothing_else_ever_is() {
+async fn a_finished_delete_is_410_where_that_is_set_and_no_other_operation_is() {
     let gone = |broker: Broker| broker.settings(|it| it.deleted_poll = DeletedPoll::Gone);
     on_each_store_with(gone, async |kit| {
         let done = kit
@@ -250,7 +253,7 @@ async fn once_its_operation_is_cleaned_up_a_deleted_id_is_410_and_never_404() {
     .await;
 }
 
-async fn polled(poll: &Ask) -> Reply {
+async fn polled(poll: &RequestBuilder) -> Reply {
     let reply = poll.clone().send().await;
     assert_ne!(reply.status, 404, "{}", reply.text);
     reply
@@ -258,7 +261,7 @@ async fn polled(poll: &Ask) -> Reply {
 
 /// Holds: B-106, B-110.
 #[tokio::test]
-async fn an_earlier_operation_can_still_be_asked_for() {
+async fn an_earlier_operation_can_still_be_polled() {
     on_each_store(async |kit| {
         kit.script.fails(OperationKind::Provision, "First.");
         let first = kit
@@ -285,7 +288,7 @@ async fn an_earlier_operation_can_still_be_asked_for() {
 
 /// Holds: B-107, B-110.
 #[tokio::test]
-async fn a_poll_says_in_seconds_when_to_come_again_while_it_goes_on() {
+async fn a_poll_has_retry_after_while_the_operation_runs() {
     on_each_store(async |kit| {
         let slow = Policy {
             retry_after: Some(Duration::from_secs(7)),
@@ -362,7 +365,7 @@ async fn hints_decide_nothing_and_an_unknown_operation_means_the_latest() {
 
 /// Holds: B-113, B-150, B-230.
 #[tokio::test]
-async fn what_has_succeeded_can_be_fetched_at_once() {
+async fn a_created_resource_can_be_fetched_at_once() {
     on_each_store(async |kit| {
         for nth in 0..10 {
             let id = format!("i{nth}");

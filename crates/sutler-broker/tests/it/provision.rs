@@ -8,7 +8,7 @@ use sutler_osb::{InstanceMetadata, OperationKind};
 
 /// Holds: B-120, B-131, B-251.
 #[tokio::test]
-async fn everything_that_was_asked_for_reaches_the_hook() {
+async fn every_field_of_a_provision_reaches_the_hook() {
     on_each_store(async |kit| {
         let context = json!({ "platform": "kubernetes", "namespace": "n", "clusterid": "c" });
         let put = kit
@@ -26,7 +26,7 @@ async fn everything_that_was_asked_for_reaches_the_hook() {
             (call.parameters, call.context),
             (json!({ "size": 3 }), context)
         );
-        // From now on everything about it comes with its id and its state.
+        // All later hooks get its id and its state.
         kit.bind("i", "b").plan(LARGE).send().await.is(201);
         kit.deprovision("i").plan(LARGE).send().await.is(200);
         for verb in [
@@ -48,7 +48,7 @@ async fn everything_that_was_asked_for_reaches_the_hook() {
 
 /// Holds: B-120, B-124.
 #[tokio::test]
-async fn what_is_mandatory_must_be_there_with_its_type_and_not_empty() {
+async fn mandatory_fields_must_be_present_with_their_type_and_not_empty() {
     on_each_store(async |kit| {
         for field in ["service_id", "plan_id", "organization_guid", "space_guid"] {
             let reply = kit.provision("i").without(field).send().await.is(400);
@@ -110,7 +110,7 @@ async fn ids_that_are_not_in_the_catalog_or_not_of_one_another_are_a_400() {
 
 /// Holds: B-084, B-123, D-03.
 #[tokio::test]
-async fn the_same_again_is_200_in_both_modes_and_says_the_same() {
+async fn a_repeated_provision_is_200_in_both_modes_with_the_same_body() {
     on_each_store(async |kit| {
         let put = kit
             .provision("i")
@@ -155,7 +155,7 @@ async fn the_same_id_with_other_attributes_is_409() {
             other.clone().send().await.is(409);
             other.accepts_incomplete().send().await.is(409);
         }
-        // The context may change by an update, so it makes no other instance.
+        // The context can be updated, so another one is not a conflict.
         put.clone()
             .with("context", json!({ "platform": "y" }))
             .send()
@@ -183,7 +183,7 @@ async fn the_same_id_with_other_attributes_is_409_while_it_is_being_created_too(
 
 /// Holds: D-04.
 #[tokio::test]
-async fn after_an_update_a_put_is_compared_with_what_is_there_now() {
+async fn after_an_update_a_put_is_compared_with_the_updated_instance() {
     on_each_store(async |kit| {
         let put = kit.provision("i").parameters(json!({ "size": 1 }));
         put.clone().send().await.is(201);
@@ -201,7 +201,7 @@ async fn after_an_update_a_put_is_compared_with_what_is_there_now() {
 
 /// Holds: B-128, D-05.
 #[tokio::test]
-async fn a_maintenance_version_must_be_the_catalogs_and_an_empty_one_is_none() {
+async fn a_maintenance_version_must_be_the_catalogs_and_an_empty_one_is_absent() {
     on_each_store(async |kit| {
         let put = |id: &str, plan: &str, info: Value| {
             kit.provision(id).plan(plan).with("maintenance_info", info)
@@ -235,7 +235,7 @@ async fn a_maintenance_version_must_be_the_catalogs_and_an_empty_one_is_none() {
 
 /// Holds: B-125, B-129.
 #[tokio::test]
-async fn parameters_that_break_the_schema_are_a_400_that_says_where_but_not_what() {
+async fn parameters_that_break_the_schema_are_a_400_with_the_path_but_not_the_value() {
     on_each_store(async |kit| {
         let wrong = [
             json!({ "size": 0 }),
@@ -274,7 +274,7 @@ async fn parameters_that_break_the_schema_are_a_400_that_says_where_but_not_what
 #[tokio::test]
 async fn an_author_can_refuse_before_anything_is_written_and_in_the_hook() {
     on_each_store(async |kit| {
-        kit.script.checks(|asked| match asked {
+        kit.script.checks(|change| match change {
             ProposedChange::Provision(_) => Err(Refusal::Invalid("Not today.".to_owned())),
             _ => Ok(()),
         });
@@ -347,7 +347,7 @@ async fn the_dashboard_is_in_the_first_answer_also_of_a_202_and_labels_are_in_th
 
 /// Holds: B-132.
 #[tokio::test]
-async fn an_id_can_be_used_again_for_something_else() {
+async fn a_deleted_id_can_be_used_again() {
     on_each_store(async |kit| {
         kit.provision("i")
             .parameters(json!({ "old": 1 }))
@@ -372,7 +372,7 @@ async fn an_id_can_be_used_again_for_something_else() {
 
 /// Holds: B-080.
 #[tokio::test]
-async fn what_fails_for_a_while_is_tried_again() {
+async fn a_transient_failure_is_retried() {
     on_each_store(async |kit| {
         let policy = Policy {
             backoff: std::time::Duration::from_millis(1),

@@ -1,4 +1,4 @@
-//! Provisions while the catalog is being brought up to date, or after what was offered was withdrawn.
+//! Provisions during a catalog refresh, or after their plan was withdrawn.
 
 mod waiting_requests;
 
@@ -18,28 +18,32 @@ use sutler_osb::OperationKind;
 /// Catalog source scripted by a test.
 pub(crate) struct TestCatalogSource {
     running: BrokerHandle,
-    standing: Mutex<PlanAvailability>,
-    asked: AtomicUsize,
+    availability: Mutex<PlanAvailability>,
+    query_count: AtomicUsize,
     /// Catalog that a catch-up loads, if any.
-    comes: Mutex<Option<serde_json::Value>>,
+    next_catalog: Mutex<Option<serde_json::Value>>,
 }
 
 impl TestCatalogSource {
-    pub(crate) fn keep(kit: &Fixture, standing: PlanAvailability) -> Arc<Self> {
-        let told = Arc::new(Self {
+    pub(crate) fn set(kit: &Fixture, availability: PlanAvailability) -> Arc<Self> {
+        let source = Arc::new(Self {
             running: kit.running.clone(),
-            standing: Mutex::new(standing),
-            asked: AtomicUsize::new(0),
-            comes: Mutex::default(),
+            availability: Mutex::new(availability),
+            query_count: AtomicUsize::new(0),
+            next_catalog: Mutex::default(),
         });
-        kit.running.set_catalog_source(told.clone());
-        told
+        kit.running.set_catalog_source(source.clone());
+        source
     }
 
-    /// The refresh is over. `comes`: what is offered from then on.
-    pub(crate) fn is_over(&self, comes: Option<serde_json::Value>, withdrawn: Option<&str>) {
-        *self.comes.lock().expect("no panic") = comes;
-        *self.standing.lock().expect("no panic") = PlanAvailability {
+    /// Ends the refresh. `next_catalog`: the catalog from then on.
+    pub(crate) fn end_refresh(
+        &self,
+        next_catalog: Option<serde_json::Value>,
+        withdrawn: Option<&str>,
+    ) {
+        *self.next_catalog.lock().expect("no panic") = next_catalog;
+        *self.availability.lock().expect("no panic") = PlanAvailability {
             refreshing: false,
             withdrawn: withdrawn.map(str::to_owned),
         };
@@ -47,23 +51,23 @@ impl TestCatalogSource {
 
     /// Number of availability queries.
     pub(crate) fn queries(&self) -> usize {
-        self.asked.load(Ordering::Acquire)
+        self.query_count.load(Ordering::Acquire)
     }
 }
 
 #[async_trait]
 impl CatalogSource for TestCatalogSource {
     async fn catch_up(&self) {
-        let comes = self.comes.lock().expect("no panic").clone();
-        if let Some(comes) = comes {
-            let replaced = self.running.replace_catalog(catalog_of(comes)).await;
+        let next_catalog = self.next_catalog.lock().expect("no panic").clone();
+        if let Some(next_catalog) = next_catalog {
+            let replaced = self.running.replace_catalog(catalog_of(next_catalog)).await;
             replaced.expect("the catalog is valid");
         }
     }
 
     async fn plan_availability(&self, _service: &str, _plan: &str) -> PlanAvailability {
-        self.asked.fetch_add(1, Ordering::AcqRel);
-        self.standing.lock().expect("no panic").clone()
+        self.query_count.fetch_add(1, Ordering::AcqRel);
+        self.availability.lock().expect("no panic").clone()
     }
 }
 
@@ -81,18 +85,18 @@ pub(crate) async fn without_large(kit: &Fixture) {
 }
 
 #[tokio::test]
-async fn a_plan_that_comes_with_the_refresh_is_provisioned_after_202() {
+async fn a_plan_that_appears_with_the_refresh_is_provisioned_after_202() {
     on_each_store(async |kit| {
         without_large(kit).await;
-        let told = TestCatalogSource::keep(kit, refreshing());
-        let ask = || kit.provision("i").plan(LARGE).accepts_incomplete();
-        let accepted = ask().send().await.is(202);
+        let source = TestCatalogSource::set(kit, refreshing());
+        let request = || kit.provision("i").plan(LARGE).accepts_incomplete();
+        let accepted = request().send().await.is(202);
         let operation = accepted.operation();
         let poll = || kit.poll("i").plan(LARGE).operation(&operation);
         assert_eq!(poll().send().await.is(200).json["state"], "in progress");
         // A repeated request gets the same operation.
-        assert_eq!(ask().send().await.is(202).operation(), operation);
-        told.is_over(Some(catalog()), None);
+        assert_eq!(request().send().await.is(202).operation(), operation);
+        source.end_refresh(Some(catalog()), None);
         let done = kit.poll_until_done(poll()).await;
         assert_eq!(done.json["state"], "succeeded");
         let call = kit.script.only_call(OperationKind::Provision);
@@ -103,13 +107,13 @@ async fn a_plan_that_comes_with_the_refresh_is_provisioned_after_202() {
 }
 
 #[tokio::test]
-async fn a_plan_that_does_not_come_is_refused_with_the_reason_and_leaves_nothing() {
+async fn a_plan_that_does_not_appear_is_refused_with_the_reason_and_leaves_nothing() {
     on_each_store(async |kit| {
         without_large(kit).await;
-        let told = TestCatalogSource::keep(kit, refreshing());
-        let ask = kit.provision("i").plan(LARGE).accepts_incomplete();
-        let operation = ask.send().await.is(202).operation();
-        told.is_over(None, Some("The service was withdrawn on Monday."));
+        let source = TestCatalogSource::set(kit, refreshing());
+        let request = kit.provision("i").plan(LARGE).accepts_incomplete();
+        let operation = request.send().await.is(202).operation();
+        source.end_refresh(None, Some("The service was withdrawn on Monday."));
         let poll = kit.poll("i").plan(LARGE).operation(&operation);
         let done = kit.poll_until_done(poll).await;
         assert_eq!(done.json["state"], "failed");
@@ -121,14 +125,14 @@ async fn a_plan_that_does_not_come_is_refused_with_the_reason_and_leaves_nothing
 }
 
 #[tokio::test]
-async fn what_the_plan_demands_holds_although_it_came_late() {
+async fn the_schema_of_a_late_plan_is_enforced() {
     on_each_store(async |kit| {
         without_large(kit).await;
-        let told = TestCatalogSource::keep(kit, refreshing());
-        let ask = kit.provision("i").plan(LARGE).accepts_incomplete();
-        let ask = ask.parameters(json!({ "size": 0 }));
-        let operation = ask.send().await.is(202).operation();
-        told.is_over(Some(catalog()), None);
+        let source = TestCatalogSource::set(kit, refreshing());
+        let request = kit.provision("i").plan(LARGE).accepts_incomplete();
+        let request = request.parameters(json!({ "size": 0 }));
+        let operation = request.send().await.is(202).operation();
+        source.end_refresh(Some(catalog()), None);
         let poll = kit.poll("i").plan(LARGE).operation(&operation);
         let done = kit.poll_until_done(poll).await;
         assert_eq!(done.json["state"], "failed");
@@ -143,10 +147,10 @@ async fn what_the_plan_demands_holds_although_it_came_late() {
 }
 
 #[tokio::test]
-async fn what_waits_for_its_plan_can_be_deleted() {
+async fn a_provision_that_waits_for_its_plan_can_be_deleted() {
     on_each_store(async |kit| {
         without_large(kit).await;
-        let _told = TestCatalogSource::keep(kit, refreshing());
+        let _source = TestCatalogSource::set(kit, refreshing());
         kit.provision("i")
             .plan(LARGE)
             .accepts_incomplete()
@@ -166,13 +170,13 @@ async fn what_waits_for_its_plan_can_be_deleted() {
 async fn a_request_that_is_not_asynchronous_waits_for_the_refresh() {
     let kit = in_memory(|broker| broker).await;
     without_large(&kit).await;
-    let told = TestCatalogSource::keep(&kit, refreshing());
+    let source = TestCatalogSource::set(&kit, refreshing());
     let waits = kit.provision("i").plan(LARGE).start();
-    told.is_over(Some(catalog()), None);
+    source.end_refresh(Some(catalog()), None);
     waits.await.expect("no panic").is(201);
-    // Out of sync: it was withdrawn, and nothing is under way.
+    // The plan was withdrawn, and no refresh runs.
     without_large(&kit).await;
-    told.is_over(None, Some("The service was withdrawn on Monday."));
+    source.end_refresh(None, Some("The service was withdrawn on Monday."));
     let refused = kit.provision("j").plan(LARGE).send().await.is(400);
     assert_eq!(
         refused.description(),
@@ -191,36 +195,43 @@ fn impatient(broker: Broker) -> Broker {
 }
 
 #[tokio::test]
-async fn nobody_waits_for_ever_and_not_everybody_waits() {
+async fn waiting_provisions_are_limited_in_time_and_number() {
     on_each_store_with(impatient, async |kit| {
         without_large(kit).await;
-        let _told = TestCatalogSource::keep(kit, refreshing());
+        let _source = TestCatalogSource::set(kit, refreshing());
         let sync = kit.provision("i").plan(LARGE).send().await.is(422);
         sync.refused_as("ConcurrencyError");
-        let ask = |id: &str| kit.provision(id).plan(LARGE).accepts_incomplete();
-        let operation = ask("i").send().await.is(202).operation();
+        let request = |id: &str| kit.provision(id).plan(LARGE).accepts_incomplete();
+        let operation = request("i").send().await.is(202).operation();
         let poll = kit.poll("i").plan(LARGE).operation(&operation);
         let done = kit.poll_until_done(poll).await;
         assert_eq!(done.json["state"], "failed");
-        let told = done.description();
-        assert!(told.contains("still being brought up to date"), "{told}");
+        let description = done.description();
+        assert!(
+            description.contains("still being brought up to date"),
+            "{description}"
+        );
         kit.deprovision("i").plan(LARGE).send().await.is(410);
     })
     .await;
     let few = |broker: Broker| broker.settings(|settings| settings.patience.waiting_max = 1);
     let kit = in_memory(few).await;
     without_large(&kit).await;
-    let _told = TestCatalogSource::keep(&kit, refreshing());
-    let ask = |id: &str| kit.provision(id).plan(LARGE).accepts_incomplete();
-    ask("i").send().await.is(202);
-    ask("j").send().await.is(422).refused_as("ConcurrencyError");
+    let _source = TestCatalogSource::set(&kit, refreshing());
+    let request = |id: &str| kit.provision(id).plan(LARGE).accepts_incomplete();
+    request("i").send().await.is(202);
+    request("j")
+        .send()
+        .await
+        .is(422)
+        .refused_as("ConcurrencyError");
 }
 
-/// Writes a record at its first turn, and changes it at every later one.
-struct Writer;
+/// Writes a record at its first run, and changes it at every later one.
+struct WriterTask;
 
 #[async_trait]
-impl PeriodicTask for Writer {
+impl PeriodicTask for WriterTask {
     fn name(&self) -> &str {
         "writer"
     }
@@ -239,11 +250,12 @@ impl PeriodicTask for Writer {
     }
 }
 
-/// Writes one record on the state of another: first on one that is over, then on the present one.
-struct Careful;
+/// Writes one record with another as precondition: first with an outdated revision, then with the
+/// present one.
+struct PreconditionTask;
 
 #[async_trait]
-impl PeriodicTask for Careful {
+impl PeriodicTask for PreconditionTask {
     fn name(&self) -> &str {
         "careful"
     }
@@ -273,23 +285,23 @@ impl PeriodicTask for Careful {
 }
 
 #[tokio::test]
-async fn a_record_is_not_written_on_the_state_of_another_that_changed() {
-    let set_up = |broker: Broker| broker.periodic_task(Arc::new(Careful));
+async fn a_record_is_not_written_if_its_precondition_changed() {
+    let set_up = |broker: Broker| broker.periodic_task(Arc::new(PreconditionTask));
     on_each_store_with(set_up, async |kit| {
-        let ledger = kit.running.collections().expect("there are chores");
-        let entry = async || ledger.get::<Vec<bool>>("specs", "db").await;
+        let collections = kit.running.collections().expect("there are chores");
+        let entry = async || collections.get::<Vec<bool>>("specs", "db").await;
         kit.until("the chore was done", async || {
             entry().await.expect("the store answers").is_some()
         })
         .await;
-        // The first try was refused, and the second one wrote that.
+        // The first attempt was refused, and the second one recorded that.
         let entry = entry().await.expect("the store answers");
         assert_eq!(entry.expect("it was written").value, [false]);
     })
     .await;
 }
 
-async fn turned(kit: &Fixture) -> CatalogPrecondition {
+async fn run_writer(kit: &Fixture) -> CatalogPrecondition {
     let number = kit
         .running
         .request_run("writer")
@@ -300,8 +312,8 @@ async fn turned(kit: &Fixture) -> CatalogPrecondition {
         status.expect("the store answers").served >= number
     })
     .await;
-    let ledger = kit.running.collections().expect("there are chores");
-    let entry = ledger.get::<u64>("specs", "db").await;
+    let collections = kit.running.collections().expect("there are chores");
+    let entry = collections.get::<u64>("specs", "db").await;
     let entry = entry.expect("the store answers").expect("it was written");
     CatalogPrecondition {
         collection: "specs",
@@ -311,39 +323,39 @@ async fn turned(kit: &Fixture) -> CatalogPrecondition {
 }
 
 #[tokio::test]
-async fn a_provision_on_a_footing_that_changed_is_looked_at_again() {
-    let set_up = |broker: Broker| broker.periodic_task(Arc::new(Writer));
+async fn a_provision_whose_precondition_changed_is_decided_again() {
+    let set_up = |broker: Broker| broker.periodic_task(Arc::new(WriterTask));
     on_each_store_with(set_up, async |kit| {
-        let told = TestCatalogSource::keep(kit, PlanAvailability::default());
-        let footing = turned(kit).await;
-        let offer = async |footing: CatalogPrecondition| {
-            let on = [(DB.to_owned(), footing)];
+        let source = TestCatalogSource::set(kit, PlanAvailability::default());
+        let precondition = run_writer(kit).await;
+        let offer = async |precondition: CatalogPrecondition| {
+            let on = [(DB.to_owned(), precondition)];
             let whole = catalog_of(catalog());
             let offered = kit.running.replace_catalog_on(&whole, on);
             offered.await.expect("the catalog is valid");
         };
-        offer(footing).await;
+        offer(precondition).await;
         kit.has_instance("before").await;
-        // The precondition changes: the plan is gone, and this process has not noticed.
-        turned(kit).await;
-        told.is_over(
+        // The precondition changes: the plan was removed, and this process has not noticed.
+        run_writer(kit).await;
+        source.end_refresh(
             Some(catalog_without(LARGE)),
             Some("It was withdrawn on Monday."),
         );
         let refused = kit.provision("late").plan(LARGE).send().await.is(400);
         assert_eq!(refused.description(), "It was withdrawn on Monday.");
-        // Or it is still there: then the provision goes on.
-        offer(turned(kit).await).await;
-        turned(kit).await;
-        told.is_over(Some(catalog()), None);
+        // The plan still exists: the provision continues.
+        offer(run_writer(kit).await).await;
+        run_writer(kit).await;
+        source.end_refresh(Some(catalog()), None);
         kit.provision("again").plan(LARGE).send().await.is(201);
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_chore_is_planned_again_after_every_turn_and_says_how_it_stands() {
-    let set_up = |broker: Broker| broker.periodic_task(Arc::new(Writer));
+async fn a_task_is_planned_again_after_every_run_and_reports_its_status() {
+    let set_up = |broker: Broker| broker.periodic_task(Arc::new(WriterTask));
     on_each_store_with(set_up, async |kit| {
         let status = async || {
             let status = kit.running.task_status("writer").await;
@@ -353,8 +365,8 @@ async fn a_chore_is_planned_again_after_every_turn_and_says_how_it_stands() {
             status().await.ended.is_some()
         })
         .await;
-        turned(kit).await;
-        turned(kit).await;
+        run_writer(kit).await;
+        run_writer(kit).await;
         let status = status().await;
         assert_eq!((status.requested, status.served), (2, 2));
         assert_eq!((status.failure, status.running_since), (None, None));

@@ -1,4 +1,4 @@
-//! Which of several reasons against a request is given first (D-06), as the known checkers want it.
+//! Precedence of several reasons to refuse a request (D-06), as known checkers expect it.
 
 use crate::fixture::test_catalog::{ASYNC, DB, LARGE, SMALL};
 use crate::fixture::{Fixture, VERSION, on_each_store};
@@ -46,7 +46,7 @@ async fn credentials_then_version_then_body_then_ids_then_catalog() {
     .await;
 }
 
-/// An instance of the plan that only works asynchronously, with a maintenance version.
+/// Creates an instance of a plan with a maintenance version that is always asynchronous.
 async fn slow_large(kit: &Fixture) {
     for verb in OperationKind::ALL {
         kit.script.policy(verb, Policy::default().required_async());
@@ -57,12 +57,12 @@ async fn slow_large(kit: &Fixture) {
 
 /// Holds: B-083, B-084, B-127, B-128, D-06.
 #[tokio::test]
-async fn of_a_provision_identity_then_maintenance_then_pace() {
+async fn a_provision_checks_identity_then_maintenance_then_mode() {
     on_each_store(async |kit| {
         slow_large(kit).await;
         let stale = json!({ "version": "9.9.9" });
         let put = kit.provision("i").plan(LARGE);
-        // It is there: neither the version nor the pace of another one matters any more.
+        // It exists: version and mode of the repeated request are not checked.
         put.clone().send().await.is(200);
         put.clone().with("space_guid", "other").send().await.is(409);
         let other = put
@@ -85,7 +85,7 @@ async fn of_a_provision_identity_then_maintenance_then_pace() {
 
 /// Holds: B-083, B-084, B-091, B-167, B-168, D-06.
 #[tokio::test]
-async fn of_an_update_the_catalog_then_maintenance_then_pace_then_concurrency() {
+async fn an_update_checks_the_catalog_then_maintenance_then_mode_then_concurrency() {
     on_each_store(async |kit| {
         slow_large(kit).await;
         let gate = kit.script.hold(OperationKind::Update);
@@ -117,7 +117,7 @@ async fn of_an_update_the_catalog_then_maintenance_then_pace_then_concurrency() 
 
 /// Holds: D-06, D-12.
 #[tokio::test]
-async fn ids_that_no_catalog_has_come_before_an_unknown_instance() {
+async fn ids_missing_from_the_catalog_are_refused_before_an_unknown_instance() {
     on_each_store(async |kit| {
         kit.bind("none", "b")
             .service("unknown")
@@ -139,7 +139,7 @@ async fn ids_that_no_catalog_has_come_before_an_unknown_instance() {
 
 /// Holds: B-083, B-250, B-253, B-254, D-06.
 #[tokio::test]
-async fn of_a_delete_missing_ids_then_pace_then_existence() {
+async fn a_delete_checks_missing_ids_then_mode_then_existence() {
     on_each_store(async |kit| {
         let delete = kit.deprovision("none").plan(ASYNC);
         delete.clone().without("plan_id").send().await.is(400);
@@ -153,7 +153,7 @@ async fn of_a_delete_missing_ids_then_pace_then_existence() {
 
 /// Holds: B-083, B-084, B-091, B-186, B-188, D-06.
 #[tokio::test]
-async fn of_a_bind_identity_then_the_plan_then_pace_then_concurrency() {
+async fn a_bind_checks_identity_then_the_plan_then_mode_then_concurrency() {
     on_each_store(async |kit| {
         slow_large(kit).await;
         let bind = kit.bind("i", "b").plan(LARGE);
@@ -190,7 +190,7 @@ async fn of_a_bind_identity_then_the_plan_then_pace_then_concurrency() {
 
 /// Holds: B-030.
 #[tokio::test]
-async fn a_path_or_method_that_is_none_of_ours_is_404_or_405() {
+async fn an_unknown_path_or_method_is_404_or_405() {
     on_each_store(async |kit| {
         for path in [
             "/",
@@ -200,7 +200,7 @@ async fn a_path_or_method_that_is_none_of_ours_is_404_or_405() {
             "/v2/service_instances",
             "/v3/catalog",
         ] {
-            kit.ask("GET", path).send().await.is(404);
+            kit.request("GET", path).send().await.is(404);
         }
         let wrong = [
             ("POST", "/v2/catalog", "GET"),
@@ -213,7 +213,7 @@ async fn a_path_or_method_that_is_none_of_ours_is_404_or_405() {
             ("POST", "/v2/service_instances/i", "DELETE, GET, PATCH, PUT"),
         ];
         for (method, path, allowed) in wrong {
-            let reply = kit.ask(method, path).send().await.is(405);
+            let reply = kit.request(method, path).send().await.is(405);
             assert_eq!(reply.header("Allow"), allowed);
         }
     })
@@ -222,7 +222,7 @@ async fn a_path_or_method_that_is_none_of_ours_is_404_or_405() {
 
 /// Holds: B-010, D-10.
 #[tokio::test]
-async fn what_the_openapi_file_forgot_is_served_all_the_same() {
+async fn responses_that_the_openapi_file_lacks_are_served() {
     on_each_store(async |kit| {
         kit.fetch("i")
             .without_header("Authorization")

@@ -1,6 +1,6 @@
 //! Synchronous and asynchronous answers (checklist 1.7).
 
-use crate::fixture::request::Ask;
+use crate::fixture::request::RequestBuilder;
 use crate::fixture::test_catalog::{ASYNC, BINDABLE, SMALL, SYNC};
 use crate::fixture::{Fixture, on_each_store};
 use serde_json::json;
@@ -9,7 +9,7 @@ use sutler_osb::OperationKind;
 
 /// Holds: B-080, B-081, B-121, B-162, B-182, B-242, B-252.
 #[tokio::test]
-async fn what_is_done_at_once_is_201_for_creates_and_200_for_the_rest() {
+async fn a_synchronous_answer_is_201_for_creates_and_200_for_the_rest() {
     on_each_store(async |kit| {
         for plan in [SMALL, SYNC] {
             let put = kit.provision(plan).plan(plan).send().await.is(201);
@@ -38,7 +38,7 @@ async fn what_is_done_at_once_is_201_for_creates_and_200_for_the_rest() {
 
 /// Holds: B-082, B-085.
 #[tokio::test]
-async fn a_plan_that_works_at_once_ignores_accepts_incomplete() {
+async fn a_synchronous_plan_ignores_accepts_incomplete() {
     on_each_store(async |kit| {
         kit.provision("i")
             .plan(SYNC)
@@ -79,25 +79,25 @@ async fn without_accepts_incomplete_there_is_never_a_202() {
     on_each_store(async |kit| {
         for word in ["false", ""] {
             let id = format!("i{word}");
-            let ask = |ask: Ask| match word {
-                "" => ask,
-                word => ask.query("accepts_incomplete", word),
+            let request = |request: RequestBuilder| match word {
+                "" => request,
+                word => request.query("accepts_incomplete", word),
             };
-            ask(kit.provision(&id)).send().await.is(201);
-            ask(kit.update(&id).parameters(json!({ "a": 1 })))
+            request(kit.provision(&id)).send().await.is(201);
+            request(kit.update(&id).parameters(json!({ "a": 1 })))
                 .send()
                 .await
                 .is(200);
-            ask(kit.bind(&id, "b")).send().await.is(201);
-            ask(kit.unbind(&id, "b")).send().await.is(200);
-            ask(kit.deprovision(&id)).send().await.is(200);
+            request(kit.bind(&id, "b")).send().await.is(201);
+            request(kit.unbind(&id, "b")).send().await.is(200);
+            request(kit.deprovision(&id)).send().await.is(200);
         }
     })
     .await;
 }
 
-/// An instance and a binding of the plan that is only asynchronous.
-async fn has_slow_things(kit: &Fixture) {
+/// Creates an instance and a binding of the plan that is always asynchronous.
+async fn create_asynchronously(kit: &Fixture) {
     let put = kit.provision("i").plan(ASYNC).accepts_incomplete();
     assert_eq!(kit.finish("i", put).await.json["state"], "succeeded");
     let bind = kit.bind("i", "b").plan(ASYNC).accepts_incomplete();
@@ -109,9 +109,9 @@ async fn has_slow_things(kit: &Fixture) {
 
 /// Holds: B-083, B-084, B-127, B-166, B-188, B-244, B-254.
 #[tokio::test]
-async fn what_can_only_be_asynchronous_is_refused_to_who_does_not_accept_that() {
+async fn an_asynchronous_operation_is_refused_without_accepts_incomplete() {
     on_each_store(async |kit| {
-        has_slow_things(kit).await;
+        create_asynchronously(kit).await;
         let refused = [
             kit.provision("j").plan(ASYNC),
             kit.update("i").parameters(json!({ "a": 1 })),
@@ -119,10 +119,11 @@ async fn what_can_only_be_asynchronous_is_refused_to_who_does_not_accept_that() 
             kit.unbind("i", "b").plan(ASYNC),
             kit.deprovision("i").plan(ASYNC),
         ];
-        for ask in refused {
-            let reply = ask.clone().send().await.refused_as("AsyncRequired");
+        for request in refused {
+            let reply = request.clone().send().await.refused_as("AsyncRequired");
             assert!(reply.description().contains("accepts_incomplete=true"));
-            ask.query("accepts_incomplete", "false")
+            request
+                .query("accepts_incomplete", "false")
                 .send()
                 .await
                 .refused_as("AsyncRequired");
@@ -135,7 +136,7 @@ async fn what_can_only_be_asynchronous_is_refused_to_who_does_not_accept_that() 
 
 /// Holds: B-084, B-086, B-122, B-163, B-184, B-242, B-252.
 #[tokio::test]
-async fn what_goes_on_is_202_with_its_operation() {
+async fn an_asynchronous_answer_is_202_with_its_operation() {
     on_each_store(async |kit| {
         for plan in [SMALL, ASYNC] {
             let put = kit
@@ -186,7 +187,7 @@ async fn what_goes_on_is_202_with_its_operation() {
 #[tokio::test]
 async fn a_repeated_request_gets_202_with_the_same_operation_while_it_runs() {
     on_each_store(async |kit| {
-        let asks = [
+        let requests = [
             (OperationKind::Provision, kit.provision("i")),
             (
                 OperationKind::Update,
@@ -196,13 +197,13 @@ async fn a_repeated_request_gets_202_with_the_same_operation_while_it_runs() {
             (OperationKind::Unbind, kit.unbind("i", "b")),
             (OperationKind::Deprovision, kit.deprovision("i")),
         ];
-        for (verb, ask) in asks {
+        for (verb, request) in requests {
             let gate = kit.script.hold(verb);
-            let ask = ask.accepts_incomplete();
-            let first = ask.clone().send().await.operation();
+            let request = request.accepts_incomplete();
+            let first = request.clone().send().await.operation();
             gate.reached().await;
             for _ in 0..3 {
-                assert_eq!(ask.clone().send().await.operation(), first, "{verb:?}");
+                assert_eq!(request.clone().send().await.operation(), first, "{verb:?}");
             }
             gate.open();
             let poll = match verb {
@@ -219,9 +220,9 @@ async fn a_repeated_request_gets_202_with_the_same_operation_while_it_runs() {
 
 /// Holds: B-082, B-087.
 #[tokio::test]
-async fn who_repeats_a_request_that_is_answered_with_its_result_waits_and_gets_that_result() {
+async fn a_repeated_synchronous_request_waits_and_gets_the_same_result() {
     on_each_store(async |kit| {
-        let asks = [
+        let requests = [
             (OperationKind::Provision, kit.provision("i"), 201),
             (
                 OperationKind::Update,
@@ -232,11 +233,11 @@ async fn who_repeats_a_request_that_is_answered_with_its_result_waits_and_gets_t
             (OperationKind::Unbind, kit.unbind("i", "b"), 200),
             (OperationKind::Deprovision, kit.deprovision("i"), 200),
         ];
-        for (verb, ask, status) in asks {
+        for (verb, request, status) in requests {
             let gate = kit.script.hold(verb);
-            let first = ask.clone().start();
+            let first = request.clone().start();
             gate.reached().await;
-            let (second, third) = (ask.clone().start(), ask.start());
+            let (second, third) = (request.clone().start(), request.start());
             assert!(!first.is_finished());
             gate.open();
             let first = first.await.expect("answered").is(status);
@@ -252,7 +253,7 @@ async fn who_repeats_a_request_that_is_answered_with_its_result_waits_and_gets_t
 
 /// Holds: B-082, B-087.
 #[tokio::test]
-async fn who_joins_a_request_that_fails_gets_its_failure() {
+async fn a_request_that_joins_a_failing_one_gets_its_failure() {
     on_each_store(async |kit| {
         kit.script.ends(OperationKind::Provision, || {
             Err(Error::unsupported("Full."))
@@ -276,7 +277,7 @@ async fn who_joins_a_request_that_fails_gets_its_failure() {
 
 /// Holds: B-082, B-087, B-122.
 #[tokio::test]
-async fn who_accepts_incomplete_joins_a_waiting_request_with_202() {
+async fn a_request_with_accepts_incomplete_joins_a_waiting_one_with_202() {
     on_each_store(async |kit| {
         let gate = kit.script.hold(OperationKind::Provision);
         let waiting = kit.provision("i").start();
@@ -330,7 +331,7 @@ async fn a_binding_that_cannot_be_fetched_is_never_answered_with_202() {
 #[tokio::test]
 async fn a_disconnect_cancels_nothing() {
     on_each_store(async |kit| {
-        let asks = [
+        let requests = [
             (OperationKind::Provision, kit.provision("i")),
             (
                 OperationKind::Update,
@@ -340,12 +341,12 @@ async fn a_disconnect_cancels_nothing() {
             (OperationKind::Unbind, kit.unbind("i", "b")),
             (OperationKind::Deprovision, kit.deprovision("i")),
         ];
-        for (verb, ask) in asks {
+        for (verb, request) in requests {
             let gate = kit.script.hold(verb);
-            let request = ask.clone().start();
+            let started = request.clone().start();
             gate.reached().await;
-            request.abort();
-            assert!(request.await.expect_err("it was dropped").is_cancelled());
+            started.abort();
+            assert!(started.await.expect_err("it was dropped").is_cancelled());
             gate.open();
             let poll = match verb {
                 OperationKind::Bind | OperationKind::Unbind => kit.poll_binding("i", "b"),
@@ -360,7 +361,7 @@ async fn a_disconnect_cancels_nothing() {
 
 /// Holds: B-080, B-083, B-084, B-254.
 #[tokio::test]
-async fn each_verb_has_a_pace_of_its_own() {
+async fn each_verb_has_its_own_mode() {
     on_each_store(async |kit| {
         kit.script.policy(
             OperationKind::Deprovision,

@@ -1,4 +1,4 @@
-//! Requests that wait for their result longer than they may.
+//! Requests that exceed their time limit for synchronous results.
 
 use crate::fixture::{Fixture, on_each_store_with};
 use serde_json::json;
@@ -50,7 +50,7 @@ async fn a_create_that_takes_too_long_is_500_cancelled_and_cleaned_up() {
 #[tokio::test]
 async fn a_create_that_will_not_stop_still_never_becomes_an_instance() {
     on_each_store_with(impatient, async |kit| {
-        let gate = kit.script.hold_stubbornly(OperationKind::Provision);
+        let gate = kit.script.hold_uncancellable(OperationKind::Provision);
         kit.provision("i").send().await.is(500);
         kit.provision("i")
             .accepts_incomplete()
@@ -103,7 +103,7 @@ async fn an_update_that_takes_too_long_is_500_and_never_applied() {
     on_each_store_with(impatient, async |kit| {
         has_instance(kit, "i").await;
         let before = kit.fetch("i").send().await.is(200).json;
-        let gate = kit.script.hold_stubbornly(OperationKind::Update);
+        let gate = kit.script.hold_uncancellable(OperationKind::Update);
         let patch = kit.update("i").parameters(json!({ "a": 1 }));
         let reply = patch.clone().send().await.is(500);
         assert!(reply.description().contains("nothing of it is applied"));
@@ -121,10 +121,10 @@ async fn an_update_that_takes_too_long_is_500_and_never_applied() {
 
 /// Holds: B-100, B-169.
 #[tokio::test]
-async fn an_update_that_was_given_up_is_reported_as_failed() {
+async fn an_abandoned_update_is_reported_as_failed() {
     on_each_store_with(impatient, async |kit| {
         has_instance(kit, "i").await;
-        let gate = kit.script.hold_stubbornly(OperationKind::Update);
+        let gate = kit.script.hold_uncancellable(OperationKind::Update);
         kit.update("i")
             .parameters(json!({ "a": 1 }))
             .send()
@@ -139,7 +139,7 @@ async fn an_update_that_was_given_up_is_reported_as_failed() {
 
 /// Holds: B-082, B-087, B-091, B-242, B-252.
 #[tokio::test]
-async fn a_delete_that_takes_too_long_is_500_and_goes_on_and_a_repeat_joins_it() {
+async fn a_delete_that_takes_too_long_is_500_and_continues_and_a_repeat_joins_it() {
     on_each_store_with(impatient, async |kit| {
         has_instance(kit, "i").await;
         let bind = kit.bind("i", "b").accepts_incomplete();
@@ -181,7 +181,7 @@ async fn a_delete_that_takes_too_long_is_500_and_goes_on_and_a_repeat_joins_it()
 
 /// Holds: B-082, B-087, B-091.
 #[tokio::test]
-async fn who_joins_and_waits_too_long_cancels_nothing() {
+async fn a_joining_request_that_waits_too_long_cancels_nothing() {
     on_each_store_with(patient_then_impatient, async |kit| {
         let gate = kit.script.hold(OperationKind::Provision);
         let operation = kit
@@ -205,14 +205,14 @@ async fn who_joins_and_waits_too_long_cancels_nothing() {
 
 /// Holds: B-037.
 #[tokio::test]
-async fn an_update_that_ends_just_in_time_or_just_too_late_is_what_its_answer_says() {
+async fn an_update_that_ends_near_the_time_limit_matches_its_answer() {
     on_each_store_with(impatient, async |kit| {
         has_instance(kit, "i").await;
         for nth in 0..25 {
-            let gate = kit.script.hold_stubbornly(OperationKind::Update);
+            let gate = kit.script.hold_uncancellable(OperationKind::Update);
             let request = kit.update("i").parameters(json!({ "nth": nth })).start();
             gate.reached().await;
-            // Open it when the time of the request is up, give or take.
+            // Open the gate at about the time limit of the request.
             let _ = tokio::time::timeout(WAIT, std::future::pending::<()>()).await;
             gate.open();
             let reply = request.await.expect("answered");

@@ -1,10 +1,10 @@
-//! TLS and client certificates with real clients, and certificates that change under load.
+//! TLS and client certificates with real clients, and certificate changes under load.
 
 mod certificate_authority;
 mod certificate_reload;
 
 use crate::fixture::server_port::{Port, read_to_end};
-use crate::fixture::{AUTHORIZATION, PATIENCE, VERSION};
+use crate::fixture::{AUTHORIZATION, VERSION, WAIT_LIMIT};
 use certificate_authority::{Authority, Files, SignedCertificate};
 use reqwest::{Certificate, Client, ClientBuilder, Identity, Response};
 use std::process::{Command, Stdio};
@@ -12,7 +12,7 @@ use std::time::Duration;
 use sutler_broker::{Broker, BuildError, ClientCertificates, Tls};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// The name that every good certificate here is for.
+/// Server name of every valid certificate.
 const NAME: &str = "broker.test";
 
 /// A broker with TLS, its files, and the authority behind them.
@@ -53,16 +53,16 @@ impl Fixture {
         }
     }
 
-    /// A client that trusts an authority and knows where the name is.
+    /// A client that trusts an authority and resolves the name.
     fn client(&self, trusted: &Authority) -> ClientBuilder {
         let root = Certificate::from_pem(trusted.pem.as_bytes()).expect("a certificate");
         Client::builder()
             .tls_certs_only([root])
             .resolve(NAME, self.port.address)
-            .timeout(PATIENCE)
+            .timeout(WAIT_LIMIT)
     }
 
-    /// One that is trusted, with a certificate of its own.
+    /// A client with its own certificate.
     fn client_with(&self, signed: &SignedCertificate) -> Client {
         let pem = format!("{}{}", signed.certificate, signed.key);
         let identity = Identity::from_pem(pem.as_bytes()).expect("an identity");
@@ -85,7 +85,7 @@ impl Fixture {
         assert_eq!(response.status(), 200);
     }
 
-    async fn serves_the_next(&self) {
+    async fn serves_next_client(&self) {
         let client = self.client(&self.authority).build().expect("a client");
         self.serves(&client).await;
     }
@@ -109,7 +109,7 @@ async fn both_versions_of_http_are_served_over_tls() {
 }
 
 #[tokio::test]
-async fn clients_refuse_another_authority_another_name_and_what_ran_out() {
+async fn clients_refuse_another_authority_another_name_and_expired_certificates() {
     let fixture = Fixture::new(None).await;
     let strangers = Authority::new("strangers");
     let client = fixture.client(&strangers).build().expect("a client");
@@ -118,11 +118,11 @@ async fn clients_refuse_another_authority_another_name_and_what_ran_out() {
     let client = client.resolve("other.test", fixture.port.address).build();
     let client = client.expect("a client");
     assert!(fixture.catalog_at(&client, "other.test").await.is_err());
-    fixture.serves_the_next().await;
+    fixture.serves_next_client().await;
     fixture.port.close().await;
 
     let authority = Authority::new("servers");
-    let signed = authority.signed_long_ago(NAME);
+    let signed = authority.expired(NAME);
     let fixture = Fixture::with(authority, &signed, None).await;
     let client = fixture
         .client(&fixture.authority)
@@ -133,7 +133,7 @@ async fn clients_refuse_another_authority_another_name_and_what_ran_out() {
 }
 
 #[tokio::test]
-async fn a_required_client_certificate_must_be_there_be_ours_and_be_in_date() {
+async fn a_required_client_certificate_must_be_present_trusted_and_valid() {
     let clients = Authority::new("clients");
     let fixture = Fixture::new(Some((&clients, ClientCertificates::Required))).await;
     let bare = fixture
@@ -144,7 +144,7 @@ async fn a_required_client_certificate_must_be_there_be_ours_and_be_in_date() {
     let stranger = Authority::new("clients").signs("platform");
     let stranger = fixture.client_with(&stranger);
     assert!(fixture.catalog(&stranger).await.is_err());
-    let late = fixture.client_with(&clients.signed_long_ago("platform"));
+    let late = fixture.client_with(&clients.expired("platform"));
     assert!(fixture.catalog(&late).await.is_err());
     fixture
         .serves(&fixture.client_with(&clients.signs("platform")))
@@ -153,10 +153,10 @@ async fn a_required_client_certificate_must_be_there_be_ours_and_be_in_date() {
 }
 
 #[tokio::test]
-async fn an_optional_client_certificate_may_be_missing_but_not_be_wrong() {
+async fn an_optional_client_certificate_may_be_missing_but_not_invalid() {
     let clients = Authority::new("clients");
     let fixture = Fixture::new(Some((&clients, ClientCertificates::Optional))).await;
-    fixture.serves_the_next().await;
+    fixture.serves_next_client().await;
     fixture
         .serves(&fixture.client_with(&clients.signs("platform")))
         .await;
@@ -170,7 +170,7 @@ async fn an_optional_client_certificate_may_be_missing_but_not_be_wrong() {
     fixture.port.close().await;
 }
 
-/// The beginning of a handshake of TLS 1.1: version, time and chance, one cipher, no compression.
+/// The ClientHello of TLS 1.1: version, time and random bytes, one cipher, no compression.
 fn hello_of_tls_1_1() -> Vec<u8> {
     let mut body = vec![0x03, 0x02];
     body.extend([0x5a; 32]);
@@ -188,7 +188,7 @@ fn hello_of_tls_1_1() -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn old_versions_of_tls_plain_text_and_silence_are_turned_away() {
+async fn old_versions_of_tls_plain_text_and_silence_are_refused() {
     let fixture = Fixture::new(None).await;
     let mut stream = fixture.port.connect().await;
     stream
@@ -203,18 +203,18 @@ async fn old_versions_of_tls_plain_text_and_silence_are_turned_away() {
     let plain = "GET /v2/catalog HTTP/1.1\r\nHost: x\r\n\r\n";
     let answer = fixture.port.send(plain.as_bytes()).await;
     assert!(!answer.contains("HTTP/"), "{answer}");
-    // A silent client is not waited for.
+    // A silent client is closed.
     let mut silent = fixture.port.connect().await;
     assert_eq!(read_to_end(&mut silent).await, "");
-    fixture.serves_the_next().await;
+    fixture.serves_next_client().await;
     fixture.port.close().await;
 }
 
 #[tokio::test]
-async fn openssl_agrees_about_what_is_served() {
+async fn openssl_accepts_the_served_certificate_and_protocols() {
     let fixture = Fixture::new(None).await;
     let authority = fixture.files.put("authority.crt", &fixture.authority.pem);
-    let asked = async |version: &'static str| {
+    let connect = async |version: &'static str| {
         let (address, authority) = (fixture.port.address.to_string(), authority.clone());
         let run = move || {
             Command::new("openssl")
@@ -228,7 +228,7 @@ async fn openssl_agrees_about_what_is_served() {
         };
         tokio::task::spawn_blocking(run).await.expect("no panic")
     };
-    let Ok(modern) = asked("-tls1_3").await else {
+    let Ok(modern) = connect("-tls1_3").await else {
         assert!(
             std::env::var_os("CI").is_none(),
             "openssl is not on the PATH"
@@ -237,9 +237,9 @@ async fn openssl_agrees_about_what_is_served() {
         return;
     };
     assert!(modern.status.success(), "{modern:?}");
-    assert!(asked("-tls1_2").await.expect("openssl").status.success());
-    assert!(!asked("-tls1_1").await.expect("openssl").status.success());
-    fixture.serves_the_next().await;
+    assert!(connect("-tls1_2").await.expect("openssl").status.success());
+    assert!(!connect("-tls1_1").await.expect("openssl").status.success());
+    fixture.serves_next_client().await;
     fixture.port.close().await;
 }
 
@@ -272,10 +272,10 @@ async fn files_that_cannot_be_used_are_named_and_never_quoted() {
         let Err(BuildError::Tls(fault)) = broker.start().await else {
             panic!("{file} {word}: it starts");
         };
-        let said = format!("{fault} {fault:?}");
-        assert!(fault.file.ends_with(file), "{said}");
-        assert!(said.contains(word), "{said}");
-        assert!(!said.contains(secret), "{said}");
+        let message = format!("{fault} {fault:?}");
+        assert!(fault.file.ends_with(file), "{message}");
+        assert!(message.contains(word), "{message}");
+        assert!(!message.contains(secret), "{message}");
     }
     let gone = Tls::files(files.path("not-there"), files.path("tls.key"));
     let catalog = crate::fixture::catalog_of(serde_json::json!({ "services": [] }));

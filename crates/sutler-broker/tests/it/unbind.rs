@@ -8,7 +8,7 @@ use sutler_osb::OperationKind;
 
 /// Holds: B-240, B-243, D-06.
 #[tokio::test]
-async fn service_and_plan_must_be_named_but_what_is_unknown_is_410_first() {
+async fn service_and_plan_must_be_named_but_an_unknown_binding_is_410_first() {
     on_each_store(async |kit| {
         kit.has_instance("i").await;
         kit.has_binding("i", "b").await;
@@ -39,7 +39,7 @@ async fn service_and_plan_must_be_named_but_what_is_unknown_is_410_first() {
 
 /// Holds: B-241, B-242.
 #[tokio::test]
-async fn an_unbind_removes_the_binding_with_what_is_known_of_it() {
+async fn an_unbind_gets_the_stored_data_of_the_binding() {
     on_each_store(async |kit| {
         kit.has_instance("i").await;
         kit.bind("i", "b")
@@ -68,7 +68,7 @@ async fn an_unbind_removes_the_binding_with_what_is_known_of_it() {
 
 /// Holds: B-243, D-13.
 #[tokio::test]
-async fn a_binding_that_is_not_there_is_410() {
+async fn deleting_an_unknown_binding_is_410() {
     on_each_store(async |kit| {
         kit.unbind("i", "b").send().await.is(410);
         kit.unbind("i", "b")
@@ -131,7 +131,7 @@ async fn an_unbind_that_fails_leaves_the_binding_and_can_be_repeated() {
 
 /// Holds: B-083, B-243, B-244.
 #[tokio::test]
-async fn who_deletes_what_is_only_asynchronous_is_told_so_even_of_an_unknown_binding() {
+async fn deleting_an_unknown_binding_of_an_asynchronous_plan_requires_accepts_incomplete() {
     on_each_store(async |kit| {
         kit.unbind("i", "b")
             .plan(ASYNC)
@@ -211,8 +211,8 @@ async fn a_delete_that_waits_for_its_result_halts_a_bind_too() {
             .await
             .is(200);
         assert_eq!(polled.json["state"], "failed");
-        let told = waiting.await.expect("answered");
-        assert!(![200, 201, 202].contains(&told.status), "{}", told.text);
+        let reply = waiting.await.expect("answered");
+        assert!(![200, 201, 202].contains(&reply.status), "{}", reply.text);
         kit.fetch_binding("i", "b").send().await.is(404);
     })
     .await;
@@ -220,10 +220,10 @@ async fn a_delete_that_waits_for_its_result_halts_a_bind_too() {
 
 /// Holds: B-241, B-245.
 #[tokio::test]
-async fn a_bind_that_cannot_be_stopped_is_undone_with_what_it_made() {
+async fn a_bind_that_cannot_be_stopped_is_undone_with_its_state() {
     on_each_store(async |kit| {
         kit.has_instance("i").await;
-        let gate = kit.script.hold_stubbornly(OperationKind::Bind);
+        let gate = kit.script.hold_uncancellable(OperationKind::Bind);
         let waiting = kit.bind("i", "b").start();
         gate.reached().await;
         let unbind = kit
@@ -241,8 +241,8 @@ async fn a_bind_that_cannot_be_stopped_is_undone_with_what_it_made() {
             .poll_until_done(kit.poll_binding("i", "b").operation(&unbind))
             .await;
         assert_eq!(done.json["state"], "succeeded");
-        let told = waiting.await.expect("answered").is(500);
-        assert_eq!(told.json.get("credentials"), None);
+        let reply = waiting.await.expect("answered").is(500);
+        assert_eq!(reply.json.get("credentials"), None);
         let undone = kit.script.only_call(OperationKind::Unbind);
         assert_eq!(undone.binding_state, Some(json!({ "bound": "b" })));
     })
@@ -251,7 +251,7 @@ async fn a_bind_that_cannot_be_stopped_is_undone_with_what_it_made() {
 
 /// Holds: B-241.
 #[tokio::test]
-async fn what_a_failed_bind_left_behind_can_be_deleted() {
+async fn the_leftovers_of_a_failed_bind_can_be_deleted() {
     on_each_store(async |kit| {
         kit.has_instance_of("i", LARGE).await;
         kit.script.fails(OperationKind::Bind, "Half way.");

@@ -56,7 +56,7 @@ async fn everything_that_is_to_change_reaches_the_hook_and_nothing_else_changes(
 
 /// Holds: B-160, B-161.
 #[tokio::test]
-async fn only_what_the_user_named_is_sent_and_the_rest_is_kept() {
+async fn only_the_named_parameters_are_sent_and_the_rest_is_kept() {
     on_each_store(async |kit| {
         let put = kit
             .provision("i")
@@ -140,7 +140,7 @@ async fn a_repeated_update_joins_the_running_one_and_is_200_when_that_has_succee
 
 /// Holds: B-160, B-164.
 #[tokio::test]
-async fn what_is_malformed_or_of_another_service_is_a_400() {
+async fn a_malformed_update_or_one_of_another_service_is_a_400() {
     on_each_store(async |kit| {
         kit.has_instance("i").await;
         let wrong = [
@@ -172,7 +172,7 @@ async fn what_is_malformed_or_of_another_service_is_a_400() {
 
 /// Holds: B-165, B-169.
 #[tokio::test]
-async fn what_is_not_supported_is_a_422_with_a_sentence_and_no_word() {
+async fn an_unsupported_update_is_a_422_with_a_description_and_no_code() {
     on_each_store(async |kit| {
         kit.has_instance_of("fixed", FIXED).await;
         kit.has_instance("i").await;
@@ -182,7 +182,7 @@ async fn what_is_not_supported_is_a_422_with_a_sentence_and_no_word() {
         let fixed = kit.update("fixed").plan(SMALL).send().await.is(422);
         let quota = kit.update("i").plan(LARGE).send().await.is(422);
         assert_eq!(quota.description(), "No quota.");
-        kit.script.checks(|asked| match asked {
+        kit.script.checks(|change| match change {
             ProposedChange::Update { .. } => {
                 Err(Refusal::Unsupported("Never downwards.".to_owned()))
             }
@@ -214,9 +214,9 @@ async fn what_is_not_supported_is_a_422_with_a_sentence_and_no_word() {
 
 /// Holds: B-165.
 #[tokio::test]
-async fn a_service_without_updates_says_so() {
+async fn a_service_without_updates_refuses_them() {
     on_each_store(async |kit| {
-        kit.script.knows_no_updates();
+        kit.script.disable_updates();
         kit.has_instance_of("i", MOVABLE).await;
         kit.update("i").plan(BARE).send().await.is(422);
         kit.update("i")
@@ -281,7 +281,7 @@ async fn a_maintenance_version_must_be_that_of_the_plan_the_instance_will_have()
 
 /// Holds: B-064, B-170.
 #[tokio::test]
-async fn the_context_alone_can_change_where_the_offering_says_so() {
+async fn the_context_alone_can_change_where_the_offering_allows_it() {
     on_each_store(async |kit| {
         let context = |name: &str| json!({ "platform": "x", "instance_name": name });
         kit.provision("i")
@@ -317,7 +317,7 @@ async fn the_context_alone_can_change_where_the_offering_says_so() {
 #[tokio::test]
 async fn the_context_alone_can_change_even_where_the_author_wrote_no_update() {
     on_each_store(async |kit| {
-        kit.script.knows_no_updates();
+        kit.script.disable_updates();
         kit.has_instance("i").await;
         let patch = kit.update("i").with("context", json!({ "platform": "x" }));
         patch.accepts_incomplete().send().await.is(202);
@@ -387,7 +387,7 @@ async fn labels_of_an_update_are_in_its_answer() {
 
 /// Holds: B-172.
 #[tokio::test]
-async fn a_later_update_may_repair_what_a_failed_one_made_unusable() {
+async fn a_later_update_may_repair_an_instance_made_unusable_by_a_failed_one() {
     on_each_store(async |kit| {
         kit.has_instance("i").await;
         let broken = || Err(Error::failed("Half way.").instance_usable(false));
@@ -407,7 +407,7 @@ async fn a_later_update_may_repair_what_a_failed_one_made_unusable() {
 
 /// Holds: B-173, D-12, D-13.
 #[tokio::test]
-async fn what_is_not_there_cannot_be_updated() {
+async fn an_unknown_instance_cannot_be_updated() {
     on_each_store(async |kit| {
         let patch = kit.update("i").parameters(json!({ "a": 1 }));
         patch.clone().send().await.is(404);

@@ -1,6 +1,6 @@
 //! Upgrades to another maintenance version: an instance keeps its copy of the plan until one is requested.
 
-use crate::fixture::request::Ask;
+use crate::fixture::request::RequestBuilder;
 use crate::fixture::test_catalog::{self, LARGE, MAINTENANCE, SMALL};
 use crate::fixture::{Fixture, catalog_of, on_each_store};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use sutler_osb::OperationKind::{Deprovision, Update};
 
 const NEWER: &str = "2.0.0";
 
-/// The plan LARGE has another version, and with it another parameter.
+/// Replaces the catalog: the plan LARGE gets another version and another parameter.
 async fn move_on(kit: &Fixture, version: &str) {
     let mut newer = test_catalog::catalog();
     let large = &mut newer["services"][0]["plans"][1];
@@ -22,7 +22,7 @@ async fn move_on(kit: &Fixture, version: &str) {
     replaced.expect("it is valid");
 }
 
-fn to(kit: &Fixture, version: &str) -> Ask {
+fn to(kit: &Fixture, version: &str) -> RequestBuilder {
     kit.update("i")
         .with("maintenance_info", json!({ "version": version }))
 }
@@ -39,7 +39,7 @@ fn last_update(kit: &Fixture) -> Value {
 
 /// Holds: B-155, B-161, B-167.
 #[tokio::test]
-async fn an_instance_moves_to_the_catalogs_copy_of_its_plan_when_it_is_told_to_and_not_before() {
+async fn an_instance_moves_to_the_catalogs_copy_of_its_plan_only_on_request() {
     on_each_store(async |kit| {
         kit.has_instance_of("i", LARGE).await;
         move_on(kit, NEWER).await;
@@ -78,7 +78,7 @@ async fn an_instance_moves_to_the_catalogs_copy_of_its_plan_when_it_is_told_to_a
 
 /// Holds: B-162, B-167.
 #[tokio::test]
-async fn who_has_the_catalogs_version_is_not_moved_even_if_the_plan_reads_otherwise() {
+async fn an_instance_with_the_catalogs_version_is_not_moved_even_if_the_plan_differs() {
     on_each_store(async |kit| {
         kit.has_instance_of("i", LARGE).await;
         move_on(kit, MAINTENANCE).await;

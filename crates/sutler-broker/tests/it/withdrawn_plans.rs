@@ -1,4 +1,4 @@
-//! A plan that vanishes from the catalog while instances of it exist (B-051).
+//! A plan that is removed from the catalog while instances of it exist (B-051).
 
 use crate::fixture::test_catalog::{LARGE, MAINTENANCE, SMALL, catalog_without};
 use crate::fixture::{Fixture, catalog_of, on_each_store};
@@ -55,7 +55,7 @@ async fn an_instance_of_a_withdrawn_plan_can_do_everything_else() {
             .send()
             .await
             .is(200);
-        // Its schema and its maintenance version still hold.
+        // Its schema and its maintenance version still apply.
         kit.update("i")
             .parameters(json!({ "size": 0 }))
             .send()
@@ -91,7 +91,7 @@ async fn an_instance_of_a_withdrawn_plan_can_do_everything_else() {
 
 /// Holds: B-051, B-087, B-122, B-123, B-126.
 #[tokio::test]
-async fn who_repeats_the_request_that_made_it_gets_the_same_answer_as_before() {
+async fn a_repeated_create_of_a_withdrawn_plan_gets_the_same_answer() {
     on_each_store(async |kit| {
         kit.has_instance_of("done", LARGE).await;
         let gate = kit.script.hold(OperationKind::Provision);

@@ -1,6 +1,6 @@
 //! Supervisor of process runs for `tests/it`: Cargo gives a test the path of executables of its own package only.
 //!
-//! The one that is shipped is `sutler-runner/src/bin/sutler-supervisor.rs`.
+//! The shipped one is `sutler-runner/src/bin/sutler-supervisor.rs`.
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -12,16 +12,16 @@ use std::path::{Path, PathBuf};
 use sutler_bundle::MANIFEST_FILES;
 use sutler_registry::ListError;
 
-/// Most things looked at in one bundle.
+/// Maximum entries read per bundle.
 const ENTRIES_MAX: usize = 20_000;
-/// Most things looked at in a folder of bundles.
+/// Maximum entries read per folder of bundles.
 const SIBLINGS_MAX: usize = 10_000;
 
-/// Changes when something in a folder does.
+/// Hash of a folder that changes when an entry changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fingerprint(u64);
 
-/// The bundles of a folder, in the order of names: itself, or its sub-folders that have a manifest.
+/// Bundles of a folder, in the order of names: the folder itself, or its sub-folders that have a manifest.
 pub(super) fn listing(root: &Path) -> Result<Vec<PathBuf>, ListError> {
     if manifest_file(root).is_some() {
         return Ok(vec![root.to_owned()]);
@@ -53,8 +53,7 @@ pub(super) fn listing(root: &Path) -> Result<Vec<PathBuf>, ListError> {
     Ok(found)
 }
 
-/// Whether a path is a bundle's folder. One that cannot be looked at may be: whoever reads it says what is
-/// wrong with it.
+/// Whether a path may be a bundle's folder. An unreadable one may be: reading it reports the fault.
 pub(super) fn may_be_bundle(path: &Path) -> bool {
     let is = |found: io::Result<fs::Metadata>, is: fn(&fs::Metadata) -> bool| match found {
         Ok(found) => is(&found),
@@ -76,7 +75,7 @@ pub(super) fn fingerprint(folder: &Path) -> Result<Fingerprint, String> {
 }
 
 fn mark(path: &Path, hasher: &mut DefaultHasher, left: &mut usize) -> std::io::Result<()> {
-    // What is larger than a bundle may be is refused when it is read.
+    // Folders over the limit are refused when they are read.
     if *left == 0 {
         return Ok(());
     }

@@ -11,22 +11,22 @@ use std::sync::Arc;
 use sutler_bundle::{MANIFEST_BYTES_MAX, find_manifest};
 use sutler_registry::{DEFAULT_TAG, Digest, Item, ItemError, ListError, Listing, Registry, Spec};
 
-/// A folder that is a bundle, or that has bundles as its sub-folders.
+/// Registry of a folder that is a bundle, or that has bundles as its sub-folders.
 #[derive(Clone)]
 pub struct FolderRegistry {
     name: String,
     root: PathBuf,
-    shelf: Arc<VersionStore>,
+    version_store: Arc<VersionStore>,
 }
 
 impl FolderRegistry {
-    /// A folder, and where copies of its bundles are kept. It is called by its path.
+    /// Registry of a folder, with the version store for copies of its bundles. Its name is the folder's path.
     #[must_use]
-    pub fn new(root: PathBuf, shelf: Arc<VersionStore>) -> Self {
+    pub fn new(root: PathBuf, version_store: Arc<VersionStore>) -> Self {
         Self {
             name: root.display().to_string(),
             root,
-            shelf,
+            version_store,
         }
     }
 
@@ -40,9 +40,9 @@ impl FolderRegistry {
         fingerprint::listing(&self.root)
     }
 
-    /// Takes one of its bundles in as it is now. Blocks.
+    /// Copies one of its bundles into the version store in its current state. Blocks.
     pub(super) fn take_in(&self, folder: &Path) -> Result<Arc<Bundle>, VersionStoreError> {
-        self.shelf.take_in(folder)
+        self.version_store.take_in(folder)
     }
 
     fn listed(&self) -> Result<Listing, ListError> {
@@ -53,7 +53,7 @@ impl FolderRegistry {
         Ok(Listing::complete(items.collect()))
     }
 
-    /// Where an item is.
+    /// Path of an item.
     fn place(&self, item: &Item) -> Result<PathBuf, ItemError> {
         let who = item.to_string();
         let gone = || {
@@ -81,7 +81,7 @@ impl FolderRegistry {
         if fingerprint::may_be_bundle(&path) {
             return Ok(path);
         }
-        // Only a folder that can be listed can say that something is not in it.
+        // Only if the folder can be listed is an absent item known to be absent.
         match fingerprint::listing(&self.root) {
             Ok(_) => Err(gone()),
             Err(fault) => Err(ItemError::Transient(fault.to_string())),
@@ -90,14 +90,14 @@ impl FolderRegistry {
 
     fn version(&self, item: &Item) -> Result<Digest, ItemError> {
         let folder = self.place(item)?;
-        let digest = self.shelf.digest_of(&folder);
-        digest_in(&digest.map_err(|fault| told(item, &fault))?)
+        let digest = self.version_store.digest_of(&folder);
+        digest_in(&digest.map_err(|fault| item_error(item, &fault))?)
     }
 
     fn read(&self, item: &Item) -> Result<Spec, ItemError> {
         let folder = self.place(item)?;
-        let shelved = self.shelf.shelve(&folder);
-        let (digest, copy) = shelved.map_err(|fault| told(item, &fault))?;
+        let copied = self.version_store.copy_folder(&folder);
+        let (digest, copy) = copied.map_err(|fault| item_error(item, &fault))?;
         let digest = digest_in(&digest)?;
         let changed = || {
             ItemError::Transient(format!(
@@ -126,8 +126,8 @@ impl FolderRegistry {
         })
     }
 
-    /// Does something that blocks, aside.
-    async fn aside<T: Send + 'static>(
+    /// Runs a blocking function on a separate thread.
+    async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(Self) -> T + Send + 'static,
     ) -> Option<T> {
@@ -146,7 +146,7 @@ fn digest_in(text: &str) -> Result<Digest, ItemError> {
     Digest::parse(text).map_err(|fault| ItemError::Transient(format!("{text} {fault}")))
 }
 
-fn told(item: &Item, fault: &VersionStoreError) -> ItemError {
+fn item_error(item: &Item, fault: &VersionStoreError) -> ItemError {
     let sentence = format!("{item}: {fault}");
     match fault.is_passing() {
         true => ItemError::Transient(sentence),
@@ -166,7 +166,7 @@ impl Registry for FolderRegistry {
     }
 
     async fn list(&self) -> Result<Listing, ListError> {
-        let listed = self.aside(|it| it.listed()).await;
+        let listed = self.run_blocking(|it| it.listed()).await;
         let cut_short = || {
             Err(ListError::Unreachable(format!(
                 "{}: {CUT_SHORT}",
@@ -177,15 +177,15 @@ impl Registry for FolderRegistry {
     }
 
     async fn look_up(&self, item: &Item) -> Result<Digest, ItemError> {
-        let asked = item.clone();
-        let found = self.aside(move |it| it.version(&asked)).await;
+        let requested = item.clone();
+        let found = self.run_blocking(move |it| it.version(&requested)).await;
         let cut_short = || Err(ItemError::Transient(format!("{item}: {CUT_SHORT}")));
         found.unwrap_or_else(cut_short)
     }
 
     async fn fetch(&self, item: &Item) -> Result<Spec, ItemError> {
-        let asked = item.clone();
-        let read = self.aside(move |it| it.read(&asked)).await;
+        let requested = item.clone();
+        let read = self.run_blocking(move |it| it.read(&requested)).await;
         let cut_short = || Err(ItemError::Transient(format!("{item}: {CUT_SHORT}")));
         read.unwrap_or_else(cut_short)
     }

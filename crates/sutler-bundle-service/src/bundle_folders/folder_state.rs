@@ -9,36 +9,36 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often in a row a bundle must be missing before it is gone.
-const MISSING_LOOKS: u32 = 2;
-/// How soon something that the disk refused is tried again; the wait doubles up to the last.
+/// Number of consecutive scans without the bundle before it is gone.
+const MISSING_SCANS: u32 = 2;
+/// First wait before a failed read is repeated; doubles up to the maximum.
 const AGAIN_FIRST: Duration = Duration::from_secs(1);
 const AGAIN_LAST: Duration = Duration::from_secs(60);
 
 /// State of one bundle's folder.
 #[derive(Default)]
 pub(super) struct FolderState {
-    /// As it was when it was last taken in, or refused.
+    /// Fingerprint when it was last copied or refused.
     taken: Option<Fingerprint>,
-    /// As it was at the last look.
-    seen: Option<Fingerprint>,
-    /// The version that is offered.
+    /// Fingerprint of the last scan.
+    scanned: Option<Fingerprint>,
+    /// The offered version.
     pub(super) good: Option<Arc<Bundle>>,
     /// Fault of the last read.
     fault: Option<String>,
-    /// Why it cannot be looked at just now.
-    trouble: Option<String>,
+    /// Why the folder cannot be read now.
+    read_error: Option<String>,
     missing: Option<MissingSince>,
     again: Option<RetryAt>,
 }
 
-/// Since when a bundle is missing, and how often in a row it was.
+/// Since when, and in how many consecutive scans, a bundle is missing.
 struct MissingSince {
     since: Instant,
-    looks: u32,
+    scans: u32,
 }
 
-/// When something is tried again, and how long was waited for that.
+/// Time of the next retry, and the wait before it.
 struct RetryAt {
     at: Instant,
     wait: Duration,
@@ -55,29 +55,29 @@ impl RetryAt {
 }
 
 impl FolderState {
-    /// Its folder has a manifest.
+    /// The folder has a manifest.
     pub(super) fn is_there(&mut self) {
         self.missing = None;
     }
 
-    /// It was not listed; whether it is kept for now.
+    /// The folder was not listed. Returns whether its bundle is kept for now.
     pub(super) fn is_missing(&mut self, now: Instant, grace: Duration) -> bool {
         let missing = self.missing.get_or_insert(MissingSince {
             since: now,
-            looks: 0,
+            scans: 0,
         });
-        missing.looks += 1;
+        missing.scans += 1;
         let for_long = now.duration_since(missing.since) >= grace;
-        let gone = missing.looks >= MISSING_LOOKS && for_long;
+        let gone = missing.scans >= MISSING_SCANS && for_long;
         self.good.is_some() && !gone
     }
 
-    /// Whether it was missing at the last look.
+    /// Whether it was missing in the last scan.
     pub(super) fn was_missing(&self) -> bool {
         self.missing.is_some()
     }
 
-    /// Its fault, and which version is offered nevertheless.
+    /// Its fault, with the version that is still offered.
     pub(super) fn fault(&self, folder: &Path) -> Option<String> {
         if self.was_missing() {
             let folder = folder.display();
@@ -86,7 +86,7 @@ impl FolderState {
                  withdrawn if that lasts"
             ));
         }
-        let sentence = self.trouble.as_ref().or(self.fault.as_ref())?;
+        let sentence = self.read_error.as_ref().or(self.fault.as_ref())?;
         let what = match self.good {
             Some(_) => "its last good version is offered",
             None => "it is not offered",
@@ -94,8 +94,8 @@ impl FolderState {
         Some(format!("{sentence} ({what})"))
     }
 
-    /// Looks at the bundle, and takes it in if it changed and has come to rest, or if the disk did not do
-    /// its part before.
+    /// Reads the fingerprint, and copies the bundle if it has changed and stopped changing, or if an earlier read
+    /// failed because of the disk.
     pub(super) fn examine(
         &mut self,
         folder: &Path,
@@ -105,20 +105,20 @@ impl FolderState {
         if self.was_missing() {
             return;
         }
-        let looks = match fingerprint::fingerprint(folder) {
-            Ok(looks) => looks,
+        let fingerprint = match fingerprint::fingerprint(folder) {
+            Ok(fingerprint) => fingerprint,
             Err(sentence) => {
-                self.trouble = Some(sentence);
+                self.read_error = Some(sentence);
                 return;
             }
         };
-        self.trouble = None;
+        self.read_error = None;
         let due = self.again.as_ref().is_some_and(|it| it.at <= now);
-        let first = self.taken.is_none() && self.seen.is_none();
-        let at_rest = first || self.seen == Some(looks);
-        self.seen = Some(looks);
-        if at_rest && (due || self.taken != Some(looks)) {
-            self.taken = Some(looks);
+        let first = self.taken.is_none() && self.scanned.is_none();
+        let at_rest = first || self.scanned == Some(fingerprint);
+        self.scanned = Some(fingerprint);
+        if at_rest && (due || self.taken != Some(fingerprint)) {
+            self.taken = Some(fingerprint);
             self.take(folder, now, take_in);
         }
     }
@@ -129,7 +129,7 @@ impl FolderState {
         now: Instant,
         take_in: &dyn Fn(&Path) -> Result<Arc<Bundle>, VersionStoreError>,
     ) {
-        let sentence = match contained(|| take_in(folder)) {
+        let sentence = match catch_panic(|| take_in(folder)) {
             Ok(Ok(bundle)) => {
                 self.good = Some(bundle);
                 (self.fault, self.again) = (None, None);
@@ -149,8 +149,8 @@ impl FolderState {
     }
 }
 
-/// Does something that must not end whoever does it.
-pub(super) fn contained<T>(work: impl FnOnce() -> T) -> Result<T, String> {
+/// Runs a function and turns its panic into an error.
+pub(super) fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(|_| {
         "a fault in this program, whose words are on standard error; please report it".to_owned()
     })
@@ -168,13 +168,13 @@ mod tests {
 
     const MANIFEST: &str = "version: 1.0\nname: one\ndescription: One.\nplans:\n  - name: small\n    description: Small.\n";
 
-    fn scene() -> (TempDir, PathBuf, Arc<Bundle>) {
+    fn fixture() -> (TempDir, PathBuf, Arc<Bundle>) {
         let root = tempfile::tempdir().expect("a folder");
         let folder = root.path().join("one");
         fs::create_dir(&folder).expect("a folder");
         fs::write(folder.join("bundle.yml"), MANIFEST).expect("a manifest");
-        let shelf = VersionStore::open(&root.path().join("work")).expect("a shelf");
-        let bundle = shelf.take_in(&folder).expect("a bundle");
+        let version_store = VersionStore::open(&root.path().join("work")).expect("a version store");
+        let bundle = version_store.take_in(&folder).expect("a bundle");
         (root, folder, bundle)
     }
 
@@ -184,8 +184,8 @@ mod tests {
     }
 
     #[test]
-    fn what_the_disk_refused_is_tried_again_after_a_while() {
-        let (_root, folder, bundle) = scene();
+    fn a_read_that_failed_because_of_the_disk_is_retried_after_a_while() {
+        let (_root, folder, bundle) = fixture();
         let (mut known, now) = (FolderState::default(), Instant::now());
         known.examine(&folder, now, &full);
         assert!(
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_panic_is_a_fault_of_one_bundle_and_ends_nothing() {
-        let (_root, folder, bundle) = scene();
+        let (_root, folder, bundle) = fixture();
         let (mut known, now) = (FolderState::default(), Instant::now());
         known.examine(&folder, now, &|_| panic!("a test said so"));
         assert!(
@@ -222,8 +222,8 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_missing_is_gone_after_two_looks_and_a_while() {
-        let (_root, folder, bundle) = scene();
+    fn a_missing_bundle_is_gone_after_two_scans_and_the_grace() {
+        let (_root, folder, bundle) = fixture();
         let (mut known, now) = (FolderState::default(), Instant::now());
         let grace = Duration::from_secs(3);
         assert!(!known.is_missing(now, grace), "it never was there");

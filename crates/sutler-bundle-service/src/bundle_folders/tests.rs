@@ -1,4 +1,4 @@
-//! Folders that change while they are looked at.
+//! Folders that change while they are watched.
 
 use super::{BundleFolders, OfferSettings, Snapshot};
 use crate::version_store::VersionStore;
@@ -18,8 +18,9 @@ impl Fixture {
         let root = tempfile::tempdir().expect("a folder");
         let bundles = root.path().join("bundles");
         fs::create_dir(&bundles).expect("a folder");
-        let shelf = Arc::new(VersionStore::open(&root.path().join("work")).expect("a shelf"));
-        let folders = BundleFolders::new(vec![bundles], shelf, OfferSettings::default());
+        let version_store =
+            Arc::new(VersionStore::open(&root.path().join("work")).expect("a version store"));
+        let folders = BundleFolders::new(vec![bundles], version_store, OfferSettings::default());
         Self { root, folders }
     }
 
@@ -31,7 +32,7 @@ impl Fixture {
         write(&self.bundles().join(folder), name, description);
     }
 
-    /// Looks until changes have come to rest.
+    /// Scans twice, so that finished changes are taken.
     fn look(&mut self) -> Snapshot {
         self.folders.look();
         self.folders.look()
@@ -71,7 +72,7 @@ fn no_bundle_at_all_is_an_empty_catalog() {
 }
 
 #[test]
-fn what_is_there_at_the_first_look_is_offered_at_once() {
+fn bundles_of_the_first_scan_are_offered_at_once() {
     let mut fixture = Fixture::new();
     fixture.write("b", "beta", "Second.");
     fixture.write("a", "alpha", "First.");
@@ -161,7 +162,7 @@ fn of_two_that_collide_the_first_stays_and_both_are_named() {
     );
 }
 
-/// As an editor that saves by removing and writing, or a checkout of another branch and back.
+/// As done by an editor that removes and rewrites the file, or a checkout of another branch and back.
 #[test]
 fn a_bundle_that_is_without_its_manifest_for_a_moment_stays() {
     let mut fixture = Fixture::new();
@@ -188,7 +189,7 @@ fn a_bundle_that_is_without_its_manifest_for_a_moment_stays() {
 }
 
 #[test]
-fn a_bundle_that_is_missing_stays_for_as_long_as_is_said() {
+fn a_missing_bundle_stays_for_the_configured_time() {
     let mut fixture = Fixture::new();
     fixture.write("a", "alpha", "First.");
     let grace = Duration::from_secs(5);
@@ -206,8 +207,8 @@ fn a_bundle_that_is_missing_stays_for_as_long_as_is_said() {
 
 fn elsewhere() -> BundleFolders {
     let root = tempfile::tempdir().expect("a folder");
-    let shelf = Arc::new(VersionStore::open(root.path()).expect("a shelf"));
-    BundleFolders::new(Vec::new(), shelf, OfferSettings::default())
+    let version_store = Arc::new(VersionStore::open(root.path()).expect("a version store"));
+    BundleFolders::new(Vec::new(), version_store, OfferSettings::default())
 }
 
 #[test]

@@ -14,53 +14,53 @@ use sutler_broker::{
     audit,
 };
 
-/// The field of the form that a service is pushed in.
+/// Form field that holds the manifest of a pushed service.
 const FIELD: &str = "apbSpec";
 /// Content type of forms.
 const FORM: &str = "application/x-www-form-urlencoded";
 
-/// The paths of Automation Broker.
+/// Routes of Automation Broker.
 pub struct ApbCompatRoutes(Option<Arc<CatalogPublisher>>);
 
 impl ApbCompatRoutes {
-    /// Those of a broker; `None`: it has no registry, and takes no pushes.
+    /// Routes over this publisher; `None`: the broker has no registry, and accepts no pushes.
     #[must_use]
-    pub fn new(shop: Option<Arc<CatalogPublisher>>) -> Self {
-        Self(shop)
+    pub fn new(publisher: Option<Arc<CatalogPublisher>>) -> Self {
+        Self(publisher)
     }
 
-    /// Where pushes are taken.
-    fn counter(&self) -> Option<&Arc<CatalogPublisher>> {
+    /// The publisher, if it accepts pushes.
+    fn push_publisher(&self) -> Option<&Arc<CatalogPublisher>> {
         self.0.as_ref().filter(|it| it.takes_pushes())
     }
 
     async fn bootstrap(&self) -> Result<ExtensionResponse> {
-        let Some(shop) = self.0.as_ref().filter(|it| it.has_registry()) else {
+        let Some(publisher) = self.0.as_ref().filter(|it| it.has_registry()) else {
             return Err(Error::invalid(
                 "There is no registry that could be asked: add one under `registry` of the configuration. \
                  Folders of bundles are looked at all the time.",
             ));
         };
-        shop.refresh().await?;
+        publisher.refresh().await?;
         Ok(ExtensionResponse::Json(
             json!({ "msg": "Bootstrap job started" }),
         ))
     }
 
     async fn push(&self, request: &ExtensionRequest) -> Result<ExtensionResponse> {
-        let Some(shop) = self.counter() else {
+        let Some(publisher) = self.push_publisher() else {
             return Ok(not_there());
         };
         let manifest = pushed(request.content_type.as_deref(), &request.body);
         let manifest = manifest.map_err(Error::invalid)?;
-        Ok(ExtensionResponse::Json(shop.push(&manifest).await?))
+        Ok(ExtensionResponse::Json(publisher.push(&manifest).await?))
     }
 
     async fn delete(&self, service_id: &str) -> Result<ExtensionResponse> {
-        let Some(shop) = self.counter() else {
+        let Some(publisher) = self.push_publisher() else {
             return Ok(not_there());
         };
-        match shop.unpush(service_id).await? {
+        match publisher.unpush(service_id).await? {
             Some(_) => Ok(ExtensionResponse::Empty),
             None => Ok(ExtensionResponse::Absent(format!(
                 "No service with the id {service_id:?} was pushed; see the ids in the catalog."
@@ -69,10 +69,10 @@ impl ApbCompatRoutes {
     }
 
     async fn delete_all(&self) -> Result<ExtensionResponse> {
-        let Some(shop) = self.counter() else {
+        let Some(publisher) = self.push_publisher() else {
             return Ok(not_there());
         };
-        shop.unpush_all().await?;
+        publisher.unpush_all().await?;
         Ok(ExtensionResponse::Empty)
     }
 }
@@ -83,8 +83,8 @@ impl ExtensionRoutes for ApbCompatRoutes {
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
         match *path {
             ["bootstrap"] => Some("POST"),
-            ["apb"] if self.counter().is_some() => Some("DELETE, POST"),
-            ["apb", _] if self.counter().is_some() => Some("DELETE"),
+            ["apb"] if self.push_publisher().is_some() => Some("DELETE, POST"),
+            ["apb", _] if self.push_publisher().is_some() => Some("DELETE"),
             _ => None,
         }
     }
@@ -116,7 +116,7 @@ fn not_there() -> ExtensionResponse {
     ExtensionResponse::Absent("There is nothing at this path.".to_owned())
 }
 
-/// The manifest that a form holds.
+/// Decodes the manifest in a form.
 fn pushed(content_type: Option<&str>, body: &[u8]) -> std::result::Result<Vec<u8>, String> {
     let media = content_type.unwrap_or(FORM);
     let media = media.split(';').next().unwrap_or_default();
@@ -129,7 +129,7 @@ fn pushed(content_type: Option<&str>, body: &[u8]) -> std::result::Result<Vec<u8
             "The form has no field {FIELD}: send the manifest in it, in base64."
         ));
     };
-    // A plus that nobody encoded came as a space; some wrap lines.
+    // An unencoded plus arrives as a space; some clients wrap lines.
     let plain = |letter: char| match letter {
         '\r' | '\n' => None,
         ' ' => Some('+'),
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_manifest_is_read_however_its_form_was_encoded() {
-        // Two letters of this one are `+` in base64.
+        // Two characters of its base64 form are `+`.
         let manifest = "name: a>>>b???\u{fb}\u{ff}";
         let text = STANDARD.encode(manifest);
         assert!(text.contains('+'), "{text}");
@@ -163,16 +163,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_form_is_told_what_to_send() {
+    fn an_invalid_form_is_refused_with_a_hint() {
         let form = Some("application/x-www-form-urlencoded");
-        for (content_type, body, told) in [
+        for (content_type, body, expected) in [
             (Some("application/json"), "{}", "Content-Type must be"),
             (form, "", "has no field apbSpec"),
             (form, "apbSpec=%", "is not base64"),
             (None, "apbSpec=a", "is not base64"),
         ] {
             let fault = pushed(content_type, body.as_bytes()).expect_err("nothing to read");
-            assert!(fault.contains(told), "{fault}");
+            assert!(fault.contains(expected), "{fault}");
         }
     }
 }

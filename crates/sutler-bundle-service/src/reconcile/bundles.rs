@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use sutler_registry::WithdrawalMark;
 
-/// All bundles, and what is wrong with the rest.
+/// All bundles, and the faults of those that are not offered.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BundlesView {
-    /// Those of folders first, then those of registries by name.
+    /// Bundles of folders first, then those of registries by name.
     pub items: Vec<BundleView>,
     /// Each sentence names a folder or an item, and says what to do.
     pub faults: Vec<String>,
@@ -23,24 +23,24 @@ pub struct BundlesView {
 pub struct BundleView {
     /// Its name.
     pub name: String,
-    /// Its version, if it says one.
+    /// Its version, if the manifest has one.
     pub version: Option<String>,
-    /// The id of the service it is offered as.
+    /// Id of its service.
     pub service_id: String,
     /// Whether it is offered.
     pub state: BundleState,
-    /// Where it was found: a folder, or a registry and an item of it.
+    /// Where it was found: a folder, or a registry and an item.
     pub from: String,
-    /// The folder, if it is of one.
+    /// The folder, if it comes from one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
-    /// The registry, if it is of one.
+    /// The registry, if it comes from one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registry: Option<String>,
     /// The item of the registry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item: Option<String>,
-    /// Names its content where it was found.
+    /// Digest of its content where it was found.
     pub digest: String,
     /// Why it is withdrawn, and since when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,7 +53,7 @@ pub struct BundleView {
 pub enum BundleState {
     /// It is in the catalog.
     Offered,
-    /// It is not there any more; its instances are served.
+    /// It is not found any more; its instances are still served.
     Withdrawn,
     /// Another bundle has its name or id, or it cannot be used here.
     LeftOut,
@@ -70,7 +70,7 @@ impl BundlesView {
     }
 }
 
-/// Those of folders and of registries. `published`: what is offered now; `found`: versions, by their names.
+/// Bundles of folders and registries. `published`: the current catalog; `found`: versions by digest.
 pub(super) fn all(
     records: &RegistryRecords,
     folders: &Snapshot,
@@ -92,7 +92,7 @@ pub(super) fn all(
             let stays = "its last good version stays";
             view.faults.push(format!("{from}: {fault} ({stays})"));
         }
-        // What is offered is known without reading it again.
+        // Offered bundles need not be read again.
         let named = match offered {
             Some(it) => Some((it.bundle.clone(), it.bundle_version.clone())),
             None => found(&spec.version).map(|it| {
@@ -104,9 +104,9 @@ pub(super) fn all(
     }
     for (registry, its) in &records.registries {
         let unread = its.value.unread.iter();
-        let told =
+        let sentences =
             unread.map(|(item, why)| format!("{registry}/{item}: {why} (it is not offered)"));
-        view.faults.extend(told);
+        view.faults.extend(sentences);
     }
     view
 }
@@ -128,7 +128,7 @@ fn in_folder(listed: &FoundBundle) -> BundleView {
     }
 }
 
-/// `named`: what the bundle calls itself, and its version, where that is known.
+/// `named`: name and version of the bundle, if known.
 fn in_registry(
     spec: &SpecRecord,
     state: BundleState,

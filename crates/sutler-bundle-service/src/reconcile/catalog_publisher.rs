@@ -31,11 +31,11 @@ use sutler_broker::{
 };
 use sutler_registry::{RegistryChange, SpecName};
 
-/// How often it is looked whether something else is written down.
+/// Interval at which the records are checked for changes.
 const FOLLOW_EVERY: Duration = Duration::from_secs(1);
-/// From so many versions on all of them are read, instead of each by itself.
+/// From this number of versions on, all are read at once instead of one by one.
 const READ_ALL_FROM: usize = 50;
-/// Offerings that are made in one go, where nobody's request waits for them.
+/// Offerings built per slice while no request waits for them.
 const MADE_AT_ONCE: usize = 50;
 
 /// Configuration of the publisher.
@@ -44,7 +44,7 @@ pub struct PublisherConfig {
     pub sources: Arc<[Source]>,
     /// How bundles are offered.
     pub offers: OfferSettings,
-    /// Where versions are looked for.
+    /// Store of versions.
     pub shelf: Arc<VersionStore>,
     /// The service behind the published offerings.
     pub service: Arc<BundleService>,
@@ -54,35 +54,35 @@ pub struct PublisherConfig {
     pub pushes: Pushes,
 }
 
-/// Why nothing else can be offered now. What was offered stays.
+/// Why the catalog cannot be replaced now. The published catalog stays.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
     /// The records cannot be read.
     #[error(transparent)]
     Collections(#[from] CollectionsError),
-    /// The process ends.
+    /// The process is shutting down.
     #[error("the process stops: {0}")]
     Stopping(#[from] tokio::task::JoinError),
-    /// The broker cannot take the catalog.
+    /// The broker rejects the catalog.
     #[error("the catalog cannot be replaced: {0}")]
     Replace(Box<sutler_broker::BuildError>),
-    /// The broker has no records.
+    /// The broker has no collections.
     #[error("the broker keeps no records of registries; start it with its chores")]
-    NoLedger,
+    NoCollections,
 }
 
 /// Publishes the catalog of this process.
 pub struct CatalogPublisher {
     parts: Arc<PublisherConfig>,
     running: BrokerHandle,
-    ledger: Collections,
+    collections: Collections,
     published: tokio::sync::Mutex<PublishedCatalog>,
-    /// As it was last read, for whoever asks what is known.
+    /// Snapshot of the last read, for views.
     read: RwLock<RegistrySnapshot>,
 }
 
 impl CatalogPublisher {
-    /// A shop of a running broker, with the bundles of folders. Offers what is known.
+    /// Creates the publisher of a running broker, with the bundles of folders, and publishes the stored records.
     ///
     /// # Errors
     /// See [`PublishError`].
@@ -92,10 +92,10 @@ impl CatalogPublisher {
         folders: Arc<Snapshot>,
     ) -> Result<Arc<Self>, PublishError> {
         metrics::describe();
-        let ledger = running.collections().ok_or(PublishError::NoLedger)?;
+        let collections = running.collections().ok_or(PublishError::NoCollections)?;
         let publisher = Arc::new(Self {
             parts: Arc::new(parts),
-            ledger,
+            collections,
             running,
             published: tokio::sync::Mutex::new(PublishedCatalog::of(folders)),
             read: RwLock::default(),
@@ -111,10 +111,10 @@ impl CatalogPublisher {
         Ok(publisher)
     }
 
-    /// Offers other bundles of folders from now on.
+    /// Replaces the published bundles of folders.
     ///
     /// # Errors
-    /// See [`PublishError`]; what was offered stays.
+    /// See [`PublishError`]; the published catalog stays.
     pub async fn offer_folders(&self, folders: Arc<Snapshot>) -> Result<(), PublishError> {
         let mut published = self.published.lock().await;
         published.replace_folders(folders);
@@ -124,11 +124,11 @@ impl CatalogPublisher {
         self.publish(&mut published).await
     }
 
-    /// Follows what is written down, for as long as it is polled.
+    /// Follows the stored records for as long as it is polled.
     pub async fn follow(&self) {
         loop {
             tokio::time::sleep(FOLLOW_EVERY).await;
-            self.catch_up_or_tell(Freshness::Complete).await;
+            self.catch_up_or_log(Freshness::Complete).await;
         }
     }
 
@@ -138,7 +138,7 @@ impl CatalogPublisher {
     /// The store does not answer.
     pub async fn view(&self) -> Result<RegistriesView, CollectionsError> {
         let refresh = self.running.task_status(REFRESH).await?;
-        self.catch_up_or_tell(Freshness::AtLeastServed).await;
+        self.catch_up_or_log(Freshness::AtLeastServed).await;
         let read = self.read.read().unwrap_or_else(PoisonError::into_inner);
         let order = self.names_in_config_order();
         Ok(view::all(&read.registries, &read.counts, &order, refresh))
@@ -149,7 +149,7 @@ impl CatalogPublisher {
     /// # Errors
     /// The store does not answer.
     pub async fn view_of(&self, registry: &str) -> Result<Option<RegistryView>, CollectionsError> {
-        let records = RegistryRecords::read(&self.ledger).await?;
+        let records = RegistryRecords::read(&self.collections).await?;
         Ok(view::one(&records, &self.names_in_config_order(), registry))
     }
 
@@ -160,7 +160,7 @@ impl CatalogPublisher {
     pub async fn bundles(&self) -> Result<BundlesView, CollectionsError> {
         self.catch_up().await;
         let folders = self.published.lock().await.folders.clone();
-        let records = RegistryRecords::read(&self.ledger).await?;
+        let records = RegistryRecords::read(&self.collections).await?;
         let published = self.parts.service.snapshot();
         let found = |version: &str| self.parts.shelf.kept(version);
         Ok(bundles::all(&records, &folders, &published, found))
@@ -171,8 +171,8 @@ impl CatalogPublisher {
     /// # Errors
     /// The store does not answer.
     pub async fn plan(&self) -> sutler_broker::Result<Vec<RegistryChange>> {
-        let (refresh, ledger) = (self.parts.refresh.clone(), self.ledger.clone());
-        let plan = run_in_background(async move { refresh.plan(&ledger).await }).await?;
+        let (refresh, collections) = (self.parts.refresh.clone(), self.collections.clone());
+        let plan = run_in_background(async move { refresh.plan(&collections).await }).await?;
         plan.map_err(sutler_broker::Error::from_task)
     }
 
@@ -190,35 +190,35 @@ impl CatalogPublisher {
         names.chain(self.parts.pushes.registry()).collect()
     }
 
-    /// Whether there is any registry that could be asked.
+    /// Whether any registry is configured that can be listed.
     pub(super) fn has_registry(&self) -> bool {
         !self.parts.sources.is_empty()
     }
 
-    /// Takes in every version, those that only instances still need, too. None is read yet.
+    /// Loads every version, including those that only instances need. None is parsed yet.
     async fn fetch_versions(&self) -> Result<(), PublishError> {
-        let keep = |shelf: &mut Arc<VersionStore>, it: CollectionItem<VersionRecord>| {
-            shelf.keep(&it.id, &version::written(it.value));
+        let keep = |version_store: &mut Arc<VersionStore>, it: CollectionItem<VersionRecord>| {
+            version_store.keep(&it.id, &version::written(it.value));
         };
-        let shelf = self.parts.shelf.clone();
-        self.ledger.fold(VERSIONS, shelf, keep).await?;
+        let version_store = self.parts.shelf.clone();
+        self.collections.fold(VERSIONS, version_store, keep).await?;
         Ok(())
     }
 
-    async fn catch_up_or_tell(&self, haste: Freshness) {
-        if let Err(error) = self.catch_up_with(haste).await {
+    async fn catch_up_or_log(&self, freshness: Freshness) {
+        if let Err(error) = self.catch_up_with(freshness).await {
             tracing::warn!(%error, "what registries have cannot be offered now, what was offered stays");
         }
     }
 
-    async fn catch_up_with(&self, haste: Freshness) -> Result<(), PublishError> {
+    async fn catch_up_with(&self, freshness: Freshness) -> Result<(), PublishError> {
         let mut published = self.published.lock().await;
-        let now = generation(&self.ledger).await?;
-        let pushed = pushes(&self.ledger).await?.map(|it| it.revision);
+        let now = generation(&self.collections).await?;
+        let pushed = pushes(&self.collections).await?.map(|it| it.revision);
         let same = now.as_ref().map(|it| it.revision) == published.generation
             && pushed == published.pushes;
         let whole = now.as_ref().is_none_or(|it| !it.value.dirty);
-        let reads = match haste {
+        let reads = match freshness {
             Freshness::Complete => !same && whole,
             Freshness::AtLeastServed => {
                 let served = now.as_ref().map(|it| it.value.number) == published.number;
@@ -232,21 +232,21 @@ impl CatalogPublisher {
         Ok(())
     }
 
-    /// Reads what changed, and makes something of it. Whether there is anything else to offer.
+    /// Reads changed records and builds their offerings. Returns whether there is anything to publish.
     async fn read_again(&self, published: &mut PublishedCatalog) -> Result<bool, PublishError> {
-        let now = generation(&self.ledger).await?;
+        let now = generation(&self.collections).await?;
         let specs = now.as_ref().and_then(|it| it.value.whole());
-        let pushed = pushes(&self.ledger).await?.map(|it| it.revision);
+        let pushed = pushes(&self.collections).await?.map(|it| it.revision);
         if specs.is_some() && specs == published.specs && pushed == published.pushes {
-            // Refreshes with nothing changed are the rule, and there may be thousands of specs.
-            let registries = registries(&self.ledger).await?;
+            // Most refreshes change nothing, and there may be thousands of specs.
+            let registries = registries(&self.collections).await?;
             self.write_read().read_again(registries);
             self.measure();
             published.number = now.as_ref().map(|it| it.value.number);
             published.generation = now.map(|it| it.revision);
             return Ok(false);
         }
-        let records = RegistryRecords::read(&self.ledger).await?;
+        let records = RegistryRecords::read(&self.collections).await?;
         let (now, pushed) = (records.generation.clone(), records.pushes);
         let order = self.names_in_config_order();
         let mut made = std::mem::take(&mut published.made);
@@ -296,7 +296,7 @@ impl CatalogPublisher {
         }
     }
 
-    /// Makes something of specs that changed, where no request waits for it.
+    /// Builds the offerings of changed specs in slices, so that requests are not delayed.
     async fn make_all(
         &self,
         published: &mut PublishedCatalog,
@@ -333,7 +333,7 @@ impl CatalogPublisher {
             }
         }
         if many {
-            // A map that is made in one go takes half of what one takes that grows.
+            // A map that is collected at once takes half the memory of one that grew.
             published.made = std::mem::take(&mut published.made).into_iter().collect();
         }
         Ok(())
@@ -341,29 +341,32 @@ impl CatalogPublisher {
 
     /// Loads these versions into the version store, as far as they are stored.
     async fn fetch(&self, versions: impl Iterator<Item = &str>) -> Result<(), PublishError> {
-        let shelf = &self.parts.shelf;
-        let missing: Vec<&str> = versions.filter(|it| !shelf.keeps(it)).collect();
+        let version_store = &self.parts.shelf;
+        let missing: Vec<&str> = versions.filter(|it| !version_store.keeps(it)).collect();
         if missing.len() >= READ_ALL_FROM {
             return self.fetch_versions().await;
         }
         for digest in missing {
-            let found = self.ledger.get::<VersionRecord>(VERSIONS, digest).await?;
+            let found = self
+                .collections
+                .get::<VersionRecord>(VERSIONS, digest)
+                .await?;
             if let Some(found) = found {
-                shelf.keep(digest, &version::written(found.value));
+                version_store.keep(digest, &version::written(found.value));
             }
         }
         Ok(())
     }
 
-    /// Offers all of it, as a whole.
+    /// Publishes the whole catalog.
     async fn publish(&self, published: &mut PublishedCatalog) -> Result<(), PublishError> {
-        match published.show(&self.running).await {
+        match published.publish(&self.running).await {
             Ok(snapshot) => {
                 self.parts.service.offer(Arc::new(snapshot));
                 Ok(())
             }
             Err(error) => {
-                // What was offered stays, and everything is made anew the next time.
+                // The published catalog stays, and everything is rebuilt the next time.
                 published.forget();
                 Err(PublishError::Replace(Box::new(error)))
             }
@@ -374,15 +377,15 @@ impl CatalogPublisher {
 /// The offering that was built, or why not.
 type MadeOffering = Result<(OfferedImage, Offering), String>;
 
-/// When records are read that somebody is in the middle of writing.
+/// When records are read while a refresh is writing them.
 #[derive(Clone, Copy)]
 enum Freshness {
-    /// When they are whole.
+    /// When the refresh is complete.
     Complete,
-    /// When there is something in them of a refresh that is over. One that is not over is no reason to read all it
-    /// has written so far, again and again.
+    /// When they contain the result of a complete refresh. While one is still writing, its partial result is not
+    /// read again and again.
     AtLeastServed,
-    /// Now: each of them is right by itself.
+    /// Now: each record is valid by itself.
     Immediate,
 }
 
@@ -398,19 +401,19 @@ impl VersionLookup for CatalogPublisher {
 #[async_trait]
 impl CatalogSource for CatalogPublisher {
     async fn catch_up(&self) {
-        self.catch_up_or_tell(Freshness::Immediate).await;
+        self.catch_up_or_log(Freshness::Immediate).await;
     }
 
     async fn plan_availability(&self, service_id: &str, plan_id: &str) -> PlanAvailability {
         let refreshing = match self.running.task_status(REFRESH).await {
-            // Before the first is over, nobody knows what there is.
+            // Before the first refresh is complete, the offerings are unknown.
             Ok(status) => {
                 let waits = status.requested > status.served;
                 status.running_since.is_some() || status.ended.is_none() || waits
             }
             Err(_) => false,
         };
-        // What the last refresh withdrew may not have been read here yet.
+        // A withdrawal by the last refresh may not have been read here yet.
         if !refreshing {
             self.catch_up().await;
         }

@@ -19,10 +19,10 @@ use sutler_registry::{
     RefreshFacts, RegistryChange, SpecName, WithdrawalRules, deletions, usage_candidates,
 };
 
-/// The name of the chore.
+/// Name of the task.
 pub const DELETIONS: &str = "registry-deletions";
 
-/// Deletes what nobody needs.
+/// Deletes specs and versions that no instance needs.
 pub struct Deletions {
     sources: Arc<[Source]>,
     rules: WithdrawalRules,
@@ -31,7 +31,7 @@ pub struct Deletions {
 }
 
 impl Deletions {
-    /// Of these registries.
+    /// Deletes from these registries.
     #[must_use]
     pub fn new(sources: Arc<[Source]>, rules: WithdrawalRules, every: Duration) -> Self {
         Self {
@@ -42,7 +42,7 @@ impl Deletions {
         }
     }
 
-    /// Whether developers may push; if so, what they pushed is of a registry that is configured.
+    /// Whether developers may push; if so, the registry of pushed services counts as configured.
     #[must_use]
     pub fn pushes(mut self, pushes: Pushes) -> Self {
         self.pushes = pushes;
@@ -60,14 +60,14 @@ impl PeriodicTask for Deletions {
         self.every
     }
 
-    async fn run_once(&self, cx: &TaskContext) -> TaskResult<()> {
-        let ledger = cx.collections();
-        let records = RegistryRecords::read(ledger).await?;
-        let uses = SpecUsage::read(ledger, &records).await?;
+    async fn run_once(&self, task: &TaskContext) -> TaskResult<()> {
+        let collections = task.collections();
+        let records = RegistryRecords::read(collections).await?;
+        let uses = SpecUsage::read(collections, &records).await?;
         let known = records.known();
         let (nothing, now) = (BTreeMap::new(), Timestamp::now());
         let names = usage_candidates(&known, &nothing, self.rules, now);
-        let used = uses.among(ledger, names).await?;
+        let used = uses.among(collections, names).await?;
         let names = self.sources.iter().map(|it| it.registry.name().to_owned());
         let configured: BTreeSet<String> = names.chain(self.pushes.registry()).collect();
         let facts = RefreshFacts {
@@ -79,36 +79,37 @@ impl PeriodicTask for Deletions {
         };
         let (mut gone, mut forgotten) = (BTreeSet::new(), false);
         for change in deletions(&known, &facts) {
-            if delete(cx, &records, &change).await? {
+            if delete(task, &records, &change).await? {
                 gone.extend(change.spec().cloned());
                 forgotten |= change.spec().is_none();
                 log_change(&change);
             }
         }
-        delete_versions(cx, &records, &gone, uses).await?;
+        delete_versions(task, &records, &gone, uses).await?;
         match (gone.is_empty(), forgotten) {
             (true, false) => Ok(()),
-            (no_spec, _) => bump_generation(cx, !no_spec).await,
+            (no_spec, _) => bump_generation(task, !no_spec).await,
         }
     }
 }
 
-/// Bumps the generation so that every replica reads again, specs too if one is gone. A running refresh does so itself.
-async fn bump_generation(cx: &TaskContext, specs: bool) -> TaskResult<()> {
-    if let Some(now) = generation(cx.collections()).await?
+/// Bumps the generation so that every replica reads again, including specs if one is gone. A running refresh does so
+/// itself.
+async fn bump_generation(task: &TaskContext, specs: bool) -> TaskResult<()> {
+    if let Some(now) = generation(task.collections()).await?
         && !now.value.dirty
         && !now.value.filling
     {
         let next = now.value.next(specs);
-        let batch = put_generation(cx.batch(), Some(now.revision), next);
-        cx.write(batch).await?;
+        let batch = put_generation(task.batch(), Some(now.revision), next);
+        task.write(batch).await?;
     }
     Ok(())
 }
 
-/// Whether it was still as it was read, and is gone now.
+/// Deletes a record. Returns `false` if it has changed since it was read.
 async fn delete(
-    cx: &TaskContext,
+    task: &TaskContext,
     records: &RegistryRecords,
     change: &RegistryChange,
 ) -> TaskResult<bool> {
@@ -117,30 +118,30 @@ async fn delete(
             let Some(was) = records.specs.get(name) else {
                 return Ok(false);
             };
-            cx.batch().remove(SPECS, &id_of(name), was.revision)
+            task.batch().remove(SPECS, &id_of(name), was.revision)
         }
         (RegistryChange::Forget { registry }, _) => {
             let Some(was) = records.registries.get(registry) else {
                 return Ok(false);
             };
-            cx.batch()
+            task.batch()
                 .remove(super::records::REGISTRIES, registry, was.revision)
         }
         _ => return Ok(false),
     };
-    cx.write(batch).await
+    task.write(batch).await
 }
 
-/// Deletes versions that no spec names and whose spec has no instance, of whatever version: one that was moved to
-/// a plan of another version is still run by the one that made it.
+/// Deletes versions that no spec names and whose spec has no instance of any version: an instance that was moved to
+/// a plan of another version is still run by the version that made it.
 async fn delete_versions(
-    cx: &TaskContext,
+    task: &TaskContext,
     records: &RegistryRecords,
     gone: &BTreeSet<SpecName>,
     uses: SpecUsage,
 ) -> TaskResult<()> {
-    // A refresh writes a version before the spec that names it. While one is in the middle, or began or
-    // somebody pushed since, nobody can tell which versions are needed: the next turn will.
+    // A refresh writes a version before the spec that names it. If a refresh is running, or one began or a push
+    // happened since the records were read, the needed versions are unknown: the next run decides.
     let generation = records.generation.as_ref();
     if generation.is_some_and(|it| it.value.dirty || it.value.filling) {
         return Ok(());
@@ -150,15 +151,21 @@ async fn delete_versions(
     let named: BTreeSet<&str> = specs.map(|(_, it)| it.value.version.as_str()).collect();
     let unnamed = |it: &&VersionOfSpec| !named.contains(it.digest.as_str());
     let unnamed: Vec<&VersionOfSpec> = uses.versions.iter().filter(unnamed).collect();
+    // A refresh that began after the records were read has written versions that they do not name.
+    if unnamed.is_empty() || !records.are_current(task.collections()).await? {
+        return Ok(());
+    }
     let of_specs = unnamed.iter().map(|it| it.spec.clone()).collect();
-    let used = uses.among(cx.collections(), of_specs).await?;
+    let used = uses.among(task.collections(), of_specs).await?;
     for version in unnamed.iter().filter(|it| !used.contains(&it.spec)) {
-        let batch = cx
+        let batch = task
             .batch()
             .remove(VERSIONS, &version.digest, version.revision);
         let batch = records.undisturbed(batch);
-        if cx.write(batch).await? {
+        if task.write(batch).await? {
             tracing::info!(digest = %version.digest, spec = %version.spec, "a version of a bundle that no instance needs was deleted");
+        } else if !records.are_current(task.collections()).await? {
+            return Ok(());
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use sutler_registry::{Digest, ItemOutcome, SpecName};
 
-/// Most verdicts; beyond that items are read again.
+/// Maximum verdicts; beyond that items are read again.
 const VERDICTS_MAX: usize = 100_000;
 
 /// Permanent verdict on one version of an item.
@@ -17,7 +17,7 @@ pub(super) enum ItemVerdict {
 }
 
 impl ItemVerdict {
-    pub(super) fn seen(self) -> ItemOutcome {
+    pub(super) fn outcome(self) -> ItemOutcome {
         match self {
             Self::NotABundle(why) => ItemOutcome::NotABundle(why),
             Self::Faulty(why) => ItemOutcome::Faulty(why),

@@ -12,12 +12,12 @@ const FAILURES: &str = "sutler_registry_failed_refreshes";
 const CHANGES: &str = "sutler_registry_changes_total";
 const UNWRITTEN: &str = "sutler_registry_unwritten_refreshes_total";
 
-/// The names of everything that is counted of registries.
+/// Names of all registry metrics.
 pub const REGISTRY_METRICS: [&str; 7] = [
     LISTED, ITEMS, WITHDRAWN, FAULTY, FAILURES, CHANGES, UNWRITTEN,
 ];
 
-/// Tells the recorder what each of them means.
+/// Registers the description of each metric.
 pub(super) fn describe() {
     describe_gauge!(
         LISTED,
@@ -46,13 +46,13 @@ pub(super) fn unwritten() {
     counter!(UNWRITTEN).increment(1);
 }
 
-/// A change was written down.
+/// Counts a stored change.
 pub(super) fn changed(change: &RegistryChange) {
     let registry = change.registry().to_owned();
     counter!(CHANGES, "registry" => registry, "change" => change.word()).increment(1);
 }
 
-/// How a registry stands.
+/// Reports the state of a registry.
 pub(super) fn standing(registry: &str, known: &KnownRegistry, counts: Counts) {
     let set = |name: &'static str, count: usize| {
         let count = u32::try_from(count).map_or(f64::MAX, f64::from);

@@ -17,43 +17,43 @@ use sutler_bundle::{Collision, claimed_names};
 use sutler_osb::ServiceSpec;
 use sutler_registry::SpecName;
 
-/// After so many offerings others have their turn.
+/// Offerings processed before the task yields.
 const SLICE: usize = 256;
 
-/// The current offer.
+/// The published catalog and its inputs.
 #[derive(Default)]
 pub(super) struct PublishedCatalog {
     pub folders: Arc<Snapshot>,
-    /// The state of all records that is offered.
+    /// Revision of the generation record that is published.
     pub generation: Option<Revision>,
-    /// The last whole one that is in it.
+    /// Number of the last complete generation in it.
     pub number: Option<u64>,
     /// Revision of the push counter that is published.
     pub pushes: Option<Revision>,
-    /// The state of the specs that is offered, where it was whole.
+    /// Generation of the specs that is published, if it was complete.
     pub specs: Option<u64>,
     /// The offering built from each spec, with the revision of its record.
     pub made: BTreeMap<Arc<SpecName>, (Revision, Arc<OfferedImage>)>,
-    /// Those of them that were never offered as they are now.
+    /// Offerings in `made` that were not published yet.
     pub fresh: BTreeMap<Arc<SpecName>, Offering>,
     /// Faults of specs from which no offering could be built.
     pub faults: Vec<String>,
-    /// The versions of folders that are offered, by the id of the service.
+    /// Published versions of folders, by service id.
     shown: HashMap<String, String>,
-    /// Whether something of a registry was left out for a folder.
+    /// Whether an offering of a registry was left out because of a folder.
     left_out: bool,
 }
 
-/// A whole catalog, as the broker takes it.
+/// A whole catalog, in the form the broker accepts.
 struct NextCatalog {
     slots: Vec<OfferingUpdate>,
-    footings: Vec<(String, CatalogPrecondition)>,
+    preconditions: Vec<(String, CatalogPrecondition)>,
     snapshot: Snapshot,
     shown: HashMap<String, String>,
 }
 
 impl PublishedCatalog {
-    /// Nothing but folders, none of them offered yet.
+    /// A catalog of these folders; nothing is published yet.
     pub(super) fn of(folders: Arc<Snapshot>) -> Self {
         Self {
             folders,
@@ -66,20 +66,20 @@ impl PublishedCatalog {
         *self = Self::of(self.folders.clone());
     }
 
-    /// Shows other folders from now on.
+    /// Replaces the folders.
     pub(super) fn replace_folders(&mut self, folders: Arc<Snapshot>) {
         self.folders = folders;
         if self.left_out {
-            // What was left out may have a place now.
+            // Offerings that were left out may be possible now.
             (self.generation, self.specs) = (None, None);
         }
     }
 
-    /// All that is to be offered. Nothing of it is new any more afterwards.
-    async fn display(&mut self, running: &BrokerHandle) -> Result<NextCatalog, BuildError> {
-        let collisions = self.make_room();
+    /// Builds the whole catalog. Afterwards no offering counts as new.
+    async fn next_catalog(&mut self, running: &BrokerHandle) -> Result<NextCatalog, BuildError> {
+        let collisions = self.drop_collisions();
         let (mut slots, shown) = self.folder_slots(running)?;
-        let mut footings = Vec::with_capacity(self.made.len());
+        let mut preconditions = Vec::with_capacity(self.made.len());
         let mut images = HashMap::with_capacity(self.made.len());
         for (nth, (name, (revision, image))) in self.made.iter().enumerate() {
             if nth % SLICE == 0 {
@@ -88,35 +88,35 @@ impl PublishedCatalog {
             let service_id = &image.service_id;
             let new = self.fresh.remove(name).map(OfferingUpdate::New);
             slots.push(new.unwrap_or_else(|| OfferingUpdate::Same(service_id.clone())));
-            let footing = CatalogPrecondition {
+            let precondition = CatalogPrecondition {
                 collection: SPECS,
                 id: id_of(name),
                 revision: *revision,
             };
-            footings.push((service_id.clone(), footing));
+            preconditions.push((service_id.clone(), precondition));
             images.insert(service_id.clone(), image.clone());
         }
         self.fresh.clear();
         let mut snapshot = self.folders.as_ref().clone();
         snapshot.images = Arc::new(images);
-        let told = self.faults.iter().cloned();
-        for fault in told.chain(collisions.iter().map(Collision::to_string)) {
+        let faults = self.faults.iter().cloned();
+        for fault in faults.chain(collisions.iter().map(Collision::to_string)) {
             tracing::error!("bundle: {fault}");
             snapshot.faults.push(fault);
         }
         Ok(NextCatalog {
             slots,
-            footings,
+            preconditions,
             snapshot,
             shown,
         })
     }
 
-    /// Leaves out what wants the same as a folder.
-    fn make_room(&mut self) -> Vec<Collision> {
+    /// Leaves out offerings that collide with a folder.
+    fn drop_collisions(&mut self) -> Vec<Collision> {
         let mut taken: HashMap<String, String> = HashMap::new();
         for listed in &self.folders.listed {
-            let folder = listed.folder.display().to_string();
+            let folder = listed.folder.next_catalog().to_string();
             let wants = claimed_names(&listed.spec).into_iter();
             taken.extend(wants.map(|what| (what, folder.clone())));
         }
@@ -156,15 +156,15 @@ impl PublishedCatalog {
         Ok((slots, shown))
     }
 
-    /// Offers all of it, as a whole.
-    pub(super) async fn show(&mut self, running: &BrokerHandle) -> Result<Snapshot, BuildError> {
+    /// Publishes the whole catalog.
+    pub(super) async fn publish(&mut self, running: &BrokerHandle) -> Result<Snapshot, BuildError> {
         let NextCatalog {
             slots,
-            footings,
+            preconditions,
             snapshot,
             shown,
-        } = self.display(running).await?;
-        running.replace_offerings(slots, footings).await?;
+        } = self.next_catalog(running).await?;
+        running.replace_offerings(slots, preconditions).await?;
         self.shown = shown;
         Ok(snapshot)
     }
@@ -240,14 +240,14 @@ mod tests {
     }
 
     #[test]
-    fn an_image_wants_what_its_offering_wants() {
+    fn an_image_claims_the_names_of_its_offering() {
         let FoundBundle { spec, bundle, .. } = listed("hello");
         let image = image_of(&spec, &bundle);
         assert_eq!(wants(&image).collect::<Vec<_>>(), claimed_names(&spec));
     }
 
     #[test]
-    fn what_was_left_out_for_a_folder_is_looked_at_again_when_folders_change() {
+    fn an_offering_left_out_for_a_folder_is_reconsidered_when_folders_change() {
         let mut window = PublishedCatalog {
             specs: Some(1),
             ..PublishedCatalog::default()

@@ -1,6 +1,6 @@
 //! Stored records of registries: one per registry, one per spec, one per version.
 //!
-//! Instances are bound to versions: a version stays while a spec names it or an instance was made of it. The
+//! Instances are bound to versions: a version stays while a spec names it or an instance was made from it. The
 //! precondition of a provision is its spec's record (`catalog_publisher.rs`), whose revision changes with every
 //! write.
 
@@ -10,27 +10,27 @@ use std::sync::Arc;
 use sutler_broker::{CollectionItem, Collections, CollectionsError, Revision, run_blocking};
 use sutler_registry::{KnownRegistries, KnownRegistry, KnownSpec, SpecName};
 
-/// Collections.
+/// Names of the collections.
 pub(super) const REGISTRIES: &str = "registry";
 pub(super) const SPECS: &str = "spec";
 pub(super) const VERSIONS: &str = "version";
-/// The collections of what is known of registries: while one of them has a record, somebody must look after it.
+/// All collections of registries. While one of them has a record, its periodic tasks must run.
 pub const REGISTRY_RECORDS: [&str; 3] = [REGISTRIES, SPECS, VERSIONS];
 const STATE: &str = "registries";
-/// The records of the collection above.
+/// Ids of the records in the collection `STATE`.
 const GENERATION: &str = "generation";
 const PUSHES: &str = "pushes";
 
-/// A spec as it is written down.
+/// Stored spec.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct SpecRecord {
     pub name: Arc<SpecName>,
     pub held: Arc<KnownSpec>,
-    /// Names the version that is offered.
+    /// Digest of the offered version.
     pub version: String,
     pub service_id: String,
     pub service_name: String,
-    /// The ids of its plans, of the version that is offered.
+    /// Plan ids of the offered version.
     pub plans: Vec<String>,
     /// Inputs of its names and ids; they are rebuilt if these change.
     #[serde(default)]
@@ -38,18 +38,18 @@ pub(super) struct SpecRecord {
 }
 
 impl SpecRecord {
-    /// Whether its names and ids were made by this; by whom those of old were, nobody knows.
+    /// Whether its names and ids were derived from these inputs; for older records the inputs are unknown.
     pub(super) fn is_offered_by(&self, offered_by: &str) -> bool {
         self.offered_by.is_empty() || self.offered_by == offered_by
     }
 }
 
-/// A version as it is written down. It never changes.
+/// Stored version. It never changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct VersionRecord {
     /// The spec it was read for.
     pub spec: SpecName,
-    /// The manifest, and the name of the file it was.
+    /// The manifest, and its file name.
     pub manifest: String,
     pub file: String,
     #[serde(default)]
@@ -60,27 +60,27 @@ pub(super) struct VersionRecord {
     pub plans: Vec<String>,
 }
 
-/// Which state all records are in.
+/// Generation of all records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Generation {
     pub number: u64,
-    /// Somebody is in the middle of writing the specs of the next one.
+    /// A refresh is writing the specs of the next generation.
     pub dirty: bool,
-    /// Somebody writes versions that no spec names yet.
+    /// A refresh is writing versions that no spec names yet.
     #[serde(default)]
     pub filling: bool,
-    /// The last one whose specs were other than those before: who has read it need not read specs again.
+    /// Last generation that changed specs: a reader that has it need not read specs again.
     #[serde(default)]
     pub specs: Option<u64>,
 }
 
 impl Generation {
-    /// The state of the specs, where it is whole.
+    /// Generation of the specs, if it is complete.
     pub(super) fn whole(self) -> Option<u64> {
         self.specs.filter(|_| !self.dirty)
     }
 
-    /// The state after this one, whole.
+    /// The next generation, complete.
     pub(super) fn next(self, specs_changed: bool) -> Self {
         let number = self.number + 1;
         let same = self.specs.filter(|_| !specs_changed);
@@ -93,21 +93,21 @@ impl Generation {
     }
 }
 
-/// How often developers pushed or deleted. Refreshes take long and write in the end, so what developers do
-/// meanwhile is counted apart.
+/// Number of pushes and deletions by developers. A refresh takes long and writes at its end, so changes by
+/// developers meanwhile are counted separately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PushCount {
     pub number: u64,
 }
 
-/// A record and the state it was in.
+/// A record and its revision.
 #[derive(Clone, Debug)]
 pub(super) struct StoredRecord<T> {
     pub value: T,
     pub revision: Revision,
 }
 
-/// All records but the versions.
+/// All records except versions.
 #[derive(Debug, Default)]
 pub(super) struct RegistryRecords {
     pub registries: BTreeMap<String, StoredRecord<KnownRegistry>>,
@@ -117,16 +117,16 @@ pub(super) struct RegistryRecords {
 }
 
 impl RegistryRecords {
-    pub(super) async fn read(ledger: &Collections) -> Result<Self, CollectionsError> {
-        let generation = generation(ledger).await?;
-        let pushes = pushes(ledger).await?;
-        let registries = registries(ledger).await?;
+    pub(super) async fn read(collections: &Collections) -> Result<Self, CollectionsError> {
+        let generation = generation(collections).await?;
+        let pushes = pushes(collections).await?;
+        let registries = registries(collections).await?;
         let keep = |specs: &mut Vec<_>, it: CollectionItem<SpecRecord>| {
             let (value, revision) = (it.value, it.revision);
             specs.push((value.name.clone(), StoredRecord { value, revision }));
         };
-        let specs = ledger.fold(SPECS, Vec::new(), keep).await?;
-        // A map that is made in one go takes half of what one takes that grows.
+        let specs = collections.fold(SPECS, Vec::new(), keep).await?;
+        // A map that is collected at once takes half the memory of one that grew.
         let specs = run_blocking(|| specs.into_iter().collect()).await?;
         Ok(Self {
             registries,
@@ -136,7 +136,7 @@ impl RegistryRecords {
         })
     }
 
-    /// As the rules see it.
+    /// The records as input of `sutler_registry`.
     pub(super) fn known(&self) -> KnownRegistries {
         let mut known = KnownRegistries::default();
         for (name, written) in &self.registries {
@@ -150,7 +150,18 @@ impl RegistryRecords {
         known
     }
 
-    /// Lets a batch commit only if no other generation was begun and nothing was pushed since these records were read.
+    /// Whether no other generation was begun and nothing was pushed since these records were read.
+    pub(super) async fn are_current(
+        &self,
+        collections: &Collections,
+    ) -> Result<bool, CollectionsError> {
+        let generation = generation(collections).await?.map(|it| it.revision);
+        let pushes = pushes(collections).await?.map(|it| it.revision);
+        Ok(generation == self.generation.as_ref().map(|it| it.revision) && pushes == self.pushes)
+    }
+
+    /// Lets a batch commit only if no other generation was begun and nothing was pushed since these records were
+    /// read.
     pub(super) fn undisturbed<'a>(
         &self,
         batch: sutler_broker::Batch<'a>,
@@ -168,38 +179,38 @@ impl RegistryRecords {
 
 /// The registries, without their specs.
 pub(super) async fn registries(
-    ledger: &Collections,
+    collections: &Collections,
 ) -> Result<BTreeMap<String, StoredRecord<KnownRegistry>>, CollectionsError> {
     let keep = |registries: &mut BTreeMap<_, _>, it: CollectionItem<KnownRegistry>| {
         let (value, revision) = (it.value, it.revision);
         registries.insert(it.id, StoredRecord { value, revision });
     };
-    ledger.fold(REGISTRIES, BTreeMap::new(), keep).await
+    collections.fold(REGISTRIES, BTreeMap::new(), keep).await
 }
 
-/// Which state all records are in.
+/// Reads the generation.
 pub(super) async fn generation(
-    ledger: &Collections,
+    collections: &Collections,
 ) -> Result<Option<StoredRecord<Generation>>, CollectionsError> {
-    let found = ledger.get::<Generation>(STATE, GENERATION).await?;
+    let found = collections.get::<Generation>(STATE, GENERATION).await?;
     Ok(found.map(|it| StoredRecord {
         value: it.value,
         revision: it.revision,
     }))
 }
 
-/// How often developers pushed or deleted.
+/// Reads the number of pushes and deletions.
 pub(super) async fn pushes(
-    ledger: &Collections,
+    collections: &Collections,
 ) -> Result<Option<StoredRecord<PushCount>>, CollectionsError> {
-    let found = ledger.get::<PushCount>(STATE, PUSHES).await?;
+    let found = collections.get::<PushCount>(STATE, PUSHES).await?;
     Ok(found.map(|it| StoredRecord {
         value: it.value,
         revision: it.revision,
     }))
 }
 
-/// Counts one more.
+/// Increments the push count.
 pub(super) fn put_pushes(
     batch: sutler_broker::Batch<'_>,
     was: Option<StoredRecord<PushCount>>,
@@ -209,7 +220,7 @@ pub(super) fn put_pushes(
     batch.put(STATE, PUSHES, was.map(|it| it.revision), &next)
 }
 
-/// Adds the next state of all records to a batch.
+/// Adds the next generation to a batch.
 pub(super) fn put_generation<'a>(
     batch: sutler_broker::Batch<'a>,
     was: Option<Revision>,
@@ -218,7 +229,7 @@ pub(super) fn put_generation<'a>(
     batch.put(STATE, GENERATION, was, &next)
 }
 
-/// The name of a spec's record. Registries have no slash in their names.
+/// Record id of a spec. Names of registries contain no slash.
 pub(super) fn id_of(spec: &SpecName) -> String {
     spec.to_string()
 }

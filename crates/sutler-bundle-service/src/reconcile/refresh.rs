@@ -29,37 +29,37 @@ use sutler_registry::{
     RegistryChange, ScannedItem, SpecName, WithdrawalRules, scan_items, usage_candidates,
 };
 
-/// The name of the chore.
+/// Name of the task.
 pub const REFRESH: &str = "registries";
-/// Registries that are asked together.
+/// Registries listed concurrently.
 const REGISTRIES_AT_ONCE: usize = 4;
-/// Longest sentence that is kept of what is wrong with an item, in characters.
+/// Longest stored fault of an item, in characters.
 const SENTENCE_CHARS_MAX: usize = 600;
-/// How often what registries said is looked at anew because somebody else wrote meanwhile.
+/// Attempts to apply the scan if other writers change the records meanwhile.
 const TRIES: u32 = 4;
-/// How often it is written down how far a turn is.
-const TELL_EVERY: Duration = Duration::from_secs(2);
+/// Interval at which the progress of a run is stored.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(2);
 
-/// A registry as it is configured.
+/// A configured registry.
 #[derive(Clone)]
 pub struct Source {
-    /// Where bundles are found.
+    /// The registry.
     pub registry: Arc<dyn Registry>,
-    /// The tag under which a bundle has its own name; under every other it is an offering of its own.
+    /// Tag under which a bundle has its own name; under every other tag it is an offering of its own.
     pub default_tag: String,
-    /// How many items are looked at together.
+    /// Items read concurrently.
     pub at_once: usize,
 }
 
 impl Source {
-    /// The tag that an item's name needs.
+    /// Tag to add to the name of an item's offering.
     pub(super) fn tag_of<'a>(&self, item: &'a str) -> Option<&'a str> {
         let (_, tag) = item.rsplit_once(':')?;
         (tag != self.default_tag).then_some(tag)
     }
 }
 
-/// Asks registries what they have.
+/// Periodic task that lists registries.
 pub struct Refresh {
     sources: Arc<[Source]>,
     offers: OfferSettings,
@@ -71,7 +71,7 @@ pub struct Refresh {
 
 /// Findings of a refresh.
 struct RefreshFindings {
-    asked: BTreeMap<String, ListOutcome>,
+    outcomes: BTreeMap<String, ListOutcome>,
     /// Terms of the versions that were read.
     fresh: BTreeMap<SpecName, OfferTerms>,
     used: BTreeSet<SpecName>,
@@ -84,7 +84,7 @@ impl RefreshFindings {
     fn facts(&self) -> RefreshFacts<'_> {
         RefreshFacts {
             configured: &self.configured,
-            outcomes: &self.asked,
+            outcomes: &self.outcomes,
             used: &self.used,
             rules: self.rules,
             now: self.now,
@@ -92,26 +92,26 @@ impl RefreshFindings {
     }
 }
 
-/// A turn that writes.
+/// A run that writes.
 struct RefreshRun<'a> {
-    /// Where versions are written as they are read.
+    /// Writes versions as they are read.
     writer: tokio::sync::Mutex<Writer<'a>>,
-    /// How many items were looked at.
-    looked: AtomicUsize,
+    /// Number of items read.
+    items_read: AtomicUsize,
 }
 
-/// There is none if it is only looked what would change.
+/// `None` if the run only computes what would change.
 type WritingRun<'a, 'b> = Option<&'a RefreshRun<'b>>;
 
 /// Scan of one registry.
 struct RegistryScan {
     registry: String,
-    asked: ListOutcome,
+    outcome: ListOutcome,
     fresh: BTreeMap<SpecName, OfferTerms>,
 }
 
 impl Refresh {
-    /// Of these registries, in the order of the configuration.
+    /// Refreshes these registries, in the order of the configuration.
     #[must_use]
     pub fn new(
         sources: Arc<[Source]>,
@@ -129,7 +129,7 @@ impl Refresh {
         }
     }
 
-    /// Whether developers may push; if not, what they pushed is withdrawn.
+    /// Whether developers may push; if not, pushed services are withdrawn.
     #[must_use]
     pub fn pushes(mut self, pushes: Pushes) -> Self {
         self.pushes = pushes;
@@ -144,16 +144,16 @@ impl Refresh {
     ///
     /// # Errors
     /// The store does not answer.
-    pub async fn plan(&self, ledger: &Collections) -> TaskResult<Vec<RegistryChange>> {
-        let (records, known) = Self::known(ledger).await?;
-        let findings = self.find(ledger, &records, &known, None).await?;
+    pub async fn plan(&self, collections: &Collections) -> TaskResult<Vec<RegistryChange>> {
+        let (records, known) = Self::known(collections).await?;
+        let findings = self.find(collections, &records, &known, None).await?;
         let plan = move || sutler_registry::reconcile(&known, &findings.facts());
         Ok(run_blocking(plan).await?)
     }
 
-    /// All records, and what the rules see of them.
-    async fn known(ledger: &Collections) -> TaskResult<(RegistryRecords, KnownRegistries)> {
-        let records = RegistryRecords::read(ledger).await?;
+    /// Reads all records, and converts them for `sutler_registry`.
+    async fn known(collections: &Collections) -> TaskResult<(RegistryRecords, KnownRegistries)> {
+        let records = RegistryRecords::read(collections).await?;
         let known = move || {
             let known = records.known();
             (records, known)
@@ -161,19 +161,21 @@ impl Refresh {
         Ok(run_blocking(known).await?)
     }
 
-    /// Asks registries, and whoever else must be asked before anything can be decided.
+    /// Lists registries, and reads the usage of specs that may be withdrawn.
     async fn find(
         &self,
-        ledger: &Collections,
+        collections: &Collections,
         records: &RegistryRecords,
         known: &KnownRegistries,
         writes: WritingRun<'_, '_>,
     ) -> TaskResult<RefreshFindings> {
-        let (asked, fresh) = self.ask_all(records, known, writes).await?;
+        let (outcomes, fresh) = self.list_all(records, known, writes).await?;
         let now = Timestamp::now();
         Ok(RefreshFindings {
-            used: self.used(ledger, records, known, &asked, now).await?,
-            asked,
+            used: self
+                .used(collections, records, known, &outcomes, now)
+                .await?,
+            outcomes,
             fresh,
             configured: self.configured(),
             rules: self.rules,
@@ -186,24 +188,24 @@ impl Refresh {
         names.chain(self.pushes.registry()).collect()
     }
 
-    /// The specs that instances were made of, as far as it matters.
+    /// Specs with instances, among those for which it matters.
     async fn used(
         &self,
-        ledger: &Collections,
+        collections: &Collections,
         records: &RegistryRecords,
         known: &KnownRegistries,
-        asked: &BTreeMap<String, ListOutcome>,
+        outcomes: &BTreeMap<String, ListOutcome>,
         now: Timestamp,
     ) -> TaskResult<BTreeSet<SpecName>> {
-        let names = usage_candidates(known, asked, self.rules, now);
+        let names = usage_candidates(known, outcomes, self.rules, now);
         if names.is_empty() {
             return Ok(names);
         }
-        let uses = SpecUsage::read(ledger, records).await?;
-        Ok(uses.among(ledger, names).await?)
+        let uses = SpecUsage::read(collections, records).await?;
+        Ok(uses.among(collections, names).await?)
     }
 
-    async fn ask_all(
+    async fn list_all(
         &self,
         records: &RegistryRecords,
         known: &KnownRegistries,
@@ -212,21 +214,21 @@ impl Refresh {
         BTreeMap<String, ListOutcome>,
         BTreeMap<SpecName, OfferTerms>,
     )> {
-        let mut looks: Vec<BoxFuture<'_, TaskResult<RegistryScan>>> = Vec::new();
+        let mut scans: Vec<BoxFuture<'_, TaskResult<RegistryScan>>> = Vec::new();
         for source in self.sources.iter() {
-            looks.push(Box::pin(self.look(source, records, known, writes)));
+            scans.push(Box::pin(self.scan_registry(source, records, known, writes)));
         }
-        let mut looks = stream::iter(looks).buffer_unordered(REGISTRIES_AT_ONCE);
-        let (mut asked, mut fresh) = (BTreeMap::new(), BTreeMap::new());
-        while let Some(looked) = looks.next().await {
-            let looked = looked?;
-            asked.insert(looked.registry, looked.asked);
-            fresh.extend(looked.fresh);
+        let mut scans = stream::iter(scans).buffer_unordered(REGISTRIES_AT_ONCE);
+        let (mut outcomes, mut fresh) = (BTreeMap::new(), BTreeMap::new());
+        while let Some(scanned) = scans.next().await {
+            let scanned = scanned?;
+            outcomes.insert(scanned.registry, scanned.outcome);
+            fresh.extend(scanned.fresh);
         }
-        Ok((asked, fresh))
+        Ok((outcomes, fresh))
     }
 
-    async fn look(
+    async fn scan_registry(
         &self,
         source: &Source,
         records: &RegistryRecords,
@@ -239,7 +241,7 @@ impl Refresh {
             let digest = item.digest.clone()?;
             let name = SpecName::new(registry, &item.to_string());
             let held = known.spec(&name);
-            // Under another configuration it has other names and ids.
+            // Another configuration gives it other names and ids.
             let written = records.specs.get(&name);
             let offered_by = version::offered_by(&offer, source.tag_of(&name.item));
             let as_before = written.is_some_and(|it| it.value.is_offered_by(&offered_by));
@@ -253,49 +255,49 @@ impl Refresh {
             Err(fault) => {
                 return Ok(RegistryScan {
                     registry: registry.to_owned(),
-                    asked: ListOutcome::Failed(sentence(&fault.to_string())),
+                    outcome: ListOutcome::Failed(sentence(&fault.to_string())),
                     fresh,
                 });
             }
         };
         let mut all = std::pin::pin!(all);
         while let Some(found) = all.next().await {
-            // Where nothing has to be asked for, nothing else would let others have their turn.
+            // Yields if no item needs a request, because nothing else would.
             tokio::task::coop::consume_budget().await;
-            if let Some(turn) = writes {
-                turn.looked.fetch_add(1, Ordering::Relaxed);
+            if let Some(run) = writes {
+                run.items_read.fetch_add(1, Ordering::Relaxed);
             }
             let item = found.item.to_string();
-            let (seen, read) = self.made_of(source, &item, found);
+            let (outcome, read) = self.read_item(source, &item, found);
             if let Some(read) = read {
-                if let Some(turn) = writes {
-                    let mut writer = turn.writer.lock().await;
+                if let Some(run) = writes {
+                    let mut writer = run.writer.lock().await;
                     let put = writer.put_version(&read.terms.version, &read.record);
                     put.await.inspect_err(|_| metrics::unwritten())?;
                 }
                 fresh.insert(SpecName::new(registry, &item), read.terms);
             }
-            items.extend(seen.map(|seen| (item, seen)));
+            items.extend(outcome.map(|outcome| (item, outcome)));
         }
         Ok(RegistryScan {
             registry: registry.to_owned(),
-            asked: ListOutcome::Complete(items),
+            outcome: ListOutcome::Complete(items),
             fresh,
         })
     }
 
     /// Outcome of one item, and its version if it was read.
-    fn made_of(
+    fn read_item(
         &self,
         source: &Source,
         item: &str,
         found: ScannedItem,
     ) -> (Option<ItemOutcome>, Option<NewVersion>) {
         let name = SpecName::new(source.registry.name(), item);
-        let seen = match found.state {
+        let outcome = match found.state {
             ItemState::Known(digest) => match self.verdicts.of(&name, &digest) {
                 None => Some(ItemOutcome::Same),
-                Some(verdict) => Some(verdict.seen()),
+                Some(verdict) => Some(verdict.outcome()),
             },
             ItemState::Read(spec) => match self.read(source, &name, &spec) {
                 Ok(read) => {
@@ -311,10 +313,10 @@ impl Refresh {
             },
             ItemState::Failed(fault) => self.failed(&name, &fault),
         };
-        (seen, None)
+        (outcome, None)
     }
 
-    /// `None`: it counts as not listed.
+    /// `None`: the item counts as not listed.
     fn failed(&self, name: &SpecName, fault: &ItemError) -> Option<ItemOutcome> {
         let why = sentence(&fault.to_string());
         let verdict = match fault {
@@ -327,7 +329,7 @@ impl Refresh {
         if let Some(digest) = fault.verdict_on() {
             self.verdicts.add(name, digest, verdict.clone());
         }
-        Some(verdict.seen())
+        Some(verdict.outcome())
     }
 
     fn read(
@@ -352,9 +354,9 @@ impl PeriodicTask for Refresh {
         self.every
     }
 
-    async fn run_once(&self, cx: &TaskContext) -> TaskResult<()> {
+    async fn run_once(&self, task: &TaskContext) -> TaskResult<()> {
         for _ in 0..TRIES {
-            if self.try_once(cx).await? {
+            if self.try_once(task).await? {
                 return Ok(());
             }
         }
@@ -365,24 +367,25 @@ impl PeriodicTask for Refresh {
 }
 
 impl Refresh {
-    /// `false`: somebody else wrote meanwhile. What was written is right, and the rest is to be found out anew.
-    async fn try_once(&self, cx: &TaskContext) -> TaskResult<bool> {
-        let ledger = cx.collections();
-        let (records, known) = Self::known(ledger).await?;
-        let turn = RefreshRun {
-            writer: tokio::sync::Mutex::new(Writer::new(cx, &records)),
-            looked: AtomicUsize::default(),
+    /// Returns `false` if another process wrote meanwhile. The part that was written is valid; the rest is computed
+    /// again.
+    async fn try_once(&self, task: &TaskContext) -> TaskResult<bool> {
+        let collections = task.collections();
+        let (records, known) = Self::known(collections).await?;
+        let run = RefreshRun {
+            writer: tokio::sync::Mutex::new(Writer::new(task, &records)),
+            items_read: AtomicUsize::default(),
         };
-        let finds = self.find(ledger, &records, &known, Some(&turn));
-        let mut findings = self.with_progress(cx, &turn.looked, finds).await?;
+        let finds = self.find(collections, &records, &known, Some(&run));
+        let mut findings = self.with_progress(task, &run.items_read, finds).await?;
         let next = run_blocking(move || {
             let fresh = std::mem::take(&mut findings.fresh);
             RefreshResult::of(known, &findings.facts(), fresh)
         })
         .await?;
-        cx.progress(&format!("writing {} changes", next.changes.len()))
+        task.progress(&format!("writing {} changes", next.changes.len()))
             .await?;
-        let written = next.write(turn.writer.into_inner(), &records).await;
+        let written = next.write(run.writer.into_inner(), &records).await;
         let written = written.inspect_err(|_| metrics::unwritten())?;
         if written {
             next.changes.iter().for_each(log_change);
@@ -391,11 +394,11 @@ impl Refresh {
         Ok(written)
     }
 
-    /// Says from time to time how far it is.
+    /// Stores the progress from time to time.
     async fn with_progress<T>(
         &self,
-        cx: &TaskContext,
-        looked: &AtomicUsize,
+        task: &TaskContext,
+        items_read: &AtomicUsize,
         finds: impl Future<Output = TaskResult<T>> + Send,
     ) -> TaskResult<T> {
         let mut finds = std::pin::pin!(finds);
@@ -405,24 +408,24 @@ impl Refresh {
         }
         let names = names.join(", ");
         loop {
-            let looked = looked.load(Ordering::Relaxed);
-            cx.progress(&format!("asking {names}; items looked at: {looked}"))
+            let items_read = items_read.load(Ordering::Relaxed);
+            task.progress(&format!("asking {names}; items looked at: {items_read}"))
                 .await?;
-            if let Ok(found) = tokio::time::timeout(TELL_EVERY, &mut finds).await {
+            if let Ok(found) = tokio::time::timeout(PROGRESS_INTERVAL, &mut finds).await {
                 return found;
             }
         }
     }
 }
 
-/// A sentence as it is kept and told: what others wrote must fit into a record, and onto a line.
-fn sentence(said: &str) -> String {
+/// Shortens a text of a registry to one line that fits into a record.
+fn sentence(text: &str) -> String {
     let plain = |letter: char| match letter.is_control() {
         true => ' ',
         false => letter,
     };
-    let mut kept: String = said.chars().take(SENTENCE_CHARS_MAX).map(plain).collect();
-    if said.chars().nth(SENTENCE_CHARS_MAX).is_some() {
+    let mut kept: String = text.chars().take(SENTENCE_CHARS_MAX).map(plain).collect();
+    if text.chars().nth(SENTENCE_CHARS_MAX).is_some() {
         kept.push('…');
     }
     kept

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sutler_broker::{CollectionItem, Collections, CollectionsError, InstanceCounts, Revision};
 use sutler_registry::SpecName;
 
-/// A version, without what it says.
+/// A version without its manifest.
 pub(super) struct VersionOfSpec {
     pub digest: String,
     pub revision: Revision,
@@ -23,7 +23,7 @@ pub(super) struct SpecUsage {
 impl SpecUsage {
     /// Reads all versions.
     pub(super) async fn read(
-        ledger: &Collections,
+        collections: &Collections,
         records: &RegistryRecords,
     ) -> Result<Self, CollectionsError> {
         let specs = records.specs.iter();
@@ -44,22 +44,22 @@ impl SpecUsage {
                 spec: it.value.spec,
             });
         };
-        ledger.fold(VERSIONS, of_specs, keep).await
+        collections.fold(VERSIONS, of_specs, keep).await
     }
 
-    /// Those of some specs that have instances.
+    /// Returns those of the specs that have instances.
     pub(super) async fn among(
         &self,
-        ledger: &Collections,
+        collections: &Collections,
         names: BTreeSet<SpecName>,
     ) -> Result<BTreeSet<SpecName>, CollectionsError> {
         let mut used = BTreeSet::new();
-        let tenants = InstanceCounts::read(ledger).await?;
+        let tenants = InstanceCounts::read(collections).await?;
         for name in names {
             let plans = self.plans.get(&name).into_iter().flatten();
             let mut plans: Vec<&str> = plans.map(String::as_str).collect();
-            // Plans are asked for one after the other. An instance that moves to one that was asked for already
-            // is found the second time.
+            // Plans are queried one after the other. The second pass finds an instance that has moved meanwhile to a
+            // plan that was queried before.
             plans.extend_from_within(..plans.len().saturating_sub(1));
             if tenants.have_instance_of(plans).await? {
                 used.insert(name);

@@ -1,6 +1,6 @@
 //! Builds a version that can be offered and run from an item that was read, or a sentence why not. Pure.
 //!
-//! Stored as `records.rs`.
+//! The stored form is in `records.rs`.
 
 use super::records::{SpecRecord, VersionRecord};
 use crate::bundle_folders::with_origin;
@@ -12,7 +12,7 @@ use sutler_bundle::{IdScheme, Manifest, Offer, claimed_names, offering};
 use sutler_osb::ServiceSpec;
 use sutler_registry::{ClaimedNames, KnownSpec, Spec, SpecName};
 
-/// A version that was read just now.
+/// A version that was read in this refresh.
 #[derive(Clone, Debug)]
 pub(super) struct NewVersion {
     pub record: VersionRecord,
@@ -20,11 +20,10 @@ pub(super) struct NewVersion {
     pub terms: OfferTerms,
 }
 
-/// What a spec is offered by that names a version: without what the version says, so that thousands of them
-/// are small.
+/// Names and ids of a version's offering, without the manifest, so that thousands of them are small.
 #[derive(Clone, Debug)]
 pub(super) struct OfferTerms {
-    /// Names the version.
+    /// Digest of the version.
     pub version: String,
     pub service_id: String,
     pub service_name: String,
@@ -56,7 +55,7 @@ impl OfferTerms {
     }
 }
 
-/// Makes sense of an item that a registry lists: what is listed must be what runs.
+/// Builds a version from an item of a registry; it runs exactly the listed image.
 pub(super) fn listed(
     name: &SpecName,
     spec: &Spec,
@@ -77,8 +76,8 @@ pub(super) fn listed(
     }
 }
 
-/// Makes sense of an item that was read. `offer`: how it is to be offered; `tag`: the tag that its name
-/// needs, if it is not under the default one.
+/// Builds a version from a manifest. `offer`: how it is offered; `tag`: tag to add to its name, if it is not the
+/// default one.
 pub(super) fn read(
     name: &SpecName,
     spec: &Spec,
@@ -113,7 +112,7 @@ pub(super) fn read(
     })
 }
 
-/// A version as a shelf keeps it.
+/// A version in the form of the version store.
 pub(super) fn written(record: VersionRecord) -> ImageManifest {
     ImageManifest {
         manifest: record.manifest,
@@ -137,7 +136,7 @@ pub(super) fn offered(bundle: &Bundle, offer: &Offer, tag: Option<&str>) -> Serv
     with_origin(spec, bundle)
 }
 
-/// An offering of its own beside the one under the default tag: other names, so other ids.
+/// A separate offering for another tag than the default: other names, so other ids.
 fn tagged(manifest: &Manifest, tag: &str) -> Manifest {
     let plain = |letter: char| match letter.to_ascii_lowercase() {
         '_' => '-',
@@ -153,7 +152,7 @@ fn tagged(manifest: &Manifest, tag: &str) -> Manifest {
     manifest
 }
 
-/// How the bundles of one registry are offered: where the old ids are kept, its name is part of them.
+/// Offer settings for one registry: Automation Broker's ids contain the registry's name.
 pub(super) fn offer_of(registry: &str, mut offer: Offer) -> Offer {
     if let IdScheme::Md5 { registry: of } = &mut offer.ids {
         registry.clone_into(of);
@@ -161,8 +160,8 @@ pub(super) fn offer_of(registry: &str, mut offer: Offer) -> Offer {
     offer
 }
 
-/// Names what a version is. The spec is part of it, and its plans are: each knows those that were offered of it, so
-/// that whoever was given one of them is found.
+/// Digest of a version. It covers the spec and its plans: each version knows the plans that were offered of it, so
+/// that instances with one of them are found.
 fn digest_of(record: &VersionRecord) -> String {
     let mut hash = Sha256::new();
     let optional = |text: &Option<String>| text.clone().unwrap_or_default();
@@ -255,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_offered_says_why() {
+    fn a_version_that_cannot_be_offered_has_a_reason() {
         let offer = Offer::default();
         for (manifest, image, why) in [
             ("{name: 1}", Some("i"), "description"),
@@ -277,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn every_plan_says_which_version_it_comes_from() {
+    fn every_plan_names_its_version() {
         let spec = spec(MANIFEST, Some("r/hello@sha256:1"));
         let fresh = read(&name(), &spec, &Offer::default(), None).expect("it can be offered");
         let bundle = super::written(fresh.record.clone()).read(&fresh.terms.version);

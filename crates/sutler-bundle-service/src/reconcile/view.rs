@@ -15,9 +15,9 @@ use sutler_registry::{
 /// All registries, without their specs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RegistriesView {
-    /// How asking them stands.
+    /// State of the refresh task.
     pub refresh: TaskStatus,
-    /// Each of them, in the order of the configuration; those that are not configured any more last.
+    /// Registries in the order of the configuration, then those that are not configured any more.
     pub registries: Vec<RegistryView>,
 }
 
@@ -36,16 +36,16 @@ pub struct RegistryView {
     pub fault: Option<String>,
     /// Items of the last complete listing.
     pub items: usize,
-    /// How many specs are offered.
+    /// Number of offered specs.
     pub offered: usize,
-    /// How many are withdrawn.
+    /// Number of withdrawn specs.
     pub withdrawn: usize,
-    /// How many items cannot be read.
+    /// Number of items that cannot be read.
     pub faulty: usize,
-    /// Its specs, where one registry is shown.
+    /// Its specs, if only one registry is shown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub specs: Vec<SpecView>,
-    /// Items that cannot be read and have no good version, where one registry is shown.
+    /// Items that cannot be read and have no good version, if only one registry is shown.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unread: BTreeMap<String, String>,
 }
@@ -55,25 +55,25 @@ pub struct RegistryView {
 pub struct SpecView {
     /// The item.
     pub item: String,
-    /// The service it is offered as.
+    /// Name of its service.
     pub service: String,
-    /// The id of that.
+    /// Id of its service.
     pub service_id: String,
-    /// Names its content in the registry.
+    /// Digest of its content in the registry.
     pub digest: String,
-    /// Names the version that is run.
+    /// Digest of the version that runs.
     pub version: String,
     /// Whether it is offered.
     pub offered: bool,
     /// Why it is withdrawn, and since when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mark: Option<WithdrawalMark>,
-    /// Why an earlier version is offered than the one that is there, or none at all.
+    /// Why an earlier version is offered than the current one, or none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
 }
 
-/// How many specs of a registry are what.
+/// Numbers of specs of a registry, by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub specs: usize,
@@ -106,7 +106,7 @@ pub(super) fn counts(
     all
 }
 
-/// All registries. `known` need not have their specs: they are counted already.
+/// All registries. `known` need not contain their specs, which are counted already.
 pub(super) fn all(
     known: &KnownRegistries,
     counts: &BTreeMap<String, Counts>,

@@ -16,8 +16,7 @@ struct Withdrawal {
 }
 
 impl WithdrawnPlans {
-    /// Takes a spec in, if it is withdrawn. Of several that had the same plan, the one that was withdrawn last
-    /// tells when it ended.
+    /// Adds a spec, if it is withdrawn. Of several with the same plan, the latest withdrawal counts.
     pub(super) fn add(&mut self, spec: &SpecRecord) {
         let Some(mark) = &spec.held.mark else {
             return;
@@ -43,10 +42,10 @@ impl WithdrawnPlans {
         }
     }
 
-    /// When and why a plan was withdrawn, if it was.
+    /// Sentence that says when and why a plan was withdrawn, if it was.
     pub(super) fn sentence(&self, service_id: &str, plan_id: &str) -> Option<&str> {
-        let fate = self.0.get(service_id)?.get(plan_id)?;
-        Some(&fate.sentence)
+        let withdrawal = self.0.get(service_id)?.get(plan_id)?;
+        Some(&withdrawal.sentence)
     }
 }
 
@@ -98,13 +97,13 @@ mod tests {
     }
 
     #[test]
-    fn of_two_that_were_withdrawn_the_later_one_is_told() {
-        for (first, second, told) in [(10, 20, "b"), (20, 10, "a")] {
+    fn of_two_withdrawals_the_later_one_is_reported() {
+        for (first, second, expected) in [(10, 20, "b"), (20, 10, "a")] {
             let specs = [spec("a", Some(first)), spec("b", Some(second))];
             let withdrawn = of(&specs);
             let sentence = withdrawn.sentence("hello-id", "small").unwrap_or_default();
-            let told = format!("hello of {told}");
-            assert!(sentence.contains(&told), "{sentence}");
+            let expected = format!("hello of {expected}");
+            assert!(sentence.contains(&expected), "{sentence}");
         }
     }
 }

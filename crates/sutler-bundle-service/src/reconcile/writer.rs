@@ -12,38 +12,38 @@ use std::collections::BTreeSet;
 use sutler_broker::{BATCH_BYTES_MAX, BATCH_WRITES_MAX, Batch, Revision, TaskContext, TaskResult};
 use sutler_registry::{KnownRegistry, SpecName};
 
-/// Writes records in batches, each of them whole.
+/// Writes records in batches, each consistent by itself.
 pub(super) struct Writer<'a> {
-    cx: &'a TaskContext,
+    task: &'a TaskContext,
     generation: Generation,
     revision: Option<Revision>,
     specs_changed: bool,
-    /// Somebody else wrote: nothing more is written.
+    /// Another process wrote: nothing more is written.
     stale: bool,
     batch: Option<Batch<'a>>,
-    /// Versions of the next batch, and how long they are.
+    /// Versions of the next batch, and their total size.
     versions: Vec<(String, VersionRecord)>,
     bytes: usize,
-    /// All versions that were written, or are about to be.
-    seen: BTreeSet<String>,
+    /// All versions that were written or are queued.
+    written: BTreeSet<String>,
     registries: Vec<(String, Option<Revision>, KnownRegistry)>,
 }
 
 impl<'a> Writer<'a> {
-    pub(super) fn new(cx: &'a TaskContext, records: &RegistryRecords) -> Self {
+    pub(super) fn new(task: &'a TaskContext, records: &RegistryRecords) -> Self {
         let generation = records.generation.as_ref();
         let value = generation.map(|it| it.value).unwrap_or_default();
         Self {
-            cx,
+            task,
             generation: value,
             revision: generation.map(|it| it.revision),
-            // Somebody died in the middle: what was written then counts from now on.
+            // An earlier refresh was interrupted: its specs become part of the next generation.
             specs_changed: value.dirty,
             stale: false,
             batch: None,
             versions: Vec::new(),
             bytes: 0,
-            seen: BTreeSet::new(),
+            written: BTreeSet::new(),
             registries: Vec::new(),
         }
     }
@@ -54,7 +54,7 @@ impl<'a> Writer<'a> {
         digest: &str,
         record: &VersionRecord,
     ) -> TaskResult<()> {
-        if self.stale || !self.seen.insert(digest.to_owned()) {
+        if self.stale || !self.written.insert(digest.to_owned()) {
             return Ok(());
         }
         let bytes = record.manifest.len();
@@ -74,7 +74,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Writes a spec; the version that it names is put already.
+    /// Writes a spec; its version was put before.
     pub(super) async fn put_spec(
         &mut self,
         name: &SpecName,
@@ -93,7 +93,7 @@ impl<'a> Writer<'a> {
             return Ok(());
         }
         self.specs_changed = true;
-        let batch = self.batch.take().unwrap_or_else(|| self.cx.batch());
+        let batch = self.batch.take().unwrap_or_else(|| self.task.batch());
         let batch = batch.put(SPECS, &id_of(name), was, record);
         match batch.is_full() {
             true => self.commit(batch).await,
@@ -104,12 +104,12 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes a registry, at the end.
+    /// Queues a registry, which is written at the end.
     pub(super) fn put_registry(&mut self, name: &str, was: Option<Revision>, known: KnownRegistry) {
         self.registries.push((name.to_owned(), was, known));
     }
 
-    /// Ends the state that was begun, if anything was written. Whether all of it was.
+    /// Completes the generation, if anything was written. Returns whether everything was.
     pub(super) async fn end(mut self) -> TaskResult<bool> {
         self.write_versions().await?;
         if let Some(batch) = self.batch.take() {
@@ -119,11 +119,11 @@ impl<'a> Writer<'a> {
         if self.stale || (!begun && self.registries.is_empty()) {
             return Ok(!self.stale);
         }
-        let mut batch = self.cx.batch();
+        let mut batch = self.task.batch();
         for (name, was, known) in std::mem::take(&mut self.registries) {
             if batch.is_full() {
                 self.commit(batch).await?;
-                batch = self.cx.batch();
+                batch = self.task.batch();
             }
             batch = batch.put(REGISTRIES, &name, was, &known);
         }
@@ -135,7 +135,7 @@ impl<'a> Writer<'a> {
         Ok(!self.stale)
     }
 
-    /// Writes versions. One that is there is written again: whoever is about to delete it must notice.
+    /// Writes the queued versions. An existing version is written again, so that a concurrent deletion conflicts.
     async fn write_versions(&mut self) -> TaskResult<()> {
         let versions = std::mem::take(&mut self.versions);
         self.bytes = 0;
@@ -143,15 +143,18 @@ impl<'a> Writer<'a> {
             return Ok(());
         }
         let each = versions.iter();
-        let new = each.fold(self.cx.batch(), |batch, (digest, record)| {
+        let new = each.fold(self.task.batch(), |batch, (digest, record)| {
             batch.put(VERSIONS, digest, None, record)
         });
-        if self.cx.write(new).await? {
+        if self.task.write(new).await? {
             return Ok(());
         }
-        let mut batch = self.cx.batch();
+        let mut batch = self.task.batch();
         for (digest, record) in &versions {
-            let there = self.cx.collections().get::<VersionRecord>(VERSIONS, digest);
+            let there = self
+                .task
+                .collections()
+                .get::<VersionRecord>(VERSIONS, digest);
             let was = there.await?.map(|it| it.revision);
             batch = batch.put(VERSIONS, digest, was, record);
         }
@@ -159,7 +162,7 @@ impl<'a> Writer<'a> {
     }
 
     async fn enter(&mut self, next: Generation) -> TaskResult<()> {
-        let batch = put_generation(self.cx.batch(), self.revision, next);
+        let batch = put_generation(self.task.batch(), self.revision, next);
         let revision = batch.revision();
         self.commit(batch).await?;
         (self.generation, self.revision) = (next, Some(revision));
@@ -167,7 +170,7 @@ impl<'a> Writer<'a> {
     }
 
     async fn commit(&mut self, batch: Batch<'a>) -> TaskResult<()> {
-        self.stale |= !self.cx.write(batch).await?;
+        self.stale |= !self.task.write(batch).await?;
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Builds the run spec of an action from a bundle and its inputs. Pure, except for one look whether a script
+//! Builds the run spec of an action from a bundle and its inputs. Pure, except that it checks whether a script
 //! exists.
 //!
 //! Variables are `vars.rs`; running is `run_driver.rs`.
@@ -13,30 +13,30 @@ use std::path::Path;
 use sutler_bundle::{Action, Entrypoint, InlineVars, Manifest, RunLimits, with_defaults};
 use sutler_runner::{RunName, RunSpec, Runnable, SecretFiles, Vars};
 
-/// A secret that the operator keeps for bundles.
+/// A secret of the operator for bundles.
 #[derive(Clone, Debug)]
 pub struct OperatorSecret {
-    /// Its name: what a bundle asks for it by.
+    /// Name under which bundles require it.
     pub name: String,
-    /// The bundles that get it; empty: all that ask for it.
+    /// Bundles that get it; empty: all that require it.
     pub bundles: BTreeSet<String>,
     /// Its keys and values.
     pub keys: BTreeMap<String, SecretString>,
 }
 
-/// Which of the kept secrets are meant for a bundle.
+/// Secrets that are meant for a bundle.
 fn secrets_meant<'a>(manifest: &Manifest, kept: &'a [OperatorSecret]) -> Vec<&'a OperatorSecret> {
     let meant = |secret: &&OperatorSecret| {
-        let asked = manifest.secrets.iter().any(|it| it.name == secret.name);
+        let required = manifest.secrets.iter().any(|it| it.name == secret.name);
         match secret.bundles.is_empty() {
-            true => asked,
+            true => required,
             false => secret.bundles.contains(&manifest.name),
         }
     };
     kept.iter().filter(meant).collect()
 }
 
-/// Which of the kept secrets a bundle gets, or the sentence that says what is missing.
+/// Secrets that a bundle gets, or a sentence about the missing ones.
 fn secrets_for(manifest: &Manifest, kept: &[OperatorSecret]) -> Result<Vec<SecretFiles>, String> {
     let found = secrets_meant(manifest, kept);
     for wish in manifest.secrets.iter().filter(|wish| wish.required) {
@@ -86,7 +86,7 @@ fn script(folder: &Path, action: Action) -> Option<String> {
     folder.join(&name).is_file().then_some(name)
 }
 
-/// Playbooks get no action as an argument, so that they run unmodified: the shell takes it away.
+/// Command line of a playbook. The shell drops the action from the arguments, so that playbooks run unmodified.
 fn playbook(folder: &Path, action: Action) -> Option<Vec<String>> {
     const RUN: &str = r#"playbook=$1; shift 2
 export ANSIBLE_ROLES_PATH="$SUTLER_BUNDLE_DIR/roles${ANSIBLE_ROLES_PATH:+:$ANSIBLE_ROLES_PATH}"
@@ -96,12 +96,12 @@ exec ansible-playbook "$playbook" "$@""#;
         .iter()
         .flat_map(|place| ["yaml", "yml"].map(|extension| format!("{place}/{action}.{extension}")));
     let found = names.find(|name| folder.join(name).is_file())?;
-    // None of these words may be the name of something in the bundle: a runner would take it for that.
+    // None of these words may be the path of a file in the bundle: a runner would resolve it.
     let words = ["/bin/sh", "-c", RUN, "-playbook"].map(str::to_owned);
     Some(words.into_iter().chain([found]).collect())
 }
 
-/// Everything a run needs to be ordered.
+/// Inputs of a run spec.
 #[derive(Clone)]
 pub(super) struct RunInputs<'a> {
     pub(super) name: RunName,
@@ -114,7 +114,7 @@ pub(super) struct RunInputs<'a> {
     pub(super) idempotency_key: String,
 }
 
-/// The order.
+/// Builds the run spec.
 ///
 /// # Errors
 /// A sentence for the operator.
@@ -224,8 +224,8 @@ pub(super) fn all_secret_names(manifest: &Manifest) -> Vec<String> {
         .collect()
 }
 
-/// A command line is read by everybody on the host: nothing secret may stand on it, unless its author says
-/// so by name.
+/// Checks that no secret is passed on a command line, which all users of the host can read, unless the manifest
+/// allows it by name.
 fn inline_is_allowed<'a>(
     manifest: &'a Manifest,
     runnable: &Runnable,

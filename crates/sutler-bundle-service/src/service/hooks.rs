@@ -5,7 +5,7 @@
 use super::BundleService;
 use super::build_run::all_secret_names;
 use super::outcome::Outcome;
-use super::request_checks::{fits, leads_to, whole};
+use super::request_checks::{fits, leads_to, to_sentence};
 use super::run_action::{action_inputs, by, pin, remembered, remembered_binding, unsuccessful};
 use super::state::{BindingState, BundlePin, InstanceState, StateTooLargeError};
 use super::vars::ActionInputs;
@@ -24,10 +24,10 @@ use sutler_bundle::{
 use sutler_osb::{FetchInstanceResponse, InstanceId, OperationKind, Parameters, PinnedPlan};
 use sutler_runner::{RunResult, Vars};
 
-/// The runner ends runs at their deadlines, whoever is there. The framework must not give an operation up
-/// before: the result of a run that ended while no broker was there is still to be read.
+/// The runner enforces the deadlines of runs, even without a broker. The framework must not give up an operation
+/// before: the result of a run that ended while no broker was running is still to be read.
 const NEVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
-/// Attempts of an operation whose runs get lost, if the bundle wants it run again.
+/// Attempts of an operation whose runs get lost, if the bundle allows to run it again.
 const ATTEMPTS_MAX: u32 = 3;
 
 #[async_trait]
@@ -99,7 +99,7 @@ impl UntypedService for BundleService {
         if update.context_only {
             return Ok(Updated::new(state.kept()));
         }
-        // An upgrade runs the version that the catalog had when it was asked for.
+        // An upgrade runs the version that the catalog had when it was requested.
         let upgrades = update.upgrades();
         let pinned = (!upgrades).then_some(&state);
         let bundle = self.bundle(cx, pinned).await?;
@@ -116,7 +116,7 @@ impl UntypedService for BundleService {
         };
         match self.act(cx, Action::Update, &bundle, inputs).await? {
             Outcome::Done(result) => {
-                // Bindings that ended meanwhile may have added to it.
+                // Bindings that ended meanwhile may have changed it.
                 let latest = remembered(cx.instance_state().await?.as_ref())?;
                 let mut state = latest.unwrap_or(state);
                 if let Err(fault) = take_over(&mut state, &result, cx, Action::Update) {
@@ -188,16 +188,16 @@ impl UntypedService for BundleService {
     fn policy(&self, verb: OperationKind, plan: &PinnedPlan) -> Policy {
         let action = action_of(verb);
         let origin = plan.origin.as_ref();
-        let said = origin.and_then(|it| {
-            let shelf = &self.parts.shelf;
-            shelf.read_manifest(it, |manifest| manifest.rules(action).asynchrony)
+        let configured = origin.and_then(|it| {
+            let version_store = &self.parts.shelf;
+            version_store.read_manifest(it, |manifest| manifest.rules(action).asynchrony)
         });
         let policy = Policy {
             deadline: NEVER,
             attempts_max: ATTEMPTS_MAX,
             ..Policy::default()
         };
-        match said {
+        match configured {
             None => policy,
             Some(support) => Policy {
                 asynchrony: asynchrony_of(support),
@@ -206,9 +206,9 @@ impl UntypedService for BundleService {
         }
     }
 
-    fn check(&self, asked: &ProposedChange<'_>) -> std::result::Result<(), Refusal> {
+    fn check(&self, proposed: &ProposedChange<'_>) -> std::result::Result<(), Refusal> {
         let none = Map::new();
-        let parameters: &Map<String, Value> = match asked {
+        let parameters: &Map<String, Value> = match proposed {
             ProposedChange::Provision(spec) => &spec.parameters.0,
             ProposedChange::Update {
                 there,
@@ -226,7 +226,7 @@ impl UntypedService for BundleService {
             ProposedChange::Bind(spec) => &spec.parameters.0,
             ProposedChange::Move { from, to } => return self.check_move(from, to),
         };
-        refuse_reserved(parameters).map_err(|sentence| Refusal::Invalid(whole(&sentence)))
+        refuse_reserved(parameters).map_err(|sentence| Refusal::Invalid(to_sentence(&sentence)))
     }
 
     fn provenance(&self, state: Option<&AuthorState>) -> Option<Provenance> {
@@ -285,7 +285,7 @@ impl BundleService {
                     Err(fault) => Err(Error::failed(fault.to_string())),
                 };
                 if let Err(error) = kept {
-                    // What was made is there: the unbind that removes it must know of it.
+                    // The binding exists: the unbind that removes it needs its state.
                     own.keep_what_fits(result.binding_state.as_ref());
                     cx.save_state(&own).await?;
                     return Err(error);
@@ -305,7 +305,7 @@ impl BundleService {
         }
     }
 
-    /// Keeps what a bind had set that did not succeed, for the unbind that cleans up after it.
+    /// Stores the state set by a failed bind, for the unbind that cleans up.
     async fn leave(&self, cx: &Cx, mut own: BindingState, aside: Option<&Vars>) -> Result<()> {
         own.keep_what_fits(aside);
         match own.state.is_empty() {
@@ -314,7 +314,7 @@ impl BundleService {
         }
     }
 
-    /// Whether bindings get what the provision gave, and the bundle is not asked.
+    /// Whether bindings share the provision's credentials without a run.
     fn shares(&self, bundle: &Bundle) -> bool {
         let has_bind = super::build_run::runnable(bundle, Action::Bind).is_some();
         let manifest = &bundle.manifest;
@@ -341,7 +341,7 @@ impl BundleService {
         .await
     }
 
-    /// Parameters that depend on each other must do so with what there is, too.
+    /// Checks the conditions between parameters of an update and the current ones.
     fn check_change(
         &self,
         before: &Map<String, Value>,
@@ -354,7 +354,7 @@ impl BundleService {
         judged.unwrap_or(Ok(())).map_err(Refusal::Invalid)
     }
 
-    /// Not every version leads to every other (`upgrade.rs`).
+    /// Checks whether the upgrade is allowed (`upgrade.rs`).
     fn check_upgrade(
         &self,
         there: &InstanceSpec,
@@ -382,16 +382,16 @@ impl BundleService {
         })
     }
 
-    /// The names of what was secret in the version before an upgrade: the new one may not know them any more,
-    /// and is told their values all the same.
+    /// Names of secret parameters of the version before an upgrade: the new version may not know them, but gets
+    /// their values.
     fn secrets_before(&self, state: &InstanceState, upgrades: bool) -> Vec<String> {
-        let shelf = &self.parts.shelf;
+        let version_store = &self.parts.shelf;
         let digest = Some(&state.bundle.digest).filter(|_| upgrades);
-        let names = digest.and_then(|it| shelf.read_manifest(it, all_secret_names));
+        let names = digest.and_then(|it| version_store.read_manifest(it, all_secret_names));
         names.unwrap_or_default()
     }
 
-    /// Only the ways that the manifest names lead from plan to plan.
+    /// Checks that the manifest allows the change of plan.
     fn check_move(&self, from: &PinnedPlan, to: &PinnedPlan) -> std::result::Result<(), Refusal> {
         let (old, new) = (from.plan_name.as_str(), to.plan_name.as_str());
         let read = |manifest: &Manifest| leads_to(manifest, old, new);
@@ -414,8 +414,8 @@ fn share(state: &InstanceState) -> Result<Bound> {
     Bound::credentials(Value::Object(credentials.clone())).state(&own)
 }
 
-/// What an action of an instance gave becomes part of what is remembered. Credentials do in any case: those
-/// that were there may be of no use any more.
+/// Merges the result of an action into the instance's state. New credentials always replace the old ones, which may
+/// be invalid now.
 fn take_over(
     state: &mut InstanceState,
     result: &RunResult,
@@ -431,7 +431,7 @@ fn take_over(
     state.merge(result.state.as_ref(), by(cx, action))
 }
 
-/// Rule of the framework for the `async` of a manifest.
+/// Maps `async` of a manifest to the framework's setting.
 const fn asynchrony_of(support: AsyncSupport) -> Asynchrony {
     match support {
         AsyncSupport::Optional => Asynchrony::Preferred,

@@ -25,13 +25,13 @@ use sutler_bundle::{Action, RunLimits};
 use sutler_runner::{Exit, RunName, RunResult, RunSpec, Runner, Vars};
 use uuid::Uuid;
 
-/// Why an action cannot be run, or did not succeed. Each says what to do.
+/// Why an action cannot be run, or failed. Each text says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum LocalRunError {
-    /// It was refused before anything was run.
+    /// Refused before the run.
     #[error("{0}")]
     Refused(String),
-    /// It failed.
+    /// The action failed.
     #[error("{0}")]
     Failed(String),
     /// The state file cannot be read or written.
@@ -42,23 +42,23 @@ pub enum LocalRunError {
 /// Request for an action.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LocalRequest {
-    /// The plan, by name; the first, or the one it has, if none is given.
+    /// Name of the plan; by default the instance's plan, or the first one.
     pub plan: Option<String>,
     /// Parameters, of the instance or of the binding.
     #[serde(default)]
     pub parameters: Map<String, Value>,
-    /// The binding, where it is about one.
+    /// The binding, for bind and unbind.
     pub binding: Option<String>,
 }
 
 /// Result of an action.
 #[derive(Clone, Default)]
 pub struct LocalResult {
-    /// Credentials: of the binding, or those that the provision keeps.
+    /// Credentials of the binding, or those stored by the provision.
     pub credentials: Option<Map<String, Value>>,
-    /// Where the instance is managed.
+    /// Dashboard of the instance.
     pub dashboard_url: Option<String>,
-    /// Whether the bundle has no such action, and there was nothing to do.
+    /// Whether nothing was done because the bundle does not have the action.
     pub nothing_to_do: bool,
 }
 
@@ -69,7 +69,7 @@ struct LocalState {
     parameters: Map<String, Value>,
     state: Option<InstanceState>,
     bindings: BTreeMap<String, LocalBindingState>,
-    /// An action that was begun; whoever comes next looks for it.
+    /// An action that was started; the next call looks for its run.
     begun: Option<PendingAction>,
 }
 
@@ -86,16 +86,16 @@ struct PendingAction {
     request: LocalRequest,
 }
 
-/// Inputs of an action that was started now or before.
+/// Inputs of an action that was started now or earlier.
 struct StartedAction {
     name: RunName,
     deadline: std::time::Duration,
     redaction: Redaction,
-    /// Needed only if it never started; a sentence if it cannot be made.
-    order: Result<RunSpec, String>,
+    /// Needed only if it never started; a sentence if it cannot be built.
+    run_spec: Result<RunSpec, String>,
 }
 
-/// An instance.
+/// An instance without a broker.
 pub struct LocalInstance {
     bundle: Arc<Bundle>,
     runner: Arc<dyn Runner>,
@@ -106,10 +106,10 @@ pub struct LocalInstance {
 }
 
 impl LocalInstance {
-    /// Opens what is remembered of an instance; a new one remembers nothing.
+    /// Opens an instance; without a state file it is new.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The state file cannot be read.
     pub fn open(
         bundle: Arc<Bundle>,
         runner: Arc<dyn Runner>,
@@ -160,13 +160,13 @@ impl LocalInstance {
             deadline: begun.deadline,
             redaction: &begun.redaction,
         };
-        let order = begun.order;
-        let make = || order.clone();
+        let run_spec = begun.run_spec;
+        let make = || run_spec.clone();
         let carried = drive_run(self.runner.as_ref(), &task, make, observer).await;
         let (ending, result) = match carried {
             Ok(carried) => carried,
             Err(error) => {
-                // It was not begun after all: whoever comes next may do something else.
+                // Nothing was started: the next call may request another action.
                 self.memory.begun = None;
                 self.write()?;
                 let _ = self.runner.remove(name).await;
@@ -181,25 +181,25 @@ impl LocalInstance {
         ended
     }
 
-    /// Starts an action and goes away, as a broker does that is killed.
+    /// Starts an action and returns without waiting, as after a kill of the broker.
     ///
     /// # Errors
-    /// It was refused.
+    /// The action was refused.
     pub async fn start_only(
         &mut self,
         action: Action,
         request: LocalRequest,
     ) -> Result<(), LocalRunError> {
         if let Some(begun) = self.begin(action, &request)? {
-            let order = begun.order.map_err(LocalRunError::Refused)?;
-            let started = self.runner.start(&order).await;
+            let run_spec = begun.run_spec.map_err(LocalRunError::Refused)?;
+            let started = self.runner.start(&run_spec).await;
             started.map_err(|fault| LocalRunError::Failed(fault.to_string()))?;
         }
         Ok(())
     }
 
-    /// Orders an action, and writes down that it is begun; `None`: the bundle has no such action. Nothing
-    /// is written of what cannot be ordered.
+    /// Builds the run spec of an action, and stores that the action has started; `None`: the bundle does not have
+    /// the action. Nothing is stored if the spec cannot be built.
     fn begin(
         &mut self,
         action: Action,
@@ -235,11 +235,11 @@ impl LocalInstance {
             memory: u64::MAX,
             ..RunLimits::default()
         };
-        let beginning = StartedAction {
+        let started_action = StartedAction {
             name,
             deadline: build_run::limits(&bundle, action, &ceiling).deadline,
             redaction: build_run::secrets_of(&bundle.manifest, &inputs, &self.secrets).redaction(),
-            order: build_run::build_run_spec(RunInputs {
+            run_spec: build_run::build_run_spec(RunInputs {
                 name,
                 action,
                 bundle: &bundle,
@@ -251,7 +251,7 @@ impl LocalInstance {
             }),
         };
         if earlier.is_none() {
-            if let Err(sentence) = &beginning.order {
+            if let Err(sentence) = &started_action.run_spec {
                 return Err(LocalRunError::Refused(sentence.clone()));
             }
             self.memory.begun = Some(PendingAction {
@@ -261,23 +261,23 @@ impl LocalInstance {
             });
             self.write()?;
         }
-        Ok(Some(beginning))
+        Ok(Some(started_action))
     }
 
-    /// Refuses what a broker would refuse.
+    /// Refuses the same requests as a broker.
     fn accept(&self, action: Action, request: &LocalRequest) -> Result<(), LocalRunError> {
         let manifest = &self.bundle.manifest;
         let before = self.memory.plan.as_deref();
         let first = manifest.plans.first().map(|it| it.name.as_str());
         let plan = request.plan.as_deref().or(before).or(first);
-        let asked = RequestedAction {
+        let requested = RequestedAction {
             action,
             plan: plan.unwrap_or_default(),
             before,
-            there: &self.memory.parameters,
+            current: &self.memory.parameters,
             parameters: &request.parameters,
         };
-        request_checks::accepts(manifest, &self.secrets, &asked).map_err(LocalRunError::Refused)
+        request_checks::accepts(manifest, &self.secrets, &requested).map_err(LocalRunError::Refused)
     }
 
     fn action_inputs<'a>(
@@ -316,7 +316,7 @@ impl LocalInstance {
         })
     }
 
-    /// Takes over what an action gave, and forgets that it was begun.
+    /// Merges the result of an action, and clears the started action.
     async fn end(
         &mut self,
         action: Action,
@@ -351,7 +351,7 @@ impl LocalInstance {
         ended
     }
 
-    /// Keeps what an action had set that did not succeed, for the one that cleans up after it.
+    /// Stores the state set by a failed action, for the action that cleans up.
     fn leave(&mut self, action: Action, request: &LocalRequest, aside: Option<&Vars>) {
         match action {
             Action::Provision => {
@@ -424,7 +424,7 @@ impl LocalInstance {
         }
     }
 
-    /// Whole or not at all, and for its owner alone: it holds credentials.
+    /// Writes the state file atomically, readable by its owner only: it holds credentials.
     fn write(&self) -> Result<(), LocalRunError> {
         let disk = |error| LocalRunError::Disk(self.file.clone(), error);
         let aside = self.file.with_extension("new");

@@ -7,10 +7,10 @@ use super::redact::Redaction;
 use super::run_observer::RunObserver;
 use sutler_broker::Result;
 
-/// So much is passed on at once; less only when time has passed.
+/// Bytes per chunk; smaller chunks are written only after a while.
 const PASS_ON_BYTES: usize = 16 * 1024;
 
-/// Writes down what a run says.
+/// Writes the output of a run to its log.
 pub(super) struct RedactingLogWriter<'a> {
     observer: &'a dyn RunObserver,
     redaction: Redaction,
@@ -30,7 +30,7 @@ impl<'a> RedactingLogWriter<'a> {
         }
     }
 
-    /// Takes output, and passes on what is enough.
+    /// Takes output, and writes it once there is a full chunk.
     pub(super) async fn take(&mut self, bytes: &[u8]) -> Result<()> {
         let clean = self.redaction.feed(bytes);
         self.undecoded.extend(clean);
@@ -41,12 +41,12 @@ impl<'a> RedactingLogWriter<'a> {
         Ok(())
     }
 
-    /// Whether something waits to be passed on.
+    /// Whether output waits to be written.
     pub(super) fn has_more(&self) -> bool {
         !self.unsaid.is_empty()
     }
 
-    /// Passes on what there is.
+    /// Writes the waiting output.
     pub(super) async fn pass_on(&mut self) -> Result<()> {
         if !self.unsaid.is_empty() {
             self.observer.output(self.from, &self.unsaid).await?;
@@ -56,7 +56,7 @@ impl<'a> RedactingLogWriter<'a> {
         Ok(())
     }
 
-    /// Nothing follows.
+    /// Writes the rest: the output has ended.
     pub(super) async fn finish(mut self) -> Result<()> {
         let rest = self.redaction.finish();
         self.undecoded.extend(rest);
@@ -68,7 +68,7 @@ impl<'a> RedactingLogWriter<'a> {
     }
 }
 
-/// Moves whole characters; what is none is replaced, what may become one stays.
+/// Moves complete characters to `text`. Invalid bytes are replaced; an incomplete character at the end stays.
 fn decode(bytes: &mut Vec<u8>, text: &mut String) {
     let mut at = 0;
     for chunk in bytes.utf8_chunks() {
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_replaced_and_a_beginning_waits() {
+    fn invalid_bytes_are_replaced_and_an_incomplete_character_waits() {
         assert_eq!(decoded(&[b"a\xffb"]), ("a\u{fffd}b".to_owned(), 0));
         assert_eq!(decoded(&[b"a\xc3"]), ("a".to_owned(), 1));
         assert_eq!(decoded(&[b"a\xc3", b"x"]), ("a\u{fffd}x".to_owned(), 0));

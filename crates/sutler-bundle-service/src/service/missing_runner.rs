@@ -1,4 +1,4 @@
-//! Runner in place of one that is not configured any more, while runs of it may exist.
+//! Placeholder for a runner that is not configured any more, while its runs may exist.
 //!
 //! Every call is unavailable: a started run is neither found nor given up until a runner is configured again or the
 //! retry budget is used up (`run_driver.rs`).
@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use sutler_runner::{RunError, RunEvent, RunName, RunResult, RunSpec, RunStatus, Runner};
 use tokio::sync::mpsc;
 
-/// No runner; the sentence says what to do about it.
+/// The text says what to do.
 pub(super) struct MissingRunner(pub(super) String);
 
 impl MissingRunner {

@@ -1,53 +1,53 @@
-//! Outcome of an operation from the end of its run. Pure: one table, held by tests.
+//! Outcome of an operation from the end of its run. Pure: one table, checked by tests.
 //!
-//! Exit 0 is success, 8 means that the bundle has no such action, everything else is a failure. Which results are
-//! committed, and what the user reads, is decided here and nowhere else.
+//! Exit 0 is success, 8 means that the bundle does not have the action, everything else is a failure. Only this file
+//! decides which results are committed, and the text that the user reads.
 
 use sutler_bundle::{Action, OnLost};
 use sutler_runner::{Exit, RunName, RunResult, Vars};
 
-/// The exit code of an entry point that does not know the action.
+/// Exit code of an entry point that does not know the action.
 pub const NO_SUCH_ACTION: i32 = 8;
-/// Longest sentence of a bundle that a user is shown, in characters.
+/// Longest text of a bundle that a user is shown, in characters.
 const SENTENCE_CHARS_MAX: usize = 1_000;
 
-/// How a run came to its end.
+/// End of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It was seen to end.
+    /// Its exit was observed.
     Exited(Exit),
-    /// It cannot be told; but it runs no more. The sentence, for operators, says why.
+    /// Its exit is unknown, but it is not running. The text, for operators, says why.
     Lost(String),
-    /// It cannot be told, and neither can whether it still runs: nothing may be run in its place.
+    /// Its exit is unknown, and it may still be running: no other run may replace it.
     Unreachable(String),
 }
 
 /// Outcome of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// It did what was asked: this is what it gave.
+    /// Success, with the result.
     Done(RunResult),
-    /// There was nothing to do, because the bundle has no such action; the operator is told.
+    /// Nothing was done, because the bundle does not have the action; this is logged for the operator.
     NothingToDo,
-    /// It failed. What it set is put aside for whoever cleans up; it is never part of the state.
+    /// Failure. The state it set is put aside for clean-up; it never becomes part of the state.
     Failed {
         /// For the user.
         sentence: String,
         /// State set before the failure.
         aside: Option<Vars>,
     },
-    /// It cannot be done by this bundle, and nothing was changed.
+    /// The bundle does not support it, and nothing was changed.
     Unsupported(String),
-    /// It is worth another attempt, which is another run.
+    /// Another attempt is worthwhile; it is another run.
     Again {
-        /// For whoever polls.
+        /// Text for polls.
         sentence: String,
         /// State set by the lost run, for the next run and for clean-up.
         aside: Option<Vars>,
     },
 }
 
-/// Outcome of an operation.
+/// Determines the outcome of an operation.
 #[must_use]
 pub fn conclude(
     action: Action,
@@ -125,7 +125,7 @@ fn done(action: Action, name: RunName, result: RunResult) -> Outcome {
             );
             failed(action, sentence, result)
         }
-        // Credentials are welcome from a provision and an update, and never needed.
+        // A provision and an update may return credentials, but need not.
         Action::Provision | Action::Update | Action::Bind => Outcome::Done(result),
         Action::Deprovision | Action::Unbind => Outcome::Done(RunResult {
             credentials: None,
@@ -134,10 +134,10 @@ fn done(action: Action, name: RunName, result: RunResult) -> Outcome {
     }
 }
 
-/// The bundle does not know the action.
+/// The bundle does not have the action.
 fn not_there(action: Action, result: RunResult) -> Outcome {
     match action {
-        // Nothing was made for the binding alone, so nothing is left of it.
+        // Nothing was created for the binding alone, so nothing is left.
         Action::Unbind => Outcome::NothingToDo,
         Action::Update => {
             let sentence = "This service cannot be updated: its bundle has no action for it.";
@@ -168,12 +168,12 @@ fn aside(action: Action, result: RunResult) -> Option<Vars> {
     match action {
         Action::Provision => result.state,
         Action::Bind => result.binding_state,
-        // What is there stays as it was.
+        // The existing state is unchanged.
         Action::Update | Action::Deprovision | Action::Unbind => None,
     }
 }
 
-/// The sentence that the bundle itself has for the user.
+/// The bundle's own text for the user.
 fn own_words(result: &RunResult) -> Option<String> {
     let words = result.error.as_deref()?.trim();
     let plain = |c: char| if c.is_control() && c != '\n' { ' ' } else { c };

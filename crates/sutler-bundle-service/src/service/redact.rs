@@ -13,10 +13,10 @@ use std::sync::Arc;
 use stream::{SecretWords, StreamRedactor};
 use sutler_runner::RunResult;
 
-/// Deepest value that is looked into.
+/// Maximum depth of nested values that are searched.
 const DEPTH_MAX: usize = 16;
 /// Parts of a key, in lower case, that mark its value as secret.
-const TELLING: [&str; 7] = [
+const SECRET_KEY_PARTS: [&str; 7] = [
     "pass",
     "secret",
     "token",
@@ -26,17 +26,17 @@ const TELLING: [&str; 7] = [
     "api_key",
 ];
 
-/// Gathers what is secret of what a run is told.
+/// Collects the secrets among the inputs of a run.
 #[derive(Default)]
 pub struct Secrets(BTreeSet<String>);
 
 impl Secrets {
-    /// Every value is a secret: credentials, and what the operator keeps as one.
+    /// Adds every value: credentials, and secrets of the operator.
     pub fn all_of(&mut self, values: &Map<String, Value>) {
         values.values().for_each(|value| self.add(value, 0));
     }
 
-    /// Those whose keys say so, and those that are known to be.
+    /// Adds values whose keys indicate a secret, and those with known keys.
     pub fn add_by_key(&mut self, values: &Map<String, Value>, known: &BTreeSet<&str>) {
         for (key, value) in values {
             if known.contains(key.as_str()) || is_secret_key(key) {
@@ -59,7 +59,7 @@ impl Secrets {
         }
     }
 
-    /// Strikes them out.
+    /// Builds the redaction of these secrets.
     #[must_use]
     pub fn redaction(self) -> Redaction {
         let mut forms = BTreeSet::new();
@@ -70,13 +70,13 @@ impl Secrets {
     }
 }
 
-/// Whether a key says that its value is a secret.
+/// Whether a key indicates that its value is a secret.
 fn is_secret_key(key: &str) -> bool {
     let key = key.to_lowercase();
-    TELLING.iter().any(|word| key.contains(word))
+    SECRET_KEY_PARTS.iter().any(|word| key.contains(word))
 }
 
-/// Strikes secrets out of what one run says.
+/// Redacts secrets from the output of one run.
 pub struct Redaction {
     words: Arc<SecretWords>,
     striker: StreamRedactor,
@@ -88,7 +88,7 @@ impl Redaction {
         Self { words, striker }
     }
 
-    /// The same secrets, for a stream that begins anew.
+    /// The same secrets, for a new stream.
     #[must_use]
     pub fn restart(&self) -> Self {
         Self::of(self.words.clone())
@@ -102,7 +102,7 @@ impl Redaction {
         self.striker.finish()
     }
 
-    /// A text by itself.
+    /// Redacts a single text.
     #[must_use]
     pub fn clean_text(&self, text: &str) -> String {
         let mut fresh = self.restart();
@@ -126,12 +126,12 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
-    fn struck(secret: &str, output: &str, cut: usize) -> String {
+    fn redacted(secret: &str, output: &str, cut: usize) -> String {
         let mut secrets = Secrets::default();
-        let Value::Object(told) = json!({ "password": secret }) else {
+        let Value::Object(values) = json!({ "password": secret }) else {
             return String::new();
         };
-        secrets.all_of(&told);
+        secrets.all_of(&values);
         let mut redaction = secrets.redaction();
         let (one, other) = output.as_bytes().split_at(cut.min(output.len()));
         let mut clean = redaction.feed(one);
@@ -140,7 +140,7 @@ mod tests {
         String::from_utf8_lossy(&clean).into_owned()
     }
 
-    /// The secret as programs print it, and what around it may be printed with it.
+    /// The secret as programs print it, with the surrounding text as it may be printed with it.
     fn printed(secret: &str, before: &str, after: &str) -> Vec<(String, String)> {
         let around = |form: String| (format!("{before}{form}{after}"), form);
         let quoted = |text: &str| serde_json::to_string(text).unwrap_or_default();
@@ -163,7 +163,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_guise_of_a_secret_passes_however_output_is_cut(
+        fn no_encoding_of_a_secret_passes_at_any_chunking_of_the_output(
             secret in "[ -~äß\n]{6,60}",
             before in "[ -~]{0,9}",
             after in "[ -~]{0,9}",
@@ -171,17 +171,17 @@ mod tests {
         ) {
             prop_assume!(!"***".contains(secret.trim()));
             for (output, form) in printed(&secret, &before, &after) {
-                let clean = struck(&secret, &output, cut);
+                let clean = redacted(&secret, &output, cut);
                 prop_assert!(!clean.contains(&form), "{form:?} in {clean:?}");
             }
             for line in secret.lines().map(str::trim).filter(|it| it.chars().count() > 3) {
-                let clean = struck(&secret, &format!("{before}\n{line}\n{after}"), cut);
+                let clean = redacted(&secret, &format!("{before}\n{line}\n{after}"), cut);
                 prop_assert!(!clean.contains(line), "{line:?} in {clean:?}");
             }
         }
 
         #[test]
-        fn what_is_left_of_base64_gives_at_most_a_letter_of_the_secret_on_each_side(
+        fn the_rest_of_base64_reveals_at_most_a_character_of_the_secret_on_each_side(
             secret in "[a-zA-Z0-9]{8,60}",
             before in "[a-z ]{0,9}",
             after in "[a-z ]{0,9}",
@@ -189,8 +189,8 @@ mod tests {
         ) {
             let whole = format!("{before}{secret}{after}");
             for encoded in [STANDARD.encode(&whole), URL_SAFE_NO_PAD.encode(&whole)] {
-                let clean = struck(&secret, &encoded, cut);
-                // Everything but at most one character at either end of the secret is gone.
+                let clean = redacted(&secret, &encoded, cut);
+                // Everything except at most one character at either end of the secret is gone.
                 let longest = encoded.len() - secret.len() * 8 / 6 + 2 + "***".len();
                 prop_assert!(clean.len() <= longest, "{encoded} became {clean}");
             }

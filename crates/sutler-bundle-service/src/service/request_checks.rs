@@ -12,24 +12,24 @@ use sutler_osb::Catalog;
 /// A requested action.
 pub(super) struct RequestedAction<'a> {
     pub(super) action: Action,
-    /// The plan that the instance has afterwards.
+    /// Plan of the instance after the request.
     pub(super) plan: &'a str,
-    /// The plan that it has now, if it is there.
+    /// Its current plan, if it exists.
     pub(super) before: Option<&'a str>,
-    /// The parameters that it has now.
-    pub(super) there: &'a Map<String, Value>,
+    /// Its current parameters.
+    pub(super) current: &'a Map<String, Value>,
     /// Parameters of the request; for an update only the changed ones.
     pub(super) parameters: &'a Map<String, Value>,
 }
 
-/// Whether a broker would take this in.
+/// Checks whether a broker would accept the request.
 ///
 /// # Errors
-/// A sentence for the user that names the parameter or the plan, and no value.
+/// A sentence for the user that names the parameter or the plan, without values.
 pub(super) fn accepts(
     manifest: &Manifest,
     secrets: &[OperatorSecret],
-    asked: &RequestedAction<'_>,
+    request: &RequestedAction<'_>,
 ) -> Result<(), String> {
     let named = secrets
         .iter()
@@ -41,7 +41,7 @@ pub(super) fn accepts(
     let catalog = Catalog::load(vec![offering(manifest, &offer)]);
     let catalog = catalog.map_err(|faults| faults.to_string())?;
     let mut plans = catalog.plans().map(|it| it.pin());
-    let Some(plan) = plans.find(|it| it.plan_name.as_str() == asked.plan) else {
+    let Some(plan) = plans.find(|it| it.plan_name.as_str() == request.plan) else {
         let names: Vec<&str> = manifest.plans.iter().map(|it| it.name.as_str()).collect();
         return Err(format!(
             "there is no such plan; use one of: {}",
@@ -49,32 +49,32 @@ pub(super) fn accepts(
         ));
     };
     let schemas = compile_schemas(&plan).map_err(|fault| fault.to_string())?;
-    let parameters = asked.parameters;
-    match asked.action {
+    let parameters = request.parameters;
+    match request.action {
         Action::Provision => schemas.check_provision(parameters)?,
         Action::Update => {
             schemas.check_update(parameters)?;
-            fits(manifest, asked.plan, asked.there, asked.parameters)?;
-            if let Some(before) = asked.before.filter(|it| *it != asked.plan) {
-                leads_to(manifest, before, asked.plan)?;
+            fits(manifest, request.plan, request.current, request.parameters)?;
+            if let Some(before) = request.before.filter(|it| *it != request.plan) {
+                leads_to(manifest, before, request.plan)?;
             }
         }
         Action::Bind if !plan.bindable => {
             return Err(format!(
                 "Instances of the plan {:?} cannot be bound: say `bindable: true` in the manifest.",
-                asked.plan
+                request.plan
             ));
         }
         Action::Bind => schemas.check_bind(parameters)?,
         Action::Unbind | Action::Deprovision => return Ok(()),
     }
-    refuse_reserved(asked.parameters).map_err(|clause| whole(&clause))
+    refuse_reserved(request.parameters).map_err(|clause| to_sentence(&clause))
 }
 
-/// Parameters that depend on each other must do so with what there is, too.
+/// Checks the conditions between parameters of the request and the current ones.
 ///
 /// # Errors
-/// A sentence that names the parameter, and no value.
+/// A sentence that names the parameter, without values.
 pub(super) fn fits(
     manifest: &Manifest,
     plan: &str,
@@ -88,10 +88,10 @@ pub(super) fn fits(
     judged.map_err(|reason| format!("The parameters do not fit: {reason}."))
 }
 
-/// Only the ways that the manifest names lead from plan to plan.
+/// Checks that the manifest allows the change of plan.
 ///
 /// # Errors
-/// A sentence that says where the plan leads to.
+/// A sentence that lists the allowed plans.
 pub(super) fn leads_to(manifest: &Manifest, old: &str, new: &str) -> Result<(), String> {
     let ways = manifest.plan(old).map(|plan| plan.updates_to.clone());
     let ways = ways.unwrap_or_default();
@@ -107,8 +107,8 @@ pub(super) fn leads_to(manifest: &Manifest, old: &str, new: &str) -> Result<(), 
     ))
 }
 
-/// A clause as a sentence.
-pub(super) fn whole(clause: &str) -> String {
+/// Turns a clause into a sentence.
+pub(super) fn to_sentence(clause: &str) -> String {
     let mut letters = clause.chars();
     let first = letters.next().map(|it| it.to_uppercase().to_string());
     format!("{}{}.", first.unwrap_or_default(), letters.as_str())
@@ -138,11 +138,11 @@ plans:
   - {name: large, description: Large., bindable: false}
 ";
 
-    fn said(action: Action, plan: &str, before: Option<&str>, parameters: Value) -> String {
-        said_with(&[], action, plan, before, parameters)
+    fn refusal(action: Action, plan: &str, before: Option<&str>, parameters: Value) -> String {
+        refusal_with(&[], action, plan, before, parameters)
     }
 
-    fn said_with(
+    fn refusal_with(
         secrets: &[OperatorSecret],
         action: Action,
         plan: &str,
@@ -151,20 +151,20 @@ plans:
     ) -> String {
         let manifest = Manifest::load(MANIFEST.as_bytes(), "bundle.yml").expect("a manifest");
         let parameters: Map<String, Value> = serde_json::from_value(parameters).expect("an object");
-        let asked = RequestedAction {
+        let request = RequestedAction {
             action,
             plan,
             before,
-            there: &Map::new(),
+            current: &Map::new(),
             parameters: &parameters,
         };
-        accepts(&manifest, secrets, &asked)
+        accepts(&manifest, secrets, &request)
             .err()
             .unwrap_or_default()
     }
 
     #[test]
-    fn what_a_broker_takes_in_is_taken_in() {
+    fn requests_that_a_broker_accepts_are_accepted() {
         for (action, plan, before, parameters) in [
             (Action::Provision, "small", None, json!({ "size": 1 })),
             (Action::Update, "small", Some("small"), json!({ "size": 2 })),
@@ -175,7 +175,7 @@ plans:
                 Some("small"),
                 json!({ "role": "reader" }),
             ),
-            // What is to go is never held up.
+            // Removal is never blocked by parameters.
             (Action::Unbind, "large", Some("large"), json!({ "x": 1 })),
             (
                 Action::Deprovision,
@@ -184,12 +184,12 @@ plans:
                 json!({ "x": 1 }),
             ),
         ] {
-            assert_eq!(said(action, plan, before, parameters), "", "{action}");
+            assert_eq!(refusal(action, plan, before, parameters), "", "{action}");
         }
     }
 
     #[test]
-    fn what_a_broker_refuses_is_refused_with_the_name_and_without_the_value() {
+    fn requests_that_a_broker_refuses_are_refused_with_the_name_and_without_the_value() {
         for (action, plan, before, parameters, word) in [
             (Action::Provision, "small", None, json!({}), "size"),
             (
@@ -236,14 +236,14 @@ plans:
                 "cannot be bound",
             ),
         ] {
-            let sentence = said(action, plan, before, parameters);
+            let sentence = refusal(action, plan, before, parameters);
             assert!(sentence.contains(word), "{action}: {sentence}");
             assert!(!sentence.contains("77"), "{action}: {sentence}");
         }
     }
 
     #[test]
-    fn what_a_secret_answers_is_not_asked() {
+    fn parameters_answered_by_a_secret_are_not_required() {
         let secret = OperatorSecret {
             name: "sizes".to_owned(),
             bundles: BTreeSet::from(["db".to_owned()]),
@@ -251,7 +251,7 @@ plans:
         };
         let secrets = [secret];
         assert_eq!(
-            said_with(&secrets, Action::Provision, "small", None, json!({})),
+            refusal_with(&secrets, Action::Provision, "small", None, json!({})),
             ""
         );
     }

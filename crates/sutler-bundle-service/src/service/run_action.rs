@@ -19,9 +19,9 @@ use sutler_runner::{Exit, RunName, RunResult};
 /// Description for users when the operator must act.
 const FOR_OPERATORS: &str =
     "The service cannot be run at present. The operator of the service broker can see why.";
-/// The memo that says on which host an attempt runs.
+/// Memo with the host on which an attempt runs.
 const HOST_STEP: &str = "host";
-/// Whoever has this fence is the first who ever took the operation: nothing was begun before.
+/// Fence of the first claim: no earlier worker can have started a run.
 const FIRST_CLAIM: u64 = 1;
 
 /// State of the instance, if there is any.
@@ -73,7 +73,7 @@ pub(super) fn action_inputs<'a>(cx: &'a Cx, bundle: &'a Bundle) -> ActionInputs<
     }
 }
 
-/// An outcome that is no success, as the framework is told it.
+/// Converts an outcome that is not a success to an error of the framework.
 pub(super) fn unsuccessful(outcome: Outcome) -> Error {
     match outcome {
         Outcome::Failed { sentence, .. } => Error::failed(sentence),
@@ -84,7 +84,7 @@ pub(super) fn unsuccessful(outcome: Outcome) -> Error {
 }
 
 impl BundleService {
-    /// The version of the bundle that an instance is bound to: the one that made it.
+    /// The bundle version that an instance is bound to: the one that made it.
     pub(super) async fn bundle(
         &self,
         cx: &Cx,
@@ -96,12 +96,12 @@ impl BundleService {
             let cause = "the plan comes from no bundle: it was offered by another configuration";
             return Err(Error::failed(FOR_OPERATORS).because(cause));
         };
-        self.on_shelf(digest).await
+        self.stored_version(digest).await
     }
 
-    pub(super) async fn on_shelf(&self, digest: String) -> Result<Arc<Bundle>> {
-        let shelf = self.parts.shelf.clone();
-        let found = tokio::task::spawn_blocking(move || shelf.get(&digest)).await;
+    pub(super) async fn stored_version(&self, digest: String) -> Result<Arc<Bundle>> {
+        let version_store = self.parts.shelf.clone();
+        let found = tokio::task::spawn_blocking(move || version_store.get(&digest)).await;
         let fault: VersionStoreError = match found {
             Ok(Ok(bundle)) => return Ok(bundle),
             Ok(Err(fault)) => fault,
@@ -117,7 +117,7 @@ impl BundleService {
         Err(Error::failed(FOR_OPERATORS).because(fault))
     }
 
-    /// Runs an action and says what its end means.
+    /// Runs an action and returns its outcome.
     pub(super) async fn act(
         &self,
         cx: &Cx,
@@ -144,7 +144,7 @@ impl BundleService {
             Err(why) if cx.fence() == FIRST_CLAIM => {
                 return Err(Error::failed(FOR_OPERATORS).because(why));
             }
-            // Somebody may have begun it where there was one: it is waited for.
+            // Another worker may have started it while a runner was configured: wait for it.
             Err(why) => {
                 absent = MissingRunner(why);
                 &absent
@@ -167,7 +167,7 @@ impl BundleService {
             ceiling: &self.parts.limits,
             idempotency_key: cx.idempotency_key(action.as_str()),
         };
-        let _told_when_over = self.reaper.watch(name);
+        let _active = self.cleanup.watch(name);
         let make = || build_run::build_run_spec(wanted.clone());
         let (ending, result) = drive_run(runner, &task, make, cx).await?;
         if let Ending::Lost(why) | Ending::Unreachable(why) = &ending {
@@ -176,12 +176,12 @@ impl BundleService {
         Ok(end(ending, result))
     }
 
-    /// Why a run cannot be looked for here, where several hosts share a store: it is on another.
+    /// Reason why the run cannot be found on this host, if several share a store: it is on another.
     async fn elsewhere(&self, cx: &Cx) -> Result<Option<String>> {
         let Some(own) = &self.parts.host else {
             return Ok(None);
         };
-        // Written down before anything is started: whoever takes over knows where to look.
+        // Stored before the start, so that a takeover knows the host.
         let step = format!("{HOST_STEP} {}", cx.attempt());
         let host: String = cx.step(&step, || async { Ok(own.clone()) }).await?;
         Ok((host != *own).then(|| format!("it was started on the host {host}")))

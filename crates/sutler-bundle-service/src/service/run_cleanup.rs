@@ -16,27 +16,27 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
-/// How often runs whose hooks returned are looked at.
+/// Interval at which runs whose hooks returned are checked.
 const SOON: Duration = Duration::from_millis(500);
-/// How often in a row a run is looked at whose operation does not end.
-const LOOKS_MAX: u32 = 20;
-/// How often everything that lies about is looked at.
+/// Checks of a run whose operation does not end.
+const CHECKS_MAX: u32 = 20;
+/// Interval at which all runs are checked.
 const ALL_EVERY: Duration = Duration::from_secs(60);
-/// How many runs are seen to at once.
+/// Runs checked concurrently.
 const AT_ONCE: usize = 8;
-/// How long it may take to see to one. After that it waits for the next look at everything.
+/// Time limit of one check. After that the run waits for the next check of all runs.
 const WITHIN: Duration = Duration::from_secs(30);
 
 /// Looks up the status of operations.
 #[async_trait]
 pub trait OperationLookup: Send + Sync + 'static {
     /// Status of an operation; `None` if it is not known now.
-    async fn fate(&self, operation: Uuid) -> Option<OperationStatus>;
+    async fn status(&self, operation: Uuid) -> Option<OperationStatus>;
 }
 
 #[async_trait]
 impl OperationLookup for BrokerHandle {
-    async fn fate(&self, operation: Uuid) -> Option<OperationStatus> {
+    async fn status(&self, operation: Uuid) -> Option<OperationStatus> {
         self.operation_status(operation).await.ok()
     }
 }
@@ -49,36 +49,36 @@ pub(super) struct RunCleanup(Arc<Inner>);
 struct Inner {
     over: Mutex<BTreeMap<RunName, FinishedRun>>,
     running: Mutex<BTreeSet<RunName>>,
-    /// Those of `over` that are being seen to.
-    in_hand: Mutex<BTreeSet<RunName>>,
+    /// Those of `over` that are being checked.
+    in_progress: Mutex<BTreeSet<RunName>>,
     more: Notify,
 }
 
-/// How often a run was looked at, and when it is to be next.
+/// Number of checks of a run, and the time of the next one.
 struct FinishedRun {
-    looks: u32,
+    checks: u32,
     due: Instant,
 }
 
 impl FinishedRun {
     fn now() -> Self {
         Self {
-            looks: 0,
+            checks: 0,
             due: Instant::now(),
         }
     }
 }
 
-/// Says that a run is being seen to, until it is dropped.
+/// Marks a run as being checked until it is dropped.
 struct CleanupGuard<'a>(&'a Inner, RunName);
 
 impl Drop for CleanupGuard<'_> {
     fn drop(&mut self) {
-        lock(&self.0.in_hand).remove(&self.1);
+        lock(&self.0.in_progress).remove(&self.1);
     }
 }
 
-/// Says that a hook is at work with a run, until it is dropped.
+/// Marks a run as used by a hook until it is dropped.
 pub(super) struct ActiveRun(RunCleanup, RunName);
 
 impl Drop for ActiveRun {
@@ -91,33 +91,38 @@ impl Drop for ActiveRun {
 }
 
 impl RunCleanup {
-    /// A hook is at work with this run.
+    /// Marks this run as used by a hook.
     pub(super) fn watch(&self, name: RunName) -> ActiveRun {
         lock(&self.0.running).insert(name);
         ActiveRun(self.clone(), name)
     }
 
-    /// Removes what is over, for as long as the process lives.
-    pub(super) async fn work(self, runners: Arc<Runners>, fates: Arc<dyn OperationLookup>) {
+    /// Removes finished runs, for as long as the process lives.
+    pub(super) async fn work(self, runners: Arc<Runners>, operations: Arc<dyn OperationLookup>) {
         let mut all = Instant::now();
-        let (mut gathering, mut hands) = (JoinSet::new(), JoinSet::new());
+        let (mut gathering, mut checks_running) = (JoinSet::new(), JoinSet::new());
         loop {
             if all <= Instant::now() {
                 all = Instant::now() + ALL_EVERY;
-                // A runner that is still being asked is not asked a second time.
+                // A runner is not listed again while its last listing is pending.
                 if gathering.is_empty() {
-                    let (reaper, runners) = (self.clone(), runners.clone());
-                    gathering.spawn(async move { reaper.gather(&runners).await });
+                    let (cleanup, runners) = (self.clone(), runners.clone());
+                    gathering.spawn(async move { cleanup.gather(&runners).await });
                 }
             }
-            for (name, looks) in self.take(AT_ONCE - hands.len()) {
-                let (reaper, runners, fates) = (self.clone(), runners.clone(), fates.clone());
-                hands.spawn(async move { reaper.see_to(&runners, &*fates, name, looks).await });
+            for (name, checks) in self.take(AT_ONCE - checks_running.len()) {
+                let (cleanup, runners, operations) =
+                    (self.clone(), runners.clone(), operations.clone());
+                checks_running.spawn(async move {
+                    cleanup
+                        .check_once(&runners, &*operations, name, checks)
+                        .await
+                });
             }
-            let is_free = hands.len() < AT_ONCE;
+            let is_free = checks_running.len() < AT_ONCE;
             let next = self.next_due().map_or(all, |due| due.min(all));
             tokio::select! {
-                Some(_) = hands.join_next() => {}
+                Some(_) = checks_running.join_next() => {}
                 Some(_) = gathering.join_next() => {}
                 () = self.0.more.notified(), if is_free => {}
                 () = sleep_until(next), if is_free => {}
@@ -126,7 +131,7 @@ impl RunCleanup {
         }
     }
 
-    /// Everything that lies about may be over.
+    /// Lists all runs as candidates.
     async fn gather(&self, runners: &Runners) {
         for runner in runners.all() {
             match runner.list().await {
@@ -141,45 +146,46 @@ impl RunCleanup {
         }
     }
 
-    /// Takes so many of those that are due in hand.
+    /// Takes up to `count` runs that are due.
     fn take(&self, count: usize) -> Vec<(RunName, u32)> {
         let now = Instant::now();
-        let mut in_hand = lock(&self.0.in_hand);
+        let mut in_progress = lock(&self.0.in_progress);
         let mut over = lock(&self.0.over);
         let due = over
             .iter_mut()
-            .filter(|(name, it)| it.due <= now && !in_hand.contains(name));
+            .filter(|(name, it)| it.due <= now && !in_progress.contains(name));
         let taken: Vec<(RunName, u32)> = due
             .take(count)
             .map(|(name, it)| {
-                it.looks += 1;
+                it.checks += 1;
                 it.due = now + SOON;
-                (*name, it.looks)
+                (*name, it.checks)
             })
             .collect();
-        in_hand.extend(taken.iter().map(|(name, _)| *name));
+        in_progress.extend(taken.iter().map(|(name, _)| *name));
         taken
     }
 
-    /// When the next of those that are in nobody's hand is due.
+    /// When the next run is due that is not being checked.
     fn next_due(&self) -> Option<Instant> {
-        let in_hand = lock(&self.0.in_hand);
+        let in_progress = lock(&self.0.in_progress);
         let over = lock(&self.0.over);
-        let free = over.iter().filter(|(name, _)| !in_hand.contains(name));
+        let free = over.iter().filter(|(name, _)| !in_progress.contains(name));
         free.map(|(_, it)| it.due).min()
     }
 
-    /// Looks at a run that may be over, once.
-    async fn see_to(
+    /// Checks a finished run once.
+    async fn check_once(
         &self,
         runners: &Runners,
-        fates: &dyn OperationLookup,
+        operations: &dyn OperationLookup,
         name: RunName,
-        looks: u32,
+        checks: u32,
     ) {
-        let _in_hand = CleanupGuard(&self.0, name);
-        let status = tokio::time::timeout(WITHIN, self.clean_up(runners, fates, name, looks));
-        if status.await.is_err() {
+        let _guard = CleanupGuard(&self.0, name);
+        let cleaned =
+            tokio::time::timeout(WITHIN, self.clean_up(runners, operations, name, checks));
+        if cleaned.await.is_err() {
             tracing::warn!(run = %name, "a run takes too long to be removed; trying again later");
             lock(&self.0.over).remove(&name);
         }
@@ -188,13 +194,13 @@ impl RunCleanup {
     async fn clean_up(
         &self,
         runners: &Runners,
-        fates: &dyn OperationLookup,
+        operations: &dyn OperationLookup,
         name: RunName,
-        looks: u32,
+        checks: u32,
     ) {
-        let fate = fates.fate(name.operation).await;
+        let status = operations.status(name.operation).await;
         let at_work = lock(&self.0.running).contains(&name);
-        match verdict(fate, at_work, looks) {
+        match verdict(status, at_work, checks) {
             CleanupVerdict::Remove => self.remove(runners, name).await,
             CleanupVerdict::Stop => {
                 tracing::warn!(run = %name, "the operation of a run was ended over its head; ending it");
@@ -218,7 +224,7 @@ impl RunCleanup {
 
     async fn remove(&self, runners: &Runners, name: RunName) {
         for runner in runners.all() {
-            // An operation that was abandoned may have left a run at work.
+            // An abandoned operation may have left its run running.
             let gone = match runner.stop(name).await {
                 Ok(()) => runner.remove(name).await,
                 Err(fault) => Err(fault),
@@ -236,22 +242,22 @@ impl RunCleanup {
 enum CleanupVerdict {
     /// It is not needed.
     Remove,
-    /// It is to end; whoever is at work with it finds out by that.
+    /// Stop it; the hook that uses it notices.
     Stop,
-    /// The next hook, or the next look at everything, sees to it.
+    /// The next hook, or the next check of all runs, handles it.
     Leave,
-    /// Look again soon.
+    /// Check again soon.
     Wait,
 }
 
-/// Decides by what became of the operation, whether a hook is at work, and how often it was looked at.
-fn verdict(fate: Option<OperationStatus>, at_work: bool, looks: u32) -> CleanupVerdict {
-    match (fate, at_work) {
+/// Decides by the status of the operation, whether a hook uses the run, and the number of checks.
+fn verdict(status: Option<OperationStatus>, at_work: bool, checks: u32) -> CleanupVerdict {
+    match (status, at_work) {
         (Some(OperationStatus::Ended | OperationStatus::Unknown), false) => CleanupVerdict::Remove,
-        // A hook is at work until its operation ends: somebody on another replica has abandoned it.
+        // A hook runs until its operation ends: the operation was abandoned on another replica.
         (Some(OperationStatus::Ended), true) => CleanupVerdict::Stop,
         (Some(OperationStatus::Unknown | OperationStatus::Open), true) => CleanupVerdict::Leave,
-        (Some(OperationStatus::Open), false) if looks >= LOOKS_MAX => CleanupVerdict::Leave,
+        (Some(OperationStatus::Open), false) if checks >= CHECKS_MAX => CleanupVerdict::Leave,
         (Some(OperationStatus::Open), false) | (None, _) => CleanupVerdict::Wait,
     }
 }
@@ -262,11 +268,11 @@ fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use super::{CleanupVerdict, LOOKS_MAX, verdict};
+    use super::{CHECKS_MAX, CleanupVerdict, verdict};
     use sutler_broker::OperationStatus;
 
     #[test]
-    fn a_run_is_removed_only_when_its_end_is_written_down_and_nobody_is_at_work_with_it() {
+    fn a_run_is_removed_only_when_its_end_is_stored_and_no_hook_uses_it() {
         let table = [
             (Some(OperationStatus::Ended), false, CleanupVerdict::Remove),
             (Some(OperationStatus::Ended), true, CleanupVerdict::Stop),
@@ -281,11 +287,15 @@ mod tests {
             (None, false, CleanupVerdict::Wait),
             (None, true, CleanupVerdict::Wait),
         ];
-        for (fate, at_work, expected) in table {
-            assert_eq!(verdict(fate, at_work, 1), expected, "{fate:?}, {at_work}");
+        for (status, at_work, expected) in table {
+            assert_eq!(
+                verdict(status, at_work, 1),
+                expected,
+                "{status:?}, {at_work}"
+            );
         }
         assert_eq!(
-            verdict(Some(OperationStatus::Open), false, LOOKS_MAX),
+            verdict(Some(OperationStatus::Open), false, CHECKS_MAX),
             CleanupVerdict::Leave
         );
     }

@@ -1,6 +1,6 @@
 //! Drives one run to its end, from its start or from any state it is found in.
 //!
-//! It always asks for the status first: after a crash it continues with the run that exists. A runner that does not
+//! It always reads the status first: after a crash it continues with the run that exists. A runner that does not
 //! answer is retried within a budget; a run is never started because its status is unknown, and never given up as
 //! lost while it may still be running.
 
@@ -16,20 +16,20 @@ use sutler_runner::{
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
-/// Lines between a run and whoever writes them down.
+/// Capacity of the channel of output lines.
 const LINES_MAX: usize = 64;
-/// How long output may wait to be passed on.
+/// Maximum delay of output.
 const PASS_ON_EVERY: Duration = Duration::from_millis(500);
-/// First wait for a runner that does not answer; doubles up to the last.
+/// First wait for a runner that does not answer; doubles up to the maximum.
 const AGAIN_FIRST: Duration = Duration::from_millis(200);
 const AGAIN_LAST: Duration = Duration::from_secs(10);
-/// How much longer than the deadline of its run a runner may not answer.
+/// How long after the deadline of its run a runner may not answer.
 const SILENCE: Duration = Duration::from_secs(900);
-/// How long a start that nobody wants any more may take to come back by itself: most take a moment, and
-/// one that is dropped at once might still begin behind our back.
+/// How long a start that is not wanted any more may take to return by itself: most take a moment, and one that is
+/// dropped at once might still begin unnoticed.
 const START_GRACE: Duration = Duration::from_secs(3);
 
-/// A run that is to be brought to its end.
+/// A run to drive to its end.
 pub(super) struct RunTask<'a> {
     pub(super) name: RunName,
     pub(super) deadline: Duration,
@@ -40,14 +40,14 @@ pub(super) struct RunTask<'a> {
 const UNDONE: &str = "The run was gone before it began, and is started again: see what ends processes or \
                       removes containers here.";
 
-/// Brings a run to its end, and reads what it gave.
+/// Drives a run to its end, and reads its result.
 ///
 /// # Flow
-/// Look; if it provably never started, make the order of it (`make`) and start it; watch it; read what it
-/// gave. A run that is lost is ended before anybody is told so, as far as that can be done.
+/// Read the status; if the run provably never started, build the run spec (`make`) and start it; watch it; read its
+/// result. A lost run is stopped, if possible, before it is reported as lost.
 ///
 /// # Errors
-/// It cannot be ordered or started, or the claim was lost.
+/// The run spec cannot be built, the run cannot be started, or the claim was lost.
 pub(super) async fn drive_run(
     runner: &dyn Runner,
     task: &RunTask<'_>,
@@ -60,7 +60,7 @@ pub(super) async fn drive_run(
         task,
         observer,
         make,
-        order: None,
+        run_spec: None,
         begun: false,
         ours: false,
         late: false,
@@ -84,7 +84,7 @@ pub(super) async fn drive_run(
         match fault {
             RunError::Refused(sentence) => return Err(refused(sentence)),
             RunError::Unavailable(sentence) => {
-                if let Some(why) = budget.bear(task.name, sentence).await {
+                if let Some(why) = budget.wait(task.name, sentence).await {
                     return driver.lost(why, &mut budget).await;
                 }
             }
@@ -94,25 +94,25 @@ pub(super) async fn drive_run(
 
 /// Result of a step.
 enum DriverStep {
-    /// Look again.
+    /// Read the status again.
     On,
-    /// It never began, and nobody wants it any more.
+    /// It never started, and is not wanted any more.
     Unbegun(Exit),
     Ended(Exit),
     Lost(String),
 }
 
-/// A run on its way.
+/// State of the loop.
 struct RunDriver<'a, M> {
     runner: &'a dyn Runner,
     task: &'a RunTask<'a>,
     observer: &'a dyn RunObserver,
-    /// Makes the order: again, if whoever was to carry it out died before it began.
+    /// Builds the run spec; called again if the runner died before the run began.
     make: M,
-    order: Option<RunSpec>,
-    /// Whether it was started here since it was last seen not to be.
+    run_spec: Option<RunSpec>,
+    /// Whether it was started here since its status was last `NeverStarted`.
     begun: bool,
-    /// Whether it was started here, or it was said that it was found.
+    /// Whether it was started here, or its adoption was reported.
     ours: bool,
     /// Whether it did not start within its deadline.
     late: bool,
@@ -141,8 +141,8 @@ impl<M: Fn() -> std::result::Result<RunSpec, String> + Send> RunDriver<'_, M> {
             }
             RunStatus::Lost(_) => status,
             RunStatus::Running | RunStatus::Finished(_) => {
-                // Nobody needs it any more, and it may be large.
-                self.order = None;
+                // Not needed any more, and it may be large.
+                self.run_spec = None;
                 if !self.ours {
                     self.ours = true;
                     self.observer.adopted().await?;
@@ -163,16 +163,16 @@ impl<M: Fn() -> std::result::Result<RunSpec, String> + Send> RunDriver<'_, M> {
         }))
     }
 
-    /// Starts the run. An image may have to be fetched for it, so neither a cancellation nor the deadline
-    /// waits for its return; whoever looks next sees what became of it.
+    /// Starts the run. An image may have to be pulled first, so neither a cancellation nor the deadline waits for
+    /// the return; the next status shows the result.
     async fn start(&mut self) -> Result<std::result::Result<(), RunError>> {
-        let order = match self.order.take() {
-            Some(order) => order,
+        let run_spec = match self.run_spec.take() {
+            Some(run_spec) => run_spec,
             None => (self.make)().map_err(refused)?,
         };
-        let order = self.order.insert(order);
+        let run_spec = self.run_spec.insert(run_spec);
         self.ours = true;
-        let mut start = self.runner.start(order);
+        let mut start = self.runner.start(run_spec);
         tokio::select! {
             biased;
             started = &mut start => return Ok(started),
@@ -196,25 +196,25 @@ impl<M: Fn() -> std::result::Result<RunSpec, String> + Send> RunDriver<'_, M> {
         Ok(redaction.clean(result))
     }
 
-    /// How a run ended that cannot be found any more. Nothing is said before it is certain that it does
-    /// not go on somewhere: whoever is told may have it run again.
+    /// Ending of a run that cannot be found any more. Returns only when it is certain that it is not running
+    /// somewhere, because the caller may run it again.
     async fn lost(&mut self, why: String, budget: &mut RetryBudget) -> Result<(Ending, RunResult)> {
         let name = self.task.name;
-        let mut told = false;
+        let mut reported = false;
         let ending = loop {
             let fault = match self.runner.stop(name).await {
                 Ok(()) => break Ending::Lost(why),
                 Err(fault) => fault.to_string(),
             };
-            if !told {
-                told = true;
+            if !reported {
+                reported = true;
                 self.observer.progress(&waits()).await?;
             }
-            if let Some(fault) = budget.bear(name, fault).await {
+            if let Some(fault) = budget.wait(name, fault).await {
                 break Ending::Unreachable(format!("{why}; and it cannot be ended: {fault}"));
             }
         };
-        // Whatever can still be read is for whoever cleans up.
+        // The readable part of the result is for clean-up.
         Ok((ending, self.result().await.unwrap_or_default()))
     }
 }
@@ -227,16 +227,16 @@ fn waits() -> RunProgress {
     }
 }
 
-/// Watches a run to its end, passes on what it says, and stops it when it is cancelled.
+/// Watches a run to its end, forwards its output, and stops it when it is cancelled.
 async fn follow(
     runner: &dyn Runner,
     name: RunName,
     redaction: &Redaction,
     observer: &dyn RunObserver,
 ) -> Result<std::result::Result<RunStatus, RunError>> {
-    let (said, mut lines) = mpsc::channel(LINES_MAX);
+    let (events, mut lines) = mpsc::channel(LINES_MAX);
     let mut scribe = RedactingLogWriter::new(observer, redaction.restart());
-    let mut watch = std::pin::pin!(runner.watch(name, said));
+    let mut watch = std::pin::pin!(runner.watch(name, events));
     let mut stopping = false;
     let mut open = true;
     let status = loop {
@@ -285,7 +285,7 @@ fn refused(sentence: String) -> Error {
     .because(sentence)
 }
 
-/// How long a runner that does not answer is waited for.
+/// Limits how long a runner that does not answer is retried.
 struct RetryBudget {
     limit: Duration,
     since: Option<Instant>,
@@ -306,8 +306,8 @@ impl RetryBudget {
         self.wait = AGAIN_FIRST;
     }
 
-    /// Waits; a sentence when there is nothing left to wait for.
-    async fn bear(&mut self, name: RunName, sentence: String) -> Option<String> {
+    /// Waits; returns a sentence when the budget is used up.
+    async fn wait(&mut self, name: RunName, sentence: String) -> Option<String> {
         let since = *self.since.get_or_insert_with(Instant::now);
         tracing::warn!(run = %name, error = %sentence, "a runner does not answer; asking again");
         if since.elapsed() >= self.limit {

@@ -5,7 +5,7 @@ use sutler_broker::{Cx, Result};
 use sutler_runner::RunProgress;
 use tokio_util::sync::CancellationToken;
 
-/// Hears of a run.
+/// Receives output and progress of a run.
 #[async_trait]
 pub trait RunObserver: Send + Sync {
     /// Output of the run, from byte `from` of all its output. After a restart the output is sent again.
@@ -14,13 +14,13 @@ pub trait RunObserver: Send + Sync {
     /// The claim of the operation was lost; stop here.
     async fn output(&self, from: u64, text: &str) -> Result<()>;
 
-    /// How far it is.
+    /// Progress of the run.
     ///
     /// # Errors
     /// The claim of the operation was lost; stop here.
     async fn progress(&self, progress: &RunProgress) -> Result<()>;
 
-    /// It was found running, started by somebody who is gone.
+    /// The run was found running, started by an earlier process.
     ///
     /// # Errors
     /// The claim of the operation was lost; stop here.
@@ -46,7 +46,7 @@ impl RunObserver for Cx {
     }
 
     async fn adopted(&self) -> Result<()> {
-        // Whatever is noted counts as progress: a run that outlives many brokers is not given up.
+        // A note counts as progress: a run that outlives many brokers is not given up.
         Cx::progress(self, "The run goes on after a restart of the broker.").await
     }
 

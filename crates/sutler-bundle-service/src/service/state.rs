@@ -12,13 +12,13 @@ use sutler_bundle::Action;
 use sutler_runner::Vars;
 use uuid::Uuid;
 
-/// Most bytes of a state, as JSON.
+/// Maximum bytes of a state, as JSON.
 pub const STATE_BYTES_MAX: usize = 256 * 1024;
-/// Most keys of a state: each is a variable and a file.
+/// Maximum keys of a state: each is a variable and a file.
 pub const STATE_KEYS_MAX: usize = 1_000;
-/// Most entries of a history; the oldest go first.
+/// Maximum entries of a history; the oldest are dropped first.
 pub const HISTORY_MAX: usize = 50;
-/// Most keys named by one entry of a history.
+/// Maximum keys named by one entry of a history.
 const HISTORY_KEYS_MAX: usize = 50;
 
 /// The version of a bundle that made an instance: later actions run this one.
@@ -26,21 +26,21 @@ const HISTORY_KEYS_MAX: usize = 50;
 pub struct BundlePin {
     /// The bundle's name.
     pub name: String,
-    /// Its version, as the manifest says.
+    /// Its version in the manifest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// Its content: `sha256:…`.
     pub digest: String,
 }
 
-/// That something changed. Keys only, never values.
+/// One change. Keys only, never values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryEntry {
-    /// Which operation did it.
+    /// Operation that made it.
     pub operation: Uuid,
     /// The action.
     pub action: String,
-    /// When.
+    /// Time of the change.
     pub at: Timestamp,
     /// Keys that were set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -61,10 +61,10 @@ pub struct InstanceState {
     /// State set by a failed provision, for clean-up or the next attempt.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub aside: Map<String, Value>,
-    /// What the provision gave: for the bundle's own later actions, and nobody else by default.
+    /// Credentials of the provision: for the bundle's own later actions, and by default not for bindings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials: Option<Map<String, Value>>,
-    /// Where the bundle says the instance can be managed.
+    /// Dashboard URL that the bundle reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dashboard_url: Option<String>,
     /// History of changes, oldest first.
@@ -81,7 +81,7 @@ pub struct BindingState {
     /// Credentials of the bind, for the unbind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials: Option<Map<String, Value>>,
-    /// Whether it has the provision's credentials: nothing was run, and nothing is to be undone.
+    /// Whether it has the provision's credentials: no action ran, and none is needed for the unbind.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
 }
@@ -91,7 +91,7 @@ pub struct BindingState {
 #[error("what is kept was not written by this version; restore the store, or purge the resource")]
 pub struct StateReadError;
 
-/// A state would be too large.
+/// The state exceeds its limits.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "The bundle's state would have {bytes} bytes and {keys} keys; at most {STATE_BYTES_MAX} and \
@@ -128,12 +128,12 @@ pub struct ChangeOrigin {
     pub operation: Uuid,
     /// The action.
     pub action: Action,
-    /// When.
+    /// Time of the change.
     pub at: Timestamp,
 }
 
 impl InstanceState {
-    /// Of a new instance.
+    /// State of a new instance.
     #[must_use]
     pub fn of(bundle: BundlePin) -> Self {
         Self {
@@ -142,22 +142,22 @@ impl InstanceState {
         }
     }
 
-    /// Reads what the broker kept.
+    /// Reads the state that the broker stored.
     ///
     /// # Errors
-    /// It is not ours.
+    /// The state was not written by this service.
     pub fn read(kept: &AuthorState) -> Result<Self, StateReadError> {
         serde_json::from_value(kept.0.clone()).map_err(|_| StateReadError)
     }
 
-    /// For the broker to keep.
+    /// The state, in the form the broker stores.
     #[must_use]
     pub fn kept(&self) -> AuthorState {
         AuthorState(serde_json::to_value(self).unwrap_or_default())
     }
 
-    /// What an action is told: the state, and under it what was set aside, where it is about what a
-    /// failed provision left. `None`: nothing was ever set.
+    /// State as input of an action; keys set aside by a failed provision are added where the state lacks them.
+    /// `None` if nothing was ever set.
     #[must_use]
     pub fn as_vars(&self) -> Option<Map<String, Value>> {
         let mut all = self.aside.clone();
@@ -171,10 +171,10 @@ impl InstanceState {
         self.history.iter().any(|it| it.operation == operation)
     }
 
-    /// Merges what a run set.
+    /// Merges the keys set by a run.
     ///
     /// # Errors
-    /// The state would be too large; nothing changed.
+    /// The state would be too large; nothing is changed.
     pub fn merge(
         &mut self,
         patch: Option<&Vars>,
@@ -197,24 +197,25 @@ impl InstanceState {
         Ok(())
     }
 
-    /// A provision has succeeded that was told what an earlier one left: it is part of the state now.
+    /// Makes the state set aside by a failed provision part of the state: a later provision that got it has
+    /// succeeded.
     pub fn promote_aside(&mut self) {
         self.state = self.as_vars().unwrap_or_default();
         self.aside.clear();
     }
 
-    /// Puts aside what a failed provision had set, for whoever cleans up after it. More than may be
-    /// kept is cut: that a clean-up knows little is better than that it knows nothing.
+    /// Puts the state set by a failed provision aside, for clean-up. Keys over the limit are dropped: a partial
+    /// state is better for clean-up than none.
     pub fn set_aside(&mut self, patch: Option<&Vars>) {
         keep_what_fits(&mut self.aside, patch);
     }
 }
 
 impl BindingState {
-    /// Reads what the broker kept.
+    /// Reads the state that the broker stored.
     ///
     /// # Errors
-    /// It is not ours.
+    /// The state was not written by this service.
     pub fn read(kept: &AuthorState) -> Result<Self, StateReadError> {
         serde_json::from_value(kept.0.clone()).map_err(|_| StateReadError)
     }
@@ -225,10 +226,10 @@ impl BindingState {
         (!self.state.is_empty()).then(|| self.state.clone())
     }
 
-    /// Merges what a run set.
+    /// Merges the keys set by a run.
     ///
     /// # Errors
-    /// The state would be too large; nothing changed.
+    /// The state would be too large; nothing is changed.
     pub fn merge(&mut self, patch: Option<&Vars>) -> Result<(), StateTooLargeError> {
         if let Some(patch) = patch {
             self.state = merged(&self.state, &patch.0)?.0;
@@ -236,14 +237,13 @@ impl BindingState {
         Ok(())
     }
 
-    /// Merges as much as may be kept of what a bind set that did not succeed: that a clean-up knows
-    /// little is better than that it knows nothing.
+    /// Merges the keys set by a failed bind, within the limits: a partial state is better for clean-up than none.
     pub fn keep_what_fits(&mut self, patch: Option<&Vars>) {
         keep_what_fits(&mut self.state, patch);
     }
 }
 
-/// Merges as much of a patch as may be kept, the smallest values first.
+/// Merges as much of a patch as the limits allow, the smallest values first.
 fn keep_what_fits(state: &mut Map<String, Value>, patch: Option<&Vars>) {
     let Some(patch) = patch else { return };
     let (removed, mut set): (Vec<_>, Vec<_>) = patch.0.iter().partition(|it| it.1.is_null());
@@ -266,7 +266,7 @@ fn keep_what_fits(state: &mut Map<String, Value>, patch: Option<&Vars>) {
 
 type MergedState = (Map<String, Value>, Vec<String>, Vec<String>);
 
-/// The state after a patch, and which keys were set and removed.
+/// The state after a patch, with the keys that were set and removed.
 fn merged(
     state: &Map<String, Value>,
     patch: &Map<String, Value>,
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_too_large_changes_nothing_and_says_what_to_do() {
+    fn a_too_large_state_changes_nothing_and_gives_a_hint() {
         let mut state = with(json!({ "a": 1 }));
         let before = state.clone();
         let large = vars(json!({ "b": "x".repeat(STATE_BYTES_MAX) }));
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_failed_provision_set_is_told_to_the_clean_up_and_no_part_of_the_state() {
+    fn state_set_by_a_failed_provision_is_for_clean_up_only() {
         let mut state = InstanceState::of(BundlePin::default());
         assert_eq!(state.as_vars(), None);
         state.set_aside(Some(&vars(json!({ "db": "half", "x": 1 }))));
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_read_back() {
+    fn stored_state_is_read_back() {
         let mut state = with(json!({ "a": [1, { "b": null }] }));
         state.credentials = Some(serde_json::from_value(json!({ "user": "admin" })).expect("it"));
         assert_eq!(InstanceState::read(&state.kept()), Ok(state));

@@ -1,48 +1,48 @@
 //! Variables of the contract for each action. Pure.
 //!
-//! The names are Automation Broker's, so that its bundles run; ours overwrite user parameters of the same name.
-//! Everything is copied: nothing that a run gets flows back into stored state. Two differences are intended:
-//! `_apb_plan_id` is the plan's name in every action (the old broker passed an unbind the id), and the id has a
-//! name of its own.
+//! The names are Automation Broker's, so that its bundles run; the broker's variables overwrite user parameters of
+//! the same name. Everything is copied: a run cannot change stored state through its inputs. Two differences are
+//! intended: `_apb_plan_id` is the plan's name in every action (the old broker passed an unbind the id), and the id
+//! has a name of its own.
 
 use serde_json::{Map, Value, json};
 use sutler_bundle::Action;
 use sutler_osb::{Context, OriginatingIdentity};
 use sutler_runner::Vars;
 
-/// Before the keys of an instance's state.
+/// Prefix of keys of an instance's state.
 pub const STATE_PREFIX: &str = "state_";
-/// Before the keys of a binding's state.
+/// Prefix of keys of a binding's state.
 pub const BINDING_STATE_PREFIX: &str = "binding_state_";
 
-/// All that can be told. It holds secrets, so it prints nothing.
+/// Possible inputs of an action. They contain secrets, so `Debug` prints nothing.
 #[derive(Clone, Default)]
 pub struct ActionInputs<'a> {
-    /// The plan's name, as the manifest has it.
+    /// Name of the plan in the manifest.
     pub plan_name: &'a str,
-    /// The plan's id, as the catalog has it.
+    /// Id of the plan in the catalog.
     pub plan_id: &'a str,
     /// The offering's id.
     pub service_id: &'a str,
     /// The instance.
     pub instance_id: &'a str,
-    /// The binding, where it is about one.
+    /// The binding, for bind and unbind.
     pub binding_id: Option<&'a str>,
-    /// The binding that a new one succeeds.
+    /// The binding that a new one replaces.
     pub predecessor: Option<&'a str>,
     /// The bundle's own version.
     pub bundle_version: Option<&'a str>,
     /// The originating identity.
     pub identity: Option<&'a OriginatingIdentity>,
-    /// Where it lives.
+    /// Context of the platform.
     pub context: Option<&'a Context>,
     /// The instance's parameters, with those of an update merged in.
     pub parameters: Option<&'a Map<String, Value>>,
     /// The binding's parameters.
     pub bind_parameters: Option<&'a Map<String, Value>>,
-    /// The version before an upgrade; empty if that had none.
+    /// The version before an upgrade; empty if it had none.
     pub previous_version: Option<&'a str>,
-    /// Names of parameters that are secret although this version does not say so.
+    /// Names of additional secret parameters, which this version does not mark as secret.
     pub also_secret: &'a [String],
     /// The instance's parameters and plan before an update.
     pub previous: Option<(&'a Map<String, Value>, &'a str)>,
@@ -50,11 +50,11 @@ pub struct ActionInputs<'a> {
     pub provision_credentials: Option<&'a Map<String, Value>>,
     /// Credentials of the bind.
     pub bind_credentials: Option<&'a Map<String, Value>>,
-    /// The instance's state; `None` before there is any.
+    /// The instance's state; `None` before it is set.
     pub state: Option<&'a Map<String, Value>>,
     /// The binding's state.
     pub binding_state: Option<&'a Map<String, Value>>,
-    /// Secrets of the operator's, as variables.
+    /// Secrets of the operator, as variables.
     pub secrets: Map<String, Value>,
 }
 
@@ -135,7 +135,7 @@ fn ours(action: Action, inputs: &ActionInputs<'_>) -> Map<String, Value> {
     vars
 }
 
-/// The user who asks, as the platform names them; empty if nobody is named.
+/// The requesting user, as named by the platform; empty if it names none.
 fn user(identity: Option<&OriginatingIdentity>) -> &str {
     let named = |name: &&str| identity?.value.get(*name)?.as_str();
     ["username", "user_name", "uid", "user_id"]
@@ -144,7 +144,7 @@ fn user(identity: Option<&OriginatingIdentity>) -> &str {
         .unwrap_or_default()
 }
 
-/// The namespace and the kind of cluster, as far as the platform says.
+/// Namespace and kind of cluster, as far as the platform sends them.
 fn places(context: Option<&Context>) -> Vec<(&'static str, &str)> {
     let text = |field: &str| context?.0.get(field)?.as_str();
     let namespace = text("namespace").map(|value| ("namespace", value));
@@ -163,8 +163,8 @@ mod tests {
         serde_json::from_value(value).expect("an object")
     }
 
-    /// Everything that can be told, so that the table shows what each action gets of it.
-    fn told_all(action: Action) -> Map<String, Value> {
+    /// All inputs, so that the table shows which of them each action gets.
+    fn all_inputs(action: Action) -> Map<String, Value> {
         let identity = OriginatingIdentity {
             platform: "kubernetes".to_owned(),
             value: map(json!({ "username": "duke", "uid": "u-1" })),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn each_action_is_told_what_the_contract_says() {
+    fn each_action_gets_the_variables_of_the_contract() {
         let everybody = json!({
             "_apb_plan_id": "dev", "_apb_plan_uuid": "p-1", "_apb_service_class_id": "s-1",
             "_apb_service_instance_id": "i-1", "_apb_last_requesting_user": "duke",
@@ -239,12 +239,12 @@ mod tests {
         for (action, own) in table {
             let mut expected = map(everybody.clone());
             expected.extend(map(own));
-            assert_eq!(told_all(action), expected, "{action}");
+            assert_eq!(all_inputs(action), expected, "{action}");
         }
     }
 
     #[test]
-    fn what_is_not_known_is_left_out_or_empty_as_the_contract_says() {
+    fn unknown_variables_are_absent_or_empty_according_to_the_contract() {
         let inputs = ActionInputs::default();
         let deprovision = vars(Action::Deprovision, &inputs).0;
         assert_eq!(deprovision["_apb_provision_creds"], json!({}));
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_without_a_name_is_told_by_id() {
+    fn a_user_without_a_name_is_identified_by_id() {
         for (value, expected) in [
             (json!({ "uid": "u-1" }), "u-1"),
             (json!({ "user_id": "683ea748" }), "683ea748"),
@@ -275,8 +275,8 @@ mod tests {
                 identity: Some(&identity),
                 ..ActionInputs::default()
             };
-            let said = vars(Action::Provision, &inputs).0;
-            assert_eq!(said["_apb_last_requesting_user"], json!(expected));
+            let variables = vars(Action::Provision, &inputs).0;
+            assert_eq!(variables["_apb_last_requesting_user"], json!(expected));
         }
     }
 }

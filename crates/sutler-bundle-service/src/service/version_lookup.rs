@@ -1,5 +1,5 @@
-//! Looks up versions that are stored but not on this host: another replica may have read one just now and made an
-//! instance of it.
+//! Looks up versions that are stored but not on this host: another replica may just have read one and made an
+//! instance from it.
 
 use super::BundleService;
 use crate::version_store::Bundle;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Weak};
 /// Finds versions that this host does not have.
 #[async_trait]
 pub(crate) trait VersionLookup: Send + Sync {
-    /// The version with this digest, if one is written down.
+    /// The version with this digest, if it is stored.
     ///
     /// # Errors
     /// The lookup is not possible now.
@@ -17,12 +17,12 @@ pub(crate) trait VersionLookup: Send + Sync {
 }
 
 impl BundleService {
-    /// From now on versions are looked for here, too. The first one stays.
+    /// Also looks up versions here. Only the first call has an effect.
     pub(crate) fn look_in(&self, archive: Weak<dyn VersionLookup>) {
         let _ = self.archive.set(archive);
     }
 
-    /// A version that is not on this host.
+    /// Looks up a version that is not on this host.
     pub(super) async fn archived(&self, digest: &str) -> Result<Option<Arc<Bundle>>, String> {
         match self.archive.get().and_then(Weak::upgrade) {
             Some(archive) => archive.find(digest).await,

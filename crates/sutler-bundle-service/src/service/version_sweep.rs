@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 use sutler_broker::{AuthorState, BrokerHandle, ReadInstancesError};
 use sutler_osb::PinnedPlan;
 
-/// How long a version must be in nobody's use: far longer than any request takes from reading the catalog to
-/// writing an instance down.
+/// How long a version must be unused: far longer than a request takes from reading the catalog to storing an
+/// instance.
 const GRACE: Duration = Duration::from_secs(3600);
 
-/// Why versions cannot be removed now. Nothing was.
+/// Why versions cannot be removed now. Nothing was removed.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
-    /// It is not known which are used.
+    /// The versions in use are unknown.
     #[error(transparent)]
     ReadInstancesError(#[from] ReadInstancesError),
     /// The folder cannot be read.
@@ -29,19 +29,19 @@ pub enum SweepError {
 }
 
 impl BundleService {
-    /// Removes versions that have been in nobody's use for an hour; says which. Call it from time to time: a
-    /// version goes at the second of two calls that lie so far apart.
+    /// Removes versions that have been unused for an hour, and returns their digests. Call it periodically: a
+    /// version is removed by the second of two calls that are so far apart.
     ///
     /// # Errors
-    /// It cannot be told what is used, or the disk does not do its part; nothing was removed.
+    /// The versions in use are unknown, or the disk fails; nothing was removed.
     pub async fn sweep(
         &self,
         running: &BrokerHandle,
         now: Instant,
     ) -> Result<BTreeSet<String>, SweepError> {
-        let shelf = self.parts.shelf.clone();
+        let version_store = self.parts.shelf.clone();
         let mut used = self.on_offer();
-        let there = blocking(move || shelf.digests()).await??;
+        let there = blocking(move || version_store.digests()).await??;
         if there.difference(&used).next().is_some() {
             let see = |plan: &PinnedPlan, state: Option<&AuthorState>| {
                 used.extend(plan.origin.clone());
@@ -49,11 +49,11 @@ impl BundleService {
                 used.extend(state.map(|it| it.bundle.digest));
             };
             running.each_instance(see).await?;
-            // What came into the catalog meanwhile is used, too.
+            // Versions that were offered meanwhile are in use, too.
             used.extend(self.on_offer());
         }
-        let shelf = self.parts.shelf.clone();
-        Ok(blocking(move || shelf.sweep(&used, now, GRACE)).await??)
+        let version_store = self.parts.shelf.clone();
+        Ok(blocking(move || version_store.sweep(&used, now, GRACE)).await??)
     }
 
     fn on_offer(&self) -> BTreeSet<String> {

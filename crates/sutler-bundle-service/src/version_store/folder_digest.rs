@@ -11,18 +11,18 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 
-/// Most bytes of a bundle.
+/// Maximum bytes of a bundle.
 pub(super) const BYTES_MAX: u64 = 256 << 20;
-/// Most files, folders and links of a bundle.
+/// Maximum files, folders and links of a bundle.
 pub(super) const ENTRIES_MAX: usize = 10_000;
-/// Deepest folder.
+/// Maximum depth of nested folders.
 const DEPTH_MAX: usize = 32;
-/// First bytes of what is hashed; another way of counting would get another number.
+/// First bytes of the hashed data; another layout of that data would get another number.
 const LAYOUT: &[u8] = b"sutler bundle 1\n";
-/// Folders that belong to tools and not to the bundle.
+/// Folders of tools that are not part of the bundle.
 pub(crate) const LEFT_OUT: [&str; 3] = [".git", ".sutler", "__pycache__"];
 
-/// Why a folder cannot be taken in.
+/// Why a folder cannot be copied.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderTreeError {
     /// Something that is neither file, folder nor link.
@@ -34,33 +34,33 @@ pub enum FolderTreeError {
     /// A name that is not UTF-8.
     #[error("{0:?} has a name that is not UTF-8: rename it")]
     Name(PathBuf),
-    /// Too much of it.
+    /// A limit is exceeded.
     #[error(
         "{0} is larger than a bundle may be ({ENTRIES_MAX} entries, {DEPTH_MAX} levels, \
          {BYTES_MAX} bytes): leave out what is not needed to run it"
     )]
     TooLarge(PathBuf),
-    /// It cannot be read or written.
+    /// A file cannot be read or written.
     #[error("{0} cannot be used: {1}")]
     Disk(PathBuf, #[source] io::Error),
 }
 
-/// One thing in a folder.
+/// One entry of a folder.
 enum TreeEntry {
     Folder,
     Link(String),
     File { executable: bool },
 }
 
-/// Copies a folder, read-only, and names its content. The target must not exist. What was copied is on the
-/// disk to stay; only the target's own name is not.
+/// Copies a folder, read-only, and returns its digest. The target must not exist. The contents are synced to disk;
+/// the target's own name is not.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<String, FolderTreeError> {
     let mut walk = TreeWalk::new(from, Some(to));
     walk.folder(Path::new(""), 0)?;
     Ok(walk.name())
 }
 
-/// Names the content of a folder.
+/// Digest of a folder's content.
 pub(super) fn digest(folder: &Path) -> Result<String, FolderTreeError> {
     let mut walk = TreeWalk::new(folder, None);
     walk.folder(Path::new(""), 0)?;
@@ -96,7 +96,7 @@ impl<'a> TreeWalk<'a> {
         })
     }
 
-    /// Everything in a folder, in the order of names.
+    /// Processes all entries of a folder, in the order of names.
     fn folder(&mut self, at: &Path, depth: usize) -> Result<(), FolderTreeError> {
         let path = self.from.join(at);
         if depth > DEPTH_MAX {
@@ -132,7 +132,7 @@ impl<'a> TreeWalk<'a> {
         if self.entries > ENTRIES_MAX {
             return Err(FolderTreeError::TooLarge(self.from.to_owned()));
         }
-        match look(&path, at)? {
+        match entry_kind(&path, at)? {
             TreeEntry::Folder => {
                 self.count(b"d", at, 0);
                 self.folder(at, depth + 1)
@@ -153,7 +153,7 @@ impl<'a> TreeWalk<'a> {
         }
     }
 
-    /// Reads a file once, for hash and copy; false: it is too large.
+    /// Reads a file once, for hash and copy. `false`: it is too large.
     fn file(&mut self, path: &Path, at: &Path, executable: bool) -> io::Result<bool> {
         let mut bytes = Vec::new();
         let left = BYTES_MAX - self.bytes;
@@ -183,7 +183,7 @@ impl<'a> TreeWalk<'a> {
         Ok(true)
     }
 
-    /// Counts what stands before a content: no two trees are counted alike.
+    /// Hashes the header of an entry, so that different trees never give the same bytes.
     fn count(&mut self, kind: &[u8], at: &Path, length: u64) {
         let name = at.as_os_str().as_encoded_bytes();
         self.hash.update(kind);
@@ -194,7 +194,7 @@ impl<'a> TreeWalk<'a> {
 }
 
 /// Kind of an entry.
-fn look(path: &Path, at: &Path) -> Result<TreeEntry, FolderTreeError> {
+fn entry_kind(path: &Path, at: &Path) -> Result<TreeEntry, FolderTreeError> {
     let disk = |error| FolderTreeError::Disk(path.to_owned(), error);
     let found = fs::symlink_metadata(path).map_err(disk)?;
     let kind = found.file_type();
@@ -218,7 +218,7 @@ fn look(path: &Path, at: &Path) -> Result<TreeEntry, FolderTreeError> {
     Err(FolderTreeError::Strange(path.to_owned()))
 }
 
-/// Whether a link at this place of a folder leaves the folder.
+/// Whether a link at this path leaves the folder.
 fn leaves(at: &Path, target: &Path) -> bool {
     let mut depth = at.components().count().saturating_sub(1);
     for component in target.components() {

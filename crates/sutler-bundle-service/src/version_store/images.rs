@@ -1,4 +1,4 @@
-//! Versions that are images: their manifests.
+//! Versions of images: their manifests.
 //!
 //! There may be tens of thousands, of which few are in use. Each is kept as text in a file (`spill_file.rs`) and
 //! parsed when needed; recently used ones stay parsed.
@@ -11,25 +11,25 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use sutler_bundle::Manifest;
 
-/// Bundles that stay read; beyond that it starts anew.
+/// Maximum parsed bundles in memory; beyond that the cache is cleared.
 const READ_MAX: usize = 200;
 
 /// Manifest of an image, as text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ImageManifest {
-    /// The manifest, and the name of the file it was.
+    /// The manifest, and its file name.
     pub manifest: String,
     pub file: String,
-    /// The image by its digest, where the registry says it.
+    /// The image by its digest, if the registry has one.
     pub image: Option<String>,
     pub runtime: Option<String>,
 }
 
 impl ImageManifest {
-    /// Reads it.
+    /// Parses the manifest.
     ///
     /// # Errors
-    /// A sentence that says why it cannot be run.
+    /// A sentence that says why the image cannot be run.
     pub(crate) fn read(&self, digest: &str) -> Result<Bundle, String> {
         let loaded = Manifest::load(self.manifest.as_bytes(), &self.file);
         let mut manifest = loaded.map_err(|faults| faults.to_string())?;
@@ -39,7 +39,7 @@ impl ImageManifest {
                 "it names no image that could be run; add `image` to its manifest".to_owned(),
             );
         }
-        // An image that says nothing is taken for one of the runtime that is spoken.
+        // An image without this label is assumed to support the current contract.
         if let Some(runtime) = self.runtime.as_deref().filter(|it| *it != "2") {
             return Err(format!(
                 "it speaks runtime {runtime:?} of the contract, and only 2 is spoken here: build the image on \
@@ -54,7 +54,7 @@ impl ImageManifest {
     }
 }
 
-/// The versions that are known, by digest.
+/// Known versions, by digest.
 #[derive(Debug)]
 pub(super) struct Images {
     texts: SpillFile,
@@ -62,7 +62,7 @@ pub(super) struct Images {
 }
 
 impl Images {
-    /// None yet; they will lie in this folder.
+    /// An empty set, whose texts are stored in this folder.
     pub(super) fn in_folder(folder: &Path) -> Self {
         Self {
             texts: SpillFile::in_folder(folder),
@@ -90,7 +90,7 @@ impl Images {
         if let Some(bundle) = self.lock().get(digest) {
             return Some(Ok(bundle.clone()));
         }
-        // Read outside the lock: two threads may do it at once, and both are right.
+        // Parsed outside the lock: two threads may do it at once, with the same result.
         let text = match self.texts.get(digest)? {
             Ok(text) => text,
             Err(error) => return Some(Err(format!("what it says cannot be read here: {error}"))),
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_says_why() {
+    fn an_unreadable_version_has_a_reason() {
         let folder = tempfile::tempdir().expect("a folder");
         let images = Images::in_folder(folder.path());
         let newer = ImageManifest {

@@ -3,7 +3,7 @@
 //! The file disappears with the process; its contents are stored elsewhere too. If the disk refuses a text, it is
 //! kept in memory.
 
-use super::ASIDE;
+use super::TEMP_PREFIX;
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -11,7 +11,7 @@ use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The texts.
+/// Texts by name.
 #[derive(Debug)]
 pub(super) struct SpillFile {
     folder: PathBuf,
@@ -20,16 +20,16 @@ pub(super) struct SpillFile {
 
 #[derive(Debug, Default)]
 struct SpillIndex {
-    /// Made when there is something to keep.
+    /// Created with the first text.
     file: Option<Arc<File>>,
-    /// Where the next one begins.
+    /// Offset of the next text.
     end: u64,
     places: HashMap<Box<str>, TextLocation>,
-    /// Whether it was told that the disk takes none: once, however many there are.
+    /// Whether the failure of the disk was logged; it is logged once.
     warned: bool,
 }
 
-/// Where a text is.
+/// Location of a text.
 #[derive(Clone, Debug)]
 enum TextLocation {
     OnDisk { at: u64, bytes: usize },
@@ -37,7 +37,7 @@ enum TextLocation {
 }
 
 impl SpillFile {
-    /// None yet; the file will be in this folder.
+    /// An empty set; the file is created in this folder.
     pub(super) fn in_folder(folder: &Path) -> Self {
         Self {
             folder: folder.to_owned(),
@@ -53,7 +53,7 @@ impl SpillFile {
         self.lock().places.contains_key(name)
     }
 
-    /// Keeps a text. The first one of a name stays.
+    /// Adds a text. The first one of a name stays.
     pub(super) fn keep(&self, name: &str, text: Vec<u8>) {
         let mut known = self.lock();
         if known.places.contains_key(name) {
@@ -75,7 +75,7 @@ impl SpillFile {
             None => known.file.insert(Arc::new(nameless(&self.folder)?)).clone(),
         };
         let (at, bytes) = (known.end, text.len());
-        // What was written in part is written over.
+        // A partially written text is overwritten.
         file.write_all_at(text, at)?;
         known.end += bytes as u64;
         Ok(TextLocation::OnDisk { at, bytes })
@@ -98,10 +98,10 @@ impl SpillFile {
     }
 }
 
-/// A file without a name.
+/// Creates a file and removes its name.
 fn nameless(folder: &Path) -> io::Result<File> {
-    // If the process dies in between, it is taken for a copy that was being written.
-    let path = folder.join(format!("{ASIDE}{}", uuid::Uuid::new_v4()));
+    // If the process dies in between, the file counts as an unfinished copy.
+    let path = folder.join(format!("{TEMP_PREFIX}{}", uuid::Uuid::new_v4()));
     let mut options = OpenOptions::new();
     options.read(true).write(true).create_new(true).mode(0o600);
     let file = options.open(&path)?;

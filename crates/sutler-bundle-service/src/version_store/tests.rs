@@ -1,4 +1,4 @@
-//! Copies of bundles: what names them, what is refused, and what becomes of those that nobody uses.
+//! Copies of bundles: digests, refusals, and the removal of unused ones.
 
 use super::{FolderTreeError, VersionStore, VersionStoreError};
 use std::collections::BTreeSet;
@@ -12,14 +12,17 @@ const MANIFEST: &str = "version: 1.0\nname: hello\ndescription: Says hello.\npla
 
 struct Fixture {
     root: TempDir,
-    shelf: VersionStore,
+    version_store: VersionStore,
 }
 
 impl Fixture {
     fn new() -> Self {
         let root = tempfile::tempdir().expect("a folder");
-        let shelf = VersionStore::open(&root.path().join("work")).expect("a shelf");
-        Self { root, shelf }
+        let version_store = VersionStore::open(&root.path().join("work")).expect("a version store");
+        Self {
+            root,
+            version_store,
+        }
     }
 
     /// A bundle with a script.
@@ -40,18 +43,18 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn the_same_content_has_the_same_name_wherever_it_lies() {
+fn the_same_content_has_the_same_digest_in_every_folder() {
     let fixture = Fixture::new();
     let one = fixture
-        .shelf
+        .version_store
         .take_in(&fixture.bundle("one", "true"))
         .expect("it");
     let other = fixture
-        .shelf
+        .version_store
         .take_in(&fixture.bundle("other", "true"))
         .expect("it");
     let changed = fixture
-        .shelf
+        .version_store
         .take_in(&fixture.bundle("changed", "false"))
         .expect("it");
     assert_eq!(one.digest, other.digest);
@@ -59,7 +62,7 @@ fn the_same_content_has_the_same_name_wherever_it_lies() {
     let plain = fixture.bundle("plain", "true");
     let script = plain.join("actions/provision");
     fs::set_permissions(&script, fs::Permissions::from_mode(0o600)).expect("permissions");
-    let plain = fixture.shelf.take_in(&plain).expect("it");
+    let plain = fixture.version_store.take_in(&plain).expect("it");
     assert_ne!(one.digest, plain.digest, "what may be executed counts");
 }
 
@@ -68,7 +71,7 @@ fn a_copy_stays_as_it_was_and_cannot_be_written() {
     let fixture = Fixture::new();
     let folder = fixture.bundle("one", "true");
     fs::create_dir(folder.join(".git")).expect("a folder");
-    let bundle = fixture.shelf.take_in(&folder).expect("it");
+    let bundle = fixture.version_store.take_in(&folder).expect("it");
     fs::write(folder.join("actions/provision"), "changed").expect("a change");
     let script = bundle.folder.join("actions/provision");
     assert_eq!(fs::read_to_string(&script).expect("the copy"), "true");
@@ -76,17 +79,20 @@ fn a_copy_stays_as_it_was_and_cannot_be_written() {
     assert_eq!(mode(&bundle.folder), 0o555);
     assert_eq!(mode(&bundle.folder.join("bundle.yml")), 0o444);
     assert!(!bundle.folder.join(".git").exists());
-    let again = VersionStore::open(&fixture.root.path().join("work")).expect("a shelf");
+    let again = VersionStore::open(&fixture.root.path().join("work")).expect("a version store");
     let found = again.get(&bundle.digest).expect("another process finds it");
     assert_eq!(*found, *bundle);
 }
 
 #[test]
-fn what_leaves_the_folder_or_is_no_file_is_refused_and_nothing_stays() {
+fn links_out_of_the_folder_and_special_files_are_refused_and_no_copy_stays() {
     let fixture = Fixture::new();
     let leaving = fixture.bundle("leaving", "true");
     std::os::unix::fs::symlink("/etc/passwd", leaving.join("link")).expect("a link");
-    let refused = fixture.shelf.take_in(&leaving).expect_err("refused");
+    let refused = fixture
+        .version_store
+        .take_in(&leaving)
+        .expect_err("refused");
     assert!(
         matches!(refused, VersionStoreError::Tree(FolderTreeError::Leaves(_))),
         "{refused}"
@@ -96,7 +102,10 @@ fn what_leaves_the_folder_or_is_no_file_is_refused_and_nothing_stays() {
         .arg(strange.join("pipe"))
         .status();
     assert!(made.expect("mkfifo").success());
-    let refused = fixture.shelf.take_in(&strange).expect_err("refused");
+    let refused = fixture
+        .version_store
+        .take_in(&strange)
+        .expect_err("refused");
     assert!(
         matches!(
             refused,
@@ -104,10 +113,13 @@ fn what_leaves_the_folder_or_is_no_file_is_refused_and_nothing_stays() {
         ),
         "{refused}"
     );
-    let shelf = fixture.root.path().join("work/bundles");
-    assert_eq!(fs::read_dir(shelf).expect("the shelf").count(), 0);
+    let bundles = fixture.root.path().join("work/bundles");
+    assert_eq!(
+        fs::read_dir(bundles).expect("the folder of copies").count(),
+        0
+    );
     let none = fixture
-        .shelf
+        .version_store
         .take_in(fixture.root.path())
         .expect_err("no manifest");
     assert!(none.to_string().contains("sutler bundle new"), "{none}");
@@ -117,13 +129,13 @@ fn what_leaves_the_folder_or_is_no_file_is_refused_and_nothing_stays() {
 fn a_damaged_copy_is_noticed() {
     let fixture = Fixture::new();
     let bundle = fixture
-        .shelf
+        .version_store
         .take_in(&fixture.bundle("one", "true"))
         .expect("it");
     let script = bundle.folder.join("actions/provision");
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("permissions");
     fs::write(&script, "rm -rf").expect("an accident");
-    let again = VersionStore::open(&fixture.root.path().join("work")).expect("a shelf");
+    let again = VersionStore::open(&fixture.root.path().join("work")).expect("a version store");
     let refused = again.get(&bundle.digest).expect_err("damaged");
     assert!(
         matches!(refused, VersionStoreError::Damaged(..)),
@@ -142,26 +154,29 @@ fn a_damaged_copy_is_noticed() {
 fn a_damaged_copy_is_replaced_by_the_folder_it_came_from() {
     let fixture = Fixture::new();
     let folder = fixture.bundle("one", "true");
-    let bundle = fixture.shelf.take_in(&folder).expect("it");
+    let bundle = fixture.version_store.take_in(&folder).expect("it");
     let script = bundle.folder.join("actions/provision");
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("permissions");
     fs::write(&script, "rm -rf").expect("an accident");
-    let again = VersionStore::open(&fixture.root.path().join("work")).expect("a shelf");
+    let again = VersionStore::open(&fixture.root.path().join("work")).expect("a version store");
     let mended = again.take_in(&folder).expect("it");
     assert_eq!(mended.digest, bundle.digest);
     assert_eq!(fs::read_to_string(&script).expect("the copy"), "true");
-    let shelf = fixture.root.path().join("work/bundles");
-    assert_eq!(fs::read_dir(shelf).expect("the shelf").count(), 1);
+    let bundles = fixture.root.path().join("work/bundles");
+    assert_eq!(
+        fs::read_dir(bundles).expect("the folder of copies").count(),
+        1
+    );
 }
 
 #[test]
 fn a_glance_at_a_manifest_reads_nothing_else() {
     let fixture = Fixture::new();
     let bundle = fixture
-        .shelf
+        .version_store
         .take_in(&fixture.bundle("one", "true"))
         .expect("it");
-    let again = VersionStore::open(&fixture.root.path().join("work")).expect("a shelf");
+    let again = VersionStore::open(&fixture.root.path().join("work")).expect("a version store");
     let script = bundle.folder.join("actions/provision");
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("permissions");
     fs::write(&script, "rm -rf").expect("an accident");
@@ -175,19 +190,24 @@ fn a_glance_at_a_manifest_reads_nothing_else() {
 }
 
 #[test]
-fn only_copies_that_nobody_uses_are_swept() {
+fn only_unused_copies_are_swept() {
     let fixture = Fixture::new();
     let used = fixture
-        .shelf
+        .version_store
         .take_in(&fixture.bundle("one", "true"))
         .expect("it");
     let unused = fixture
-        .shelf
+        .version_store
         .take_in(&fixture.bundle("two", "false"))
         .expect("it");
     let names = BTreeSet::from([used.digest.clone()]);
     let (begun, grace) = (Instant::now(), Duration::from_secs(60));
-    let sweep = |now| fixture.shelf.sweep(&names, now, grace).expect("a sweep");
+    let sweep = |now| {
+        fixture
+            .version_store
+            .sweep(&names, now, grace)
+            .expect("a sweep")
+    };
     assert_eq!(sweep(begun), BTreeSet::new(), "too young");
     assert_eq!(
         sweep(begun + grace),
@@ -195,5 +215,5 @@ fn only_copies_that_nobody_uses_are_swept() {
     );
     assert!(used.folder.exists());
     assert!(!unused.folder.exists());
-    assert!(fixture.shelf.get(&unused.digest).is_err());
+    assert!(fixture.version_store.get(&unused.digest).is_err());
 }

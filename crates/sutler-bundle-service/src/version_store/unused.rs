@@ -6,13 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// Copies that were in nobody's use, and since when.
+/// Unused copies, and since when.
 #[derive(Debug, Default)]
 pub(crate) struct UnusedVersions(BTreeMap<String, Instant>);
 
 impl UnusedVersions {
-    /// Takes in what there is and what is used of it now; gives what has been idle for so long.
-    pub(crate) fn look(
+    /// Records the existing and used copies; returns those that were unused for `grace`.
+    pub(crate) fn update(
         &mut self,
         there: BTreeSet<String>,
         used: &BTreeSet<String>,
@@ -43,18 +43,18 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_idle_when_nobody_used_it_for_a_while() {
-        let (mut idle, begun) = (UnusedVersions::default(), Instant::now());
+    fn a_copy_that_was_unused_for_a_while_is_returned() {
+        let (mut unused, begun) = (UnusedVersions::default(), Instant::now());
         let grace = Duration::from_secs(60);
-        let mut look = |seconds: u64, there: &[&str], used: &[&str]| {
+        let mut update = |seconds: u64, there: &[&str], used: &[&str]| {
             let now = begun + Duration::from_secs(seconds);
-            idle.look(set(there), &set(used), now, grace)
+            unused.update(set(there), &set(used), now, grace)
         };
-        assert_eq!(look(0, &["a", "b", "c"], &["a"]), set(&[]));
-        assert_eq!(look(59, &["a", "b", "c"], &["a"]), set(&[]));
-        assert_eq!(look(60, &["a", "b", "c"], &["a", "b"]), set(&["c"]));
-        assert_eq!(look(61, &["a", "b"], &["a"]), set(&[]), "b begins anew");
-        assert_eq!(look(121, &["a", "b"], &[]), set(&["b"]));
-        assert_eq!(look(122, &["b"], &["b"]), set(&[]));
+        assert_eq!(update(0, &["a", "b", "c"], &["a"]), set(&[]));
+        assert_eq!(update(59, &["a", "b", "c"], &["a"]), set(&[]));
+        assert_eq!(update(60, &["a", "b", "c"], &["a", "b"]), set(&["c"]));
+        assert_eq!(update(61, &["a", "b"], &["a"]), set(&[]), "b begins anew");
+        assert_eq!(update(121, &["a", "b"], &[]), set(&["b"]));
+        assert_eq!(update(122, &["b"], &["b"]), set(&[]));
     }
 }

@@ -1,4 +1,4 @@
-//! A folder of bundles passes the suite of registries, and says of itself what no other one can.
+//! The folder registry passes the conformance suite of registries; and tests of its own behaviour.
 
 use async_trait::async_trait;
 use std::fs;
@@ -11,7 +11,7 @@ use sutler_registry::conformance::Candidate;
 use sutler_registry::{DEFAULT_TAG, Digest, Item, ItemError, ListError, Listing, Registry, Spec};
 use tempfile::TempDir;
 
-/// Counts what is read of a folder.
+/// Counts the bundles read from a folder.
 struct Counted {
     registry: FolderRegistry,
     reads: AtomicUsize,
@@ -37,7 +37,7 @@ impl Registry for Counted {
     }
 }
 
-/// A folder of bundles that a test changes behind the registry's back.
+/// A folder of bundles that a test changes without the registry.
 struct Fixture {
     home: TempDir,
     registry: Counted,
@@ -49,8 +49,8 @@ impl Fixture {
         for name in ["bundles", "away"] {
             fs::create_dir(home.path().join(name)).expect("a folder");
         }
-        let shelf = VersionStore::open(&home.path().join("work")).expect("a shelf");
-        let registry = FolderRegistry::new(home.path().join("bundles"), Arc::new(shelf));
+        let version_store = VersionStore::open(&home.path().join("work")).expect("a version store");
+        let registry = FolderRegistry::new(home.path().join("bundles"), Arc::new(version_store));
         Some(Self {
             registry: Counted {
                 registry,
@@ -106,7 +106,7 @@ impl Candidate for Fixture {
     async fn break_item(&self, name: &str) -> bool {
         let place = self.root().join(name);
         moved(&place, &self.away(name));
-        // Nobody can tell what is there: the link leads to itself.
+        // The link points to itself, so the entry cannot be read.
         symlink(name, place).expect("a link");
         true
     }
@@ -164,7 +164,7 @@ async fn no_item_leads_out_of_the_folder() {
 }
 
 #[tokio::test]
-async fn what_any_file_of_a_bundle_says_is_part_of_its_version() {
+async fn every_file_of_a_bundle_is_part_of_its_version() {
     let fixture = Fixture::fresh().expect("a yard");
     fixture.write("apple", "name: one\n");
     let before = fixture.registry.look_up(&fixture.item("apple")).await;
@@ -174,7 +174,7 @@ async fn what_any_file_of_a_bundle_says_is_part_of_its_version() {
 }
 
 #[tokio::test]
-async fn a_folder_that_is_not_there_says_nothing_of_its_bundles() {
+async fn a_missing_folder_proves_nothing_about_its_bundles() {
     let fixture = Fixture::fresh().expect("a yard");
     fixture.write("apple", "name: one\n");
     fixture.break_listings().await;

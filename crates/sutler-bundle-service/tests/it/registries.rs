@@ -1,13 +1,13 @@
-//! Bundles of registries behind a real broker over HTTP: what is offered, withdrawn, kept and deleted.
+//! Bundles of registries behind a real broker over HTTP: offered, withdrawn, kept and deleted.
 //!
-//! The registry is played (`registries/fixture.rs`), so that it can fail in every way at the right moment.
+//! The registry is a fake (`registries/fixture.rs`), so that it can fail in every way at the right moment.
 
-mod bounds;
-mod configured;
+mod concurrent_pushes;
+mod concurrent_tasks;
+mod configuration_changes;
 mod faults;
 mod fixture;
-mod interleaved;
-mod pushed_between;
+mod hostile_registries;
 mod pushes;
 mod races;
 mod scale;

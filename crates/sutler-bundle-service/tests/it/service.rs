@@ -1,8 +1,8 @@
-//! Bundles behind a real broker over HTTP, with a runner that does what it is told (`service/fake_runner.rs`).
+//! Bundles behind a real broker over HTTP, with a scripted runner (`service/fake_runner.rs`).
 //!
-//! What tests share is in `service/fixture.rs`.
+//! The shared fixture is `service/fixture.rs`.
 
-mod bind_jobs;
+mod async_bindings;
 mod bindings;
 mod crashes;
 pub(crate) mod fake_runner;

@@ -1,4 +1,4 @@
-//! Offerings: what a platform sees of a bundle, in our way and in the old one.
+//! Catalog entries of bundles, in the current scheme and in Automation Broker's.
 
 use super::{Offer, offering, resolve_collisions};
 use crate::manifest::Manifest;
@@ -44,7 +44,7 @@ plans:
 ";
 
 #[test]
-fn a_bundle_is_offered_as_it_always_was_where_that_is_asked_for() {
+fn a_bundle_is_offered_as_by_automation_broker_if_configured() {
     let service = json_of(offering(
         &manifest(OLD, "apb.yml"),
         &Offer::compatible("dh"),
@@ -95,12 +95,12 @@ fn a_bundle_is_offered_by_its_own_name_and_in_todays_schemas_otherwise() {
         .keys()
         .collect();
     assert_eq!(names, ["postgresql_version"], "only what may be changed");
-    // The other plan cannot be left.
+    // The other plan allows no change.
     assert_eq!(service["plans"][1]["plan_updateable"], json!(false));
 }
 
 #[test]
-fn a_plan_may_say_that_it_cannot_be_bound() {
+fn a_plan_may_disable_bindings() {
     let text = "
 name: a
 bundle_version: 1.2.3
@@ -119,7 +119,7 @@ plans:
 }
 
 #[test]
-fn nobody_is_asked_for_what_the_operator_answers() {
+fn users_are_not_asked_for_parameters_that_the_operator_answers() {
     let text = "
 name: a
 description: d
@@ -165,12 +165,12 @@ fn of_bundles_that_collide_the_first_stays_and_both_are_named() {
     let (kept, collisions) = resolve_collisions(bundles);
     let kept: Vec<&str> = kept.iter().map(|(bundle, _)| bundle.as_str()).collect();
     assert_eq!(kept, ["one", "three", "five"]);
-    let told: Vec<String> = collisions.iter().map(ToString::to_string).collect();
+    let sentences: Vec<String> = collisions.iter().map(ToString::to_string).collect();
     let expected = [
         "one and two both have the service name a: two is not offered until one of them has another",
         "three and four both have the service id chosen: four is not offered until one of them has another",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(sentences, expected);
 }
 
 #[test]

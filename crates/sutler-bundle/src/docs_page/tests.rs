@@ -1,4 +1,4 @@
-//! Pages, as they are read.
+//! Generated pages.
 
 use super::docs_page;
 use crate::manifest::Manifest;
@@ -9,13 +9,13 @@ fn page_of(text: &str) -> String {
 }
 
 #[test]
-fn a_page_tells_plans_parameters_secrets_and_examples() {
+fn a_page_lists_plans_parameters_secrets_and_examples() {
     let page = page_of(include_str!("../manifest/tests/whole.yml"));
     assert_eq!(page, include_str!("whole.md"));
 }
 
 #[test]
-fn what_authors_write_cannot_break_out_of_its_place() {
+fn texts_of_authors_cannot_inject_markdown() {
     let text = "
 name: a
 description: \"<script> | [link](x) `code`\"

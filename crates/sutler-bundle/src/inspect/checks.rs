@@ -8,13 +8,13 @@ use crate::folder::{EntryKind, FolderEntry};
 use crate::manifest::{Entrypoint, MANIFEST_FILES, Manifest, Parameter, ValueKind};
 use std::collections::BTreeMap;
 
-/// Largest folder that is nothing strange, in bytes.
+/// Largest folder that gets no warning, in bytes.
 const BYTES_USUAL: u64 = 64 * 1024 * 1024;
 
-/// Ends of names under which secrets are usually kept.
+/// Suffixes of file names that usually hold secrets.
 const SECRET_NAMES: [&str; 6] = [".env", ".pem", ".key", "id_rsa", "id_ed25519", ".pgpass"];
 
-/// Words in the names of parameters whose values nobody should see.
+/// Words in the names of parameters that usually hold secrets.
 const SECRET_WORDS: [&str; 4] = ["password", "passwd", "secret", "token"];
 
 /// Findings from names and kinds of files.
@@ -65,13 +65,13 @@ pub(super) fn names(entries: &[FolderEntry], manifest: &str) -> Vec<InspectionFi
     findings
 }
 
-/// Whether everything that the manifest promises can be started.
+/// Checks that every action the manifest promises can be started.
 pub(super) fn actions(
     manifest: &Manifest,
     entries: &[FolderEntry],
     heads: &BTreeMap<String, Vec<u8>>,
 ) -> Vec<InspectionFinding> {
-    // What an image can do, only its build knows.
+    // Only the build of an image knows its actions.
     if manifest.image.is_some() {
         return Vec::new();
     }
@@ -88,7 +88,7 @@ pub(super) fn actions(
     }
 }
 
-/// An action, why the bundle needs it, and how bad it is without.
+/// An action, why the bundle needs it, and the severity if it is missing.
 type Need = (Action, &'static str, Severity);
 
 fn needed(manifest: &Manifest) -> Vec<Need> {
@@ -144,7 +144,7 @@ fn program(
     let path = word.strip_prefix("./").unwrap_or(word);
     match entries.iter().find(|it| it.path == path) {
         Some(entry) => startable(entry, heads),
-        // Without a slash it is looked for on the PATH of the host.
+        // A name without a slash is searched on the PATH of the host.
         None if !word.contains('/') || word.starts_with('/') => Vec::new(),
         None => {
             let message = "is missing, the entry point that the manifest names";
@@ -153,7 +153,7 @@ fn program(
     }
 }
 
-/// Whether a file can be started.
+/// Checks that a file can be started.
 fn startable(entry: &FolderEntry, heads: &BTreeMap<String, Vec<u8>>) -> Vec<InspectionFinding> {
     let path = entry.path.as_str();
     match &entry.kind {
@@ -193,7 +193,7 @@ fn playbook((action, why, severity): Need, entries: &[FolderEntry]) -> Option<In
     Some(finding(severity, &path, &message))
 }
 
-/// Something that should be changed.
+/// Warnings about parts of the manifest that should be changed.
 pub(super) fn advice(manifest: &Manifest, file: &str) -> Vec<InspectionFinding> {
     let mut findings = Vec::new();
     if manifest.examples.is_empty() {

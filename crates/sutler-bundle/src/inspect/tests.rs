@@ -1,4 +1,4 @@
-//! Bundles with everything wrong about them that can be seen from outside.
+//! Inspection of bundles that have every fault that is visible in the folder.
 
 use super::{Inspection, Severity, inspect};
 use std::fs;
@@ -24,7 +24,7 @@ fn write(folder: &Path, path: &str, text: &str, mode: u32) {
     fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("its mode");
 }
 
-fn told(inspection: &Inspection) -> Vec<String> {
+fn lines(inspection: &Inspection) -> Vec<String> {
     inspection
         .findings
         .iter()
@@ -33,7 +33,7 @@ fn told(inspection: &Inspection) -> Vec<String> {
 }
 
 #[test]
-fn everything_is_told_at_once_with_what_to_do() {
+fn all_findings_are_reported_at_once_with_hints() {
     let folder = tempfile::tempdir().expect("a folder");
     let root = folder.path();
     write(root, "bundle.yml", MANIFEST, 0o644);
@@ -57,7 +57,7 @@ fn everything_is_told_at_once_with_what_to_do() {
         "server.pem: warning: may be changed by everybody: `chmod o-w` it",
         "server.pem: warning: looks like a secret: everybody who gets the bundle gets it; ask for it under `secrets`",
     ];
-    assert_eq!(told(&inspection), expected);
+    assert_eq!(lines(&inspection), expected);
     assert_eq!(inspection.count(Severity::Error), 5);
 }
 
@@ -76,7 +76,7 @@ fn faults_of_the_manifest_have_their_lines() {
         "bundle.yml:2:8: error: plans must be a list, but is a number",
         "bundle.yml:3:1: error: color is not known",
     ];
-    assert_eq!(told(&inspection), expected);
+    assert_eq!(lines(&inspection), expected);
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_bundle_of_playbooks_needs_them() {
     write(root, "apb.yml", manifest, 0o644);
     write(root, "playbooks/provision.yaml", "[]", 0o644);
     let inspection = inspect(root).expect("a bundle");
-    let lines = told(&inspection);
+    let lines = lines(&inspection);
     let missing =
         "playbooks/deprovision.yml: error: is missing, the playbook that removes instances";
     assert!(lines.iter().any(|line| line == missing), "{lines:#?}");
@@ -95,7 +95,7 @@ fn a_bundle_of_playbooks_needs_them() {
 }
 
 #[test]
-fn where_no_bundle_is_it_is_said_how_to_begin() {
+fn a_folder_without_a_bundle_gives_a_hint_how_to_begin() {
     let folder = tempfile::tempdir().expect("a folder");
     let fault = inspect(folder.path()).expect_err("nothing is there");
     assert!(fault.to_string().contains("sutler bundle new"), "{fault}");
@@ -108,12 +108,12 @@ fn the_bundles_that_are_shipped_have_no_fault() {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bundles");
     let folders = fs::read_dir(shipped).expect("the bundles");
     let folders = folders.map(|entry| entry.expect("an entry").path());
-    let mut seen = 0;
+    let mut bundles = 0;
     for folder in folders.filter(|path| path.is_dir()) {
         let inspection = inspect(&folder).expect("a bundle");
-        let errors: Vec<String> = told(&inspection);
+        let errors: Vec<String> = lines(&inspection);
         assert_eq!(inspection.count(Severity::Error), 0, "{errors:#?}");
-        seen += 1;
+        bundles += 1;
     }
-    assert!(seen > 0, "no bundle was found");
+    assert!(bundles > 0, "no bundle was found");
 }

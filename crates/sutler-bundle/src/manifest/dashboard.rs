@@ -1,4 +1,4 @@
-//! Dashboard URL templates: a URL with placeholders that are known before anything runs.
+//! Dashboard URL templates: a URL with placeholders that are known before any run.
 //!
 //! A URL that a run returns is `sutler-runner/src/run_result.rs`.
 
@@ -26,7 +26,7 @@ pub struct DashboardOf<'a> {
 }
 
 impl Dashboard {
-    /// Reads a template, or says what is wrong with it.
+    /// Parses a template, or returns the reason why it is invalid.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let web = text.starts_with("https://") || text.starts_with("http://");
         let strange = |c: char| c.is_control() || c.is_whitespace();
@@ -44,7 +44,7 @@ impl Dashboard {
         Ok(Self(text.to_owned()))
     }
 
-    /// The URL of an instance. What is filled in is encoded, so that it stays one part of it.
+    /// URL of an instance. Values are percent-encoded, so that each stays one part of the URL.
     #[must_use]
     pub fn url(&self, of: DashboardOf<'_>) -> String {
         let values = [of.instance_id, of.plan, of.bundle];
@@ -76,7 +76,7 @@ mod tests {
     use super::{Dashboard, DashboardOf};
 
     #[test]
-    fn what_is_filled_in_cannot_leave_its_place() {
+    fn values_of_placeholders_cannot_leave_their_part_of_the_url() {
         let text = "https://db.example.com/{bundle}/{instance_id}?plan={plan}";
         let dashboard = Dashboard::parse(text).expect("a template");
         let url = dashboard.url(DashboardOf {

@@ -21,18 +21,18 @@ const KEYS: [&str; 6] = [
     "bind_parameters",
 ];
 
-/// An example of an instance's life.
+/// An example of an instance's lifecycle.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Example {
     /// Unique in the bundle.
     pub name: String,
-    /// The text it shows.
+    /// Text shown to users.
     pub description: Option<String>,
     /// The plan, by name.
     pub plan: String,
     /// The parameters of its provision.
     pub parameters: Map<String, Value>,
-    /// How it is changed, if it is.
+    /// An update of the instance, if the example has one.
     pub update: Option<ExampleUpdate>,
     /// The parameters of a bind.
     pub bind_parameters: Map<String, Value>,
@@ -43,11 +43,11 @@ pub struct Example {
 pub struct ExampleUpdate {
     /// The plan to change to, by name.
     pub plan: Option<String>,
-    /// The changes.
+    /// Changed parameters.
     pub parameters: Map<String, Value>,
 }
 
-/// Reads the examples, and holds each to its plan.
+/// Reads the examples, and validates each against its plan.
 pub(super) fn list(
     top: &Fields<'_>,
     plans: &[PlanEntry],
@@ -130,7 +130,7 @@ fn change(
     let after = after.unwrap_or(plan);
     let mut merged = before.clone();
     merged.extend(parameters.clone());
-    // What the new plan does not know stays behind with the old one.
+    // Parameters that the new plan does not have are dropped with the old plan.
     merged.retain(|name, _| after.parameters.iter().any(|it| it.name == *name));
     let judged = validate::accepts(&after.parameters, &parameters, ValidationPoint::Update)
         .and_then(|()| validate::accepts(&after.parameters, &merged, ValidationPoint::Create));
@@ -155,7 +155,7 @@ fn plan_named<'p>(
         (None, _) => None,
         (Some(name), plans) => plans.iter().find(|plan| plan.name == *name),
     };
-    // Without any plan there are faults enough.
+    // Without any plan, the missing plans are reported already.
     if found.is_none() && !plans.is_empty() {
         let names: Vec<&str> = plans.iter().map(|plan| plan.name.as_str()).collect();
         let reason = format!("must be one of `{}`", names.join("`, `"));

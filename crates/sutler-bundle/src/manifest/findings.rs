@@ -5,19 +5,19 @@
 use std::fmt;
 use sutler_yaml::{Location, one_line};
 
-/// Something in a manifest that cannot be, or that is probably not meant.
+/// A fault or a warning of a manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManifestFinding {
-    /// Where in the file; of something missing, where the thing begins that lacks it.
+    /// Location in the file; for a missing field, the start of the object that lacks it.
     pub place: Option<Location>,
-    /// Where in the manifest, e.g. `plans[0].parameters[2].type`; empty at the top.
+    /// Path in the manifest, e.g. `plans[0].parameters[2].type`; empty at the top.
     pub path: String,
     /// The reason, as the rest of a sentence that begins with the path.
     pub reason: String,
 }
 
 impl ManifestFinding {
-    /// `bundle.yml:3:5: plans[0].name is required`, as editors and build logs know it.
+    /// `bundle.yml:3:5: plans[0].name is required`, the form that editors and build logs recognise.
     #[must_use]
     pub fn in_file(&self, file: &str) -> String {
         match self.place {
@@ -28,7 +28,7 @@ impl ManifestFinding {
         }
     }
 
-    /// Path and reason, without the place.
+    /// Path and reason, without the location.
     #[must_use]
     pub fn sentence(&self) -> String {
         let path = match self.path.as_str() {
@@ -44,7 +44,7 @@ impl ManifestFinding {
 pub struct ManifestError {
     /// The file's name.
     pub file: String,
-    /// Each keeps the manifest from loading; at least one, in the order of the file.
+    /// Faults that keep the manifest from loading; at least one, in the order of the file.
     pub faults: Vec<ManifestFinding>,
     /// Warnings, in the order of the file.
     pub warnings: Vec<ManifestFinding>,
@@ -65,12 +65,12 @@ impl fmt::Display for ManifestError {
 
 impl std::error::Error for ManifestError {}
 
-/// Which file a manifest is, and so how much of it may be strange.
+/// Form of a manifest file; it decides how strictly it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ManifestForm {
-    /// `bundle.yml`: what nobody knows is a fault.
+    /// `bundle.yml`: an unknown key is a fault.
     Bundle,
-    /// `apb.yml`: what nobody knows was always passed over, and still is, with a warning.
+    /// `apb.yml`: an unknown key is a warning, because Automation Broker ignored it.
     Apb,
 }
 
@@ -90,17 +90,18 @@ impl ManifestFindings {
         }
     }
 
-    /// Notes something that cannot be.
+    /// Adds a fault.
     pub(crate) fn fault(&mut self, place: Location, path: &str, reason: impl Into<String>) {
-        self.faults.push(noted(place, path, reason));
+        self.faults.push(finding(place, path, reason));
     }
 
-    /// Notes something that is probably not meant.
+    /// Adds a warning.
     pub(crate) fn warn(&mut self, place: Location, path: &str, reason: impl Into<String>) {
-        self.warnings.push(noted(place, path, reason));
+        self.warnings.push(finding(place, path, reason));
     }
 
-    /// Notes what a new manifest must not have and an old one may: the reason ends with what becomes of it.
+    /// Adds a fault to a new manifest, or a warning to an old one; the warning ends with how the value is treated
+    /// instead.
     pub(crate) fn doubt(&mut self, place: Location, path: &str, reason: &str, instead: &str) {
         match self.form {
             ManifestForm::Bundle => self.fault(place, path, reason),
@@ -109,9 +110,9 @@ impl ManifestFindings {
     }
 }
 
-fn noted(place: Location, path: &str, reason: impl Into<String>) -> ManifestFinding {
+fn finding(place: Location, path: &str, reason: impl Into<String>) -> ManifestFinding {
     ManifestFinding {
-        // A place of zero stands nowhere in the file.
+        // Line 0 means that the location is unknown.
         place: (place.line > 0).then_some(place),
         path: path.to_owned(),
         reason: reason.into(),

@@ -10,19 +10,19 @@ use super::value_type::{self, ValueType};
 use serde_json::Value;
 use sutler_yaml::{Kind as Yaml, Node};
 
-/// Most parameters of one list. A platform shows them as one form.
+/// Maximum parameters per list. A platform shows them as one form.
 const PARAMETERS_MAX: usize = 200;
 
 /// Longest name, in bytes.
 const NAME_BYTES_MAX: usize = 128;
 
-/// Most conditions of one parameter.
+/// Maximum conditions per parameter.
 const CONDITIONS_MAX: usize = 4;
 
-/// Longest chain of parameters of which each depends on the next.
+/// Longest chain of parameters that depend on each other.
 const CHAIN_MAX: usize = 4;
 
-/// The keys of a parameter that say nothing about its value.
+/// Keys of a parameter that do not describe its value.
 const KEYS: [&str; 10] = [
     "name",
     "title",
@@ -36,37 +36,37 @@ const KEYS: [&str; 10] = [
     "secret",
 ];
 
-/// The kinds of fields that forms know.
+/// Field types that forms support.
 const DISPLAY_TYPES: [&str; 5] = ["text", "textarea", "password", "checkbox", "select"];
 
 /// A parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameter {
-    /// Its name: what the user says and what the bundle is given.
+    /// Its name, for users and for the bundle.
     pub name: String,
-    /// A few words for a form.
+    /// Short label for a form.
     pub title: Option<String>,
-    /// A sentence for a form.
+    /// Longer text for a form.
     pub description: Option<String>,
     /// Type of its value.
     pub value_type: ValueType,
     /// Default; valid for the type.
     pub default: Option<Value>,
-    /// Whether it must be there, if its conditions hold.
+    /// Whether it must be present if its conditions hold.
     pub required: bool,
-    /// Whether it may be changed later.
+    /// Whether an update may change it.
     pub updatable: bool,
-    /// Whether its value must be kept from eyes.
+    /// Whether its value must not be shown.
     pub secret: bool,
-    /// Which field a form shows.
+    /// Field type in a form.
     pub display_type: Option<String>,
-    /// Under which heading a form shows it.
+    /// Heading in a form.
     pub display_group: Option<String>,
-    /// Conditions on other parameters; all must hold for this one to be given.
+    /// Conditions on other parameters; all must hold, otherwise this one must be absent.
     pub conditions: Vec<Condition>,
 }
 
-/// Another parameter must have one of these values.
+/// Condition: another parameter has one of these values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
     /// The other parameter.
@@ -76,14 +76,14 @@ pub struct Condition {
 }
 
 impl Parameter {
-    /// Whether a caller must give it, if its conditions hold: what has a default is never missed.
+    /// Whether a caller must send it if its conditions hold; a parameter with a default is never demanded.
     #[must_use]
     pub fn is_demanded(&self) -> bool {
         self.required && self.default.is_none()
     }
 }
 
-/// Reads a list of parameters; `required` names more of them that must be there.
+/// Reads a list of parameters; `required` names additional ones that must be present.
 pub(super) fn list(
     nodes: &[Node],
     path: &str,
@@ -128,7 +128,7 @@ pub(super) fn list(
     read.into_iter().map(|entry| entry.parameter).collect()
 }
 
-/// A parameter, what it was read from, and where its conditions stand.
+/// A parameter, the node it was read from, and the location of its conditions.
 struct ParameterSource<'a> {
     parameter: Parameter,
     node: &'a Node,
@@ -178,7 +178,7 @@ fn keys() -> impl Iterator<Item = &'static str> {
     KEYS.into_iter().chain(value_type)
 }
 
-/// One entry of a list. Before there were plans, an entry was `- name: {type: …}`.
+/// Reads one entry of a list. In manifests without plans, an entry is `- name: {type: …}`.
 fn entry(node: &Node, path: &str, findings: &mut ManifestFindings) -> Option<Parameter> {
     let known: Vec<&'static str> = keys().collect();
     if let (ManifestForm::Apb, Some([(name, inner)])) = (findings.form, node.entries())
@@ -260,7 +260,7 @@ fn default(
     }
 }
 
-/// Reads what parameters depend on, now that all are known.
+/// Reads the conditions of parameters, after all parameters are known.
 fn conditions(read: &mut [ParameterSource<'_>], findings: &mut ManifestFindings) {
     let known = |entry: &ParameterSource<'_>| {
         (
@@ -346,7 +346,7 @@ fn condition(
     (!values.is_empty()).then_some(Condition { key, values })
 }
 
-/// Whether at most so many parameters stand behind this one.
+/// Whether the chain of parameters that this one depends on has at most `left` members.
 fn is_chain(parameter: &Parameter, all: &[Parameter], left: usize) -> bool {
     parameter.conditions.iter().all(|condition| {
         let next = all.iter().find(|it| it.name == condition.key);

@@ -8,7 +8,7 @@ use super::parameter::{self, Parameter};
 use serde_json::{Map, Value};
 use sutler_yaml::{Kind as Yaml, Node};
 
-/// Most plans of one bundle.
+/// Maximum plans of one bundle.
 const PLANS_MAX: usize = 100;
 
 /// Longest name of a plan, in bytes.
@@ -36,9 +36,9 @@ pub struct PlanEntry {
     pub name: String,
     /// For the user.
     pub description: String,
-    /// Whether it costs nothing.
+    /// Whether it is free of charge.
     pub free: Option<bool>,
-    /// Whether its instances can be bound, where that differs from the bundle's others.
+    /// Whether its instances can be bound, if it differs from the bundle's setting.
     pub bindable: Option<bool>,
     /// For the platform's pages.
     pub metadata: Map<String, Value>,
@@ -46,14 +46,13 @@ pub struct PlanEntry {
     pub parameters: Vec<Parameter>,
     /// Parameters of a binding.
     pub bind_parameters: Vec<Parameter>,
-    /// The plans that an instance may change to, by name.
+    /// Names of the plans that an instance may change to.
     pub updates_to: Vec<String>,
-    /// How long a platform should poll at most, in seconds.
+    /// Maximum time that a platform should poll, in seconds.
     pub maximum_polling_duration: Option<u64>,
 }
 
-/// Reads the plans. A manifest from before there were plans has its parameters at the top: they become
-/// the plan `default`.
+/// Reads the plans. A manifest without plans has its parameters at the top level: they become the plan `default`.
 pub(super) fn list(top: &Fields<'_>, findings: &mut ManifestFindings) -> Vec<PlanEntry> {
     let old = top.get("parameters");
     let nodes = top.list("plans", findings).unwrap_or_default();
@@ -142,7 +141,7 @@ fn plan(node: &Node, path: &str, findings: &mut ManifestFindings) -> Option<Plan
     })
 }
 
-/// A description, which OSB demands and old manifests need not have.
+/// Reads a description. OSB requires one, old manifests may lack it.
 pub(super) fn described(
     fields: &Fields<'_>,
     instead: &str,
@@ -154,12 +153,12 @@ pub(super) fn described(
     }
     let place = fields.place_of("description");
     let path = fields.path_of("description");
-    let told = format!("it becomes `{instead}`");
-    findings.doubt(place, &path, "is required: say what it is", &told);
+    let instead_text = format!("it becomes `{instead}`");
+    findings.doubt(place, &path, "is required: say what it is", &instead_text);
     instead.to_owned()
 }
 
-/// Metadata, as it is.
+/// Reads metadata, unchanged.
 pub(super) fn metadata(fields: &Fields<'_>, findings: &mut ManifestFindings) -> Map<String, Value> {
     let Some(node) = fields.get("metadata") else {
         return Map::new();
@@ -174,7 +173,7 @@ pub(super) fn metadata(fields: &Fields<'_>, findings: &mut ManifestFindings) -> 
     }
 }
 
-/// Plans to change to must be there, and be others.
+/// Checks that the plans to change to exist and are different plans.
 fn check_targets(plans: &[(PlanEntry, &Node)], findings: &mut ManifestFindings) {
     for (nth, (plan, node)) in plans.iter().enumerate() {
         for target in &plan.updates_to {

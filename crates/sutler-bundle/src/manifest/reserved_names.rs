@@ -11,10 +11,10 @@ const PREFIXES: [&str; 3] = ["_apb_", "state_", "binding_state_"];
 /// The broker's own variables.
 const NAMES: [&str; 3] = ["namespace", "cluster", "provision_params"];
 
-/// Refuses parameters whose names belong to the broker.
+/// Refuses parameters with reserved names.
 ///
 /// # Errors
-/// A sentence for the caller that names the first of them.
+/// A sentence for the caller that names the first such parameter.
 pub fn refuse_reserved(parameters: &Map<String, Value>) -> Result<(), String> {
     let refused = parameters.keys().find_map(|name| {
         let shown: String = name.chars().take(64).collect();
@@ -23,7 +23,7 @@ pub fn refuse_reserved(parameters: &Map<String, Value>) -> Result<(), String> {
     refused.map_or(Ok(()), Err)
 }
 
-/// Why a parameter cannot have this name.
+/// Reason why a name is reserved.
 pub(super) fn why_not(name: &str) -> Option<String> {
     let prefix = PREFIXES.iter().find(|prefix| name.starts_with(**prefix));
     if let Some(prefix) = prefix {

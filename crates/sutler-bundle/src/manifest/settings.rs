@@ -10,16 +10,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use sutler_yaml::{Kind as Yaml, Node};
 
-/// How long an action may take, if nobody says.
+/// Default time limit of an action.
 const DEADLINE_DEFAULT: Duration = Duration::from_secs(3600);
 
-/// Most secrets of one bundle.
+/// Maximum secrets of one bundle.
 const SECRETS_MAX: usize = 32;
 
 /// Longest text about upgrades, in characters.
 const IMPACT_CHARS_MAX: usize = 1_000;
 
-/// Most words of an entry point.
+/// Maximum words of an entry point.
 const WORDS_MAX: usize = 64;
 
 const ASYNC: [(&str, AsyncSupport); 3] = [
@@ -42,38 +42,38 @@ pub enum AsyncSupport {
     Unsupported,
 }
 
-/// Reaction to a run whose end is unknown.
+/// Reaction to a run whose result is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnLost {
-    /// The operation has failed.
+    /// The operation fails.
     #[default]
     Fail,
-    /// It is run again, with the same idempotency key: the bundle promises that this does no harm.
+    /// The action runs again with the same idempotency key: the bundle promises that this is harmless.
     Rerun,
 }
 
 /// How one action is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ActionRules {
-    /// Whether the bundle has it at all.
+    /// Whether the bundle has this action.
     pub offered: bool,
-    /// At once or later.
+    /// While the caller waits, or after the response.
     pub asynchrony: AsyncSupport,
-    /// How long it may take.
+    /// Time limit.
     pub deadline: Duration,
     /// Reaction to a lost run.
     pub on_lost: OnLost,
 }
 
-/// Whether instances that other versions have made can be moved on to this one.
+/// Whether instances of other versions can be upgraded to this one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UpgradePolicy {
-    /// By an update, where the bundle's version is a semantic one.
+    /// By an update, if the bundle's version is a semantic one.
     Offered {
         /// Impact for the user, e.g. a restart.
         impact: Option<String>,
     },
-    /// They stay at the version that made them.
+    /// Instances stay at the version that created them.
     Never,
 }
 
@@ -82,27 +82,27 @@ pub enum UpgradePolicy {
 pub enum Entrypoint {
     /// One program for all actions, with its first arguments.
     Program(Vec<String>),
-    /// A script for each action, `actions/ACTION`. One that is missing is an action that is not there.
+    /// A script for each action, `actions/ACTION`. An action without a script does not exist.
     Scripts,
     /// A playbook for each action: `playbooks/ACTION.yaml` or `.yml`, run by `ansible-playbook`.
     Playbooks,
 }
 
-/// Whether variables may stand on a command line, where everybody on the host can read them.
+/// Whether variables may be passed on a command line, where all users of the host can read them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum InlineVars {
     /// Never: they are in a file.
     #[default]
     No,
-    /// The image can take them no other way. Refused for what is secret, but for these: names of secret
-    /// parameters and of secrets, or `state`.
+    /// The image supports nothing else. Refused for secrets, except those listed: names of secret parameters and of
+    /// secrets, or `state`.
     Yes {
-        /// Secrets that may be visible nevertheless.
+        /// Secrets that may be visible.
         despite: BTreeSet<String>,
     },
 }
 
-/// A secret that the operator must give to the bundle.
+/// A secret that the operator must provide to the bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretRequirement {
     /// Its name: the folder is `apb-NAME`.
@@ -115,7 +115,7 @@ pub struct SecretRequirement {
     pub keys: Vec<String>,
 }
 
-/// The rules of all actions.
+/// Reads the rules of all actions.
 pub(super) fn actions(
     top: &Fields<'_>,
     findings: &mut ManifestFindings,
@@ -162,7 +162,7 @@ fn one(
     }
 }
 
-/// `upgrade`: what an upgrade means for the user, or whether there is one.
+/// Reads `upgrade`: its impact on the user, or whether upgrades are offered.
 pub(super) fn upgrade(top: &Fields<'_>, findings: &mut ManifestFindings) -> UpgradePolicy {
     let without = UpgradePolicy::Offered { impact: None };
     let place = top.place_of("upgrade");
@@ -191,12 +191,12 @@ pub(super) fn upgrade(top: &Fields<'_>, findings: &mut ManifestFindings) -> Upgr
     }
 }
 
-/// Whether a version is a semantic one, which platforms can compare with others.
+/// Whether a version is a semantic one, which platforms can compare.
 pub(crate) fn is_semantic(version: &str) -> bool {
     semver::Version::parse(version).is_ok()
 }
 
-/// Resource limits of a run.
+/// Reads the resource limits of a run.
 pub(super) fn limits(top: &Fields<'_>, findings: &mut ManifestFindings) -> RunLimits {
     let mut limits = RunLimits::default();
     let known = ["memory", "output", "open_files", "processes"];
@@ -221,7 +221,7 @@ pub(super) fn limits(top: &Fields<'_>, findings: &mut ManifestFindings) -> RunLi
     limits
 }
 
-/// The secrets that the bundle asks for.
+/// Reads the secrets that the bundle requires.
 pub(super) fn secrets(top: &Fields<'_>, findings: &mut ManifestFindings) -> Vec<SecretRequirement> {
     let nodes = top.list("secrets", findings).unwrap_or_default();
     if let Some(beyond) = nodes.get(SECRETS_MAX) {
@@ -275,7 +275,7 @@ fn is_file_name(name: &str) -> bool {
     (1..=100).contains(&name.len()) && !name.starts_with('.') && name.chars().all(fits)
 }
 
-/// The entrypoint.
+/// Reads the entrypoint.
 pub(super) fn entry(top: &Fields<'_>, findings: &mut ManifestFindings) -> Entrypoint {
     let Some(node) = top.get("entrypoint") else {
         return match findings.form {
@@ -305,7 +305,7 @@ pub(super) fn entry(top: &Fields<'_>, findings: &mut ManifestFindings) -> Entryp
     }
 }
 
-/// Whether variables may be inline.
+/// Reads whether variables may be inline.
 pub(super) fn inline_vars(top: &Fields<'_>, findings: &mut ManifestFindings) -> InlineVars {
     let Some(node) = top.get("inline_vars") else {
         return InlineVars::No;

@@ -1,4 +1,4 @@
-//! Manifests that load, and every way in which they do not.
+//! Manifests that load, and every way in which loading fails.
 
 mod apb_yml;
 mod bundle_yml;
@@ -17,7 +17,7 @@ fn refused(text: &str, file: &str) -> ManifestError {
     }
 }
 
-/// The warnings, a line each.
+/// The warnings, one line each.
 fn warnings(manifest: &Manifest, file: &str) -> Vec<String> {
     manifest
         .warnings

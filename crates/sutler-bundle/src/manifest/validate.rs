@@ -1,7 +1,7 @@
 //! Validates parameters against their descriptors, independently of JSON Schema.
 //!
-//! `schema.rs` expresses the same rules for platforms; a property test holds the two to each other. Reasons never
-//! quote a value.
+//! `schema.rs` expresses the same rules for platforms; a property test compares the two. Reasons never quote a
+//! value.
 
 use super::parameter::Parameter;
 use super::scalars;
@@ -12,16 +12,16 @@ use std::cmp::Ordering;
 /// Which request the parameters belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValidationPoint {
-    /// For something new: what is required must be there.
+    /// Creation: required parameters must be present.
     Create,
-    /// For a change: only what may be changed, and only what is to be.
+    /// Update: only updatable parameters, and only those that change.
     Update,
 }
 
-/// Whether parameters may be given on this occasion.
+/// Checks the parameters of a request.
 ///
 /// # Errors
-/// A sentence for the caller that names each parameter and what is wrong with it, and no value.
+/// A sentence for the caller that names each parameter and its problem, without values.
 pub fn accepts(
     parameters: &[Parameter],
     values: &Map<String, Value>,
@@ -63,11 +63,11 @@ pub fn accepts(
     }
 }
 
-/// Whether a change fits what there is: the conditions of parameters are held to what there will be, and
-/// not only to what the change names. What it does not name is judged by nothing else.
+/// Checks an update against the current parameters: conditions must hold for the merged parameters, not only for
+/// those in the update. Parameters that are not in the update get no other check.
 ///
 /// # Errors
-/// A sentence for the caller that names each parameter and what is wrong with it, and no value.
+/// A sentence for the caller that names each parameter and its problem, without values.
 pub fn accepts_change(
     parameters: &[Parameter],
     before: &Map<String, Value>,
@@ -89,7 +89,7 @@ pub fn accepts_change(
         if named && !active(parameter, &after) {
             faults.push(format!("{} {}", parameter.name, when(parameter)));
         }
-        // What was missing before is not this change's fault.
+        // A parameter that was missing before is not reported.
         if missing(parameter, &after) && !missing(parameter, before) {
             faults.push(format!("{} is required", parameter.name));
         }
@@ -100,7 +100,7 @@ pub fn accepts_change(
     }
 }
 
-/// Parameters with the defaults of those that were not given, as far as their conditions hold.
+/// Adds the defaults of absent parameters whose conditions hold.
 #[must_use]
 pub fn with_defaults(parameters: &[Parameter], values: &Map<String, Value>) -> Map<String, Value> {
     let mut all = values.clone();
@@ -114,8 +114,8 @@ pub fn with_defaults(parameters: &[Parameter], values: &Map<String, Value>) -> M
     all
 }
 
-/// Whether all conditions of a parameter hold. A controlling parameter that is not given has its default,
-/// if its own conditions hold; `absent` judges one of which nothing is known.
+/// Whether all conditions of a parameter hold. A controlling parameter that is absent has its default if its own
+/// conditions hold; `absent` is the answer if it has none.
 fn is_active(
     parameter: &Parameter,
     all: &[Parameter],
@@ -142,7 +142,7 @@ fn when(parameter: &Parameter) -> String {
     format!("cannot be given with this choice of {}", keys.join(" and "))
 }
 
-/// Whether a value fits a shape; the reason follows the value's name in a sentence.
+/// Checks a value against a type; the reason continues a sentence that begins with the value's name.
 pub(super) fn fits(value_type: &ValueType, value: &Value) -> Result<(), String> {
     fits_kind(&value_type.kind, value)?;
     match &value_type.choices {
@@ -279,7 +279,7 @@ fn is_multiple(number: &Number, divisor: &Number) -> bool {
     }
 }
 
-/// Whether two values are the same; 1 and 1.0 are.
+/// Whether two values are equal; 1 and 1.0 are.
 pub(crate) fn same_value(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => {

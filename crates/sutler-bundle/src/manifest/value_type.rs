@@ -13,10 +13,10 @@ use std::cmp::Ordering;
 use sutler_schema::TextPattern;
 use sutler_yaml::{Kind as Yaml, Node};
 
-/// Most choices of one parameter. A platform shows them in a list.
+/// Maximum choices of one parameter. A platform shows them in a list.
 const CHOICES_MAX: usize = 1_000;
 
-/// The keys that say what a value may be.
+/// Keys that describe a value.
 pub(super) const KEYS: [&str; 17] = [
     "type",
     "enum",
@@ -42,7 +42,7 @@ pub(super) const KEYS: [&str; 17] = [
 pub struct ValueType {
     /// Its type, with the rules of that type.
     pub kind: ValueKind,
-    /// The only values there are, each of that type; `None`: any that keeps the rules.
+    /// The only allowed values, each of that type; `None`: all values that satisfy the rules.
     pub choices: Option<Vec<Value>>,
 }
 
@@ -64,13 +64,13 @@ pub enum ValueKind {
     Number(NumberRange),
     /// True or false.
     Boolean,
-    /// Nothing but `null`.
+    /// Only `null`.
     Null,
     /// Objects.
     Object {
         /// Types of their properties.
         properties: Vec<Parameter>,
-        /// Whether they may have others.
+        /// Whether additional properties are allowed.
         open: bool,
     },
     /// Lists.
@@ -84,28 +84,28 @@ pub enum ValueKind {
     },
 }
 
-/// Which numbers.
+/// Range of numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NumberRange {
-    /// The least.
+    /// Lower bound.
     pub lower: Option<RangeBound>,
-    /// The largest.
+    /// Upper bound.
     pub upper: Option<RangeBound>,
     /// Divisor of every allowed number; greater than 0.
     pub multiple_of: Option<Number>,
 }
 
-/// An end of a range.
+/// A bound of a range.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RangeBound {
     /// The number.
     pub value: Number,
-    /// Whether the number itself is outside.
+    /// Whether the number itself is excluded.
     pub exclusive: bool,
 }
 
 impl ValueKind {
-    /// The type's name, as JSON Schema has it.
+    /// Name of the type in JSON Schema.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -121,8 +121,7 @@ impl ValueKind {
 }
 
 impl ValueType {
-    /// Reads a value that was written for this shape: `"5"` is 5 where numbers are meant, and 5 is `"5"`
-    /// where text is.
+    /// Converts a scalar to this type: `"5"` becomes 5 for numbers, and 5 becomes `"5"` for text.
     pub(super) fn typed(&self, node: &Node) -> Result<Value, String> {
         let wanted = |wanted: &str| format!("must be {wanted}, as its type says");
         let value = match &self.kind {
@@ -152,7 +151,7 @@ impl ValueType {
     }
 }
 
-/// Reads the shape from a descriptor.
+/// Reads the type from a descriptor.
 pub(super) fn read(fields: &Fields<'_>, findings: &mut ManifestFindings) -> Option<ValueType> {
     let kind = kind(fields, findings)?;
     foreign_rules(&kind, fields, findings);
@@ -209,7 +208,7 @@ fn text(fields: &Fields<'_>, findings: &mut ManifestFindings) -> ValueKind {
         findings.fault(place, &fields.path_of("min_length"), reason);
     }
     ValueKind::Text {
-        // Zero never said anything in the old contract.
+        // In the old contract, zero meant no limit.
         min_length: min_length.filter(|length| *length > 0),
         max_length: max_length
             .filter(|length| *length > 0 || findings.form == ManifestForm::Bundle),
@@ -264,7 +263,7 @@ fn range(fields: &Fields<'_>, findings: &mut ManifestFindings) -> NumberRange {
     range
 }
 
-/// One end of a range. Where it is given both ways, the one that leaves less holds.
+/// Reads one bound of a range. If both spellings are present, the stricter one holds.
 fn bound(
     fields: &Fields<'_>,
     inclusive: &str,
@@ -276,7 +275,7 @@ fn bound(
         .get(exclusive)
         .map(|node| (&node.kind, node.boolean()))
     {
-        // Draft 4 writes `exclusiveMaximum: true` beside a maximum.
+        // Draft 4 writes `exclusiveMaximum: true` in addition to a maximum.
         Some((Yaml::Bool(_), Some(flag))) => {
             return within.map(|value| RangeBound {
                 value,
@@ -313,7 +312,7 @@ fn object(fields: &Fields<'_>, findings: &mut ManifestFindings) -> ValueKind {
     let known = properties.map(|node| parameter::properties(node, &path, findings));
     let open = fields.boolean("additional_properties", findings);
     ValueKind::Object {
-        // An object of which nothing is said may be any.
+        // An object without described properties accepts any.
         open: open.unwrap_or(known.is_none()),
         properties: known.unwrap_or_default(),
     }
@@ -338,7 +337,7 @@ fn array(fields: &Fields<'_>, findings: &mut ManifestFindings) -> ValueKind {
     }
 }
 
-/// The choices, each read as the type has it: a list of `"1"` and `"2"` for a number is 1 and 2.
+/// Reads the choices, converted to the type: a list of `"1"` and `"2"` for a number is 1 and 2.
 fn choices(
     value_type: &ValueType,
     fields: &Fields<'_>,
@@ -378,7 +377,7 @@ fn choices(
     Some(choices)
 }
 
-/// Rules that mean nothing for the type.
+/// Warns about rules that do not apply to the type.
 fn foreign_rules(kind: &ValueKind, fields: &Fields<'_>, findings: &mut ManifestFindings) {
     const TEXT: [&str; 4] = ["pattern", "max_length", "min_length", "maxlength"];
     const NUMBER: [&str; 5] = [
@@ -399,7 +398,7 @@ fn foreign_rules(kind: &ValueKind, fields: &Fields<'_>, findings: &mut ManifestF
     };
     let all = TEXT.iter().chain(&NUMBER).chain(&ARRAY).chain(&OBJECT);
     for rule in all.filter(|rule| !own.contains(rule)) {
-        // Old manifests have `max_length: 0` on everything.
+        // Old manifests have `max_length: 0` on every parameter.
         let zero = fields.get(rule).and_then(Node::text).as_deref() == Some("0");
         if fields.get(rule).is_some() && !(zero && findings.form == ManifestForm::Apb) {
             let reason = format!("means nothing for the type {}", kind.name());

@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 /// Longest index, manifest or configuration, in bytes.
 const JSON_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// Most layers of a base.
+/// Maximum layers of a base.
 const LAYERS_MAX: usize = 120;
 
-/// Most indexes that lead to a manifest.
+/// Maximum nesting of indexes above a manifest.
 const INDEXES_MAX: usize = 4;
 
-/// An image that was found in a layout.
+/// Image found in a layout.
 pub(super) struct BaseImage {
     path: PathBuf,
     /// Its configuration.
@@ -66,7 +66,7 @@ pub(super) fn open(path: &Path, architecture: &str) -> Result<BaseImage, PackErr
 }
 
 impl BaseImage {
-    /// Copies a blob, and holds it to its digest.
+    /// Copies a blob, and checks its digest.
     pub(super) fn copy(&self, descriptor: &Value, out: &mut dyn Write) -> Result<(), PackError> {
         let (name, digest, size) = self.located(descriptor)?;
         let mut hash = Sha256::new();

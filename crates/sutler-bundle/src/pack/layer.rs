@@ -1,7 +1,7 @@
 //! Writes the files of a bundle as one layer: a tar whose bytes depend on the files only.
 //!
-//! The layer is not compressed: the output of a compressor may change with its version, and then the same bundle
-//! would have another digest.
+//! The layer is not compressed: the output of a compressor may change with its version, which would change the
+//! digest of an unchanged bundle.
 
 use super::{PACKED_BYTES_MAX, PackError, io};
 use crate::folder::{self, EntryKind};
@@ -10,26 +10,26 @@ use std::fs::File;
 use std::path::Path;
 use tar::{Builder, EntryType, Header};
 
-/// Where a bundle's folder is in its image.
+/// Path of the bundle's folder in its image.
 pub(super) const PLACE: &str = "opt/bundle";
 
-/// Where playbooks are looked for by the images that run them.
+/// Path at which images with Ansible expect playbooks.
 const PROJECT: &str = "opt/apb/project";
 
-/// Where roles are looked for by them.
+/// Path at which they expect roles.
 const ROLES: &str = "opt/ansible/roles";
 
 /// Command that starts the script of an action.
 pub(super) const DISPATCHER: &str = "opt/bundle-entrypoint";
 
-/// 8 means that there is no such action.
+/// Exit code 8 means that the action does not exist.
 const DISPATCH: &str = "#!/bin/sh\n\
     # ACTION --extra-vars @FILE: starts the script of the action.\n\
     script=/opt/bundle/actions/$1\n\
     [ -x \"$script\" ] || exit 8\n\
     exec \"$script\" \"$@\"\n";
 
-/// The layer of a bundle.
+/// Builds the layer of a bundle.
 pub(super) fn of(folder: &Path, manifest: &Manifest) -> Result<Vec<u8>, PackError> {
     let mut archive = Layer::new();
     let mut bytes = 0;
@@ -69,7 +69,7 @@ pub(super) fn of(folder: &Path, manifest: &Manifest) -> Result<Vec<u8>, PackErro
     archive.finish()
 }
 
-/// Where an entry of the folder is in the image.
+/// Path of a folder entry in the image.
 fn place(path: &str, manifest: &Manifest) -> String {
     let moved = |from: &str, to: &str| {
         let rest = path.strip_prefix(from)?;
@@ -82,7 +82,7 @@ fn place(path: &str, manifest: &Manifest) -> String {
     playbooks.unwrap_or_else(|| format!("{PLACE}/{path}"))
 }
 
-/// A tar without times, users or anything else of the host.
+/// A tar without times, users or other data of the host.
 struct Layer {
     archive: Builder<Vec<u8>>,
     folders: Vec<String>,
@@ -96,7 +96,7 @@ impl Layer {
         }
     }
 
-    /// Adds the folders above a path that are not there yet.
+    /// Adds the missing parent folders of a path.
     fn above(&mut self, path: &str) -> Result<(), PackError> {
         for (at, _) in path.match_indices('/') {
             let above = &path[..at];
@@ -134,7 +134,7 @@ impl Layer {
         let what = || format!("packing {}", source.display());
         let file = File::open(source).map_err(io(what()))?;
         let mut header = header(EntryType::Regular, bytes, mode(executable));
-        // A file that grows meanwhile is cut where it was; one that shrinks is an error.
+        // A file that grows meanwhile is cut at its listed size; one that shrinks is an error.
         let mut reader = ExactRead { file, left: bytes };
         let added = self.archive.append_data(&mut header, path, &mut reader);
         added.map_err(io(what()))
@@ -175,7 +175,7 @@ fn header(kind: EntryType, bytes: u64, mode: u32) -> Header {
     header
 }
 
-/// Exactly so many bytes of a file.
+/// Reads exactly `left` bytes of a file.
 struct ExactRead {
     file: File,
     left: u64,

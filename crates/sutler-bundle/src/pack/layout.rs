@@ -14,16 +14,16 @@ use sha2::{Digest, Sha256};
 use std::io::Write;
 use tar::{Builder, EntryType, Header};
 
-/// The label that makes an image a bundle: the manifest, in Base64.
+/// Label that marks an image as a bundle: the manifest, in Base64.
 pub const SPEC_LABEL: &str = "com.redhat.apb.spec";
 
-/// The label that says how bundle and broker talk.
+/// Label with the version of the contract between bundle and broker.
 pub const RUNTIME_LABEL: &str = "com.redhat.apb.runtime";
 
-/// The label that says which file the manifest was, and so how it is to be read.
+/// Label with the name of the manifest file, which decides how it is read.
 pub const FILE_LABEL: &str = "sutler.bundle.file";
 
-/// When everything was made: never, so that it is always the same.
+/// Constant creation time, so that equal bundles give equal bytes.
 const CREATED: &str = "1970-01-01T00:00:00Z";
 
 const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
@@ -31,7 +31,7 @@ const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar";
 const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
 const INDEX_TYPE: &str = "application/vnd.oci.image.index.v1+json";
 
-/// All that an image is made of.
+/// Parts of an image.
 pub(super) struct Image<'a> {
     pub(super) manifest: &'a Manifest,
     pub(super) found: &'a FoundManifest,
@@ -251,7 +251,7 @@ fn digest(blob: &[u8]) -> String {
     base::hex(hash)
 }
 
-/// JSON whose keys are always in the same order.
+/// Serialises JSON with keys in a fixed order.
 fn text(value: &Value) -> String {
     value.to_string()
 }

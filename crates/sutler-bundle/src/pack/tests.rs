@@ -1,4 +1,4 @@
-//! Images: the same bytes for the same bundle, and what others read from them.
+//! Packed images: equal bundles give equal bytes, and other tools can read them.
 
 use super::{PackError, PackOptions, pack};
 use base64::Engine as _;
@@ -35,7 +35,7 @@ fn packed(folder: &Path, options: &PackOptions) -> (Vec<u8>, super::PackedImage)
     (out, packed)
 }
 
-/// The files of a tar: what is in them and their modes.
+/// Files of a tar: content and mode.
 fn files(tar: &[u8]) -> BTreeMap<String, (Vec<u8>, u32)> {
     let mut archive = tar::Archive::new(tar);
     let entries = archive.entries().expect("a tar");
@@ -63,38 +63,38 @@ fn parsed(bytes: &[u8]) -> Value {
 }
 
 #[test]
-fn the_same_bundle_gives_the_same_bytes_wherever_it_lies() {
+fn the_same_bundle_gives_the_same_bytes_in_every_folder() {
     let (one, other) = (
         tempfile::tempdir().expect("one"),
         tempfile::tempdir().expect("two"),
     );
     bundle(one.path());
     bundle(other.path());
-    // Neither checkouts nor runs leave anything in it.
+    // Files of checkouts and runs are not packed.
     fs::create_dir_all(other.path().join(".git")).expect("a folder");
     fs::write(other.path().join(".git/HEAD"), "x").expect("a file");
-    let (first, told) = packed(one.path(), &PackOptions::default());
+    let (first, packed_image) = packed(one.path(), &PackOptions::default());
     let (second, same) = packed(other.path(), &PackOptions::default());
     assert!(first == second, "the bytes differ");
-    assert_eq!(told, same);
-    assert_eq!(told.reference, "some:1.2.3");
+    assert_eq!(packed_image, same);
+    assert_eq!(packed_image.reference, "some:1.2.3");
     fs::write(other.path().join("more"), "x").expect("a file");
     let (_, changed) = packed(other.path(), &PackOptions::default());
-    assert_ne!(told.digest, changed.digest);
+    assert_ne!(packed_image.digest, changed.digest);
 }
 
 #[test]
 fn an_image_carries_the_manifest_and_starts_the_scripts() {
     let folder = tempfile::tempdir().expect("a folder");
     bundle(folder.path());
-    let (out, told) = packed(folder.path(), &PackOptions::default());
+    let (out, packed_image) = packed(folder.path(), &PackOptions::default());
     let files = files(&out);
     assert_eq!(
         parsed(&files["oci-layout"].0)["imageLayoutVersion"],
         json!("1.0.0")
     );
     let index = parsed(&files["index.json"].0);
-    assert_eq!(index["manifests"][0]["digest"], json!(told.digest));
+    assert_eq!(index["manifests"][0]["digest"], json!(packed_image.digest));
     let image = parsed(&blob(&files, &index["manifests"][0]));
     let annotations = &image["annotations"];
     assert_eq!(annotations["org.opencontainers.image.title"], json!("some"));
@@ -125,7 +125,7 @@ fn an_image_carries_the_manifest_and_starts_the_scripts() {
 }
 
 #[test]
-fn an_image_can_stand_on_another() {
+fn an_image_can_have_a_base_image() {
     let folder = tempfile::tempdir().expect("a folder");
     bundle(folder.path());
     let base = tempfile::tempdir().expect("a folder");
@@ -145,10 +145,13 @@ fn an_image_can_stand_on_another() {
         };
         packed(folder.path(), &options)
     };
-    let (from_tar, told) = on(&tar);
+    let (from_tar, packed_image) = on(&tar);
     let (from_folder, same) = on(&layout);
-    assert!(from_tar == from_folder && told == same);
-    assert_eq!((told.layers, told.reference.as_str()), (2, "mine:1"));
+    assert!(from_tar == from_folder && packed_image == same);
+    assert_eq!(
+        (packed_image.layers, packed_image.reference.as_str()),
+        (2, "mine:1")
+    );
     let files = files(&from_tar);
     let index = parsed(&files["index.json"].0);
     let image = parsed(&blob(&files, &index["manifests"][0]));
@@ -163,7 +166,7 @@ fn an_image_can_stand_on_another() {
 }
 
 #[test]
-fn what_cannot_be_an_image_is_refused_with_what_to_do() {
+fn a_bundle_that_cannot_be_an_image_is_refused_with_a_hint() {
     let folder = tempfile::tempdir().expect("a folder");
     let refused = |options: &PackOptions| {
         let fault = pack(folder.path(), options, &mut Vec::new());
@@ -187,7 +190,7 @@ fn what_cannot_be_an_image_is_refused_with_what_to_do() {
 }
 
 #[test]
-fn a_base_that_is_not_what_it_says_is_refused() {
+fn a_base_whose_blobs_do_not_match_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     bundle(folder.path());
     let (below, _) = packed(folder.path(), &PackOptions::default());
@@ -223,7 +226,7 @@ fn others_read_the_image() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     bundle(folder.path());
-    let (out, told) = packed(folder.path(), &PackOptions::default());
+    let (out, packed_image) = packed(folder.path(), &PackOptions::default());
     let tar = tempfile::tempdir().expect("a folder");
     let image = tar.path().join("image.tar");
     fs::write(&image, out).expect("a file");
@@ -233,10 +236,10 @@ fn others_read_the_image() {
         .output()
         .expect("skopeo runs");
     assert!(output.status.success(), "{output:?}");
-    let seen = parsed(&output.stdout);
-    assert_eq!(seen["Digest"], json!(told.digest));
+    let inspected = parsed(&output.stdout);
+    assert_eq!(inspected["Digest"], json!(packed_image.digest));
     assert_eq!(
-        seen["Labels"]["com.redhat.apb.spec"],
+        inspected["Labels"]["com.redhat.apb.spec"],
         json!(STANDARD.encode(MANIFEST))
     );
 }

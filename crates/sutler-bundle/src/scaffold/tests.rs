@@ -1,4 +1,4 @@
-//! New bundles have no fault, and do what they say.
+//! New bundles have no findings, and their actions work.
 
 use super::{Template, scaffold};
 use crate::inspect::inspect;
@@ -40,13 +40,13 @@ fn names_that_a_bundle_cannot_have_are_refused() {
     }
 }
 
-/// Runs an action as a runner would, and gives what it wrote.
-struct Stage {
+/// Runs actions of a bundle as a runner would.
+struct ActionRunner {
     folder: tempfile::TempDir,
     program: fn(&str) -> PathBuf,
 }
 
-impl Stage {
+impl ActionRunner {
     fn run(&self, action: &str, vars: &Value) -> (Output, PathBuf) {
         let results = self.folder.path().join(format!("results-{action}"));
         fs::create_dir_all(&results).expect("a folder");
@@ -86,7 +86,7 @@ impl Stage {
             read(&results, "binding_state.json"),
             json!({ "user": "user-b1" })
         );
-        // The other two templates say what the user reads; Ansible says it in its own words.
+        // The other two templates write a message for the user; Ansible prints its own.
         for action in ["unbind", "deprovision"] {
             let (output, _) = self.run(action, &json!({}));
             assert!(output.status.success(), "{action}: {output:?}");
@@ -99,7 +99,7 @@ fn read(results: &Path, name: &str) -> Value {
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// Whether a program is on the PATH. Where everything must be there, its absence is a failure.
+/// Whether a program is on the PATH. With `CI=true` its absence is a failure.
 fn is_there(program: &str) -> bool {
     let found = std::env::var_os("PATH").is_some_and(|path| {
         std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
@@ -116,45 +116,45 @@ fn is_there(program: &str) -> bool {
 }
 
 #[test]
-fn the_shell_template_lives_through_its_actions() {
+fn the_shell_template_runs_all_its_actions() {
     if !is_there("jq") {
         return;
     }
-    let stage = Stage {
+    let runner = ActionRunner {
         folder: made(Template::Shell),
         program: |action| Path::new("actions").join(action),
     };
-    stage.check_life();
-    let (output, results) = stage.run("update", &json!({}));
+    runner.check_life();
+    let (output, results) = runner.run("update", &json!({}));
     assert_eq!(output.status.code(), Some(1));
     let error = fs::read_to_string(results.join("error")).expect("an error");
     assert!(error.contains("nothing to change"), "{error}");
 }
 
 #[test]
-fn the_python_template_lives_through_its_actions() {
+fn the_python_template_runs_all_its_actions() {
     if !is_there("python3") {
         return;
     }
-    let stage = Stage {
+    let runner = ActionRunner {
         folder: made(Template::Python),
         program: |_| "run".into(),
     };
-    stage.check_life();
-    let (output, _) = stage.run("explode", &json!({}));
+    runner.check_life();
+    let (output, _) = runner.run("explode", &json!({}));
     assert_eq!(output.status.code(), Some(8));
 }
 
 #[test]
-fn the_ansible_template_lives_through_its_actions() {
+fn the_ansible_template_runs_all_its_actions() {
     if !is_there("ansible-playbook") {
         return;
     }
-    let stage = Stage {
+    let runner = ActionRunner {
         folder: made(Template::Ansible),
         program: |_| "run".into(),
     };
-    stage.check_life();
-    let (output, _) = stage.run("explode", &json!({}));
+    runner.check_life();
+    let (output, _) = runner.run("explode", &json!({}));
     assert_eq!(output.status.code(), Some(8));
 }

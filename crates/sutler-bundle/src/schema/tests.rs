@@ -1,4 +1,4 @@
-//! Schemas held to our own reading of parameters, by examples and by chance.
+//! Schemas compared with `validate.rs`, by examples; random ones are `tests/random.rs`.
 
 mod random;
 
@@ -35,7 +35,7 @@ fn object(value: &Value) -> &Map<String, Value> {
     value.as_object().expect("an object")
 }
 
-/// Fails unless our reading and both schemas say the same of the values, and say this.
+/// Asserts that `validate.rs` and both schemas agree about the values, and give the expected result.
 #[track_caller]
 fn check(plan: &PlanEntry, occasion: ValidationPoint, values: &Value, expected: bool) {
     let own = accepts(&plan.parameters, object(values), occasion);
@@ -149,7 +149,7 @@ fn conditional() -> PlanEntry {
     ]))
 }
 
-/// With the old schemas a conditional parameter could never be given.
+/// With the old schemas a conditional parameter could never be sent.
 ///
 /// Regression: R36.
 #[test]
@@ -169,7 +169,7 @@ fn a_conditional_parameter_can_be_given_where_its_condition_holds_and_only_there
             json!({ "storage": "cloud", "gigabytes": 5, "region": "us" }),
             true,
         ),
-        // The region is the default one, but only where there is a region at all.
+        // The region has its default only if its own condition holds.
         (
             json!({ "storage": "cloud", "gigabytes": 5, "zone": "a" }),
             true,
@@ -224,7 +224,7 @@ fn what_has_a_default_is_never_missed_and_is_filled_in_where_it_belongs() {
         Value::Object(filled),
         json!({ "user": "admin", "password": "x" })
     );
-    // Not where the condition does not hold.
+    // No default where the condition does not hold.
     let conditional = conditional();
     let filled = |values: Value| with_defaults(&conditional.parameters, object(&values));
     assert_eq!(

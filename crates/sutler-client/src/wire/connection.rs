@@ -1,6 +1,6 @@
-//! How a broker is reached: its URL, the proof of identity, trust, time and size limits.
+//! Connection to a broker: URL, credentials, trusted certificates, time and size limits.
 //!
-//! Redirects are never followed: they would carry credentials to wherever the broker points.
+//! Redirects are never followed: they would send the credentials to another server.
 
 use super::exchange::{Answer, Method, Proof, Request, TransportError};
 use super::transport_error::{classify_error, innermost};
@@ -10,9 +10,9 @@ use secrecy::{ExposeSecret, SecretString};
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// How long a connection may take to come about.
+/// Timeout of establishing a connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
-/// How long a whole exchange may take: what platforms usually wait (P-008).
+/// How long a whole exchange may take: the usual timeout of platforms (P-008).
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 /// Longest answer that is read, in bytes.
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -20,9 +20,9 @@ const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// request that is sent just then has no answer.
 const UNUSED_FOR: Duration = Duration::from_secs(4);
 /// Password or token sent for `Proof::Wrong`.
-const NOBODY: &str = "sutler-wrong-on-purpose";
+const WRONG_SECRET: &str = "sutler-wrong-on-purpose";
 
-/// Why a connection cannot be set up. Says what to change; holds no secret.
+/// Why a connection cannot be set up. Contains advice and no secrets.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidConnectionError(String);
@@ -33,7 +33,7 @@ enum Credentials {
     Bearer(SecretString),
 }
 
-/// A broker that can be asked. Cheap to clone.
+/// Connection to a broker. Cheap to clone.
 #[derive(Clone)]
 pub struct Connection {
     http: reqwest::Client,
@@ -52,7 +52,7 @@ impl fmt::Debug for Connection {
     }
 }
 
-/// Collects what a [`Connection`] needs.
+/// Settings of a [`Connection`].
 pub struct ConnectionBuilder {
     url: String,
     credentials: Credentials,
@@ -82,7 +82,7 @@ impl Connection {
         &self.base
     }
 
-    /// Whether requests prove who sends them.
+    /// Whether requests carry credentials.
     pub fn is_authenticated(&self) -> bool {
         !matches!(*self.credentials, Credentials::None)
     }
@@ -92,10 +92,10 @@ impl Connection {
         self.answer_within
     }
 
-    /// Sends one request and reads its whole answer.
+    /// Sends one request and reads its answer to the end.
     ///
     /// # Errors
-    /// There was no whole answer: nothing was sent, or it took too long, broke off, or was too long.
+    /// There was no complete answer: nothing was sent, or it timed out, broke off, or was too long.
     pub async fn send(&self, request: &Request) -> Result<Answer, TransportError> {
         let started = Instant::now();
         match tokio::time::timeout(self.answer_within, self.exchange(request, started)).await {
@@ -159,11 +159,13 @@ impl Connection {
             (Credentials::Basic(user, password), Proof::Right) => {
                 outgoing.basic_auth(user, Some(password.expose_secret()))
             }
-            (Credentials::Basic(user, _), Proof::Wrong) => outgoing.basic_auth(user, Some(NOBODY)),
+            (Credentials::Basic(user, _), Proof::Wrong) => {
+                outgoing.basic_auth(user, Some(WRONG_SECRET))
+            }
             (Credentials::Bearer(token), Proof::Right) => {
                 outgoing.bearer_auth(token.expose_secret())
             }
-            (Credentials::Bearer(_), Proof::Wrong) => outgoing.bearer_auth(NOBODY),
+            (Credentials::Bearer(_), Proof::Wrong) => outgoing.bearer_auth(WRONG_SECRET),
         };
         for (name, value) in &request.headers {
             outgoing = outgoing.header(name, value);
@@ -193,7 +195,7 @@ impl ConnectionBuilder {
     /// Certificate authorities to trust besides the system's, in PEM form.
     ///
     /// # Errors
-    /// The text holds no certificate.
+    /// The text contains no certificate.
     pub fn trust(mut self, pem: &[u8]) -> Result<Self, InvalidConnectionError> {
         let roots = Certificate::from_pem_bundle(pem)
             .ok()
@@ -205,10 +207,10 @@ impl ConnectionBuilder {
         Ok(self)
     }
 
-    /// The client's own certificate and key, in PEM form, one behind the other.
+    /// The client's own certificate and key, concatenated in PEM form.
     ///
     /// # Errors
-    /// The text holds no certificate with its key.
+    /// The text contains no certificate with its key.
     pub fn identity(mut self, pem: &SecretString) -> Result<Self, InvalidConnectionError> {
         let identity = Identity::from_pem(pem.expose_secret().as_bytes()).map_err(|_| {
             InvalidConnectionError(
@@ -219,7 +221,7 @@ impl ConnectionBuilder {
         Ok(self)
     }
 
-    /// How long a connection may take to come about.
+    /// Timeout of establishing a connection.
     #[must_use]
     pub fn connect_within(mut self, time: Duration) -> Self {
         self.connect_within = time;
@@ -257,7 +259,7 @@ impl ConnectionBuilder {
             .connect_timeout(self.connect_within.min(self.answer_within))
             .pool_idle_timeout(UNUSED_FOR)
             .no_proxy()
-            // A few bytes could become gigabytes: what is encoded stays as it came.
+            // A few compressed bytes could become gigabytes, so bodies are not decompressed.
             .no_gzip()
             .no_brotli()
             .no_zstd()
@@ -265,7 +267,7 @@ impl ConnectionBuilder {
         builder = if base.starts_with("https:") {
             builder.tls_certs_merge(self.roots)
         } else {
-            // Nothing is to be trusted, so a machine without certificates will do.
+            // Plain HTTP needs no trusted certificates, so the machine may have none.
             builder.tls_certs_only([])
         };
         if let Some(identity) = self.identity {

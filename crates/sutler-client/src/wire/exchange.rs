@@ -40,19 +40,19 @@ pub enum Proof {
     Right,
     /// None at all.
     Missing,
-    /// One of the same kind that cannot be right.
+    /// Credentials of the same kind that are always wrong.
     Wrong,
 }
 
 /// An outgoing request. Ids are passed decoded; path and query are encoded here.
-/// `Debug` shows neither header values nor the body: both may hold secrets.
+/// `Debug` shows neither header values nor the body: both may contain secrets.
 #[derive(Clone)]
 pub struct Request {
     /// Method.
     pub method: Method,
-    /// The segments behind the broker's URL, decoded.
+    /// The path segments after the broker's URL, decoded.
     pub path: Vec<String>,
-    /// Names and values, decoded, in order; a name may come twice.
+    /// Names and values, decoded, in order; a name may be repeated.
     pub query: Vec<(String, String)>,
     /// Names and values. Authentication is added by the connection.
     pub headers: Vec<(String, String)>,
@@ -82,7 +82,7 @@ impl Request {
         self
     }
 
-    /// With a header, in place of others of the same name.
+    /// With a header, which replaces others of the same name.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self = self.without_header(name);
@@ -105,7 +105,7 @@ impl Request {
         self
     }
 
-    /// With another proof of identity.
+    /// With other credentials.
     #[must_use]
     pub fn proof(mut self, proof: Proof) -> Self {
         self.proof = proof;
@@ -114,7 +114,7 @@ impl Request {
 
     /// The reason why this request cannot be sent unchanged, if any, with advice.
     pub(crate) fn unsendable(&self) -> Option<String> {
-        // However they are encoded, URLs are read so that these lead to another path.
+        // In any encoding, URL parsers resolve these segments to another path.
         let is_step = |segment: &&String| matches!(segment.as_str(), "." | "..");
         if let Some(segment) = self.path.iter().find(is_step) {
             return Some(format!(
@@ -171,7 +171,7 @@ fn encode(text: &str, into: &mut String) {
     }
 }
 
-/// A whole answer. `Debug` shows neither header values nor the body: credentials may be in it.
+/// A complete answer. `Debug` shows neither header values nor the body, which may contain credentials.
 #[derive(Clone)]
 pub struct Answer {
     /// The status.
@@ -180,7 +180,7 @@ pub struct Answer {
     pub headers: HeaderMap,
     /// The whole body.
     pub body: Bytes,
-    /// From the first byte sent to the last one received.
+    /// Time from the first byte sent to the last one received.
     pub took: Duration,
 }
 
@@ -223,10 +223,10 @@ pub enum TransportError {
     /// No connection: nothing was sent.
     #[error("no connection: {0}")]
     NotSent(String),
-    /// The request was sent, and no whole answer came in time.
+    /// The request was sent, and no complete answer arrived in time.
     #[error("no whole answer within {0:?}")]
     TimedOut(Duration),
-    /// The connection ended before a whole answer had come.
+    /// The connection ended before the answer was complete.
     #[error("the connection was closed before a whole answer had come")]
     Closed,
     /// The answer was not HTTP.
@@ -242,7 +242,7 @@ mod tests {
     use super::{Answer, Method, Request};
 
     #[test]
-    fn neither_requests_nor_answers_print_what_may_be_secret() {
+    fn debug_output_of_requests_and_answers_has_no_secrets() {
         let request = Request::new(Method::Put, &["v2"])
             .header("X-Secret", "hush")
             .body(r#"{"password":"hush"}"#);

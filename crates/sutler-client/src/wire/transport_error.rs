@@ -7,8 +7,8 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
-/// Words of alerts by which a server refuses a client during the handshake. With TLS 1.3 they may
-/// come after the client has begun to send, but a server that refuses has read nothing of it.
+/// Texts of TLS alerts by which a server refuses a client during the handshake. With TLS 1.3 they may
+/// arrive after the client has begun to send, but a server that refuses has not read the request.
 const REFUSED_HANDSHAKE: [&str; 6] = [
     "certificate",
     "unknownca",
@@ -18,13 +18,13 @@ const REFUSED_HANDSHAKE: [&str; 6] = [
     "protocolversion",
 ];
 
-/// Words for a connection that ended too early.
+/// Texts of errors about a connection that ended too early.
 const CLOSED: [&str; 5] = ["closed", "incomplete", "eof", "reset", "cancel"];
 
 /// Classifies an error of reqwest.
 pub(super) fn classify_error(error: &reqwest::Error, answer_within: Duration) -> TransportError {
     if error.is_builder() {
-        // URL and headers were looked at before; what is left is what proves who asks.
+        // URL and headers were checked before; only the credentials are left.
         let words = "the user, password or token holds what no header may hold; replace it";
         return TransportError::NotSent(words.to_owned());
     }

@@ -1,5 +1,5 @@
-//! A real broker behind a real port, in this process, with everything in memory, and a service that
-//! notes who asked.
+//! A real broker on a real port in this process, with everything in memory, and a service that records
+//! the originating identity of each hook call.
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -15,12 +15,12 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 pub(crate) const SERVICE: &str = "service/1 ä";
-/// Always at once.
+/// Plan that is always synchronous.
 pub(crate) const SYNC: &str = "sync";
-/// Only asynchronous.
+/// Plan that is always asynchronous.
 pub(crate) const ASYNC: &str = "async";
 
-/// One call of a hook: which, and on whose behalf.
+/// One call of a hook: its kind and its originating identity.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Hook {
     pub kind: OperationKind,
@@ -33,7 +33,7 @@ pub(crate) struct Hook {
 struct HookLog(Mutex<Vec<Hook>>);
 
 impl HookLog {
-    fn note(&self, kind: OperationKind, cx: &Cx) {
+    fn record(&self, kind: OperationKind, cx: &Cx) {
         let hook = Hook {
             kind,
             user: cx.originating_identity().map(|it| json!(it)),
@@ -48,12 +48,12 @@ impl HookLog {
 #[async_trait]
 impl UntypedService for HookLog {
     async fn provision(&self, cx: &Cx, _: Parameters) -> Result<Provisioned<AuthorState>> {
-        self.note(OperationKind::Provision, cx);
+        self.record(OperationKind::Provision, cx);
         Ok(Provisioned::new(AuthorState(json!({}))))
     }
 
     async fn deprovision(&self, cx: &Cx, _: Option<AuthorState>) -> Result<()> {
-        self.note(OperationKind::Deprovision, cx);
+        self.record(OperationKind::Deprovision, cx);
         Ok(())
     }
 
@@ -67,17 +67,17 @@ impl UntypedService for HookLog {
         _: Option<AuthorState>,
         _: Update<Parameters>,
     ) -> Result<Updated<AuthorState>> {
-        self.note(OperationKind::Update, cx);
+        self.record(OperationKind::Update, cx);
         Ok(Provisioned::new(AuthorState(json!({}))))
     }
 
     async fn bind(&self, cx: &Cx, _: Option<AuthorState>) -> Result<Bound> {
-        self.note(OperationKind::Bind, cx);
+        self.record(OperationKind::Bind, cx);
         Ok(Bound::credentials(json!({ "password": "hush" })))
     }
 
     async fn unbind(&self, cx: &Cx, _: Option<AuthorState>) -> Result<()> {
-        self.note(OperationKind::Unbind, cx);
+        self.record(OperationKind::Unbind, cx);
         Ok(())
     }
 
@@ -89,22 +89,22 @@ impl UntypedService for HookLog {
     }
 }
 
-/// A broker at work.
+/// A running broker.
 pub(crate) struct RunningBroker {
     pub address: SocketAddr,
-    notebook: Arc<HookLog>,
+    hook_log: Arc<HookLog>,
     stop: oneshot::Sender<()>,
     serving: JoinHandle<()>,
 }
 
 impl RunningBroker {
-    /// Starts one; its user is `user`, its password `s3cret`, unless it is set up differently.
+    /// Starts a broker; its user is `user` and its password `s3cret`, unless `set_up` changes them.
     pub(crate) async fn start(set_up: impl FnOnce(Broker) -> Broker) -> Self {
-        let notebook = Arc::new(HookLog::default());
+        let hook_log = Arc::new(HookLog::default());
         let broker = Broker::new(catalog())
             .basic_auth("user", "s3cret")
             .in_memory()
-            .untyped_service(SERVICE, notebook.clone());
+            .untyped_service(SERVICE, hook_log.clone());
         let running = set_up(broker).start().await.expect("the broker starts");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
@@ -115,7 +115,7 @@ impl RunningBroker {
         });
         Self {
             address,
-            notebook,
+            hook_log,
             stop,
             serving,
         }
@@ -123,7 +123,7 @@ impl RunningBroker {
 
     /// Every hook that was called, in order.
     pub(crate) fn hooks(&self) -> Vec<Hook> {
-        let hooks = self.notebook.0.lock();
+        let hooks = self.hook_log.0.lock();
         hooks.unwrap_or_else(PoisonError::into_inner).clone()
     }
 

@@ -1,4 +1,4 @@
-//! Laws that hold for whatever a broker says, whatever was asked, and whatever happened before.
+//! Laws of `classify` that hold for every answer, every request and every history.
 
 use proptest::prelude::*;
 use std::time::Duration;
@@ -141,7 +141,7 @@ fn creates(kind: OperationKind) -> bool {
     matches!(kind, OperationKind::Provision | OperationKind::Bind)
 }
 
-/// What holds for every meaning of every verb.
+/// Laws that hold for every meaning of every verb.
 fn lawful<B>(kind: OperationKind, meaning: &Meaning<B>) -> Result<(), TestCaseError> {
     if let Meaning::Failed { cleanup, .. } = meaning {
         let fits = match cleanup {
@@ -170,7 +170,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn whatever_a_broker_answers_has_a_lawful_meaning(
+    fn every_answer_has_a_lawful_meaning(
         kind in prop::sample::select(OperationKind::ALL.to_vec()),
         outcome in outcomes(),
         context in context(),
@@ -181,14 +181,14 @@ proptest! {
         if !sent {
             prop_assert!(matches!(meaning, Meaning::Retry { .. }), "{meaning:?}");
         }
-        // What may have been made is never taken for refused.
+        // A resource that may have been created never counts as refused.
         if creates(kind) && context.sending == Sending::AfterUnknown {
             prop_assert!(!matches!(meaning, Meaning::Rejected { .. }), "{meaning:?}");
         }
     }
 
     #[test]
-    fn whatever_a_poll_says_has_a_lawful_meaning(
+    fn every_poll_has_a_lawful_meaning(
         kind in prop::sample::select(OperationKind::ALL.to_vec()),
         outcome in outcomes(),
         context in context(),
@@ -197,14 +197,14 @@ proptest! {
         let meaning: Meaning<()> = classify(kind, OperationEvent::Poll(poll), &context);
         lawful(kind, &meaning)?;
         // Only a state, or the end of a delete, ends polling.
-        let told = match outcome {
+        let is_final = match outcome {
             Ok(answer) => {
                 let state = serde_json::from_slice::<LastOperationResponse>(&answer.body).is_ok();
                 (answer.status == 200 && state) || [404, 410].contains(&answer.status)
             }
             Err(_) => false,
         };
-        let goes_on = matches!(meaning, Meaning::Polling { update: PollUpdate::Nothing(_), .. });
-        prop_assert!(told || goes_on, "{meaning:?}");
+        let still_polling = matches!(meaning, Meaning::Polling { update: PollUpdate::Nothing(_), .. });
+        prop_assert!(is_final || still_polling, "{meaning:?}");
     }
 }

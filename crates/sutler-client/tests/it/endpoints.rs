@@ -1,4 +1,4 @@
-//! All ten endpoints against a real broker, at once and by and by, with both identities.
+//! All ten endpoints against a real broker, synchronous and asynchronous, with both identities.
 
 use crate::broker::{ASYNC, RunningBroker, SERVICE, SYNC, offered};
 use crate::raw_server::{RawServer, ServerAct};
@@ -81,7 +81,7 @@ fn now<B: std::fmt::Debug>(meaning: Meaning<B>) -> B {
     }
 }
 
-/// What to poll with.
+/// Operation token for polls.
 fn token<B: std::fmt::Debug>(meaning: Meaning<B>) -> Option<sutler_osb::OperationToken> {
     match meaning {
         Meaning::Polling {
@@ -103,7 +103,7 @@ async fn ended(
 }
 
 #[tokio::test]
-async fn the_whole_life_of_an_instance_at_once() {
+async fn an_instance_lifecycle_with_synchronous_answers() {
     let broker = RunningBroker::start(|broker| broker).await;
     let (client, of) = (client(&broker), offered(SYNC));
     let (instance, binding) = (instance(), binding());
@@ -146,7 +146,7 @@ async fn the_whole_life_of_an_instance_at_once() {
     let reply = client.deprovision(&instance, &of, &call("gus")).await;
     let gone = meaning(OperationKind::Deprovision, reply);
     assert_eq!(gone, Meaning::Succeeded(Success::Gone));
-    // Whoever asks again hears 410, and that is a success too.
+    // A repeated delete is answered with 410, which is a success too.
     let reply = client.deprovision(&instance, &of, &call("gus")).await;
     let gone = meaning(OperationKind::Deprovision, reply);
     assert_eq!(gone, Meaning::Succeeded(Success::Gone));
@@ -170,7 +170,7 @@ async fn the_whole_life_of_an_instance_at_once() {
 }
 
 #[tokio::test]
-async fn the_whole_life_of_an_instance_by_and_by() {
+async fn an_instance_lifecycle_with_asynchronous_answers() {
     let broker = RunningBroker::start(|broker| broker).await;
     let (client, of) = (client(&broker), offered(ASYNC));
     let (instance, binding) = (instance(), binding());
@@ -246,7 +246,7 @@ async fn a_binding_is_rotated_by_a_bind_that_names_its_predecessor() {
 }
 
 #[tokio::test]
-async fn refusals_of_a_real_broker_are_understood() {
+async fn refusals_of_a_real_broker_are_classified() {
     let broker = RunningBroker::start(|broker| broker).await;
     let client = client(&broker);
     let instance = instance();
@@ -291,7 +291,7 @@ async fn refusals_of_a_real_broker_are_understood() {
 
 /// P-001, P-004, P-020.
 #[tokio::test]
-async fn every_request_says_its_version_its_name_and_what_its_body_is() {
+async fn every_request_carries_version_request_identity_and_content_type() {
     let server = RawServer::always(ServerAct::answer(200, "{}")).await;
     let connection = Connection::to(&server.url()).build();
     let client = Client::new(connection.expect("a connection"));
@@ -306,7 +306,7 @@ async fn every_request_says_its_version_its_name_and_what_its_body_is() {
     client.poll(&of_binding, &call).await;
     client.deprovision(&instance, &of, &call).await;
     client.unbind(&instance, &binding, &of, &call).await;
-    let without_body = server.seen().len();
+    let without_body = server.requests().len();
     client
         .provision(&instance, &provision_body(SYNC), &call)
         .await;
@@ -314,10 +314,10 @@ async fn every_request_says_its_version_its_name_and_what_its_body_is() {
     client
         .bind(&instance, &binding, &bind_body(SYNC), &call)
         .await;
-    let seen = server.seen();
-    assert_eq!((without_body, seen.len()), (7, 10));
+    let requests = server.requests();
+    assert_eq!((without_body, requests.len()), (7, 10));
     let mut names = std::collections::BTreeSet::new();
-    for (nth, request) in seen.iter().enumerate() {
+    for (nth, request) in requests.iter().enumerate() {
         let head = request.to_lowercase();
         assert!(
             head.contains("\r\nx-broker-api-version: 2.17\r\n"),
@@ -331,14 +331,14 @@ async fn every_request_says_its_version_its_name_and_what_its_body_is() {
         assert!(names.insert(name.to_owned()), "{name} is used twice");
         let changes = ["put ", "patch ", "delete "];
         let changes = changes.iter().any(|it| head.starts_with(it));
-        let asked = head.contains("accepts_incomplete=true");
-        assert_eq!(asked, changes, "{head}");
+        let accepts_incomplete = head.contains("accepts_incomplete=true");
+        assert_eq!(accepts_incomplete, changes, "{head}");
     }
 }
 
 /// The same call with the same body is the same request, byte for byte.
 #[tokio::test]
-async fn what_is_sent_again_is_the_same() {
+async fn a_repeated_call_sends_the_same_bytes() {
     let server = RawServer::always(ServerAct::answer(500, "{}")).await;
     let connection = Connection::to(&server.url()).basic("user", "s3cret".into());
     let client = Client::new(connection.build().expect("a connection"));
@@ -347,7 +347,7 @@ async fn what_is_sent_again_is_the_same() {
             .provision(&instance(), &provision_body(SYNC), &call("ann"))
             .await;
     }
-    let seen = server.seen();
-    assert_eq!(seen[0], seen[1]);
-    assert!(seen[0].contains("request of ann"), "{}", seen[0]);
+    let requests = server.requests();
+    assert_eq!(requests[0], requests[1]);
+    assert!(requests[0].contains("request of ann"), "{}", requests[0]);
 }

@@ -1,4 +1,4 @@
-//! What the client promises: the wire, the ten endpoints, polling, and what each answer means.
+//! Tests of the client: the wire, the ten endpoints, polling, and the meaning of each answer.
 
 mod broker;
 mod classify_laws;

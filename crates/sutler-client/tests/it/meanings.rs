@@ -1,9 +1,9 @@
-//! Holds `classify` to the tables in `tests/meanings/`: every row, and a row for everything that can
-//! be heard.
+//! Checks `classify` against the tables in `tests/meanings/`: every row, and a row for every possible
+//! answer.
 //!
-//! The tables are the specification, written by hand. Nothing here writes them: a row that does not
-//! fit is a mistake in the row or in the code, and a person finds out which. What the words mean is
-//! said at the head of `answers.txt`.
+//! The tables are the specification, written by hand and never generated: a row that does not match is an
+//! error in the row or in the code, and a person decides which. The head of `answers.txt` explains the
+//! words.
 
 mod situation;
 mod words;
@@ -62,7 +62,7 @@ fn is_cite(cite: &str) -> bool {
         || cite.strip_prefix("D-").is_some_and(|rest| digits(rest, 2))
 }
 
-/// Everything in which a table and the code differ, and everything the table leaves out.
+/// Differences between a table and the code, and rows that the table lacks.
 fn complaints(table: &str, polls: bool, wanted: &[String]) -> Vec<String> {
     let mut complaints = Vec::new();
     let mut message: BTreeMap<String, usize> = BTreeMap::new();
@@ -99,7 +99,7 @@ fn none(complaints: &[String]) {
     assert!(complaints.is_empty(), "\n{}\n", shown.join("\n"));
 }
 
-/// Every status there is, and what else can be heard.
+/// Every status, and the other possible answers.
 fn everything(more: &[&str]) -> Vec<String> {
     let mut all: Vec<String> = (100..=999).map(|status| status.to_string()).collect();
     all.extend(["200 malformed", "timeout", "broken", "not sent"].map(str::to_owned));
@@ -108,7 +108,7 @@ fn everything(more: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn every_answer_to_every_verb_means_what_the_table_says() {
+fn every_answer_to_every_verb_has_the_meaning_in_the_table() {
     let words = [
         "201 malformed",
         "202 malformed",
@@ -125,7 +125,7 @@ fn every_answer_to_every_verb_means_what_the_table_says() {
 }
 
 #[test]
-fn every_answer_to_every_poll_means_what_the_table_says() {
+fn every_answer_to_every_poll_has_the_meaning_in_the_table() {
     let states = ["200 in progress", "200 succeeded", "200 failed", "overdue"];
     let mut wanted = everything(&states);
     // A 200 is one of the states, or malformed.

@@ -1,5 +1,5 @@
-//! Polling over a real wire: what each poll carries, and that hostile brokers are followed to the
-//! deadline and no further.
+//! Polling over a real connection: the contents of each poll, and that hostile brokers are polled no
+//! longer than to the deadline.
 
 use crate::broker::offered;
 use crate::raw_server::{RawServer, ServerAct};
@@ -10,14 +10,14 @@ use sutler_client::{
 };
 use sutler_osb::FetchBindingResponse;
 
-/// Quick, and long enough for a busy machine.
+/// Short waits, with a deadline long enough for a busy machine.
 const PACE: PollSchedule = PollSchedule {
     first: Duration::from_millis(1),
     shortest: Duration::from_millis(1),
     longest: Duration::from_millis(10),
     within: Duration::from_secs(20),
 };
-/// For ends that never come.
+/// A short deadline, for operations that never end.
 const SOON: PollSchedule = PollSchedule {
     within: Duration::from_millis(300),
     ..PACE
@@ -70,7 +70,7 @@ fn target(request: &str) -> &str {
 /// P-052, P-053.
 #[tokio::test]
 async fn every_poll_carries_the_same_operation_and_the_old_plan() {
-    let server = RawServer::playing(|nth| match nth {
+    let server = RawServer::scripted(|nth| match nth {
         0 => ServerAct::answer(200, r#"{"state":"in progress","operation":"another"}"#),
         1 => ServerAct::answer(500, "{}"),
         2 => ServerAct::answer(410, "{}"),
@@ -79,9 +79,9 @@ async fn every_poll_carries_the_same_operation_and_the_old_plan() {
     .await;
     let end = followed(&server, &update(Some("task/7 &x"))).await;
     assert_eq!(end, Meaning::Succeeded(Success::Polled));
-    let seen = server.seen();
-    assert_eq!(seen.len(), 4);
-    for request in &seen {
+    let requests = server.requests();
+    assert_eq!(requests.len(), 4);
+    for request in &requests {
         assert_eq!(
             target(request),
             "/v2/service_instances/i/last_operation?service_id=service%2F1%20%C3%A4\
@@ -93,7 +93,7 @@ async fn every_poll_carries_the_same_operation_and_the_old_plan() {
 /// P-059.
 #[tokio::test]
 async fn after_a_bind_the_binding_is_fetched() {
-    let server = RawServer::playing(|nth| match nth {
+    let server = RawServer::scripted(|nth| match nth {
         0 => ServerAct::answer(200, r#"{"state":"succeeded"}"#),
         _ => ServerAct::answer(200, r#"{"credentials":{"password":"hush"}}"#),
     })
@@ -107,15 +107,15 @@ async fn after_a_bind_the_binding_is_fetched() {
         binding.credentials.expect("credentials").0["password"],
         "hush"
     );
-    let seen = server.seen();
-    assert!(target(&seen[0]).contains("/last_operation?"));
-    let fetch = target(&seen[1]);
+    let requests = server.requests();
+    assert!(target(&requests[0]).contains("/last_operation?"));
+    let fetch = target(&requests[1]);
     assert!(fetch.starts_with("/v2/service_instances/i/service_bindings/b?"));
 }
 
 #[tokio::test]
-async fn a_binding_that_is_reported_and_not_there_is_to_be_deleted() {
-    let server = RawServer::playing(|nth| match nth {
+async fn a_binding_that_is_reported_and_cannot_be_fetched_must_be_deleted() {
+    let server = RawServer::scripted(|nth| match nth {
         0 => ServerAct::answer(200, r#"{"state":"succeeded"}"#),
         _ => ServerAct::answer(404, "{}"),
     })
@@ -124,7 +124,7 @@ async fn a_binding_that_is_reported_and_not_there_is_to_be_deleted() {
 }
 
 #[tokio::test]
-async fn brokers_that_say_nonsense_are_followed_to_the_deadline_and_no_further() {
+async fn nonsense_is_polled_through_to_the_deadline() {
     let endless = ServerAct::Repeat(
         b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n{".to_vec(),
         vec![b' '; 4096],
@@ -152,6 +152,6 @@ async fn brokers_that_say_nonsense_are_followed_to_the_deadline_and_no_further()
             }
         );
         assert!(uncertain, "{end:?}");
-        assert!(!server.seen().is_empty());
+        assert!(!server.requests().is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! A server that says exactly what a test tells it, HTTP or not, on a free port of this machine.
+//! A server that sends exactly the bytes of a test, HTTP or not, on a free port of this machine.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 /// Longest request that is read.
 const REQUEST_BYTES_MAX: usize = 1024 * 1024;
 
-/// What is done once a request has come.
+/// Reaction to a request.
 #[derive(Clone)]
 pub(crate) enum ServerAct {
     /// These bytes are sent, and the connection is closed.
@@ -37,53 +37,53 @@ impl ServerAct {
     }
 }
 
-/// The server, and every request that it got.
+/// The server, and every request that it received.
 pub(crate) struct RawServer {
     pub address: SocketAddr,
-    seen: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
     serving: JoinHandle<()>,
 }
 
 impl RawServer {
-    /// Does the same for every request.
+    /// Reacts in the same way to every request.
     pub(crate) async fn always(act: ServerAct) -> Self {
-        Self::playing(move |_| act.clone()).await
+        Self::scripted(move |_| act.clone()).await
     }
 
-    /// Does what the n-th request, counted from 0, is to get.
-    pub(crate) async fn playing(act: impl Fn(usize) -> ServerAct + Send + Sync + 'static) -> Self {
+    /// Reacts to the n-th request, counted from 0, as `act` returns.
+    pub(crate) async fn scripted(act: impl Fn(usize) -> ServerAct + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
-        let seen: Arc<Mutex<Vec<String>>> = Arc::default();
-        let noted = seen.clone();
+        let requests: Arc<Mutex<Vec<String>>> = Arc::default();
+        let recorded = requests.clone();
         let serving = tokio::spawn(async move {
             let mut count = 0;
             while let Ok((mut stream, _)) = listener.accept().await {
                 let request = read_request(&mut stream).await;
-                noted
+                recorded
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .push(request);
-                tokio::spawn(play(stream, act(count)));
+                tokio::spawn(react(stream, act(count)));
                 count += 1;
             }
         });
         Self {
             address,
-            seen,
+            requests,
             serving,
         }
     }
 
-    /// Where it is.
+    /// URL of the server.
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
     /// All requests so far, heads and bodies.
-    pub(crate) fn seen(&self) -> Vec<String> {
-        let seen = self.seen.lock();
-        seen.unwrap_or_else(PoisonError::into_inner).clone()
+    pub(crate) fn requests(&self) -> Vec<String> {
+        let requests = self.requests.lock();
+        requests.unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -93,7 +93,7 @@ impl Drop for RawServer {
     }
 }
 
-async fn play(mut stream: TcpStream, act: ServerAct) {
+async fn react(mut stream: TcpStream, act: ServerAct) {
     match act {
         ServerAct::Say(bytes) => {
             let _ = stream.write_all(&bytes).await;
@@ -101,7 +101,7 @@ async fn play(mut stream: TcpStream, act: ServerAct) {
         }
         ServerAct::SayAndHang(bytes) => {
             let _ = stream.write_all(&bytes).await;
-            // Holds the connection until the other side has had enough.
+            // Holds the connection until the client closes it.
             let mut rest = [0; 64];
             while !matches!(stream.read(&mut rest).await, Ok(0) | Err(_)) {}
         }
@@ -114,7 +114,7 @@ async fn play(mut stream: TcpStream, act: ServerAct) {
     }
 }
 
-/// One request: head, and as much body as the head announces.
+/// Reads one request: the head, and the body of the announced length.
 async fn read_request(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     let mut chunk = [0; 4096];

@@ -11,7 +11,7 @@ use sutler_client::wire::{Connection, ConnectionBuilder};
 use sutler_client::{Call, Client, Reading, RetryCause, classify_read};
 use sutler_osb::Catalog;
 
-/// An authority that signs what a test asks for.
+/// A certificate authority for tests.
 struct Authority {
     issuer: Issuer<'static, KeyPair>,
     pem: String,
@@ -50,7 +50,7 @@ impl Authority {
     }
 }
 
-/// A broker with TLS, and the authority that its certificate is of.
+/// A broker with TLS, and the authority of its certificate.
 struct Fixture {
     authority: Authority,
     broker: RunningBroker,
@@ -98,7 +98,7 @@ async fn catalog(connection: ConnectionBuilder) -> Reading<Catalog> {
     classify_read(client.catalog(&Call::new()).await)
 }
 
-/// Whether the broker has seen nothing of it.
+/// Whether the broker has not received the request.
 fn is_unsent(reading: &Reading<Catalog>) -> bool {
     matches!(
         reading,
@@ -111,46 +111,46 @@ fn is_unsent(reading: &Reading<Catalog>) -> bool {
 
 #[tokio::test]
 async fn a_broker_is_trusted_by_its_own_authority_and_by_no_other() {
-    let scene = Fixture::new(None).await;
-    let reading = catalog(scene.trusting(&scene.authority)).await;
+    let fixture = Fixture::new(None).await;
+    let reading = catalog(fixture.trusting(&fixture.authority)).await;
     assert!(matches!(reading, Reading::Read(_)), "{reading:?}");
     for connection in [
-        scene.trusting(&Authority::new("strangers")),
-        scene.connection(),
+        fixture.trusting(&Authority::new("strangers")),
+        fixture.connection(),
     ] {
         let reading = catalog(connection).await;
         assert!(is_unsent(&reading), "{reading:?}");
     }
-    scene.broker.close().await;
+    fixture.broker.close().await;
 }
 
 #[tokio::test]
-async fn a_client_shows_its_certificate_and_without_it_nothing_is_sent() {
+async fn a_client_certificate_is_sent_and_without_it_the_handshake_fails() {
     let clients = Authority::new("clients");
-    let scene = Fixture::new(Some(&clients)).await;
+    let fixture = Fixture::new(Some(&clients)).await;
     let with = |signed: &SignedCertificate| {
         let pem = SecretString::from(format!("{}{}", signed.certificate, signed.key));
-        let connection = scene.trusting(&scene.authority).identity(&pem);
+        let connection = fixture.trusting(&fixture.authority).identity(&pem);
         connection.expect("an identity")
     };
     let reading = catalog(with(&clients.signs("platform"))).await;
     assert!(matches!(reading, Reading::Read(_)), "{reading:?}");
     for connection in [
-        scene.trusting(&scene.authority),
+        fixture.trusting(&fixture.authority),
         with(&Authority::new("strangers").signs("platform")),
     ] {
         let reading = catalog(connection).await;
         assert!(is_unsent(&reading), "{reading:?}");
     }
-    assert!(scene.broker.hooks().is_empty());
-    scene.broker.close().await;
+    assert!(fixture.broker.hooks().is_empty());
+    fixture.broker.close().await;
 }
 
 #[tokio::test]
-async fn wrong_credentials_are_told_from_wrong_certificates() {
-    let scene = Fixture::new(None).await;
-    let connection = scene
-        .trusting(&scene.authority)
+async fn wrong_credentials_and_wrong_certificates_are_distinguished() {
+    let fixture = Fixture::new(None).await;
+    let connection = fixture
+        .trusting(&fixture.authority)
         .basic("user", "wrong".into());
     let reading = catalog(connection).await;
     let unauthorized = matches!(
@@ -161,5 +161,5 @@ async fn wrong_credentials_are_told_from_wrong_certificates() {
         }
     );
     assert!(unauthorized, "{reading:?}");
-    scene.broker.close().await;
+    fixture.broker.close().await;
 }

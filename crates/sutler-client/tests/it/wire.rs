@@ -1,4 +1,4 @@
-//! The wire against servers that say anything: bounded, told apart, and without a word of secrets.
+//! The wire against servers that send arbitrary bytes: bounded, classified, and without secrets in errors.
 
 use crate::raw_server::{RawServer, ServerAct};
 use secrecy::SecretString;
@@ -9,7 +9,7 @@ use sutler_client::wire::{
 
 /// Long enough for a busy machine.
 const WITHIN: Duration = Duration::from_secs(20);
-/// For answers that never come.
+/// For answers that never arrive.
 const SOON: Duration = Duration::from_millis(300);
 const BYTES_MAX: usize = 64 * 1024;
 
@@ -19,7 +19,7 @@ fn to(url: &str) -> ConnectionBuilder {
         .answer_bytes_max(BYTES_MAX)
 }
 
-/// What comes of a server that does one thing.
+/// The result of a request to a server with one reaction.
 async fn of(act: ServerAct) -> Result<Answer, TransportError> {
     of_within(WITHIN, act).await
 }
@@ -35,7 +35,7 @@ async fn of_within(within: Duration, act: ServerAct) -> Result<Answer, Transport
 }
 
 #[tokio::test]
-async fn a_whole_answer_comes_with_status_headers_and_body() {
+async fn a_complete_answer_has_status_headers_and_body() {
     let answer = of(ServerAct::answer_with(418, "X-Pot: tea\r\n", "{\"a\":1}"))
         .await
         .expect("an answer");
@@ -45,7 +45,7 @@ async fn a_whole_answer_comes_with_status_headers_and_body() {
 }
 
 #[tokio::test]
-async fn who_is_not_there_was_sent_nothing() {
+async fn an_unreachable_broker_was_sent_nothing() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address");
     drop(listener);
@@ -91,7 +91,7 @@ async fn an_answer_that_breaks_off_was_closed() {
 }
 
 #[tokio::test]
-async fn what_is_no_http_is_called_garbage() {
+async fn an_answer_that_is_not_http_is_garbage() {
     for event in [
         "SSH-2.0-OpenSSH_9.2\r\n",
         "HTTP/9.9 200 OK\r\n\r\n",
@@ -107,7 +107,7 @@ async fn what_is_no_http_is_called_garbage() {
 }
 
 #[tokio::test]
-async fn an_endless_answer_is_left_where_it_is_too_long() {
+async fn an_endless_answer_is_read_up_to_its_limit() {
     let chunk = format!("1000\r\n{}\r\n", "x".repeat(0x1000)).into_bytes();
     let head = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
     let outcome = of(ServerAct::Repeat(head, chunk)).await;
@@ -132,14 +132,14 @@ async fn an_answer_that_announces_too_much_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn more_bytes_than_announced_are_none_of_the_answer() {
+async fn bytes_beyond_the_announced_length_are_ignored() {
     let event = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}and something else";
     let answer = of(ServerAct::Say(event.as_bytes().to_vec())).await;
     assert_eq!(&answer.expect("an answer").body[..], b"{}");
 }
 
 #[tokio::test]
-async fn endless_headers_end() {
+async fn endless_headers_are_cut_off() {
     let line = format!("X-More: {}\r\n", "x".repeat(4096)).into_bytes();
     let outcome = of(ServerAct::Repeat(b"HTTP/1.1 200 OK\r\n".to_vec(), line)).await;
     assert!(
@@ -148,9 +148,9 @@ async fn endless_headers_end() {
     );
 }
 
-/// A compressed body stays as it came: a few bytes of it could become gigabytes.
+/// A compressed body stays compressed: a few bytes of it could become gigabytes.
 #[tokio::test]
-async fn what_is_compressed_is_not_unpacked() {
+async fn a_compressed_body_is_not_decompressed() {
     for encoding in ["gzip", "deflate", "br", "zstd"] {
         let headers = format!("Content-Encoding: {encoding}\r\n");
         let answer = of(ServerAct::answer_with(200, &headers, "\u{1f}packed")).await;
@@ -160,18 +160,18 @@ async fn what_is_compressed_is_not_unpacked() {
 
 /// P-154.
 #[tokio::test]
-async fn nobody_is_followed_elsewhere() {
+async fn redirects_are_not_followed() {
     let elsewhere = RawServer::always(ServerAct::answer(200, "{}")).await;
     for status in [301, 302, 303, 307, 308] {
         let location = format!("Location: {}/v2/catalog\r\n", elsewhere.url());
         let answer = of(ServerAct::answer_with(status, &location, "")).await;
         assert_eq!(answer.expect("an answer").status, status);
     }
-    assert!(elsewhere.seen().is_empty());
+    assert!(elsewhere.requests().is_empty());
 }
 
 #[tokio::test]
-async fn ids_that_are_steps_between_folders_are_not_sent() {
+async fn dot_segments_are_not_sent_as_ids() {
     let server = RawServer::always(ServerAct::answer(200, "{}")).await;
     let connection = to(&server.url()).build().expect("a connection");
     for id in [".", ".."] {
@@ -182,11 +182,11 @@ async fn ids_that_are_steps_between_folders_are_not_sent() {
         };
         assert!(sentence.contains("choose another id"), "{sentence}");
     }
-    assert!(server.seen().is_empty());
+    assert!(server.requests().is_empty());
 }
 
 #[tokio::test]
-async fn a_header_that_is_none_is_named_and_not_sent() {
+async fn an_invalid_header_is_named_and_not_sent() {
     let server = RawServer::always(ServerAct::answer(200, "{}")).await;
     let connection = to(&server.url()).build().expect("a connection");
     for (name, value) in [("X-Note", "hush\r\nX-Forged: hush"), ("no name", "hush")] {
@@ -198,11 +198,11 @@ async fn a_header_that_is_none_is_named_and_not_sent() {
         assert!(sentence.contains(name), "{sentence}");
         assert!(!sentence.contains("hush"), "{sentence}");
     }
-    assert!(server.seen().is_empty());
+    assert!(server.requests().is_empty());
 }
 
 #[tokio::test]
-async fn every_other_id_arrives_as_the_one_segment_it_is() {
+async fn every_other_id_is_sent_as_one_segment() {
     let server = RawServer::always(ServerAct::answer(200, "{}")).await;
     let connection = to(&server.url()).build().expect("a connection");
     for (id, sent) in [
@@ -221,8 +221,8 @@ async fn every_other_id_arrives_as_the_one_segment_it_is() {
         let request = Request::new(Method::Get, &["v2", "service_instances", id]);
         connection.send(&request).await.expect("an answer");
         let line = format!("GET /v2/service_instances/{sent} HTTP/1.1\r\n");
-        let seen = server.seen().pop().expect("a request");
-        assert!(seen.starts_with(&line), "{id:?}: {seen}");
+        let received = server.requests().pop().expect("a request");
+        assert!(received.starts_with(&line), "{id:?}: {received}");
     }
 }
 
@@ -233,15 +233,15 @@ async fn authorization(
 ) -> Option<String> {
     let request = Request::new(Method::Get, &["v2"]).proof(proof);
     connection.send(&request).await.expect("an answer");
-    let seen = server.seen().pop().expect("a request");
-    let line = seen
+    let received = server.requests().pop().expect("a request");
+    let line = received
         .lines()
         .find(|line| line.to_lowercase().starts_with("authorization:"))?;
     Some(line.split_once(": ").expect("a value").1.to_owned())
 }
 
 #[tokio::test]
-async fn each_request_proves_who_sends_it_as_it_is_told() {
+async fn each_request_sends_the_chosen_credentials() {
     let server = RawServer::always(ServerAct::answer(200, "{}")).await;
     let basic = to(&server.url()).basic("user", "s3cret".into()).build();
     let basic = basic.expect("a connection");
@@ -256,13 +256,13 @@ async fn each_request_proves_who_sends_it_as_it_is_told() {
     let right = authorization(&bearer, &server, Proof::Right).await;
     assert_eq!(right.as_deref(), Some("Bearer t0ken"));
 
-    let nobody = to(&server.url()).build().expect("a connection");
-    assert!(!nobody.is_authenticated() && bearer.is_authenticated());
-    assert_eq!(authorization(&nobody, &server, Proof::Right).await, None);
+    let anonymous = to(&server.url()).build().expect("a connection");
+    assert!(!anonymous.is_authenticated() && bearer.is_authenticated());
+    assert_eq!(authorization(&anonymous, &server, Proof::Right).await, None);
 }
 
 #[tokio::test]
-async fn secrets_are_neither_printed_nor_told() {
+async fn secrets_are_neither_printed_nor_in_errors() {
     let secret = || SecretString::from("hush\nhush");
     let server = RawServer::always(ServerAct::answer(200, "{}")).await;
     let connection = to(&server.url()).bearer(secret()).build();

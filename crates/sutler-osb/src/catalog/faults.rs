@@ -69,7 +69,7 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// Notes that a rule is broken.
+    /// Records that a rule is broken.
     pub(super) fn fault(&mut self, path: String, reason: impl Into<String>, rule: &'static str) {
         self.faults.push(CatalogFault {
             path,
@@ -78,7 +78,7 @@ impl Findings {
         });
     }
 
-    /// Notes that a recommendation is not followed.
+    /// Records that a recommendation is not followed.
     pub(super) fn warn(&mut self, path: String, reason: impl Into<String>, rule: &'static str) {
         self.warnings.push(CatalogFault {
             path,

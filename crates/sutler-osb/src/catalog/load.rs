@@ -1,7 +1,7 @@
-//! The rules of a catalog, B-053 to B-079: from what was written to what can be served.
+//! The rules of a catalog, B-053 to B-079: checks the raw form and builds the checked one.
 //!
-//! Every function reads one thing, notes each fault with its path, and gives the checked value or
-//! nothing. Nothing stops at the first fault. The rules of schemas are in `schema.rs`.
+//! Each function reads one part, records each fault with its path, and returns the checked value or
+//! `None`. No function stops at the first fault. The rules of schemas are in `schema.rs`.
 
 use super::faults::{CatalogFault, CatalogFaults, Findings};
 use super::offering::{DashboardClient, Requires, ServiceOffering};
@@ -15,7 +15,7 @@ use std::collections::HashMap;
 /// Longest string the specification recommends, in characters (B-053).
 const STRING_CHARS_ADVISED: usize = 255;
 
-/// Checks all offerings; gives them back with the warnings, or every fault.
+/// Checks all offerings; returns them with the warnings, or all faults.
 pub(super) fn check(
     services: Vec<ServiceSpec>,
 ) -> Result<(Vec<ServiceOffering>, Vec<CatalogFault>), CatalogFaults> {
@@ -262,7 +262,7 @@ fn check_uniqueness(services: &[ServiceSpec], findings: &mut Findings) {
     }
 }
 
-/// Texts seen so far, with the place of each.
+/// Texts found so far, with the path of each.
 #[derive(Default)]
 struct SeenNames<'a>(HashMap<&'a str, String>);
 

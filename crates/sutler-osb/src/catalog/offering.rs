@@ -1,7 +1,7 @@
 //! A checked service offering.
 //!
-//! Fields that are not set stay unset, so that the answer shows what was written; the defaults are
-//! applied by [`super::PlanRef`].
+//! Fields that are not set stay unset, so that the response equals the source; the defaults are applied
+//! by [`super::PlanRef`].
 
 use super::plan::{Plan, PlanRef};
 use crate::ids::ServiceId;
@@ -19,7 +19,7 @@ pub struct ServiceOffering {
     pub id: ServiceId,
     /// For the user.
     pub description: NonEmptyText,
-    /// Free words.
+    /// Free-form tags.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
     /// Permissions the offering needs from the platform.
@@ -50,7 +50,7 @@ pub struct ServiceOffering {
 }
 
 impl ServiceOffering {
-    /// Its plans, each with what holds for it in this offering.
+    /// Its plans, each with its effective values in this offering.
     pub fn offered_plans(&self) -> impl Iterator<Item = PlanRef<'_>> {
         self.plans.iter().map(|plan| PlanRef::new(self, plan))
     }
@@ -87,7 +87,7 @@ pub struct DashboardClient {
     pub id: NonEmptyText,
     /// The client's secret.
     pub secret: NonEmptyText,
-    /// Where the log-in returns to.
+    /// URL to which the log-in returns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redirect_uri: Option<String>,
 }

@@ -40,7 +40,7 @@ pub struct Plan {
     /// How long a platform should poll at most, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maximum_polling_duration: Option<u64>,
-    /// The version of what the instances run.
+    /// The maintenance version of the instances.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub maintenance_info: Option<MaintenanceInfo>,
     /// Origin of the plan, as the creator of the catalog marks it. Opaque; never shown to platforms.
@@ -48,7 +48,7 @@ pub struct Plan {
     pub origin: Option<String>,
 }
 
-/// A plan with its offering, and what holds for it once defaults and overrides are applied.
+/// A plan with its offering. Its methods return effective values: defaults and overrides are applied.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PlanRef<'a> {
     service: &'a ServiceOffering,
@@ -128,7 +128,7 @@ impl<'a> PlanRef<'a> {
         self.plan.maximum_polling_duration
     }
 
-    /// The copy that an instance keeps, whatever becomes of the catalog.
+    /// The copy that an instance keeps when the catalog changes.
     pub fn pin(&self) -> PinnedPlan {
         PinnedPlan {
             service_id: self.service.id.clone(),

@@ -152,7 +152,7 @@ struct ExternalReference<'a> {
 /// as data, since validators disagree about that.
 fn external_references(schema: &Value) -> Vec<ExternalReference<'_>> {
     let mut found = Vec::new();
-    // A stack of our own: a schema made in code may be nested deeper than ours is.
+    // An explicit stack: a schema built in code may be nested deeper than the thread's stack allows.
     let mut open = vec![(String::new(), schema)];
     while let Some((pointer, value)) = open.pop() {
         match value {

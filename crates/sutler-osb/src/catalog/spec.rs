@@ -1,7 +1,7 @@
-//! The catalog as it is written: every field may be missing.
+//! The raw catalog, in which every field may be missing.
 //!
-//! A missing field must become a fault with a path beside all the other faults, not the one error
-//! a deserialiser stops at. `load.rs` turns these into the checked types.
+//! A missing field must be reported with its path together with all other faults, instead of as the one
+//! error at which a deserialiser stops. `load.rs` turns these into the checked types.
 
 use super::schema::Schemas;
 use crate::maintenance::MaintenanceInfo;
@@ -17,7 +17,7 @@ pub struct CatalogSpec {
     pub services: Option<Vec<ServiceSpec>>,
 }
 
-/// A raw service offering; see [`super::ServiceOffering`] for what the fields mean.
+/// A raw service offering; [`super::ServiceOffering`] documents the fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ServiceSpec {
@@ -27,7 +27,7 @@ pub struct ServiceSpec {
     pub id: Option<String>,
     /// Mandatory.
     pub description: Option<String>,
-    /// Free words.
+    /// Free-form tags.
     pub tags: Option<Vec<String>>,
     /// Permissions the offering needs from the platform.
     pub requires: Option<Vec<String>>,
@@ -49,7 +49,7 @@ pub struct ServiceSpec {
     pub plans: Option<Vec<PlanSpec>>,
 }
 
-/// A raw plan; see [`super::Plan`] for what the fields mean.
+/// A raw plan; [`super::Plan`] documents the fields.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PlanSpec {
@@ -73,9 +73,9 @@ pub struct PlanSpec {
     pub schemas: Option<Schemas>,
     /// Seconds.
     pub maximum_polling_duration: Option<i64>,
-    /// The version of what the instances run.
+    /// The maintenance version of the instances.
     pub maintenance_info: Option<MaintenanceInfo>,
-    /// Where the plan comes from; set by code, never read from a file and never shown.
+    /// Origin of the plan; set by code, never read from a file and never shown.
     #[serde(skip)]
     pub origin: Option<String>,
 }
@@ -88,7 +88,7 @@ pub struct DashboardClientSpec {
     pub id: Option<String>,
     /// Mandatory.
     pub secret: Option<String>,
-    /// Where the log-in returns to.
+    /// URL to which the log-in returns.
     pub redirect_uri: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! A catalog that keeps the rules: what it serialises to, how plans are found, which values hold.
+//! A valid catalog: its serialised form, look-up of plans, and effective values.
 
 use serde_json::{Value, json};
 use sutler_osb::{Catalog, CatalogSpec, PinnedPlan, PlanId, Requires, ServiceId, from_json};
@@ -120,7 +120,7 @@ fn a_plan_is_found_only_under_its_own_service() {
 
 /// Holds: B-062, B-063, B-064, B-067, B-072, B-074.
 #[test]
-fn what_a_catalog_does_not_say_has_the_default_of_the_specification() {
+fn absent_fields_have_the_defaults_of_the_specification() {
     let catalog = loaded(&json!({"services": [service("s", json!([plan("p")]))]}));
     let plan = catalog.plan(&service_id("s"), &plan_id("p")).unwrap();
     assert!(plan.free() && plan.bindable());
@@ -146,12 +146,12 @@ fn a_plan_overrides_its_offering() {
         (false, Some(true), true),
         (true, Some(false), false),
     ] {
-        let said = match of_plan {
+        let overrides = match of_plan {
             Some(value) => json!({"bindable": value, "plan_updateable": value}),
             None => json!({}),
         };
         let service = with(
-            service("s", json!([with(plan("p"), said)])),
+            service("s", json!([with(plan("p"), overrides)])),
             json!({"bindable": of_service, "plan_updateable": of_service}),
         );
         let catalog = loaded(&json!({"services": [service]}));

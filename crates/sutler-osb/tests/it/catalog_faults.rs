@@ -1,4 +1,4 @@
-//! Catalogs that break the rules: every fault is told, with its path and its rule.
+//! Invalid catalogs: every fault is reported with its path and its rule.
 
 use crate::catalog::{loaded, plan, service};
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ fn one_service(field: &str, value: Value) -> Value {
 
 /// Holds: B-055, B-056, B-057, B-058, B-059, B-068, B-069, B-070.
 #[test]
-fn every_missing_field_is_told_at_once() {
+fn every_missing_field_is_reported_at_once() {
     assert_eq!(
         faults(json!([{}, {"plans": [{}]}])),
         [
@@ -51,7 +51,7 @@ fn every_missing_field_is_told_at_once() {
 
 /// Holds: B-055, B-056, B-057, B-068, B-069, B-070.
 #[test]
-fn every_empty_field_is_told_at_once() {
+fn every_empty_field_is_reported_at_once() {
     let plans = json!([plan("p"), {"id": "", "name": "", "description": ""}]);
     let service =
         json!({"id": "", "name": "", "description": "", "bindable": true, "plans": plans});
@@ -78,10 +78,10 @@ fn an_offering_without_plans_is_refused() {
 
 /// Holds: B-055, B-056.
 #[test]
-fn services_need_names_and_ids_of_their_own() {
-    let twin = service("s", json!([plan("p2")]));
+fn services_need_unique_names_and_ids() {
+    let duplicate = service("s", json!([plan("p2")]));
     assert_eq!(
-        faults(json!([service("s", json!([plan("p1")])), twin])),
+        faults(json!([service("s", json!([plan("p1")])), duplicate])),
         [
             "services[1].name: must be unique, but is the same as services[0].name (B-055)",
             "services[1].id: must be unique, but is the same as services[0].id (B-056)",
@@ -154,8 +154,8 @@ fn a_dashboard_client_needs_an_id_and_a_secret() {
 /// Holds: B-076.
 #[test]
 fn a_polling_duration_is_not_negative() {
-    let told = faults(one_plan("maximum_polling_duration", json!(-1)));
-    assert!(told[0].starts_with("services[0].plans[0].maximum_polling_duration: must be"));
+    let found = faults(one_plan("maximum_polling_duration", json!(-1)));
+    assert!(found[0].starts_with("services[0].plans[0].maximum_polling_duration: must be"));
     assert!(faults(one_plan("maximum_polling_duration", json!(0))).is_empty());
 }
 
@@ -164,16 +164,16 @@ fn a_polling_duration_is_not_negative() {
 fn a_maintenance_version_is_semantic() {
     let path = "services[0].plans[0].maintenance_info.version";
     for version in ["", "1", "1.2", "v1.2.3", "01.2.3", "1.2.3 "] {
-        let told = faults(one_plan("maintenance_info", json!({"version": version})));
+        let found = faults(one_plan("maintenance_info", json!({"version": version})));
         assert_eq!(
-            told,
+            found,
             [format!(
                 "{path}: must be a semantic version such as 1.2.3 (B-077)"
             )]
         );
     }
-    let told = faults(one_plan("maintenance_info", json!({"description": "d"})));
-    assert_eq!(told, [format!("{path}: is required (B-077)")]);
+    let found = faults(one_plan("maintenance_info", json!({"description": "d"})));
+    assert_eq!(found, [format!("{path}: is required (B-077)")]);
     for version in ["0.0.0", "1.2.3-rc.1+build.7"] {
         assert!(faults(one_plan("maintenance_info", json!({"version": version}))).is_empty());
     }

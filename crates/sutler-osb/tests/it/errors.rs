@@ -1,4 +1,4 @@
-//! Error bodies, and what each kind of operation may say in one.
+//! Error bodies, and the flags that each kind of operation may have.
 
 use serde_json::json;
 use sutler_osb::{
@@ -15,18 +15,18 @@ const KINDS: [OperationKind; 5] = [
 
 /// Holds: B-031.
 #[test]
-fn an_error_without_words_is_an_empty_object() {
+fn an_error_without_fields_is_an_empty_object() {
     assert_eq!(
         serde_json::to_value(ErrorBody::default()).unwrap(),
         json!({})
     );
-    let mute = ErrorBody::coded(ErrorCode::Other(String::new()), "");
-    assert_eq!(serde_json::to_value(mute).unwrap(), json!({}));
+    let empty = ErrorBody::coded(ErrorCode::Other(String::new()), "");
+    assert_eq!(serde_json::to_value(empty).unwrap(), json!({}));
 }
 
 /// Holds: B-031.
 #[test]
-fn empty_words_and_null_are_read_as_absent() {
+fn empty_strings_and_null_are_read_as_absent() {
     for wire in [
         r#"{"error":"","description":""}"#,
         r#"{"error":null,"description":null}"#,
@@ -67,7 +67,7 @@ fn the_four_error_codes_are_spelt_as_the_specification_spells_them() {
 
 /// Holds: B-033, B-034.
 #[test]
-fn only_update_and_deprovision_speak_of_the_instance() {
+fn only_update_and_deprovision_have_the_instance_flags() {
     let full = ErrorBody {
         instance_usable: Some(false),
         update_repeatable: Some(false),
@@ -90,17 +90,17 @@ fn only_update_and_deprovision_speak_of_the_instance() {
 
 /// Holds: B-033, B-034.
 #[test]
-fn what_an_error_does_not_say_is_true() {
-    let silent = ErrorBody::described("no");
-    assert!(silent.leaves_instance_usable() && silent.leaves_update_repeatable());
+fn absent_error_flags_count_as_true() {
+    let unset = ErrorBody::described("no");
+    assert!(unset.leaves_instance_usable() && unset.leaves_update_repeatable());
     let wire = br#"{"instance_usable":false,"update_repeatable":false}"#;
-    let said = from_json::<ErrorBody>(wire).unwrap();
-    assert!(!said.leaves_instance_usable() && !said.leaves_update_repeatable());
+    let denied = from_json::<ErrorBody>(wire).unwrap();
+    assert!(!denied.leaves_instance_usable() && !denied.leaves_update_repeatable());
 }
 
 /// Holds: B-102, B-110.
 #[test]
-fn a_poll_speaks_of_the_instance_only_after_a_failed_update_or_deprovision() {
+fn a_poll_has_the_instance_flags_only_after_a_failed_update_or_deprovision() {
     for state in [
         OperationState::InProgress,
         OperationState::Succeeded,

@@ -1,4 +1,4 @@
-//! Ids and the version: what is accepted, what is refused, and in which words.
+//! Ids and the version: accepted and refused texts, and the error messages.
 
 use proptest::prelude::{any, prop_assert_eq, proptest};
 use sutler_osb::{
@@ -96,7 +96,7 @@ fn an_empty_id_does_not_deserialise() {
 }
 
 #[test]
-fn only_unreserved_characters_stand_bare_in_a_url() {
+fn only_unreserved_characters_are_left_unencoded_in_a_url() {
     let id = PlanId::try_from("aZ0-._~ /+%ä&=#?").unwrap();
     assert_eq!(id.to_url(), "aZ0-._~%20%2F%2B%25%C3%A4%26%3D%23%3F");
 }
@@ -113,7 +113,7 @@ fn versions_compare_as_two_integers() {
 
 /// Holds: B-002.
 #[test]
-fn what_is_not_exactly_two_integers_is_no_version() {
+fn a_version_is_exactly_two_integers() {
     for text in [
         "",
         ".",

@@ -68,7 +68,7 @@ fn an_originating_identity_is_not_printed() {
 
 /// Holds: B-006.
 #[test]
-fn a_request_identity_is_given_back_as_it_came() {
+fn a_request_identity_is_returned_unchanged() {
     let text = "e26cee84-6b38-4456-b34e-d1a9f002c956 (retry)";
     assert_eq!(RequestIdentity::try_from(text).unwrap().as_str(), text);
 }

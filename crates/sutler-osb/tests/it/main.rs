@@ -1,4 +1,4 @@
-//! What the crate promises, one module for each part of the API.
+//! Tests of the public API, one module for each part.
 //! Lines that begin with `Holds:` name the checklist lines a test proves.
 
 mod catalog;

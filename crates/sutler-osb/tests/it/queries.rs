@@ -44,7 +44,7 @@ fn the_first_of_repeated_parameters_counts() {
 
 /// Holds: B-003.
 #[test]
-fn unknown_parameters_are_ignored_whatever_they_hold() {
+fn unknown_parameters_are_ignored_with_any_value() {
     assert_eq!(
         parsed("x=%zz&%zz=1&=&y&service=%ff&Service_id=q"),
         Query::default()

@@ -1,4 +1,4 @@
-//! Bodies that are refused, and the sentence each gets.
+//! Bodies that are refused, and the error message of each.
 
 use proptest::prelude::{any, proptest};
 use sutler_osb::{BindBody, BindResponse, BodyError, ProvisionBody, UpdateBody, from_json};
@@ -9,7 +9,7 @@ fn check(body: &str, sentence: &str) {
 }
 
 #[test]
-fn a_body_that_is_no_json_says_where() {
+fn invalid_json_is_refused_with_its_position() {
     check("", "the body is empty: a JSON object is expected");
     check(" \r\n\t", "the body is empty: a JSON object is expected");
     check(
@@ -33,7 +33,7 @@ fn a_body_that_is_no_json_says_where() {
 }
 
 #[test]
-fn a_body_that_is_no_object_says_so() {
+fn a_body_that_is_not_an_object_is_refused() {
     for body in ["[]", r#"["s","p"]"#, "null", "1", r#""text""#] {
         check(body, "the body is not a JSON object");
     }

@@ -227,7 +227,7 @@ fn a_rotation_may_leave_out_the_ids_that_a_bind_needs() {
 }
 
 #[test]
-fn the_app_is_sought_in_the_bind_resource_first() {
+fn the_app_is_read_from_the_bind_resource_first() {
     let check = |wire: Value, app| assert_eq!(bind(&wire).requested_app(), app);
     check(json!({}), None);
     check(json!({"app_guid": "old"}), Some("old"));

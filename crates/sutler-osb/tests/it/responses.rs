@@ -9,7 +9,7 @@ use sutler_osb::{
     ProvisionResponse, UpdateResponse, VolumeMount, from_json,
 };
 
-/// Reads the body, writes it again, and expects to see the same.
+/// Reads the body, writes it again, and expects the same bytes.
 fn check<T: Serialize + DeserializeOwned>(wire: Value) -> T {
     let body: T = from_json(wire.to_string().as_bytes()).unwrap();
     assert_eq!(serde_json::to_value(&body).unwrap(), wire);
@@ -77,7 +77,7 @@ fn a_fetched_instance_is_read_and_written_whole() {
 
 /// Holds: B-100.
 #[test]
-fn a_poll_says_one_of_three_states() {
+fn a_poll_reports_one_of_three_states() {
     for (state, word) in [
         (OperationState::InProgress, "in progress"),
         (OperationState::Succeeded, "succeeded"),
@@ -109,7 +109,7 @@ fn a_poll_never_writes_an_empty_description() {
 
 /// Holds: B-102.
 #[test]
-fn a_poll_carries_what_a_failed_update_says_of_the_instance() {
+fn a_poll_carries_the_flags_of_a_failed_update() {
     check::<LastOperationResponse>(
         json!({"state": "failed", "instance_usable": false, "update_repeatable": true}),
     );
@@ -201,7 +201,7 @@ fn a_volume_mount_needs_all_its_fields() {
 
 /// Holds: B-195.
 #[test]
-fn an_endpoint_speaks_tcp_unless_it_says_otherwise() {
+fn an_endpoint_uses_tcp_by_default() {
     let endpoint: Endpoint = from_json(br#"{"host":"h","ports":["443"]}"#).unwrap();
     assert_eq!(endpoint.protocol, Protocol::Tcp);
     for (word, protocol) in [

@@ -1,4 +1,4 @@
-//! Both directions of every body: what one side writes, the other reads as the same.
+//! Round trips of every body: reading the written form returns the same value.
 
 use proptest::option;
 use proptest::prelude::{Just, Strategy, any, prop_assert_eq, prop_oneof, proptest};
@@ -15,7 +15,7 @@ use sutler_osb::{
     from_json,
 };
 
-/// Written, and read by the other side.
+/// Writes the body and reads it again.
 fn survives<T>(body: &T) -> Result<(), TestCaseError>
 where
     T: Serialize + DeserializeOwned + PartialEq + Debug,
@@ -26,7 +26,7 @@ where
     Ok(())
 }
 
-/// Any text that is an id: not empty, no NUL, not too long.
+/// Any valid id: not empty, no NUL, not too long.
 fn texts() -> impl Strategy<Value = String> {
     "[^\0]{1,60}"
 }
@@ -69,7 +69,7 @@ fn metadata() -> impl Strategy<Value = InstanceMetadata> {
 proptest! {
     /// Holds: B-120, B-160.
     #[test]
-    fn what_a_platform_asks_of_an_instance_arrives(
+    fn instance_requests_survive_a_round_trip(
         (service_id, plan_id, organization_guid, space_guid) in (ids(), ids(), words(), words()),
         context in option::of(objects()),
         parameters in option::of(objects()),
@@ -100,7 +100,7 @@ proptest! {
 
     /// Holds: B-181, B-201.
     #[test]
-    fn what_a_platform_asks_of_a_binding_arrives(
+    fn binding_requests_survive_a_round_trip(
         (service_id, plan_id) in (option::of(ids()), option::of(ids())),
         predecessor_binding_id in option::of(ids()),
         (app_guid, space_guid) in (option::of(words()), option::of(words())),
@@ -127,7 +127,7 @@ proptest! {
 
     /// Holds: B-130, B-151, B-171, B-242.
     #[test]
-    fn what_a_broker_answers_about_an_instance_arrives(
+    fn instance_responses_survive_a_round_trip(
         dashboard_url in option::of(".{0,20}"),
         operation in option::of(ids::<OperationToken>()),
         metadata in option::of(metadata()),
@@ -155,7 +155,7 @@ proptest! {
 
     /// Holds: B-189, B-231.
     #[test]
-    fn what_a_broker_answers_about_a_binding_arrives(
+    fn binding_responses_survive_a_round_trip(
         credentials in option::of(objects()),
         (syslog_drain_url, route_service_url) in (option::of(".{0,9}"), option::of(".{0,9}")),
         parameters in option::of(objects()),
@@ -172,7 +172,7 @@ proptest! {
 
     /// Holds: B-031, B-100, B-102.
     #[test]
-    fn what_a_broker_tells_of_a_failure_arrives(
+    fn failures_survive_a_round_trip(
         description in option::of(texts()),
         error in option::of(texts()),
         (instance_usable, update_repeatable) in any::<(Option<bool>, Option<bool>)>(),

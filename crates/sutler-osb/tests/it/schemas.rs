@@ -1,4 +1,4 @@
-//! What the specification demands of parameter schemas.
+//! Rules of the specification for parameter schemas.
 
 use crate::catalog::{plan, service};
 use crate::catalog_faults::faults;
@@ -24,7 +24,7 @@ fn create(schema: Value) -> Vec<String> {
 #[test]
 fn all_three_schemas_are_checked() {
     let bad = json!({"parameters": {}});
-    let told = faults(catalog(json!({
+    let found = faults(catalog(json!({
         "service_instance": {"create": bad, "update": bad}, "service_binding": {"create": bad}
     })));
     let places = [
@@ -36,7 +36,7 @@ fn all_three_schemas_are_checked() {
         let path = format!("services[0].plans[0].schemas.{place}.parameters");
         format!("{path}: must say its dialect in `$schema` (B-079)")
     });
-    assert_eq!(told, expected);
+    assert_eq!(found, expected);
 }
 
 /// Holds: B-078.
@@ -53,7 +53,7 @@ fn a_plan_may_leave_any_schema_out() {
 
 /// Holds: B-079.
 #[test]
-fn a_schema_is_an_object_that_says_its_dialect() {
+fn a_schema_is_an_object_that_names_its_dialect() {
     assert!(create(json!({"$schema": DIALECT})).is_empty());
     for schema in [json!(true), json!("x"), json!([])] {
         assert_eq!(
@@ -62,9 +62,9 @@ fn a_schema_is_an_object_that_says_its_dialect() {
         );
     }
     for schema in [json!({}), json!({"$schema": ""}), json!({"$schema": 4})] {
-        let told = create(schema);
+        let found = create(schema);
         assert_eq!(
-            told,
+            found,
             [format!(
                 "{CREATE}: must say its dialect in `$schema` (B-079)"
             )]
@@ -78,9 +78,9 @@ fn a_schema_is_at_most_64_kb() {
     let empty = json!({"$schema": DIALECT, "title": ""}).to_string().len();
     let titled = |bytes: usize| json!({"$schema": DIALECT, "title": "x".repeat(bytes - empty)});
     assert!(create(titled(SCHEMA_BYTES_MAX)).is_empty());
-    let told = create(titled(SCHEMA_BYTES_MAX + 1));
+    let found = create(titled(SCHEMA_BYTES_MAX + 1));
     let sentence = "must not be larger than 65536 bytes, but has 65537 (B-079)";
-    assert_eq!(told, [format!("{CREATE}: {sentence}")]);
+    assert_eq!(found, [format!("{CREATE}: {sentence}")]);
 }
 
 /// Holds: B-079.
@@ -95,13 +95,13 @@ fn a_schema_refers_to_nothing_outside_itself() {
             "file:///etc/x",
             "",
         ] {
-            let told = create(json!({
+            let found = create(json!({
                 "$schema": DIALECT,
                 "properties": {"a": {"anyOf": [{}, {keyword: target}]}}
             }));
             let path = format!("{CREATE}.properties.a.anyOf[1]");
             let sentence = format!("must not refer outside itself, but {keyword} is `{target}`");
-            assert_eq!(told, [format!("{path}: {sentence} (B-079)")]);
+            assert_eq!(found, [format!("{path}: {sentence} (B-079)")]);
         }
     }
 }

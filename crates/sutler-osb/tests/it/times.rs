@@ -1,4 +1,4 @@
-//! Moments, and when a binding ends.
+//! Times, and the expiry of bindings.
 
 use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
 use sutler_osb::{BindingMetadata, RenewalAfterExpiryError, TimeError, UtcTime};

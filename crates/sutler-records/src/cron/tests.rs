@@ -110,7 +110,7 @@ fn weekdays_are_counted_as_spring_counts_them() {
 }
 
 #[test]
-fn macros_stand_for_their_six_fields() {
+fn macros_expand_to_six_fields() {
     let table = [
         ("@yearly", "2027-01-01T00:00:00Z"),
         ("@annually", "2027-01-01T00:00:00Z"),
@@ -154,7 +154,7 @@ fn a_dash_disables_a_schedule() {
 }
 
 #[test]
-fn what_spring_refuses_is_refused_with_a_reason() {
+fn expressions_that_spring_refuses_are_refused_with_a_reason() {
     let wrong = [
         ("", "0 fields"),
         ("0 0 * * *", "5 fields and needs six"),
@@ -194,7 +194,7 @@ fn what_spring_refuses_is_refused_with_a_reason() {
     assert!(Schedule::parse(&"0,".repeat(10_000)).is_err());
 }
 
-/// A field of plain values, with the values it stands for.
+/// A field of plain values, and its values.
 fn field(min: u8, max: u8) -> impl Strategy<Value = (String, Vec<u8>)> {
     let all = ("*".to_owned(), (min..=max).collect());
     let one = (min..=max).prop_map(|value| (value.to_string(), vec![value]));
@@ -233,7 +233,7 @@ proptest! {
         if from_the_end {
             prop_assert_eq!(civil.days_in_month() - civil.day(), before_last);
         }
-        // Nothing lies between the two: from a second before, the same time is found.
+        // No match is skipped: a search from one second before finds the same time.
         let just_before = next - SignedDuration::from_secs(1);
         prop_assert_eq!(schedule.next_after(just_before.max(start)), Some(next));
     }

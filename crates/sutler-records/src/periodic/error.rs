@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-/// Message of an error that has none of its own.
+/// Message of an error without a message.
 const NO_MESSAGE: &str = "The operation failed. The operator of the service broker can see why.";
 
 /// Result of a periodic task.

@@ -1,9 +1,8 @@
 //! The scheduler of periodic work: one operation per task waits in a singleton lane for its next run.
 //!
 //! The document of the lane names that operation, and the end of a run plans the next one in the same
-//! commit. So a task runs once across replicas, and a crash loses no run. When a task is due and what
-//! it does is up to the caller: `periodic.rs` for tasks with an interval, cleanup of the crate above
-//! for schedules.
+//! commit. So a task runs once across replicas, and a crash loses no run. The caller decides when a task
+//! is due and runs it: `periodic.rs` for tasks with an interval, cleanup of the crate above for schedules.
 
 use crate::{Documents, LoadedDocument, RecordError, Resource};
 use bytes::Bytes;
@@ -41,7 +40,7 @@ struct ScheduledRequest {
     origin: NoOrigin,
 }
 
-/// No request asked for a scheduled run.
+/// Empty origin: no request caused a scheduled run.
 #[derive(Serialize)]
 struct NoOrigin {}
 

@@ -128,7 +128,7 @@ async fn a_lane_is_planned_once_runs_and_ends() {
     .await;
 }
 
-/// Counts its runs; the first one fails if told to.
+/// Counts its runs; the first one fails if `fails` is set.
 struct Counting {
     runs: Arc<AtomicUsize>,
     fails: bool,
@@ -144,15 +144,18 @@ impl PeriodicTask for Counting {
         Duration::from_secs(3600)
     }
 
-    async fn run_once(&self, cx: &TaskContext) -> TaskResult<()> {
+    async fn run_once(&self, context: &TaskContext) -> TaskResult<()> {
         self.runs.fetch_add(1, Ordering::AcqRel);
-        cx.progress("half of it").await?;
-        let was = cx.collections().get::<usize>("numbers", "last").await?;
+        context.progress("half of it").await?;
+        let was = context
+            .collections()
+            .get::<usize>("numbers", "last")
+            .await?;
         let next = was.as_ref().map_or(1, |it| it.value + 1);
-        let batch = cx
+        let batch = context
             .batch()
             .put("numbers", "last", was.map(|it| it.revision), &next);
-        assert!(cx.write(batch).await?, "nobody else writes");
+        assert!(context.write(batch).await?, "nobody else writes");
         match self.fails {
             true => Err(TaskError::failed("it failed on purpose")),
             false => Ok(()),
@@ -194,7 +197,7 @@ async fn started(fails: bool) -> (Arc<PeriodicTasks>, Arc<AtomicUsize>, Engine) 
 }
 
 #[tokio::test]
-async fn a_task_runs_at_first_and_on_request() {
+async fn a_task_runs_at_the_start_and_on_request() {
     let (tasks, runs, _engine) = started(false).await;
     let name = "chore-counting";
     let status = async || tasks.status(name).await.expect("it answers");
@@ -215,7 +218,7 @@ async fn a_task_runs_at_first_and_on_request() {
 }
 
 #[tokio::test]
-async fn a_task_that_failed_says_why_and_is_planned_again() {
+async fn a_failed_task_reports_its_reason_and_is_planned_again() {
     let (tasks, _, _engine) = started(true).await;
     let name = "chore-counting";
     until("the run ended", async || {

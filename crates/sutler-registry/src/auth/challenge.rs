@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_asked_for_with_all_its_fields() {
+    fn a_bearer_challenge_has_all_its_fields() {
         let header = r#"Bearer realm="https://auth.example/token",service="registry.example",scope="repository:a/b:pull,push""#;
         let expected = bearer(
             "https://auth.example/token",
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_preferred_and_what_is_unknown_is_passed_over() {
+    fn a_token_is_preferred_and_unknown_schemes_are_skipped() {
         let headers = ["Negotiate", "Basic realm=\"x\"", "Bearer realm=\"y\""];
         assert_eq!(best(headers.into_iter()), bearer("y", None, None));
         let headers = ["Digest realm=\"x\"", "Basic realm=\"x\""];

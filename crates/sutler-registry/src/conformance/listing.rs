@@ -38,7 +38,7 @@ pub async fn everything_is_listed_once_and_in_order(candidate: &dyn Candidate) {
 
 /// # Panics
 /// If the promise is broken.
-pub async fn what_is_removed_is_not_found_any_more(candidate: &dyn Candidate) {
+pub async fn a_removed_item_is_not_found_any_more(candidate: &dyn Candidate) {
     candidate.put("apple", "name: one\n").await;
     candidate.put("banana", "name: two\n").await;
     assert_eq!(found(candidate).await.len(), 2);
@@ -52,9 +52,12 @@ pub async fn a_listing_that_fails_is_no_listing(candidate: &dyn Candidate) {
     candidate.put("apple", "name: one\n").await;
     candidate.break_listings().await;
     let fault = candidate.registry().list().await.expect_err("no listing");
-    let said = fault.to_string();
+    let sentence = fault.to_string();
     let name = candidate.registry().name();
-    assert!(said.contains(name) && said.contains(": "), "{said}");
+    assert!(
+        sentence.contains(name) && sentence.contains(": "),
+        "{sentence}"
+    );
     let result = scan(candidate.registry(), &|_| None, CONCURRENT_ITEMS).await;
     assert!(result.is_err(), "{result:?}");
 }

@@ -1,8 +1,7 @@
 //! Images of the distribution API: the version of a tag, and the content of a version.
 //!
 //! Content that is fetched by digest is verified. Redirects of blobs are followed without credentials, to the same
-//! host
-//! or over TLS.
+//! host or over TLS.
 
 use super::manifest::{self, BundleLabels, ImageManifest, Labels};
 use crate::auth::RegistryAuth;

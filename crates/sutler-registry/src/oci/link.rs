@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_understood_is_not_taken_for_the_end() {
+    fn an_unparsable_link_is_not_taken_for_the_end() {
         for header in ["<", "rel=next", r#"</v2/_catalog; rel="next""#, "next"] {
             assert!(next([header]).is_err(), "{header}");
         }

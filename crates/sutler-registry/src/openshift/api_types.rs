@@ -127,8 +127,8 @@ pub(crate) fn is_not_found(status: u16, body: &[u8]) -> bool {
         kind: String,
         reason: String,
     }
-    let said: Option<StatusBody> = serde_json::from_slice(body).ok();
-    status == 404 && said.is_some_and(|it| it.kind == "Status" && it.reason == "NotFound")
+    let parsed: Option<StatusBody> = serde_json::from_slice(body).ok();
+    status == 404 && parsed.is_some_and(|it| it.kind == "Status" && it.reason == "NotFound")
 }
 
 #[cfg(test)]
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_image_is_pulled_by_its_digest_whatever_it_was_named_by() {
+    fn an_image_is_pulled_by_its_digest_not_by_its_tag() {
         let digest = Digest::of(b"x");
         for (named, name) in [
             ("reg.example:5000/ns/app:latest", "reg.example:5000/ns/app"),
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_api_itself_says_that_something_is_not_there() {
+    fn only_a_404_of_the_api_itself_means_absent() {
         let own = br#"{"kind":"Status","apiVersion":"v1","reason":"NotFound","code":404}"#;
         assert!(is_not_found(404, own));
         assert!(!is_not_found(404, b"<html>"));

@@ -49,7 +49,7 @@ mod tests {
     use super::ClaimedNames;
 
     #[test]
-    fn what_is_wanted_twice_is_there_once_whatever_the_order() {
+    fn duplicate_names_are_kept_once_in_any_order() {
         let one: ClaimedNames = ["b", "a", "b"].into_iter().collect();
         let other: ClaimedNames = ["a", "b"].into_iter().collect();
         assert_eq!(one, other);

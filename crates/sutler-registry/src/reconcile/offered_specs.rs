@@ -1,7 +1,6 @@
 //! Chooses the offered specs where several claim the same name or id: by a fixed order, with reported conflicts.
 //!
-//! The order is that of registries in the configuration, then of names. It does not depend on time, so every
-//! replica
+//! The order is that of registries in the configuration, then of names. It does not depend on time, so every replica
 //! and every start chooses the same specs.
 
 use super::{KnownRegistries, KnownSpec, SpecName};
@@ -44,8 +43,7 @@ pub struct OfferedSpecs<'a> {
     pub conflicts: Vec<NameConflict>,
 }
 
-/// Chooses the offered specs. `order` is the order of registries in the configuration; specs of other registries
-/// are
+/// Chooses the offered specs. `order` is the order of registries in the configuration; specs of other registries are
 /// not offered.
 #[must_use]
 pub fn offered_specs<'a>(known: &'a KnownRegistries, order: &[String]) -> OfferedSpecs<'a> {

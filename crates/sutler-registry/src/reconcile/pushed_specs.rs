@@ -1,13 +1,12 @@
 //! Specs that developers push: a registry of its own that is never listed, so no refresh can withdraw its specs.
 //!
-//! A push is treated like a listed item. A deletion by the developer withdraws the spec, which is then deleted
-//! like any
-//! other. If pushes are disabled, all pushed specs are withdrawn, as for any registry that is not configured, and
-//! offered again when pushes are enabled.
+//! A push is treated like a listed item. A deletion by the developer withdraws the spec, which is then deleted like
+//! any other. If pushes are disabled, all pushed specs are withdrawn, as for any registry that is not configured,
+//! and offered again when pushes are enabled.
 
 use super::{
     ClaimedNames, ItemOutcome, KnownRegistries, KnownSpec, RegistryChange, SpecName,
-    WithdrawalReason, WithdrawalRules, marked, seen,
+    WithdrawalReason, WithdrawalRules, item_changes, marked,
 };
 use jiff::Timestamp;
 use std::collections::BTreeSet;
@@ -28,7 +27,7 @@ pub fn push(
         wants: wants.clone(),
     };
     let mut changes = Vec::new();
-    seen(
+    item_changes(
         SpecName::new(PUSHED_REGISTRY, item),
         held,
         &good,
@@ -122,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_push_adds_replaces_and_brings_back_and_says_nothing_twice() {
+    fn a_push_adds_replaces_and_restores_and_repeats_nothing() {
         let mut known = KnownRegistries::default();
         assert_eq!(push_to(&mut known, "1"), ["add"]);
         assert_eq!(push_to(&mut known, "1"), [""; 0]);
@@ -136,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_pushed_is_offered_again_when_pushes_are_taken_again() {
+    fn pushed_services_are_offered_again_when_pushes_are_enabled_again() {
         let mut known = KnownRegistries::default();
         push_to(&mut known, "1");
         assert_eq!(refresh_of(&mut known, &["dh"], 0), ["mark"]);
@@ -149,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_its_developer_deleted_stays_deleted_and_goes_after_its_grace() {
+    fn a_spec_deleted_by_its_developer_stays_withdrawn_and_is_deleted_after_its_grace() {
         let mut known = KnownRegistries::default();
         push_to(&mut known, "1");
         refresh_of(&mut known, &[], 0);

@@ -1,9 +1,9 @@
-//! Random histories of registries, held against a small model of the world.
+//! Random histories of registries, compared with a small model.
 //!
-//! Items appear, vanish, change and fail; hosts fail; refreshes break off in the middle; two replicas
-//! provision from what they have seen last, also between the question who uses a spec and its deletion.
-//! Developers push and delete beside all of it, and pushes are allowed or not.
-//! Held against: no instance ever lacks what made it, and nothing is withdrawn because of a failure.
+//! Items appear, vanish, change and fail; hosts fail; refreshes are interrupted; two replicas provision from the
+//! state they read last, also between the usage check of a spec and its deletion. Developers push and delete
+//! meanwhile, and pushes are enabled or disabled.
+//! Invariants: no instance lacks the version that made it, and nothing is withdrawn because of a failure.
 
 use super::{
     ClaimedNames, ItemOutcome, KnownRegistries, KnownSpec, ListOutcome, PUSHED_REGISTRY,
@@ -23,38 +23,38 @@ const REGISTRIES: [&str; 2] = ["a", "b"];
 const ITEMS: usize = 2;
 const GRACE: Duration = Duration::from_secs(60);
 
-/// One thing that happens.
+/// One event.
 #[derive(Clone, Debug)]
 enum Step {
-    /// Somebody pushes a version of an item, or removes it.
+    /// A version of an item is pushed, or the item is removed.
     Push(usize, usize, Option<u8>),
-    /// An item answers with an error, or not any more.
+    /// An item begins to fail, or recovers.
     Break(usize, usize, bool),
-    /// An item does not say any more that it is a bundle, or says it again.
+    /// An item loses its label of a bundle, or gets it again.
     Unlabel(usize, usize, bool),
-    /// A host is there, or not.
+    /// A host is up, or down.
     Host(usize, bool),
-    /// A developer pushes a version, or deletes what was pushed.
+    /// A developer pushes a version, or deletes the pushed service.
     Develop(usize, Option<u8>),
-    /// Pushes are taken from now on, or not.
+    /// Pushes are enabled, or disabled.
     TakePushes(bool),
-    /// A registry is refreshed; the worker may die after so many changes.
+    /// A registry is refreshed; the worker may die after this many changes.
     Refresh(usize, Option<usize>),
-    /// The background task asks who uses what is withdrawn.
+    /// The background task reads the usage of withdrawn specs.
     AskUses,
-    /// The background task deletes what it was told is unused.
+    /// The background task deletes specs that were unused at the last check.
     Delete,
-    /// A platform asks a replica for an instance.
+    /// A platform provisions at a replica.
     Provision(usize, usize),
     Deprovision(usize),
-    /// A replica sees what is in the store; one that starts anew, too.
+    /// A replica reads the store, also when it starts.
     CatchUp(usize),
     Pass(u8),
     /// Everything is read from the store again.
     Restart,
 }
 
-/// An item as it really is.
+/// Actual state of an item.
 #[derive(Clone, Copy, Debug, Default)]
 struct Truth {
     version: Option<u8>,
@@ -62,28 +62,28 @@ struct Truth {
     unlabelled: bool,
 }
 
-/// What the background task was told.
+/// Result of the last usage check.
 struct Uses {
     used: BTreeSet<SpecName>,
     pinned: BTreeSet<String>,
-    /// The contents as they were then: no others are deleted.
+    /// Contents at that time: no others are deleted.
     contents: BTreeMap<String, u64>,
-    /// The specs as they were then: a deletion expects them so.
-    seen: KnownRegistries,
+    /// Specs at that time: a deletion expects them unchanged.
+    specs_then: KnownRegistries,
 }
 
 struct World {
     truth: BTreeMap<SpecName, Truth>,
     up: [bool; 2],
-    /// What developers have pushed and not deleted.
+    /// Services that developers have pushed and not deleted.
     pushed: BTreeMap<SpecName, u8>,
     takes_pushes: bool,
-    /// What is in the store: specs, and the contents by their names, each with its last write.
+    /// The store: specs, and contents by name, each with its last write.
     store: KnownRegistries,
     contents: BTreeMap<String, u64>,
     writes: u64,
     replicas: [KnownRegistries; 2],
-    /// The spec that each instance was made of, and the content it is bound to.
+    /// The spec that each instance was made from, and the content it is bound to.
     instances: Vec<(SpecName, String)>,
     uses: Option<Uses>,
     rules: WithdrawalRules,
@@ -127,7 +127,7 @@ impl World {
             };
             let digest = format!("{spec}@{version}");
             let same = self.store.spec(spec).is_some_and(|it| it.digest == digest);
-            let seen = match (truth.broken, truth.unlabelled, same) {
+            let outcome = match (truth.broken, truth.unlabelled, same) {
                 (true, _, _) => ItemOutcome::Faulty("answered 500".to_owned()),
                 (false, true, _) => ItemOutcome::NotABundle("has no label".to_owned()),
                 (false, false, true) => ItemOutcome::Same,
@@ -137,12 +137,12 @@ impl World {
                     wants: ClaimedNames::from_iter([format!("the id of {}", spec.item)]),
                 },
             };
-            items.insert(spec.item.clone(), seen);
+            items.insert(spec.item.clone(), outcome);
         }
         ListOutcome::Complete(items)
     }
 
-    /// The specs that instances were made of.
+    /// Specs that instances were made from.
     fn used(&self) -> BTreeSet<SpecName> {
         self.instances
             .iter()
@@ -166,14 +166,14 @@ impl World {
         })
     }
 
-    /// The registries that are configured.
+    /// Configured registries, in order.
     fn order(&self) -> Vec<String> {
         let pushed = self.takes_pushes.then_some(PUSHED_REGISTRY);
         let all = REGISTRIES.into_iter().chain(pushed);
         all.map(str::to_owned).collect()
     }
 
-    /// One commit: the content and all that changes of the spec.
+    /// One commit: the content and all changes of the spec.
     fn write(&mut self, change: &RegistryChange) {
         if let RegistryChange::Add { digest, .. } | RegistryChange::Replace { to: digest, .. } =
             change
@@ -208,7 +208,7 @@ impl World {
         };
     }
 
-    /// After a refresh that came to its end, what developers pushed is offered as they pushed it.
+    /// After a complete refresh, pushed services are offered in the pushed version.
     fn is_as_pushed(&self) -> Result<(), TestCaseError> {
         for (spec, held) in self
             .store
@@ -249,7 +249,7 @@ impl World {
         Ok(())
     }
 
-    /// Nothing is withdrawn because of a failure, unless the operator said so.
+    /// Nothing is withdrawn because of a failure, unless the operator configured it.
     fn may_be(&self, registry: usize, change: &RegistryChange) -> Result<(), TestCaseError> {
         let RegistryChange::Mark { spec, mark } = change else {
             return Ok(());
@@ -284,8 +284,8 @@ impl World {
         Ok(())
     }
 
-    /// After a refresh that came to its end, what can be read is offered as it is, and what cannot is
-    /// offered as it was.
+    /// After a complete refresh, readable items are offered in their current version, and others in their last good
+    /// one.
     fn is_as_listed(&self, registry: usize, before: &KnownRegistries) -> Result<(), TestCaseError> {
         let name = REGISTRIES[registry];
         let there = self.truth.iter().filter(|(spec, _)| spec.registry == name);
@@ -304,7 +304,7 @@ impl World {
             };
             prop_assert_eq!(held.map(|it| it.digest.clone()), digest);
             if truth.unlabelled && !truth.broken {
-                // It neither brings back what is withdrawn nor takes away what is offered.
+                // A withdrawn spec stays withdrawn, and an offered one stays offered.
                 let mark = |it: Option<&KnownSpec>| it.and_then(|it| it.mark.clone());
                 prop_assert_eq!(mark(held), mark(before.spec(spec)));
                 continue;
@@ -322,7 +322,7 @@ impl World {
             used: self.used(),
             pinned: self.instances.iter().map(|(_, it)| it.clone()).collect(),
             contents: self.contents.clone(),
-            seen: self.store.clone(),
+            specs_then: self.store.clone(),
         });
     }
 
@@ -334,40 +334,42 @@ impl World {
             used,
             pinned,
             contents,
-            seen,
+            specs_then,
         } = uses;
-        let changes = self.with_facts(&BTreeMap::new(), &used, |facts| deletions(&seen, facts));
+        let changes = self.with_facts(&BTreeMap::new(), &used, |facts| {
+            deletions(&specs_then, facts)
+        });
         for change in &changes {
-            // The commit expects the spec as it was when it was asked who uses it.
-            let same = |spec: &&SpecName| self.store.spec(spec) == seen.spec(spec);
+            // The commit expects the spec unchanged since the usage check.
+            let same = |spec: &&SpecName| self.store.spec(spec) == specs_then.spec(spec);
             let Some(spec) = change.spec().filter(same) else {
                 continue;
             };
             if self.pushed.contains_key(spec) {
-                let mark = seen.spec(spec).and_then(|it| it.mark.as_ref());
+                let mark = specs_then.spec(spec).and_then(|it| it.mark.as_ref());
                 let reason = mark.map(|it| it.reason);
                 prop_assert_eq!(reason, Some(WithdrawalReason::NotConfigured), "of {}", spec);
                 self.pushed.remove(spec);
             }
             self.store.apply(change);
         }
-        let named = |it: &String| seen.specs().any(|(_, held)| held.digest == *it);
+        let named = |it: &String| specs_then.specs().any(|(_, held)| held.digest == *it);
         self.contents.retain(|it, written| {
-            // A content that a spec named when it was asked may have got an instance since; one that was
-            // written since may be about to be named.
+            // A content that a spec named at the check may have an instance since then; one that was written since
+            // then may be named soon.
             let usage_candidates = contents.get(it) == Some(written) && !pinned.contains(it);
             !usage_candidates || named(it)
         });
         Ok(())
     }
 
-    /// A replica offers what it saw last; the commit expects the spec to be still so.
+    /// A replica offers the specs it read last; the commit expects the spec to be unchanged.
     fn provision(&mut self, replica: usize, item: usize) {
         let order = self.order();
         let view = &self.replicas[replica];
         let item = item_name(item);
-        let seen = offered_specs(view, &order);
-        let found = seen.specs.iter().find(|(spec, _)| spec.item == item);
+        let offered = offered_specs(view, &order);
+        let found = offered.specs.iter().find(|(spec, _)| spec.item == item);
         let Some((spec, held)) = found else {
             return;
         };
@@ -421,7 +423,7 @@ impl World {
         self.truth.entry(spec).or_default()
     }
 
-    /// In the end, when everything is quiet, what nobody has and nobody uses is gone.
+    /// At the end, without further events, absent and unused specs are deleted.
     fn settle(&mut self) -> Result<(), TestCaseError> {
         self.up = [true; 2];
         self.takes_pushes = true;
@@ -469,7 +471,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 #[test]
-fn whatever_happens_no_instance_dangles_and_nothing_goes_because_of_a_failure() {
+fn in_random_histories_no_instance_dangles_and_no_failure_withdraws_anything() {
     let histories = (option::of(1u32..4), collection::vec(step(), 1..STEPS_MAX));
     let mut runner = TestRunner::new(Config {
         cases: HISTORIES,

@@ -1,4 +1,4 @@
-//! Each rule of reconciliation by itself; all of them together, over random histories: `random_histories.rs`.
+//! Each rule of reconciliation separately; all of them together, over random histories: `random_histories.rs`.
 
 use super::{
     ClaimedNames, ItemOutcome, KnownRegistries, ListOutcome, RefreshFacts, RegistryChange,
@@ -33,14 +33,18 @@ fn faulty(why: &str) -> ItemOutcome {
 
 fn complete<const N: usize>(items: [(&str, ItemOutcome); N]) -> ListOutcome {
     let items = items.into_iter();
-    ListOutcome::Complete(items.map(|(item, seen)| (item.to_owned(), seen)).collect())
+    ListOutcome::Complete(
+        items
+            .map(|(item, outcome)| (item.to_owned(), outcome))
+            .collect(),
+    )
 }
 
 fn failed() -> ListOutcome {
     ListOutcome::Failed("no route to it; see whether it runs".to_owned())
 }
 
-/// A world in which `a` and `b` are configured, in this order.
+/// Registries `a` and `b` are configured, in this order.
 struct World {
     known: KnownRegistries,
     configured: BTreeSet<String>,
@@ -63,7 +67,7 @@ impl World {
         }
     }
 
-    /// Plans and applies; says what changed, without what is always said.
+    /// Computes and applies a refresh; returns the changes except the routine ones.
     fn refresh<const N: usize>(&mut self, outcomes: [(&str, ListOutcome); N]) -> Vec<String> {
         let outcomes: BTreeMap<String, ListOutcome> = outcomes
             .into_iter()
@@ -78,17 +82,18 @@ impl World {
         };
         let changes = reconcile(&self.known, &facts);
         changes.iter().for_each(|it| self.known.apply(it));
-        let told = changes
+        let lines = changes
             .iter()
             .filter(|it| !matches!(it, RegistryChange::Listed { .. }));
-        told.map(|it| {
-            format!(
-                "{} {}",
-                it.word(),
-                it.spec().map_or(it.registry(), |it| &it.item)
-            )
-        })
-        .collect()
+        lines
+            .map(|it| {
+                format!(
+                    "{} {}",
+                    it.word(),
+                    it.spec().map_or(it.registry(), |it| &it.item)
+                )
+            })
+            .collect()
     }
 
     fn offered(&self) -> Vec<String> {
@@ -104,7 +109,7 @@ impl World {
 const NOTHING: [&str; 0] = [];
 
 #[test]
-fn what_appears_is_offered_and_what_changes_is_replaced() {
+fn a_new_item_is_offered_and_a_changed_one_is_replaced() {
     let mut world = World::new();
     assert_eq!(
         world.refresh([("a", complete([("x", good("1"))]))]),
@@ -168,7 +173,7 @@ fn an_impatient_operator_has_unused_specs_withdrawn_after_so_many_failures() {
         ["failed a", "mark unused"]
     );
     assert_eq!(world.offered(), ["a/used@1"]);
-    // One refresh that succeeds makes up for all that failed.
+    // One successful refresh resets the count of failures.
     let back = complete([("used", ItemOutcome::Same), ("unused", ItemOutcome::Same)]);
     assert_eq!(world.refresh([("a", back)]), ["unmark unused"]);
     assert_eq!(world.refresh([("a", failed())]), ["failed a"]);
@@ -176,7 +181,7 @@ fn an_impatient_operator_has_unused_specs_withdrawn_after_so_many_failures() {
 }
 
 #[test]
-fn what_a_complete_listing_lacks_is_withdrawn_and_returns_unchanged() {
+fn a_spec_missing_from_a_complete_listing_is_withdrawn_and_returns_unchanged() {
     let mut world = World::new();
     world.refresh([("a", complete([("x", good("1"))]))]);
     world.now = 10;
@@ -185,7 +190,7 @@ fn what_a_complete_listing_lacks_is_withdrawn_and_returns_unchanged() {
     assert_eq!(mark.reason, WithdrawalReason::Absent);
     assert_eq!((mark.at, mark.until), (second(10), second(3610)));
     assert_eq!(world.offered(), NOTHING);
-    // The mark stays the one it is.
+    // The mark keeps its time.
     world.now = 20;
     assert_eq!(world.refresh([("a", complete([]))]), NOTHING);
     assert_eq!(world.known.0["a"].specs["x"].mark, Some(mark));
@@ -197,7 +202,7 @@ fn what_a_complete_listing_lacks_is_withdrawn_and_returns_unchanged() {
 }
 
 #[test]
-fn what_is_withdrawn_returns_though_it_cannot_be_read() {
+fn a_withdrawn_spec_returns_although_it_cannot_be_read() {
     let mut world = World::new();
     world.refresh([("a", complete([("x", good("1"))]))]);
     world.refresh([("a", complete([]))]);
@@ -207,7 +212,7 @@ fn what_is_withdrawn_returns_though_it_cannot_be_read() {
 }
 
 #[test]
-fn an_image_that_is_no_bundle_any_more_takes_nothing_away_and_brings_nothing_back() {
+fn an_image_that_loses_its_label_withdraws_nothing_and_restores_nothing() {
     let unlabelled = |why: &str| complete([("x", ItemOutcome::NotABundle(why.to_owned()))]);
     let mut world = World::new();
     assert_eq!(world.refresh([("a", unlabelled("no label"))]), NOTHING);
@@ -226,7 +231,7 @@ fn an_image_that_is_no_bundle_any_more_takes_nothing_away_and_brings_nothing_bac
 }
 
 #[test]
-fn what_is_withdrawn_is_deleted_after_its_grace_and_not_while_it_is_used() {
+fn a_withdrawn_spec_is_deleted_after_its_grace_and_not_while_it_is_used() {
     let mut world = World::new();
     world.refresh([("a", complete([("x", good("1"))]))]);
     world.used.insert(SpecName::new("a", "x"));
@@ -243,7 +248,7 @@ fn what_is_withdrawn_is_deleted_after_its_grace_and_not_while_it_is_used() {
 }
 
 #[test]
-fn what_returns_after_its_grace_and_before_it_is_deleted_stays() {
+fn a_spec_that_returns_after_its_grace_and_before_its_deletion_stays() {
     let mut world = World::new();
     world.refresh([("a", complete([("x", good("1"))]))]);
     world.refresh([("a", complete([]))]);
@@ -254,13 +259,13 @@ fn what_returns_after_its_grace_and_before_it_is_deleted_stays() {
 }
 
 #[test]
-fn a_mark_from_a_clock_that_was_ahead_is_cut_short_and_one_from_a_clock_behind_stands() {
+fn a_mark_from_a_clock_that_was_ahead_is_shortened_and_one_from_a_clock_behind_is_kept() {
     let mut world = World::new();
     world.refresh([("a", complete([("x:1", good("d1"))]))]);
     let year = 365 * 24 * 3600;
     world.now = year;
     world.refresh([("a", complete([]))]);
-    // Somebody set the clock right.
+    // The clock was corrected.
     world.now = 100;
     assert_eq!(world.refresh([("a", complete([]))]).len(), 1);
     let held = world.known.spec(&SpecName::new("a", "x:1"));
@@ -269,7 +274,7 @@ fn a_mark_from_a_clock_that_was_ahead_is_cut_short_and_one_from_a_clock_behind_s
         .expect("it is withdrawn");
     assert_eq!(mark.reason, WithdrawalReason::Absent);
     assert_eq!((mark.at, mark.until), (second(100), second(100 + 3600)));
-    // It is not cut again and again, and not deleted early.
+    // It is shortened only once, and not deleted early.
     world.now = 200;
     assert_eq!(world.refresh([("a", complete([]))]), [""; 0]);
     world.now = 50;
@@ -309,7 +314,7 @@ fn a_registry_that_is_left_out_of_the_configuration_is_withdrawn_and_forgotten()
 }
 
 #[test]
-fn of_two_that_want_the_same_the_one_whose_registry_stands_first_is_offered() {
+fn of_two_specs_with_the_same_name_the_one_of_the_first_registry_is_offered() {
     let mut world = World::new();
     world.refresh([("b", complete([("x", wanting("1", "the id s"))]))]);
     assert_eq!(world.offered(), ["b/x@1"]);
@@ -317,15 +322,15 @@ fn of_two_that_want_the_same_the_one_whose_registry_stands_first_is_offered() {
     assert_eq!(world.offered(), ["a/y@2"]);
     let order = ["a".to_owned(), "b".to_owned()];
     let conflicts = offered_specs(&world.known, &order).conflicts;
-    let told: Vec<String> = conflicts.iter().map(ToString::to_string).collect();
+    let lines: Vec<String> = conflicts.iter().map(ToString::to_string).collect();
     assert_eq!(
-        told,
+        lines,
         [
             "a/y and b/x both have the id s: b/x is not offered until one of them has another, or its \
           registry stands first in the configuration"
         ]
     );
-    // A failure of the first does not hand the offering to the second and back.
+    // A failure of the first does not move the offering to the second and back.
     world.refresh([("a", failed())]);
     assert_eq!(world.offered(), ["a/y@2"]);
     world.refresh([("a", complete([("y", faulty("answered 500"))]))]);
@@ -335,7 +340,7 @@ fn of_two_that_want_the_same_the_one_whose_registry_stands_first_is_offered() {
 }
 
 #[test]
-fn changes_say_in_a_line_what_happens() {
+fn changes_print_as_one_line() {
     let mut world = World::new();
     let items = complete([
         ("x", good("sha256:0123456789abcdef")),

@@ -1,4 +1,4 @@
-//! What a look at a registry reads, and what it leaves alone.
+//! Which items a scan reads, and which it skips.
 
 use super::*;
 use crate::registry::Listing;
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-/// A registry in memory that writes down what it was asked.
+/// A registry in memory that records its calls.
 #[derive(Default)]
 struct FakeRegistry {
     items: BTreeMap<String, Result<&'static [u8], ItemError>>,
@@ -82,7 +82,7 @@ fn fake_registry(says_versions: bool) -> FakeRegistry {
 }
 
 #[tokio::test]
-async fn what_is_known_is_not_read_again_and_one_failure_hurts_no_other() {
+async fn known_items_are_not_read_again_and_one_failure_affects_no_other() {
     let registry = fake_registry(false);
     let known = |item: &Item| (item.image == "a").then(|| Digest::of(b"one"));
     let result = scan(&registry, &known, 4).await.expect("a listing");
@@ -108,7 +108,7 @@ async fn what_is_known_is_not_read_again_and_one_failure_hurts_no_other() {
 }
 
 #[tokio::test]
-async fn where_the_listing_says_versions_nothing_is_looked_up() {
+async fn with_versions_in_the_listing_nothing_is_looked_up() {
     let registry = fake_registry(true);
     let known = |item: &Item| item.digest.clone();
     let result = scan(&registry, &known, 1).await.expect("a listing");
@@ -117,7 +117,7 @@ async fn where_the_listing_says_versions_nothing_is_looked_up() {
 }
 
 #[tokio::test]
-async fn what_changed_is_read_at_the_version_that_was_seen() {
+async fn a_changed_item_is_read_at_the_version_that_was_looked_up() {
     let registry = fake_registry(true);
     let known = |_: &Item| Some(Digest::of(b"an older one"));
     let result = scan(&registry, &known, 1).await.expect("a listing");
@@ -128,7 +128,7 @@ async fn what_changed_is_read_at_the_version_that_was_seen() {
 }
 
 #[tokio::test]
-async fn without_a_listing_no_item_is_looked_at() {
+async fn without_a_listing_no_item_is_read() {
     let fault = ListError::Unreachable("it is down; start it".to_owned());
     let registry = FakeRegistry {
         broken: Some(fault.clone()),
@@ -139,7 +139,7 @@ async fn without_a_listing_no_item_is_looked_at() {
 }
 
 #[tokio::test]
-async fn a_look_may_go_on_in_any_thread() {
+async fn a_scan_is_a_send_future() {
     fn sent<F: Future + Send>(future: F) -> F {
         future
     }
@@ -148,7 +148,7 @@ async fn a_look_may_go_on_in_any_thread() {
     assert_eq!(result.expect("a listing").items.len(), 3);
 }
 
-/// A registry that does not come to an end.
+/// A registry that never answers.
 struct Slow {
     lists: bool,
 }

@@ -1,5 +1,5 @@
-//! How registries let us in: TLS with an authority of one's own, passwords, tokens, a proxy; and that no
-//! password goes where it should not.
+//! Authentication at registries: TLS with a private certificate authority, passwords, tokens, a proxy; and that no
+//! password is sent to the wrong host.
 
 use crate::fixture::{
     RegistryFixture, fast_retries, image_registry, login, outcomes, scan_all, settings,
@@ -68,33 +68,33 @@ async fn tokens_are_got_once_for_each_scope_and_passwords_are_shown_only_for_the
     let Some(fixture) = RegistryFixture::with(&["org/a", "org/b"]) else {
         return;
     };
-    fixture.front.demand_tokens(docker_registry::USER, PASSWORD);
-    let mut image_settings = settings(&fixture.front.url());
+    fixture.proxy.demand_tokens(docker_registry::USER, PASSWORD);
+    let mut image_settings = settings(&fixture.proxy.url());
     image_settings.credentials = login();
     let registry = image_registry(image_settings);
     let expected = ["org/a:latest read", "org/b:latest read"];
     assert_eq!(outcomes(&scan_all(&registry).await), expected);
-    drop(fixture.front.requests());
+    drop(fixture.proxy.requests());
     assert_eq!(outcomes(&scan_all(&registry).await), expected);
-    let asked = fixture.front.requests();
-    let tokens = asked.iter().filter(|it| it.contains("/token")).count();
-    assert_eq!(tokens, 0, "{asked:?}");
-    for (line, proof) in fixture.front.authorizations() {
+    let requests = fixture.proxy.requests();
+    let tokens = requests.iter().filter(|it| it.contains("/token")).count();
+    assert_eq!(tokens, 0, "{requests:?}");
+    for (line, proof) in fixture.proxy.authorizations() {
         let basic = proof.is_some_and(|it| it.starts_with("Basic"));
         assert_eq!(basic, line.contains("/token"), "{line}");
     }
-    // One that was withdrawn before its time is replaced.
-    fixture.front.forget_tokens();
+    // A token that was revoked early is replaced.
+    fixture.proxy.forget_tokens();
     assert_eq!(outcomes(&scan_all(&registry).await), expected);
 }
 
 #[tokio::test]
-async fn without_the_right_password_there_is_no_token_and_no_word_of_it_in_the_sentence() {
+async fn without_the_right_password_there_is_no_token_and_the_error_does_not_quote_it() {
     let Some(fixture) = RegistryFixture::with(&["org/a"]) else {
         return;
     };
-    fixture.front.demand_tokens(docker_registry::USER, PASSWORD);
-    let mut image_settings = settings(&fixture.front.url());
+    fixture.proxy.demand_tokens(docker_registry::USER, PASSWORD);
+    let mut image_settings = settings(&fixture.proxy.url());
     image_settings.credentials = Credentials::Basic {
         user: docker_registry::USER.to_owned(),
         password: "canary-of-a-wrong-password".into(),
@@ -109,19 +109,19 @@ async fn without_the_right_password_there_is_no_token_and_no_word_of_it_in_the_s
         .list()
         .await
         .expect_err("a wrong password");
-    for said in [fault.to_string(), listing.to_string(), format!("{fault:?}")] {
-        assert!(!said.contains("canary"), "{said}");
+    for sentence in [fault.to_string(), listing.to_string(), format!("{fault:?}")] {
+        assert!(!sentence.contains("canary"), "{sentence}");
     }
 }
 
 #[tokio::test]
-async fn a_place_of_tokens_that_is_down_is_no_refusal() {
+async fn a_token_service_that_is_down_is_not_a_denial() {
     let Some(fixture) = RegistryFixture::with(&["org/a"]) else {
         return;
     };
-    fixture.front.demand_tokens(docker_registry::USER, PASSWORD);
-    fixture.front.when("GET /token", Intercept::status(503));
-    let mut image_settings = settings(&fixture.front.url());
+    fixture.proxy.demand_tokens(docker_registry::USER, PASSWORD);
+    fixture.proxy.when("GET /token", Intercept::status(503));
+    let mut image_settings = settings(&fixture.proxy.url());
     image_settings.credentials = login();
     let fault = image_registry(image_settings)
         .list()
@@ -136,7 +136,7 @@ async fn a_proxy_is_used_for_hosts_that_only_it_can_find() {
         return;
     };
     let mut image_settings = settings("http://registry.invalid");
-    image_settings.http.proxy = Some(fixture.front.url().into());
+    image_settings.http.proxy = Some(fixture.proxy.url().into());
     assert_eq!(
         outcomes(&scan_all(&image_registry(image_settings)).await),
         ["org/a:latest read"]
@@ -144,30 +144,30 @@ async fn a_proxy_is_used_for_hosts_that_only_it_can_find() {
 }
 
 #[tokio::test]
-async fn blobs_that_lie_elsewhere_are_fetched_without_credentials() {
+async fn redirected_blobs_are_fetched_without_credentials() {
     let Some(fixture) = RegistryFixture::with(&["org/a"]) else {
         return;
     };
     let config = config_of(&fixture, "org/a").await;
-    fixture.front.demand_tokens(docker_registry::USER, PASSWORD);
+    fixture.proxy.demand_tokens(docker_registry::USER, PASSWORD);
     fixture
-        .front
+        .proxy
         .respond("GET /elsewhere", Some(Intercept::text(&config)));
     let moved = |to: &str| Intercept::status(307).with("Location", to);
-    fixture.front.when("/blobs/", moved("/elsewhere/1"));
-    let mut image_settings = settings(&fixture.front.url());
+    fixture.proxy.when("/blobs/", moved("/elsewhere/1"));
+    let mut image_settings = settings(&fixture.proxy.url());
     image_settings.credentials = login();
     image_settings.listing = ListingMethod::Images(vec!["org/a".to_owned()]);
     let registry = image_registry(image_settings);
     assert_eq!(outcomes(&scan_all(&registry).await), ["org/a:latest read"]);
-    let shown = fixture.front.authorizations();
+    let shown = fixture.proxy.authorizations();
     let there = shown.iter().find(|(line, _)| line.contains("/elsewhere"));
     assert_eq!(there.map(|(_, proof)| proof), Some(&None));
 
     let other = sutler_servers::RegistryProxy::standalone();
-    fixture.front.reset();
+    fixture.proxy.reset();
     fixture
-        .front
+        .proxy
         .when("/blobs/", moved(&format!("{}/x", other.url())));
     assert_eq!(
         outcomes(&scan_all(&registry).await),
@@ -178,23 +178,23 @@ async fn blobs_that_lie_elsewhere_are_fetched_without_credentials() {
         "nothing goes where TLS does not reach"
     );
 
-    fixture.front.reset();
-    fixture.front.when("/manifests/", moved("/elsewhere/2"));
+    fixture.proxy.reset();
+    fixture.proxy.when("/manifests/", moved("/elsewhere/2"));
     assert_eq!(
         outcomes(&scan_all(&registry).await),
         ["org/a:latest malformed"]
     );
 
-    fixture.front.reset();
-    fixture.front.when("/blobs/", moved("/round"));
-    fixture.front.when("/round", moved("/round"));
+    fixture.proxy.reset();
+    fixture.proxy.when("/blobs/", moved("/round"));
+    fixture.proxy.when("/round", moved("/round"));
     assert_eq!(
         outcomes(&scan_all(&registry).await),
         ["org/a:latest malformed"]
     );
 }
 
-/// The configuration of an image, as it lies in the registry.
+/// Digest of an image's configuration in the registry.
 async fn config_of(fixture: &RegistryFixture, image: &str) -> String {
     let get = async |path: String| {
         let url = format!("http://{}{path}", fixture.server.address());
@@ -217,7 +217,7 @@ async fn an_image_is_pinned_as_engines_pull_it() {
     let pushed = fixture
         .server
         .push("org/a", "latest", &Image::bundle("name: a\n"));
-    let mut image_settings = settings(&fixture.front.url());
+    let mut image_settings = settings(&fixture.proxy.url());
     image_settings.pull_from = Some("registry.inside:5000".to_owned());
     let spec = image_registry(image_settings)
         .fetch(&Item::new("org/a", "latest"))

@@ -1,4 +1,4 @@
-//! What fails, and what may be concluded from it: one item, one page, the host; once, or for good.
+//! Failures, and what may be concluded from them: one item, one page, the host; once, or permanent.
 
 use crate::fixture::{
     RegistryFixture, fast_retries, image_registry, kind_of, outcomes, scan_all, settings, status,
@@ -9,7 +9,7 @@ use sutler_servers::docker_registry::Image;
 use sutler_servers::{Intercept, RegistryProxy};
 
 #[tokio::test]
-async fn what_passes_by_itself_is_asked_again_and_nobody_notices() {
+async fn a_temporary_failure_is_retried_without_effect() {
     let Some(fixture) = RegistryFixture::with(&["org/a", "org/b"]) else {
         return;
     };
@@ -22,16 +22,16 @@ async fn what_passes_by_itself_is_asked_again_and_nobody_notices() {
         Intercept::BreakOff(5),
     ] {
         for part in ["_catalog", "GET /v2/org/a/manifests", "/blobs/"] {
-            fixture.front.times(1, part, fate.clone());
+            fixture.proxy.times(1, part, fate.clone());
             let found = scan_all(&fixture.registry()).await;
             assert_eq!(outcomes(&found), expected, "{part} {fate:?}");
-            fixture.front.reset();
+            fixture.proxy.reset();
         }
     }
 }
 
 #[tokio::test]
-async fn what_fails_for_good_is_asked_three_times_and_hurts_no_other() {
+async fn a_permanent_failure_is_requested_three_times_and_affects_no_other_item() {
     let Some(fixture) = RegistryFixture::with(&["org/a", "org/b"]) else {
         return;
     };
@@ -41,22 +41,22 @@ async fn what_fails_for_good_is_asked_three_times_and_hurts_no_other() {
         status(429),
         Intercept::Cut,
         Intercept::BreakOff(5),
-        // Somebody else's 404 is no word of the registry.
+        // A 404 from another server says nothing about the registry.
         status(404),
-        // Whole as HTTP has it, and not what its digest says.
+        // A complete HTTP response that does not match its digest.
         Intercept::Truncate(40),
     ] {
-        fixture.front.when("GET /v2/org/a/manifests", fate.clone());
+        fixture.proxy.when("GET /v2/org/a/manifests", fate.clone());
         let found = scan_all(&fixture.registry()).await;
         assert_eq!(outcomes(&found), expected, "{fate:?}");
-        let said = format!("{found:?}");
-        assert!(said.contains("shop org/a:latest"), "{said}");
-        let asked = fixture.front.requests();
-        let tries = asked
+        let sentence = format!("{found:?}");
+        assert!(sentence.contains("shop org/a:latest"), "{sentence}");
+        let requests = fixture.proxy.requests();
+        let tries = requests
             .iter()
             .filter(|it| it.starts_with("GET /v2/org/a/manifests"));
-        assert!(tries.count() <= 3, "{asked:?}");
-        fixture.front.reset();
+        assert!(tries.count() <= 3, "{requests:?}");
+        fixture.proxy.reset();
     }
 }
 
@@ -66,9 +66,9 @@ async fn a_server_that_wants_more_patience_than_we_have_is_left_alone() {
         return;
     };
     let later = status(429).with("Retry-After", "3600");
-    fixture.front.when("HEAD /v2/org/a/", later);
+    fixture.proxy.when("HEAD /v2/org/a/", later);
     assert_eq!(kind_of(&fixture.registry(), "org/a").await, "transient");
-    assert_eq!(fixture.front.requests().len(), 1);
+    assert_eq!(fixture.proxy.requests().len(), 1);
 }
 
 #[tokio::test]
@@ -76,16 +76,16 @@ async fn an_answer_that_does_not_come_is_given_up() {
     let Some(fixture) = RegistryFixture::with(&["org/a", "org/b"]) else {
         return;
     };
-    let mut image_settings = settings(&fixture.front.url());
+    let mut image_settings = settings(&fixture.proxy.url());
     image_settings.http.response_timeout = Duration::from_millis(500);
     let registry = image_registry(image_settings);
-    fixture.front.when("/org/a/", Intercept::Hold);
+    fixture.proxy.when("/org/a/", Intercept::Hold);
     let found = scan_all(&registry).await;
     assert_eq!(
         outcomes(&found),
         ["org/a:latest transient", "org/b:latest read"]
     );
-    fixture.front.when("_catalog", Intercept::Hold);
+    fixture.proxy.when("_catalog", Intercept::Hold);
     let fault = registry.list().await.expect_err("no listing");
     assert_eq!(fault.kind(), "unreachable", "{fault}");
 }
@@ -107,24 +107,24 @@ async fn a_host_that_is_down_gives_no_listing_and_is_itself_again_afterwards() {
 
 #[tokio::test]
 async fn a_thousand_items_of_a_silent_host_are_given_up_together() {
-    let front = RegistryProxy::standalone();
-    front.when("/v2/", Intercept::Cut);
-    let mut image_settings = settings(&front.url());
+    let proxy = RegistryProxy::standalone();
+    proxy.when("/v2/", Intercept::Cut);
+    let mut image_settings = settings(&proxy.url());
     let images = (0..1_000).map(|it| format!("org/image-{it}"));
     image_settings.listing = ListingMethod::Images(images.collect());
     let registry = image_registry(image_settings);
     let found = scan_all(&registry).await;
     let all = |it: &ScannedItem| matches!(&it.state, ItemState::Failed(fault) if fault.kind() == "transient");
     assert!(found.iter().all(all));
-    let asked = front.requests().len();
-    assert!(asked < 50, "{asked} questions");
-    // The next refresh asks again.
+    let requests = proxy.requests().len();
+    assert!(requests < 50, "{requests} questions");
+    // The next refresh sends requests again.
     assert_eq!(scan_all(&registry).await.len(), 1_000);
-    assert!(!front.requests().is_empty());
+    assert!(!proxy.requests().is_empty());
 }
 
 #[tokio::test]
-async fn what_changed_between_look_and_read_is_another_time_and_not_gone() {
+async fn an_item_that_changes_between_look_up_and_fetch_is_transient_and_not_gone() {
     let Some(fixture) = RegistryFixture::open() else {
         return;
     };
@@ -167,8 +167,8 @@ async fn a_version_that_came_back_is_known_again() {
 
 #[tokio::test]
 async fn pages_that_make_no_sense_are_no_listing() {
-    let front = RegistryProxy::standalone();
-    let registry = image_registry(settings(&front.url()));
+    let proxy = RegistryProxy::standalone();
+    let registry = image_registry(settings(&proxy.url()));
     let endless = "<_catalog?n=1000>; rel=\"next\"";
     let foreign = "<http://other.invalid/v2/_catalog>; rel=\"next\"";
     let cut = "</v2/_catalog?last=org%2Fa";
@@ -178,7 +178,7 @@ async fn pages_that_make_no_sense_are_no_listing() {
         (Intercept::text("<html>"), "malformed"),
         (Intercept::text("[]"), "malformed"),
         (Intercept::text(r#"{"repositories":[7]}"#), "malformed"),
-        // What says nothing of its images is no empty catalog.
+        // A response without a list of images is not an empty catalog.
         (Intercept::text("{}"), "malformed"),
         (
             Intercept::text(r#"{"errors":[{"code":"UNKNOWN"}]}"#),
@@ -196,7 +196,7 @@ async fn pages_that_make_no_sense_are_no_listing() {
         (Intercept::status(404), "unreachable"),
         (Intercept::status(418), "malformed"),
     ] {
-        front.respond("_catalog", Some(answer.clone()));
+        proxy.respond("_catalog", Some(answer.clone()));
         let fault = registry.list().await.expect_err("no listing");
         assert_eq!(fault.kind(), kind, "{fault}");
     }
@@ -204,24 +204,24 @@ async fn pages_that_make_no_sense_are_no_listing() {
 
 #[tokio::test]
 async fn a_thousand_items_of_a_host_that_has_enough_of_us_are_given_up_together() {
-    let front = RegistryProxy::standalone();
-    front.when("/v2/", status(429));
-    let mut image_settings = settings(&front.url());
+    let proxy = RegistryProxy::standalone();
+    proxy.when("/v2/", status(429));
+    let mut image_settings = settings(&proxy.url());
     let images = (0..1_000).map(|it| format!("org/image-{it}"));
     image_settings.listing = ListingMethod::Images(images.collect());
     let found = scan_all(&image_registry(image_settings)).await;
     let all = |it: &ScannedItem| matches!(&it.state, ItemState::Failed(fault) if fault.kind() == "transient");
     assert!(found.iter().all(all));
-    let asked = front.requests().len();
-    assert!(asked < 50, "{asked} questions");
+    let requests = proxy.requests().len();
+    assert!(requests < 50, "{requests} questions");
 }
 
 #[tokio::test]
-async fn names_that_lead_elsewhere_are_never_asked_for() {
-    let front = RegistryProxy::standalone();
+async fn names_that_lead_elsewhere_are_never_requested() {
+    let proxy = RegistryProxy::standalone();
     let catalog = r#"{"repositories":["../../secret","a/../b","A B","a?x=y","a#b","%2e%2e/c"]}"#;
-    front.respond("_catalog", Some(Intercept::text(catalog)));
-    let registry = image_registry(settings(&front.url()));
+    proxy.respond("_catalog", Some(Intercept::text(catalog)));
+    let registry = image_registry(settings(&proxy.url()));
     assert!(scan_all(&registry).await.is_empty());
     for (image, tag) in [
         ("../../secret", "latest"),
@@ -233,11 +233,11 @@ async fn names_that_lead_elsewhere_are_never_asked_for() {
         assert_eq!(fault.kind(), "malformed", "{fault}");
         assert!(!fault.to_string().contains('\n'), "{fault}");
     }
-    assert_eq!(front.requests(), ["GET /v2/_catalog?n=1000"]);
+    assert_eq!(proxy.requests(), ["GET /v2/_catalog?n=1000"]);
 }
 
 #[tokio::test]
-async fn settings_that_cannot_be_used_are_said_before_anything_is_asked() {
+async fn invalid_settings_are_reported_before_any_request() {
     let mut authority = settings("https://registry.example");
     authority.http.ca_certificates = Some(b"nothing".to_vec());
     let mut proxy = settings("https://registry.example");
@@ -264,9 +264,12 @@ async fn settings_that_cannot_be_used_are_said_before_anything_is_asked() {
         (pulled, "pull_from"),
         (url, "URL"),
     ] {
-        let said = sutler_registry::ImageRegistry::new(wrong)
+        let sentence = sutler_registry::ImageRegistry::new(wrong)
             .err()
             .expect(word);
-        assert!(said.contains(word) && !said.contains("canary"), "{said}");
+        assert!(
+            sentence.contains(word) && !sentence.contains("canary"),
+            "{sentence}"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! A real registry with a front before it, and ways to ask them.
+//! Fixture: a real registry behind a proxy, and adapters for it.
 
 use std::time::Duration;
 use sutler_registry::{
@@ -8,24 +8,24 @@ use sutler_registry::{
 use sutler_servers::docker_registry::{self, Image, RegistryAccess};
 use sutler_servers::{Demands, Intercept, RegistryProxy, Server};
 
-/// How many items are looked at together.
+/// Items scanned concurrently.
 const CONCURRENT_ITEMS: usize = 4;
 
-/// A registry behind a front.
+/// A registry behind a proxy.
 pub(crate) struct RegistryFixture {
     pub(crate) server: Server,
-    pub(crate) front: RegistryProxy,
+    pub(crate) proxy: RegistryProxy,
 }
 
 impl RegistryFixture {
-    /// An empty one; nothing where there is no server to start.
+    /// An empty registry; `None` if no server can be started.
     pub(crate) fn open() -> Option<Self> {
         let server = docker_registry::own(Demands::default(), RegistryAccess::Open)?;
-        let front = RegistryProxy::in_front_of(server.address());
-        Some(Self { server, front })
+        let proxy = RegistryProxy::in_front_of(server.address());
+        Some(Self { server, proxy })
     }
 
-    /// One with these bundles under `latest`.
+    /// A registry with these bundles under `latest`.
     pub(crate) fn with(images: &[&str]) -> Option<Self> {
         let fixture = Self::open()?;
         for image in images {
@@ -37,13 +37,13 @@ impl RegistryFixture {
         Some(fixture)
     }
 
-    /// Asks it through the front, by its catalog.
+    /// An adapter that uses the proxy and lists the catalog.
     pub(crate) fn registry(&self) -> ImageRegistry {
-        image_registry(settings(&self.front.url()))
+        image_registry(settings(&self.proxy.url()))
     }
 }
 
-/// What a registry at a URL needs, in a hurry.
+/// Settings for a registry at a URL, with fast retries.
 pub(crate) fn settings(url: &str) -> ImageSettings {
     ImageSettings {
         name: "shop".to_owned(),
@@ -57,7 +57,7 @@ pub(crate) fn settings(url: &str) -> ImageSettings {
     }
 }
 
-/// Repeats at once.
+/// Settings with retries after a few milliseconds.
 pub(crate) fn fast_retries() -> HttpSettings {
     HttpSettings {
         retry: RetrySchedule {
@@ -73,7 +73,7 @@ pub(crate) fn image_registry(settings: ImageSettings) -> ImageRegistry {
     ImageRegistry::new(settings).expect("the settings can be used")
 }
 
-/// A user and the password of tests.
+/// A user and the password of the tests.
 pub(crate) fn login() -> Credentials {
     Credentials::Basic {
         user: docker_registry::USER.to_owned(),
@@ -81,13 +81,13 @@ pub(crate) fn login() -> Credentials {
     }
 }
 
-/// Everything that is found, with nothing known.
+/// Scans all items, with none known.
 pub(crate) async fn scan_all(registry: &dyn Registry) -> Vec<ScannedItem> {
     let gathered = scan(registry, &|_| None, CONCURRENT_ITEMS).await;
     gathered.expect("a listing").items
 }
 
-/// What became of each, in a few words: `a:latest read`.
+/// State of each item as text: `a:latest read`.
 pub(crate) fn outcomes(found: &[ScannedItem]) -> Vec<String> {
     let tell = |found: &ScannedItem| {
         let state = match &found.state {
@@ -100,7 +100,7 @@ pub(crate) fn outcomes(found: &[ScannedItem]) -> Vec<String> {
     found.iter().map(tell).collect()
 }
 
-/// What one item ends with.
+/// State of one item.
 pub(crate) async fn kind_of(registry: &dyn Registry, image: &str) -> &'static str {
     let item = Item::new(image, "latest");
     match registry.look_up(&item).await {
@@ -112,7 +112,7 @@ pub(crate) async fn kind_of(registry: &dyn Registry, image: &str) -> &'static st
     }
 }
 
-/// A status that a registry would send with nothing else.
+/// A response with only a status.
 pub(crate) fn status(status: u16) -> Intercept {
     Intercept::status(status)
 }

@@ -1,4 +1,4 @@
-//! The forms that images come in: of OCI and of Docker, one or for several platforms, labels or annotations.
+//! Formats of images: OCI and Docker, for one or several platforms, with labels or annotations.
 
 use crate::fixture::{RegistryFixture, image_registry, kind_of, settings};
 use sutler_registry::{Item, Registry};
@@ -29,14 +29,14 @@ async fn images_of_oci_and_of_docker_alone_and_in_lists_are_read() {
         assert_eq!(spec.manifest, MANIFEST.as_bytes(), "{name}");
         assert_eq!(spec.file, "apb.yml", "{name}");
         assert_eq!(spec.runtime.as_deref(), Some("2"), "{name}");
-        let host = fixture.front.url();
+        let host = fixture.proxy.url();
         let host = host.trim_start_matches("http://");
         assert_eq!(spec.image, Some(format!("{host}/{name}@{}", pushed.digest)));
     }
 }
 
 #[tokio::test]
-async fn annotations_will_do_where_there_are_no_labels_and_say_which_file_it_was() {
+async fn annotations_replace_missing_labels_and_name_the_manifest_file() {
     let Some(fixture) = RegistryFixture::open() else {
         return;
     };
@@ -54,8 +54,11 @@ async fn annotations_will_do_where_there_are_no_labels_and_say_which_file_it_was
     let spec = spec.expect("a bundle");
     assert_eq!(spec.manifest, MANIFEST.as_bytes());
     assert_eq!(spec.file, "bundle.yml");
-    let asked = fixture.front.requests();
-    assert!(!asked.iter().any(|it| it.contains("/blobs/")), "{asked:?}");
+    let requests = fixture.proxy.requests();
+    assert!(
+        !requests.iter().any(|it| it.contains("/blobs/")),
+        "{requests:?}"
+    );
 }
 
 #[tokio::test]
@@ -69,9 +72,9 @@ async fn an_image_for_other_platforms_only_is_refused_until_that_one_is_wanted()
     };
     fixture.server.push("arm", "latest", &image);
     let fault = fixture.registry().fetch(&Item::new("arm", "latest")).await;
-    let said = fault.expect_err("none for this platform").to_string();
-    assert!(said.contains("linux/arm64"), "{said}");
-    let mut image_settings = settings(&fixture.front.url());
+    let sentence = fault.expect_err("none for this platform").to_string();
+    assert!(sentence.contains("linux/arm64"), "{sentence}");
+    let mut image_settings = settings(&fixture.proxy.url());
     image_settings.platform = Some("linux/arm64".to_owned());
     assert_eq!(
         kind_of(&image_registry(image_settings), "arm").await,
@@ -95,11 +98,14 @@ async fn one_bad_label_is_a_fault_of_its_own_image_only() {
     assert_eq!(kind_of(&registry, "bad").await, "malformed");
     assert_eq!(kind_of(&registry, "plain").await, "not-a-bundle");
     assert_eq!(kind_of(&registry, "good").await, "read");
-    // What is known to be none is not read again.
-    drop(fixture.front.requests());
+    // An image that is known not to be a bundle is not read again.
+    drop(fixture.proxy.requests());
     for image in ["bad", "plain"] {
         kind_of(&registry, image).await;
     }
-    let asked = fixture.front.requests();
-    assert!(asked.iter().all(|it| it.starts_with("HEAD ")), "{asked:?}");
+    let requests = fixture.proxy.requests();
+    assert!(
+        requests.iter().all(|it| it.starts_with("HEAD ")),
+        "{requests:?}"
+    );
 }

@@ -1,4 +1,4 @@
-//! What is listed: pages, lists of images, allow and deny lists, named tags, and what a refresh costs.
+//! Listings: pages, lists of images, allow and deny lists, named tags, and the cost of a refresh.
 
 use crate::fixture::{RegistryFixture, image_registry, outcomes, scan_all, settings};
 use std::collections::BTreeMap;
@@ -31,11 +31,11 @@ async fn a_catalog_of_several_pages_is_read_to_its_end_and_nothing_known_twice()
     let lookup = |item: &Item| known.get(&item.image).cloned();
     let found = scan(&registry, &lookup, 8).await.expect("a listing").items;
     assert_eq!(found.len(), MANY);
-    let asked = fixture.front.requests();
-    let catalog = asked.iter().filter(|it| it.contains("_catalog")).count();
-    let heads = asked.iter().filter(|it| it.starts_with("HEAD ")).count();
-    assert_eq!((catalog, heads, asked.len()), (2, MANY, MANY + 2));
-    // One changes: one is read, its manifest and its labels.
+    let requests = fixture.proxy.requests();
+    let catalog = requests.iter().filter(|it| it.contains("_catalog")).count();
+    let heads = requests.iter().filter(|it| it.starts_with("HEAD ")).count();
+    assert_eq!((catalog, heads, requests.len()), (2, MANY, MANY + 2));
+    // One item changes: only its manifest and its labels are read.
     let image = Image::bundle("name: changed\n");
     fixture
         .server
@@ -46,13 +46,13 @@ async fn a_catalog_of_several_pages_is_read_to_its_end_and_nothing_known_twice()
         .filter(|it| !it.ends_with(" known"))
         .collect();
     assert_eq!(read, ["org/bundle-00700:latest read"]);
-    let asked = fixture.front.requests();
-    let reads = asked.iter().filter(|it| it.starts_with("GET /v2/org/"));
+    let requests = fixture.proxy.requests();
+    let reads = requests.iter().filter(|it| it.starts_with("GET /v2/org/"));
     assert_eq!(reads.count(), 2);
 }
 
 #[tokio::test]
-async fn lists_and_named_tags_say_what_is_wanted() {
+async fn lists_and_named_tags_select_items() {
     let images = [
         "org/hello-apb",
         "org/postgres-apb",
@@ -76,7 +76,7 @@ async fn lists_and_named_tags_say_what_is_wanted() {
         ]
         .into(),
     };
-    let mut image_settings = settings(&fixture.front.url());
+    let mut image_settings = settings(&fixture.proxy.url());
     image_settings.filter = ImageFilter::new(&wishes).expect("they make sense");
     let expected = [
         "org/hello-apb:latest read",
@@ -96,8 +96,8 @@ async fn a_list_of_images_asks_for_no_catalog() {
     let Some(fixture) = RegistryFixture::with(&["org/a", "org/b"]) else {
         return;
     };
-    fixture.front.when("_catalog", Intercept::status(403));
-    let mut image_settings = settings(&fixture.front.url());
+    fixture.proxy.when("_catalog", Intercept::status(403));
+    let mut image_settings = settings(&fixture.proxy.url());
     image_settings.listing = ListingMethod::Images(texts(&["org/a", "org/never"]));
     let expected = ["org/a:latest read", "org/never:latest gone"];
     assert_eq!(
@@ -118,7 +118,7 @@ async fn docker_hub_is_listed_in_a_session_and_its_images_are_those_of_docker_io
     );
     let listing = r#"{"count":1,"next":null,"results":[{"name":"private","is_private":true}]}"#;
     hub.respond("GET /v2/repositories/org/", Some(Intercept::text(listing)));
-    let mut image_settings = settings(&fixture.front.url());
+    let mut image_settings = settings(&fixture.proxy.url());
     image_settings.pull_from = Some(sutler_registry::HUB_HOST.to_owned());
     image_settings.listing = ListingMethod::DockerHub {
         url: hub.url(),
@@ -166,11 +166,11 @@ async fn quay_is_listed_with_the_token_of_an_application() {
     let listing = registry.list().await.expect("a listing");
     assert_eq!(listing.items(), [Item::new("org/a", "latest")]);
     let shown = quay.authorizations();
-    // Without asking for what is public, nobody but the token's own user is shown anything.
+    // Without this parameter, only the token's own user sees images.
     assert!(shown[0].0.contains("&public=true"), "{shown:?}");
     assert_eq!(shown[0].1.as_deref(), Some("Bearer application-of-tests"));
 
-    // Images are asked for as somebody who logs in with the token.
+    // Images are requested with the user name of application tokens.
     quay.demand_tokens("$oauthtoken", "application-of-tests");
     let fault = registry.look_up(&Item::new("org/a", "latest")).await;
     let fault = fault.expect_err("there is no image behind this front");
@@ -179,7 +179,7 @@ async fn quay_is_listed_with_the_token_of_an_application() {
 
 #[tokio::test]
 async fn a_catalog_that_gives_fewer_at_once_is_read_to_its_end_all_the_same() {
-    let front = RegistryProxy::standalone();
+    let proxy = RegistryProxy::standalone();
     let too_many = r#"{"errors":[{"code":"PAGINATION_NUMBER_INVALID"}]}"#;
     let refused = Intercept::Answer {
         status: 400,
@@ -190,10 +190,10 @@ async fn a_catalog_that_gives_fewer_at_once_is_read_to_its_end_all_the_same() {
         .with("Link", "</v2/_catalog>; rel=\"first\"")
         .with("Link", "</v2/_catalog?last=org%2Fa&n=1>; rel=\"next\"");
     let second = Intercept::text(r#"{"repositories":["org/b"]}"#);
-    front.respond("_catalog?last=", Some(second));
-    front.respond("_catalog?n=1000", Some(refused));
-    front.respond("_catalog", Some(first));
-    let listing = image_registry(settings(&front.url())).list().await;
+    proxy.respond("_catalog?last=", Some(second));
+    proxy.respond("_catalog?n=1000", Some(refused));
+    proxy.respond("_catalog", Some(first));
+    let listing = image_registry(settings(&proxy.url())).list().await;
     let listing = listing.expect("a listing");
     let expected = ["org/a", "org/b"].map(|it| Item::new(it, "latest"));
     assert_eq!(listing.items(), expected);

@@ -1,7 +1,7 @@
-//! Registries against real servers, with a front that does harm to single requests.
+//! Registries against real servers, behind a proxy that breaks single requests.
 //!
-//! `fixture.rs` is the vocabulary; `real_registry_conformance.rs` has every adapter pass the suite; the other files are about one
-//! thing each.
+//! `fixture.rs` is the shared fixture; `real_registry_conformance.rs` and `recorded_api_conformance.rs` run the
+//! conformance suite; each of the other files has one subject.
 
 mod authentication;
 mod failures;

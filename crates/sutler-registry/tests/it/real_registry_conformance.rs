@@ -1,5 +1,4 @@
-//! Adapters of real registries pass the suite: by a catalog, and by the listings of Docker Hub and of Quay,
-//! which are recorded shapes.
+//! Adapters of real registries pass the suite: with the catalog, and with recorded listings of Docker Hub and Quay.
 
 use crate::fixture::{RegistryFixture, fast_retries, image_registry, settings};
 use async_trait::async_trait;
@@ -10,7 +9,7 @@ use sutler_registry::{ImageRegistry, Item, ListingMethod, Registry};
 use sutler_servers::Intercept;
 use sutler_servers::docker_registry::{Image, PushedImage};
 
-/// How its images are found.
+/// How its images are listed.
 #[derive(Clone, Copy)]
 enum Kind {
     Catalog,
@@ -23,13 +22,13 @@ struct Images {
     kind: Kind,
     registry: ImageRegistry,
     there: Mutex<BTreeMap<String, PushedImage>>,
-    asked: Mutex<Vec<String>>,
+    requests: Mutex<Vec<String>>,
 }
 
 impl Images {
     fn fresh(kind: Kind) -> Option<Self> {
         let fixture = RegistryFixture::open()?;
-        let url = fixture.front.url();
+        let url = fixture.proxy.url();
         let org = "org".to_owned();
         let mut settings = settings(&url);
         settings.http = fast_retries();
@@ -43,13 +42,13 @@ impl Images {
             kind,
             registry: image_registry(settings),
             there: Mutex::default(),
-            asked: Mutex::default(),
+            requests: Mutex::default(),
         };
         images.list();
         Some(images)
     }
 
-    /// The part of a request for a listing.
+    /// Part of the URL of a listing.
     fn listing(&self) -> &'static str {
         match self.kind {
             Kind::Catalog => "GET /v2/_catalog",
@@ -58,7 +57,7 @@ impl Images {
         }
     }
 
-    /// Has the front list what is there, in two pages.
+    /// Sets the proxy's listing to the current images, in two pages.
     fn list(&self) {
         let there = self.there.lock().expect("no panic");
         let listing: Vec<&String> = there.keys().collect();
@@ -68,7 +67,7 @@ impl Images {
             Kind::Hub => {
                 let next = format!(
                     "{}/v2/repositories/org/?page=2&page_size=100",
-                    self.fixture.front.url()
+                    self.fixture.proxy.url()
                 );
                 let page = |listing: &[&String], next: Option<&str>| {
                     let results: Vec<_> = listing
@@ -97,9 +96,9 @@ impl Images {
             }
         };
         let [first, second] = pages.map(|it| Intercept::text(&it.to_string()));
-        self.fixture.front.respond(self.listing(), None);
-        self.fixture.front.respond(next, Some(second));
-        self.fixture.front.respond(self.listing(), Some(first));
+        self.fixture.proxy.respond(self.listing(), None);
+        self.fixture.proxy.respond(next, Some(second));
+        self.fixture.proxy.respond(self.listing(), Some(first));
     }
 
     fn keep(&self, name: &str, image: &Image) {
@@ -141,24 +140,24 @@ impl Candidate for Images {
             Kind::Hub => Intercept::status(503),
             Kind::Quay => Intercept::Truncate(12),
         };
-        self.fixture.front.when(self.listing(), fate);
+        self.fixture.proxy.when(self.listing(), fate);
     }
 
     async fn break_item(&self, name: &str) -> bool {
         let part = format!("/v2/org/{name}/");
-        self.fixture.front.when(&part, Intercept::status(500));
+        self.fixture.proxy.when(&part, Intercept::status(500));
         true
     }
 
     async fn mend(&self) {
-        self.fixture.front.reset();
+        self.fixture.proxy.reset();
     }
 
     fn reads(&self) -> usize {
-        let mut asked = self.asked.lock().expect("no panic");
-        asked.extend(self.fixture.front.requests());
+        let mut requests = self.requests.lock().expect("no panic");
+        requests.extend(self.fixture.proxy.requests());
         let is_read = |it: &&String| it.starts_with("GET /v2/org/");
-        asked.iter().filter(is_read).count()
+        requests.iter().filter(is_read).count()
     }
 
     fn item(&self, name: &str) -> Item {

@@ -1,5 +1,5 @@
-//! Adapters whose servers are recorded shapes pass the suite: a file at a URL, and OpenShift's image streams as
-//! its API documents them.
+//! Adapters with recorded servers pass the suite: a file at a URL, and OpenShift's image streams as its API
+//! documents them.
 
 use crate::fixture::fast_retries;
 use async_trait::async_trait;
@@ -15,7 +15,7 @@ use sutler_registry::{
 };
 use sutler_servers::{Intercept, RegistryProxy};
 
-/// Where the manifests of a list are.
+/// Where the manifests of an index are.
 #[derive(Clone, Copy, PartialEq)]
 enum Manifests {
     Inside,
@@ -25,26 +25,26 @@ enum Manifests {
 /// A file that lists bundles.
 struct Index {
     manifests: Manifests,
-    asked: Mutex<Vec<String>>,
-    front: RegistryProxy,
+    requests: Mutex<Vec<String>>,
+    proxy: RegistryProxy,
     registry: IndexRegistry,
     there: Mutex<BTreeMap<String, Value>>,
 }
 
 impl Index {
     fn fresh(manifests: Manifests) -> Option<Self> {
-        let front = RegistryProxy::standalone();
+        let proxy = RegistryProxy::standalone();
         let settings = IndexSettings {
             name: "list".to_owned(),
-            url: format!("{}/bundles.yml", front.url()),
+            url: format!("{}/bundles.yml", proxy.url()),
             filter: ImageFilter::default(),
             credentials: Credentials::None,
             http: fast_retries(),
         };
         let index = Self {
             manifests,
-            asked: Mutex::default(),
-            front,
+            requests: Mutex::default(),
+            proxy,
             registry: IndexRegistry::new(settings).expect("the settings can be used"),
             there: Mutex::default(),
         };
@@ -60,7 +60,7 @@ impl Index {
         let file = json!({ "bundles": bundles }).to_string();
         let tag = format!("\"{}\"", Digest::of(file.as_bytes()));
         let answer = Intercept::text(&file).with("ETag", &tag);
-        self.front.respond("GET /bundles.yml", Some(answer));
+        self.proxy.respond("GET /bundles.yml", Some(answer));
     }
 }
 
@@ -79,7 +79,7 @@ impl Candidate for Index {
             Manifests::Inside => json!({ "name": name, "image": image, "manifest": manifest }),
             Manifests::Beside => {
                 let path = format!("GET /manifests/{name}.yml");
-                self.front.respond(&path, Some(Intercept::text(manifest)));
+                self.proxy.respond(&path, Some(Intercept::text(manifest)));
                 json!({ "name": name, "image": image, "manifest_url": format!("manifests/{name}.yml"),
                         "manifest_digest": Digest::of(manifest.as_bytes()) })
             }
@@ -99,24 +99,24 @@ impl Candidate for Index {
     }
 
     async fn break_listings(&self) {
-        self.front.when("GET /bundles.yml", Intercept::Truncate(20));
+        self.proxy.when("GET /bundles.yml", Intercept::Truncate(20));
     }
 
     async fn break_item(&self, name: &str) -> bool {
         let path = format!("GET /manifests/{name}.yml");
-        self.front.when(&path, Intercept::status(503));
+        self.proxy.when(&path, Intercept::status(503));
         self.manifests == Manifests::Beside
     }
 
     async fn mend(&self) {
-        self.front.reset();
+        self.proxy.reset();
     }
 
     fn reads(&self) -> usize {
-        let mut asked = self.asked.lock().expect("no panic");
-        asked.extend(self.front.requests());
+        let mut requests = self.requests.lock().expect("no panic");
+        requests.extend(self.proxy.requests());
         let is_read = |it: &&String| it.contains("GET /manifests/");
-        asked.iter().filter(is_read).count()
+        requests.iter().filter(is_read).count()
     }
 
     fn item(&self, name: &str) -> Item {
@@ -135,11 +135,11 @@ mod by_index_with_manifests_beside_it {
 
     sutler_registry::registry_conformance!(Index::fresh(super::Manifests::Beside));
 
-    /// What a list with one odd entry comes to.
+    /// Outcome of an index with one odd entry.
     async fn odd(url: &str, digest: &str) -> String {
         let index = Index::fresh(super::Manifests::Beside).expect("a list");
-        let said = super::Intercept::text("name: x");
-        index.front.respond("GET /manifests/x.yml", Some(said));
+        let manifest = super::Intercept::text("name: x");
+        index.proxy.respond("GET /manifests/x.yml", Some(manifest));
         let authentication =
             super::json!({ "name": "x", "manifest_url": url, "manifest_digest": digest });
         index.write(|it| drop(it.insert("x".to_owned(), authentication)));
@@ -151,38 +151,41 @@ mod by_index_with_manifests_beside_it {
     #[tokio::test]
     async fn a_manifest_elsewhere_or_other_than_its_digest_is_not_read() {
         let digest = super::Digest::of(b"name: y").to_string();
-        let said = odd("manifests/x.yml", &digest).await;
-        assert!(said.contains("another manifest than its digest"), "{said}");
-        let said = odd("http://127.0.0.1:1/x.yml", &digest).await;
-        assert!(said.contains("on another server"), "{said}");
-        let said = odd("manifests/x.yml", "latest").await;
-        assert!(said.contains("write either `manifest`"), "{said}");
+        let sentence = odd("manifests/x.yml", &digest).await;
+        assert!(
+            sentence.contains("another manifest than its digest"),
+            "{sentence}"
+        );
+        let sentence = odd("http://127.0.0.1:1/x.yml", &digest).await;
+        assert!(sentence.contains("on another server"), "{sentence}");
+        let sentence = odd("manifests/x.yml", "latest").await;
+        assert!(sentence.contains("write either `manifest`"), "{sentence}");
     }
 }
 
 /// OpenShift's API.
 struct Streams {
-    front: RegistryProxy,
+    proxy: RegistryProxy,
     registry: OpenShiftRegistry,
     there: Mutex<BTreeMap<String, Value>>,
-    asked: Mutex<Vec<String>>,
+    requests: Mutex<Vec<String>>,
 }
 
 const API: &str = "/apis/image.openshift.io/v1/namespaces/shared";
 
 impl Streams {
     fn fresh() -> Option<Self> {
-        let front = RegistryProxy::standalone();
+        let proxy = RegistryProxy::standalone();
         let settings = OpenShiftSettings {
             name: "streams".to_owned(),
-            url: front.url(),
+            url: proxy.url(),
             namespaces: vec!["shared".to_owned()],
             filter: ImageFilter::default(),
             credentials: Credentials::Token("hush".into()),
             http: fast_retries(),
         };
         let missing = r#"{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}"#;
-        front.respond(
+        proxy.respond(
             "/imagestream",
             Some(Intercept::Answer {
                 status: 404,
@@ -191,26 +194,26 @@ impl Streams {
             }),
         );
         let streams = Self {
-            front,
+            proxy,
             registry: OpenShiftRegistry::new(settings).expect("the settings can be used"),
             there: Mutex::default(),
-            asked: Mutex::default(),
+            requests: Mutex::default(),
         };
         streams.write(|_| {});
         Some(streams)
     }
 
-    /// Lists what is there, one stream on the first page and the others on the second.
+    /// Sets the listing to the current streams, one on the first page and the others on the second.
     fn write(&self, change: impl FnOnce(&mut BTreeMap<String, Value>)) {
         let mut there = self.there.lock().expect("no panic");
         for name in there.keys() {
-            self.front
+            self.proxy
                 .respond(&format!("{API}/imagestreamtags/{name}:"), None);
         }
         change(&mut there);
         let unknown = "/imagestream";
         let missing = r#"{"kind":"Status","reason":"NotFound","code":404}"#;
-        self.front.respond(unknown, None);
+        self.proxy.respond(unknown, None);
         let mut streams = Vec::new();
         for (name, image) in there.iter() {
             let digest = image["metadata"]["name"].as_str().expect("a digest");
@@ -225,8 +228,8 @@ impl Streams {
             let answer = Intercept::text(&whole.to_string());
             let by_tag = format!("{API}/imagestreamtags/{name}:latest");
             let by_digest = format!("{API}/imagestreamimages/{name}@{digest}");
-            self.front.respond(&by_tag, Some(answer.clone()));
-            self.front.respond(&by_digest, Some(answer));
+            self.proxy.respond(&by_tag, Some(answer.clone()));
+            self.proxy.respond(&by_digest, Some(answer));
             streams.push(json!({
                 "metadata": { "name": name, "namespace": "shared" },
                 "spec": { "lookupPolicy": { "local": false } },
@@ -247,16 +250,16 @@ impl Streams {
             Some(Intercept::text(&page.to_string()))
         };
         let listing = format!("{API}/imagestreams?limit=200");
-        self.front.respond(&listing, None);
+        self.proxy.respond(&listing, None);
         let next = format!("{listing}&continue=more");
-        self.front.respond(&next, page(&rest, ""));
-        self.front.respond(&listing, page(&streams, "more"));
+        self.proxy.respond(&next, page(&rest, ""));
+        self.proxy.respond(&listing, page(&streams, "more"));
         let gone = Intercept::Answer {
             status: 404,
             headers: Vec::new(),
             body: missing.to_owned(),
         };
-        self.front.respond(unknown, Some(gone));
+        self.proxy.respond(unknown, Some(gone));
     }
 
     fn keep(&self, name: &str, labels: &Value) {
@@ -295,12 +298,12 @@ impl Candidate for Streams {
     }
 
     async fn break_listings(&self) {
-        // The first page comes, and the second does not.
-        self.front.when("continue=more", Intercept::Cut);
+        // The first page is sent, the second is not.
+        self.proxy.when("continue=more", Intercept::Cut);
     }
 
     async fn break_item(&self, name: &str) -> bool {
-        self.front.when(
+        self.proxy.when(
             &format!("/imagestreamimages/{name}@"),
             Intercept::status(503),
         );
@@ -308,14 +311,14 @@ impl Candidate for Streams {
     }
 
     async fn mend(&self) {
-        self.front.reset();
+        self.proxy.reset();
     }
 
     fn reads(&self) -> usize {
-        let mut asked = self.asked.lock().expect("no panic");
-        asked.extend(self.front.requests());
+        let mut requests = self.requests.lock().expect("no panic");
+        requests.extend(self.proxy.requests());
         let is_read = |it: &&String| it.contains("/imagestreamimages/");
-        asked.iter().filter(is_read).count()
+        requests.iter().filter(is_read).count()
     }
 
     fn item(&self, name: &str) -> Item {

@@ -12,13 +12,13 @@ use sutler_bundle::{Action, RunLimits};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
-/// How long anything may take that is promised to come, on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a promised event may take on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Waits for `go`, which `Candidate::let_go` gives.
+/// Waits for the file `go`, which `Candidate::let_go` creates.
 pub(super) const UNTIL_GO: &str = "while [ ! -e \"$SUTLER_RESULT_DIR/go\" ]; do sleep 0.05; done\n";
 
-/// An order for a shell that does this.
+/// A run spec of a shell that runs this script.
 pub(super) fn spec(candidate: &dyn Candidate, script: &str) -> RunSpec {
     let environment = BTreeMap::from([("SCRIPT".to_owned(), script.to_owned())]);
     let name = RunName {
@@ -37,7 +37,7 @@ pub(super) fn spec(candidate: &dyn Candidate, script: &str) -> RunSpec {
         labels: BTreeMap::from([("bundle".to_owned(), "conformance".to_owned())]),
         idempotency_key: format!("key-of-{}", name.operation.simple()),
         limits: RunLimits {
-            deadline: PATIENCE,
+            deadline: TIMEOUT,
             memory: 256 << 20,
             ..RunLimits::default()
         },
@@ -51,7 +51,7 @@ pub(super) fn vars(value: Value) -> Vars {
     }
 }
 
-/// All that came of a run.
+/// Events and end of a run.
 #[derive(Debug)]
 pub(super) struct WatchedRun {
     pub(super) status: RunStatus,
@@ -60,13 +60,13 @@ pub(super) struct WatchedRun {
 
 /// Watches a run to its end.
 pub(super) async fn watch(runner: &Arc<dyn Runner>, name: RunName) -> WatchedRun {
-    let (lines, mut heard) = mpsc::channel(4);
+    let (lines, mut events) = mpsc::channel(4);
     let watching = tokio::spawn({
         let runner = Arc::clone(runner);
-        async move { tokio::time::timeout(PATIENCE, runner.watch(name, lines)).await }
+        async move { tokio::time::timeout(TIMEOUT, runner.watch(name, lines)).await }
     });
     let mut output = Vec::new();
-    while let Some(line) = heard.recv().await {
+    while let Some(line) = events.recv().await {
         if let RunEvent::Output(bytes) = line {
             output.extend_from_slice(&bytes);
         }
@@ -87,21 +87,32 @@ pub(super) async fn run(candidate: &dyn Candidate, spec: &RunSpec) -> WatchedRun
     watch(&runner, spec.name).await
 }
 
-/// A run that ends by itself with 0, and what it gave back.
-pub(super) async fn give(candidate: &dyn Candidate, spec: &RunSpec) -> Result<RunResult, RunError> {
-    let told = run(candidate, spec).await;
-    assert_eq!(told.status, RunStatus::Finished(Exit::Code(0)), "{told:?}");
+/// Runs to the end with exit code 0, and reads the result.
+pub(super) async fn run_and_read(
+    candidate: &dyn Candidate,
+    spec: &RunSpec,
+) -> Result<RunResult, RunError> {
+    let watched = run(candidate, spec).await;
+    assert_eq!(
+        watched.status,
+        RunStatus::Finished(Exit::Code(0)),
+        "{watched:?}"
+    );
     candidate.runner().await.result(spec.name).await
 }
 
 /// Output of a run that ends by itself with 0.
-pub(super) async fn say(candidate: &dyn Candidate, spec: &RunSpec) -> String {
-    let told = run(candidate, spec).await;
-    assert_eq!(told.status, RunStatus::Finished(Exit::Code(0)), "{told:?}");
-    told.output
+pub(super) async fn run_for_output(candidate: &dyn Candidate, spec: &RunSpec) -> String {
+    let watched = run(candidate, spec).await;
+    assert_eq!(
+        watched.status,
+        RunStatus::Finished(Exit::Code(0)),
+        "{watched:?}"
+    );
+    watched.output
 }
 
-/// Looks until a run is seen as the condition wants it.
+/// Polls the status of a run until the condition holds.
 pub(super) async fn status_until(
     runner: &Arc<dyn Runner>,
     name: RunName,
@@ -113,14 +124,14 @@ pub(super) async fn status_until(
         if wanted(&status) {
             return status;
         }
-        assert!(from.elapsed() < PATIENCE, "still {status:?}");
+        assert!(from.elapsed() < TIMEOUT, "still {status:?}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
-/// Watches in the background until a run has said this word: it is well under way by then.
+/// Watches in the background until the output of a run contains this word: then it is certainly running.
 pub(super) async fn output_until(runner: &Arc<dyn Runner>, name: RunName, word: &str) {
-    let (lines, mut heard) = mpsc::channel(4);
+    let (lines, mut events) = mpsc::channel(4);
     let watching = tokio::spawn({
         let runner = Arc::clone(runner);
         async move { runner.watch(name, lines).await }
@@ -128,29 +139,29 @@ pub(super) async fn output_until(runner: &Arc<dyn Runner>, name: RunName, word: 
     let mut output = String::new();
     let listen = async {
         while !output.contains(word) {
-            match heard.recv().await {
+            match events.recv().await {
                 Some(RunEvent::Output(bytes)) => output.push_str(&String::from_utf8_lossy(&bytes)),
                 Some(RunEvent::Progress(_)) => {}
                 None => break,
             }
         }
     };
-    tokio::time::timeout(PATIENCE, listen)
+    tokio::time::timeout(TIMEOUT, listen)
         .await
         .expect("said in time");
     assert!(output.contains(word), "only {output:?} was said");
     watching.abort();
 }
 
-/// Nothing of a run is left, at once or very soon.
+/// Waits until nothing of a run is left.
 pub(super) async fn nothing_left_eventually(candidate: &dyn Candidate, name: RunName) {
     let from = Instant::now();
     loop {
-        let left = candidate.left_of(name).await;
+        let left = candidate.leftovers_of(name).await;
         if left == 0 {
             return;
         }
-        assert!(from.elapsed() < PATIENCE, "{left} left of {name}");
+        assert!(from.elapsed() < TIMEOUT, "{left} left of {name}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -11,8 +11,8 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
-/// Nobody has heard of it.
-pub async fn a_run_that_nobody_started_never_started(candidate: &dyn Candidate) {
+/// Its name is unknown.
+pub async fn a_run_that_was_not_started_is_reported_as_never_started(candidate: &dyn Candidate) {
     let runner = candidate.runner().await;
     let name = RunName {
         operation: Uuid::new_v4(),
@@ -31,8 +31,8 @@ pub async fn a_run_that_nobody_started_never_started(candidate: &dyn Candidate) 
     runner.remove(name).await.expect("nothing to remove");
 }
 
-/// From one stage to the next.
-pub async fn a_run_is_seen_running_and_then_finished(candidate: &dyn Candidate) {
+/// The status changes in order.
+pub async fn a_run_is_first_running_and_then_finished(candidate: &dyn Candidate) {
     let runner = candidate.runner().await;
     let spec = spec(candidate, UNTIL_GO);
     runner.start(&spec).await.expect("started");
@@ -42,13 +42,13 @@ pub async fn a_run_is_seen_running_and_then_finished(candidate: &dyn Candidate) 
     );
     let early = runner.result(spec.name).await;
     assert!(matches!(early, Err(RunError::Refused(_))), "{early:?}");
-    candidate.let_go(spec.name).await;
+    candidate.create_go_file(spec.name).await;
     let done = RunStatus::Finished(Exit::Code(0));
     assert_eq!(watch(&runner, spec.name).await.status, done);
     assert_eq!(runner.status(spec.name).await.expect("looked"), done);
 }
 
-/// However many start it, from however many brokers.
+/// Any number of concurrent starts, by any number of brokers.
 pub async fn starting_a_run_again_changes_nothing(candidate: &dyn Candidate) {
     let spec = spec(candidate, &format!("echo once\n{UNTIL_GO}"));
     let mut starts = Vec::new();
@@ -61,15 +61,18 @@ pub async fn starting_a_run_again_changes_nothing(candidate: &dyn Candidate) {
     }
     let runner = candidate.runner().await;
     runner.start(&spec).await.expect("already there");
-    candidate.let_go(spec.name).await;
-    let told = watch(&runner, spec.name).await;
-    assert_eq!(told.output.matches("once").count(), 1, "{told:?}");
+    candidate.create_go_file(spec.name).await;
+    let watched = watch(&runner, spec.name).await;
+    assert_eq!(watched.output.matches("once").count(), 1, "{watched:?}");
     runner.start(&spec).await.expect("already ended");
-    assert_eq!(runner.status(spec.name).await.expect("looked"), told.status);
+    assert_eq!(
+        runner.status(spec.name).await.expect("looked"),
+        watched.status
+    );
 }
 
-/// The broker that started it is gone.
-pub async fn another_broker_adopts_a_run_and_hears_it_from_the_beginning(
+/// The broker that started it has ended.
+pub async fn another_broker_adopts_a_run_and_gets_its_output_from_the_beginning(
     candidate: &dyn Candidate,
 ) {
     let first = candidate.runner().await;
@@ -85,13 +88,13 @@ pub async fn another_broker_adopts_a_run_and_hears_it_from_the_beginning(
         second.status(spec.name).await.expect("looked"),
         RunStatus::Running
     );
-    candidate.let_go(spec.name).await;
-    let told = watch(&second, spec.name).await;
-    assert_eq!(told.status, RunStatus::Finished(Exit::Code(3)));
-    assert_eq!(told.output, "begun\nover\n");
+    candidate.create_go_file(spec.name).await;
+    let watched = watch(&second, spec.name).await;
+    assert_eq!(watched.status, RunStatus::Finished(Exit::Code(3)));
+    assert_eq!(watched.output, "begun\nover\n");
 }
 
-/// It ended while no broker was there.
+/// It ended while no broker was running.
 pub async fn a_run_that_ended_unwatched_is_read_later(candidate: &dyn Candidate) {
     let first = candidate.runner().await;
     let spec = spec(
@@ -102,17 +105,17 @@ pub async fn a_run_that_ended_unwatched_is_read_later(candidate: &dyn Candidate)
     status_until(&first, spec.name, |status| *status != RunStatus::Running).await;
     drop(first);
     let second = candidate.runner().await;
-    let told = watch(&second, spec.name).await;
+    let watched = watch(&second, spec.name).await;
     assert_eq!(
-        (told.status, told.output.as_str()),
+        (watched.status, watched.output.as_str()),
         (RunStatus::Finished(Exit::Code(0)), "said\n")
     );
     let result = second.result(spec.name).await.expect("read");
     assert_eq!(result.state.expect("state").0["k"], "v");
 }
 
-/// An unknown value is not guessed.
-pub async fn a_run_that_cannot_be_told_is_lost_and_leaves_nothing_running(
+/// Its exit is not guessed.
+pub async fn a_run_with_an_unknown_end_is_lost_and_leaves_nothing_running(
     candidate: &dyn Candidate,
 ) {
     let runner = candidate.runner().await;
@@ -133,7 +136,7 @@ pub async fn a_run_that_cannot_be_told_is_lost_and_leaves_nothing_running(
     ));
 }
 
-/// Before anybody thinks of another attempt.
+/// So that another attempt is safe.
 pub async fn a_stop_of_a_lost_run_leaves_nothing_running(candidate: &dyn Candidate) {
     let runner = candidate.runner().await;
     let spec = spec(candidate, "(sleep 1000 &) ; echo under way; sleep 1000");
@@ -141,12 +144,12 @@ pub async fn a_stop_of_a_lost_run_leaves_nothing_running(candidate: &dyn Candida
     output_until(&runner, spec.name, "under way").await;
     candidate.lose(spec.name).await;
     runner.stop(spec.name).await.expect("stopped");
-    assert_eq!(candidate.left_of(spec.name).await, 0);
+    assert_eq!(candidate.leftovers_of(spec.name).await, 0);
     let status = runner.status(spec.name).await.expect("looked");
     assert!(matches!(status, RunStatus::Lost(_)), "{status:?}");
 }
 
-/// It runs, and nobody can read what it gives: another attempt beside it would make two of everything.
+/// It runs, but its result cannot be read: another attempt at the same time would create everything twice.
 pub async fn a_stop_of_a_run_whose_directory_is_gone_leaves_nothing_running(
     candidate: &dyn Candidate,
 ) {
@@ -155,15 +158,15 @@ pub async fn a_stop_of_a_run_whose_directory_is_gone_leaves_nothing_running(
     let spec = spec(candidate, script);
     runner.start(&spec).await.expect("started");
     output_until(&runner, spec.name, "under way").await;
-    candidate.misplace(spec.name).await;
+    candidate.remove_run_dir(spec.name).await;
     runner.stop(spec.name).await.expect("stopped");
-    // Refused for what runs.
+    // The call fails while the run is running, so it has ended.
     runner.remove(spec.name).await.expect("removed");
-    assert_eq!(candidate.left_of(spec.name).await, 0);
+    assert_eq!(candidate.leftovers_of(spec.name).await, 0);
 }
 
-/// Whoever cancels an operation goes away from the start of its run, wherever that is.
-pub async fn a_stop_ends_a_start_that_nobody_waits_for(candidate: &dyn Candidate) {
+/// A cancelled operation does not wait for the start of its run.
+pub async fn a_stop_ends_an_abandoned_start(candidate: &dyn Candidate) {
     let runner = candidate.runner().await;
     for patience_ms in [0, 2, 20, 200] {
         let spec = spec(candidate, "sleep 1000");
@@ -177,25 +180,25 @@ pub async fn a_stop_ends_a_start_that_nobody_waits_for(candidate: &dyn Candidate
         );
         assert!(ended, "{waited:?} {status:?}");
         runner.remove(spec.name).await.expect("removed");
-        assert_eq!(candidate.left_of(spec.name).await, 0);
+        assert_eq!(candidate.leftovers_of(spec.name).await, 0);
     }
 }
 
-/// Whoever is killed while it makes or removes a run leaves secrets lying about.
-pub async fn what_was_cut_short_is_swept_by_the_next_broker(candidate: &dyn Candidate) {
+/// A broker that is killed while it creates or removes a run leaves files with secrets.
+pub async fn leftovers_of_interrupted_runs_are_swept_by_the_next_broker(candidate: &dyn Candidate) {
     let name = RunName {
         operation: Uuid::new_v4(),
         attempt: 1,
     };
     candidate.runner().await;
-    candidate.cut_short().await;
-    assert_ne!(candidate.left_of(name).await, 0);
+    candidate.leave_interrupted_runs().await;
+    assert_ne!(candidate.leftovers_of(name).await, 0);
     candidate.runner().await;
-    assert_eq!(candidate.left_of(name).await, 0);
+    assert_eq!(candidate.leftovers_of(name).await, 0);
 }
 
-/// Names, and nothing behind them.
-pub async fn what_is_removed_is_listed_no_more_and_leaves_nothing(candidate: &dyn Candidate) {
+/// Neither names nor files are left.
+pub async fn a_removed_run_is_not_listed_and_leaves_nothing(candidate: &dyn Candidate) {
     let runner = candidate.runner().await;
     let done = spec(candidate, "mkdir -p \"$HOME/a/b\"; chmod 0 \"$HOME/a\"");
     let under_way = spec(candidate, UNTIL_GO);
@@ -221,8 +224,8 @@ pub async fn what_is_removed_is_listed_no_more_and_leaves_nothing(candidate: &dy
     assert!(runner.list().await.expect("listed").is_empty());
 }
 
-/// Slow readers and none at all.
-pub async fn nobody_listening_is_no_reason_to_stop(candidate: &dyn Candidate) {
+/// Slow readers, and none.
+pub async fn a_missing_reader_does_not_stop_a_run(candidate: &dyn Candidate) {
     let runner = candidate.runner().await;
     let spec = spec(
         candidate,
@@ -233,6 +236,10 @@ pub async fn nobody_listening_is_no_reason_to_stop(candidate: &dyn Candidate) {
     drop(ears);
     let status = runner.watch(spec.name, deaf).await.expect("watched");
     assert_eq!(status, RunStatus::Finished(Exit::Code(0)));
-    let told = watch(&Arc::clone(&runner), spec.name).await;
-    assert!(told.output.ends_with("\n1999\n"), "{}", told.output.len());
+    let watched = watch(&Arc::clone(&runner), spec.name).await;
+    assert!(
+        watched.output.ends_with("\n1999\n"),
+        "{}",
+        watched.output.len()
+    );
 }

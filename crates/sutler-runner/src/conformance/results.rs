@@ -1,7 +1,9 @@
 //! Cases: inputs of a run, its results, and who else can read them.
 
 use super::Candidate;
-use super::fixture::{UNTIL_GO, give, output_until, run, say, spec, status_until, vars};
+use super::fixture::{
+    UNTIL_GO, output_until, run, run_and_read, run_for_output, spec, status_until, vars,
+};
 use crate::run_spec::SecretFiles;
 use crate::runner::{Exit, RunStatus};
 use secrecy::SecretString;
@@ -17,7 +19,7 @@ fn secret(name: &str, key: &str, value: &str) -> SecretFiles {
     }
 }
 
-/// Three arguments: the action, `--extra-vars`, and a file that nobody else may read.
+/// Three arguments: the action, `--extra-vars`, and a file that only the run's user may read.
 pub async fn the_entry_point_is_given_its_action_and_a_private_file_of_variables(
     candidate: &dyn Candidate,
 ) {
@@ -27,11 +29,11 @@ pub async fn the_entry_point_is_given_its_action_and_a_private_file_of_variables
         cat \"$file\" >\"$SUTLER_RESULT_DIR/state.json\"";
     let mut spec = spec(candidate, script);
     spec.vars = vars(json!({"size": 3, "deep": {"list": [1, "ä", null]}, "_apb_plan_id": "dev"}));
-    let result = give(candidate, &spec).await.expect("read");
+    let result = run_and_read(candidate, &spec).await.expect("read");
     assert_eq!(result.state, Some(spec.vars));
 }
 
-/// As files: texts as they are, lines and all.
+/// As files: texts unchanged, including line breaks.
 ///
 /// Regression: R37.
 pub async fn state_and_secrets_are_given_as_files(candidate: &dyn Candidate) {
@@ -46,46 +48,49 @@ pub async fn state_and_secrets_are_given_as_files(candidate: &dyn Candidate) {
         secret("mail", "token", "three"),
     ];
     assert_eq!(
-        say(candidate, &spec).await,
+        run_for_output(candidate, &spec).await,
         "db-7\n2\nreader\none\ntwo\nthree"
     );
 }
 
-/// None is not an empty one.
-pub async fn where_there_is_no_state_there_is_no_place_of_it(candidate: &dyn Candidate) {
+/// No state is different from an empty state.
+pub async fn without_state_there_is_no_state_location(candidate: &dyn Candidate) {
     let script = "echo \"[${BUNDLE_STATE_LOCATION-none}]\"";
-    assert_eq!(say(candidate, &spec(candidate, script)).await, "[none]\n");
+    assert_eq!(
+        run_for_output(candidate, &spec(candidate, script)).await,
+        "[none]\n"
+    );
 }
 
-/// Environment of a run, without the broker's own.
-pub async fn the_environment_is_clean_and_says_what_the_run_is(candidate: &dyn Candidate) {
+/// Environment of a run, without the broker's own variables.
+pub async fn the_environment_is_clean_and_describes_the_run(candidate: &dyn Candidate) {
     let spec = spec(candidate, "env");
-    let said = say(candidate, &spec).await;
+    let output = run_for_output(candidate, &spec).await;
     for line in [
         "SUTLER_ACTION=provision".to_owned(),
         format!("SUTLER_IDEMPOTENCY_KEY={}", spec.idempotency_key),
         "SUTLER_ATTEMPT=1".to_owned(),
     ] {
         assert!(
-            said.lines().any(|said| said == line),
-            "{line} is not in {said}"
+            output.lines().any(|it| it == line),
+            "{line} is not in {output}"
         );
     }
     for name in ["POD_NAME=", "POD_NAMESPACE=", "PATH=", "HOME="] {
         assert!(
-            said.lines().any(|line| line.starts_with(name)),
-            "{name} is not in {said}"
+            output.lines().any(|line| line.starts_with(name)),
+            "{name} is not in {output}"
         );
     }
     let own = ["CARGO", "RUST", "SUTLER_TEST"];
-    let leaked = said
+    let leaked = output
         .lines()
         .find(|line| own.iter().any(|own| line.starts_with(own)));
     assert_eq!(leaked, None);
 }
 
-/// All of it, in every form.
-pub async fn what_a_run_gives_back_is_read(candidate: &dyn Candidate) {
+/// All files, in every form.
+pub async fn results_of_a_run_are_read(candidate: &dyn Candidate) {
     let script = "cd \"$SUTLER_RESULT_DIR\"\n\
         echo '{\"user\":\"u\",\"port\":5}' >credentials.json\n\
         echo '{\"name\":\"db\",\"old\":null}' >state.json\n\
@@ -93,7 +98,7 @@ pub async fn what_a_run_gives_back_is_read(candidate: &dyn Candidate) {
         echo '{\"percent\":70,\"text\":\"nearly\"}' >>progress\n\
         echo https://example.org/db >dashboard_url\n\
         echo 'not really' >error";
-    let result = give(candidate, &spec(candidate, script))
+    let result = run_and_read(candidate, &spec(candidate, script))
         .await
         .expect("read");
     let credentials = result.credentials.expect("credentials");
@@ -112,13 +117,13 @@ pub async fn what_a_run_gives_back_is_read(candidate: &dyn Candidate) {
     assert_eq!(result.error.as_deref(), Some("not really"));
 }
 
-/// A failed run may have something to say, and to clean up later.
+/// A failed run may have an error text, and state for clean-up.
 pub async fn a_run_that_failed_is_read_too(candidate: &dyn Candidate) {
     let script =
         "cd \"$SUTLER_RESULT_DIR\"; echo '{\"made\":1}' >state.json; echo 'no room' >error; exit 4";
     let spec = spec(candidate, script);
-    let told = run(candidate, &spec).await;
-    assert_eq!(told.status, RunStatus::Finished(Exit::Code(4)));
+    let watched = run(candidate, &spec).await;
+    assert_eq!(watched.status, RunStatus::Finished(Exit::Code(4)));
     let result = candidate
         .runner()
         .await
@@ -129,29 +134,29 @@ pub async fn a_run_that_failed_is_read_too(candidate: &dyn Candidate) {
     assert_eq!(result.error.as_deref(), Some("no room"));
 }
 
-/// As it comes, not only at the end.
-pub async fn progress_is_heard_while_the_run_goes_on(candidate: &dyn Candidate) {
+/// While the run continues, not only at the end.
+pub async fn progress_is_reported_while_the_run_continues(candidate: &dyn Candidate) {
     let script = format!("echo 'half way' >>\"$SUTLER_RESULT_DIR/progress\"\n{UNTIL_GO}");
     let spec = spec(candidate, &script);
     let runner = candidate.runner().await;
     runner.start(&spec).await.expect("started");
-    let (lines, mut heard) = tokio::sync::mpsc::channel(4);
+    let (lines, mut events) = tokio::sync::mpsc::channel(4);
     let watching = tokio::spawn({
         let runner = std::sync::Arc::clone(&runner);
         async move { runner.watch(spec.name, lines).await }
     });
-    let first = heard.recv().await.expect("something is heard");
+    let first = events.recv().await.expect("something is heard");
     assert!(
         matches!(&first, crate::runner::RunEvent::Progress(news) if news.text == "half way"),
         "{first:?}"
     );
-    candidate.let_go(spec.name).await;
+    candidate.create_go_file(spec.name).await;
     let status = watching.await.expect("no panic").expect("watched");
     assert_eq!(status, RunStatus::Finished(Exit::Code(0)));
 }
 
-/// Links lead out, pipes never end: neither is followed. What is beside them is read.
-pub async fn a_result_that_is_no_plain_file_is_refused(candidate: &dyn Candidate) {
+/// Links and pipes are not followed. The other files are read.
+pub async fn a_result_that_is_not_a_plain_file_is_refused(candidate: &dyn Candidate) {
     for script in [
         "ln -s /etc/passwd \"$SUTLER_RESULT_DIR/error\"",
         "mkfifo \"$SUTLER_RESULT_DIR/credentials.json\"",
@@ -162,16 +167,16 @@ pub async fn a_result_that_is_no_plain_file_is_refused(candidate: &dyn Candidate
         let script = format!(
             "{script}; echo '{{\"role\":\"r\"}}' >\"$SUTLER_RESULT_DIR/binding_state.json\""
         );
-        let result = give(candidate, &spec(candidate, &script)).await;
+        let result = run_and_read(candidate, &spec(candidate, &script)).await;
         let result = result.expect("read");
         assert_eq!(result.refused.len(), 1, "{script}: {result:?}");
-        let beside = result.binding_state.expect("what is good");
-        assert_eq!(beside, vars(json!({"role": "r"})), "{script}");
+        let binding_state = result.binding_state.expect("what is good");
+        assert_eq!(binding_state, vars(json!({"role": "r"})), "{script}");
     }
 }
 
-/// Whoever cleans up after a run that was lost, or that removed its own place, needs what there is.
-pub async fn what_a_lost_run_left_is_read(candidate: &dyn Candidate) {
+/// Clean-up after a run that was lost, or that removed its own directory, needs the rest.
+pub async fn results_of_a_lost_run_are_read(candidate: &dyn Candidate) {
     let runner = candidate.runner().await;
     let script = "echo '{\"made\":1}' >\"$SUTLER_RESULT_DIR/state.json\"; echo up; sleep 1000";
     let spec = spec(candidate, script);
@@ -183,8 +188,9 @@ pub async fn what_a_lost_run_left_is_read(candidate: &dyn Candidate) {
     assert_eq!(result.state, Some(vars(json!({"made": 1}))));
 }
 
-/// Playbooks of old find our modules under their old names, and cannot change them for others.
-pub async fn modules_for_playbooks_are_where_ansible_looks(candidate: &dyn Candidate) {
+/// Playbooks written for Automation Broker find the modules under their old names, and cannot change them for
+/// others.
+pub async fn modules_for_playbooks_are_on_the_path_of_ansible(candidate: &dyn Candidate) {
     let script = "set -e\n\
         test -r \"${ANSIBLE_LIBRARY%%:*}/asb_set_state.py\"\n\
         test -r \"${ANSIBLE_LOOKUP_PLUGINS%%:*}/asb_state.py\"\n\
@@ -192,10 +198,13 @@ pub async fn modules_for_playbooks_are_where_ansible_looks(candidate: &dyn Candi
         test -d \"${ANSIBLE_ROLES_PATH%%:*}/ansibleplaybookbundle.asb-modules\"\n\
         if touch \"${ANSIBLE_LIBRARY%%:*}/mine.py\" 2>/dev/null; then exit 9; fi\n\
         echo found";
-    assert_eq!(say(candidate, &spec(candidate, script)).await, "found\n");
+    assert_eq!(
+        run_for_output(candidate, &spec(candidate, script)).await,
+        "found\n"
+    );
 }
 
-/// Whoever lists processes sees no secret.
+/// The process list shows no secret.
 pub async fn no_secret_is_in_a_list_of_processes(candidate: &dyn Candidate) {
     let runner = candidate.runner().await;
     let mut spec = spec(candidate, &format!("echo up\n{UNTIL_GO}"));
@@ -205,13 +214,13 @@ pub async fn no_secret_is_in_a_list_of_processes(candidate: &dyn Candidate) {
     runner.start(&spec).await.expect("started");
     output_until(&runner, spec.name, "up").await;
     let found = shown_in_proc(CANARY);
-    candidate.let_go(spec.name).await;
+    candidate.create_go_file(spec.name).await;
     runner.stop(spec.name).await.expect("stopped");
     assert_eq!(found, Vec::<String>::new());
     assert!(!format!("{spec:?}").contains(CANARY));
 }
 
-/// Command lines and environments that hold a text, by their paths.
+/// Paths of command lines and environments in /proc that contain a text.
 fn shown_in_proc(text: &str) -> Vec<String> {
     let processes = std::fs::read_dir("/proc").expect("a list of processes");
     let mut found = Vec::new();

@@ -1,43 +1,43 @@
-//! Starts that are not finished. A start continues although its caller went away; status and stop must wait for it,
-//! or they would find nothing and the run would begin afterwards.
+//! Starts that are not finished. A start continues although its caller returned early; status and stop must wait for
+//! it, otherwise they would find nothing and the run would begin afterwards.
 
 use crate::run_spec::RunName;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// The starts of one runner.
+/// Pending starts of one runner.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PendingStarts(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// How many of each are under way.
+    /// Number of pending starts per run.
     names: Mutex<BTreeMap<RunName, usize>>,
-    over: Notify,
+    ended: Notify,
 }
 
-/// A start, until it is dropped.
+/// A pending start, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct PendingStart(Arc<Inner>, RunName);
 
 impl PendingStarts {
-    /// A start begins. Said before anything is awaited, and kept by whoever does the work.
+    /// Registers a start. Call it before the first await; the task that starts the run holds the guard.
     pub(crate) fn begin(&self, name: RunName) -> PendingStart {
         *self.0.names().entry(name).or_default() += 1;
         PendingStart(Arc::clone(&self.0), name)
     }
 
-    /// Waits until no start of this run is under way.
-    pub(crate) async fn over(&self, name: RunName) {
+    /// Waits until this run has no pending start.
+    pub(crate) async fn finished(&self, name: RunName) {
         loop {
-            let mut told = std::pin::pin!(self.0.over.notified());
-            // Before the look, so that no end is missed.
-            told.as_mut().enable();
+            let mut notified = std::pin::pin!(self.0.ended.notified());
+            // Enabled before the check, so that no end is missed.
+            notified.as_mut().enable();
             if !self.0.names().contains_key(&name) {
                 return;
             }
-            told.await;
+            notified.await;
         }
     }
 }
@@ -58,7 +58,7 @@ impl Drop for PendingStart {
             }
         }
         drop(names);
-        self.0.over.notify_waiters();
+        self.0.ended.notify_waiters();
     }
 }
 
@@ -70,25 +70,25 @@ mod tests {
     use uuid::Uuid;
 
     #[tokio::test]
-    async fn whoever_waits_hears_of_the_end_of_the_last_start() {
+    async fn waiters_are_notified_of_the_end_of_the_last_start() {
         let starts = PendingStarts::default();
         let name = |attempt| RunName {
             operation: Uuid::from_u128(7),
             attempt,
         };
-        starts.over(name(1)).await;
+        starts.finished(name(1)).await;
         let (one, two, other) = (
             starts.begin(name(1)),
             starts.begin(name(1)),
             starts.begin(name(2)),
         );
-        let mut over = Box::pin(starts.over(name(1)));
-        assert!((&mut over).now_or_never().is_none());
+        let mut finished = Box::pin(starts.finished(name(1)));
+        assert!((&mut finished).now_or_never().is_none());
         drop(one);
-        assert!((&mut over).now_or_never().is_none());
+        assert!((&mut finished).now_or_never().is_none());
         drop(two);
-        over.await;
+        finished.await;
         drop(other);
-        starts.over(name(2)).await;
+        starts.finished(name(2)).await;
     }
 }

@@ -50,15 +50,15 @@ use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 use zombies::Zombies;
 
-/// How long a run has from the word to end to the blow.
+/// Default grace of a run between termination and kill.
 const GRACE: Duration = Duration::from_secs(10);
-/// How much longer than that a supervisor may take before it is ended itself.
+/// Additional time of a supervisor before it is killed itself.
 const SUPERVISOR_SLACK: Duration = Duration::from_secs(10);
-/// How often a run is looked at that cannot tell of its end.
-const LOOK: Duration = Duration::from_millis(10);
-/// How often a run is looked at even so.
-const LOOK_AGAIN: Duration = Duration::from_secs(2);
-/// Variables of the broker's own environment that runs get too.
+/// Poll interval for runs whose end cannot be waited for.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// Poll interval for all other runs.
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
+/// Variables of the broker's environment that are passed to runs.
 const PASSED_ON: [&str; 6] = [
     "HTTP_PROXY",
     "HTTPS_PROXY",
@@ -71,20 +71,20 @@ const PASSED_ON: [&str; 6] = [
 /// Settings of the process runner.
 #[derive(Clone, Debug)]
 pub struct ProcessSettings {
-    /// Where run directories are made. Others must be able to pass through to it.
+    /// Parent of run directories. Other users must be able to traverse it.
     pub work: PathBuf,
-    /// The program that supervises.
+    /// Executable of supervisors.
     pub supervisor: Supervisor,
     /// User of the runs.
     pub user: RunUser,
-    /// How long a run has from the word to end to the blow.
+    /// Grace of a run between termination and kill.
     pub grace: Duration,
     /// Environment variables of every run.
     pub environment: BTreeMap<String, String>,
 }
 
 impl ProcessSettings {
-    /// Default settings: this executable supervises, runs are unprivileged, proxy variables are passed on.
+    /// Default settings: this executable supervises, runs are unprivileged, proxy variables are passed to runs.
     #[must_use]
     pub fn new(work: PathBuf) -> Self {
         let own = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("sutler"));
@@ -126,17 +126,17 @@ pub struct ProcessRunner {
 }
 
 impl ProcessRunner {
-    /// Makes the working directory, and clears what starts and removals have left that were cut short.
+    /// Creates the working directory, and removes leftovers of interrupted starts and removals.
     ///
     /// # Errors
-    /// The directory cannot be made or read.
+    /// The directory cannot be created or read.
     pub fn open(mut settings: ProcessSettings) -> Result<Self, RunError> {
         let runs = settings.runs();
         create_traversable_dir(&runs)
             .and_then(|()| temp_dirs::sweep(&runs))
-            .map_err(|fault| trouble_with("use", &runs, &fault))?;
-        let modules = ansible::lay_out(&settings.work)
-            .map_err(|fault| trouble_with("use", &settings.work, &fault))?;
+            .map_err(|fault| unavailable("use", &runs, &fault))?;
+        let modules = ansible::write_modules(&settings.work)
+            .map_err(|fault| unavailable("use", &settings.work, &fault))?;
         for (name, value) in ansible::environment(&modules) {
             settings.environment.entry(name).or_insert(value);
         }
@@ -151,8 +151,8 @@ impl ProcessRunner {
         RunDir::new(&self.settings.runs(), name)
     }
 
-    /// Does what blocks beside the runtime.
-    async fn beside<T: Send + 'static>(
+    /// Runs a blocking function on a separate thread.
+    async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&ProcessSettings) -> Result<T, RunError> + Send + 'static,
     ) -> Result<T, RunError> {
@@ -165,7 +165,7 @@ impl ProcessRunner {
 }
 
 impl ProcessRunner {
-    /// Whether a run ends within this time.
+    /// Waits up to this time for a run to end. Returns whether it has ended.
     async fn ends_within(&self, name: RunName, time: Duration) -> Result<bool, RunError> {
         let (lines, _) = mpsc::channel(1);
         match tokio::time::timeout(time, self.watch(name, lines)).await {
@@ -179,10 +179,10 @@ impl ProcessRunner {
 impl Runner for ProcessRunner {
     async fn status(&self, name: RunName) -> Result<RunStatus, RunError> {
         let folder = self.folder(name);
-        // It is not to be said of a run that it never started, and then it does.
-        self.starts.over(name).await;
+        // A pending start must end first: otherwise `NeverStarted` could be wrong a moment later.
+        self.starts.finished(name).await;
         let zombies = self.zombies.clone();
-        self.beside(move |_| {
+        self.run_blocking(move |_| {
             let status = read_status(&folder, name)?;
             if status != RunStatus::Running {
                 zombies.reap(name);
@@ -196,8 +196,8 @@ impl Runner for ProcessRunner {
         let spec = spec.clone();
         let under_way = self.starts.begin(spec.name);
         let zombies = self.zombies.clone();
-        self.beside(move |settings| {
-            // It goes on to its end even if nobody waits for it.
+        self.run_blocking(move |settings| {
+            // Continues even if the caller does not wait.
             let _under_way = under_way;
             if let Some(child) = start(settings, &spec)? {
                 zombies.expect(spec.name, child);
@@ -221,8 +221,8 @@ impl Runner for ProcessRunner {
                 return Ok(status);
             }
             tokio::select! {
-                // A supervisor that was killed may let go of the pipe before it does of the lock.
-                _ = tokio::time::timeout(LOOK_AGAIN, ended(&folder)) => {}
+                // A killed supervisor may close the pipe before it releases the lock.
+                _ = tokio::time::timeout(CHECK_INTERVAL, ended(&folder)) => {}
                 never = tail.follow(&lines) => match never {},
             }
         }
@@ -230,23 +230,25 @@ impl Runner for ProcessRunner {
 
     async fn result(&self, name: RunName) -> Result<RunResult, RunError> {
         let folder = self.folder(name);
-        self.beside(move |_| result(&folder, name)).await
+        self.run_blocking(move |_| result(&folder, name)).await
     }
 
     async fn stop(&self, name: RunName) -> Result<(), RunError> {
         let folder = self.folder(name);
         match self.status(name).await? {
-            // Whatever was left of it has been ended by the look at it.
+            // Reading the status has ended all leftovers.
             RunStatus::Finished(_) | RunStatus::Lost(_) => return Ok(()),
-            // Somebody may have taken its directory away: then only its processes know of it.
+            // If its directory was removed, only its processes are left.
             RunStatus::NeverStarted => {
-                return self.beside(move |_| kill::kill_leftovers(name, None)).await;
+                return self
+                    .run_blocking(move |_| kill::kill_leftovers(name, None))
+                    .await;
             }
             RunStatus::Running => {}
         }
         let at = folder.clone();
-        self.beside(move |_| {
-            kill::request_stop(&at).map_err(|fault| trouble_with("stop", &at.path, &fault))
+        self.run_blocking(move |_| {
+            kill::request_stop(&at).map_err(|fault| unavailable("stop", &at.path, &fault))
         })
         .await?;
         if self
@@ -255,7 +257,7 @@ impl Runner for ProcessRunner {
         {
             return Ok(());
         }
-        self.beside(move |_| {
+        self.run_blocking(move |_| {
             kill::kill_supervisor(&folder);
             Ok(())
         })
@@ -271,24 +273,24 @@ impl Runner for ProcessRunner {
     async fn remove(&self, name: RunName) -> Result<(), RunError> {
         let folder = self.folder(name);
         let zombies = self.zombies.clone();
-        self.beside(move |_| {
+        self.run_blocking(move |_| {
             zombies.reap(name);
             if read_status(&folder, name)? == RunStatus::Running {
                 let sentence = format!("Run {name} still runs: stop it before it is removed.");
                 return Err(RunError::Refused(sentence));
             }
             let gone = folder.remove_dir();
-            gone.map_err(|fault| trouble_with("remove", &folder.path, &fault))
+            gone.map_err(|fault| unavailable("remove", &folder.path, &fault))
         })
         .await
     }
 
     async fn list(&self) -> Result<Vec<RunName>, RunError> {
         self.zombies.reap_all();
-        self.beside(|settings| {
+        self.run_blocking(|settings| {
             let runs = settings.runs();
             let entries =
-                std::fs::read_dir(&runs).map_err(|fault| trouble_with("list", &runs, &fault))?;
+                std::fs::read_dir(&runs).map_err(|fault| unavailable("list", &runs, &fault))?;
             let names = entries.flatten().map(|entry| entry.file_name());
             let mut names: Vec<RunName> = names
                 .filter_map(|name| name.to_str()?.parse().ok())
@@ -301,12 +303,12 @@ impl Runner for ProcessRunner {
 }
 
 fn read_status(folder: &RunDir, name: RunName) -> Result<RunStatus, RunError> {
-    let trouble = |fault: io::Error| trouble_with("read", &folder.path, &fault);
+    let trouble = |fault: io::Error| unavailable("read", &folder.path, &fault);
     let Some((facts, lock)) = folder.facts().map_err(trouble)? else {
         return Ok(RunStatus::NeverStarted);
     };
     let verdict = run_markers::verdict(facts, process_tree::boot());
-    // Nobody else takes it away while we look.
+    // `lock` is held until the end, so that no other process removes the directory meanwhile.
     let status = match verdict {
         RunVerdict::NeverStarted => RunStatus::NeverStarted,
         RunVerdict::Running => RunStatus::Running,
@@ -327,16 +329,16 @@ fn read_status(folder: &RunDir, name: RunName) -> Result<RunStatus, RunError> {
     Ok(status)
 }
 
-/// Starts a run, unless it is there. The supervisor is returned, to be buried when it ends.
+/// Starts a run, unless it exists. Returns the supervisor, which must be waited for.
 fn start(settings: &ProcessSettings, spec: &RunSpec) -> Result<Option<Child>, RunError> {
     let folder = RunDir::new(&settings.runs(), spec.name);
-    let made = match run_dir::lay_out(settings, spec)? {
+    let made = match run_dir::create(settings, spec)? {
         Some(made) => Some(made),
-        // Somebody may have died before the start.
+        // An earlier start may have died before the supervisor began.
         None if read_status(&folder, spec.name)? == RunStatus::NeverStarted => {
             let gone = folder.remove_dir();
-            gone.map_err(|fault| trouble_with("remove", &folder.path, &fault))?;
-            run_dir::lay_out(settings, spec)?
+            gone.map_err(|fault| unavailable("remove", &folder.path, &fault))?;
+            run_dir::create(settings, spec)?
         }
         None => None,
     };
@@ -348,7 +350,7 @@ fn start(settings: &ProcessSettings, spec: &RunSpec) -> Result<Option<Child>, Ru
         Err(fault) => {
             drop(lock);
             folder.remove_dir().unwrap_or_default();
-            return Err(trouble_with("use", &folder.path, &fault));
+            return Err(unavailable("use", &folder.path, &fault));
         }
     };
     let spawned = settings
@@ -358,12 +360,12 @@ fn start(settings: &ProcessSettings, spec: &RunSpec) -> Result<Option<Child>, Ru
         .env_clear()
         .current_dir("/")
         .stdin(Stdio::from(lock))
-        // Whoever watches hears of its end, from its first moment on.
+        // Watchers are notified of its end from the first moment on.
         .stdout(alive)
         .stderr(Stdio::null())
         .spawn();
     spawned.map(Some).map_err(|fault| {
-        // The lock went with the command: it never started, and says so.
+        // The lock was released with the command: the run never started.
         folder.remove_dir().unwrap_or_default();
         let program = settings.supervisor.path().display();
         RunError::Unavailable(format!(
@@ -391,8 +393,7 @@ fn result(folder: &RunDir, name: RunName) -> Result<RunResult, RunError> {
     Ok(result)
 }
 
-/// A run may remove its result directory, or put something else there: then it gave nothing. Everything else
-/// may be better at the next look.
+/// A run that removed or replaced its result directory has no result. All other errors may be temporary.
 pub(crate) fn result_unavailable(results: &Path, fault: &io::Error) -> Result<RunResult, RunError> {
     let why = match fault.kind() {
         io::ErrorKind::NotFound => "is gone",
@@ -400,7 +401,7 @@ pub(crate) fn result_unavailable(results: &Path, fault: &io::Error) -> Result<Ru
         _ if fault.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
             "leads elsewhere"
         }
-        _ => return Err(trouble_with("read", results, fault)),
+        _ => return Err(unavailable("read", results, fault)),
     };
     let sentence = format!(
         "What the bundle gave back cannot be used: its result directory {why}; leave it as it is, and write \
@@ -412,20 +413,20 @@ pub(crate) fn result_unavailable(results: &Path, fault: &io::Error) -> Result<Ru
     })
 }
 
-/// Waits until the supervisor has ended, or for a moment where that cannot be told. It holds one end of a
-/// pipe from its birth on, for as long as it lives.
+/// Waits until the supervisor has ended, or for a moment if that is not possible. The supervisor holds one end of a
+/// pipe for its whole life.
 async fn ended(folder: &RunDir) {
     let opened = pipe::OpenOptions::new().open_receiver(folder.alive());
     let Ok(end) = opened else {
-        return tokio::time::sleep(LOOK).await;
+        return tokio::time::sleep(POLL_INTERVAL).await;
     };
-    // A pipe tells only of ends that it has seen: one before it was opened shows in the lock.
+    // The pipe does not report an end before it was opened; the lock does.
     while is_held(folder) && end.readable().await.is_ok() {
         match end.try_read(&mut [0]) {
             Err(fault) if fault.kind() == io::ErrorKind::WouldBlock => {}
             Ok(1..) => {}
-            // It is about to be started, or to let go of the lock.
-            Ok(0) | Err(_) if is_held(folder) => return tokio::time::sleep(LOOK).await,
+            // It is about to be started, or to release the lock.
+            Ok(0) | Err(_) if is_held(folder) => return tokio::time::sleep(POLL_INTERVAL).await,
             Ok(0) | Err(_) => return,
         }
     }
@@ -436,7 +437,7 @@ fn is_held(folder: &RunDir) -> bool {
     facts.is_ok_and(|found| found.is_some_and(|(facts, _)| facts.held))
 }
 
-fn trouble_with(what: &str, path: &Path, fault: &io::Error) -> RunError {
+fn unavailable(what: &str, path: &Path, fault: &io::Error) -> RunError {
     RunError::Unavailable(format!(
         "Cannot {what} {}: {fault}. See that the working directory of bundles is there, has room and may be \
          written to.",

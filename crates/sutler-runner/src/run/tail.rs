@@ -12,15 +12,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Most bytes that are read at once.
+/// Bytes per read.
 const CHUNK: usize = 32 << 10;
-/// How soon there is another look after something was said, and how seldom where nothing is.
+/// Shortest pause after new output, and longest pause without.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
-/// How long whoever reads may leave the last words lying.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+/// How long a reader may take for the rest of the output.
+const REST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How far a run was heard.
+/// Position in output and progress of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Tail {
     output: PathBuf,
@@ -39,16 +39,16 @@ impl Tail {
         }
     }
 
-    /// Passes on all that is still to come of a run that ended.
+    /// Forwards the rest of a run that ended.
     pub(crate) async fn rest(&mut self, lines: &mpsc::Sender<RunEvent>) {
-        self.pass_on(lines, LAST_WORDS).await;
+        self.pass_on(lines, REST_TIMEOUT).await;
     }
 
-    /// Passes on whatever comes, until it is dropped.
+    /// Forwards output and progress until it is dropped.
     pub(crate) async fn follow(&mut self, lines: &mpsc::Sender<RunEvent>) -> Infallible {
         let mut pause = PAUSE_MIN;
         loop {
-            // Nothing is said at once, and who has ended by then is heard at the end.
+            // A run has no output at once, and the rest of one that has ended by then is forwarded at the end.
             tokio::time::sleep(pause).await;
             pause = match self.pass_on(lines, Duration::ZERO).await {
                 true => PAUSE_MIN,
@@ -57,7 +57,7 @@ impl Tail {
         }
     }
 
-    /// Whether there was anything new.
+    /// Forwards new events. Returns whether there were any.
     async fn pass_on(&mut self, lines: &mpsc::Sender<RunEvent>, patience: Duration) -> bool {
         let mut any = false;
         loop {

@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Every file that can be given back.
+/// All result files.
 pub(crate) const RESULT_FILES: [&str; 6] = [
     "credentials.json",
     "state.json",
@@ -22,15 +22,15 @@ pub(crate) const RESULT_FILES: [&str; 6] = [
     "dashboard_url",
     "error",
 ];
-/// Most bytes of credentials, and of each state.
+/// Maximum bytes of credentials, and of each state.
 const OBJECT_BYTES_MAX: u64 = 256 << 10;
-/// Most bytes of a URL.
+/// Maximum bytes of a URL.
 const URL_BYTES_MAX: u64 = 2048;
-/// Most bytes of an error that are shown; the rest is in the log.
+/// Maximum bytes of an error that are shown; the rest is in the log.
 const ERROR_BYTES_MAX: u64 = 4096;
-/// How far back progress is looked for.
+/// Bytes from the end in which progress is searched.
 const PROGRESS_BYTES: u64 = 16 << 10;
-/// Most characters of a progress text.
+/// Maximum characters of a progress text.
 const PROGRESS_CHARS_MAX: usize = 1000;
 
 /// A result directory.
@@ -38,13 +38,13 @@ const PROGRESS_CHARS_MAX: usize = 1000;
 pub(crate) struct ResultDir(OwnedFd);
 
 impl ResultDir {
-    /// Opens it, if it is a directory and not something that leads to one.
+    /// Opens it, if it is a directory and not a link.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(Self(rustix::fs::open(path, flags, Mode::empty())?))
     }
 
-    /// All that was given back, each file by itself.
+    /// Reads all files, each independently.
     pub(crate) fn read(&self) -> RunResult {
         let mut refused = Vec::new();
         RunResult {
@@ -58,7 +58,7 @@ impl ResultDir {
         }
     }
 
-    /// The last progress; what is broken is none.
+    /// The last progress; `None` if it is invalid.
     pub(crate) fn progress(&self) -> Option<RunProgress> {
         let mut file = self.file("progress").ok()??;
         let length = file.metadata().ok()?.len();
@@ -69,7 +69,7 @@ impl ResultDir {
         last_progress(&bytes)
     }
 
-    /// A file with a sentence; what is broken is none.
+    /// Text of a file; `None` if it is invalid.
     #[cfg(feature = "containers")]
     pub(crate) fn text(&self, name: &str) -> Option<String> {
         let mut bytes = Vec::new();
@@ -90,7 +90,7 @@ impl ResultDir {
                 "holds JSON, but no object",
                 "write {\"KEY\": VALUE}",
             )),
-            // The parser's own words might quote a secret.
+            // The parser's message might quote a secret.
             Err(fault) => Err(broken(
                 name,
                 &format!(
@@ -125,7 +125,7 @@ impl ResultDir {
         }
     }
 
-    /// An error is shown as far as it goes: who reports one must not fail for the length of it.
+    /// An error is cut to its limit: a long one must not be refused.
     fn error(&self) -> Result<Option<String>, String> {
         let Some(file) = self.plain("error")? else {
             return Ok(None);
@@ -166,7 +166,7 @@ impl ResultDir {
         }
     }
 
-    /// Opens a plain file. Another name of a file that lies elsewhere is none.
+    /// Opens a plain file. A hard link is refused, because it may be a file from elsewhere.
     fn file(&self, name: &str) -> io::Result<Option<File>> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = match rustix::fs::openat(&self.0, name, flags, Mode::empty()) {
@@ -185,7 +185,7 @@ impl ResultDir {
     }
 }
 
-/// The last line that says something: `{"percent": 40, "text": "…"}` or plain text.
+/// The last line with content: `{"percent": 40, "text": "…"}` or plain text.
 fn last_progress(bytes: &[u8]) -> Option<RunProgress> {
     let text = String::from_utf8_lossy(bytes);
     let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
@@ -204,7 +204,7 @@ fn last_progress(bytes: &[u8]) -> Option<RunProgress> {
                 .and_then(Value::as_str)
                 .unwrap_or_default(),
         ),
-        // In range after the clamp, so nothing is lost but the fraction.
+        // In range after the clamp, so only the fraction is lost.
         percent: percent.map(|percent| percent.clamp(0.0, 100.0) as u8),
     })
 }
@@ -213,7 +213,7 @@ fn shortened(text: &str) -> String {
     printable(text).chars().take(PROGRESS_CHARS_MAX).collect()
 }
 
-/// Without what moves cursors and hides text.
+/// Removes control characters, which move cursors or hide text.
 fn printable(text: &str) -> String {
     let plain = |c: char| if c.is_control() && c != '\n' { ' ' } else { c };
     text.trim().chars().map(plain).collect()
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_is_said_without_quoting_it() {
+    fn invalid_files_are_reported_without_quoting_them() {
         let sentence = refusal("credentials.json", b"{\"password\": hunter2}");
         assert!(
             sentence.contains("line 1") && !sentence.contains("hunter2"),
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_takes_nothing_else_with_it() {
+    fn an_invalid_file_does_not_affect_the_others() {
         let read = result(|path| {
             fs::write(path.join("credentials.json"), "{").expect("written");
             fs::write(path.join("state.json"), r#"{"made":"db-7"}"#).expect("written");

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Something that has keys.
+/// A result file with keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyedFile {
     /// Credentials for the binding application.
@@ -31,23 +31,23 @@ impl KeyedFile {
     }
 }
 
-/// A result directory that is written.
+/// Writer of a result directory.
 #[derive(Debug)]
 pub struct ResultWriter(PathBuf);
 
 impl ResultWriter {
-    /// One in this directory, which is `$SUTLER_RESULT_DIR` for those who run.
+    /// A writer for this directory, which is `$SUTLER_RESULT_DIR` in a run.
     #[must_use]
     pub const fn new(folder: PathBuf) -> Self {
         Self(folder)
     }
 
-    /// Sets keys and removes some, and leaves those alone that were written before.
+    /// Sets and removes keys, and keeps those that were written before.
     ///
     /// # Errors
-    /// The file cannot be written, or what is there is no JSON object.
+    /// The file cannot be written, or it does not hold a JSON object.
     pub fn merge(&self, what: KeyedFile, set: Vars, remove: &[String]) -> io::Result<()> {
-        let _alone = self.alone()?;
+        let _lock = self.lock()?;
         let path = self.0.join(what.file());
         let there = match fs::read(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes)?,
@@ -68,7 +68,7 @@ impl ResultWriter {
     /// # Errors
     /// The file cannot be written.
     pub fn progress(&self, text: &str, percent: Option<u8>) -> io::Result<()> {
-        let _alone = self.alone()?;
+        let _lock = self.lock()?;
         let mut line = match percent {
             Some(percent) => json!({"percent": percent, "text": text}).to_string(),
             None => json!({ "text": text }).to_string(),
@@ -83,7 +83,7 @@ impl ResultWriter {
         file.write_all(line.as_bytes())
     }
 
-    /// Says where the instance can be looked at.
+    /// Writes the URL of the instance's dashboard.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -91,7 +91,7 @@ impl ResultWriter {
         self.replace(&self.0.join("dashboard_url"), url.as_bytes())
     }
 
-    /// Says what went wrong, for whoever asked.
+    /// Writes the error text for the user.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -106,7 +106,7 @@ impl ResultWriter {
         Ok(())
     }
 
-    fn alone(&self) -> io::Result<File> {
+    fn lock(&self) -> io::Result<File> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false).mode(0o600);
         let lock = options.open(self.0.join(".lock"))?;
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_in_pieces_is_read_as_one() {
+    fn results_written_in_parts_are_read_as_one() {
         let folder = tempfile::tempdir().expect("a folder");
         let writer = ResultWriter::new(folder.path().to_owned());
         for what in [
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_write_at_once_lose_nothing_of_each_other() {
+    fn concurrent_writers_lose_nothing() {
         let folder = tempfile::tempdir().expect("a folder");
         std::thread::scope(|scope| {
             for n in 0..16 {

@@ -1,4 +1,4 @@
-//! The container runner, with a real engine: what it shares with all runners, and what only containers have.
+//! The container runner with a real engine: the conformance suite, and tests of containers only.
 
 use async_trait::async_trait;
 use std::collections::BTreeMap;
@@ -16,14 +16,14 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 
-/// A working directory of its own, and the engine of all.
+/// A working directory of its own, and the shared engine.
 struct Containers {
     folder: TempDir,
     podman: &'static Podman,
 }
 
 impl Containers {
-    /// None: there is no engine here, and that is said.
+    /// `None`: there is no engine, which is printed.
     fn fresh() -> Option<Self> {
         let podman = shared()?;
         let folder = tempfile::tempdir().expect("a folder");
@@ -68,27 +68,29 @@ impl Candidate for Containers {
     }
 
     fn missing(&self) -> Runnable {
-        // Nobody listens there.
+        // A port without a listener.
         Runnable::Image {
             reference: "127.0.0.1:9/not/there:1".to_owned(),
             inline_vars: false,
         }
     }
 
-    async fn let_go(&self, name: RunName) {
+    async fn create_go_file(&self, name: RunName) {
         std::fs::write(self.run(name).join("result/go"), "").expect("written");
     }
 
     async fn lose(&self, name: RunName) {
-        let called = format!("sutler-{name}");
-        let _ = self.podman.podman(&["rm", "-f", "-t", "0", &called]);
+        let container_name = format!("sutler-{name}");
+        let _ = self
+            .podman
+            .podman(&["rm", "-f", "-t", "0", &container_name]);
     }
 
-    async fn misplace(&self, name: RunName) {
+    async fn remove_run_dir(&self, name: RunName) {
         std::fs::remove_dir_all(self.run(name)).expect("removed");
     }
 
-    async fn cut_short(&self) {
+    async fn leave_interrupted_runs(&self) {
         for left in [".new-1-0-dead", ".gone-0123"] {
             let folder = self.folder.path().join("work/containers").join(left);
             std::fs::create_dir(&folder).expect("made");
@@ -96,11 +98,11 @@ impl Candidate for Containers {
         }
     }
 
-    async fn left_of(&self, name: RunName) -> usize {
-        let called = format!("name=sutler-{name}");
-        let mut words = vec!["ps", "-q", "--filter", &called];
+    async fn leftovers_of(&self, name: RunName) -> usize {
+        let container_name = format!("name=sutler-{name}");
+        let mut words = vec!["ps", "-q", "--filter", &container_name];
         if !self.run(name).exists() {
-            // Removed: not even one that ended may be left.
+            // After removal, not even an ended container may be left.
             words.push("-a");
         }
         let running = self.podman.podman(&words).lines().count();
@@ -141,10 +143,10 @@ fn spec(containers: &Containers, script: &str) -> RunSpec {
 }
 
 async fn ended_eventually(runner: &dyn Runner, name: RunName) -> RunStatus {
-    // Somebody listens, as in a broker: what is said must be asked for.
-    let (lines, mut heard) = tokio::sync::mpsc::channel(1);
+    // Events must be read, as a broker does.
+    let (lines, mut events) = tokio::sync::mpsc::channel(1);
     let watched = tokio::time::timeout(Duration::from_secs(60), runner.watch(name, lines));
-    let listening = async { while heard.recv().await.is_some() {} };
+    let listening = async { while events.recv().await.is_some() {} };
     let (watched, ()) = tokio::join!(watched, listening);
     watched.expect("in time").expect("watched")
 }
@@ -158,12 +160,12 @@ async fn a_container_that_was_about_to_be_started_when_its_broker_died_never_sta
     let spec = spec(&containers, "exit 0");
     runner.start(&spec).await.expect("started");
     ended_eventually(runner.as_ref(), spec.name).await;
-    // The mark is there, and the container is made and not started.
+    // The marker exists, and the container is created but not started.
     containers.lose(spec.name).await;
-    let called = format!("sutler-{}", spec.name);
+    let container_name = format!("sutler-{}", spec.name);
     let _ = containers
         .podman
-        .podman(&["create", "--name", &called, SHELL_IMAGE]);
+        .podman(&["create", "--name", &container_name, SHELL_IMAGE]);
     for _ in 0..2 {
         let status = runner.status(spec.name).await.expect("looked");
         assert_eq!(status, RunStatus::NeverStarted);
@@ -174,7 +176,7 @@ async fn a_container_that_was_about_to_be_started_when_its_broker_died_never_sta
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_container_says_is_kept_in_a_file_of_bounded_length_that_goes_with_it() {
+async fn output_of_a_container_is_in_a_bounded_file_that_is_removed_with_it() {
     let Some(containers) = Containers::fresh() else {
         return;
     };
@@ -182,21 +184,21 @@ async fn what_a_container_says_is_kept_in_a_file_of_bounded_length_that_goes_wit
     let spec = spec(&containers, "echo said");
     runner.start(&spec).await.expect("started");
     ended_eventually(runner.as_ref(), spec.name).await;
-    let called = format!("sutler-{}", spec.name);
+    let container_name = format!("sutler-{}", spec.name);
     let format = "{{.HostConfig.LogConfig.Type}} {{.HostConfig.LogConfig.Path}} {{.HostConfig.LogConfig.Size}}";
-    let said = containers
+    let output = containers
         .podman
-        .podman(&["inspect", "--format", format, &called]);
-    let words: Vec<&str> = said.split_whitespace().collect();
-    assert!(matches!(words[0], "json-file" | "k8s-file"), "{said}");
-    assert!(std::path::Path::new(words[1]).is_file(), "{said}");
-    assert_ne!(words[2], "0B", "{said}");
+        .podman(&["inspect", "--format", format, &container_name]);
+    let words: Vec<&str> = output.split_whitespace().collect();
+    assert!(matches!(words[0], "json-file" | "k8s-file"), "{output}");
+    assert!(std::path::Path::new(words[1]).is_file(), "{output}");
+    assert_ne!(words[2], "0B", "{output}");
     runner.remove(spec.name).await.expect("removed");
-    assert!(!std::path::Path::new(words[1]).exists(), "{said}");
+    assert!(!std::path::Path::new(words[1]).exists(), "{output}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn containers_are_a_user_that_nobody_else_on_the_host_is() {
+async fn containers_have_a_user_that_no_other_process_of_the_host_has() {
     let Some(containers) = Containers::fresh() else {
         return;
     };
@@ -209,46 +211,46 @@ async fn containers_are_a_user_that_nobody_else_on_the_host_is() {
     ended_eventually(runner.as_ref(), spec.name).await;
     let given = runner.result(spec.name).await.expect("read");
     let uid: u32 = given.error.expect("a user").parse().expect("a number");
-    // Above those that distributions give to users, services and containers of their own.
+    // Above the ranges that distributions assign to users, services and containers.
     assert!(uid > 1_879_048_192 && uid < 2_147_483_648, "{uid}");
     assert_eq!(containers.settings().user.0, uid);
 }
 
-/// Stands before an engine, and counts how often it is asked for what a container says, and how it is.
-struct Front {
+/// Proxy of an engine that counts requests for logs and status.
+struct CountingProxy {
     socket: PathBuf,
-    asked: Arc<Mutex<Vec<u8>>>,
+    requests: Arc<Mutex<Vec<u8>>>,
 }
 
-impl Front {
+impl CountingProxy {
     fn before(engine: PathBuf, folder: &std::path::Path) -> Self {
         let socket = folder.join("front");
         let listener = UnixListener::bind(&socket).expect("a socket");
-        let asked = Arc::<Mutex<Vec<u8>>>::default();
-        let heard = Arc::clone(&asked);
+        let requests = Arc::<Mutex<Vec<u8>>>::default();
+        let recorded = Arc::clone(&requests);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                let heard = Arc::clone(&heard);
+                let recorded = Arc::clone(&recorded);
                 let server = UnixStream::connect(&engine).await.expect("an engine");
-                tokio::spawn(pass_on(client, server, heard));
+                tokio::spawn(pass_on(client, server, recorded));
             }
         });
-        Self { socket, asked }
+        Self { socket, requests }
     }
 
     fn count(&self, word: &str) -> usize {
-        let asked = self.asked.lock().expect("nobody panics");
-        String::from_utf8_lossy(&asked).matches(word).count()
+        let requests = self.requests.lock().expect("nobody panics");
+        String::from_utf8_lossy(&requests).matches(word).count()
     }
 }
 
-async fn pass_on(client: UnixStream, server: UnixStream, heard: Arc<Mutex<Vec<u8>>>) {
+async fn pass_on(client: UnixStream, server: UnixStream, recorded: Arc<Mutex<Vec<u8>>>) {
     let (mut asks, mut hears) = client.into_split();
     let (mut answers, mut is_asked) = server.into_split();
     let back = tokio::spawn(async move { tokio::io::copy(&mut answers, &mut hears).await });
     let mut bytes = vec![0; 16 << 10];
     while let Ok(read @ 1..) = asks.read(&mut bytes).await {
-        heard
+        recorded
             .lock()
             .expect("nobody panics")
             .extend_from_slice(&bytes[..read]);
@@ -260,35 +262,35 @@ async fn pass_on(client: UnixStream, server: UnixStream, heard: Arc<Mutex<Vec<u8
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_container_says_is_not_asked_for_again_at_every_look() {
+async fn output_of_a_container_is_not_requested_again_at_every_check() {
     let Some(containers) = Containers::fresh() else {
         return;
     };
-    let front = Front::before(containers.podman.socket.clone(), containers.folder.path());
+    let proxy = CountingProxy::before(containers.podman.socket.clone(), containers.folder.path());
     let mut settings = containers.settings();
-    settings.socket = front.socket.clone();
+    settings.socket = proxy.socket.clone();
     settings.look_again = Duration::from_millis(20);
     let runner = Arc::new(ContainerRunner::open(settings).expect("opened"));
     let script = "echo said; while [ ! -e \"$SUTLER_RESULT_DIR/go\" ]; do sleep 0.05; done";
     let spec = spec(&containers, script);
     runner.start(&spec).await.expect("started");
-    let before = front.count("/json");
+    let before = proxy.count("/json");
     let watching = tokio::spawn({
         let (runner, name) = (Arc::clone(&runner), spec.name);
         async move { ended_eventually(runner.as_ref(), name).await }
     });
-    looked_at_until(&front, before + 10).await;
-    containers.let_go(spec.name).await;
+    until_inspected(&proxy, before + 10).await;
+    containers.create_go_file(spec.name).await;
     let status = watching.await.expect("no panic");
     assert_eq!(status, RunStatus::Finished(Exit::Code(0)));
     // Once while it runs, and once for the rest.
-    let asked = front.count("/logs");
-    assert!(asked <= 2, "{asked} times");
+    let requests = proxy.count("/logs");
+    assert!(requests <= 2, "{requests} times");
 }
 
-async fn looked_at_until(front: &Front, times: usize) {
+async fn until_inspected(proxy: &CountingProxy, times: usize) {
     let from = std::time::Instant::now();
-    while front.count("/json") < times {
+    while proxy.count("/json") < times {
         assert!(
             from.elapsed() < Duration::from_secs(60),
             "it is not looked at"

@@ -1,4 +1,4 @@
-//! Images that a registry gives only to whoever has the password: pulled by a real engine from a real registry.
+//! Images behind a password: pulled by a real engine from a real registry.
 
 use secrecy::SecretString;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use sutler_servers::podman::{Podman, SHELL_IMAGE, shared};
 use sutler_servers::{Demands, PASSWORD};
 use tokio::sync::mpsc;
 
-/// How long a run may take, its image included.
+/// Deadline of a run, including the pull of its image.
 const DEADLINE: Duration = Duration::from_secs(30);
 const WRONG: &str = "this-is-not-the-password";
 
@@ -42,7 +42,7 @@ fn spec(image: &str) -> RunSpec {
     }
 }
 
-/// A runner that shows this password to a registry.
+/// A runner with this password for a registry.
 fn runner(
     folder: &std::path::Path,
     podman: &Podman,

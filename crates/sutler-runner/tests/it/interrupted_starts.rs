@@ -1,7 +1,7 @@
-//! A start that is struck at any step leaves nothing behind.
+//! A start that fails at any step leaves nothing behind.
 //!
-//! The steps are counted from outside: this executable is started again under `strace`, which makes the
-//! n-th call of one sort fail in every thread and process, for every n until nothing is struck any more.
+//! The steps are counted from outside: this executable is started again under `strace`, which makes the n-th call of
+//! one kind fail in every thread and process, for every n until no call fails any more.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,15 +15,15 @@ use sutler_runner::{
 };
 use tempfile::TempDir;
 
-/// Where a start that is struck works.
+/// Variable with the folder of a start that is made to fail.
 const PLACE: &str = "SUTLER_TEST_START_IN";
-/// What a start writes about itself when it was refused and nothing is left.
+/// Output of a start that was refused and left nothing.
 const CLEAN: &str = "refused, and nothing is left";
-const PATIENCE: Duration = Duration::from_secs(60);
-/// More steps of one sort than a start has; only of opening there are more, at its end, to list processes.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// More steps of one kind than a start has; only opening files has more, at its end, to list processes.
 const STEPS_MAX: usize = 40;
 
-/// The sorts of steps, and how each fails.
+/// Kinds of steps, and the error of each.
 const STEPS: [(&str, &str); 8] = [
     ("mkdir,mkdirat", "ENOSPC"),
     ("openat", "ENOSPC"),
@@ -66,7 +66,7 @@ fn spec(place: &Path) -> RunSpec {
     }
 }
 
-/// A folder with a bundle, open to whoever runs are.
+/// A folder with a bundle, accessible to the users of runs.
 fn place() -> TempDir {
     let place = tempfile::tempdir().expect("a folder");
     let open = fs::Permissions::from_mode(0o755);
@@ -78,7 +78,7 @@ fn place() -> TempDir {
     place
 }
 
-/// Names of what lies where runs are.
+/// Names of the entries in the folder of runs.
 fn left_in(place: &Path) -> Vec<String> {
     let entries = fs::read_dir(place.join("work/runs")).into_iter().flatten();
     let names = entries.flatten().map(|it| it.file_name());
@@ -87,11 +87,11 @@ fn left_in(place: &Path) -> Vec<String> {
 
 async fn ended_eventually(runner: &ProcessRunner, name: RunName) -> RunStatus {
     let (lines, _) = tokio::sync::mpsc::channel(1);
-    let watched = tokio::time::timeout(PATIENCE, runner.watch(name, lines)).await;
+    let watched = tokio::time::timeout(TIMEOUT, runner.watch(name, lines)).await;
     watched.expect("in time").expect("watched")
 }
 
-/// What the test below starts again; by itself, a start as it should be.
+/// Started again by the test below; by itself, a successful start.
 #[tokio::test]
 async fn a_start_is_there_whole_or_not_at_all() {
     let named = std::env::var_os(PLACE).map(PathBuf::from);
@@ -110,17 +110,17 @@ async fn a_start_is_there_whole_or_not_at_all() {
         }
         Err(fault) => {
             assert!(named.is_some(), "{fault}");
-            let said = match left_in(&at).as_slice() {
+            let outcome = match left_in(&at).as_slice() {
                 [] => CLEAN.to_owned(),
                 left => format!("{fault}: {left:?} is left"),
             };
-            fs::write(at.join("said"), said).expect("written");
+            fs::write(at.join("said"), outcome).expect("written");
         }
     }
 }
 
-/// Strikes the n-th step of a sort; whether there was one.
-fn strike(place: &Path, calls: &str, error: &str, nth: usize) -> bool {
+/// Makes the n-th step of a kind fail; returns whether there was one.
+fn fail_step(place: &Path, calls: &str, error: &str, nth: usize) -> bool {
     let trace = place.join("trace");
     let status = Command::new("strace")
         .args(["-f", "-qq", "-e", &format!("trace={calls}")])
@@ -141,10 +141,10 @@ fn strike(place: &Path, calls: &str, error: &str, nth: usize) -> bool {
     String::from_utf8_lossy(&trace).contains("(INJECTED)")
 }
 
-/// Runs that are left can be looked at and removed, and then nothing is left, no process either.
+/// Asserts that runs that are left can be read and removed, and that then neither files nor processes are left.
 fn nothing_is_left_eventually(place: &Path, what: &str) {
-    let said = fs::read_to_string(place.join("said")).unwrap_or(CLEAN.to_owned());
-    assert_eq!(said, CLEAN, "{what}");
+    let outcome = fs::read_to_string(place.join("said")).unwrap_or(CLEAN.to_owned());
+    assert_eq!(outcome, CLEAN, "{what}");
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     runtime.block_on(async {
         let runner = ProcessRunner::open(settings(place)).expect("opened");
@@ -156,12 +156,12 @@ fn nothing_is_left_eventually(place: &Path, what: &str) {
     assert_eq!(left_in(place), [] as [String; 0], "{what}");
     let begun = Instant::now();
     while processes_in(place) > 0 {
-        assert!(begun.elapsed() < PATIENCE, "{what}: a process is left");
+        assert!(begun.elapsed() < TIMEOUT, "{what}: a process is left");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// Processes that have to do with a folder.
+/// Number of processes that refer to a folder.
 fn processes_in(place: &Path) -> usize {
     let word = place.display().to_string();
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -172,7 +172,7 @@ fn processes_in(place: &Path) -> usize {
     named.count()
 }
 
-/// A half-made sandbox stayed, and the bundle was sometimes run in it.
+/// A partly created sandbox stayed, and the bundle was sometimes run in it.
 ///
 /// Regression: R32.
 #[test]
@@ -187,7 +187,7 @@ fn a_start_that_fails_at_any_step_leaves_nothing() {
     }
     std::thread::scope(|scope| {
         for (calls, error) in STEPS {
-            scope.spawn(move || strike_all(calls, error));
+            scope.spawn(move || fail_each_step(calls, error));
         }
     });
 }
@@ -198,12 +198,12 @@ fn strace_works() -> bool {
     status.is_ok_and(|status| status.success())
 }
 
-fn strike_all(calls: &str, error: &str) {
+fn fail_each_step(calls: &str, error: &str) {
     for nth in 1..=STEPS_MAX {
         let place = place();
-        let struck = strike(place.path(), calls, error, nth);
+        let failed = fail_step(place.path(), calls, error, nth);
         nothing_is_left_eventually(place.path(), &format!("{calls}, the {nth}th"));
-        if !struck {
+        if !failed {
             assert!(nth > 1, "{calls}: nothing was struck");
             return;
         }

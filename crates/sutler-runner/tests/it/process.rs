@@ -1,4 +1,4 @@
-//! The process runner: what it shares with all runners, and what only processes can suffer.
+//! The process runner: the conformance suite, and tests of processes only.
 
 mod failures;
 
@@ -16,7 +16,7 @@ use sutler_runner::{
 };
 use tempfile::TempDir;
 
-/// A working directory and a bundle, both of their own.
+/// A working directory and a bundle of its own.
 struct Processes {
     folder: TempDir,
 }
@@ -70,7 +70,7 @@ impl Candidate for Processes {
         }
     }
 
-    async fn let_go(&self, name: RunName) {
+    async fn create_go_file(&self, name: RunName) {
         std::fs::write(self.run(name).join("result/go"), "").expect("written");
     }
 
@@ -87,11 +87,11 @@ impl Candidate for Processes {
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("killed");
     }
 
-    async fn misplace(&self, name: RunName) {
+    async fn remove_run_dir(&self, name: RunName) {
         std::fs::remove_dir_all(self.run(name)).expect("removed");
     }
 
-    async fn cut_short(&self) {
+    async fn leave_interrupted_runs(&self) {
         for left in [".new-1-0-dead", ".gone-0123"] {
             let folder = self.work().join("runs").join(left);
             std::fs::create_dir(&folder).expect("made");
@@ -99,7 +99,7 @@ impl Candidate for Processes {
         }
     }
 
-    async fn left_of(&self, name: RunName) -> usize {
+    async fn leftovers_of(&self, name: RunName) -> usize {
         let mark = format!("SUTLER_RUN={name}");
         let marked = processes_with(|process| {
             let environment = std::fs::read(process.join("environ")).unwrap_or_default();
@@ -162,7 +162,7 @@ async fn ended_eventually(runner: &dyn Runner, name: RunName) -> RunStatus {
 async fn a_start_that_died_before_its_supervisor_is_never_started_and_made_again() {
     let processes = Processes::fresh();
     let spec = spec(&processes, "exit 0");
-    // Dies of what the broker would: the directory is there, and nobody supervises.
+    // Fails as a broker that dies would: the directory exists, but has no supervisor.
     let mut settings = processes.settings();
     settings.supervisor = Supervisor::at("/bin/true".as_ref());
     let first = ProcessRunner::open(settings).expect("opened");
@@ -188,7 +188,7 @@ async fn a_supervisor_that_cannot_be_started_leaves_nothing() {
     let fault = runner.start(&spec).await.expect_err("not there");
     assert!(fault.to_string().contains("/not/there"), "{fault}");
     assert_eq!(runner.list().await.expect("listed"), []);
-    assert_eq!(processes.left_of(spec.name).await, 0);
+    assert_eq!(processes.leftovers_of(spec.name).await, 0);
 }
 
 #[tokio::test]
@@ -208,7 +208,7 @@ async fn runs_of_the_same_time_are_not_the_same_user() {
     for spec in [&one, &two] {
         runner.start(spec).await.expect("started");
         let at = processes.run(spec.name).join("result/error");
-        until(|| std::fs::read(&at).is_ok_and(|said| !said.is_empty())).await;
+        until(|| std::fs::read(&at).is_ok_and(|output| !output.is_empty())).await;
     }
     runner.start(&three).await.expect("started");
     let status = ended_eventually(&runner, three.name).await;
@@ -217,7 +217,7 @@ async fn runs_of_the_same_time_are_not_the_same_user() {
     assert!(given.error.expect("a sentence").contains("all 2 users"));
     let mut users = Vec::new();
     for spec in [&one, &two] {
-        processes.let_go(spec.name).await;
+        processes.create_go_file(spec.name).await;
         ended_eventually(&runner, spec.name).await;
         users.push(
             runner
@@ -240,7 +240,7 @@ async fn until(mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Kilobytes that a process has for itself alone.
+/// Kilobytes of private memory of a process.
 fn kilobytes_of(pid: i32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
     let line = text
@@ -256,8 +256,8 @@ async fn two_hundred_runs_wait_at_once_in_little_memory() {
     let processes = Processes::fresh();
     let runner = processes.runner().await;
     let script = "while [ ! -e ../go ]; do sleep 1; done";
-    let orders: Vec<RunSpec> = (0..RUNS).map(|_| spec(&processes, script)).collect();
-    for spec in &orders {
+    let run_specs: Vec<RunSpec> = (0..RUNS).map(|_| spec(&processes, script)).collect();
+    for spec in &run_specs {
         runner.start(spec).await.expect("started");
     }
     let work = processes.work().display().to_string();
@@ -268,12 +268,12 @@ async fn two_hundred_runs_wait_at_once_in_little_memory() {
     };
     until(|| {
         let waiting = |spec: &RunSpec| processes.run(spec.name).join("started").exists();
-        orders.iter().all(waiting) && processes_with(ours).len() as u64 == RUNS
+        run_specs.iter().all(waiting) && processes_with(ours).len() as u64 == RUNS
     })
     .await;
     let kilobytes: u64 = processes_with(ours).into_iter().map(kilobytes_of).sum();
     let mut stops = tokio::task::JoinSet::new();
-    for spec in orders {
+    for spec in run_specs {
         let runner = Arc::clone(&runner);
         stops.spawn(async move { runner.stop(spec.name).await });
     }
@@ -288,7 +288,7 @@ async fn a_program_is_started_twenty_milliseconds_after_its_order_at_the_latest(
     let processes = Processes::fresh();
     let runner = processes.runner().await;
     let mut best = Duration::MAX;
-    // Others may use this machine: one that nothing came between is enough.
+    // Other processes may use this machine: one fast start is enough.
     for _ in 0..20 {
         let spec = spec(&processes, ": >\"$SUTLER_RESULT_DIR/error\"");
         let from = std::time::SystemTime::now();

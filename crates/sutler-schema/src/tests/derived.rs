@@ -1,4 +1,4 @@
-//! Schemas made from Rust types.
+//! Schemas generated from Rust types.
 
 use super::{check, compile};
 use crate::derived_schema;
@@ -54,7 +54,7 @@ fn references(value: &Value, found: &mut Vec<String>) {
 
 /// Holds: B-079.
 #[test]
-fn a_derived_schema_says_its_dialect_and_is_inline() {
+fn a_derived_schema_names_its_dialect_and_is_inline() {
     let schema = derived_schema::<Order>();
     assert_eq!(
         schema["$schema"],
@@ -69,7 +69,7 @@ fn a_derived_schema_says_its_dialect_and_is_inline() {
 }
 
 #[test]
-fn a_derived_schema_takes_what_the_type_takes() {
+fn a_derived_schema_accepts_the_values_of_its_type() {
     let good = json!({"size": 3, "region": "baltic-sea", "replica": {"region": "north-sea"}});
     assert_eq!(check(derived_schema::<Order>(), good.clone()), Ok(()));
     assert!(serde_json::from_value::<Order>(good).is_ok());
@@ -111,7 +111,7 @@ fn a_type_that_contains_itself_refers_only_to_its_own_schema() {
 }
 
 #[test]
-fn any_value_and_nothing_have_schemas_too() {
+fn any_value_and_the_empty_type_have_schemas() {
     assert!(compile(derived_schema::<Value>()).is_ok());
     assert!(compile(derived_schema::<serde_json::Map<String, Value>>()).is_ok());
     assert!(compile(derived_schema::<()>()).is_ok());

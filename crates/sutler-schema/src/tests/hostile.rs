@@ -1,11 +1,11 @@
-//! Schemas and parameters made to keep a broker busy, or to make it fall over.
+//! Schemas and parameters designed to exhaust the processor or the stack.
 //!
-//! Test threads have the stack that a server's threads have, 2 MB: what would overflow there does here.
+//! Test threads have the same stack as server threads, 2 MB, so an overflow shows here too.
 
 use super::{DRAFT4, check, compile};
 use serde_json::{Map, Value, json};
 
-/// `levels` objects in each other, each under this name.
+/// `levels` nested objects, each under this name.
 fn nested(name: &str, levels: usize, innermost: Value) -> Value {
     (0..levels).fold(innermost, |inner, _| json!({ name: inner }))
 }
@@ -41,7 +41,7 @@ fn a_reference_that_never_ends_is_refused() {
 }
 
 #[test]
-fn a_recursive_schema_is_fine_where_it_goes_into_the_value() {
+fn a_recursive_schema_that_descends_into_the_value_is_accepted() {
     let tree = json!({"$schema": DRAFT4, "$ref": "#/definitions/tree", "definitions": {"tree": {
         "type": "object",
         "properties": {
@@ -148,7 +148,7 @@ fn a_long_chain_into_the_value_does_not_overflow_the_stack() {
 
 #[test]
 fn the_deepest_recursion_allowed_fits_on_the_stack() {
-    // Seven rules within each other on each level, and each level within the one above.
+    // Seven nested rules on each level, and each level inside the one above.
     let rule = (0..6).fold(json!({"$ref": "#"}), |inner, _| json!({"allOf": [inner]}));
     let schemas = compile(json!({"$schema": DRAFT4, "properties": {"x": rule}})).unwrap();
     let depth_max = schemas.provision.as_ref().unwrap().depth_max();

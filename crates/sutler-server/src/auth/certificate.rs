@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_on_the_list_lets_in_whatever_kind_it_is() {
+    fn a_listed_name_of_any_kind_is_accepted() {
         let spiffe = certificate("x", vec![dns("platform.example"), uri("spiffe://house/cf")]);
         assert_eq!(caller(&spiffe).as_deref(), Some("cf"));
         let host = certificate("old", vec![dns("PLATFORM.example")]);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_and_names_of_another_kind_do_not() {
+    fn other_names_and_names_of_another_kind_are_refused() {
         for (common, alternatives) in [
             ("cf", vec![uri("spiffe://house/other")]),
             ("spiffe://house/cf", vec![dns("*.example")]),
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_says_what_is_wrong_with_it() {
+    fn invalid_and_duplicate_names_are_refused() {
         assert!(Certificates::new().dns("", "x").is_err());
         assert!(Certificates::new().dns("*.example", "x").is_err());
         assert!(Certificates::new().common_name("x", "").is_err());

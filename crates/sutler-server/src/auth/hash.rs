@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn only_strong_and_affordable_hashes_are_taken() {
+    fn hashes_that_are_too_weak_or_too_costly_are_refused() {
         let weak = Some(AuthConfigError::WeakHash("u".to_owned()));
         let costly = Some(AuthConfigError::CostlyHash("u".to_owned()));
         let unreadable = Some(AuthConfigError::Hash("u".to_owned()));
@@ -141,12 +141,12 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_never_repeats_the_hash() {
+    fn an_error_never_contains_the_hash() {
         for start in ["$argon2id$v=19$m=7168,t=4,p=1", "$2b$10$canary"] {
-            let said = fault(start).expect("a fault").to_string();
+            let message = fault(start).expect("a fault").to_string();
             assert!(
-                !said.contains("canary") && !said.contains("c2Fsd"),
-                "{said}"
+                !message.contains("canary") && !message.contains("c2Fsd"),
+                "{message}"
             );
         }
     }

@@ -92,12 +92,12 @@ mod tests {
     }
 
     #[test]
-    fn two_headers_are_none() {
+    fn two_headers_are_unreadable() {
         assert_eq!(read(&["Basic dTpw", "Basic dTpw"]), "unreadable");
     }
 
     #[test]
-    fn an_overlong_header_is_not_even_decoded() {
+    fn an_overlong_header_is_not_decoded() {
         let long = format!("Basic {}", "A".repeat(10_000));
         assert_eq!(read(&[&long]), "unreadable");
     }

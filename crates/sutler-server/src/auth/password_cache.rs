@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_used_pair_makes_room() {
+    fn the_least_recently_used_pair_is_evicted() {
         let began = Instant::now();
         let cache = PasswordCache::new(began);
         for n in 0..=PAIRS_MAX {

@@ -33,7 +33,7 @@ pub(super) enum HashJob {
     QueueFull,
 }
 
-/// Permission to check a pair, given back when dropped.
+/// Permission to check a pair, released when dropped.
 pub(super) struct HashTicket {
     pair: [u8; 32],
     sender: watch::Sender<Option<bool>>,
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_same_pair_is_checked_once_however_many_ask() {
+    async fn concurrent_requests_share_one_check_of_a_pair() {
         let (verifier, checks) = (PasswordVerifier::default(), Arc::new(AtomicUsize::new(0)));
         let mut verdicts = Vec::new();
         for _ in 0..1000 {
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn beyond_a_bound_nobody_waits() {
+    async fn a_full_queue_refuses_further_checks() {
         let verifier = PasswordVerifier::default();
         let mut tickets = Vec::new();
         for n in 0..WAITING_MAX {
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_check_that_is_lost_proves_nothing() {
+    async fn a_dropped_check_counts_as_failed() {
         let verifier = PasswordVerifier::default();
         let HashJob::Mine(ticket) = verifier.turn(pair(1)) else {
             panic!("there is room");

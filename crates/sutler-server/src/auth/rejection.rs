@@ -1,6 +1,7 @@
-//! Why a request is not authenticated, by what its sender can do about it.
+//! Reasons why a request is not authenticated, grouped by the remedy of its sender.
 //!
-//! It never says which part was wrong, so that guessing teaches nothing. Statuses are chosen in `error_response.rs`.
+//! A rejection never names the wrong part, so that guessing reveals nothing. Statuses are chosen in
+//! `error_response.rs`.
 
 use hyper::header::HeaderValue;
 use std::time::Duration;
@@ -98,7 +99,7 @@ mod tests {
     };
 
     #[test]
-    fn each_way_has_a_header_of_its_own() {
+    fn each_method_has_its_own_header() {
         let lines = BOTH.headers(Some(TokenError::Invalid), "server");
         assert_eq!(lines.len(), 2);
         assert!(lines[0].as_bytes().starts_with(b"Basic realm="));
@@ -111,9 +112,12 @@ mod tests {
     }
 
     #[test]
-    fn the_sentence_names_every_way_and_no_fault() {
-        let said = BOTH.sentence("server");
-        assert!(said.contains("password or a valid token"), "{said}");
+    fn the_description_names_every_method_and_no_error() {
+        let description = BOTH.sentence("server");
+        assert!(
+            description.contains("password or a valid token"),
+            "{description}"
+        );
         let header = scope_challenge("a b", "server").expect("a header");
         assert!(header.as_bytes().ends_with(b"scope=\"a b\""));
     }

@@ -1,7 +1,7 @@
 //! Delay after wrong passwords, counted per user.
 //!
-//! Only passwords that are slow to check are counted (`password_verifier.rs`): the delay keeps throttle off the processor.
-//! A pair in the cache is never counted, so a caller that is authenticated is not locked out.
+//! Only passwords that are slow to check are counted (`password_verifier.rs`): the delay keeps guesses from using the
+//! processor. A pair in the cache is never counted, so a caller that is authenticated is not locked out.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_right_password_and_a_long_while_forgive() {
+    fn a_right_password_or_a_long_pause_resets_the_count() {
         let (mut throttle, now) = (GuessThrottle::default(), Instant::now());
         for _ in 0..=FREE {
             assert_eq!(throttle.begin([1; 32], now), Ok(()));

@@ -7,7 +7,7 @@ use metrics::Unit;
 pub enum MetricKind {
     /// Only grows.
     Counter,
-    /// Goes up and down.
+    /// Rises and falls.
     Gauge,
     /// Counts by size.
     Histogram,

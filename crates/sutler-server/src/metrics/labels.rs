@@ -1,4 +1,4 @@
-//! Values of the metric labels: closed sets, so that no input from outside makes a new series.
+//! Values of the metric labels: closed sets, so that no external input creates a new series.
 
 /// Statuses with a series of their own, and the label of each. Others are counted as `other`; the last entry is for
 /// callers that disconnected before the response.

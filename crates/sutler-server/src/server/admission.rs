@@ -113,11 +113,12 @@ impl Admission {
         entered.inspect_err(|_| metrics::limited(LimitKind::Concurrency))
     }
 
-    /// Exchanges the caller's place among ordinary requests for the slot of a long request.
+    /// Exchanges the caller's permit for an ordinary request for the slot of a long request. The refusal of a caller
+    /// with too many is delayed by `refusal_pause`.
     ///
     /// # Errors
     /// The server drains, or there are too many long requests.
-    pub fn acquire_long_slot(
+    pub async fn acquire_long_slot(
         &self,
         caller: CallerPermit,
     ) -> Result<LongRequestPermit, LongRequestError> {
@@ -125,10 +126,14 @@ impl Admission {
             metrics::limited(LimitKind::Draining);
             return Err(LongRequestError::Draining);
         }
-        let caller = caller.into_long(&self.shared.limits).map_err(|much| {
-            metrics::limited(LimitKind::CallerConcurrency);
-            LongRequestError::Caller(much)
-        })?;
+        let caller = match caller.into_long(&self.shared.limits) {
+            Ok(caller) => caller,
+            Err(much) => {
+                metrics::limited(LimitKind::CallerConcurrency);
+                self.hold_back().await;
+                return Err(LongRequestError::Caller(much));
+            }
+        };
         let most = self.shared.limits.long_requests_at_once;
         if !super::bounded_queue::take_one(&self.shared.long, most) {
             metrics::limited(LimitKind::Concurrency);
@@ -164,7 +169,7 @@ pub enum LongRequestError {
     Caller(CallerLimitExceeded),
 }
 
-/// Slot of a long request: an event stream, or a read that waits. Given back when dropped. Long requests end when
+/// Slot of a long request: an event stream, or a read that waits. Released when dropped. Long requests end when
 /// the server drains.
 pub struct LongRequestPermit {
     _caller: LongCallerPermit,
@@ -294,23 +299,28 @@ mod tests {
         });
         let mut held = Vec::new();
         for caller in ["a", "a", "b"] {
-            // Each was counted as an ordinary request first, of which there may be one.
+            // Each is counted as an ordinary request first, with a limit of one.
             let caller = admission.admit_caller(caller).await.expect("a place");
-            held.push(admission.acquire_long_slot(caller).expect("a long place"));
+            held.push(
+                admission
+                    .acquire_long_slot(caller)
+                    .await
+                    .expect("a long place"),
+            );
         }
         let third = admission.admit_caller("a").await.expect("a place");
-        let refused = admission.acquire_long_slot(third).err();
+        let refused = admission.acquire_long_slot(third).await.err();
         assert_eq!(
             refused,
             Some(LongRequestError::Caller(CallerLimitExceeded::Concurrency))
         );
         let fourth = admission.admit_caller("b").await.expect("a place");
-        let refused = admission.acquire_long_slot(fourth).err();
+        let refused = admission.acquire_long_slot(fourth).await.err();
         assert_eq!(refused, Some(LongRequestError::QueueFull(QueueFull)));
         assert!(admission.acquire_slot(RequestClass::Read).await.is_ok());
         held.pop();
         let again = admission.admit_caller("b").await.expect("a place");
-        assert!(admission.acquire_long_slot(again).is_ok());
+        assert!(admission.acquire_long_slot(again).await.is_ok());
     }
 
     #[tokio::test]
@@ -319,24 +329,39 @@ mod tests {
         let places = SharedLimits::new(Limits::default(), draining.clone());
         let admission = Admission::new(places);
         let caller = admission.admit_caller("a").await.expect("a place");
-        let long = admission.acquire_long_slot(caller).expect("a long place");
+        let long = admission
+            .acquire_long_slot(caller)
+            .await
+            .expect("a long place");
         assert_eq!(long.until_drain(std::future::ready(7)).await, Some(7));
         let waits = long.until_drain(std::future::pending::<()>());
         draining.cancel();
         assert_eq!(waits.await, None);
         let caller = admission.admit_caller("a").await.expect("a place");
-        let refused = admission.acquire_long_slot(caller).err();
+        let refused = admission.acquire_long_slot(caller).await.err();
         assert_eq!(refused, Some(LongRequestError::Draining));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_asks_too_much_waits_for_the_refusal() {
+    async fn a_refusal_is_delayed() {
         let admission = admission(|limits| {
             limits.requests_per_caller = 0;
             limits.refusal_pause = Duration::from_secs(3);
         });
         let began = tokio::time::Instant::now();
         assert!(admission.admit_caller("greedy").await.is_err());
+        assert_eq!(began.elapsed(), Duration::from_secs(3));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caller_with_too_many_long_requests_waits_for_the_refusal() {
+        let admission = admission(|limits| {
+            limits.long_requests_per_caller = 0;
+            limits.refusal_pause = Duration::from_secs(3);
+        });
+        let caller = admission.admit_caller("greedy").await.expect("a place");
+        let began = tokio::time::Instant::now();
+        assert!(admission.acquire_long_slot(caller).await.is_err());
         assert_eq!(began.elapsed(), Duration::from_secs(3));
     }
 }

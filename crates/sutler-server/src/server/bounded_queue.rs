@@ -21,10 +21,10 @@ pub(super) struct BoundedQueue {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueFull;
 
-/// A slot, given back when dropped.
+/// A slot, released when dropped.
 pub struct Slot<'a>(&'a BoundedQueue);
 
-/// A place in the queue, given back when dropped.
+/// A place in the queue, released when dropped.
 struct QueueTicket<'a>(&'a BoundedQueue);
 
 impl BoundedQueue {
@@ -48,7 +48,7 @@ impl BoundedQueue {
         let deadline = Instant::now() + self.queue_within;
         loop {
             let left = self.left.notified();
-            // A slot given back from here on notifies this waiter, so no waiter misses a free slot.
+            // A slot released from here on notifies this waiter, so no waiter misses a free slot.
             if let Some(slot) = self.try_acquire() {
                 return Ok(slot);
             }
@@ -96,7 +96,7 @@ mod tests {
     use std::time::Duration;
 
     #[tokio::test(start_paused = true)]
-    async fn beyond_the_queue_nobody_waits_and_in_the_queue_nobody_waits_long() {
+    async fn a_full_queue_refuses_and_waiting_in_it_is_bounded() {
         let queue = Arc::new(BoundedQueue::new(1, 1, Duration::from_secs(1)));
         let slot = queue.acquire().await.expect("a place");
         let queued = tokio::spawn({
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn everybody_in_the_queue_gets_in_when_places_come_free() {
+    async fn every_queued_request_gets_a_slot_when_slots_come_free() {
         let queue = Arc::new(BoundedQueue::new(2, 1_000, Duration::from_secs(60)));
         let visits = (0..500).map(|_| {
             let queue = queue.clone();

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_caller_takes_another_still_has() {
+    fn limits_are_counted_per_caller() {
         let (callers, limits) = (CallerLimits::new(), limits(1, 2, 10));
         for _ in 0..2 {
             assert!(callers.admit_at("greedy", &limits, 0).is_ok());
@@ -198,7 +198,7 @@ mod tests {
         }
         let len = || callers.known.read().unwrap().len();
         assert_eq!(len(), CALLERS_MAX);
-        // Later they all are forgotten, and a newcomer is told apart again.
+        // Later all idle callers are removed, and a new caller gets its own entry again.
         assert!(callers.admit_at("new", &limits, 5_000_000_000).is_ok());
         assert_eq!(len(), 1);
     }

@@ -312,19 +312,19 @@ mod tests {
     const IDLE: Duration = Duration::from_secs(75);
 
     #[tokio::test(start_paused = true)]
-    async fn who_never_asks_has_less_time_than_who_did() {
+    async fn a_connection_without_a_request_is_idle_sooner() {
         let began = Instant::now();
         Activity::new().quiet(FIRST, IDLE).await;
         assert_eq!(began.elapsed(), FIRST);
         let began = Instant::now();
-        let asked = Arc::new(Activity::new());
-        drop(asked.begin());
-        asked.quiet(FIRST, IDLE).await;
+        let active = Arc::new(Activity::new());
+        drop(active.begin());
+        active.quiet(FIRST, IDLE).await;
         assert!(began.elapsed() >= IDLE);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_connection_with_a_request_at_work_is_never_quiet() {
+    async fn a_connection_with_a_request_in_progress_is_never_idle() {
         let activity = Arc::new(Activity::new());
         let busy = activity.begin();
         let waiting = tokio::spawn({

@@ -1,8 +1,8 @@
 //! TLS: certificate, key and client authorities from PEM files, replaceable at run time.
 //!
 //! A file that cannot be used leaves the present configuration in force. Errors name the file and what to do, and never
-//! quote its contents. Handshakes are in `server/connection.rs`; which caller a client certificate stands for is decided
-//! in `auth/certificate.rs`.
+//! quote its contents. Handshakes are in `server/connection.rs`; `auth/certificate.rs` maps client certificates to
+//! callers.
 
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
@@ -200,7 +200,7 @@ fn authorities(file: &Path) -> Result<RootCertStore, TlsConfigError> {
     Ok(roots)
 }
 
-/// Only a warning: the clock of this machine may be the wrong one.
+/// Only warns: the clock of this machine may be wrong.
 fn warn_if_out_of_date(file: &Path, chain: &[CertificateDer<'_>]) {
     let Some(leaf) = chain.first() else { return };
     let Ok((_, leaf)) = x509_parser::parse_x509_certificate(leaf) else {

@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_bucket_gives_its_burst_and_then_says_when_to_come_again() {
+    fn a_full_bucket_allows_its_burst_and_then_returns_the_wait() {
         let (rate, now) = (rate(10, 3), 5 * NANOS_PER_SECOND);
         let mut full_at = 0;
         for _ in 0..3 {
@@ -60,7 +60,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_the_moments_no_more_than_burst_and_rate_allow_come_through(
+        fn at_any_times_no_more_than_burst_and_rate_are_admitted(
             per_second in 1u32..2_000, burst in 1u32..50,
             mut steps in proptest::collection::vec(0u64..20_000_000, 1..300),
         ) {

@@ -97,7 +97,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_that_nobody_reads_ends_the_connection() {
+    async fn an_unread_response_ends_the_connection() {
         let (near, mut far) = duplex(10);
         let mut stream = WriteTimeoutStream::new(near, Duration::from_secs(30));
         stream
@@ -107,7 +107,7 @@ mod tests {
         let stalled = stream.write_all(b"more").await;
         let kind = stalled.expect_err("nobody reads").kind();
         assert_eq!(kind, std::io::ErrorKind::TimedOut);
-        // Who reads, however slowly, is served on.
+        // A slow reader is still served.
         let mut all = [0; 10];
         far.read_exact(&mut all).await.expect("it was written");
     }

@@ -31,7 +31,7 @@ impl Handler for Ticks {
         if request.uri().path() != "/events" {
             return Response::new(Body::from("ordinary"));
         }
-        let place = match self.0.acquire_long_slot(caller) {
+        let place = match self.0.acquire_long_slot(caller).await {
             Ok(place) => place,
             Err(error) => {
                 let refused: Response<_> = ErrorResponse::long_request(error, "server").into();
@@ -49,7 +49,7 @@ impl Handler for Ticks {
     }
 }
 
-/// A server with room for one long request, and what stops it.
+/// A server with one slot for long requests, and the token that stops it.
 async fn fixture() -> (SocketAddr, CancellationToken, JoinHandle<()>) {
     let limits = Limits {
         long_requests_at_once: 1,
@@ -83,7 +83,7 @@ async fn send(address: SocketAddr, path: &str) -> TcpStream {
     stream
 }
 
-/// Reads until a text has come.
+/// Reads until a text has arrived.
 async fn read_until(stream: &mut TcpStream, text: &str) -> String {
     let mut all = String::new();
     let read = async {

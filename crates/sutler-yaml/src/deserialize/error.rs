@@ -1,6 +1,6 @@
 //! The error of one pass: the message of serde in plain words, with path and location.
 //!
-//! Serde's own sentences quote values, and a value may be a secret: they are not taken over.
+//! Serde's own messages quote values, and a value may be a secret: they are not used.
 
 use super::address;
 use super::reader::Path;
@@ -10,16 +10,16 @@ use crate::node::{Location, Node};
 use serde::de::{Expected, Unexpected};
 use std::fmt;
 
-/// Most keys named where none is near.
+/// Most keys listed where none is similar.
 const NAMED_MAX: usize = 30;
 
 #[derive(Debug)]
 pub(super) struct Error {
-    /// The node to pass over, by its address.
+    /// Address of the node to skip.
     pub(super) node: Option<usize>,
     pub(super) place: Option<Location>,
     pub(super) path: String,
-    /// A field that is not there.
+    /// A missing field.
     pub(super) missing: Option<&'static str>,
     reason: String,
 }
@@ -35,7 +35,7 @@ impl Error {
         }
     }
 
-    /// A value of another kind than wanted.
+    /// A value of another kind than expected.
     pub(super) fn wanted(wanted: &str, node: &Node) -> Self {
         Self::new(format!("must be {wanted}, but is {}", node.kind_name()))
     }
@@ -50,7 +50,7 @@ impl Error {
         self
     }
 
-    /// Like [`Error::at`], for what is wrong with a key and not with its value.
+    /// Like [`Error::at`], for an error of the key and not of its value.
     pub(super) fn at_key(self, node: &Node, trail: &Path<'_>) -> Self {
         let known = self.node.is_some();
         let mut error = self.at(node, trail);
@@ -62,7 +62,7 @@ impl Error {
 
     pub(super) fn to_diagnostic(&self) -> Diagnostic {
         Diagnostic {
-            // Line 0: from elsewhere than the file.
+            // Line 0: the value is not from the file.
             place: self.place.filter(|place| place.line > 0),
             path: self.path.clone(),
             reason: self.reason.clone(),

@@ -1,7 +1,7 @@
-//! Serde's side: a node as a `Deserializer` that knows the way that leads to it.
+//! Serde's side: a node as a `Deserializer` that knows its path.
 //!
-//! Lenient where a person's meaning is clear (a number in quotes is a number, nothing is an empty
-//! list), strict in all else. Values from the environment are always text.
+//! Lenient where the meaning is clear (a number in quotes is a number, an absent value is an empty list),
+//! strict otherwise. Values from the environment are always text.
 
 use super::SkippedNodes;
 use super::error::Error;
@@ -14,7 +14,7 @@ use serde::de::{
 use serde::forward_to_deserialize_any;
 use std::fmt;
 
-/// The way to a node, from the node upwards.
+/// The path of a node, from the node upwards.
 #[derive(Clone, Copy)]
 pub(super) enum Path<'t> {
     Top,
@@ -33,7 +33,7 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// A node, the way to it, and what is passed over below it.
+/// A node, its path, and the nodes to skip below it.
 #[derive(Clone, Copy)]
 pub(super) struct Reader<'n, 't> {
     pub(super) node: &'n Node,
@@ -55,7 +55,7 @@ impl Reader<'_, '_> {
             return self.wanted(wanted);
         };
         let text = text.trim();
-        // `1_000` is a number in YAML, but none of ours.
+        // `1_000` is a number in YAML, but not here.
         let visited = if let Kind::Number(number, _) = &self.node.kind {
             match (number.as_u64(), number.as_i64()) {
                 (Some(number), _) => visitor.visit_u64(number),
@@ -265,7 +265,7 @@ impl<'de> MapAccess<'de> for Entries<'_, '_> {
     }
 }
 
-/// A variant that is a word and nothing more.
+/// A variant without content.
 struct Word(String);
 
 impl<'de> EnumAccess<'de> for Word {

@@ -46,7 +46,7 @@ fn faults(text: &str, expected: &[&str]) {
 }
 
 #[test]
-fn a_tree_is_read_whatever_the_spelling_of_its_values() {
+fn a_tree_is_read_with_any_spelling_of_its_values() {
     let text = "name: 1.10\nopen: on\nshelves: '7'\nsort: by_age\nowners:\nnote: ~\n";
     let (sample, faults) = read_sample(text);
     let expected = Sample {
@@ -61,7 +61,7 @@ fn a_tree_is_read_whatever_the_spelling_of_its_values() {
 }
 
 #[test]
-fn every_fault_is_told_at_once_with_its_place_and_path() {
+fn every_fault_is_reported_at_once_with_its_location_and_path() {
     faults(
         "nmae: x\nopen: perhaps\nshelves: 70000\nowners:\n  - {name: a, shaer: 1}\n  - {share: 2}\n  - {name: [b]}\nsort: by_agee\n",
         &[
@@ -77,7 +77,7 @@ fn every_fault_is_told_at_once_with_its_place_and_path() {
 }
 
 #[test]
-fn what_is_left_without_the_faults_is_given_too() {
+fn the_value_without_its_faulty_parts_is_returned() {
     let (sample, faults) = read_sample("name: x\nopen: perhaps\nowners: [{share: 1}, {name: b}]\n");
     assert_eq!(faults.len(), 2);
     let sample = sample.expect("something is left");
@@ -85,7 +85,7 @@ fn what_is_left_without_the_faults_is_given_too() {
 }
 
 #[test]
-fn a_key_that_is_near_none_is_told_which_there_are() {
+fn an_unknown_key_without_a_near_match_lists_the_known_keys() {
     faults(
         "owners: [{name: a, colour: red}]\n",
         &["line 1, column 20: owners[0].colour is no key; the keys here are `name` and `share`"],
@@ -117,7 +117,7 @@ fn values_are_never_quoted() {
 }
 
 #[test]
-fn faults_without_number_are_told_up_to_a_limit() {
+fn faults_are_reported_up_to_a_limit() {
     let many: String = (0..500).map(|nth| format!("key{nth}: 1\n")).collect();
     assert_eq!(read_sample(&many).1.len(), super::FAULTS_MAX);
 }

@@ -49,7 +49,7 @@ pub struct MergedConfig {
     pub(super) catalog_inside: bool,
 }
 
-/// Merges the sources, and checks what can be checked without reading files.
+/// Merges the sources, and does all checks that do not read files.
 ///
 /// # Errors
 /// All faults, each with its place.
@@ -79,14 +79,14 @@ pub fn merge(input: &ConfigInput) -> Result<MergedConfig, ConfigError> {
     if parts.spring
         && let Some(name) = &sources.file
     {
-        let told = settings_of_spring(&mut config, &sources, name, text);
-        faults.extend(told.0);
-        warnings.extend(told.1);
+        let spring = settings_of_spring(&mut config, &sources, name, text);
+        faults.extend(spring.0);
+        warnings.extend(spring.1);
     }
     let found = check::check(&config);
-    let told: Vec<String> = faults.iter().map(|fault| fault.path.clone()).collect();
+    let reported: Vec<String> = faults.iter().map(|fault| fault.path.clone()).collect();
     for (path, reason) in found.faults {
-        if !told.iter().any(|known| explains(known, &path)) {
+        if !reported.iter().any(|known| explains(known, &path)) {
             faults.push(sources.fault(&path, reason));
         }
     }
@@ -106,13 +106,13 @@ pub fn merge(input: &ConfigInput) -> Result<MergedConfig, ConfigError> {
 
 /// Whether a reported fault may be the cause of another one: values that could not be read count as missing,
 /// and shift the numbers of list items.
-fn explains(told: &str, path: &str) -> bool {
+fn explains(reported: &str, path: &str) -> bool {
     let list = |path: &str| path.split('[').next().unwrap_or_default().to_owned();
     let access = ["users", "bearer", "platforms"];
-    told.is_empty()
-        || told.starts_with(path)
-        || (path.contains('[') && list(told) == list(path))
-        || (path == "auth" && access.iter().any(|it| told.starts_with(it)))
+    reported.is_empty()
+        || reported.starts_with(path)
+        || (path.contains('[') && list(reported) == list(path))
+        || (path == "auth" && access.iter().any(|it| reported.starts_with(it)))
 }
 
 fn parsed(name: &str, text: &str) -> Result<FileSections, ConfigError> {

@@ -28,7 +28,7 @@ const HUB_NAMES: [&str; 4] = [
 /// Opens a registry.
 ///
 /// # Errors
-/// The block cannot be used; the text says what to change, and has no secret.
+/// The block cannot be used; the text suggests a fix, and has no secret.
 pub fn open_registry(
     block: &RegistryConfig,
     variable: &EnvLookup<'_>,
@@ -93,7 +93,7 @@ fn images(block: &RegistryConfig, common: RegistryOptions) -> Result<Arc<dyn Reg
     let (url, pull_from, names) = match block.kind {
         RegistryKind::Dockerhub => {
             let url = given(&block.url, HUB_URL);
-            // What Automation Broker's users wrote there was never asked.
+            // Automation Broker never used these URLs, which its users wrote here.
             let is_hub = HUB_NAMES.contains(&url.trim_start_matches("https://"));
             let url = match is_hub {
                 true => HUB_URL.to_owned(),

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn another_url_of_a_server_is_named_though_it_is_never_shown() {
+    fn a_changed_server_url_is_named_though_it_is_never_shown() {
         let with = |password: &str| {
             format!("auth: none\nstore: {{url: 'postgres://me:{password}@host/db', key_file: k}}\n")
         };
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_that_is_kept_elsewhere_is_compared_as_it_was_read() {
+    fn a_url_from_a_file_or_variable_is_compared_as_it_was_read() {
         let text = "auth: none\nstore: {url: '${env:URL}', key_file: k}\n";
         let config = good(&of_file(text)).config;
         let at = |url: &str| config.store.server_url(&|_| Some(url.to_owned()));
@@ -135,14 +135,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_over_is_not_named() {
+    fn settings_that_are_applied_are_not_named() {
         let old = "users: [{name: a, password: x}]\nlog: {level: info}\n";
         let new = "users: [{name: b, password: y}, {name: c, password: z}]\nlog: {level: debug}\ncatalog: {file: a.yaml}\n";
         assert!(changed(old, new).is_empty());
     }
 
     #[test]
-    fn what_needs_a_restart_is_named() {
+    fn settings_that_need_a_restart_are_named() {
         let old =
             "auth: none\nlisten: 127.0.0.1:1\nplatforms: [{prefix: /a, realm: a, auth: none}]\n";
         let new = "auth: none\nlisten: 127.0.0.1:2\ndrain: 1m\nplatforms: [{prefix: /b, realm: a, auth: none}]\nlog: {format: json}\n";

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_plain_or_in_a_variable_or_in_a_file() {
+    fn a_secret_is_literal_or_in_a_variable_or_in_a_file() {
         assert_eq!(revealed("hush").as_deref(), Ok("hush"));
         assert_eq!(revealed("$${x}").as_deref(), Ok("${x}"));
         assert_eq!(revealed("${env:SET}").as_deref(), Ok("from the variable"));
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_found_is_named_with_what_to_do() {
+    fn a_missing_secret_is_named_with_a_suggestion() {
         let unset = revealed("${env:UNSET}");
         let sentence = "is in UNSET, which is not set: set it".to_owned();
         assert_eq!(unset, Err(sentence));

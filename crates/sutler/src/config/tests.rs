@@ -51,14 +51,14 @@ fn faults(input: &ConfigInput) -> ConfigError {
 
 /// Compares with a stored text; writes it when SUTLER_TEST_WRITE is set.
 #[track_caller]
-fn kept(name: &str, kept: &str, told: &str) {
+fn kept(name: &str, kept: &str, actual: &str) {
     if std::env::var_os("SUTLER_TEST_WRITE").is_some() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/config/tests");
-        std::fs::write(format!("{folder}/{name}"), told).expect("it is written");
+        std::fs::write(format!("{folder}/{name}"), actual).expect("it is written");
         return;
     }
     assert_eq!(
-        kept, told,
+        kept, actual,
         "{name}: if this is meant, set SUTLER_TEST_WRITE=1, run the test again and read the difference"
     );
 }

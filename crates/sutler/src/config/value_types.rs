@@ -247,7 +247,7 @@ mod tests {
     use super::{ByteSize, CronText, DurationText, HostPort, HttpUrl};
 
     #[test]
-    fn durations_print_as_they_are_best_written() {
+    fn durations_are_printed_in_the_largest_exact_unit() {
         let texts = [
             ("30s", "30s"),
             ("90000ms", "90s"),
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_print_as_they_are_best_written() {
+    fn sizes_are_printed_in_the_largest_exact_unit() {
         for (text, printed) in [("1MiB", "1MiB"), ("1048576", "1MiB"), ("1000", "1000")] {
             let size = ByteSize::try_from(text.to_owned());
             assert_eq!(size.map(|it| it.to_string()), Ok(printed.to_owned()));

@@ -101,7 +101,7 @@ mod tests {
     use tracing_subscriber::layer::SubscriberExt as _;
 
     #[test]
-    fn audit_lines_and_nothing_else_go_to_a_file_of_the_owners_and_follow_its_name() {
+    fn only_audit_lines_are_written_to_a_private_file_that_can_be_reopened() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.jsonl");
         let sink = Arc::new(AuditSink::open(&path).unwrap());

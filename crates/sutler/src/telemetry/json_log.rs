@@ -88,12 +88,12 @@ mod tests {
     }
 
     fn written(work: impl FnOnce()) -> Vec<Value> {
-        let paper = SharedBuffer::default();
-        let pen = paper.clone();
+        let buffer = SharedBuffer::default();
+        let writer = buffer.clone();
         let subscriber =
-            tracing_subscriber::registry().with(JsonLogLayer::new(move || pen.clone()));
+            tracing_subscriber::registry().with(JsonLogLayer::new(move || writer.clone()));
         tracing::subscriber::with_default(subscriber, work);
-        let bytes = paper.0.lock().unwrap().clone();
+        let bytes = buffer.0.lock().unwrap().clone();
         let text = String::from_utf8(bytes).unwrap();
         text.lines()
             .map(|line| serde_json::from_str(line).unwrap())
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_the_ids_of_everything_around_it() {
+    fn a_line_has_the_ids_of_all_surrounding_spans() {
         let lines = written(|| {
             let outer =
                 tracing::info_span!("request", request.id = "r", caller = tracing::field::Empty);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endless_field_is_cut() {
+    fn a_long_field_is_cut() {
         let lines = written(|| tracing::info!(text = "ä".repeat(100_000), "long"));
         assert!(lines[0]["text"].as_str().unwrap().chars().count() < 10_000);
     }

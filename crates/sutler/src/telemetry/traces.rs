@@ -47,10 +47,11 @@ enum TraceExport {
 
 fn export_mode(variable: impl Fn(&str) -> Option<String>) -> TraceExport {
     let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
-    let says = |name: &str, word: &str| set(name).is_some_and(|it| it.eq_ignore_ascii_case(word));
+    let is_set_to =
+        |name: &str, word: &str| set(name).is_some_and(|it| it.eq_ignore_ascii_case(word));
     if !ENDPOINTS.iter().any(|name| set(name).is_some())
-        || says("OTEL_SDK_DISABLED", "true")
-        || says("OTEL_TRACES_EXPORTER", "none")
+        || is_set_to("OTEL_SDK_DISABLED", "true")
+        || is_set_to("OTEL_TRACES_EXPORTER", "none")
     {
         return TraceExport::Off;
     }
@@ -66,7 +67,7 @@ fn export_mode(variable: impl Fn(&str) -> Option<String>) -> TraceExport {
 pub(super) struct TraceSender(SdkTracerProvider);
 
 impl TraceSender {
-    /// Sets up what the environment configures; `None` if traces are off.
+    /// Sets up traces as the environment configures them; `None` if they are off.
     pub(super) fn from_environment() -> Result<Option<(Self, BoxedLayer)>, TelemetryError> {
         match export_mode(|name| std::env::var(name).ok()) {
             TraceExport::Off => return Ok(None),
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn traces_are_off_until_somebody_says_where_they_go() {
+    fn traces_are_off_without_an_endpoint() {
         let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
         assert_eq!(with(&[]), TraceExport::Off);
         assert_eq!(
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_context_from_far_away_keeps_its_ids_and_flags() {
+    fn a_remote_context_keeps_its_ids_and_flags() {
         let text = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
         let context = remote(text).unwrap();
         assert!(context.is_remote() && context.is_sampled());

@@ -1,4 +1,4 @@
-//! `sutler admin` against a real broker: tables, errors, exit codes, and what it asks first.
+//! `sutler admin` against a real broker: tables, errors, exit codes, and confirmations.
 
 use crate::http_request::BrokerRequest;
 use crate::process::{Broker, ProgramOutput, folder, run_sutler, sutler};
@@ -45,7 +45,7 @@ fn admin(folder: &Path, broker: &Broker, arguments: &[&str]) -> ProgramOutput {
     }
 }
 
-/// Ids and times replaced by letters of the same length, so that columns still stand.
+/// Replaces ids and times by letters of the same length, so that columns stay aligned.
 fn normal(text: &str) -> String {
     let word = |word: &str| {
         let dashes = word.matches('-').count();
@@ -118,7 +118,7 @@ fn lists_are_tables_that_align_and_json_and_names() {
 }
 
 #[test]
-fn a_purge_asks_first_and_leaves_a_line_in_the_audit_trail() {
+fn a_purge_asks_for_confirmation_and_is_audited() {
     let folder = folder();
     let broker = started(folder.path());
     provision(&broker, "i", "small");
@@ -144,7 +144,7 @@ fn a_purge_asks_first_and_leaves_a_line_in_the_audit_trail() {
 }
 
 #[test]
-fn every_way_to_fail_has_its_exit_code_and_says_what_to_do() {
+fn every_failure_has_an_exit_code_and_a_suggestion() {
     let folder = folder();
     let broker = started(folder.path());
     provision(&broker, "i", "small");
@@ -192,7 +192,7 @@ fn every_way_to_fail_has_its_exit_code_and_says_what_to_do() {
 }
 
 #[test]
-fn a_drained_broker_takes_no_changes_until_it_is_resumed() {
+fn a_drained_broker_refuses_changes_until_it_is_resumed() {
     let folder = folder();
     let broker = started(folder.path());
     assert_eq!(
@@ -253,8 +253,8 @@ fn a_running_database_is_copied_and_a_realm_is_written_to_a_file() {
 
 #[test]
 fn help_of_administration_names_every_command() {
-    let said = run_sutler(folder().path(), &["admin", "--help"]);
-    let lines = said
+    let output = run_sutler(folder().path(), &["admin", "--help"]);
+    let lines = output
         .stdout
         .lines()
         .map(|line| line.trim_end().to_owned() + "\n");

@@ -1,4 +1,4 @@
-//! Bundles by the executable: offered by `sutler broker`, and run and tested without any.
+//! Bundles in the executable: offered by `sutler broker`, and run and tested without a broker.
 
 use crate::http_request::BrokerRequest;
 use crate::process::{Broker, folder, run_sutler, sutler};
@@ -8,8 +8,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-const PATIENCE: Duration = Duration::from_secs(30);
-const LOOK: Duration = Duration::from_millis(50);
+const TIMEOUT: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 const MANIFEST: &str = r"
 version: 1.0
@@ -65,12 +65,12 @@ fn body(answer: &str) -> Value {
     serde_json::from_str(text).unwrap_or_default()
 }
 
-/// Looks until a condition holds.
+/// Waits until a condition is true.
 fn until(what: &str, holds: impl Fn() -> bool) {
     let begun = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
-        std::thread::sleep(LOOK);
+        assert!(begun.elapsed() < TIMEOUT, "waited in vain until {what}");
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 

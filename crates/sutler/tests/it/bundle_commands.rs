@@ -1,4 +1,4 @@
-//! `sutler bundle`: from a new bundle to an image of it, and faults as people and machines read them.
+//! `sutler bundle`: from a new bundle to its image, and faults as text and JSON.
 
 use crate::process::{folder, run_sutler};
 use std::fs;
@@ -6,11 +6,11 @@ use std::path::Path;
 
 #[test]
 fn help_of_bundles_names_every_verb() {
-    let said = run_sutler(folder().path(), &["bundle", "--help"]);
-    assert_eq!(said.code, Some(0));
+    let output = run_sutler(folder().path(), &["bundle", "--help"]);
+    assert_eq!(output.code, Some(0));
     for verb in ["new", "check", "docs", "pack", "run", "test", "emit"] {
         let line = format!("\n  {verb} ");
-        assert!(said.stdout.contains(&line), "{verb}: {}", said.stdout);
+        assert!(output.stdout.contains(&line), "{verb}: {}", output.stdout);
     }
 }
 
@@ -52,7 +52,7 @@ fn a_new_bundle_can_be_checked_shown_and_packed() {
 }
 
 #[test]
-fn faults_of_a_bundle_are_told_with_their_places() {
+fn faults_of_a_bundle_are_printed_with_their_locations() {
     let folder = folder();
     let manifest = "name: hello\ndescription: Says hello.\nplan:\n  - {name: p}\n";
     fs::write(folder.path().join("bundle.yml"), manifest).expect("a manifest");
@@ -65,13 +65,13 @@ bundle.yml:3:1: error: plan is not known, did you mean `plans`?
     assert_eq!((checked.code, checked.stdout.as_str()), (Some(1), expected));
     let checked = run_sutler(folder.path(), &["bundle", "check", "-o", "json", "."]);
     assert_eq!(checked.code, Some(1));
-    let told: serde_json::Value = serde_json::from_str(&checked.stdout).expect("JSON");
-    assert_eq!(told["errors"], 2);
-    assert_eq!(told["findings"][1]["line"], 3);
-    assert_eq!(told["findings"][1]["severity"], "error");
+    let report: serde_json::Value = serde_json::from_str(&checked.stdout).expect("JSON");
+    assert_eq!(report["errors"], 2);
+    assert_eq!(report["findings"][1]["line"], 3);
+    assert_eq!(report["findings"][1]["severity"], "error");
 }
 
-/// A bundle whose provision is this script, and everything else does nothing well.
+/// Writes a bundle whose provision is this script; all other actions do nothing and succeed.
 fn write_bundle(at: &Path, provision: &str) {
     use std::os::unix::fs::PermissionsExt as _;
     let manifest = "\
@@ -98,7 +98,7 @@ examples:
     }
 }
 
-/// A report without what differs from time to time.
+/// Replaces the parts of a report that differ between runs.
 fn settled(report: &str) -> String {
     let line = |line: &str| {
         let mut words: Vec<&str> = line.split_whitespace().collect();
@@ -114,7 +114,7 @@ fn settled(report: &str) -> String {
 }
 
 #[test]
-fn a_test_of_a_bundle_tells_what_it_does_and_how_every_step_went() {
+fn a_bundle_test_prints_its_rounds_and_the_result_of_every_step() {
     let folder = folder();
     write_bundle(&folder.path().join("things"), "echo a thing is made");
     let tested = run_sutler(folder.path(), &["bundle", "test", "things"]);
@@ -128,7 +128,7 @@ fn a_test_of_a_bundle_tells_what_it_does_and_how_every_step_went() {
 }
 
 #[test]
-fn a_step_that_fails_is_told_with_what_its_run_said_and_what_was_made_is_removed() {
+fn a_failed_step_is_printed_with_its_output_and_its_resources_are_removed() {
     let folder = folder();
     let provision = "echo no clay left; exit 3";
     write_bundle(&folder.path().join("things"), provision);

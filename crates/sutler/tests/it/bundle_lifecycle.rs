@@ -1,4 +1,4 @@
-//! The life of one instance of a bundle, with a binding, over whatever store the broker has.
+//! The lifecycle of one instance of a bundle, with a binding, on any store.
 
 use crate::http_request::BrokerRequest;
 use crate::process::{Broker, folder};
@@ -17,7 +17,7 @@ plans: [{name: small, id: small-id, description: A small one.}]
 ";
 const QUERY: &str = "service_id=lives-id&plan_id=small-id";
 
-/// What each action does; it fails if it is not told what the ones before it set.
+/// The script of each action; it fails if the values set by earlier actions are missing.
 const ACTIONS: [(&str, &str); 4] = [
     (
         "provision",
@@ -54,19 +54,19 @@ fn write_bundle(at: &Path) {
 }
 
 #[track_caller]
-fn ask(broker: &Broker, method: &str, path: &str, body: &Value, expected: u16) -> Value {
-    let ask = BrokerRequest::new(method, &format!("/v2/service_instances/{path}"));
-    let ask = match body {
-        Value::Null => ask,
-        body => ask.json(body),
+fn expect_status(broker: &Broker, method: &str, path: &str, body: &Value, expected: u16) -> Value {
+    let request = BrokerRequest::new(method, &format!("/v2/service_instances/{path}"));
+    let request = match body {
+        Value::Null => request,
+        body => request.json(body),
     };
-    let answer = ask.send(broker.address());
+    let answer = request.send(broker.address());
     assert_eq!(answer.status, expected, "{}", answer.text);
     let text = answer.text.split_once("\r\n\r\n");
     serde_json::from_str(text.map_or("", |(_, body)| body)).unwrap_or_default()
 }
 
-/// Provision, two bindings, unbind, and deprovision of what is left, each told what those before it set.
+/// Provision, two bindings, unbind and deprovision; each gets the values set by the earlier actions.
 pub(crate) fn unbinds_and_deprovisions(store: &str) {
     let folder = folder();
     let open = fs::Permissions::from_mode(0o755);
@@ -79,16 +79,16 @@ pub(crate) fn unbinds_and_deprovisions(store: &str) {
     let mut body = ids.clone();
     body["organization_guid"] = json!("o");
     body["space_guid"] = json!("s");
-    ask(&broker, "PUT", "i", &body, 201);
-    let bound = ask(&broker, "PUT", "i/service_bindings/b", &ids, 201);
+    expect_status(&broker, "PUT", "i", &body, 201);
+    let bound = expect_status(&broker, "PUT", "i/service_bindings/b", &ids, 201);
     assert_eq!(bound["credentials"], json!({ "user": "u1" }));
     let unbind = format!("i/service_bindings/b?{QUERY}");
-    ask(&broker, "DELETE", &unbind, &Value::Null, 200);
-    ask(&broker, "DELETE", &unbind, &Value::Null, 410);
-    ask(&broker, "GET", "i/service_bindings/b", &Value::Null, 404);
+    expect_status(&broker, "DELETE", &unbind, &Value::Null, 200);
+    expect_status(&broker, "DELETE", &unbind, &Value::Null, 410);
+    expect_status(&broker, "GET", "i/service_bindings/b", &Value::Null, 404);
     let deprovision = format!("i?{QUERY}");
-    ask(&broker, "DELETE", &deprovision, &Value::Null, 200);
-    ask(&broker, "DELETE", &deprovision, &Value::Null, 410);
+    expect_status(&broker, "DELETE", &deprovision, &Value::Null, 200);
+    expect_status(&broker, "DELETE", &deprovision, &Value::Null, 410);
 }
 
 /// Regression: R13.

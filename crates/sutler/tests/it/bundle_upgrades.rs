@@ -1,4 +1,4 @@
-//! Versions of bundles by the executable: who is at which, who could be at another, and how they get there.
+//! Versions of bundles in the executable: listing versions and upgrades of instances, and upgrading them.
 
 use crate::http_request::BrokerRequest;
 use crate::process::{Broker, folder, sutler};
@@ -15,19 +15,20 @@ admin: {users: [{name: root, password: t0ps3cret}]}
 bundles: {folder: bundles, work: work, look_every: 100ms}
 ";
 
-/// Writes a version of the bundle. Its update remembers which version it took over from, and its deprovision is
-/// for instances that were moved on by it.
+/// Writes a version of the bundle. Its update stores the previous version, and its deprovision works only for
+/// instances that it upgraded.
 fn write(bundle: &Path, version: &str) {
     fs::create_dir_all(bundle.join("actions")).expect("a folder");
     let manifest = format!(
         "name: db\nid: db-id\nbundle_version: {version}\nupgrade: Connections break for a moment.\n\
          description: A database.\nplans: [{{name: small, id: small-id, description: For few.}}]\n"
     );
-    let told = "sed -n 's/.*\"_apb_previous_bundle_version\":\"\\([^\"]*\\)\".*/\\1/p' \"${3#@}\"";
+    let previous_version =
+        "sed -n 's/.*\"_apb_previous_bundle_version\":\"\\([^\"]*\\)\".*/\\1/p' \"${3#@}\"";
     let remember = r#"printf '{"from":"%s"}' "$from" > "$SUTLER_RESULT_DIR/state.json""#;
     for (action, text) in [
         ("provision", String::new()),
-        ("update", format!("from=$({told})\n{remember}")),
+        ("update", format!("from=$({previous_version})\n{remember}")),
         (
             "deprovision",
             format!("grep -q '\"state_from\":\"1.0.0\"' \"${{3#@}}\" # {version}"),
@@ -40,13 +41,13 @@ fn write(bundle: &Path, version: &str) {
     fs::write(bundle.join("bundle.yml"), manifest).expect("a manifest");
 }
 
-fn ask(broker: &Broker, method: &str, path: &str, body: &Value) -> (u16, Value) {
-    let ask = BrokerRequest::new(method, &format!("/v2/{path}"));
-    let ask = match body.is_null() {
-        true => ask,
-        false => ask.json(body),
+fn send(broker: &Broker, method: &str, path: &str, body: &Value) -> (u16, Value) {
+    let request = BrokerRequest::new(method, &format!("/v2/{path}"));
+    let request = match body.is_null() {
+        true => request,
+        false => request.json(body),
     };
-    let answer = ask.send(broker.address());
+    let answer = request.send(broker.address());
     let text = answer
         .text
         .split_once("\r\n\r\n")
@@ -69,7 +70,7 @@ fn instances(folder: &Path, broker: &Broker, words: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("it prints text")
 }
 
-/// What no two runs have in common, left out: the columns behind the versions.
+/// Keeps the columns up to the versions; the others differ between runs.
 fn first_columns(table: &str) -> String {
     let lines = table.lines();
     let end = table.find("CREATED").expect("a column");
@@ -78,7 +79,7 @@ fn first_columns(table: &str) -> String {
 }
 
 #[test]
-fn operators_see_who_is_at_which_version_and_platforms_move_them_on() {
+fn operators_see_versions_of_instances_and_platforms_upgrade_them() {
     let folder = folder();
     let open = fs::Permissions::from_mode(0o755);
     fs::set_permissions(folder.path(), open).expect("permissions");
@@ -91,12 +92,12 @@ fn operators_see_who_is_at_which_version_and_platforms_move_them_on() {
     });
     for id in ["orders", "users"] {
         let path = format!("service_instances/{id}");
-        assert_eq!(ask(&broker, "PUT", &path, &wanted).0, 201);
+        assert_eq!(send(&broker, "PUT", &path, &wanted).0, 201);
     }
     write(&bundle, "1.1.0");
     let offered = json!({ "version": "1.1.0", "description": "Connections break for a moment." });
     until("the new version is offered", || {
-        let (_, catalog) = ask(&broker, "GET", "catalog", &Value::Null);
+        let (_, catalog) = send(&broker, "GET", "catalog", &Value::Null);
         let plan = &catalog["services"][0]["plans"][0];
         (plan["maintenance_info"] == offered).then_some(())
     });
@@ -105,7 +106,7 @@ fn operators_see_who_is_at_which_version_and_platforms_move_them_on() {
 
     let upgrade = json!({ "service_id": "db-id", "maintenance_info": { "version": "1.1.0" } });
     let path = "service_instances/orders";
-    let (status, answer) = ask(&broker, "PATCH", path, &upgrade);
+    let (status, answer) = send(&broker, "PATCH", path, &upgrade);
     assert_eq!(status, 200, "{answer}");
     let after = first_columns(&listed(&[]));
     assert_eq!(
@@ -130,6 +131,6 @@ fn operators_see_who_is_at_which_version_and_platforms_move_them_on() {
     let digest = shown["bundle_digest"].as_str().unwrap_or_default();
     assert!(digest.starts_with("sha256:"), "{shown}");
     let ids = "service_id=db-id&plan_id=small-id";
-    let (status, answer) = ask(&broker, "DELETE", &format!("{path}?{ids}"), &Value::Null);
+    let (status, answer) = send(&broker, "DELETE", &format!("{path}?{ids}"), &Value::Null);
     assert_eq!(status, 200, "{answer}");
 }

@@ -1,5 +1,5 @@
-//! `sutler check` as people meet it: what it prints, how it ends, and that it leaves nothing behind,
-//! not even when it is stopped. What it judges is tested in `sutler-check`.
+//! `sutler check` as a command: output, exit codes, and removal of everything it created, also when it is
+//! stopped. The cases themselves are tested in `sutler-check`.
 
 mod compat_profiles;
 mod interrupted_check;
@@ -16,7 +16,7 @@ catalog: {file: catalog.yaml}
 admin: {users: [{name: root, password: t0ps3cret}]}
 ";
 
-/// How long a catalog of 24 plans may take.
+/// Time limit for a catalog of 24 plans.
 const DONE_WITHIN: Duration = Duration::from_secs(20);
 
 /// A catalog of offerings with two plans each.
@@ -31,14 +31,14 @@ fn catalog(offerings: usize) -> String {
     (1..=offerings).fold("services:\n".to_owned(), |text, nth| text + &offering(nth))
 }
 
-/// A broker with so many offerings, over SQLite.
+/// Starts a broker on SQLite with this number of offerings.
 fn started(folder: &Path, offerings: usize) -> Broker {
     std::fs::write(folder.join("catalog.yaml"), catalog(offerings)).expect("a file");
     std::fs::write(folder.join("sutler.yaml"), CONFIG).expect("a file");
     Broker::start(folder, &["broker", "--config", "sutler.yaml"])
 }
 
-/// A check of a broker, not started yet.
+/// A check of a broker, not yet started.
 fn check(folder: &Path, broker: &Broker, arguments: &[&str]) -> Command {
     let mut command = sutler(folder);
     command
@@ -59,7 +59,7 @@ fn checked(folder: &Path, broker: &Broker, arguments: &[&str]) -> ProgramOutput 
     }
 }
 
-/// What the broker's administration lists, by name.
+/// Names listed by the administration of the broker.
 fn listed(folder: &Path, broker: &Broker, what: &[&str]) -> String {
     let url = format!("http://{}/admin", broker.address());
     let output = sutler(folder)
@@ -81,16 +81,16 @@ fn leaves_nothing(folder: &Path, broker: &Broker) {
 
 #[test]
 fn help_of_the_check_names_every_option_and_the_exit_codes() {
-    let said = run_sutler(folder().path(), &["check", "--help"]);
+    let output = run_sutler(folder().path(), &["check", "--help"]);
     assert!(
-        said.stdout == include_str!("cli_messages/check-help.txt"),
+        output.stdout == include_str!("cli_messages/check-help.txt"),
         "it is now:\n{}",
-        said.stdout
+        output.stdout
     );
 }
 
 #[test]
-fn the_page_of_cases_is_as_new_as_the_cases() {
+fn the_page_of_cases_is_up_to_date() {
     let made = run_sutler(folder().path(), &["check", "--reference"]).stdout;
     let kept = include_str!("../../../../docs/check-cases.md");
     assert!(
@@ -106,39 +106,40 @@ fn twenty_four_plans_are_checked_in_seconds_and_nothing_is_left() {
     let folder = folder();
     let broker = started(folder.path(), 12);
     let began = Instant::now();
-    let said = checked(folder.path(), &broker, &["--jobs", "8", "--format", "json"]);
+    let output = checked(folder.path(), &broker, &["--jobs", "8", "--format", "json"]);
     let took = began.elapsed();
-    assert_eq!(said.code, Some(0), "{}{}", said.stderr, said.stdout);
+    assert_eq!(output.code, Some(0), "{}{}", output.stderr, output.stdout);
     leaves_nothing(folder.path(), &broker);
-    let report: serde_json::Value = serde_json::from_str(&said.stdout).expect("it is JSON");
+    let report: serde_json::Value = serde_json::from_str(&output.stdout).expect("it is JSON");
     let requests = &report["requests"];
     let made = &report["made"];
     eprintln!("24 plans: {took:?}, {requests} requests, made {made}");
     assert!(took < DONE_WITHIN, "{took:?}");
     let most = |of: &str, each: u64| made[of].as_u64().is_some_and(|it| it <= each * 24);
-    // What `--dry-run` promises.
+    // The numbers printed by `--dry-run`.
     assert!(most("instances", 4) && most("bindings", 8), "{made}");
 }
 
 #[test]
-fn a_check_prints_a_table_and_how_it_came_out() {
+fn a_check_prints_a_table_and_its_result() {
     let folder = folder();
     let broker = started(folder.path(), 1);
     let report = folder.path().join("report.md");
-    let said = checked(folder.path(), &broker, &["--level", "should"]);
-    assert_eq!(said.code, Some(0), "{}{}", said.stderr, said.stdout);
-    let mut lines = said.stdout.lines();
+    let output = checked(folder.path(), &broker, &["--level", "should"]);
+    assert_eq!(output.code, Some(0), "{}{}", output.stderr, output.stdout);
+    let mut lines = output.stdout.lines();
     let heading = lines.next().unwrap_or_default();
-    assert!(heading.contains("MUST passed"), "{}", said.stdout);
+    assert!(heading.contains("MUST passed"), "{}", output.stdout);
     for subject in ["the broker", "service-1/small", "service-1/large", "all"] {
         let line = lines.next().unwrap_or_default();
-        assert!(line.starts_with(subject), "{}", said.stdout);
+        assert!(line.starts_with(subject), "{}", output.stdout);
     }
     assert!(
-        said.stdout
+        output
+            .stdout
             .contains("\nconformant: no MUST and no SHOULD failed"),
         "{}",
-        said.stdout
+        output.stdout
     );
     let arguments = ["--format", "markdown", "-o", "report.md", "--plan", "large"];
     let written = checked(folder.path(), &broker, &arguments);
@@ -149,28 +150,32 @@ fn a_check_prints_a_table_and_how_it_came_out() {
 }
 
 #[test]
-fn a_dry_run_tells_what_would_be_done_and_makes_nothing() {
+fn a_dry_run_prints_the_steps_and_creates_nothing() {
     let folder = folder();
     let broker = started(folder.path(), 1);
     let given = "service-1/large: {provision: {delay_ms: 5, fail: top-secret}}\n";
     std::fs::write(folder.path().join("given.yaml"), given).expect("a file");
     let arguments = ["--dry-run", "--params", "given.yaml"];
-    let said = checked(folder.path(), &broker, &arguments);
-    assert_eq!(said.code, Some(0), "{}", said.stderr);
+    let output = checked(folder.path(), &broker, &arguments);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
     assert!(
-        said.stdout.contains("service-1/small (5d1f0c5e-"),
+        output.stdout.contains("service-1/small (5d1f0c5e-"),
         "{}",
-        said.stdout
+        output.stdout
     );
-    assert!(said.stdout.contains("(from the schema)"), "{}", said.stdout);
-    assert!(said.stdout.contains("(given)"), "{}", said.stdout);
-    assert!(!said.stdout.contains("top-secret"), "{}", said.stdout);
+    assert!(
+        output.stdout.contains("(from the schema)"),
+        "{}",
+        output.stdout
+    );
+    assert!(output.stdout.contains("(given)"), "{}", output.stdout);
+    assert!(!output.stdout.contains("top-secret"), "{}", output.stdout);
     let provisions = ["operations", "list", "--verb", "provision"];
     assert_eq!(listed(folder.path(), &broker, &provisions), "");
 }
 
 #[test]
-fn what_cannot_be_chosen_is_told_with_what_was_probably_meant() {
+fn an_unknown_choice_is_refused_with_a_suggestion() {
     let folder = folder();
     let broker = started(folder.path(), 1);
     let plan = checked(folder.path(), &broker, &["--plan", "smal"]);
@@ -187,7 +192,7 @@ fn what_cannot_be_chosen_is_told_with_what_was_probably_meant() {
 }
 
 #[test]
-fn a_broker_that_cannot_be_checked_is_told_apart_from_one_that_fails() {
+fn a_broker_that_cannot_be_checked_has_a_separate_exit_code() {
     let folder = folder();
     let broker = started(folder.path(), 1);
     let url = format!("http://{}", broker.address());

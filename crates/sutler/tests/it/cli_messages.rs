@@ -1,52 +1,51 @@
-//! What the program says for itself: help, and errors that tell what to do. Longer texts are in
-//! `cli_messages/`.
+//! Output of the program: help, and errors with a suggested fix. Longer texts are in `cli_messages/`.
 
 use crate::process::{Broker, folder, run_sutler};
 use std::path::Path;
 
-/// Fails unless the program refuses so, with exit code 1 and nothing on standard output.
+/// Fails unless the program prints this error, with exit code 1 and an empty standard output.
 #[track_caller]
 fn refuses(folder: &Path, arguments: &[&str], sentence: &str) {
-    let said = run_sutler(folder, arguments);
-    assert_eq!(said.stderr, sentence);
-    assert_eq!((said.stdout.as_str(), said.code), ("", Some(1)));
+    let output = run_sutler(folder, arguments);
+    assert_eq!(output.stderr, sentence);
+    assert_eq!((output.stdout.as_str(), output.code), ("", Some(1)));
 }
 
 #[test]
 fn help_names_every_command() {
-    let said = run_sutler(folder().path(), &["--help"]);
-    assert_eq!(said.stdout, include_str!("cli_messages/help.txt"));
-    assert_eq!(said.code, Some(0));
+    let output = run_sutler(folder().path(), &["--help"]);
+    assert_eq!(output.stdout, include_str!("cli_messages/help.txt"));
+    assert_eq!(output.code, Some(0));
 }
 
 #[test]
 fn help_of_the_broker_names_every_option_and_its_default() {
-    let said = run_sutler(folder().path(), &["broker", "--help"]);
-    assert_eq!(said.stdout, include_str!("cli_messages/broker-help.txt"));
-    assert_eq!(said.code, Some(0));
+    let output = run_sutler(folder().path(), &["broker", "--help"]);
+    assert_eq!(output.stdout, include_str!("cli_messages/broker-help.txt"));
+    assert_eq!(output.code, Some(0));
 }
 
 #[test]
-fn wrong_usage_is_told_apart_from_failure() {
+fn wrong_usage_has_a_separate_exit_code() {
     for arguments in [
         &[][..],
         &["brocker"],
         &["broker", "--in-memory", "--db", "x.db"],
     ] {
-        let said = run_sutler(folder().path(), arguments);
-        assert_eq!(said.code, Some(2), "{arguments:?}");
-        assert!(said.stderr.contains("Usage: sutler"), "{}", said.stderr);
+        let output = run_sutler(folder().path(), arguments);
+        assert_eq!(output.code, Some(2), "{arguments:?}");
+        assert!(output.stderr.contains("Usage: sutler"), "{}", output.stderr);
     }
 }
 
 #[test]
-fn a_broker_without_credentials_says_how_to_have_some_and_how_to_do_without() {
+fn a_broker_without_credentials_is_refused_with_the_settings_to_change() {
     let sentence = "sutler: the configuration has 1 fault:\n  auth needs `users` or `bearer`, or BROKER_USERNAME and BROKER_PASSWORD in the environment; to serve everybody, say `auth: none` or --no-auth\n";
     refuses(folder().path(), &["broker", "--in-memory"], sentence);
 }
 
 #[test]
-fn a_catalog_that_is_not_there_is_named() {
+fn a_missing_catalog_is_named() {
     let sentence = "sutler: the configuration has 1 fault:\n  none.yaml: cannot be read: No such file or directory (os error 2)\n";
     let arguments = [
         "broker",
@@ -59,7 +58,7 @@ fn a_catalog_that_is_not_there_is_named() {
 }
 
 #[test]
-fn a_catalog_that_breaks_the_rules_is_told_every_fault_with_its_line() {
+fn every_fault_of_an_invalid_catalog_is_printed_with_its_line() {
     let folder = folder();
     let path = folder.path().join("bad.yaml");
     std::fs::write(path, "services:\n  - name: x\n").expect("a file");
@@ -78,7 +77,7 @@ fn a_catalog_that_breaks_the_rules_is_told_every_fault_with_its_line() {
 }
 
 #[test]
-fn a_second_process_on_the_same_database_is_refused_and_the_first_goes_on() {
+fn a_second_process_on_the_same_database_is_refused_and_the_first_continues() {
     let folder = folder();
     let first = Broker::start(folder.path(), &["broker", "--no-auth"]);
     let sentence = "sutler: sutler.db is in use by another process; stop that one, or give this one a file of its own\n";
@@ -88,7 +87,7 @@ fn a_second_process_on_the_same_database_is_refused_and_the_first_goes_on() {
 }
 
 #[test]
-fn a_database_of_a_newer_program_is_refused_and_left_as_it_is() {
+fn a_database_of_a_newer_program_is_refused_and_left_unchanged() {
     let folder = folder();
     drop(Broker::start(folder.path(), &["broker", "--no-auth"]));
     let path = folder.path().join("sutler.db");
@@ -108,23 +107,23 @@ fn a_database_of_a_newer_program_is_refused_and_left_as_it_is() {
 }
 
 #[test]
-fn a_file_that_is_something_else_is_refused_and_left_as_it_is() {
+fn a_file_that_is_not_a_database_is_refused_and_left_unchanged() {
     let folder = folder();
     let path = folder.path().join("sutler.db");
     std::fs::write(&path, "my diary\n".repeat(1000)).expect("a file");
-    let said = run_sutler(folder.path(), &["broker", "--no-auth"]);
-    assert_eq!(said.code, Some(1), "{}", said.stderr);
+    let output = run_sutler(folder.path(), &["broker", "--no-auth"]);
+    assert_eq!(output.code, Some(1), "{}", output.stderr);
     assert!(
-        said.stderr.starts_with("sutler: sutler.db "),
+        output.stderr.starts_with("sutler: sutler.db "),
         "{}",
-        said.stderr
+        output.stderr
     );
     let text = std::fs::read_to_string(&path).expect("it is still text");
     assert_eq!(text, "my diary\n".repeat(1000));
 }
 
 #[test]
-fn a_key_file_that_others_can_read_is_refused_with_the_command_that_mends_it() {
+fn a_key_file_that_others_can_read_is_refused_with_the_command_that_fixes_it() {
     use std::os::unix::fs::PermissionsExt as _;
     let folder = folder();
     drop(Broker::start(folder.path(), &["broker", "--no-auth"]));
@@ -137,14 +136,14 @@ fn a_key_file_that_others_can_read_is_refused_with_the_command_that_mends_it() {
 }
 
 #[test]
-fn another_key_than_the_databases_is_found_at_the_start() {
+fn a_wrong_key_is_detected_at_the_start() {
     let folder = folder();
     drop(Broker::start(folder.path(), &["broker", "--no-auth"]));
-    let said = run_sutler(
+    let output = run_sutler(
         folder.path(),
         &["broker", "--no-auth", "--key-file", "other.key"],
     );
-    assert_eq!(said.code, Some(1));
+    assert_eq!(output.code, Some(1));
     let sentence = "sutler: the key ring does not open this store";
-    assert!(said.stderr.contains(sentence), "{}", said.stderr);
+    assert!(output.stderr.contains(sentence), "{}", output.stderr);
 }

@@ -1,10 +1,10 @@
-//! `sutler config` and `sutler broker --config`, as people meet them.
+//! `sutler config` and `sutler broker --config` as commands.
 
 use crate::http_request::BrokerRequest;
 use crate::process::{Broker, folder, run_sutler};
 
 #[test]
-fn the_reference_is_as_new_as_the_types() {
+fn the_configuration_reference_is_up_to_date() {
     let made = run_sutler(folder().path(), &["config", "reference"]).stdout;
     let kept = include_str!("../../../../docs/configuration.md");
     assert!(
@@ -22,17 +22,17 @@ fn the_schema_accepts_what_it_describes() {
 }
 
 #[test]
-fn a_good_file_is_told_so_with_its_warnings() {
+fn a_valid_file_is_reported_with_its_warnings() {
     let folder = folder();
     let text = "listen: 0.0.0.0:80\nauth: none\n";
     std::fs::write(folder.path().join("sutler.yaml"), text).expect("a file");
-    let said = run_sutler(folder.path(), &["config", "check"]);
+    let output = run_sutler(folder.path(), &["config", "check"]);
     let expected = "warning: sutler.yaml:1:9: listen lets other machines in, and nobody is asked who they are\nsutler.yaml has no fault\n";
-    assert_eq!((said.stdout.as_str(), said.code), (expected, Some(0)));
+    assert_eq!((output.stdout.as_str(), output.code), (expected, Some(0)));
 }
 
 #[test]
-fn a_faulty_file_is_told_every_fault_and_fails() {
+fn every_fault_of_an_invalid_file_is_printed() {
     let folder = folder();
     let text = "lisen: 127.0.0.1:80\nusers:\n- {name: a, password: '${env:NOT_SET}'}\n- {name: b, password: '${file:nowhere}'}\ntls: {certificate: none.pem, key: none.key}\ncatalog: {services: [{name: x}]}\n";
     let path = folder.path().join("broker.yaml");
@@ -47,19 +47,19 @@ fn a_faulty_file_is_told_every_fault_and_fails() {
 }
 
 #[test]
-fn a_hash_that_is_none_is_told_without_being_repeated() {
+fn an_invalid_hash_is_reported_without_its_value() {
     let folder = folder();
     let text = "users: [{name: a, password_hash: hush}]\n";
     std::fs::write(folder.path().join("sutler.yaml"), text).expect("a file");
-    let said = run_sutler(folder.path(), &["config", "check"]);
+    let output = run_sutler(folder.path(), &["config", "check"]);
     let place = "sutler.yaml:1:34: users[0].password_hash cannot be used: ";
-    assert!(said.stderr.contains(place), "{}", said.stderr);
-    assert!(!said.stderr.contains("hush "), "{}", said.stderr);
-    assert_eq!(said.code, Some(1));
+    assert!(output.stderr.contains(place), "{}", output.stderr);
+    assert!(!output.stderr.contains("hush "), "{}", output.stderr);
+    assert_eq!(output.code, Some(1));
 }
 
 #[test]
-fn a_broker_is_what_its_configuration_says() {
+fn a_broker_applies_its_configuration() {
     let folder = folder();
     std::fs::write(folder.path().join("password"), "hush\n").expect("a file");
     let text = "users: [{name: me, password: '${file:password}'}]\nstore: {url: 'memory:'}\ncompat: {missing_version: 412}\n";
@@ -77,16 +77,16 @@ fn a_broker_is_what_its_configuration_says() {
 }
 
 #[test]
-fn the_application_of_spring_is_served_as_it_is() {
+fn a_spring_application_file_is_served_unchanged() {
     let folder = folder();
     let text = include_str!("cli_messages/application.yaml");
     std::fs::write(folder.path().join("application.yaml"), text).expect("a file");
     let icon = b"\x89PNG\r\n\x1a\nicon";
     std::fs::write(folder.path().join("serviceA.png"), icon).expect("a file");
     let arguments = ["config", "show", "application.yaml", "--no-auth"];
-    let said = run_sutler(folder.path(), &arguments);
-    assert_eq!(said.code, Some(0), "{}", said.stderr);
-    assert!(said.stdout.contains("    age: 10d "), "{}", said.stdout);
+    let output = run_sutler(folder.path(), &arguments);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    assert!(output.stdout.contains("    age: 10d "), "{}", output.stdout);
     let arguments = ["broker", "--config", "application.yaml", "--no-auth"];
     drop(Broker::start(folder.path(), &arguments));
 }

@@ -1,4 +1,5 @@
-//! SIGTERM to a broker at work: what was acknowledged is there afterwards, and it ends in time.
+//! SIGTERM to a broker under load: acknowledged requests are in the store afterwards, and the broker ends in
+//! time.
 
 use crate::process::Broker;
 use reqwest::{Client, StatusCode};
@@ -7,20 +8,20 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The drain limit of a broker whose settings say nothing, and a little for the process itself.
+/// The default drain limit, plus some time for the process itself.
 const DRAIN_WITHIN: Duration = Duration::from_secs(25);
-/// Acknowledged requests before the signal.
+/// Number of acknowledged requests before the signal.
 const ENOUGH: usize = 200;
-/// How many clients send them.
+/// Number of clients that send them.
 const CLIENTS: usize = 8;
-/// How long anything may take before the test fails.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Time limit of every wait.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn start(folder: &Path) -> Broker {
     Broker::start(folder, &["broker", "--no-auth", "--db", "stop.db"])
 }
 
-/// Asks for an instance of the demo service; the status, if there was an answer.
+/// Requests an instance of the demo service; returns the status if there was a response.
 async fn provision(client: &Client, broker: &str, id: &str, delay_ms: u64) -> Option<StatusCode> {
     let (service, plan) = offered(client, broker).await?;
     let body = json!({
@@ -30,7 +31,7 @@ async fn provision(client: &Client, broker: &str, id: &str, delay_ms: u64) -> Op
     let url = format!("http://{broker}/v2/service_instances/{id}");
     let request = client.put(url).header("X-Broker-API-Version", "2.17");
     let sent = request.json(&body).send().await.ok()?;
-    // The whole answer, or it was none.
+    // A partial response counts as none.
     let status = sent.status();
     sent.bytes().await.ok().map(|_| status)
 }
@@ -50,17 +51,17 @@ async fn a_signal_under_load_loses_no_acknowledged_request_and_ends_in_time() {
     let folder = tempfile::tempdir().expect("a folder");
     let broker = start(folder.path());
     let address = broker.address().to_owned();
-    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
     let stop = std::sync::Arc::new(AtomicBool::new(false));
     for client_no in 0..CLIENTS {
-        let (address, tell, stop) = (address.clone(), tell.clone(), stop.clone());
+        let (address, sender, stop) = (address.clone(), sender.clone(), stop.clone());
         tokio::spawn(async move {
             let client = Client::new();
             for n in 0.. {
                 let id = format!("i-{client_no}-{n}");
                 match provision(&client, &address, &id, 2).await {
                     Some(StatusCode::CREATED) => {
-                        let _ = tell.send(id);
+                        let _ = sender.send(id);
                     }
                     other if !stop.load(Ordering::SeqCst) => {
                         panic!("{other:?} before anybody asked it to stop")
@@ -70,26 +71,30 @@ async fn a_signal_under_load_loses_no_acknowledged_request_and_ends_in_time() {
             }
         });
     }
-    drop(tell);
+    drop(sender);
     let mut acknowledged = Vec::new();
     while acknowledged.len() < ENOUGH {
-        let next = tokio::time::timeout(PATIENCE, told.recv()).await;
+        let next = tokio::time::timeout(TIMEOUT, receiver.recv()).await;
         acknowledged.push(next.expect("in time").expect("clients are at work"));
     }
     stop.store(true, Ordering::SeqCst);
-    let asked = Instant::now();
+    let signalled = Instant::now();
     broker.signal("TERM");
-    let ended = tokio::task::spawn_blocking(move || broker.until_ended(PATIENCE)).await;
+    let ended = tokio::task::spawn_blocking(move || broker.until_ended(TIMEOUT)).await;
     let ended = ended.expect("no panic").expect("it ends");
-    assert!(asked.elapsed() < DRAIN_WITHIN, "{:?}", asked.elapsed());
+    assert!(
+        signalled.elapsed() < DRAIN_WITHIN,
+        "{:?}",
+        signalled.elapsed()
+    );
     assert!(ended.success(), "{ended}");
-    while let Some(id) = told.recv().await {
+    while let Some(id) = receiver.recv().await {
         acknowledged.push(id);
     }
     let again = start(folder.path());
     let client = Client::new();
     for id in &acknowledged {
-        // Made anew it would be a 201.
+        // A new instance would be a 201.
         let found = provision(&client, again.address(), id, 2).await;
         assert_eq!(
             found,
@@ -120,17 +125,17 @@ async fn a_second_signal_ends_the_broker_at_once() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, busy).await.expect("it runs");
-    let asked = Instant::now();
+    tokio::time::timeout(TIMEOUT, busy).await.expect("it runs");
+    let signalled = Instant::now();
     broker.signal("TERM");
     broker.until_logged("draining");
     broker.signal("TERM");
-    let ended = tokio::task::spawn_blocking(move || broker.until_ended(PATIENCE)).await;
+    let ended = tokio::task::spawn_blocking(move || broker.until_ended(TIMEOUT)).await;
     ended.expect("no panic").expect("it ends");
     assert!(
-        asked.elapsed() < Duration::from_secs(10),
+        signalled.elapsed() < Duration::from_secs(10),
         "{:?}",
-        asked.elapsed()
+        signalled.elapsed()
     );
     waiting.abort();
 }

@@ -1,4 +1,4 @@
-//! `sutler hash-password`: what goes in and what comes out.
+//! `sutler hash-password`: input and output.
 
 use crate::process::{folder, sutler};
 use std::io::Write as _;
@@ -19,7 +19,7 @@ fn hashed(input: &[u8]) -> Output {
 }
 
 #[test]
-fn a_password_from_standard_input_becomes_a_hash_that_configurations_take() {
+fn a_password_from_standard_input_becomes_a_hash_that_configurations_accept() {
     let output = hashed(b"correct horse battery staple\n");
     assert!(output.status.success());
     let hash = String::from_utf8(output.stdout).expect("it prints text");
@@ -30,10 +30,10 @@ fn a_password_from_standard_input_becomes_a_hash_that_configurations_take() {
 }
 
 #[test]
-fn no_password_is_an_error_that_says_what_to_do() {
+fn a_missing_password_is_an_error_with_a_suggestion() {
     let output = hashed(b"\n");
     assert_eq!(output.status.code(), Some(1));
-    let said = String::from_utf8(output.stderr).expect("it prints text");
-    assert!(said.contains("choose another one"), "{said}");
+    let stderr = String::from_utf8(output.stderr).expect("it prints text");
+    assert!(stderr.contains("choose another one"), "{stderr}");
     assert!(output.stdout.is_empty());
 }

@@ -1,4 +1,4 @@
-//! Requests of a platform to a broker, each on a connection of its own.
+//! Requests of a platform to a broker, each on a separate connection.
 //!
 //! Adds the headers of the protocol to [`sutler_servers::http`], which sends them.
 

@@ -1,14 +1,15 @@
-//! The proof by killing: a real broker, a real bundle and a real server, and a SIGKILL at every step.
+//! Crash test: a real broker, a real bundle and a real server, and a SIGKILL at every step.
 //!
 //! Steps are not sampled. The broker and all processes it starts run under a tracer
-//! (`kill_at_every_step/traced_broker.rs`). Every call that changes what a later process finds is a step
-//! (`kill_at_every_step/syscall_steps.rs`), and a process that reaches a step at which nothing was killed before
-//! is killed there (`kill_at_every_step/kill_loop.rs`). A life (`kill_at_every_step/lifecycles.rs`) takes an
-//! instance from provision to deprovision as a platform does (`kill_at_every_step/platform.rs`). It is counted
-//! in the server and in a log that every run writes to (`kill_at_every_step/run_log.rs`). When a whole life
-//! reaches no new step, every step was killed at.
+//! (`kill_at_every_step/traced_broker.rs`). Every call with an effect that a later process can observe is a
+//! step (`kill_at_every_step/syscall_steps.rs`), and a process that reaches a step at which nothing was
+//! killed before is killed there (`kill_at_every_step/kill_loop.rs`). A lifecycle
+//! (`kill_at_every_step/lifecycles.rs`) takes an instance from provision to deprovision as a platform does
+//! (`kill_at_every_step/platform.rs`). Its effects are counted in the server and in a log that every run
+//! writes to (`kill_at_every_step/run_log.rs`). When a whole lifecycle reaches no new step, there was a kill
+//! at every step.
 //!
-//! `SUTLER_TEST_KILLS=all` also kills at every step of every recovery, and at each file that is removed.
+//! `SUTLER_TEST_KILLS=all` also kills at every step of every recovery, and at each removal of a file.
 
 mod fixture;
 mod kill_loop;
@@ -24,16 +25,16 @@ use kill_loop::{Coverage, Victim};
 use std::sync::Arc;
 use sutler_servers::print_line;
 
-/// Lives that are led at the same time.
+/// Number of concurrent lifecycles.
 const WORKERS: usize = 2;
 
-/// Kills at every step, in several lives at a time.
-fn kill_at_every_step(victim: Victim, least: usize, lives: fn(Victim, &Arc<Coverage>)) {
+/// Kills at every step, in several concurrent lifecycles.
+fn kill_at_every_step(victim: Victim, least: usize, run: fn(Victim, &Arc<Coverage>)) {
     let coverage = Arc::new(Coverage::default());
     std::thread::scope(|scope| {
         for _ in 0..WORKERS {
             let coverage = coverage.clone();
-            scope.spawn(move || lives(victim, &coverage));
+            scope.spawn(move || run(victim, &coverage));
         }
     });
     print_line(&coverage.report(victim));
@@ -43,10 +44,10 @@ fn kill_at_every_step(victim: Victim, least: usize, lives: fn(Victim, &Arc<Cover
     }
 }
 
-/// With processes.
+/// Runs the bundle as processes.
 fn kill_processes(victim: Victim, least: usize) {
-    if traced_broker::can_trace() && postgres_bundle::is_there() {
-        kill_at_every_step(victim, least, postgres_bundle::lives);
+    if traced_broker::can_trace() && postgres_bundle::is_available() {
+        kill_at_every_step(victim, least, postgres_bundle::run_all);
     }
 }
 
@@ -62,14 +63,14 @@ fn a_run_whose_supervisor_is_killed_at_any_step_is_ended_and_run_again() {
 }
 
 #[test]
-fn a_broker_and_a_supervisor_killed_together_leave_nothing_behind_and_nothing_out() {
+fn a_broker_and_a_supervisor_killed_together_leave_nothing_behind_and_skip_nothing() {
     kill_processes(Victim::Both, 6);
 }
 
 /// Regression: R6, R8.
 #[test]
 fn a_broker_killed_at_every_step_makes_one_container_for_every_action_and_leaves_none() {
-    if traced_broker::can_trace() && redis_bundle::is_there() {
-        kill_at_every_step(Victim::Broker, 12, redis_bundle::lives);
+    if traced_broker::can_trace() && redis_bundle::is_available() {
+        kill_at_every_step(Victim::Broker, 12, redis_bundle::run_all);
     }
 }

@@ -1,4 +1,4 @@
-//! The executable as its users meet it: what it says, how it exits, and the walk in the README.
+//! The executable as its users see it: output, exit codes, and the walkthrough in the README.
 
 mod admin_command;
 mod broker_with_bundles;

@@ -1,4 +1,4 @@
-//! Running the real program: to its end, or until it listens.
+//! Runs the real program: to its end, or until it listens.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long a broker may take until it listens.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Pause between two looks at whether it has ended.
-const LOOK: Duration = Duration::from_millis(10);
+/// Time limit for a start.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// Pause between two checks for its end.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A command in a folder of its own, with nothing of our environment that it would read.
+/// A command in a folder, without variables of our environment that it would read.
 pub(crate) fn sutler(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sutler"));
     command.current_dir(folder);
@@ -51,19 +51,19 @@ pub(crate) fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a folder")
 }
 
-/// The address in the line that says it, be it text or JSON.
+/// The address in the log line that contains it, as text or JSON.
 fn listens_at(line: &str) -> Option<&str> {
     let from = ["listening address=", "\"address\":\""];
     let (_, rest) = from.iter().find_map(|it| line.split_once(it))?;
     rest.split([' ', '"']).next()
 }
 
-/// A broker at work; killed when dropped.
+/// A running broker; killed when dropped.
 pub(crate) struct Broker {
     process: Child,
     address: String,
     log: mpsc::Receiver<String>,
-    /// Every line so far, heard or not.
+    /// Every line so far, read or not.
     transcript: Arc<Mutex<Vec<String>>>,
     reader: Option<JoinHandle<()>>,
 }
@@ -82,14 +82,14 @@ impl Broker {
             .spawn()
             .expect("the program runs");
         let stderr = process.stderr.take().expect("it is piped");
-        let (tell, log) = mpsc::channel();
+        let (sender, log) = mpsc::channel();
         // Reads to the end, so that the program never waits for a reader of its log.
         let transcript = Arc::new(Mutex::new(Vec::new()));
         let written = transcript.clone();
         let reader = std::thread::spawn(move || {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
                 written.lock().expect("nobody panics").push(line.clone());
-                let _ = tell.send(line);
+                let _ = sender.send(line);
             }
         });
         let mut broker = Self {
@@ -107,11 +107,11 @@ impl Broker {
         broker
     }
 
-    /// The lines of the log up to one with this text.
+    /// Returns the lines of the log up to one with this text.
     pub(crate) fn until_logged(&self, text: &str) -> Vec<String> {
         let mut lines = Vec::new();
         loop {
-            let line = self.log.recv_timeout(PATIENCE);
+            let line = self.log.recv_timeout(TIMEOUT);
             let line = line.unwrap_or_else(|_| panic!("it never logs {text:?}: {lines:#?}"));
             let found = line.contains(text);
             lines.push(line);
@@ -133,7 +133,7 @@ impl Broker {
         self.process.id()
     }
 
-    /// Asks it to end, waits until it has, and gives everything it logged.
+    /// Stops it with SIGTERM, and returns everything it logged.
     pub(crate) fn ended(mut self) -> Vec<String> {
         self.signal("TERM");
         let status = self.process.wait().expect("it ends");
@@ -144,13 +144,13 @@ impl Broker {
         std::mem::take(&mut *self.transcript.lock().expect("nobody panics"))
     }
 
-    /// Everything it logged until it closed its log, which it does when it ends.
-    pub(crate) fn until_said_all(&self) -> Vec<String> {
-        while self.log.recv_timeout(PATIENCE).is_ok() {}
+    /// Everything it logged until it ended, which closes the log.
+    pub(crate) fn until_log_closed(&self) -> Vec<String> {
+        while self.log.recv_timeout(TIMEOUT).is_ok() {}
         self.transcript.lock().expect("nobody panics").clone()
     }
 
-    /// Waits for its end; `None` if that does not come in time.
+    /// Waits for its end; `None` after the time limit.
     pub(crate) fn until_ended(mut self, within: Duration) -> Option<ExitStatus> {
         let until = Instant::now() + within;
         loop {
@@ -160,7 +160,7 @@ impl Broker {
             if Instant::now() > until {
                 return None;
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 

@@ -1,4 +1,5 @@
-//! Services that developers push, beside a real registry, and run in real containers; and who may push.
+//! Services that developers push, with a real registry and real containers; and which configurations accept
+//! pushes.
 
 use crate::http_request::{BrokerRequest, BrokerResponse, base64};
 use crate::process::{Broker, folder};
@@ -9,7 +10,7 @@ use sutler_servers::docker_registry::{self, Image, RegistryAccess};
 use sutler_servers::{Demands, podman};
 
 const USER: &str = "me:hush-hush";
-/// What every action of the image that is pushed does.
+/// The script of every action of the pushed image.
 const SCRIPT: &str = r#"printf '{"from":"a push"}' > "$SUTLER_RESULT_DIR/credentials.json""#;
 
 fn manifest(name: &str) -> String {
@@ -32,11 +33,11 @@ fn stop(broker: Broker) {
     broker.ended();
 }
 
-fn send(broker: &Broker, ask: BrokerRequest) -> BrokerResponse {
-    ask.user(USER).send(broker.address())
+fn send(broker: &Broker, request: BrokerRequest) -> BrokerResponse {
+    request.user(USER).send(broker.address())
 }
 
-/// A push as it was always sent: no header of the specification.
+/// A push as old tools send it: without a header of the specification.
 fn push(manifest: &str) -> BrokerRequest {
     let form = base64(manifest).replace('+', "%2B").replace('=', "%3D");
     BrokerRequest::new("POST", "/v2/apb")
@@ -65,8 +66,8 @@ fn names_until(broker: &Broker, expected: &[&str]) {
     }
 }
 
-/// The service is provisioned; its developer deletes it, and its instance goes on with it.
-fn lives(broker: &Broker, pushed: &Value) {
+/// Provisions the service; its developer deletes it, and the instance keeps working.
+fn run_lifecycle(broker: &Broker, pushed: &Value) {
     let ids = json!({ "service_id": pushed["id"], "plan_id": pushed["plans"][0]["id"] });
     let instance = "/v2/service_instances/i";
     let made = send(
@@ -84,7 +85,7 @@ fn lives(broker: &Broker, pushed: &Value) {
     );
     assert_eq!(gone.status, 204, "{}", gone.text);
     assert_eq!(names(broker), ["later-apb", "listed-apb"]);
-    // Its instance goes on with it.
+    // The instance still uses it.
     let bound = BrokerRequest::new("PUT", &format!("{instance}/service_bindings/b")).json(&ids);
     let bound = send(broker, bound);
     assert_eq!(bound.status, 201, "{}", bound.text);
@@ -105,7 +106,7 @@ fn lives(broker: &Broker, pushed: &Value) {
 
 /// Regression: R22.
 #[test]
-fn what_a_developer_pushed_stays_beside_a_registry_and_runs() {
+fn a_pushed_service_stays_next_to_a_registry_and_runs() {
     let Some(server) = docker_registry::own(Demands::default(), RegistryAccess::Open) else {
         return;
     };
@@ -137,7 +138,7 @@ fn what_a_developer_pushed_stays_beside_a_registry_and_runs() {
     assert_eq!(pushed["name"], "pushed-apb");
     assert_eq!(names(&broker), ["pushed-apb", "listed-apb"]);
 
-    // A refresh, asked for as it was always asked for, brings what is new and takes nothing away.
+    // A refresh, requested as by old tools, adds new bundles and removes none.
     server.push(
         "org/later-apb",
         "latest",
@@ -155,16 +156,16 @@ fn what_a_developer_pushed_stays_beside_a_registry_and_runs() {
     let broker = start(folder.path(), &config);
     assert_eq!(names(&broker), ["pushed-apb", "later-apb", "listed-apb"]);
 
-    lives(&broker, &pushed);
+    run_lifecycle(&broker, &pushed);
     stop(broker);
     let _ = engine.podman(&["image", "rm", "--force", &image]);
 }
 
 #[test]
-fn paths_of_automation_broker_are_there_only_where_they_are_asked_for() {
+fn paths_of_automation_broker_exist_only_if_configured() {
     let folder = folder();
     fs::create_dir(folder.path().join("bundles")).expect("a folder");
-    let asks = || {
+    let requests = || {
         [
             BrokerRequest::new("POST", "/v2/bootstrap"),
             push(&manifest("pushed-apb")),
@@ -172,7 +173,7 @@ fn paths_of_automation_broker_are_there_only_where_they_are_asked_for() {
             BrokerRequest::new("DELETE", "/v2/apb/x"),
         ]
     };
-    for (compat, statuses, told) in [
+    for (compat, statuses, expected) in [
         ("{}", [404, 404, 404, 404], "There is nothing at this path"),
         (
             "{registry: dh}",
@@ -187,10 +188,10 @@ fn paths_of_automation_broker_are_there_only_where_they_are_asked_for() {
     ] {
         let config = format!("bundles: {{folder: bundles, work: work, compat: {compat}}}\n");
         let broker = start(folder.path(), &config);
-        let answers = asks().map(|ask| send(&broker, ask));
+        let answers = requests().map(|request| send(&broker, request));
         let found = [0, 1, 2, 3].map(|nth: usize| answers[nth].status);
         assert_eq!(found, statuses, "{compat}");
-        assert!(answers[0].text.contains(told), "{}", answers[0].text);
+        assert!(answers[0].text.contains(expected), "{}", answers[0].text);
         stop(broker);
     }
 }

@@ -1,25 +1,25 @@
-//! The walk in the README, executed: every command is run and must print what the page says.
+//! Executes the walkthrough in the README: every command must print the output on the page.
 //!
-//! Blocks marked `console` are one session. Starting the broker and killing it are done here; all
-//! else is fed to a shell. Ids differ from run to run: they are compared by form and place.
+//! Blocks marked `console` are one session. This test starts and kills the broker; all other commands run in
+//! a shell. Ids differ between runs: they are compared by form and position.
 
 use crate::process::Broker;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// Where the page's broker listens.
+/// Address of the broker on the page.
 const ADDRESS: &str = "127.0.0.1:8080";
-/// How the page starts it: what cargo is told is what the program is told.
+/// Command by which the page starts it; the arguments of cargo are those of the program.
 const START: &str = "cargo run -- ";
-/// How the page kills it.
+/// Command by which the page kills it.
 const KILL: &str = "kill -9 $(pidof sutler)";
 /// A UUID has 36, a digest 32.
 const ID_CHARS_MIN: usize = 32;
 /// Printed by the shell after each command.
 const DONE: &str = "=== that was all ===";
 
-/// One command of the page and what it prints.
+/// One command of the page and its output.
 #[derive(Debug, PartialEq)]
 struct Step {
     command: String,
@@ -27,7 +27,7 @@ struct Step {
 }
 
 #[test]
-fn every_command_of_the_walk_prints_what_the_readme_says() {
+fn every_command_of_the_walkthrough_prints_the_output_in_the_readme() {
     let steps = steps(include_str!("../../../../README.md"));
     assert!(steps.len() >= 10, "the walk was not found");
     let folder = tempfile::tempdir().expect("a folder");
@@ -51,7 +51,7 @@ fn every_command_of_the_walk_prints_what_the_readme_says() {
     }
 }
 
-/// The commands in the page's `console` blocks; a command goes on after a backslash.
+/// The commands in `console` blocks of the page; a backslash continues a command.
 fn steps(page: &str) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     let mut inside = false;
@@ -81,8 +81,8 @@ fn steps(page: &str) -> Vec<Step> {
     steps
 }
 
-/// Numbers ids and digests in the order in which they appear, so that two sessions are equal if the
-/// same ids stand in the same places.
+/// Numbers ids and digests in the order of their appearance, so that two sessions are equal if they have the
+/// same ids at the same positions.
 #[derive(Default)]
 struct Shapes {
     seen: Vec<String>,
@@ -119,7 +119,7 @@ impl Shapes {
     }
 }
 
-/// A bash that is told one command after another.
+/// A bash process that executes one command after another.
 struct Shell {
     process: Child,
     commands: ChildStdin,
@@ -174,7 +174,7 @@ impl Drop for Shell {
 }
 
 #[test]
-fn ids_are_compared_by_form_and_place_and_all_else_to_the_letter() {
+fn ids_are_compared_by_position_and_everything_else_exactly() {
     let one = "01a1deed-38af-7475-b7b5-bea2e13677bd";
     let two = "01a1dfff-0000-7475-b7b5-bea2e13677bd";
     let shape = |text: String| Shapes::default().of(&text);

@@ -1,10 +1,10 @@
-//! The wire, byte for byte: every endpoint, every usual refusal, and malformed requests.
+//! The HTTP protocol, byte for byte: every endpoint, every usual refusal, and malformed requests.
 //!
-//! `recorded_conversation/requests.txt` lists the requests, `recorded_conversation/replies.txt` the
-//! replies of the real executable: status line, headers and body as they were sent. Only fresh ids,
-//! times and sealed bytes are replaced (`normalise.rs`). A reply that changes on purpose is recorded
-//! again with `SUTLER_TEST_WRITE=1`; read the difference before you commit it. What a reply means is
-//! not checked here but by the tests of `sutler-broker`.
+//! `recorded_conversation/requests.txt` lists the requests, `recorded_conversation/replies.txt` the replies
+//! of the real executable: status line, headers and body as they were sent. Only new ids, times and sealed
+//! bytes are replaced (`normalise.rs`). After an intended change, record the replies again with
+//! `SUTLER_TEST_WRITE=1` and read the difference before you commit it. The meaning of a reply is tested in
+//! `sutler-broker`.
 
 mod normalise;
 mod script;
@@ -23,8 +23,8 @@ const REQUESTS: &str = include_str!("recorded_conversation/requests.txt");
 const REPLIES: &str = include_str!("recorded_conversation/replies.txt");
 const CATALOG: &str = include_str!("recorded_conversation/catalog.yaml");
 
-/// How long one reply, or the end of an operation, may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Time limit of one reply, or of an operation.
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// Pause between two polls of an operation.
 const POLL_PAUSE: Duration = Duration::from_millis(20);
 
@@ -49,7 +49,7 @@ async: required
 plans: [{name: small, id: small-id, description: A small one.}]
 ";
 
-/// The broker that a section of the script names, in a folder of its own.
+/// Starts the broker of a section of the script, in a new folder.
 fn started(folder: &Path, section: &str) -> Broker {
     let open = fs::Permissions::from_mode(0o755);
     fs::set_permissions(folder, open).expect("permissions");
@@ -80,10 +80,10 @@ fn write_bundle(at: &Path) {
     }
 }
 
-/// Sends bytes over a connection of their own, and reads until the broker closes it.
+/// Sends bytes over a new connection, and reads until the broker closes it.
 fn reply(address: &str, request: &[u8], half_close: bool) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).expect("the broker listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
     // A broker that refuses early may close before it has read everything.
     let _ = stream.write_all(request);
     if half_close {
@@ -97,9 +97,9 @@ fn reply(address: &str, request: &[u8], half_close: bool) -> Vec<u8> {
     bytes
 }
 
-/// The reply to a step; a poll is repeated until what it waits for is over.
+/// Returns the reply to a step; a poll is repeated until its operation has ended.
 fn reply_until_settled(address: &str, step: &Step, request: &[u8]) -> Vec<u8> {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     loop {
         let bytes = reply(address, request, step.half_close);
         let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -133,7 +133,7 @@ fn record(section: &str, steps: &[Step]) -> String {
     recorded
 }
 
-/// Compares line by line, so that a difference is read and not searched for.
+/// Compares line by line, so that the message shows the difference.
 fn first_difference(recorded: &str, kept: &str) -> Option<String> {
     let mut title = "";
     let mut kept = kept.lines();

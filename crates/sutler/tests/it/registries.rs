@@ -1,8 +1,7 @@
-//! Bundles of real registries, offered and run by the executable: what becomes of them when registries fail,
-//! change, are slow or race with requests. The rules themselves are tested in `sutler-registry` and
-//! `sutler-bundle-service`.
+//! Bundles of real registries, offered and run by the executable, when registries fail, change, are slow or
+//! race with requests. The rules themselves are tested in `sutler-registry` and `sutler-bundle-service`.
 //!
-//! `registries/token_registry.rs` is a registry behind a proxy that harms single requests,
+//! `registries/token_registry.rs` is a registry behind a proxy that disturbs single requests,
 //! `registries/image_registry.rs` one with TLS and a password whose images podman built and runs;
 //! `registries/fixture.rs` is the broker.
 

@@ -1,4 +1,4 @@
-//! SIGHUP to a real process: what is taken over, what stays, and what is said about it.
+//! SIGHUP to a real process: applied settings, settings that stay, and log lines about them.
 
 use crate::http_request::BrokerRequest;
 use crate::process::{Broker, folder};
@@ -6,19 +6,19 @@ use serde_json::json;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// What is logged at the end of a reload.
+/// Log line at the end of a reload.
 const DONE: &str = "the configuration was reloaded";
 
-/// How often the configuration is reloaded under load.
+/// Number of reloads under load.
 const RELOADS: usize = 20;
 
-/// So that the numbers can be read without a password.
+/// Metrics without a password.
 const METRICS: &str = "metrics: {public: true}\n";
 
 const INSTANCE: &str = "/v2/service_instances/i";
 
 fn write(folder: &Path, name: &str, text: &str) {
-    // Moved into place, so that nobody reads half of it.
+    // Renamed into place, so that a partial file is never read.
     let made = folder.join("made");
     std::fs::write(&made, text).expect("a file");
     std::fs::rename(made, folder.join(name)).expect("it moves");
@@ -42,7 +42,7 @@ fn started(folder: &Path) -> Broker {
     Broker::start(folder, &["broker", "--config", "sutler.yaml"])
 }
 
-fn asked(broker: &Broker, pair: &str) -> (u16, String) {
+fn get_catalog(broker: &Broker, pair: &str) -> (u16, String) {
     let answer = BrokerRequest::get("/v2/catalog")
         .user(pair)
         .send(broker.address());
@@ -50,7 +50,7 @@ fn asked(broker: &Broker, pair: &str) -> (u16, String) {
 }
 
 #[test]
-fn users_and_catalog_change_at_a_hang_up_and_what_needs_a_restart_is_named() {
+fn users_and_catalog_change_on_sighup_and_changes_that_need_a_restart_are_logged() {
     let folder = folder();
     let broker = started(folder.path());
     let body = json!({ "service_id": "one", "plan_id": "one-p", "organization_guid": "o", "space_guid": "s" });
@@ -63,14 +63,14 @@ fn users_and_catalog_change_at_a_hang_up_and_what_needs_a_restart_is_named() {
     write(folder.path(), "sutler.yaml", &config("second", &more));
     broker.signal("HUP");
     let log = broker.until_logged(DONE);
-    // A flag says where to listen, before and after.
+    // The listen address comes from a flag, before and after.
     let restart = log.iter().find(|it| it.contains("restart to apply"));
     let restart = restart.expect("it is said");
     assert!(restart.ends_with("restart to apply: drain"), "{restart}");
-    assert_eq!(asked(&broker, "me:first").0, 401);
-    let (status, text) = asked(&broker, "me:second");
+    assert_eq!(get_catalog(&broker, "me:first").0, 401);
+    let (status, text) = get_catalog(&broker, "me:second");
     assert_eq!(status, 200, "{text}");
-    // A client that leaves in the middle of a request is told of at that level only.
+    // A client that disconnects during a request is logged at that level only.
     let mut leaves = std::net::TcpStream::connect(broker.address()).expect("it listens");
     std::io::Write::write_all(&mut leaves, b"nothing of the kind\r\n\r\n").expect("it is sent");
     drop(leaves);
@@ -104,10 +104,10 @@ fn a_file_with_faults_changes_nothing_and_every_fault_is_logged() {
         log.iter().any(|it| it.contains("catalog.yaml:1:12")),
         "{log:#?}"
     );
-    let (status, text) = asked(&broker, "me:first");
+    let (status, text) = get_catalog(&broker, "me:first");
     assert_eq!(status, 200, "{text}");
     assert!(text.contains("\"one\""), "{text}");
-    assert_eq!(asked(&broker, "me:second").0, 401);
+    assert_eq!(get_catalog(&broker, "me:second").0, 401);
     let numbers = BrokerRequest::get("/metrics").send(broker.address()).text;
     let failed = |line: &&str| {
         line.contains("reloads") && line.contains("configuration") && line.contains("failed")
@@ -126,8 +126,8 @@ fn a_reload_under_load_drops_no_request() {
         let load = || {
             let mut wrong = Vec::new();
             while !over.load(Ordering::Relaxed) && wrong.is_empty() {
-                let ask = BrokerRequest::get("/v2/catalog").user("other:other");
-                match ask.try_send(address) {
+                let request = BrokerRequest::get("/v2/catalog").user("other:other");
+                match request.try_send(address) {
                     Ok(answer) if answer.status == 200 => {
                         answered.fetch_add(1, Ordering::Relaxed);
                     }
@@ -138,7 +138,7 @@ fn a_reload_under_load_drops_no_request() {
             wrong
         };
         let clients: Vec<_> = (0..4).map(|_| scope.spawn(load)).collect();
-        // Nobody is left asking for ever if something below fails.
+        // Stops the clients if something below fails.
         let reloads = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             for nth in 0..RELOADS {
                 let name = ["one", "two"][nth % 2];
@@ -147,7 +147,7 @@ fn a_reload_under_load_drops_no_request() {
                 write(folder.path(), "sutler.yaml", &text);
                 broker.signal("HUP");
                 broker.until_logged(DONE);
-                assert_eq!(asked(&broker, &format!("me:password-{nth}")).0, 200);
+                assert_eq!(get_catalog(&broker, &format!("me:password-{nth}")).0, 200);
             }
         }));
         over.store(true, Ordering::Relaxed);
@@ -171,7 +171,7 @@ fn certify(folder: &Path) {
     write(folder, "tls.pem", &made.cert.pem());
 }
 
-/// The status that curl gets when it trusts this certificate alone; 0 without an answer.
+/// The status that curl gets if it trusts only this certificate; 0 without a response.
 fn status_trusting(certificate: &Path, broker: &Broker) -> u16 {
     let port = broker.address().rsplit(':').next().unwrap_or_default();
     let output = std::process::Command::new("curl")
@@ -186,7 +186,7 @@ fn status_trusting(certificate: &Path, broker: &Broker) -> u16 {
 }
 
 #[test]
-fn a_new_certificate_is_served_after_a_hang_up_and_a_bad_one_is_not() {
+fn a_new_certificate_is_served_after_sighup_and_an_invalid_one_is_not() {
     let folder = folder();
     let (here, current) = (folder.path(), folder.path().join("tls.pem"));
     certify(here);

@@ -1,8 +1,9 @@
-//! No secret is written anywhere: planted in every input, searched in everything the program wrote.
+//! No secret is written anywhere: secrets are planted in every input, and searched in all output of the
+//! program.
 //!
-//! A real process at the most talkative level is taken through good requests, bad ones, a failure and
-//! a panic. Where a secret belongs (the answer to the bind that made it, the files it was put in, the
-//! environment it was given in) it is not searched.
+//! A real process at the most detailed log level gets valid requests, invalid ones, a failure and a panic.
+//! Places where a secret belongs (the response to the bind that created it, the files and the environment it
+//! was put in) are not searched.
 
 mod bundles;
 
@@ -16,13 +17,13 @@ use std::path::Path;
 const SERVICE: &str = "0b7f4ac4-3a3b-4f5a-a6f4-1d2e5c1f9a01";
 const PLAN: &str = "0b7f4ac4-3a3b-4f5a-a6f4-1d2e5c1f9a02";
 
-/// Names of files whose contents are the operator's own.
+/// Names of files with contents of the operator.
 const PUT_THERE: [&str; 3] = ["sutler.yaml", "secret", "sutler.key"];
 
-/// What is planted, by where.
+/// The planted secrets, by place.
 struct Canaries {
     planted: Vec<(&'static str, String)>,
-    /// The hash of a password, as a configuration holds it.
+    /// The hash of a password, as in a configuration.
     hash: String,
 }
 
@@ -38,20 +39,20 @@ impl Canaries {
         Self { planted, hash }
     }
 
-    /// A new canary for a place.
+    /// Creates a canary for a place.
     fn plant(&mut self, place: &'static str) -> String {
         let value = canary(place);
         self.planted.push((place, value.clone()));
         value
     }
 
-    /// One that only the program could know.
+    /// Adds a secret that the program created.
     fn found(&mut self, place: &'static str, value: &str) {
         assert!(value.len() >= 16, "{place} is too short to be searched for");
         self.planted.push((place, value.to_owned()));
     }
 
-    /// Fails if one of them stands in a text, plainly or encoded.
+    /// Fails if a text contains one of them, in plain text or encoded.
     fn search(&self, bytes: &[u8], place: &str) {
         for (planted, value) in &self.planted {
             for form in forms(value) {
@@ -62,12 +63,12 @@ impl Canaries {
     }
 }
 
-/// A value as it is, and encoded, wherever in the encoded text it begins.
+/// A value in plain text, and encoded at every offset of the encoded text.
 fn forms(value: &str) -> Vec<Vec<u8>> {
     let mut forms = vec![value.as_bytes().to_vec()];
     for before in 0..3 {
         let encoded = base64(&format!("{}{value}", &"  "[..before]));
-        // The first and the last letters depend on what stands before and after.
+        // The first and the last letters depend on the text before and after.
         let (from, to) = ((before * 8).div_ceil(6), (before + value.len()) / 3 * 4);
         forms.push(encoded.as_bytes()[from..to].to_vec());
     }
@@ -82,18 +83,18 @@ fn canary(place: &str) -> String {
 fn configure(folder: &Path, canaries: &mut Canaries) {
     let file = canaries.plant("a password in a file");
     std::fs::write(folder.join("secret"), &file).expect("a file");
-    let (mine, operators) = (
+    let (user_password, operators) = (
         canaries.plant("a password in the configuration"),
         canaries.plant("a password of an operator"),
     );
     let hash = &canaries.hash;
     let text = format!(
-        "users:\n- {{name: me, password: '{mine}'}}\n- {{name: env, password: '${{env:PLANTED}}'}}\n- {{name: file, password: '${{file:secret}}'}}\n- {{name: hash, password_hash: '{hash}'}}\nadmin: {{users: [{{name: op, password: '{operators}'}}]}}\nbearer: {{issuer: 'http://127.0.0.1:9', jwks_url: 'http://127.0.0.1:9/keys', audience: [me]}}\nmetrics: {{public: true}}\naudit: {{file: audit.log}}\nlog: {{level: trace}}\n"
+        "users:\n- {{name: me, password: '{user_password}'}}\n- {{name: env, password: '${{env:PLANTED}}'}}\n- {{name: file, password: '${{file:secret}}'}}\n- {{name: hash, password_hash: '{hash}'}}\nadmin: {{users: [{{name: op, password: '{operators}'}}]}}\nbearer: {{issuer: 'http://127.0.0.1:9', jwks_url: 'http://127.0.0.1:9/keys', audience: [me]}}\nmetrics: {{public: true}}\naudit: {{file: audit.log}}\nlog: {{level: trace}}\n"
     );
     std::fs::write(folder.join("sutler.yaml"), text).expect("a file");
 }
 
-/// A provision with secrets wherever there may be any.
+/// A provision with secrets in every possible place.
 fn provision(id: &str, parameters: Value, canaries: &mut Canaries) -> BrokerRequest {
     let identity = json!({ "user_id": "u", "token": canaries.plant("the identity") }).to_string();
     let body = json!({
@@ -110,13 +111,13 @@ fn provision(id: &str, parameters: Value, canaries: &mut Canaries) -> BrokerRequ
         .json(&body)
 }
 
-/// Everything that is asked, good and bad; the answers, but for those that secrets belong in.
+/// Sends all requests, valid and invalid; returns the responses except those that contain secrets by design.
 fn ask_everything(broker: &Broker, canaries: &mut Canaries) -> Vec<String> {
     let me = format!("me:{}", canary("a password in the configuration"));
     let address = broker.address();
     let mut answers = Vec::new();
-    let mut keep = |ask: BrokerRequest, expected: u16| {
-        let answer = ask.send(address);
+    let mut keep = |request: BrokerRequest, expected: u16| {
+        let answer = request.send(address);
         assert_eq!(answer.status, expected, "{}", answer.text);
         answers.push(answer.text);
     };
@@ -164,7 +165,7 @@ fn ask_everything(broker: &Broker, canaries: &mut Canaries) -> Vec<String> {
     let bind = "/v2/service_instances/good/service_bindings/b";
     let body = json!({ "service_id": SERVICE, "plan_id": PLAN,
         "parameters": { "note": canaries.plant("a parameter of a bind") } });
-    // The credentials belong in this answer, and nowhere else.
+    // The credentials belong in this response, and nowhere else.
     let bound = BrokerRequest::new("PUT", bind)
         .user(&me)
         .json(&body)
@@ -178,7 +179,7 @@ fn ask_everything(broker: &Broker, canaries: &mut Canaries) -> Vec<String> {
     answers
 }
 
-/// What operators are answered, and those who are none.
+/// Responses to operators, and to callers who are not.
 fn ask_as_operator(address: &str) -> Vec<String> {
     let me = format!("me:{}", canary("a password in the configuration"));
     let op = format!("op:{}", canary("a password of an operator"));
@@ -193,12 +194,17 @@ fn ask_as_operator(address: &str) -> Vec<String> {
     ];
     let mut answers = Vec::new();
     for path in paths {
-        let ask = BrokerRequest::get(&format!("/admin/v1/{path}")).user(&op);
-        answers.push(ask.send(address).text);
+        let request = BrokerRequest::get(&format!("/admin/v1/{path}")).user(&op);
+        answers.push(request.send(address).text);
     }
     for order in ["instances/fails/retry", "instances/panics/purge"] {
-        let ask = BrokerRequest::new("POST", &format!("/admin/v1/{order}")).user(&op);
-        answers.push(ask.json(&json!({ "reason": "to see" })).send(address).text);
+        let request = BrokerRequest::new("POST", &format!("/admin/v1/{order}")).user(&op);
+        answers.push(
+            request
+                .json(&json!({ "reason": "to see" }))
+                .send(address)
+                .text,
+        );
     }
     let refused = BrokerRequest::get("/admin/v1/instances")
         .user(&me)
@@ -210,7 +216,7 @@ fn ask_as_operator(address: &str) -> Vec<String> {
 }
 
 #[test]
-fn no_secret_stands_in_anything_that_the_program_wrote() {
+fn no_secret_is_in_any_output_of_the_program() {
     let folder = folder();
     let here = folder.path();
     let mut canaries = Canaries::new();
@@ -237,13 +243,13 @@ fn no_secret_stands_in_anything_that_the_program_wrote() {
     canaries.search(&arguments.expect("the process is there"), "its arguments");
     let inherited = std::fs::read(format!("/proc/{}/environ", broker.id())).expect("it is there");
     for variable in inherited.split(|byte| *byte == 0) {
-        // The one it was given stays where it was put.
+        // The configured secret stays in its own file.
         if !variable.starts_with(b"PLANTED=") {
             canaries.search(variable, "its environment");
         }
     }
     search_the_operators_client(here, &broker, &canaries);
-    // While it runs, and after it was told to end.
+    // While it runs, and after SIGTERM.
     search_files(here, &canaries);
     let log = broker.ended().join("\n");
     assert!(
@@ -267,7 +273,7 @@ fn no_secret_stands_in_anything_that_the_program_wrote() {
 }
 
 #[test]
-fn a_secret_is_found_plainly_and_encoded() {
+fn a_secret_is_found_in_plain_text_and_encoded() {
     let mut canaries = Canaries::new();
     let value = canaries.plant("a place");
     let pair = base64(&format!("me:{value}"));
@@ -275,23 +281,23 @@ fn a_secret_is_found_plainly_and_encoded() {
     let mut texts = vec![format!("a {value} b"), format!("Basic {pair}")];
     texts.extend(shifted);
     for text in texts {
-        let heard = std::panic::catch_unwind(|| canaries.search(text.as_bytes(), "a text"));
-        assert!(heard.is_err(), "{text}");
+        let result = std::panic::catch_unwind(|| canaries.search(text.as_bytes(), "a text"));
+        assert!(result.is_err(), "{text}");
     }
     canaries.search(b"nothing of the kind", "a text");
 }
 
-/// What `sutler admin` prints, with good credentials and with wrong ones. The copy of the database that
-/// it writes is searched with the other files.
+/// Output of `sutler admin`, with correct and with wrong credentials. Its copy of the database is searched
+/// with the other files.
 fn search_the_operators_client(folder: &Path, broker: &Broker, canaries: &Canaries) {
     let list = ["instances", "list", "-o", "json"];
     let good = "a password of an operator";
-    let asked = [
+    let commands = [
         (&list[..], good),
         (&list[..], "a wrong password"),
         (&["backup", "copy.db"][..], good),
     ];
-    for (arguments, place) in asked {
+    for (arguments, place) in commands {
         let output = sutler(folder)
             .arg("admin")
             .args(arguments)
@@ -306,7 +312,7 @@ fn search_the_operators_client(folder: &Path, broker: &Broker, canaries: &Canari
     assert!(folder.join("copy.db").exists(), "there is no copy");
 }
 
-/// Databases, logs, and whatever else lies there.
+/// Searches databases, logs and all other files.
 fn search_files(folder: &Path, canaries: &Canaries) {
     let mut searched = 0;
     for entry in std::fs::read_dir(folder).expect("a folder") {

@@ -1,6 +1,6 @@
-//! The bundles that come with Sutler, against real servers: each is tested as its author would
-//! (`sutler bundle test`), offered by a real broker and held to the protocol (`sutler check`), and leaves its
-//! server as it was. What a bundle is made of and how it is run is tested in `sutler-bundle` and `sutler-runner`.
+//! The bundles that come with Sutler, against real servers: each is tested like by its author (`sutler bundle
+//! test`), offered by a real broker and checked against the protocol (`sutler check`), and leaves its server
+//! unchanged. Formats and runs of bundles are tested in `sutler-bundle` and `sutler-runner`.
 
 mod ansible_bundles;
 mod fixture;
@@ -11,17 +11,17 @@ mod redis;
 mod secrets_and_conditions;
 mod templates;
 
-use fixture::{Fixture, of_ours, passes_its_test};
+use fixture::{Fixture, passes_its_test, repository_bundle};
 use serde_json::json;
 
 #[test]
 fn the_bundle_hello_passes_its_test_and_keeps_every_rule() {
-    let hello = of_ours("hello");
+    let hello = repository_bundle("hello");
     passes_its_test(&hello, &json!({}), &[], 29);
-    let shop = Fixture::open(&hello, &json!({}));
-    shop.keeps_every_rule();
-    // Its version is a semantic one, so that instances can be moved on to it.
-    shop.proves(&[
+    let fixture = Fixture::open(&hello, &json!({}));
+    fixture.keeps_every_rule();
+    // Its version is semantic, so that instances can be upgraded to it.
+    fixture.proves(&[
         "plan-maintenance-info",
         "provision-maintenance-same",
         "provision-maintenance-conflict",

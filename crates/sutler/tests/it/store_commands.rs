@@ -1,4 +1,4 @@
-//! `sutler store`: counting, checking and copying stores as operators do. Copies between servers are in
+//! `sutler store`: counts, checks and copies stores as an operator does. Copies between servers are in
 //! `store_commands/copies_between_servers.rs`.
 
 mod copies_between_servers;
@@ -10,10 +10,10 @@ use std::path::Path;
 use sutler_journal::{Commit, Key, Kind, OperationFilter, OperationList, Realm, Store as _, Write};
 use sutler_store_sqlite::SqliteStore;
 
-/// What was said, with the folder's name taken out.
-fn tidied(said: &ProgramOutput, folder: &Path) -> String {
+/// The output without the name of the folder.
+fn tidied(output: &ProgramOutput, folder: &Path) -> String {
     let folder = format!("{}/", folder.display());
-    format!("{}{}", said.stdout, said.stderr).replace(&folder, "")
+    format!("{}{}", output.stdout, output.stderr).replace(&folder, "")
 }
 
 fn store(folder: &Path, arguments: &[&str]) -> ProgramOutput {
@@ -25,21 +25,21 @@ fn store(folder: &Path, arguments: &[&str]) -> ProgramOutput {
 }
 
 #[test]
-fn help_of_the_copy_warns_of_passwords_and_tells_every_exit_code() {
-    let said = store(folder().path(), &["copy", "--help"]);
+fn help_of_the_copy_warns_of_passwords_and_lists_every_exit_code() {
+    let output = store(folder().path(), &["copy", "--help"]);
     assert_eq!(
-        said.stdout,
+        output.stdout,
         include_str!("cli_messages/store-copy-help.txt")
     );
 }
 
 #[test]
-fn a_layout_is_made_once() {
+fn a_layout_is_created_once() {
     let folder = folder();
     let migrate = || {
-        let said = store(folder.path(), &["migrate", "--url", "sqlite:one.db"]);
-        assert_eq!(said.code, Some(0));
-        tidied(&said, folder.path())
+        let output = store(folder.path(), &["migrate", "--url", "sqlite:one.db"]);
+        assert_eq!(output.code, Some(0));
+        tidied(&output, folder.path())
     };
     assert_eq!(migrate(), "sqlite:one.db: was empty, made with layout 1\n");
     let nothing = "sqlite:one.db: has layout 1, the newest one; nothing to do\n";
@@ -47,22 +47,22 @@ fn a_layout_is_made_once() {
 }
 
 #[test]
-fn a_layout_of_a_later_program_is_refused_with_a_sentence() {
+fn a_layout_of_a_newer_program_is_refused_with_a_description() {
     let folder = folder();
     store(folder.path(), &["migrate", "--url", "sqlite:one.db"]);
     let db = rusqlite::Connection::open(folder.path().join("one.db")).unwrap();
     db.execute_batch("PRAGMA user_version = 99").unwrap();
     drop(db);
-    let said = store(folder.path(), &["migrate", "--url", "sqlite:one.db"]);
+    let output = store(folder.path(), &["migrate", "--url", "sqlite:one.db"]);
     assert_eq!(
-        said.stderr,
+        output.stderr,
         "sutler: one.db has layout 99, this program knows layouts up to 1: use the newer program, or a backup made before it was upgraded\n"
     );
-    assert_eq!(said.code, Some(1));
+    assert_eq!(output.code, Some(1));
 }
 
 #[test]
-fn refusals_say_what_to_do() {
+fn refusals_suggest_a_fix() {
     let folder = folder();
     for (arguments, code, sentence) in [
         (
@@ -86,39 +86,42 @@ fn refusals_say_what_to_do() {
             "sutler: memory: ends with its process; name a persistent store\n",
         ),
     ] {
-        let said = store(folder.path(), arguments);
-        assert_eq!((said.stderr.as_str(), said.code), (sentence, Some(code)));
+        let output = store(folder.path(), arguments);
+        assert_eq!(
+            (output.stderr.as_str(), output.code),
+            (sentence, Some(code))
+        );
     }
     let wrong = store(folder.path(), &["stats", "--url", "redis://me:canary@host"]);
     assert_eq!(wrong.code, Some(2), "wrong usage");
     store(folder.path(), &["migrate", "--url", "sqlite:one.db"]);
     let same = ["copy", "--from", "sqlite:one.db", "--to", "sqlite:./one.db"];
-    let said = store(folder.path(), &same);
-    assert!(said.stderr.contains("in use"), "{}", said.stderr);
+    let output = store(folder.path(), &same);
+    assert!(output.stderr.contains("in use"), "{}", output.stderr);
 }
 
 #[test]
-fn what_is_in_a_store_is_counted() {
+fn contents_of_a_store_are_counted() {
     let folder = folder();
     let source = Source::start(folder.path(), "sqlite:one.db");
     source.fill(7);
     source.kill();
-    let said = store(
+    let output = store(
         folder.path(),
         &["stats", "--url", "sqlite:one.db", "-o", "json"],
     );
-    let told: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
     let count = |kind: &str| {
-        let all = told["documents"].as_array().unwrap().iter();
+        let all = report["documents"].as_array().unwrap().iter();
         let mut of_kind = all.filter(|it| it["kind"] == kind);
         of_kind.next().map(|it| it["documents"].clone())
     };
-    assert_eq!(count("instance"), Some(8.into()), "{told:#}");
-    assert_eq!(count("binding"), Some(3.into()), "{told:#}");
-    assert_eq!(told["operations"]["running"], 1, "{told:#}");
-    assert_eq!(told["running_without_lease"], 1, "{told:#}");
-    assert_eq!(told["leases"], 0, "{told:#}");
-    assert!(told["bytes"].as_u64() > Some(10_000), "{told:#}");
+    assert_eq!(count("instance"), Some(8.into()), "{report:#}");
+    assert_eq!(count("binding"), Some(3.into()), "{report:#}");
+    assert_eq!(report["operations"]["running"], 1, "{report:#}");
+    assert_eq!(report["running_without_lease"], 1, "{report:#}");
+    assert_eq!(report["leases"], 0, "{report:#}");
+    assert!(report["bytes"].as_u64() > Some(10_000), "{report:#}");
     let table = store(folder.path(), &["stats", "--url", "sqlite:one.db"]).stdout;
     let lines: Vec<&str> = table.lines().collect();
     let row = ["broker", "instance", "8"];
@@ -128,22 +131,22 @@ fn what_is_in_a_store_is_counted() {
 }
 
 #[tokio::test]
-async fn what_does_not_hold_is_told_and_what_holds_is_not() {
+async fn only_inconsistencies_are_reported() {
     let folder = folder();
     let source = Source::start(folder.path(), "sqlite:one.db");
     source.fill(3);
     source.kill();
     let check = ["check", "--url", "sqlite:one.db"];
-    let said = store(folder.path(), &check);
-    let text = tidied(&said, folder.path());
+    let output = store(folder.path(), &check);
+    let text = tidied(&output, folder.path());
     let notice = "notice: 1 operations run under leases that ran out: a broker takes them over\n";
     assert!(text.contains(notice), "{text}");
     assert!(text.ends_with("everything holds\n"), "{text}");
-    assert_eq!(said.code, Some(0));
+    assert_eq!(output.code, Some(0));
     break_it(&folder.path().join("one.db")).await;
-    let said = store(folder.path(), &check);
-    let text = tidied(&said, folder.path());
-    assert_eq!(said.code, Some(1), "{text}");
+    let output = store(folder.path(), &check);
+    let text = tidied(&output, folder.path());
+    assert_eq!(output.code, Some(1), "{text}");
     for part in [
         "fault: instance i0 of realm broker is not listed under what it is: ",
         "fault: instance i1 of realm broker cannot be opened: it was changed, or another key",
@@ -153,17 +156,17 @@ async fn what_does_not_hold_is_told_and_what_holds_is_not() {
         assert!(text.contains(part), "{part}: {text}");
     }
     std::fs::remove_file(folder.path().join("one.key")).unwrap();
-    let said = store(folder.path(), &check);
+    let output = store(folder.path(), &check);
     let sentence = "sutler: the key file one.key does not exist; name it with --key-file\n";
-    assert_eq!((said.stderr.as_str(), said.code), (sentence, Some(2)));
+    assert_eq!((output.stderr.as_str(), output.code), (sentence, Some(2)));
     let sealed = ["check", "--url", "sqlite:one.db", "--sealed", "-o", "json"];
-    let said = store(folder.path(), &sealed);
-    let told: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
-    assert_eq!(told["holds"], true, "{told:#}");
-    assert_eq!(told["findings"][0]["finding"], "lease_over", "{told:#}");
+    let output = store(folder.path(), &sealed);
+    let report: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
+    assert_eq!(report["holds"], true, "{report:#}");
+    assert_eq!(report["findings"][0]["finding"], "lease_over", "{report:#}");
 }
 
-/// Puts three instances out of order.
+/// Makes three instances inconsistent.
 async fn break_it(path: &Path) {
     let store = SqliteStore::open(path).await.unwrap();
     let realm = Realm::new("broker").unwrap();

@@ -1,8 +1,8 @@
-//! The executable over real servers: each behaviour holds whatever server keeps the store.
+//! The executable over real servers: each behaviour is the same for every server of the store.
 //!
-//! `store_servers/fixture.rs` starts replicas over one store. The other files hold the behaviours, each a function
-//! of the sort of server; [`on_server`] makes the tests of one sort of them. Starting servers is the
-//! matter of `sutler-servers`.
+//! `store_servers/fixture.rs` starts replicas over one store. The other files contain the behaviours, each a
+//! function of the kind of server; [`on_server`] generates the tests of one kind. Servers are started by
+//! `sutler-servers`.
 
 mod bundles;
 mod clock_skew;
@@ -17,55 +17,56 @@ mod url_secrets;
 
 use sutler_servers::{Demands, Server, ServerUrl};
 
-/// What is done with a place.
-type Look<'a> = &'a mut dyn FnMut(&ServerUrl);
+/// A callback with the URL of a server.
+type UrlCallback<'a> = &'a mut dyn FnMut(&ServerUrl);
 
-/// A sort of server.
-pub(crate) struct Sort {
+/// A kind of server.
+pub(crate) struct ServerKind {
     /// The server that tests share.
     shared: fn() -> Option<&'static Server>,
     /// A server for one test.
     own: fn(Demands) -> Option<Server>,
-    /// Has a server ask for a password, if it does not yet; a place that needs one.
+    /// Makes a server require a password; returns a URL that needs one.
     guarded: fn(&Server) -> ServerUrl,
-    /// A wire to it.
+    /// A proxy in front of it.
     wire: fn(&Server) -> fixture::RunningProxy,
-    /// How many round trips a provision, its repeat and a poll may take.
+    /// Maximum round trips of a provision, its repeat and a poll.
     trips: [usize; 3],
-    /// How soon an idle replica must start what another accepted, in milliseconds.
+    /// Time limit in which an idle replica must start an operation that another one accepted, in
+    /// milliseconds.
     elsewhere_ms: u64,
     /// Opens the store itself, without a broker.
     open: fn(secrecy::SecretString) -> fixture::Opening,
-    /// What is said when a store cannot be opened.
+    /// Recorded messages for stores that cannot be opened.
     refused: &'static str,
-    /// Calls with a place on a server that is too old.
-    older: fn(Look<'_>),
+    /// Calls with a URL of a server that is too old.
+    older: fn(UrlCallback<'_>),
 }
 
-/// The tests of one sort of server.
+/// The tests of one kind of server.
 macro_rules! on_server {
     ($feature:literal, $name:ident) => {
         #[cfg(feature = $feature)]
         mod $name {
             use super::{bundles, clock_skew, open_errors, outage, paused_replica, replicas, round_trips, start_latency, url_secrets};
-            use super::server_differences::$name as sort;
+            use super::server_differences::$name as kind;
 
-            on_server!(@tests sort;
+            on_server!(@tests kind;
                 replicas two_replicas_share_one_store,
                 replicas a_check_passes,
                 bundles a_binding_of_a_bundle_is_unbound_and_its_instance_deprovisioned,
-                outage a_lost_server_is_told_and_everything_resumes_when_it_returns,
-                url_secrets the_password_of_the_url_is_nowhere,
-                open_errors each_fault_of_a_url_or_server_is_a_sentence_that_says_what_to_do,
+                outage an_outage_of_the_server_is_reported_and_everything_resumes_afterwards,
+                url_secrets the_password_of_the_url_is_never_shown,
+                open_errors each_fault_of_a_url_or_server_is_described_with_a_fix,
                 paused_replica a_replica_that_was_paused_beyond_its_lease_writes_nothing,
                 clock_skew a_minute_between_the_clocks_of_replicas_is_harmless,
                 round_trips round_trips_of_requests_are_few,
-                start_latency work_starts_soon_here_and_elsewhere,
+                start_latency operations_start_soon_on_this_and_on_other_replicas,
             );
         }
     };
-    (@tests $sort:ident; $($file:ident $test:ident,)*) => {
-        $(#[test] fn $test() { $file::$test(&$sort()); })*
+    (@tests $kind:ident; $($file:ident $test:ident,)*) => {
+        $(#[test] fn $test() { $file::$test(&$kind()); })*
     };
 }
 

@@ -1,7 +1,6 @@
-//! What the real program tells about itself while it works: lines, audit, probes, numbers, traces.
+//! Telemetry of the real program: log lines, audit, probes, metrics, traces.
 //!
-//! Here: starting a broker whose log is read, and asking it things. The behaviours are in
-//! `telemetry/`.
+//! Here: starting a broker whose log is read, and requests to it. The behaviours are in `telemetry/`.
 
 mod deploy_files;
 mod logs_and_audit;
@@ -16,9 +15,9 @@ use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// How long anything that must happen may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Between looks at something that must happen.
+/// Time limit of every wait, on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// Pause between two polls.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// A broker whose log is read.
@@ -30,7 +29,7 @@ struct ObservedBroker {
 }
 
 impl ObservedBroker {
-    /// Starts one on a free port with a log of JSON, and waits until it listens.
+    /// Starts a broker on a free port with a JSON log, and waits until it listens.
     async fn start(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut process = sutler(folder)
             .args(["broker", "--no-auth", "--log-format", "json"])
@@ -42,11 +41,11 @@ impl ObservedBroker {
             .expect("the program runs");
         let log = Arc::new(Mutex::new(Vec::new()));
         let stderr = process.stderr.take().expect("it is piped");
-        let paper = log.clone();
+        let lines = log.clone();
         std::thread::spawn(move || {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
                 let line = serde_json::from_str(&line).unwrap_or(Value::String(line));
-                paper.lock().expect("nobody panics").push(line);
+                lines.lock().expect("nobody panics").push(line);
             }
         });
         let mut broker = Self {
@@ -60,7 +59,7 @@ impl ObservedBroker {
         broker
     }
 
-    /// The first line of the log that is like this, as soon as it is there.
+    /// Waits for a matching line of the log, and returns it.
     async fn line(&self, is: impl Fn(&Value) -> bool) -> Value {
         let find = async || {
             let log = self.log.lock().expect("nobody panics");
@@ -69,7 +68,7 @@ impl ObservedBroker {
         until(find, || format!("{:#?}", self.log.lock())).await
     }
 
-    /// Everything it has written so far.
+    /// All lines so far.
     fn lines(&self) -> Vec<Value> {
         self.log.lock().expect("nobody panics").clone()
     }
@@ -91,7 +90,7 @@ impl ObservedBroker {
         )
     }
 
-    /// Asks for an instance and waits for it; headers are the caller's.
+    /// Requests an instance with these headers, and waits for it.
     async fn provision(&self, id: &str, parameters: Value, headers: &[(&str, &str)]) -> u16 {
         self.put(id, parameters, headers, "").await
     }
@@ -131,15 +130,15 @@ impl ObservedBroker {
         assert!(sent.expect("kill runs").success());
     }
 
-    /// Waits for the end after a signal; says how long that took.
+    /// Waits for the end after a signal; returns how long it took.
     async fn ended(&mut self) -> Duration {
         let began = Instant::now();
         let process = Mutex::new(&mut self.process);
-        let look = async || {
+        let poll = async || {
             let mut process = process.lock().expect("nobody panics");
             process.try_wait().expect("it can be waited for")
         };
-        until(look, || "it does not end".to_owned()).await;
+        until(poll, || "it does not end".to_owned()).await;
         began.elapsed()
     }
 }
@@ -151,19 +150,19 @@ impl Drop for ObservedBroker {
     }
 }
 
-/// Looks until there is something.
-async fn until<T>(look: impl AsyncFn() -> Option<T>, why: impl Fn() -> String) -> T {
+/// Waits until there is a value.
+async fn until<T>(poll: impl AsyncFn() -> Option<T>, why: impl Fn() -> String) -> T {
     let began = Instant::now();
     loop {
-        if let Some(found) = look().await {
+        if let Some(found) = poll().await {
             return found;
         }
-        assert!(began.elapsed() < PATIENCE, "{}", why());
+        assert!(began.elapsed() < TIMEOUT, "{}", why());
         tokio::time::sleep(LOOK_EVERY).await;
     }
 }
 
-/// A program that a test needs, if it is there. In CI it must be.
+/// A program that a test needs, if it is available. In CI it must be.
 fn tool(name: &str) -> Option<std::path::PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path)

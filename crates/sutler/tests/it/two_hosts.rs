@@ -13,17 +13,17 @@ use tempfile::TempDir;
 
 const OPERATOR: &str = "root:t0ps3cret";
 const QUERY: &str = "service_id=slow-id&plan_id=small-id";
-const PATIENCE: Duration = Duration::from_secs(60);
-const LOOK: Duration = Duration::from_millis(20);
-/// Twice the lease of the brokers: whoever would take over has done so by then.
+const TIMEOUT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Twice the lease of the brokers: a takeover would have happened by then.
 const TWO_LEASES: Duration = Duration::from_secs(4);
 
-/// A bundle whose provision waits for a word, and two configurations that differ in their hosts.
+/// A bundle whose provision waits for a file, and two configurations for two hosts.
 struct Fixture {
     folder: TempDir,
 }
 
-/// A line of the ledger that runs write: what, which attempt, and the processes of the run.
+/// A line of the log that runs write: action, attempt, and the processes of the run.
 struct Entry {
     action: String,
     attempt: String,
@@ -31,38 +31,38 @@ struct Entry {
 }
 
 impl Fixture {
-    /// `None`: there is no server here.
+    /// `None` if there is no server.
     fn new(on_lost: &str) -> Option<Self> {
         let server = sutler_servers::postgres::shared()?;
         let url = server.fresh_database().url();
         let folder = folder();
-        let scene = Self { folder };
+        let fixture = Self { folder };
         let open = |path: &Path, mode| {
             let mode = fs::Permissions::from_mode(mode);
             fs::set_permissions(path, mode).expect("permissions");
         };
-        open(scene.folder.path(), 0o755);
-        fs::write(scene.path("ledger"), "").expect("a ledger");
-        open(&scene.path("ledger"), 0o666);
+        open(fixture.folder.path(), 0o755);
+        fs::write(fixture.path("ledger"), "").expect("a ledger");
+        open(&fixture.path("ledger"), 0o666);
         for host in ["a", "b"] {
             let config = format!(
                 "auth: none\nadmin: {{users: [{{name: root, password: t0ps3cret}}]}}\n\
                  store: {{url: '{url}', key_file: store.key}}\ntimeouts: {{lease: 2s}}\n\
                  bundles: {{folder: bundles, work: work-{host}}}\n"
             );
-            fs::write(scene.path(&format!("{host}.yaml")), config).expect("a file");
+            fs::write(fixture.path(&format!("{host}.yaml")), config).expect("a file");
         }
-        let bundle = scene.path("bundles/slow");
+        let bundle = fixture.path("bundles/slow");
         fs::create_dir_all(bundle.join("actions")).expect("a folder");
         let manifest = format!(
             "version: 1.0\nname: slow\nid: slow-id\ndescription: Slow.\non_lost: {on_lost}\n\
              plans: [{{name: small, id: small-id, description: A small one.}}]\n"
         );
         fs::write(bundle.join("bundle.yml"), manifest).expect("a manifest");
-        let (ledger, go) = (scene.path("ledger"), scene.path("go"));
+        let (run_file, go) = (fixture.path("ledger"), fixture.path("go"));
         let note = format!(
             "echo \"$SUTLER_ACTION $SUTLER_ATTEMPT $$ $PPID\" >> {}",
-            ledger.display()
+            run_file.display()
         );
         let waits = format!(
             "while ! test -e {}; do sleep 0.02; done\n\
@@ -74,7 +74,7 @@ impl Fixture {
             fs::write(&path, format!("#!/bin/sh\nset -e\n{note}\n{text}\n")).expect("a script");
             open(&path, 0o755);
         }
-        Some(scene)
+        Some(fixture)
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -91,7 +91,7 @@ impl Fixture {
         fs::write(self.path("go"), "").expect("a file");
     }
 
-    fn ledger(&self) -> Vec<Entry> {
+    fn run_records(&self) -> Vec<Entry> {
         let text = fs::read_to_string(self.path("ledger")).unwrap_or_default();
         let entry = |line: &str| {
             let mut words = line.split_whitespace().map(str::to_owned);
@@ -106,28 +106,28 @@ impl Fixture {
         text.lines().filter_map(entry).collect()
     }
 
-    /// What ran, with its attempt.
+    /// The runs, with their attempts.
     fn ran(&self) -> Vec<String> {
-        let entries = self.ledger();
+        let entries = self.run_records();
         let shown = entries
             .iter()
             .map(|it| format!("{} {}", it.action, it.attempt));
         shown.collect()
     }
 
-    /// Runs that have left something on a host.
+    /// Number of runs that left something on a host.
     fn runs_of(&self, host: &str) -> usize {
         let runs = self.path(&format!("work-{host}/runs"));
         fs::read_dir(runs).map_or(0, |it| it.count())
     }
 
-    /// Asks for an instance and waits until it is being made.
+    /// Requests an instance and waits until its run has started.
     fn begin(&self, broker: &Broker) -> String {
         let body = json!({
             "service_id": "slow-id", "plan_id": "small-id", "organization_guid": "o", "space_guid": "s",
         });
         let path = "/v2/service_instances/i?accepts_incomplete=true";
-        let answer = asked(broker, &BrokerRequest::new("PUT", path).json(&body), 202);
+        let answer = expect_status(broker, &BrokerRequest::new("PUT", path).json(&body), 202);
         until("it runs", || self.ran() == ["provision 1"]);
         answer["operation"]
             .as_str()
@@ -137,49 +137,49 @@ impl Fixture {
 }
 
 #[track_caller]
-fn asked(broker: &Broker, ask: &BrokerRequest, expected: u16) -> Value {
-    let answer = ask.send(broker.address());
+fn expect_status(broker: &Broker, request: &BrokerRequest, expected: u16) -> Value {
+    let answer = request.send(broker.address());
     assert_eq!(answer.status, expected, "{}", answer.text);
     let text = answer.text.split_once("\r\n\r\n");
     serde_json::from_str(text.map_or("", |(_, body)| body)).unwrap_or_default()
 }
 
 fn admin(broker: &Broker, path: &str) -> Value {
-    let ask = BrokerRequest::get(&format!("/admin/v1/{path}")).user(OPERATOR);
-    asked(broker, &ask, 200)
+    let request = BrokerRequest::get(&format!("/admin/v1/{path}")).user(OPERATOR);
+    expect_status(broker, &request, 200)
 }
 
 fn poll(broker: &Broker, operation: &str) -> Value {
     let path = format!("/v2/service_instances/i/last_operation?operation={operation}");
-    asked(broker, &BrokerRequest::get(&path), 200)["state"].clone()
+    expect_status(broker, &BrokerRequest::get(&path), 200)["state"].clone()
 }
 
 fn delete(broker: &Broker) {
     let path = format!("/v2/service_instances/i?{QUERY}");
-    asked(broker, &BrokerRequest::new("DELETE", &path), 200);
+    expect_status(broker, &BrokerRequest::new("DELETE", &path), 200);
 }
 
-/// Looks until a condition holds.
+/// Waits until a condition is true.
 #[track_caller]
 fn until(what: &str, holds: impl Fn() -> bool) {
     let begun = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
-        std::thread::sleep(LOOK);
+        assert!(begun.elapsed() < TIMEOUT, "waited in vain until {what}");
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
-/// Looks for so long whether a condition goes on to hold.
+/// Checks that a condition stays true for this time.
 #[track_caller]
 fn holds_until(elapsed: Duration, holds: impl Fn() -> bool) {
     let begun = Instant::now();
     while begun.elapsed() < elapsed {
         assert!(holds(), "after {:?}", begun.elapsed());
-        std::thread::sleep(LOOK * 5);
+        std::thread::sleep(POLL_INTERVAL * 5);
     }
 }
 
-/// Ends processes at once; those that have ended are no matter.
+/// Kills processes; those that have ended are ignored.
 fn kill(pids: &[String]) {
     for pid in pids {
         let _ = Command::new("kill").args(["-9", pid]).output();
@@ -192,47 +192,47 @@ fn is_there(pid: &str) -> bool {
 }
 
 #[test]
-fn a_run_is_gone_on_with_by_the_host_that_started_it_and_by_no_other() {
-    let Some(scene) = Fixture::new("fail") else {
+fn a_run_is_continued_by_its_own_host_and_by_no_other() {
+    let Some(fixture) = Fixture::new("fail") else {
         return;
     };
-    let first = scene.broker("a");
-    let other = scene.broker("b");
-    let operation = scene.begin(&first);
+    let first = fixture.broker("a");
+    let other = fixture.broker("b");
+    let operation = fixture.begin(&first);
     first.signal("KILL");
     drop(first);
-    scene.go();
+    fixture.go();
     let claims = || admin(&other, &format!("operations/{operation}"))["claims"].clone();
     holds_until(TWO_LEASES, || claims() == 1);
     assert_eq!(poll(&other, &operation), "in progress");
     let queues = admin(&other, "stats")["queues"].clone();
-    let host = fs::read_to_string(scene.path("work-a/host")).expect("a name");
+    let host = fs::read_to_string(fixture.path("work-a/host")).expect("a name");
     assert!(
         queues.to_string().contains(host.trim()),
         "operators see where it waits: {queues}"
     );
-    let first = scene.broker("a");
+    let first = fixture.broker("a");
     until("it has ended", || poll(&other, &operation) == "succeeded");
-    assert_eq!(scene.ran(), ["provision 1"], "one run");
+    assert_eq!(fixture.ran(), ["provision 1"], "one run");
     delete(&other);
-    assert_eq!(scene.ran(), ["provision 1", "deprovision 1"]);
+    assert_eq!(fixture.ran(), ["provision 1", "deprovision 1"]);
     until("nothing is left", || {
-        scene.runs_of("a") + scene.runs_of("b") == 0
+        fixture.runs_of("a") + fixture.runs_of("b") == 0
     });
     drop(first);
 }
 
 #[test]
-fn what_a_host_left_that_is_gone_for_good_is_abandoned_by_an_operator_and_cleaned_up_elsewhere() {
-    let Some(scene) = Fixture::new("rerun") else {
+fn an_operation_of_a_lost_host_is_abandoned_by_an_operator_and_cleaned_up_elsewhere() {
+    let Some(fixture) = Fixture::new("rerun") else {
         return;
     };
-    let first = scene.broker("a");
-    let other = scene.broker("b");
-    let operation = scene.begin(&first);
+    let first = fixture.broker("a");
+    let other = fixture.broker("b");
+    let operation = fixture.begin(&first);
     first.signal("KILL");
     drop(first);
-    let ordered = sutler(scene.folder.path())
+    let ordered = sutler(fixture.folder.path())
         .env("SUTLER_ADMIN_PASSWORD", "t0ps3cret")
         .args(["admin", "--user", "root", "--url"])
         .arg(format!("http://{}/admin", other.address()))
@@ -251,68 +251,68 @@ fn what_a_host_left_that_is_gone_for_good_is_abandoned_by_an_operator_and_cleane
     let audit = admin(&other, "audit?verb=abandon")["items"].to_string();
     assert!(audit.contains("the host burnt down"), "{audit}");
     delete(&other);
-    assert_eq!(scene.ran(), ["provision 1", "deprovision 1"]);
-    // It was not gone after all: what it left at work is ended, and nothing is run again.
-    let pids = scene.ledger().remove(0).pids;
+    assert_eq!(fixture.ran(), ["provision 1", "deprovision 1"]);
+    // The host was not lost: its remaining processes are ended, and nothing runs again.
+    let pids = fixture.run_records().remove(0).pids;
     assert!(
         pids.iter().all(|pid| is_there(pid)),
         "the run outlived its broker"
     );
-    let first = scene.broker("a");
+    let first = fixture.broker("a");
     until("the run is ended", || !pids.iter().any(|pid| is_there(pid)));
     until("nothing is left", || {
-        scene.runs_of("a") + scene.runs_of("b") == 0
+        fixture.runs_of("a") + fixture.runs_of("b") == 0
     });
-    assert_eq!(scene.ran().len(), 2);
+    assert_eq!(fixture.ran().len(), 2);
     drop(first);
 }
 
 #[test]
-fn a_host_that_lost_its_power_does_what_the_bundle_says_of_lost_runs() {
+fn a_host_that_lost_power_follows_on_lost_of_the_bundle() {
     for (on_lost, state, ran) in [
         ("fail", "failed", vec!["provision 1"]),
         ("rerun", "succeeded", vec!["provision 1", "provision 2"]),
     ] {
-        let Some(scene) = Fixture::new(on_lost) else {
+        let Some(fixture) = Fixture::new(on_lost) else {
             return;
         };
-        let first = scene.broker("a");
-        let operation = scene.begin(&first);
+        let first = fixture.broker("a");
+        let operation = fixture.begin(&first);
         first.signal("KILL");
         drop(first);
-        kill(&scene.ledger().remove(0).pids);
-        scene.go();
-        let first = scene.broker("a");
+        kill(&fixture.run_records().remove(0).pids);
+        fixture.go();
+        let first = fixture.broker("a");
         until("it has ended", || poll(&first, &operation) != "in progress");
         assert_eq!(poll(&first, &operation), state, "{on_lost}");
-        assert_eq!(scene.ran(), ran, "{on_lost}");
+        assert_eq!(fixture.ran(), ran, "{on_lost}");
         delete(&first);
-        until("nothing is left", || scene.runs_of("a") == 0);
+        until("nothing is left", || fixture.runs_of("a") == 0);
     }
 }
 
 #[test]
 fn two_brokers_on_one_host_need_two_working_directories() {
-    let Some(scene) = Fixture::new("fail") else {
+    let Some(fixture) = Fixture::new("fail") else {
         return;
     };
-    scene.go();
-    let first = scene.broker("a");
-    let refused = sutler(scene.folder.path())
+    fixture.go();
+    let first = fixture.broker("a");
+    let refused = sutler(fixture.folder.path())
         .args(["broker", "--config", "a.yaml", "--listen", "127.0.0.1:0"])
         .output()
         .expect("the program runs");
     assert!(!refused.status.success());
-    let said = String::from_utf8_lossy(&refused.stderr);
+    let stderr = String::from_utf8_lossy(&refused.stderr);
     assert!(
-        said.contains("give each broker a folder of its own"),
-        "{said}"
+        stderr.contains("give each broker a folder of its own"),
+        "{stderr}"
     );
-    let other = scene.broker("b");
-    let operation = scene.begin(&first);
+    let other = fixture.broker("b");
+    let operation = fixture.begin(&first);
     until("it has ended", || poll(&other, &operation) == "succeeded");
     delete(&other);
     until("nothing is left", || {
-        scene.runs_of("a") + scene.runs_of("b") == 0
+        fixture.runs_of("a") + fixture.runs_of("b") == 0
     });
 }

@@ -1,4 +1,4 @@
-//! The broker's program at work, and a platform that talks to it.
+//! The running broker process, and a platform that sends requests to it.
 
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
@@ -9,17 +9,17 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 use sutler_servers::Server;
 
-/// How long anything may take, on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout of any event on a busy machine.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// The platform's password; looked for in everything that is written.
+/// The platform's password; all written data is searched for it.
 pub(crate) const PLATFORM_PASSWORD: &str = "platform-canary-9a3c";
 
 pub(crate) const SERVICE: &str = "2f0c1c52-9f55-4c43-8a80-6a3c8e0f5b01";
 pub(crate) const SMALL: &str = "2f0c1c52-9f55-4c43-8a80-6a3c8e0f5b02";
 pub(crate) const LARGE: &str = "2f0c1c52-9f55-4c43-8a80-6a3c8e0f5b03";
 
-/// The broker, with its records in a folder. Killed when dropped.
+/// The broker, with its records in a folder. Killed on drop.
 pub(crate) struct Program {
     process: Child,
     address: String,
@@ -27,14 +27,14 @@ pub(crate) struct Program {
     client: Client,
 }
 
-/// How it is started.
+/// Options of a start.
 pub(crate) struct Start<'a> {
     pub(crate) url: String,
     pub(crate) prefix: &'a str,
     pub(crate) folder: &'a Path,
-    /// How often it tries.
+    /// Attempts of an operation.
     pub(crate) attempts: u32,
-    /// What applications are told instead of the place in the URL.
+    /// Address for applications, instead of the one in the URL.
     pub(crate) address: Option<String>,
 }
 
@@ -55,9 +55,9 @@ impl<'a> Start<'a> {
         drop(listener);
         let log = self.folder.join("log");
         let log = File::options().append(true).create(true).open(log);
-        let told = self.address.iter().map(|it| ("POSTGRES_ADDRESS", it));
+        let public_address = self.address.iter().map(|it| ("POSTGRES_ADDRESS", it));
         let process = Command::new(env!("CARGO_BIN_EXE_postgres-broker"))
-            .envs(told)
+            .envs(public_address)
             .current_dir(self.folder)
             .env("POSTGRES_ADMIN_URL", &self.url)
             .env("POSTGRES_PREFIX", self.prefix)
@@ -65,7 +65,7 @@ impl<'a> Start<'a> {
             .env("POSTGRES_BROKER_LISTEN", &address)
             .env("BROKER_USERNAME", "platform")
             .env("BROKER_PASSWORD", PLATFORM_PASSWORD)
-            // Whoever looks for the cause of something logs everything; nothing secret may be there.
+            // Everything is logged, because operators do so to find a cause; it must contain no secret.
             .env("RUST_LOG", "trace")
             .stderr(log.expect("a log"))
             .spawn()
@@ -87,12 +87,12 @@ impl Program {
         while TcpStream::connect(&self.address).is_err() {
             let ended = self.process.try_wait().expect("it can be asked");
             assert!(ended.is_none(), "it ended: {}", self.log());
-            assert!(began.elapsed() < PATIENCE, "it does not listen");
+            assert!(began.elapsed() < TIMEOUT, "it does not listen");
             std::thread::sleep(LOOK_EVERY);
         }
     }
 
-    /// SIGKILL: whatever was acknowledged must be there without a farewell.
+    /// SIGKILL: acknowledged changes must survive without a clean shutdown.
     pub(crate) fn kill_and_wait(&mut self) {
         self.process.kill().expect("it runs");
         self.process.wait().expect("it ends");
@@ -102,13 +102,13 @@ impl Program {
         fs::read_to_string(self.folder.join("log")).unwrap_or_default()
     }
 
-    /// What `ps` shows of it.
+    /// Its command line, as `ps` shows it.
     pub(crate) fn command_line(&self) -> String {
         let path = format!("/proc/{}/cmdline", self.process.id());
         fs::read_to_string(path).expect("it runs")
     }
 
-    /// Where it listens.
+    /// Its address.
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -121,7 +121,7 @@ impl Program {
             .basic_auth("platform", Some(PLATFORM_PASSWORD))
             .header("X-Broker-API-Version", "2.17")
             .json(body)
-            .timeout(PATIENCE)
+            .timeout(TIMEOUT)
             .send()
             .await
             .expect("it answers");
@@ -192,7 +192,7 @@ impl Program {
         self.ask(Method::DELETE, &path, &json!({})).await
     }
 
-    /// Polls until the operation on an instance is not in progress any more.
+    /// Polls until the operation on an instance has ended.
     pub(crate) async fn until_it_ends(&self, instance: &str) -> (u16, Value) {
         let began = Instant::now();
         let path = format!("{instance}/last_operation");
@@ -201,7 +201,7 @@ impl Program {
             if polled.1["state"] != "in progress" {
                 return polled;
             }
-            assert!(began.elapsed() < PATIENCE, "it does not end: {}", polled.1);
+            assert!(began.elapsed() < TIMEOUT, "it does not end: {}", polled.1);
             tokio::time::sleep(LOOK_EVERY).await;
         }
     }

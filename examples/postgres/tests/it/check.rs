@@ -1,4 +1,4 @@
-//! The broker under the check that anybody can run: every rule of the protocol, on a real server.
+//! The broker under `sutler check`: every rule of the protocol, on a real server.
 
 use crate::broker_process::PLATFORM_PASSWORD;
 use crate::fixture::Fixture;
@@ -8,10 +8,10 @@ use sutler_client::wire::Connection;
 
 #[tokio::test]
 async fn it_keeps_every_rule_of_the_protocol_and_leaves_no_database_behind() {
-    let Some(estate) = Fixture::shared("check") else {
+    let Some(fixture) = Fixture::shared("check") else {
         return;
     };
-    let connection = Connection::to(&estate.broker.url())
+    let connection = Connection::to(&fixture.broker.url())
         .basic("platform", SecretString::from(PLATFORM_PASSWORD))
         .build()
         .expect("a broker to ask");
@@ -21,8 +21,11 @@ async fn it_keeps_every_rule_of_the_protocol_and_leaves_no_database_behind() {
     let failures: Vec<String> = failures.map(ToString::to_string).collect();
     assert!(failures.is_empty(), "{failures:#?}");
     assert!(report.left_behind.is_empty(), "{:?}", report.left_behind);
-    let seen = |it: &&Finding| matches!(it.verdict, Verdict::Pass);
-    let seen = report.findings.iter().filter(seen).count();
-    assert!(seen > report.findings.len() / 2, "only {seen} were seen");
-    assert_eq!(estate.left().await, (0, 0));
+    let passed = |it: &&Finding| matches!(it.verdict, Verdict::Pass);
+    let passed = report.findings.iter().filter(passed).count();
+    assert!(
+        passed > report.findings.len() / 2,
+        "only {passed} were seen"
+    );
+    assert_eq!(fixture.left().await, (0, 0));
 }

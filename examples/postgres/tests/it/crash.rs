@@ -1,14 +1,14 @@
-//! The broker is killed while the server works for it, and goes on where it was.
+//! The broker is killed while the server executes a statement, and continues after a restart.
 //!
-//! Where it is killed is no matter of luck: the test holds a lock that the server needs, looks until the
-//! server waits for it, and kills then.
+//! The moment is not random: the test holds a lock that the server needs, waits until the server is blocked by it,
+//! and kills the broker then.
 
-use crate::broker_process::{LOOK_EVERY, PATIENCE, Start};
+use crate::broker_process::{LOOK_EVERY, Start, TIMEOUT};
 use crate::fixture::{self, Fixture};
 use crate::sql::Session;
 use std::time::Instant;
 
-/// Waits until the server carries a statement out for the broker and cannot go on with it.
+/// Waits until a statement of the broker is blocked on the server.
 async fn until_it_is_stuck(operator: &mut Session, statement: &str) {
     let stuck = format!(
         "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'sutler' \
@@ -16,7 +16,7 @@ async fn until_it_is_stuck(operator: &mut Session, statement: &str) {
     );
     let began = Instant::now();
     while operator.number(&stuck).await == 0 {
-        assert!(began.elapsed() < PATIENCE, "no {statement}");
+        assert!(began.elapsed() < TIMEOUT, "no {statement}");
         tokio::time::sleep(LOOK_EVERY).await;
     }
 }
@@ -30,29 +30,29 @@ impl Fixture {
 }
 
 #[tokio::test]
-async fn a_broker_killed_while_the_database_is_made_goes_on_beside_the_unfinished_statement() {
+async fn a_broker_killed_while_the_database_is_created_continues_during_the_unfinished_statement() {
     let Some(server) = fixture::own() else {
         return;
     };
-    let mut estate = Fixture::on(server, "killed");
-    let mut operator = estate.operator().await;
+    let mut fixture = Fixture::on(server, "killed");
+    let mut operator = fixture.operator().await;
     operator
         .run("BEGIN; COMMENT ON DATABASE template0 IS 'held'")
         .await
         .expect("it may");
-    assert_eq!(estate.broker.start_provision("one").await.0, 202);
-    let mut watch = estate.operator().await;
+    assert_eq!(fixture.broker.start_provision("one").await.0, 202);
+    let mut watch = fixture.operator().await;
     until_it_is_stuck(&mut watch, "CREATE DATABASE").await;
-    // The role is there, its memo too, the database is not.
-    assert_eq!(estate.left().await, (0, 1));
-    estate.kill_and_start_again();
+    // The role and its memo exist, the database does not.
+    assert_eq!(fixture.left().await, (0, 1));
+    fixture.kill_and_start_again();
     operator.run("ROLLBACK").await.expect("it may");
-    let (_, ended) = estate.broker.until_it_ends("one").await;
+    let (_, ended) = fixture.broker.until_it_ends("one").await;
     assert_eq!(ended["state"], "succeeded", "{ended}");
-    assert_eq!(estate.left().await, (1, 1));
-    Session::with(&estate.bind("one", "app").await).await;
-    estate.deprovision("one").await;
-    assert_eq!(estate.left().await, (0, 0));
+    assert_eq!(fixture.left().await, (1, 1));
+    Session::with(&fixture.bind("one", "app").await).await;
+    fixture.deprovision("one").await;
+    assert_eq!(fixture.left().await, (0, 0));
 }
 
 #[tokio::test]
@@ -60,29 +60,29 @@ async fn a_broker_killed_while_a_login_is_made_hands_out_credentials_that_work()
     let Some(server) = fixture::own() else {
         return;
     };
-    let mut estate = Fixture::on(server, "login");
-    estate.provision("one").await;
-    let mut operator = estate.operator().await;
+    let mut fixture = Fixture::on(server, "login");
+    fixture.provision("one").await;
+    let mut operator = fixture.operator().await;
     operator
         .run("BEGIN; LOCK TABLE pg_auth_members IN SHARE MODE")
         .await
         .expect("it may");
-    let bind = estate.broker.start_bind("one", "app").await;
+    let bind = fixture.broker.start_bind("one", "app").await;
     assert_eq!(bind.0, 202, "{}", bind.1);
-    let mut watch = estate.operator().await;
+    let mut watch = fixture.operator().await;
     until_it_is_stuck(&mut watch, "CREATE ROLE").await;
-    estate.kill_and_start_again();
+    fixture.kill_and_start_again();
     operator.run("ROLLBACK").await.expect("it may");
-    let (_, ended) = estate
+    let (_, ended) = fixture
         .broker
         .until_it_ends("one/service_bindings/app")
         .await;
     assert_eq!(ended["state"], "succeeded", "{ended}");
-    let (status, fetched) = estate.broker.fetch_binding("one", "app").await;
+    let (status, fetched) = fixture.broker.fetch_binding("one", "app").await;
     assert_eq!(status, 200);
     Session::with(&fetched["credentials"]).await;
-    estate.deprovision("one").await;
-    assert_eq!(estate.left().await, (0, 0));
+    fixture.deprovision("one").await;
+    assert_eq!(fixture.left().await, (0, 0));
 }
 
 #[tokio::test]
@@ -90,19 +90,19 @@ async fn a_delete_during_a_creation_that_was_killed_leaves_nothing() {
     let Some(server) = fixture::own() else {
         return;
     };
-    let mut estate = Fixture::on(server, "undone");
-    let mut operator = estate.operator().await;
+    let mut fixture = Fixture::on(server, "undone");
+    let mut operator = fixture.operator().await;
     operator
         .run("BEGIN; COMMENT ON DATABASE template0 IS 'held'")
         .await
         .expect("it may");
-    assert_eq!(estate.broker.start_provision("one").await.0, 202);
-    let mut watch = estate.operator().await;
+    assert_eq!(fixture.broker.start_provision("one").await.0, 202);
+    let mut watch = fixture.operator().await;
     until_it_is_stuck(&mut watch, "CREATE DATABASE").await;
-    assert_eq!(estate.broker.start_deprovision("one").await.0, 202);
-    estate.kill_and_start_again();
+    assert_eq!(fixture.broker.start_deprovision("one").await.0, 202);
+    fixture.kill_and_start_again();
     operator.run("ROLLBACK").await.expect("it may");
-    let (_, ended) = estate.broker.until_it_ends("one").await;
+    let (_, ended) = fixture.broker.until_it_ends("one").await;
     assert_eq!(ended["state"], "succeeded", "{ended}");
-    assert_eq!(estate.left().await, (0, 0));
+    assert_eq!(fixture.left().await, (0, 0));
 }

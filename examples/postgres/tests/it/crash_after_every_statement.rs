@@ -1,9 +1,9 @@
-//! The broker dies after every single statement once, in the worst moment: the server has carried it
-//! out, and the broker has not heard of it. It goes on, and nothing is left at the end.
+//! The broker dies after each statement once, at the worst moment: the server has executed it, and the broker has
+//! not received the reply. It continues after a restart, and nothing is left at the end.
 
-use crate::broker_process::{LOOK_EVERY, PATIENCE, Program, SERVICE, SMALL, Start};
+use crate::broker_process::{LOOK_EVERY, Program, SERVICE, SMALL, Start, TIMEOUT};
 use crate::fixture::{self, Fixture};
-use crate::reply_loss_proxy::Wire;
+use crate::reply_loss_proxy::ReplyLossProxy;
 use crate::sql::Session;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -12,34 +12,34 @@ use std::sync::Arc;
 use std::time::Instant;
 
 const PREFIX: &str = "mortal";
-/// More statements than a life has; a broker that repeats itself for ever is noticed.
+/// More statements than a lifecycle has; an endless repetition fails the test.
 const STATEMENTS_MAX: usize = 60;
 
-/// A broker that is killed once, when the wire has swallowed an answer, and started again.
-struct Mortal<'a> {
+/// A broker that is killed once, when the proxy has dropped a reply, and restarted.
+struct KilledBroker<'a> {
     start: Start<'a>,
     program: Program,
-    wire: Arc<Wire>,
-    lives_left: u32,
+    proxy: Arc<ReplyLossProxy>,
+    kills_left: u32,
 }
 
-impl Mortal<'_> {
+impl KilledBroker<'_> {
     fn die_if_it_is_time(&mut self) {
-        if self.lives_left > 0 && self.wire.has_swallowed() {
-            self.lives_left -= 1;
+        if self.kills_left > 0 && self.proxy.has_dropped() {
+            self.kills_left -= 1;
             self.program.kill_and_wait();
             self.program = self.start.run();
         }
     }
 
-    /// Asks in the background, and polls to the end; whatever happens meanwhile, as a platform would.
+    /// Sends an asynchronous request and polls to its end, across restarts, as a platform would.
     async fn until_done(&mut self, method: Method, path: &str, body: &Value) {
         let ids = format!("service_id={SERVICE}&plan_id={SMALL}&accepts_incomplete=true");
-        let (status, said) = self
+        let (status, reply) = self
             .program
             .ask(method.clone(), &format!("{path}?{ids}"), body)
             .await;
-        assert_eq!(status, 202, "{method} {path}: {said}");
+        assert_eq!(status, 202, "{method} {path}: {reply}");
         let began = Instant::now();
         loop {
             self.die_if_it_is_time();
@@ -49,12 +49,12 @@ impl Mortal<'_> {
                 assert_eq!(polled["state"], "succeeded", "{method} {path}: {polled}");
                 return;
             }
-            assert!(began.elapsed() < PATIENCE, "{method} {path}: {polled}");
+            assert!(began.elapsed() < TIMEOUT, "{method} {path}: {polled}");
             tokio::time::sleep(LOOK_EVERY).await;
         }
     }
 
-    async fn live(&mut self) {
+    async fn run_lifecycle(&mut self) {
         let (instance, binding) = ("one", "one/service_bindings/app");
         let ids = json!({ "service_id": SERVICE, "plan_id": SMALL });
         let mut whole = ids.clone();
@@ -82,27 +82,33 @@ fn login_and_server(url: &str) -> (&str, &str) {
     (login, server)
 }
 
-/// A whole life; answers whether the broker died in it.
-async fn die_after(n: usize, wire: &Arc<Wire>, address: &str, folder: &Path, url: &str) -> bool {
-    wire.swallow_answer(n);
+/// Runs a whole lifecycle; returns whether the broker died in it.
+async fn lifecycle_with_kill(
+    n: usize,
+    proxy: &Arc<ReplyLossProxy>,
+    address: &str,
+    folder: &Path,
+    url: &str,
+) -> bool {
+    proxy.drop_reply(n);
     let (login, server) = login_and_server(url);
     let start = Start {
         url: format!("{login}@{address}/postgres"),
         prefix: PREFIX,
         folder,
         attempts: 8,
-        // Applications do not use the wire.
+        // Applications do not use the proxy.
         address: Some(server.to_owned()),
     };
     let program = start.run();
-    let mut mortal = Mortal {
+    let mut broker_under_test = KilledBroker {
         start,
         program,
-        wire: wire.clone(),
-        lives_left: 1,
+        proxy: proxy.clone(),
+        kills_left: 1,
     };
-    mortal.live().await;
-    mortal.lives_left == 0
+    broker_under_test.run_lifecycle().await;
+    broker_under_test.kills_left == 0
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -110,17 +116,17 @@ async fn a_broker_may_die_after_every_statement_and_leaves_nothing() {
     let Some(server) = fixture::own() else {
         return;
     };
-    let estate = Fixture::on(server, PREFIX);
-    let url = estate.server.admin_url().url();
+    let fixture = Fixture::on(server, PREFIX);
+    let url = fixture.server.admin_url().url();
     let (_, server) = login_and_server(&url);
-    let (wire, address) = Wire::to(server.to_owned()).await;
+    let (proxy, address) = ReplyLossProxy::to(server.to_owned()).await;
     let folder = tempfile::tempdir().expect("a folder");
     let mut deaths = 0;
-    while die_after(deaths + 1, &wire, &address, folder.path(), &url).await {
+    while lifecycle_with_kill(deaths + 1, &proxy, &address, folder.path(), &url).await {
         deaths += 1;
-        assert_eq!(estate.left().await, (0, 0), "after statement {deaths}");
+        assert_eq!(fixture.left().await, (0, 0), "after statement {deaths}");
         assert!(deaths < STATEMENTS_MAX, "it says the same again and again");
     }
-    // Every verb has several; were the wire not used, there would be none.
+    // Every verb has several statements; without the proxy there would be no deaths.
     assert!(deaths > 20, "only {deaths} statements");
 }

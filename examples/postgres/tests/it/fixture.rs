@@ -1,4 +1,4 @@
-//! One test's part of a server: a broker with a prefix of its own, and a look at what it left there.
+//! Fixture: a broker with its own prefix on a server, and counts of the objects it left.
 
 use crate::broker_process::{Program, Start};
 use crate::sql::Session;
@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use sutler_servers::{Demands, Server, postgres};
 use tempfile::TempDir;
 
-/// A server, one's own or the one that tests share.
-pub(crate) enum Held {
+/// A server, of one test or shared.
+pub(crate) enum TestServer {
     Own(Box<Server>),
     Shared(&'static Server),
 }
 
-impl std::ops::Deref for Held {
+impl std::ops::Deref for TestServer {
     type Target = Server;
 
     fn deref(&self) -> &Server {
@@ -23,35 +23,35 @@ impl std::ops::Deref for Held {
     }
 }
 
-/// A server for one test, which may stop it. Its log holds every statement: what must not be there is
-/// looked for there.
-pub(crate) fn own() -> Option<Held> {
+/// A server for one test, which may stop it. Its log contains every statement, so that it can be searched for
+/// secrets.
+pub(crate) fn own() -> Option<TestServer> {
     let demands = Demands {
         arguments: ["-c", "log_statement=all"].map(str::to_owned).into(),
         ..Demands::default()
     };
-    Some(Held::Own(Box::new(postgres::own(demands)?)))
+    Some(TestServer::Own(Box::new(postgres::own(demands)?)))
 }
 
 /// The server that tests share.
-pub(crate) fn shared() -> Option<Held> {
-    postgres::shared().map(Held::Shared)
+pub(crate) fn shared() -> Option<TestServer> {
+    postgres::shared().map(TestServer::Shared)
 }
 
 pub(crate) struct Fixture {
-    pub(crate) server: Held,
+    pub(crate) server: TestServer,
     pub(crate) folder: TempDir,
     pub(crate) prefix: &'static str,
     pub(crate) broker: Program,
 }
 
 impl Fixture {
-    /// On the server that the tests share. The prefix belongs to one test.
+    /// A fixture on the shared server. The prefix belongs to one test.
     pub(crate) fn shared(prefix: &'static str) -> Option<Self> {
         Some(Self::on(shared()?, prefix))
     }
 
-    pub(crate) fn on(server: Held, prefix: &'static str) -> Self {
+    pub(crate) fn on(server: TestServer, prefix: &'static str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let broker = Start::new(&server, prefix, folder.path()).run();
         Self {
@@ -62,13 +62,13 @@ impl Fixture {
         }
     }
 
-    /// The server's operator.
+    /// A session of the server's operator.
     pub(crate) async fn operator(&self) -> Session {
         let session = Session::open(&self.server.admin_url().url()).await;
         session.expect("the operator may come in")
     }
 
-    /// How many databases and roles of this test there are.
+    /// Numbers of databases and roles of this test.
     pub(crate) async fn left(&self) -> (i64, i64) {
         let mut operator = self.operator().await;
         let prefix = self.prefix;

@@ -1,21 +1,21 @@
-//! The whole life of a database: made, bound, used, rotated, unbound, removed.
+//! Lifecycle of a database: created, bound, used, rotated, unbound, removed.
 
 use crate::fixture::Fixture;
 use crate::sql::Session;
 use serde_json::{Value, json};
 
-/// What the server says to a wrong password, and to a login that is gone.
+/// Codes for a wrong password, and for a login that does not exist.
 const WRONG_PASSWORD: &str = "28P01";
 
 #[tokio::test]
 async fn a_database_is_made_bound_used_and_removed_and_nothing_is_left() {
-    let Some(estate) = Fixture::shared("life") else {
+    let Some(fixture) = Fixture::shared("life") else {
         return;
     };
-    assert_eq!(estate.left().await, (0, 0));
-    estate.provision("one").await;
-    assert_eq!(estate.left().await, (1, 1));
-    let credentials = estate.bind("one", "app").await;
+    assert_eq!(fixture.left().await, (0, 0));
+    fixture.provision("one").await;
+    assert_eq!(fixture.left().await, (1, 1));
+    let credentials = fixture.bind("one", "app").await;
     let mut app = Session::with(&credentials).await;
     app.run("CREATE TABLE notes (text text)")
         .await
@@ -24,20 +24,20 @@ async fn a_database_is_made_bound_used_and_removed_and_nothing_is_left() {
         .await
         .expect("it may");
     assert_eq!(app.text("SELECT text FROM notes").await, "kept");
-    assert_eq!(estate.broker.unbind("one", "app").await, (200, json!({})));
-    assert_eq!(estate.left().await, (1, 1));
-    estate.deprovision("one").await;
-    assert_eq!(estate.left().await, (0, 0));
-    assert_eq!(estate.broker.deprovision("one").await.0, 410);
+    assert_eq!(fixture.broker.unbind("one", "app").await, (200, json!({})));
+    assert_eq!(fixture.left().await, (1, 1));
+    fixture.deprovision("one").await;
+    assert_eq!(fixture.left().await, (0, 0));
+    assert_eq!(fixture.broker.deprovision("one").await.0, 410);
 }
 
 #[tokio::test]
-async fn credentials_say_the_same_in_parts_as_in_the_uri() {
-    let Some(estate) = Fixture::shared("parts") else {
+async fn credentials_have_equal_parts_and_uri() {
+    let Some(fixture) = Fixture::shared("parts") else {
         return;
     };
-    estate.provision("one").await;
-    let it = estate.bind("one", "app").await;
+    fixture.provision("one").await;
+    let it = fixture.bind("one", "app").await;
     let part = |name: &str| it[name].as_str().expect("a text").to_owned();
     let uri = format!(
         "postgres://{}:{}@{}:{}/{}",
@@ -53,36 +53,36 @@ async fn credentials_say_the_same_in_parts_as_in_the_uri() {
     let database = part("database");
     let refused = Session::elsewhere(&wrong, &database).await.err();
     assert_eq!(refused.as_deref(), Some(WRONG_PASSWORD));
-    estate.deprovision("one").await;
+    fixture.deprovision("one").await;
 }
 
 #[tokio::test]
 async fn a_repeated_bind_gives_the_same_credentials_and_they_still_work() {
-    let Some(estate) = Fixture::shared("again") else {
+    let Some(fixture) = Fixture::shared("again") else {
         return;
     };
-    estate.provision("one").await;
-    let first = estate.bind("one", "app").await;
-    let (status, body) = estate.broker.bind("one", "app").await;
+    fixture.provision("one").await;
+    let first = fixture.bind("one", "app").await;
+    let (status, body) = fixture.broker.bind("one", "app").await;
     assert_eq!((status, &body["credentials"]), (200, &first));
     Session::with(&first).await;
-    estate.deprovision("one").await;
-    assert_eq!(estate.left().await, (0, 0));
+    fixture.deprovision("one").await;
+    assert_eq!(fixture.left().await, (0, 0));
 }
 
 #[tokio::test]
-async fn a_rotated_binding_works_beside_its_predecessor_and_without_it() {
-    let Some(estate) = Fixture::shared("rotate") else {
+async fn a_rotated_binding_works_with_and_without_its_predecessor() {
+    let Some(fixture) = Fixture::shared("rotate") else {
         return;
     };
-    estate.provision("one").await;
-    let old = estate.bind("one", "old").await;
+    fixture.provision("one").await;
+    let old = fixture.bind("one", "old").await;
     let mut before = Session::with(&old).await;
     before
         .run("CREATE TABLE notes (text text)")
         .await
         .expect("it may");
-    let (status, body) = estate.broker.rotate("one", "old", "new").await;
+    let (status, body) = fixture.broker.rotate("one", "old", "new").await;
     assert_eq!(status, 201, "{body}");
     let new: Value = body["credentials"].clone();
     assert_ne!(old["username"], new["username"]);
@@ -95,7 +95,7 @@ async fn a_rotated_binding_works_beside_its_predecessor_and_without_it() {
         .run("INSERT INTO notes VALUES ('new')")
         .await
         .expect("the new one works");
-    assert_eq!(estate.broker.unbind("one", "old").await, (200, json!({})));
+    assert_eq!(fixture.broker.unbind("one", "old").await, (200, json!({})));
     assert!(
         before.run("SELECT 1").await.is_err(),
         "the old session ended"
@@ -108,16 +108,16 @@ async fn a_rotated_binding_works_beside_its_predecessor_and_without_it() {
         .run("ALTER TABLE notes ADD COLUMN n int")
         .await
         .expect("it is its table too");
-    estate.deprovision("one").await;
-    assert_eq!(estate.left().await, (0, 0));
+    fixture.deprovision("one").await;
+    assert_eq!(fixture.left().await, (0, 0));
 }
 
 #[tokio::test]
 async fn odd_ids_make_plain_names_and_different_ones() {
-    let Some(estate) = Fixture::shared("odd") else {
+    let Some(fixture) = Fixture::shared("odd") else {
         return;
     };
-    // As they stand in a path: a quote, a statement, a slash, umlauts, capitals, and a long one.
+    // Path segments with a quote, a statement, a slash, umlauts, capitals, and a long one.
     let long = "x".repeat(512);
     let ids = [
         "a%22b",
@@ -130,8 +130,8 @@ async fn odd_ids_make_plain_names_and_different_ones() {
     ];
     let mut databases = Vec::new();
     for id in ids {
-        estate.provision(id).await;
-        let credentials = estate.bind(id, id).await;
+        fixture.provision(id).await;
+        let credentials = fixture.bind(id, id).await;
         Session::with(&credentials).await;
         databases.push(credentials["database"].clone());
     }
@@ -139,7 +139,7 @@ async fn odd_ids_make_plain_names_and_different_ones() {
     databases.dedup();
     assert_eq!(databases.len(), ids.len());
     for id in ids {
-        estate.deprovision(id).await;
+        fixture.deprovision(id).await;
     }
-    assert_eq!(estate.left().await, (0, 0));
+    assert_eq!(fixture.left().await, (0, 0));
 }

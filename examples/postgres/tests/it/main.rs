@@ -1,7 +1,7 @@
 //! The broker as its users run it: the real program, against a real PostgreSQL server.
 //!
-//! `fixture.rs` is one test's part of a server, `broker_process.rs` the broker, `sql.rs` logs in. Without
-//! PostgreSQL the tests say loudly that they were skipped; with `CI=true` they fail.
+//! `fixture.rs` is one test's part of a server, `broker_process.rs` the broker, `sql.rs` logs in. Without PostgreSQL
+//! the tests print that they were skipped; with `CI=true` they fail.
 
 mod broker_process;
 mod check;

@@ -1,21 +1,21 @@
-//! Who may do what: a binding everything in its own database, and nothing elsewhere.
+//! Permissions: a binding may do everything in its own database, and nothing elsewhere.
 
 use crate::broker_process::Start;
 use crate::fixture::{self, Fixture};
 use crate::sql::Session;
 
-/// What the server says to who may not.
+/// Code for insufficient privileges.
 const FORBIDDEN: &str = "42501";
 
 #[tokio::test]
 async fn a_binding_cannot_touch_another_instance() {
-    let Some(estate) = Fixture::shared("apart") else {
+    let Some(fixture) = Fixture::shared("apart") else {
         return;
     };
-    estate.provision("mine").await;
-    estate.provision("theirs").await;
-    let mine = estate.bind("mine", "app").await;
-    let theirs = estate.bind("theirs", "app").await;
+    fixture.provision("mine").await;
+    fixture.provision("theirs").await;
+    let mine = fixture.bind("mine", "app").await;
+    let theirs = fixture.bind("theirs", "app").await;
     let database = theirs["database"].as_str().expect("a name");
     let refused = Session::elsewhere(&mine, database).await.err();
     assert_eq!(refused.as_deref(), Some(FORBIDDEN));
@@ -34,19 +34,19 @@ async fn a_binding_cannot_touch_another_instance() {
         let refused = app.run(&attempt).await.err();
         assert_eq!(refused.as_deref(), Some(FORBIDDEN), "{attempt}");
     }
-    // Not theirs to drop: the server says so in words of its own.
+    // Not its owner: the server has another code for that.
     assert!(app.run(&format!("DROP DATABASE {database}")).await.is_err());
-    estate.deprovision("mine").await;
-    estate.deprovision("theirs").await;
+    fixture.deprovision("mine").await;
+    fixture.deprovision("theirs").await;
 }
 
 #[tokio::test]
 async fn a_binding_cannot_lift_the_limits_of_its_plan() {
-    let Some(estate) = Fixture::shared("limits") else {
+    let Some(fixture) = Fixture::shared("limits") else {
         return;
     };
-    estate.provision("one").await;
-    let credentials = estate.bind("one", "app").await;
+    fixture.provision("one").await;
+    let credentials = fixture.bind("one", "app").await;
     let database = credentials["database"].as_str().expect("a name");
     let mut app = Session::with(&credentials).await;
     for attempt in [
@@ -66,20 +66,20 @@ async fn a_binding_cannot_lift_the_limits_of_its_plan() {
             Err(refused) => break refused,
         }
     };
-    // Too many connections.
+    // Code for too many connections.
     assert_eq!((others.len(), refused.as_str()), (4, "53300"));
-    estate.deprovision("one").await;
-    assert_eq!(estate.left().await, (0, 0));
+    fixture.deprovision("one").await;
+    assert_eq!(fixture.left().await, (0, 0));
 }
 
 #[tokio::test]
-async fn what_one_binding_makes_the_others_can_use_and_change() {
-    let Some(estate) = Fixture::shared("together") else {
+async fn objects_of_one_binding_can_be_used_and_changed_by_the_others() {
+    let Some(fixture) = Fixture::shared("together") else {
         return;
     };
-    estate.provision("one").await;
-    let mut first = Session::with(&estate.bind("one", "first").await).await;
-    let mut second = Session::with(&estate.bind("one", "second").await).await;
+    fixture.provision("one").await;
+    let mut first = Session::with(&fixture.bind("one", "first").await).await;
+    let mut second = Session::with(&fixture.bind("one", "second").await).await;
     first
         .run("CREATE SCHEMA s; CREATE TABLE s.t (n int)")
         .await
@@ -88,17 +88,17 @@ async fn what_one_binding_makes_the_others_can_use_and_change() {
         .run("ALTER TABLE s.t ADD COLUMN m int")
         .await
         .expect("it may");
-    // Even what a session made under its own name survives its binding.
+    // Objects that a session created under its own name also survive its binding.
     first
         .run("SET ROLE NONE; CREATE TABLE public.own (n int)")
         .await
         .expect("it may");
-    assert_eq!(estate.broker.unbind("one", "first").await.0, 200);
+    assert_eq!(fixture.broker.unbind("one", "first").await.0, 200);
     second
         .run("DROP TABLE s.t; DROP TABLE public.own")
         .await
         .expect("it may");
-    estate.deprovision("one").await;
+    fixture.deprovision("one").await;
 }
 
 #[tokio::test]
@@ -111,34 +111,34 @@ async fn the_broker_needs_no_superuser() {
         .expect("the operator");
     let role = "CREATE ROLE plain_admin LOGIN CREATEDB CREATEROLE PASSWORD 'modest'";
     operator.run(role).await.expect("it may");
-    let mut estate = Fixture::on(server, "modest");
-    let url = estate.server.admin_url().url();
+    let mut fixture = Fixture::on(server, "modest");
+    let url = fixture.server.admin_url().url();
     let (_, place) = url.rsplit_once('@').expect("a login and a place");
-    let mut start = Start::new(&estate.server, "modest", estate.folder.path());
+    let mut start = Start::new(&fixture.server, "modest", fixture.folder.path());
     start.url = format!("postgres://plain_admin:modest@{place}");
-    estate.broker.kill_and_wait();
-    estate.broker = start.run();
+    fixture.broker.kill_and_wait();
+    fixture.broker = start.run();
     let parameters = serde_json::json!({ "extensions": ["pgcrypto"] });
-    let (status, body) = estate.broker.provision("one", parameters).await;
+    let (status, body) = fixture.broker.provision("one", parameters).await;
     assert_eq!(status, 201, "{body}");
-    let mut first = Session::with(&estate.bind("one", "first").await).await;
+    let mut first = Session::with(&fixture.bind("one", "first").await).await;
     first
         .run("SET ROLE NONE; CREATE TABLE public.own (n int)")
         .await
         .expect("it may");
-    let mut second = Session::with(&estate.bind("one", "second").await).await;
+    let mut second = Session::with(&fixture.bind("one", "second").await).await;
     second
         .run("SELECT gen_random_bytes(1)")
         .await
         .expect("the extension is there");
-    let (status, body) = estate.broker.unbind("one", "first").await;
+    let (status, body) = fixture.broker.unbind("one", "first").await;
     assert_eq!(status, 200, "{body}");
     second.run("DROP TABLE own").await.expect("it inherited it");
-    let (status, body) = estate.broker.deprovision("one").await;
+    let (status, body) = fixture.broker.deprovision("one").await;
     assert_eq!(status, 200, "{body}");
     operator
         .run("DROP ROLE plain_admin")
         .await
         .expect("it owns nothing");
-    assert_eq!(estate.left().await, (0, 0));
+    assert_eq!(fixture.left().await, (0, 0));
 }

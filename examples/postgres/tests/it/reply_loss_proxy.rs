@@ -1,6 +1,6 @@
-//! A wire between the broker and its server that can be made to swallow one answer.
+//! A proxy between the broker and its server that can drop one reply.
 //!
-//! The server then has done what was said and the broker never hears of it: the worst moment to die.
+//! The server has then executed the statement, and the broker does not know it: the worst moment to die.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,58 +9,58 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 
 const CHUNK_BYTES: usize = 16 * 1024;
-/// How messages begin that say something to the server: a query, or the first part of one.
-const SAYS_SOMETHING: [u8; 2] = [b'Q', b'P'];
+/// First bytes of messages with a statement: a query, or the first part of one.
+const STATEMENT_TAGS: [u8; 2] = [b'Q', b'P'];
 
 #[derive(Default)]
-pub(crate) struct Wire {
-    said: AtomicUsize,
-    /// The answer to this one is swallowed; 0: none.
-    swallow: AtomicUsize,
-    swallowed: AtomicBool,
+pub(crate) struct ReplyLossProxy {
+    statements: AtomicUsize,
+    /// Number of the statement whose reply is dropped; 0: none.
+    drop_at: AtomicUsize,
+    dropped: AtomicBool,
 }
 
-impl Wire {
-    /// Lays a wire to a server; answers the wire and the address of its near end.
+impl ReplyLossProxy {
+    /// Starts a proxy of a server; returns it with its address.
     pub(crate) async fn to(server: String) -> (Arc<Self>, String) {
         let listener = TcpListener::bind("127.0.0.1:0")
             .await
             .expect("a port is free");
         let address = listener.local_addr().expect("it is bound").to_string();
-        let wire = Arc::new(Self::default());
-        let laid = wire.clone();
+        let proxy = Arc::new(Self::default());
+        let shared = proxy.clone();
         tokio::spawn(async move {
             while let Ok((near, _)) = listener.accept().await {
                 let Ok(far) = TcpStream::connect(&server).await else {
                     continue;
                 };
-                laid.clone().join(near, far);
+                shared.clone().join(near, far);
             }
         });
-        (wire, address)
+        (proxy, address)
     }
 
-    /// Swallows the answer to the n-th thing that is said from now on.
-    pub(crate) fn swallow_answer(&self, n: usize) {
-        self.said.store(0, Ordering::SeqCst);
-        self.swallowed.store(false, Ordering::SeqCst);
-        self.swallow.store(n, Ordering::SeqCst);
+    /// Drops the reply to the n-th statement from now on.
+    pub(crate) fn drop_reply(&self, n: usize) {
+        self.statements.store(0, Ordering::SeqCst);
+        self.dropped.store(false, Ordering::SeqCst);
+        self.drop_at.store(n, Ordering::SeqCst);
     }
 
-    /// Whether it did.
-    pub(crate) fn has_swallowed(&self) -> bool {
-        self.swallowed.load(Ordering::SeqCst)
+    /// Whether a reply was dropped.
+    pub(crate) fn has_dropped(&self) -> bool {
+        self.dropped.load(Ordering::SeqCst)
     }
 
     fn join(self: Arc<Self>, near: TcpStream, far: TcpStream) {
         let (near_read, near_write) = near.into_split();
         let (far_read, far_write) = far.into_split();
         let mute = Arc::new(AtomicBool::new(false));
-        tokio::spawn(self.say(near_read, far_write, mute.clone()));
-        tokio::spawn(answer(far_read, near_write, mute));
+        tokio::spawn(self.forward_requests(near_read, far_write, mute.clone()));
+        tokio::spawn(forward_replies(far_read, near_write, mute));
     }
 
-    async fn say(
+    async fn forward_requests(
         self: Arc<Self>,
         mut near: OwnedReadHalf,
         mut far: OwnedWriteHalf,
@@ -68,9 +68,9 @@ impl Wire {
     ) {
         let mut chunk = vec![0; CHUNK_BYTES];
         while let Ok(length @ 1..) = near.read(&mut chunk).await {
-            if SAYS_SOMETHING.contains(&chunk[0]) {
-                let said = self.said.fetch_add(1, Ordering::SeqCst) + 1;
-                if said == self.swallow.load(Ordering::SeqCst) {
+            if STATEMENT_TAGS.contains(&chunk[0]) {
+                let nth = self.statements.fetch_add(1, Ordering::SeqCst) + 1;
+                if nth == self.drop_at.load(Ordering::SeqCst) {
                     mute.store(true, Ordering::SeqCst);
                 }
             }
@@ -78,17 +78,17 @@ impl Wire {
                 return;
             }
             if mute.load(Ordering::SeqCst) {
-                self.swallowed.store(true, Ordering::SeqCst);
+                self.dropped.store(true, Ordering::SeqCst);
             }
         }
     }
 }
 
-async fn answer(mut far: OwnedReadHalf, mut near: OwnedWriteHalf, mute: Arc<AtomicBool>) {
+async fn forward_replies(mut far: OwnedReadHalf, mut near: OwnedWriteHalf, mute: Arc<AtomicBool>) {
     let mut chunk = vec![0; CHUNK_BYTES];
     while let Ok(length @ 1..) = far.read(&mut chunk).await {
-        let heard = !mute.load(Ordering::SeqCst);
-        if heard && near.write_all(&chunk[..length]).await.is_err() {
+        let forwards = !mute.load(Ordering::SeqCst);
+        if forwards && near.write_all(&chunk[..length]).await.is_err() {
             return;
         }
     }

@@ -1,5 +1,5 @@
-//! Passwords are in the credentials, and nowhere else: not in a log at any level, not in the records,
-//! not in the process list, and not in the log of the server.
+//! Passwords are in the credentials, and nowhere else: not in a log at any level, not in the records, not in the
+//! process list, and not in the log of the server.
 
 use crate::broker_process::PLATFORM_PASSWORD;
 use crate::fixture::{self, Fixture};
@@ -12,36 +12,36 @@ async fn no_password_is_written_anywhere() {
     let Some(server) = fixture::own() else {
         return;
     };
-    let estate = Fixture::on(server, "canary");
-    estate.provision("one").await;
-    let credentials = estate.bind("one", "app").await;
+    let fixture = Fixture::on(server, "canary");
+    fixture.provision("one").await;
+    let credentials = fixture.bind("one", "app").await;
     Session::with(&credentials).await;
-    let (status, _) = estate.broker.rotate("one", "app", "next").await;
+    let (status, _) = fixture.broker.rotate("one", "app", "next").await;
     assert_eq!(status, 201);
-    // What fails is explained, and explanations quote.
+    // A failure has an explanation, which could quote the secret.
     let greedy = json!({ "connection_limit": 6 });
-    assert_eq!(estate.broker.provision("two", greedy).await.0, 400);
-    estate.server.kill();
-    let (status, started) = estate.broker.start_provision("three").await;
+    assert_eq!(fixture.broker.provision("two", greedy).await.0, 400);
+    fixture.server.kill();
+    let (status, started) = fixture.broker.start_provision("three").await;
     assert_eq!(status, 202, "{started}");
-    estate.server.start();
+    fixture.server.start();
     assert_eq!(
-        estate.broker.until_it_ends("three").await.1["state"],
+        fixture.broker.until_it_ends("three").await.1["state"],
         "succeeded"
     );
     let password = credentials["password"].as_str().expect("a password");
     let mut written = vec![
-        ("the log".to_owned(), estate.broker.log().into_bytes()),
+        ("the log".to_owned(), fixture.broker.log().into_bytes()),
         (
             "the process list".to_owned(),
-            estate.broker.command_line().into_bytes(),
+            fixture.broker.command_line().into_bytes(),
         ),
         (
             "the server's log".to_owned(),
-            estate.server.log().into_bytes(),
+            fixture.server.log().into_bytes(),
         ),
     ];
-    for entry in fs::read_dir(estate.folder.path()).expect("a folder") {
+    for entry in fs::read_dir(fixture.folder.path()).expect("a folder") {
         let path = entry.expect("a file").path();
         written.push((path.display().to_string(), fs::read(&path).expect("a file")));
     }
@@ -54,9 +54,9 @@ async fn no_password_is_written_anywhere() {
             assert!(!found, "{name} holds {secret}");
         }
     }
-    // They were looked for in the right places: the server did log the statement.
-    assert!(estate.server.log().contains("SCRAM-SHA-256$4096"));
-    estate.deprovision("three").await;
-    estate.deprovision("one").await;
-    assert_eq!(estate.left().await, (0, 0));
+    // The search covers the right places: the server logged the statement.
+    assert!(fixture.server.log().contains("SCRAM-SHA-256$4096"));
+    fixture.deprovision("three").await;
+    fixture.deprovision("one").await;
+    assert_eq!(fixture.left().await, (0, 0));
 }

@@ -1,14 +1,14 @@
-//! Logging in with credentials, as an application would, and looking around as the server's operator.
+//! SQL sessions: as an application with credentials, and as the server's operator.
 
 use serde_json::Value;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, Connection as _};
 use std::str::FromStr as _;
 
-/// Somebody who is connected to the server.
+/// A connection to the server.
 pub(crate) struct Session(PgConnection);
 
-/// The code of the server for what it refuses.
+/// SQLSTATE of a refused statement.
 pub(crate) type Refused = String;
 
 impl Session {
@@ -17,13 +17,13 @@ impl Session {
         connection.map(Self).map_err(|error| code(&error))
     }
 
-    /// An application with the credentials of a binding.
+    /// A session of an application with the credentials of a binding.
     pub(crate) async fn with(credentials: &Value) -> Self {
         let url = credentials["uri"].as_str().expect("a URI");
         Self::open(url).await.expect("the credentials let it in")
     }
 
-    /// The same credentials, in another database.
+    /// A session with the same credentials in another database.
     pub(crate) async fn elsewhere(credentials: &Value, database: &str) -> Result<Self, Refused> {
         let url = credentials["uri"].as_str().expect("a URI");
         let options = PgConnectOptions::from_str(url).expect("a URI of PostgreSQL");

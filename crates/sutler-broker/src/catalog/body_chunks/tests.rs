@@ -1,4 +1,4 @@
-//! Answers that were written in many steps, against the same written at once.
+//! Bodies built in many steps, compared with the same body written at once.
 
 use super::{BodyChunks, CHUNK_BYTES, ChunkBuffer, ChunkWriter, ChunkedBody};
 use bytes::Bytes;
@@ -7,10 +7,10 @@ use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 use proptest::sample::Index;
 
-/// Sheets so small that few offerings need many of them.
+/// Chunk size so small that a few offerings need many chunks.
 const SMALL: usize = 100;
 
-/// One offering: all that matters is that no two are alike.
+/// An offering of this length, unique by its number.
 fn offering(number: usize, length: usize) -> String {
     format!("{{{number}:{}}}", "x".repeat(length))
 }
@@ -39,7 +39,7 @@ fn pieces(content: ChunkedBody) -> Vec<Bytes> {
     }
 }
 
-/// Everything that is true of an answer, however it came about.
+/// Checks the invariants of a body.
 fn check(chunks: &BodyChunks, offerings: &[String]) {
     let answer = format!("{{\"services\":[{}]}}", offerings.join(","));
     assert_eq!(pieces(chunks.content()).concat(), answer.as_bytes());
@@ -71,7 +71,7 @@ enum Step {
 }
 
 impl Step {
-    /// Carries it out. `number`: no offering had it before.
+    /// Applies the step. `number`: unused so far.
     fn done(&self, offerings: &mut Vec<String>, number: &mut usize) {
         let mut new = |length: &usize| {
             *number += 1;
@@ -113,7 +113,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn after_any_history_the_answer_is_as_if_it_were_written_at_once(
+    fn after_any_history_the_body_equals_one_written_at_once(
         first in vec(0..60_usize, 0..60),
         steps in vec(step(), 0..40),
     ) {
@@ -136,7 +136,7 @@ proptest! {
 }
 
 #[test]
-fn sheets_on_which_nothing_changed_are_taken_over_and_not_copied() {
+fn unchanged_chunks_are_reused_and_not_copied() {
     let was: Vec<String> = (0..1000).map(|nth| offering(nth, 20)).collect();
     let chunks = written_at_once(SMALL, &was);
     let mut next = was.clone();
@@ -155,7 +155,7 @@ fn sheets_on_which_nothing_changed_are_taken_over_and_not_copied() {
 }
 
 #[test]
-fn an_offering_longer_than_a_sheet_has_one_to_itself() {
+fn an_offering_longer_than_a_chunk_has_its_own_chunk() {
     let lengths = [10, 300, 10, 10].into_iter().enumerate();
     let offerings: Vec<String> = lengths.map(|(nth, length)| offering(nth, length)).collect();
     let chunks = written_at_once(SMALL, &offerings);
@@ -165,12 +165,12 @@ fn an_offering_longer_than_a_sheet_has_one_to_itself() {
 }
 
 #[test]
-fn a_short_answer_is_one_piece_and_a_long_one_says_how_long_it_is() {
+fn a_short_body_is_one_piece_and_a_long_one_has_its_exact_length() {
     let count_of = |offerings: &[String]| {
         let content = written_at_once(CHUNK_BYTES, offerings).content();
-        let said = content.size_hint().exact().expect("it is known");
+        let announced = content.size_hint().exact().expect("it is known");
         let pieces = pieces(content);
-        assert_eq!(pieces.concat().len() as u64, said);
+        assert_eq!(pieces.concat().len() as u64, announced);
         pieces.len()
     };
     assert_eq!(count_of(&[]), 1);
@@ -180,18 +180,18 @@ fn a_short_answer_is_one_piece_and_a_long_one_says_how_long_it_is() {
 }
 
 #[test]
-fn what_is_on_the_pad_stands_side_by_side_on_leaves_of_the_size_of_a_sheet() {
+fn buffered_offerings_are_adjacent_in_blocks_of_the_size_of_a_chunk() {
     let buffer = ChunkBuffer::default();
     let offerings: Vec<String> = [20_000, 30_000, 20_000, 100_000, 10]
         .into_iter()
         .enumerate()
         .map(|(nth, length)| offering(nth, length))
         .collect();
-    let noted: Vec<Bytes> = offerings
+    let buffered: Vec<Bytes> = offerings
         .iter()
         .map(|it| buffer.write(it.as_bytes()))
         .collect();
-    assert_eq!(noted, offerings);
-    let beside = |nth: usize| noted[nth].as_ptr_range().end == noted[nth + 1].as_ptr();
-    assert!(beside(0), "two fit on the first leaf");
+    assert_eq!(buffered, offerings);
+    let adjacent = |nth: usize| buffered[nth].as_ptr_range().end == buffered[nth + 1].as_ptr();
+    assert!(adjacent(0), "two fit on the first leaf");
 }

@@ -118,7 +118,7 @@ fn nothing_outside_the_directory_is_read() {
 }
 
 #[test]
-fn what_is_no_image_is_not_served() {
+fn a_file_that_is_not_an_image_is_not_served() {
     let directory = tempfile::tempdir().unwrap();
     let write =
         |name: &str, bytes: &[u8]| std::fs::write(directory.path().join(name), bytes).unwrap();

@@ -4,7 +4,7 @@ use super::{OFFERING, faults, parse};
 use crate::{CleanupSettings, FileSettings, KindSettings, Schedule};
 use std::time::Duration;
 
-/// The examples of the documentation, as they are, in one file.
+/// The examples of the documentation, unchanged, in one file.
 const SPRING_EXAMPLE: &str = r#"
 com:
   equalities:
@@ -115,7 +115,7 @@ fn a_dash_switches_a_schedule_off() {
 }
 
 #[test]
-fn a_wrong_setting_is_told_with_its_key_value_and_place() {
+fn a_wrong_setting_is_reported_with_its_key_and_location() {
     let root = "com.equalities.osbapi.service-instances";
     let wrong = [
         (
@@ -161,11 +161,11 @@ fn a_wrong_setting_is_told_with_its_key_value_and_place() {
     ];
     for (line, expected) in wrong {
         let faults = faults(&format!("{root}.{line}\n{OFFERING}"), None);
-        let told = faults[0].to_string();
+        let message = faults[0].to_string();
         let key = line.split(':').next().unwrap();
-        assert!(told.starts_with("line 1, column "), "{told}");
-        assert!(told.contains(&format!(": {root}.{key} ")), "{told}");
-        assert!(told.contains(expected), "{told} lacks {expected}");
+        assert!(message.starts_with("line 1, column "), "{message}");
+        assert!(message.contains(&format!(": {root}.{key} ")), "{message}");
+        assert!(message.contains(expected), "{message} lacks {expected}");
     }
 }
 

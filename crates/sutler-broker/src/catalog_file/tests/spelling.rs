@@ -1,10 +1,10 @@
-//! One catalog, written in every way people write it.
+//! One catalog in every accepted spelling.
 
 use super::{OFFERING, parse, served};
 use crate::CatalogFile;
 use serde_json::json;
 
-/// The example of the Spring framework's documentation, as it is.
+/// The example of the Spring framework's documentation, unchanged.
 const SPRING_EXAMPLE: &str = "\
 spring:
   cloud:
@@ -145,7 +145,7 @@ fn the_root_may_be_nested_dotted_or_absent() {
 }
 
 #[test]
-fn what_else_an_application_has_in_its_file_is_ignored() {
+fn other_keys_of_an_application_are_ignored() {
     let yaml = format!(
         "server:\n  port: 8080\nlogging.level.root: info\nmanagement: [1, two, {{three: 3}}]\n\
          spring:\n  application:\n    name: x\n  profiles:\n    active: dev\n{OFFERING}"
@@ -186,7 +186,7 @@ fn names_that_look_like_numbers_keep_their_spelling() {
 }
 
 #[test]
-fn booleans_may_be_words_where_a_boolean_is_wanted() {
+fn booleans_may_be_words_where_a_boolean_is_expected() {
     for (word, expected) in [("yes", true), ("on", true), ("'true'", true), ("No", false)] {
         let yaml = OFFERING.replace("bindable: true", &format!("bindable: {word}"));
         assert_eq!(

@@ -1,21 +1,21 @@
 //! Effects of commands: hooks that run, answers to polls, and results that are no longer accepted.
 
-use super::{audit_of, get, on_each, order};
+use super::{audit_of, command, get, on_each};
 use serde_json::json;
 use std::time::Duration;
 use sutler_broker::{Error, Policy};
 use sutler_osb::OperationKind::{Bind, Deprovision, Provision, Unbind, Update};
 
 #[tokio::test]
-async fn a_failed_create_is_done_again_as_it_was_asked_for() {
+async fn a_failed_create_is_retried_with_its_request() {
     on_each(async |kit| {
         kit.script.fails(Provision, "no room");
-        let asked = kit.provision("i").parameters(json!({ "size": 7 }));
+        let request = kit.provision("i").parameters(json!({ "size": 7 }));
         let who = "cloudfoundry eyJ1c2VyX2lkIjoiZHVrZSJ9";
-        let asked = asked.header("X-Broker-API-Originating-Identity", who);
-        kit.finish("i", asked.accepts_incomplete()).await;
+        let request = request.header("X-Broker-API-Originating-Identity", who);
+        kit.finish("i", request.accepts_incomplete()).await;
         kit.script.succeeds(Provision);
-        let reply = order(kit, "instances/i/retry").send().await.is(200);
+        let reply = command(kit, "instances/i/retry").send().await.is(200);
         let operation = reply.json["audit"]["operation"].as_str().expect("an id");
         let done = kit
             .poll_until_done(kit.poll("i").operation(operation))
@@ -32,14 +32,14 @@ async fn a_failed_create_is_done_again_as_it_was_asked_for() {
 }
 
 #[tokio::test]
-async fn a_failed_update_and_a_failed_delete_are_done_again() {
+async fn a_failed_update_and_a_failed_delete_are_retried() {
     on_each(async |kit| {
         kit.has_instance("i").await;
         kit.script.fails(Update, "not now");
         let update = kit.update("i").parameters(json!({ "size": 3 }));
         kit.finish("i", update.accepts_incomplete()).await;
         kit.script.succeeds(Update);
-        order(kit, "instances/i/retry").send().await.is(200);
+        command(kit, "instances/i/retry").send().await.is(200);
         kit.poll_until_done(kit.poll("i")).await;
         let fetched = kit.fetch("i").send().await.is(200);
         assert_eq!(fetched.json["parameters"]["size"], 3);
@@ -47,7 +47,7 @@ async fn a_failed_update_and_a_failed_delete_are_done_again() {
         kit.finish("i", kit.deprovision("i").accepts_incomplete())
             .await;
         kit.script.succeeds(Deprovision);
-        order(kit, "instances/i/retry").send().await.is(200);
+        command(kit, "instances/i/retry").send().await.is(200);
         kit.poll_until_done(kit.poll("i")).await;
         kit.fetch("i").send().await.is(404);
     })
@@ -55,7 +55,7 @@ async fn a_failed_update_and_a_failed_delete_are_done_again() {
 }
 
 #[tokio::test]
-async fn what_waits_for_its_next_attempt_is_tried_at_once() {
+async fn an_operation_that_waits_for_its_next_attempt_is_retried_at_once() {
     on_each(async |kit| {
         let policy = Policy {
             attempts_max: 3,
@@ -71,7 +71,7 @@ async fn what_waits_for_its_next_attempt_is_tried_at_once() {
         })
         .await;
         kit.script.succeeds(Provision);
-        order(kit, "instances/i/retry").send().await.is(200);
+        command(kit, "instances/i/retry").send().await.is(200);
         let done = kit.poll_until_done(kit.poll("i")).await;
         assert_eq!(done.json["state"], "succeeded");
         assert_eq!(kit.script.calls(Provision).len(), 2);
@@ -80,12 +80,12 @@ async fn what_waits_for_its_next_attempt_is_tried_at_once() {
 }
 
 #[tokio::test]
-async fn an_abandoned_operation_tells_who_and_why_and_its_late_result_changes_nothing() {
+async fn an_abandoned_operation_names_operator_and_reason_and_its_late_result_is_ignored() {
     on_each(async |kit| {
-        let gate = kit.script.hold_stubbornly(Provision);
+        let gate = kit.script.hold_uncancellable(Provision);
         let accepted = kit.provision("i").accepts_incomplete().send().await;
         gate.reached().await;
-        order(kit, "instances/i/abandon").send().await.is(200);
+        command(kit, "instances/i/abandon").send().await.is(200);
         let polled = kit.poll("i").operation(&accepted.operation());
         let polled = polled.send().await.is(200);
         assert_eq!(polled.json["state"], "failed");
@@ -103,12 +103,12 @@ async fn an_abandoned_operation_tells_who_and_why_and_its_late_result_changes_no
 }
 
 #[tokio::test]
-async fn a_caller_that_waits_hears_of_the_abandonment() {
+async fn a_waiting_caller_gets_the_abandonment() {
     on_each(async |kit| {
-        let gate = kit.script.hold_stubbornly(Provision);
+        let gate = kit.script.hold_uncancellable(Provision);
         let waiting = kit.provision("i").start();
         gate.reached().await;
-        order(kit, "instances/i/abandon").send().await.is(200);
+        command(kit, "instances/i/abandon").send().await.is(200);
         let answered = waiting.await.expect("an answer").is(500);
         assert!(answered.description().contains("Abandoned by"));
     })
@@ -116,20 +116,20 @@ async fn a_caller_that_waits_hears_of_the_abandonment() {
 }
 
 #[tokio::test]
-async fn a_purge_calls_no_hook_takes_the_bindings_along_and_frees_the_id() {
+async fn a_purge_calls_no_hook_removes_the_bindings_and_frees_the_id() {
     on_each(async |kit| {
         kit.has_instance("i").await;
         for binding in ["a", "b", "c"] {
             kit.has_binding("i", binding).await;
         }
-        let gate = kit.script.hold_stubbornly(Unbind);
+        let gate = kit.script.hold_uncancellable(Unbind);
         kit.unbind("i", "c")
             .accepts_incomplete()
             .send()
             .await
             .is(202);
         gate.reached().await;
-        order(kit, "instances/i/purge").send().await.is(200);
+        command(kit, "instances/i/purge").send().await.is(200);
         kit.poll("i").send().await.is(410);
         kit.fetch("i").send().await.is(404);
         kit.deprovision("i").send().await.is(410);
@@ -144,11 +144,11 @@ async fn a_purge_calls_no_hook_takes_the_bindings_along_and_frees_the_id() {
 }
 
 #[tokio::test]
-async fn a_purged_binding_can_be_made_again_and_its_instance_stays() {
+async fn a_purged_binding_can_be_created_again_and_its_instance_stays() {
     on_each(async |kit| {
         kit.has_instance("i").await;
         kit.has_binding("i", "b").await;
-        order(kit, "bindings/i/b/purge").send().await.is(200);
+        command(kit, "bindings/i/b/purge").send().await.is(200);
         kit.poll_binding("i", "b").send().await.is(410);
         kit.fetch("i").send().await.is(200);
         assert!(kit.script.calls(Unbind).is_empty());
@@ -163,7 +163,7 @@ async fn a_cancelled_create_is_cleaned_up_after() {
         let gate = kit.script.hold(Provision);
         kit.provision("i").accepts_incomplete().send().await.is(202);
         gate.reached().await;
-        order(kit, "instances/i/cancel").send().await.is(200);
+        command(kit, "instances/i/cancel").send().await.is(200);
         kit.poll_until_done(kit.poll("i")).await;
         kit.fetch("i").send().await.is(404);
         assert_eq!(kit.script.calls(Deprovision).len(), 1);
@@ -175,12 +175,12 @@ async fn a_cancelled_create_is_cleaned_up_after() {
 async fn a_delete_that_waits_for_a_stuck_binding_can_be_cancelled() {
     on_each(async |kit| {
         kit.has_instance("i").await;
-        let gate = kit.script.hold_stubbornly(Bind);
+        let gate = kit.script.hold_uncancellable(Bind);
         kit.bind("i", "b").accepts_incomplete().send().await.is(202);
         gate.reached().await;
         let accepted = kit.deprovision("i").accepts_incomplete().send().await;
         let operation = accepted.operation();
-        order(kit, "instances/i/cancel").send().await.is(200);
+        command(kit, "instances/i/cancel").send().await.is(200);
         let done = kit
             .poll_until_done(kit.poll("i").operation(&operation))
             .await;

@@ -1,15 +1,15 @@
-//! Every order to an instance and to a binding in every state: the answer, the state afterwards, and
-//! the line in the audit trail.
+//! Every command to an instance and to a binding in every state: the answer, the state afterwards, and
+//! the entry in the audit trail.
 //!
-//! The rules themselves are held to `tests/transitions/*.txt`; this goes through the wire and the
+//! The rules themselves are checked against `tests/transitions/*.txt`; these tests use HTTP and the
 //! stores.
 
-use super::{audit_of, get, on_each, order};
+use super::{audit_of, command, get, on_each};
 use crate::fixture::Fixture;
 use serde_json::json;
 use sutler_osb::OperationKind::{Bind, Deprovision, Provision, Unbind, Update};
 
-/// state | order | status | lifecycle afterwards | outcome in the audit trail
+/// state | command | status | lifecycle afterwards | outcome in the audit trail
 const INSTANCE: &str = "
 absent | retry | 404 | - | refused
 absent | cancel | 404 | - | refused
@@ -101,12 +101,12 @@ async fn bring_instance(kit: &Fixture, state: &str) {
         script.succeeds(Provision);
     };
     let delete = async || {
-        let gate = script.hold_stubbornly(Deprovision);
+        let gate = script.hold_uncancellable(Deprovision);
         kit.deprovision(i).accepts_incomplete().send().await.is(202);
         gate.reached().await;
     };
     let create = async || {
-        let gate = script.hold_stubbornly(Provision);
+        let gate = script.hold_uncancellable(Provision);
         kit.provision(i).accepts_incomplete().send().await.is(202);
         gate.reached().await;
     };
@@ -121,12 +121,12 @@ async fn bring_instance(kit: &Fixture, state: &str) {
         "live" => kit.has_instance(i).await,
         "updating" | "updating (given up)" => {
             kit.has_instance(i).await;
-            let gate = script.hold_stubbornly(Update);
+            let gate = script.hold_uncancellable(Update);
             let update = kit.update(i).parameters(json!({ "size": 2 }));
             update.accepts_incomplete().send().await.is(202);
             gate.reached().await;
             if state == "updating (given up)" {
-                order(kit, "instances/i/cancel").send().await.is(200);
+                command(kit, "instances/i/cancel").send().await.is(200);
             }
         }
         "deleting" => {
@@ -139,7 +139,7 @@ async fn bring_instance(kit: &Fixture, state: &str) {
         }
         "deleting over a create" => {
             create().await;
-            script.hold_stubbornly(Deprovision);
+            script.hold_uncancellable(Deprovision);
             kit.deprovision(i).accepts_incomplete().send().await.is(202);
         }
         "gone" => {
@@ -160,12 +160,12 @@ async fn bring_binding(kit: &Fixture, state: &str) {
         script.succeeds(Bind);
     };
     let unbind = async || {
-        let gate = script.hold_stubbornly(Unbind);
+        let gate = script.hold_uncancellable(Unbind);
         kit.unbind(i, b).accepts_incomplete().send().await.is(202);
         gate.reached().await;
     };
     let bind = async || {
-        let gate = script.hold_stubbornly(Bind);
+        let gate = script.hold_uncancellable(Bind);
         kit.bind(i, b).accepts_incomplete().send().await.is(202);
         gate.reached().await;
     };
@@ -184,7 +184,7 @@ async fn bring_binding(kit: &Fixture, state: &str) {
         }
         "deleting over a create" => {
             bind().await;
-            script.hold_stubbornly(Unbind);
+            script.hold_uncancellable(Unbind);
             kit.unbind(i, b).accepts_incomplete().send().await.is(202);
         }
         "gone" => {
@@ -206,11 +206,11 @@ async fn hold(table: &str, path: &str, bring: impl AsyncFn(&Fixture, &str)) {
             bring(kit, state).await;
             // A restarted operation stays in its visible state.
             if state == "create-failed" {
-                kit.script.hold_stubbornly(Provision);
-                kit.script.hold_stubbornly(Bind);
+                kit.script.hold_uncancellable(Provision);
+                kit.script.hold_uncancellable(Bind);
             }
             let before = audit_of(kit, "i").await.len();
-            let reply = order(kit, &format!("{path}/{verb}")).send().await;
+            let reply = command(kit, &format!("{path}/{verb}")).send().await;
             let reply = reply.is(status.parse().expect("a status"));
             let there = get(kit, path).send().await;
             if lifecycle == "-" {
@@ -233,11 +233,11 @@ async fn hold(table: &str, path: &str, bring: impl AsyncFn(&Fixture, &str)) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_order_to_an_instance_in_every_state_is_answered_and_audited() {
+async fn every_command_to_an_instance_in_every_state_is_answered_and_audited() {
     hold(INSTANCE, "instances/i", bring_instance).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_order_to_a_binding_in_every_state_is_answered_and_audited() {
+async fn every_command_to_a_binding_in_every_state_is_answered_and_audited() {
     hold(BINDING, "bindings/i/b", bring_binding).await;
 }

@@ -1,16 +1,16 @@
-//! Lists and single things: filters, pages, and what is never shown.
+//! Lists and single resources: filters, pages, and data that is never shown.
 
-use super::{get, on_each, order};
+use super::{command, get, on_each};
 use crate::fixture::test_catalog::{self, LARGE, MAINTENANCE};
 use crate::fixture::{Fixture, catalog_of};
 use serde_json::{Value, json};
 use sutler_osb::OperationKind::Provision;
 
 async fn ids(kit: &Fixture, path: &str, query: &[(&str, &str)]) -> Vec<String> {
-    let ask = query
-        .iter()
-        .fold(get(kit, path), |ask, (name, value)| ask.query(name, value));
-    let reply = ask.send().await.is(200);
+    let request = query.iter().fold(get(kit, path), |request, (name, value)| {
+        request.query(name, value)
+    });
+    let reply = request.send().await.is(200);
     let items = reply.json["items"].as_array().expect("a list");
     items.iter().map(|it| text(&it["id"])).collect()
 }
@@ -54,7 +54,7 @@ async fn instances_are_found_by_plan_service_and_lifecycle() {
 }
 
 #[tokio::test]
-async fn instances_say_which_version_they_are_at_and_whether_there_is_another() {
+async fn instances_show_their_version_and_an_available_upgrade() {
     on_each(async |kit| {
         kit.has_instance_of("old", LARGE).await;
         kit.has_instance("none").await;
@@ -87,7 +87,7 @@ async fn instances_say_which_version_they_are_at_and_whether_there_is_another() 
 }
 
 #[tokio::test]
-async fn instances_and_bindings_come_in_the_order_that_is_asked_for() {
+async fn instances_and_bindings_are_listed_in_the_requested_order() {
     on_each(async |kit| {
         kit.has_instance("b").await;
         kit.script.fails(Provision, "no room");
@@ -106,14 +106,14 @@ async fn instances_and_bindings_come_in_the_order_that_is_asked_for() {
             kit.bind("a", id).send().await.is(201);
         }
         assert_eq!(ids(kit, "bindings", &by_lifecycle).await, ["one", "two"]);
-        let ask = get(kit, "instances").query("order", "colour");
-        ask.send().await.is(400);
+        let request = get(kit, "instances").query("order", "colour");
+        request.send().await.is(400);
     })
     .await;
 }
 
 #[tokio::test]
-async fn pages_follow_each_other_and_miss_nothing() {
+async fn pages_are_consecutive_and_complete() {
     on_each(async |kit| {
         for n in 0..7 {
             kit.has_instance(&format!("i{n}")).await;
@@ -121,29 +121,29 @@ async fn pages_follow_each_other_and_miss_nothing() {
         for path in ["instances", "operations", "audit"] {
             if path == "audit" {
                 for n in 0..7 {
-                    order(kit, &format!("instances/i{n}/retry")).send().await;
+                    command(kit, &format!("instances/i{n}/retry")).send().await;
                 }
             }
-            let (mut seen, mut after) = (Vec::new(), None::<String>);
+            let (mut listed, mut after) = (Vec::new(), None::<String>);
             loop {
-                let ask = get(kit, path).query("limit", "3");
-                let ask = match &after {
-                    Some(after) => ask.query("after", after),
-                    None => ask,
+                let request = get(kit, path).query("limit", "3");
+                let request = match &after {
+                    Some(after) => request.query("after", after),
+                    None => request,
                 };
-                let page = ask.send().await.is(200);
+                let page = request.send().await.is(200);
                 let items = page.json["items"].as_array().expect("a list");
                 assert!(items.len() <= 3);
-                seen.extend(items.iter().map(|it| text(&it["id"])));
+                listed.extend(items.iter().map(|it| text(&it["id"])));
                 match page.json["next"].as_str() {
                     Some(next) => after = Some(next.to_owned()),
                     None => break,
                 }
             }
-            let count = seen.len();
-            seen.sort();
-            seen.dedup();
-            assert_eq!(seen.len(), count, "{path}: nothing twice");
+            let count = listed.len();
+            listed.sort();
+            listed.dedup();
+            assert_eq!(listed.len(), count, "{path}: nothing twice");
             assert!(count >= 7, "{path}: nothing is missing");
         }
         get(kit, "instances")
@@ -161,7 +161,7 @@ async fn pages_follow_each_other_and_miss_nothing() {
 }
 
 #[tokio::test]
-async fn operations_are_newest_first_and_found_by_what_they_did() {
+async fn operations_are_newest_first_and_filtered_by_outcome_and_resource() {
     on_each(async |kit| {
         kit.has_instance("i").await;
         kit.has_binding("i", "b").await;
@@ -196,7 +196,7 @@ async fn operations_are_newest_first_and_found_by_what_they_did() {
 }
 
 #[tokio::test]
-async fn no_list_and_no_single_thing_shows_a_secret() {
+async fn no_list_and_no_single_resource_shows_a_secret() {
     on_each(async |kit| {
         let secret = "c4n4ry-in-a-parameter";
         let parameters = json!({ "password": secret });

@@ -1,6 +1,6 @@
 //! Requests to a token issuer: how often they are made, and which responses are rejected.
 
-use crate::fixture::request::Ask;
+use crate::fixture::request::RequestBuilder;
 use crate::fixture::{Fixture, in_memory};
 use axum::Router;
 use axum::http::{StatusCode, header};
@@ -15,18 +15,18 @@ use sutler_broker::{Auth, AuthConfigError, Broker, Certificates, Issuer, KeySet,
 use sutler_broker::{AuthMethods, Users};
 use tokio::net::TcpListener;
 
-/// Answers every path in the same way, and counts.
+/// Answers every path in the same way, and counts requests.
 async fn answering(
     answer: impl Fn(&str) -> axum::response::Response + Clone + Send + Sync + 'static,
 ) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let name = format!("http://{address}");
-    let (counter, said) = (Arc::new(AtomicUsize::new(0)), name.clone());
+    let (counter, issuer_name) = (Arc::new(AtomicUsize::new(0)), name.clone());
     let counted = counter.clone();
     let any = move || {
         counted.fetch_add(1, Ordering::SeqCst);
-        let reply = answer(&said);
+        let reply = answer(&issuer_name);
         async move { reply }
     };
     let router = Router::new().fallback(get(any));
@@ -47,7 +47,7 @@ async fn kit(issuer: Issuer) -> Fixture {
 }
 
 /// An unsigned token.
-fn token(kit: &Fixture, issuer: &str, kid: &str) -> Ask {
+fn token(kit: &Fixture, issuer: &str, kid: &str) -> RequestBuilder {
     let part = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
     let header = part(json!({ "alg": "RS256", "kid": kid }));
     let claims =
@@ -57,8 +57,8 @@ fn token(kit: &Fixture, issuer: &str, kid: &str) -> Ask {
 }
 
 #[tokio::test]
-async fn however_many_unknown_keys_tokens_name_the_issuer_is_asked_once_in_a_while() {
-    let (name, asked) = answering(|_| r#"{"keys":[]}"#.into_response()).await;
+async fn unknown_keys_cause_bounded_fetches_from_the_issuer() {
+    let (name, fetches) = answering(|_| r#"{"keys":[]}"#.into_response()).await;
     let kit = kit(Issuer::new(&name, "sutler").keys_at(&format!("{name}/keys"))).await;
     let replies = (0..300).map(|n| token(&kit, &name, &format!("key {n}")).start());
     for reply in replies.collect::<Vec<_>>() {
@@ -72,11 +72,11 @@ async fn however_many_unknown_keys_tokens_name_the_issuer_is_asked_once_in_a_whi
             .await
             .is(401);
     }
-    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    assert_eq!(fetches.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]
-async fn answers_that_are_none_or_lead_elsewhere_are_not_believed() {
+async fn invalid_responses_and_redirects_of_an_issuer_are_refused() {
     let (elsewhere, lured) = answering(|_| r#"{"keys":[]}"#.into_response()).await;
     let target = elsewhere.clone();
     let redirect = move |_: &str| {
@@ -97,8 +97,8 @@ async fn answers_that_are_none_or_lead_elsewhere_are_not_believed() {
     };
     let (misnamed, _) = answering(other).await;
     let target = elsewhere.replace("http:", "ftp:");
-    let far = move |said: &str| {
-        let description = json!({ "issuer": said, "jwks_uri": target });
+    let far = move |issuer_name: &str| {
+        let description = json!({ "issuer": issuer_name, "jwks_uri": target });
         description.to_string().into_response()
     };
     let (far, _) = answering(far).await;
@@ -110,12 +110,12 @@ async fn answers_that_are_none_or_lead_elsewhere_are_not_believed() {
 }
 
 #[tokio::test]
-async fn with_keys_that_were_given_nobody_is_asked() {
-    let (name, asked) = answering(|_| r#"{"keys":[]}"#.into_response()).await;
+async fn with_fixed_keys_no_key_is_fetched() {
+    let (name, fetches) = answering(|_| r#"{"keys":[]}"#.into_response()).await;
     let keys = KeySet::parse(br#"{"keys":[]}"#).expect("a set");
     let kit = kit(Issuer::new(&name, "sutler").keys(keys)).await;
     token(&kit, &name, "k").send().await.is(401);
-    assert_eq!(asked.load(Ordering::SeqCst), 0);
+    assert_eq!(fetches.load(Ordering::SeqCst), 0);
 }
 
 #[test]
@@ -134,12 +134,12 @@ fn an_issuer_that_cannot_be_trusted_is_refused_with_a_sentence() {
         good().authorities(b"no PEM"),
     ];
     for issuer in faulty {
-        let said = match trusting(issuer.clone()) {
+        let message = match trusting(issuer.clone()) {
             Ok(_) => panic!("{issuer:?} is trusted"),
             Err(fault) => fault.to_string(),
         };
-        assert!(said.split_whitespace().count() > 8, "{said}");
-        assert!(!said.contains("canary"), "{said}");
+        assert!(message.split_whitespace().count() > 8, "{message}");
+        assert!(!message.contains("canary"), "{message}");
     }
     assert!(trusting(good()).is_ok());
     assert!(trusting(Issuer::new("http://far.example", "s").allow_plain_http()).is_ok());
@@ -171,7 +171,7 @@ fn certificate(uri: &str) -> PeerCertificate {
 }
 
 #[tokio::test]
-async fn a_certificate_counts_where_no_header_says_otherwise() {
+async fn a_certificate_authenticates_without_a_header() {
     let users = Users::new().with_password("user", &"s3cret".into());
     let certificates = Certificates::new().uri("spiffe://house/cf", "cf");
     let proofs = AuthMethods {

@@ -1,6 +1,6 @@
-//! OpenID providers in processes of their own: a strict one, and one that forges (`tests/oidc/`).
+//! OpenID providers in separate processes: a strict one, and one that forges tokens (`tests/oidc/`).
 //!
-//! Their packages are installed by `./test`. Without them, and without `node`, tests say that they are
+//! Their packages are installed by `./test`. Without them, and without `node`, tests report that they are
 //! skipped; where `CI` is `true` that is a failure.
 
 use serde_json::{Value, json};
@@ -13,9 +13,9 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// Time limit for every step of a provider.
-const PATIENCE: Duration = Duration::from_secs(60);
+const STEP_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A provider at work; it ends with the test.
+/// A running provider; it ends with the test.
 pub(super) struct Provider {
     pub issuer: String,
     process: Child,
@@ -24,7 +24,7 @@ pub(super) struct Provider {
 }
 
 impl Provider {
-    /// The one that follows the rules.
+    /// The provider that follows the rules.
     pub(super) fn strict() -> Option<Self> {
         Self::start("strict.mjs", include_str!("../../oidc/strict.mjs"))
     }
@@ -36,12 +36,12 @@ impl Provider {
 
     fn start(name: &str, script: &str) -> Option<Self> {
         let Some(packages) = packages() else {
-            let told = "skipped: no OpenID provider; install node, then run ./test --tools";
-            assert!(std::env::var("CI").as_deref() != Ok("true"), "{told}");
-            eprintln!("{told}");
+            let notice = "skipped: no OpenID provider; install node, then run ./test --tools";
+            assert!(std::env::var("CI").as_deref() != Ok("true"), "{notice}");
+            eprintln!("{notice}");
             return None;
         };
-        // Beside the packages, so that node finds them.
+        // In the directory of the packages, so that node finds them.
         let folder = tempfile::tempdir_in(packages).expect("a folder for the script");
         let path = folder.path().join(name);
         fs::write(&path, script).expect("the script can be written");
@@ -74,24 +74,24 @@ impl Provider {
     }
 
     fn answer(&self) -> Value {
-        let line = self.answers.recv_timeout(PATIENCE);
+        let line = self.answers.recv_timeout(STEP_TIMEOUT);
         let line = line.expect("the provider answers");
         serde_json::from_str(&line).expect("an answer is JSON")
     }
 
-    /// Gives an order to the forger.
-    pub(super) fn order(&mut self, what: &str, more: &Value) -> String {
-        let mut order = json!({ "do": what });
-        let fields = order.as_object_mut().expect("an object");
+    /// Sends a command to the forger.
+    pub(super) fn command(&mut self, what: &str, more: &Value) -> String {
+        let mut command = json!({ "do": what });
+        let fields = command.as_object_mut().expect("an object");
         fields.extend(more.as_object().cloned().unwrap_or_default());
         let input = self.process.stdin.as_mut().expect("its input is ours");
-        writeln!(input, "{order}").expect("the forger listens");
+        writeln!(input, "{command}").expect("the forger listens");
         self.answer().as_str().expect("a text").to_owned()
     }
 
-    /// A good token, but for these claims.
+    /// A valid token except for these claims.
     pub(super) fn token(&mut self, claims: &Value) -> String {
-        self.order("token", &json!({ "claims": claims }))
+        self.command("token", &json!({ "claims": claims }))
     }
 }
 
@@ -102,8 +102,8 @@ impl Drop for Provider {
     }
 }
 
-/// Where the packages are installed, if they are and there is something to run them with. Whoever
-/// builds elsewhere, as the mutants do, is told the folder.
+/// Directory of the installed packages, if they and `node` exist. Builds in another directory, such as
+/// those of the mutants, pass it in the environment.
 fn packages() -> Option<PathBuf> {
     let beside = || Path::new(env!("CARGO_TARGET_TMPDIR")).join("oidc");
     let folder = std::env::var_os("SUTLER_TEST_OIDC").map_or_else(beside, PathBuf::from);

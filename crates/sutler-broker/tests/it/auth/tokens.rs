@@ -1,13 +1,13 @@
-//! Bearer tokens of real and of forging providers: who comes in, and what survives a bad day of theirs.
+//! Bearer tokens of real and of forging providers: authentication, and outages of the provider.
 
 use super::provider::Provider;
-use crate::fixture::request::{Ask, Reply};
+use crate::fixture::request::{Reply, RequestBuilder};
 use crate::fixture::{Fixture, on_each_store_with};
 use serde_json::{Value, json};
 use std::time::Duration;
 use sutler_broker::{Auth, AuthMethods, Broker, Issuer, Users};
 
-/// Fetches as often as a test needs it.
+/// An issuer with short fetch intervals.
 fn issuer(provider: &Provider) -> Issuer {
     Issuer::new(&provider.issuer, "sutler").fetch_pause(Duration::ZERO)
 }
@@ -22,7 +22,7 @@ fn trusting(issuer: &Issuer) -> Auth {
     Auth::any_of(proofs).expect("it can be trusted")
 }
 
-fn bearing(kit: &Fixture, token: &str) -> Ask {
+fn bearing(kit: &Fixture, token: &str) -> RequestBuilder {
     kit.catalog()
         .header("Authorization", &format!("Bearer {token}"))
 }
@@ -35,9 +35,9 @@ fn invalid(reply: Reply) {
     assert_eq!(challenges.len(), 2, "{challenges:?}");
     assert!(challenges[0].starts_with("Basic "), "{challenges:?}");
     assert!(challenges[1].ends_with("error=\"invalid_token\""));
-    let said = reply.description();
+    let description = reply.description();
     for word in ["expired", "audience", "issuer", "signature"] {
-        assert!(!said.contains(word), "{said}");
+        assert!(!description.contains(word), "{description}");
     }
 }
 
@@ -63,7 +63,7 @@ async fn granted(provider: &Provider, client: &str, scope: &str) -> String {
 
 /// Holds: B-012.
 #[tokio::test]
-async fn a_token_of_a_real_provider_lets_in_and_only_with_its_scope() {
+async fn a_token_of_a_real_provider_is_accepted_only_with_its_scope() {
     let Some(provider) = Provider::strict() else {
         return;
     };
@@ -92,7 +92,7 @@ async fn a_token_of_a_real_provider_lets_in_and_only_with_its_scope() {
 
 /// Holds: B-010, B-012.
 #[tokio::test]
-async fn whatever_is_forged_stays_outside() {
+async fn forged_tokens_are_refused() {
     let Some(mut forger) = Provider::forger() else {
         return;
     };
@@ -112,15 +112,15 @@ async fn whatever_is_forged_stays_outside() {
         forged.push(forger.token(&claims));
     }
     for what in ["none", "hmac", "stranger"] {
-        forged.push(forger.order(what, &json!({})));
+        forged.push(forger.command(what, &json!({})));
     }
     for header in [
         json!({ "crit": ["exp"] }),
         json!({ "kid": "RS256-99" }),
         json!({ "kid": "ES256-1" }),
     ] {
-        forged.push(forger.order("none", &json!({ "header": header })));
-        forged.push(forger.order("hmac", &json!({ "header": header })));
+        forged.push(forger.command("none", &json!({ "header": header })));
+        forged.push(forger.command("hmac", &json!({ "header": header })));
     }
     let good = forger.token(&json!({}));
     let (message, signature) = good.rsplit_once('.').expect("three parts");
@@ -144,12 +144,12 @@ async fn whatever_is_forged_stays_outside() {
 }
 
 #[tokio::test]
-async fn every_kind_of_signature_with_a_public_key_is_taken_unless_told_otherwise() {
+async fn every_public_key_algorithm_is_accepted_by_default() {
     let Some(mut forger) = Provider::forger() else {
         return;
     };
     let algorithms = ["RS256", "ES256", "PS256", "EdDSA"];
-    let tokens = algorithms.map(|alg| forger.order("token", &json!({ "alg": alg })));
+    let tokens = algorithms.map(|alg| forger.command("token", &json!({ "alg": alg })));
     let any = issuer(&forger);
     on_each_store_with(
         |broker: Broker| broker.auth(trusting(&any)),
@@ -183,7 +183,7 @@ async fn new_keys_are_found_and_old_ones_forgotten_without_a_restart() {
     let before = forger.token(&json!({}));
     let kit = crate::fixture::in_memory(|broker: Broker| broker.auth(trusting(&issuer))).await;
     bearing(&kit, &before).send().await.is(200);
-    forger.order("rotate", &json!({}));
+    forger.command("rotate", &json!({}));
     let after = forger.token(&json!({}));
     bearing(&kit, &after).send().await.is(200);
     invalid(bearing(&kit, &before).send().await);
@@ -199,8 +199,8 @@ async fn known_keys_work_while_their_provider_is_down_even_over_a_reload() {
     let auth = trusting(&issuer);
     let kit = crate::fixture::in_memory(|broker: Broker| broker.auth(auth.clone())).await;
     bearing(&kit, &known).send().await.is(200);
-    let unknown = forger.order("token", &json!({ "header": { "kid": "later" } }));
-    forger.order("stop", &json!({}));
+    let unknown = forger.command("token", &json!({ "header": { "kid": "later" } }));
+    forger.command("stop", &json!({}));
     bearing(&kit, &known).send().await.is(200);
     let reply = bearing(&kit, &unknown).send().await.is(503);
     assert_eq!(reply.header("Retry-After"), "5");
@@ -211,7 +211,7 @@ async fn known_keys_work_while_their_provider_is_down_even_over_a_reload() {
     let fresh = crate::fixture::in_memory(|broker: Broker| broker.auth(trusting(&issuer))).await;
     bearing(&fresh, &known).send().await.is(503);
     fresh.catalog().send().await.is(200);
-    forger.order("start", &json!({}));
+    forger.command("start", &json!({}));
     bearing(&fresh, &known).send().await.is(200);
 }
 
@@ -224,6 +224,6 @@ async fn keys_are_not_trusted_for_ever_without_their_provider() {
     let token = forger.token(&json!({}));
     let kit = crate::fixture::in_memory(|broker: Broker| broker.auth(trusting(&issuer))).await;
     bearing(&kit, &token).send().await.is(200);
-    forger.order("stop", &json!({}));
+    forger.command("stop", &json!({}));
     bearing(&kit, &token).send().await.is(503);
 }

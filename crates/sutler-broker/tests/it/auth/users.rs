@@ -1,7 +1,7 @@
 //! Several users, by password and by hash: authentication, throttling and replacement.
 
 use super::basic;
-use crate::fixture::request::Ask;
+use crate::fixture::request::RequestBuilder;
 use crate::fixture::{Fixture, on_each_store_with};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -12,7 +12,7 @@ use sutler_broker::{
 };
 use sutler_broker::{AuthMethod, hash_password};
 
-/// Takes some time to make: once for all tests.
+/// Slow to compute: once for all tests.
 static HASH: LazyLock<String> =
     LazyLock::new(|| hash_password(&"by hash".into()).expect("a hash can be made"));
 
@@ -24,18 +24,18 @@ fn users() -> Auth {
     Auth::users(users.expect("users")).expect("somebody may come in")
 }
 
-/// Answers with the caller that was let in.
+/// Answers with the authenticated caller.
 struct WhoAmI;
 
 #[async_trait]
 impl Replacement for WhoAmI {
     async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
         let caller = request.extensions().get::<Caller>();
-        let said = caller.map_or_else(
+        let body = caller.map_or_else(
             || "nobody".to_owned(),
             |it| format!("\"{} by {}\"", it.name, it.via.word()),
         );
-        Response::new(Bytes::from(said))
+        Response::new(Bytes::from(body))
     }
 }
 
@@ -43,22 +43,22 @@ fn set_up(broker: Broker) -> Broker {
     broker.auth(users()).replace(Endpoint::Catalog, WhoAmI)
 }
 
-fn as_user(kit: &Fixture, pair: &str) -> Ask {
+fn as_user(kit: &Fixture, pair: &str) -> RequestBuilder {
     kit.catalog().header("Authorization", &basic(pair))
 }
 
 /// Holds: B-010.
 #[tokio::test]
-async fn each_user_comes_in_with_its_own_password_and_is_known_by_name() {
+async fn each_user_authenticates_with_its_own_password_and_name() {
     on_each_store_with(set_up, async |kit| {
-        for (pair, said) in [
+        for (pair, expected) in [
             ("plain:by:password", "plain by basic"),
             ("other:by:password", "other by basic"),
             ("hashed:by hash", "hashed by basic"),
             ("hashed:by hash", "hashed by basic"),
         ] {
             let reply = as_user(kit, pair).send().await.is(200);
-            assert_eq!(reply.json, said);
+            assert_eq!(reply.json, expected);
         }
         for pair in ["plain:by hash", "hashed:by:password", "nobody:by hash", ":"] {
             let reply = as_user(kit, pair).send().await.is(401);
@@ -85,7 +85,7 @@ async fn users_are_replaced_while_the_broker_runs() {
 }
 
 #[tokio::test]
-async fn who_guesses_waits_and_who_works_does_not() {
+async fn wrong_passwords_are_delayed_and_verified_users_are_not() {
     on_each_store_with(set_up, async |kit| {
         as_user(kit, "hashed:by hash").send().await.is(200);
         for user in ["hashed", "nobody"] {
@@ -107,10 +107,10 @@ async fn who_guesses_waits_and_who_works_does_not() {
 }
 
 #[tokio::test]
-async fn many_first_requests_of_one_user_at_once_all_come_in() {
+async fn many_first_requests_of_one_user_at_once_are_all_accepted() {
     on_each_store_with(set_up, async |kit| {
-        let asks = (0..200).map(|_| as_user(kit, "hashed:by hash").start());
-        for reply in asks.collect::<Vec<_>>() {
+        let requests = (0..200).map(|_| as_user(kit, "hashed:by hash").start());
+        for reply in requests.collect::<Vec<_>>() {
             reply.await.expect("an answer").is(200);
         }
     })
@@ -118,21 +118,21 @@ async fn many_first_requests_of_one_user_at_once_all_come_in() {
 }
 
 #[tokio::test]
-async fn a_broker_with_a_user_that_cannot_be_does_not_start() {
+async fn a_broker_with_an_invalid_user_does_not_start() {
     for (user, password) in [("", "p"), ("a:b", "p"), ("u", "")] {
         let broker = Broker::new(crate::fixture::catalog_of(
             crate::fixture::test_catalog::catalog(),
         ))
         .in_memory()
         .basic_auth(user, password);
-        let said = match broker.start().await {
+        let message = match broker.start().await {
             Err(BuildError::Auth(fault)) => fault.to_string(),
             Err(error) => panic!("another fault: {error}"),
             Ok(_) => panic!("{user:?} may come in"),
         };
         assert!(
-            said.contains("cannot be used") || said.contains("must have"),
-            "{said}"
+            message.contains("cannot be used") || expected.contains("must have"),
+            "{message}"
         );
     }
     let twice = Users::new()

@@ -1,6 +1,6 @@
-//! Bad bodies: no JSON, wrong types, too deep, too large; and odd ones that are good.
+//! Bad bodies: invalid JSON, wrong types, too deep, too large; and unusual ones that are valid.
 
-use super::{INSTANCE, besiege, provision_body, put, request, ten, with_body, writers};
+use super::{INSTANCE, on_each_store, provision_body, put, request, ten, with_body, writers};
 use crate::fixture::test_catalog::{DB, LARGE, SMALL};
 use axum::body::Body;
 use bytes::Bytes;
@@ -14,7 +14,7 @@ use std::task::{Context, Poll};
 /// The longest body that is read, in bytes.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
 
-/// Bytes that are no JSON object.
+/// Bytes that are not a JSON object.
 fn no_objects() -> Vec<(&'static str, Vec<u8>)> {
     let valid = provision_body().to_string().into_bytes();
     let around = |before: &[u8], after: &[u8]| [before, &valid, after].concat();
@@ -57,11 +57,11 @@ fn no_objects() -> Vec<(&'static str, Vec<u8>)> {
 }
 
 #[tokio::test]
-async fn what_is_no_json_object_is_refused_and_changes_nothing() {
-    besiege(async |besieged| {
+async fn a_body_that_is_not_a_json_object_is_refused_and_changes_nothing() {
+    on_each_store(async |target| {
         for (what, body) in no_objects() {
             for request in writers(&body) {
-                assert_eq!(besieged.refuses(what, request).await, 400, "{what}");
+                assert_eq!(target.refuses(what, request).await, 400, "{what}");
             }
         }
     })
@@ -69,19 +69,19 @@ async fn what_is_no_json_object_is_refused_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn endpoints_without_a_body_do_not_mind_one() {
-    besiege(async |besieged| {
+async fn endpoints_without_a_body_ignore_one() {
+    on_each_store(async |target| {
         for (what, body) in no_objects().into_iter().take(24) {
-            let before = besieged.dump().await;
+            let before = target.dump().await;
             for request in ten(&body) {
                 let is_catalog = request.uri().path() == "/v2/catalog";
                 if is_catalog {
-                    assert_eq!(besieged.send(request).await.status(), 200, "{what}");
+                    assert_eq!(target.send(request).await.status(), 200, "{what}");
                 } else {
-                    besieged.refuses(what, request).await;
+                    target.refuses(what, request).await;
                 }
             }
-            assert_eq!(besieged.dump().await, before, "{what}");
+            assert_eq!(target.dump().await, before, "{what}");
         }
     })
     .await;
@@ -121,13 +121,13 @@ fn wrong_fields() -> Vec<Value> {
 
 #[tokio::test]
 async fn fields_of_the_wrong_type_are_refused_and_change_nothing() {
-    besiege(async |besieged| {
+    on_each_store(async |target| {
         for body in wrong_fields() {
-            // An update may leave its plan out, and null is out.
+            // An update may omit its plan, and null counts as omitted.
             let no_plan = body["plan_id"].is_null();
             for request in writers(body.to_string().as_bytes()) {
                 if !(no_plan && request.method() == Method::PATCH) {
-                    besieged.refuses(&format!("{body:.60}"), request).await;
+                    target.refuses(&format!("{body:.60}"), request).await;
                 }
             }
         }
@@ -142,19 +142,19 @@ async fn fields_of_the_wrong_type_are_refused_and_change_nothing() {
             ("maintenance_info", json!(["hush"])),
             ("maintenance_info", json!({ "version": 1 })),
         ] {
-            besieged.refuses(field, provision(field, value)).await;
+            target.refuses(field, provision(field, value)).await;
         }
         for body in [
             json!({ "service_id": DB, "previous_values": "hush" }),
             json!({ "service_id": DB, "previous_values": { "plan_id": {} } }),
         ] {
             let update = with_body(Method::PATCH, INSTANCE, body.to_string());
-            besieged.refuses("previous_values", update).await;
+            target.refuses("previous_values", update).await;
         }
         for resource in [json!("hush"), json!([]), json!({ "app_guid": [] })] {
             let body = json!({ "service_id": DB, "plan_id": SMALL, "bind_resource": resource });
             let path = "/v2/service_instances/there/service_bindings/new";
-            besieged.refuses("bind_resource", put(path, body)).await;
+            target.refuses("bind_resource", put(path, body)).await;
         }
     })
     .await;
@@ -162,7 +162,7 @@ async fn fields_of_the_wrong_type_are_refused_and_change_nothing() {
 
 #[tokio::test]
 async fn fields_that_appear_twice_are_refused() {
-    besiege(async |besieged| {
+    on_each_store(async |target| {
         for twice in ["service_id", "plan_id", "parameters", "context"] {
             let valid = provision_body().to_string();
             let value = if twice.ends_with("_id") {
@@ -173,7 +173,7 @@ async fn fields_that_appear_twice_are_refused() {
             let field = format!(r#""{twice}":{value}"#);
             let body = format!("{{{field},{field},{}", &valid[1..]);
             for request in writers(body.as_bytes()) {
-                assert_eq!(besieged.refuses(twice, request).await, 400);
+                assert_eq!(target.refuses(twice, request).await, 400);
             }
         }
     })
@@ -187,13 +187,13 @@ fn with_parameters(plan: &str, parameters: &str) -> String {
 }
 
 #[tokio::test]
-async fn parameters_that_break_the_schema_or_no_machine_could_hold_are_refused() {
+async fn parameters_that_break_the_schema_or_are_too_large_are_refused() {
     let (list, object) = (
         |n| ("[".repeat(n), "]".repeat(n)),
         |n| (r#"{"a":"#.repeat(n), "}".repeat(n)),
     );
     let nested = |(open, close): (String, String)| format!(r#"{{"size":{open}1{close}}}"#);
-    besiege(async |besieged| {
+    on_each_store(async |target| {
         let mut bodies = vec![
             with_parameters(LARGE, r#"{"size":1e999}"#),
             with_parameters(LARGE, r#"{"size":-1e999}"#),
@@ -216,7 +216,7 @@ async fn parameters_that_break_the_schema_or_no_machine_could_hold_are_refused()
             let new = "/v2/service_instances/new";
             let what = format!("{body:.150}");
             assert_eq!(
-                besieged
+                target
                     .refuses(&what, with_body(Method::PUT, new, body))
                     .await,
                 400
@@ -239,31 +239,31 @@ async fn odd_but_valid_bodies_make_instances_that_can_be_managed() {
         list(97),
         format!(r#"{{"a":"{}"}}"#, "x".repeat(400_000)),
     ];
-    besiege(async |besieged| {
+    on_each_store(async |target| {
         for (nth, parameters) in odd.iter().enumerate() {
             let path = format!("/v2/service_instances/odd-{nth}");
             let body = with_parameters(SMALL, parameters);
-            let asked = |method| with_body(method, &path, body.clone());
+            let subject = |method| with_body(method, &path, body.clone());
             let what = format!("{parameters:.80}");
             assert_eq!(
-                besieged.send(asked(Method::PUT)).await.status(),
+                target.send(subject(Method::PUT)).await.status(),
                 201,
                 "{what}"
             );
             // The stored values equal the sent ones: the same request changes nothing.
             assert_eq!(
-                besieged.send(asked(Method::PUT)).await.status(),
+                target.send(subject(Method::PUT)).await.status(),
                 200,
                 "{what}"
             );
             assert_eq!(
-                besieged.send(request(Method::GET, &path)).await.status(),
+                target.send(request(Method::GET, &path)).await.status(),
                 200,
                 "{what}"
             );
             let gone = format!("{path}?service_id={DB}&plan_id={SMALL}");
             assert_eq!(
-                besieged.send(request(Method::DELETE, &gone)).await.status(),
+                target.send(request(Method::DELETE, &gone)).await.status(),
                 200,
                 "{what}"
             );
@@ -290,14 +290,14 @@ impl hyper::body::Body for Endless {
 }
 
 #[tokio::test]
-async fn a_body_over_the_limit_is_refused_whether_it_says_its_length_or_not() {
-    besiege(async |besieged| {
+async fn a_body_over_the_limit_is_refused_with_and_without_a_length() {
+    on_each_store(async |target| {
         for sized in writers(&vec![b' '; BODY_BYTES_MAX + 1]) {
-            assert_eq!(besieged.refuses("too large", sized).await, 413);
+            assert_eq!(target.refuses("too large", sized).await, 413);
         }
         for mut unsized_ in writers(b"") {
             *unsized_.body_mut() = Body::new(Endless(0));
-            assert_eq!(besieged.refuses("endless", unsized_).await, 413);
+            assert_eq!(target.refuses("endless", unsized_).await, 413);
         }
         let near = format!(r#"{{"a":"{}"}}"#, "x".repeat(BODY_BYTES_MAX - 200));
         let near = with_body(
@@ -305,8 +305,8 @@ async fn a_body_over_the_limit_is_refused_whether_it_says_its_length_or_not() {
             "/v2/service_instances/near",
             with_parameters(SMALL, &near),
         );
-        // Small enough to be read, too large to be kept.
-        besieged.refuses("as large as can be", near).await;
+        // Small enough to be read, too large to be stored.
+        target.refuses("as large as can be", near).await;
     })
     .await;
 }

@@ -1,7 +1,7 @@
 //! Raw socket input: garbage, partial requests, silence, floods. The next client is always served.
 
 use super::TestTarget;
-use crate::fixture::{AUTHORIZATION, PATIENCE};
+use crate::fixture::{AUTHORIZATION, WAIT_LIMIT};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 /// Time limit of clients: longer than a busy machine needs, shorter than the limits of the tests.
-const IMPATIENCE: Duration = Duration::from_millis(700);
+const CLIENT_TIMEOUT: Duration = Duration::from_millis(700);
 
 /// A broker behind a real port.
 struct Port {
-    besieged: TestTarget,
+    target: TestTarget,
     address: SocketAddr,
     stop: oneshot::Sender<()>,
     serving: JoinHandle<()>,
@@ -25,22 +25,22 @@ struct Port {
 impl Port {
     async fn open() -> Self {
         let store = Arc::new(MemoryStore::new());
-        let besieged = TestTarget::start(store, None, |settings| {
-            settings.headers_within = IMPATIENCE;
-            settings.body_within = IMPATIENCE;
-            settings.drain = IMPATIENCE;
+        let target = TestTarget::start(store, None, |settings| {
+            settings.headers_within = CLIENT_TIMEOUT;
+            settings.body_within = CLIENT_TIMEOUT;
+            settings.drain = CLIENT_TIMEOUT;
         })
         .await;
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
         let (stop, stopped) = oneshot::channel::<()>();
-        let running = besieged.running.clone();
+        let running = target.running.clone();
         let serving = tokio::spawn(async move {
             let stopped = async { stopped.await.unwrap_or_default() };
             running.serve(listener, stopped).await;
         });
         Self {
-            besieged,
+            target,
             address,
             stop,
             serving,
@@ -61,24 +61,24 @@ impl Port {
         read_to_end(&mut stream).await
     }
 
-    /// A client with manners is served.
-    async fn serves_the_next(&self) {
+    /// Asserts that a well-behaved client is served.
+    async fn serves_next_client(&self) {
         let answer = self.send(catalog("Connection: close\r\n").as_bytes()).await;
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer:.200}");
     }
 
-    /// Stops the server, which must end in order.
+    /// Stops the server, which must end without an error.
     async fn close(self) {
         self.stop.send(()).expect("the server still runs");
-        let ended = tokio::time::timeout(PATIENCE, self.serving).await;
+        let ended = tokio::time::timeout(WAIT_LIMIT, self.serving).await;
         ended.expect("the server ends").expect("without a panic");
     }
 }
 
 async fn read_to_end(stream: &mut TcpStream) -> String {
     let mut answer = Vec::new();
-    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await;
-    // A reset is an end, too.
+    let read = tokio::time::timeout(WAIT_LIMIT, stream.read_to_end(&mut answer)).await;
+    // A reset also ends the connection.
     let _ = read.expect("the server closes the connection");
     String::from_utf8_lossy(&answer).into_owned()
 }
@@ -98,17 +98,17 @@ fn provision(headers: &str, body: &str) -> String {
 }
 
 /// Asserts that there is no response, or a 4xx.
-fn blames_the_client(what: &str, answer: &str) {
+fn is_client_error(what: &str, answer: &str) {
     let blamed = answer.is_empty() || answer.starts_with("HTTP/1.1 4");
-    // Rubbish that begins as HTTP/2 does is answered in HTTP/2.
+    // Garbage that begins like HTTP/2 is answered in HTTP/2.
     let in_http_2 = what.starts_with("PRI");
     assert!(blamed || in_http_2, "{what:.60}: {answer:.200}");
 }
 
 #[tokio::test]
-async fn rubbish_on_the_wire_is_refused_and_the_next_client_is_served() {
+async fn garbage_on_the_wire_is_refused_and_the_next_client_is_served() {
     let port = Port::open().await;
-    let before = port.besieged.dump().await;
+    let before = port.target.dump().await;
     let long = "x".repeat(1_000_000);
     let many: String = (0..5_000).map(|n| format!("h{n}: v\r\n")).collect();
     let rubbish = [
@@ -144,17 +144,17 @@ async fn rubbish_on_the_wire_is_refused_and_the_next_client_is_served() {
     ];
     for bytes in rubbish {
         let answer = port.send(bytes.as_bytes()).await;
-        blames_the_client(&bytes, &answer);
-        port.serves_the_next().await;
+        is_client_error(&bytes, &answer);
+        port.serves_next_client().await;
     }
-    assert_eq!(port.besieged.dump().await, before);
+    assert_eq!(port.target.dump().await, before);
     port.close().await;
 }
 
 #[tokio::test]
-async fn half_requests_are_given_up_and_the_next_client_is_served() {
+async fn partial_requests_time_out_and_the_next_client_is_served() {
     let port = Port::open().await;
-    let before = port.besieged.dump().await;
+    let before = port.target.dump().await;
     let halves = [
         String::new(),
         "P".to_owned(),
@@ -174,11 +174,11 @@ async fn half_requests_are_given_up_and_the_next_client_is_served() {
             .await
             .expect("the server listens");
         slow.push((half, stream));
-        port.serves_the_next().await;
+        port.serves_next_client().await;
     }
     for (half, mut stream) in slow {
-        // The server gives up by itself: we only listen.
-        blames_the_client(half, &read_to_end(&mut stream).await);
+        // The server times out by itself; the client only reads.
+        is_client_error(half, &read_to_end(&mut stream).await);
     }
     for half in &halves {
         let mut stream = port.connect().await;
@@ -187,14 +187,14 @@ async fn half_requests_are_given_up_and_the_next_client_is_served() {
             .await
             .expect("the server listens");
         drop(stream);
-        port.serves_the_next().await;
+        port.serves_next_client().await;
     }
-    assert_eq!(port.besieged.dump().await, before);
+    assert_eq!(port.target.dump().await, before);
     port.close().await;
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_come_is_a_408() {
+async fn a_body_that_does_not_arrive_is_a_408() {
     let port = Port::open().await;
     let answer = port
         .send(provision("Content-Length: 100\r\n", "{").as_bytes())
@@ -223,9 +223,9 @@ async fn pipelined_requests_are_answered_in_their_order() {
     port.close().await;
 }
 
-/// A client of HTTP/1.0 sends no Host, and a refused body leaves nothing behind for the next request.
+/// A client of HTTP/1.0 sends no Host, and a refused body does not affect the next request.
 #[tokio::test]
-async fn old_clients_and_large_bodies_do_no_harm() {
+async fn http_1_0_clients_and_refused_bodies_leave_the_server_usable() {
     let port = Port::open().await;
     let old = catalog("").replace("HTTP/1.1\r\nHost: x\r\n", "HTTP/1.0\r\n");
     let answer = port.send(old.as_bytes()).await;
@@ -243,6 +243,6 @@ async fn old_clients_and_large_bodies_do_no_harm() {
         answer.is_empty() || answer.starts_with("HTTP/1.1 413 "),
         "{answer:.200}"
     );
-    port.serves_the_next().await;
+    port.serves_next_client().await;
     port.close().await;
 }

@@ -1,8 +1,8 @@
-//! A catalog that is longer than anything is sent in one piece, on a real port.
+//! A catalog that is too long for a single piece, on a real port.
 
 use crate::fixture::scripted_service::Script;
 use crate::fixture::server_port::Port;
-use crate::fixture::{AUTHORIZATION, PATIENCE, VERSION, catalog_of};
+use crate::fixture::{AUTHORIZATION, VERSION, WAIT_LIMIT, catalog_of};
 use reqwest::{Client, ClientBuilder, Response};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -30,17 +30,17 @@ async fn offer(port: &Port, services: &[Value]) {
     replaced.expect("nothing is wrong with it");
 }
 
-async fn ask(client: &Client, port: &Port, known: &str) -> Response {
-    let asked = client
+async fn get_catalog(client: &Client, port: &Port, known: &str) -> Response {
+    let request = client
         .get(format!("http://{}/v2/catalog", port.address))
         .header("Authorization", AUTHORIZATION)
         .header(VERSION, "2.17")
         .header("If-None-Match", known);
-    asked.send().await.expect("an answer")
+    request.send().await.expect("an answer")
 }
 
 fn client(protocol: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Client {
-    let built = protocol(Client::builder().timeout(PATIENCE)).build();
+    let built = protocol(Client::builder().timeout(WAIT_LIMIT)).build();
     built.expect("a client")
 }
 
@@ -51,7 +51,7 @@ fn header(response: &Response, name: &str) -> String {
 
 /// Holds: B-050, B-051, B-052.
 #[tokio::test]
-async fn a_long_catalog_arrives_whole_with_its_length_before_and_after_it_changes() {
+async fn a_long_catalog_is_complete_with_its_length_before_and_after_a_change() {
     let port = open().await;
     let mut services = offerings(700, 700);
     let clients = [
@@ -69,16 +69,16 @@ async fn a_long_catalog_arrives_whole_with_its_length_before_and_after_it_change
         let expected = json!({ "services": services });
         let mut etag = String::new();
         for client in &clients {
-            let response = ask(client, &port, &known).await;
+            let response = get_catalog(client, &port, &known).await;
             assert_eq!(response.status(), 200);
             assert!(!response.headers().contains_key("transfer-encoding"));
             etag = header(&response, "etag");
-            let said = header(&response, "content-length");
+            let announced = header(&response, "content-length");
             let bytes = response.bytes().await.expect("all of it");
-            assert_eq!(bytes.len().to_string(), said);
+            assert_eq!(bytes.len().to_string(), announced);
             let json: Value = serde_json::from_slice(&bytes).expect("JSON");
             assert!(json == expected, "another catalog than was offered");
-            let again = ask(client, &port, &etag).await;
+            let again = get_catalog(client, &port, &etag).await;
             assert_eq!(again.status(), 304);
             assert!(again.bytes().await.expect("no body").is_empty());
         }
@@ -88,12 +88,12 @@ async fn a_long_catalog_arrives_whole_with_its_length_before_and_after_it_change
 }
 
 #[tokio::test]
-async fn who_reads_slowly_gets_the_catalog_that_was_offered_when_it_was_asked_for() {
+async fn a_slow_reader_gets_the_catalog_as_of_its_request() {
     let port = open().await;
     let services = offerings(100, 100_000);
     offer(&port, &services).await;
     let client = client(ClientBuilder::http1_only);
-    let mut response = ask(&client, &port, "\"none\"").await;
+    let mut response = get_catalog(&client, &port, "\"none\"").await;
     let mut read = Vec::new();
     let mut changed = false;
     while let Some(chunk) = response.chunk().await.expect("more of it") {

@@ -1,44 +1,44 @@
-//! All that is logged on one thread, at every level, for tests that read it.
+//! Captures the log lines of one thread, at every level.
 //!
 //! One subscriber receives all lines of the process and passes each to the capture of its thread.
-//! A subscriber per thread would not do: `tracing` remembers of each place in the code whether
-//! anybody cares, and asks only the thread that comes by first. Not for what blocking threads log.
+//! A subscriber per thread does not work: `tracing` caches for each call site whether a subscriber is
+//! interested, and queries only the first thread that reaches it. Lines of blocking threads are not captured.
 
 use std::cell::RefCell;
 use std::io;
 use std::sync::{Arc, Mutex, Once};
 
 thread_local! {
-    static LISTENER: RefCell<Option<Log>> = const { RefCell::new(None) };
+    static CAPTURE: RefCell<Option<Log>> = const { RefCell::new(None) };
 }
 
 /// Captured lines.
 #[derive(Clone, Default)]
 pub(super) struct Log(Arc<Mutex<Vec<u8>>>);
 
-/// Listens on this thread for as long as it lives.
-pub(super) struct Listening(());
+/// Captures on this thread until it is dropped.
+pub(super) struct CaptureGuard(());
 
-impl Drop for Listening {
+impl Drop for CaptureGuard {
     fn drop(&mut self) {
-        LISTENER.set(None);
+        CAPTURE.set(None);
     }
 }
 
 impl Log {
-    /// Listens for as long as the second value lives.
-    pub(super) fn listen() -> (Self, Listening) {
-        static HEARING: Once = Once::new();
-        HEARING.call_once(|| {
+    /// Captures until the second value is dropped.
+    pub(super) fn capture() -> (Self, CaptureGuard) {
+        static SUBSCRIBED: Once = Once::new();
+        SUBSCRIBED.call_once(|| {
             tracing_subscriber::fmt()
                 .with_max_level(tracing::Level::TRACE)
                 .with_ansi(false)
-                .with_writer(|| OfThisThread)
+                .with_writer(|| ThreadWriter)
                 .init();
         });
         let log = Self::default();
-        LISTENER.set(Some(log.clone()));
-        (log, Listening(()))
+        CAPTURE.set(Some(log.clone()));
+        (log, CaptureGuard(()))
     }
 
     pub(super) fn text(&self) -> String {
@@ -47,12 +47,12 @@ impl Log {
 }
 
 /// Writes to the capture of the current thread, if there is one.
-struct OfThisThread;
+struct ThreadWriter;
 
-impl io::Write for OfThisThread {
+impl io::Write for ThreadWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        LISTENER.with_borrow(|listener| {
-            if let Some(log) = listener {
+        CAPTURE.with_borrow(|capture| {
+            if let Some(log) = capture {
                 log.0.lock().unwrap().extend_from_slice(bytes);
             }
         });

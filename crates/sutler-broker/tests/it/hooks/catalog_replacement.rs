@@ -1,4 +1,4 @@
-//! The whole catalog is replaced while requests come in: existing instances never notice.
+//! Replaces the whole catalog under load: existing instances are not affected.
 
 use super::{RestartableBroker, catalog};
 use crate::fixture::test_catalog::{LARGE, SMALL};
@@ -44,29 +44,29 @@ fn read(json: Value) -> sutler_osb::Catalog {
     serde_json::from_value(json).expect("it keeps the rules")
 }
 
-/// One instance from its beginning to its end; whether its plan was offered when it was asked for.
-async fn life(room: &super::HookFixture, id: &str, plan: &str) -> bool {
-    let reply = room.provision(id).plan(plan).send().await;
+/// Creates and deletes an instance. Returns whether its plan was offered at the request.
+async fn run_lifecycle(fixture: &super::HookFixture, id: &str, plan: &str) -> bool {
+    let reply = fixture.provision(id).plan(plan).send().await;
     if plan == LARGE && reply.status == 400 {
         assert!(reply.description().contains("catalog"), "{}", reply.text);
         return false;
     }
     reply.is(201);
-    let bound = room.bind(id, "b").plan(plan).send().await.is(201);
+    let bound = fixture.bind(id, "b").plan(plan).send().await.is(201);
     assert_eq!(bound.json["credentials"]["plan"], plan);
-    let shown = room.fetch(id).send().await.is(200);
+    let shown = fixture.fetch(id).send().await.is(200);
     assert_eq!(shown.json["plan_id"], plan);
-    room.unbind(id, "b").plan(plan).send().await.is(200);
-    room.deprovision(id).plan(plan).send().await.is(200);
+    fixture.unbind(id, "b").plan(plan).send().await.is(200);
+    fixture.deprovision(id).plan(plan).send().await.is(200);
     true
 }
 
 #[tokio::test(start_paused = true)]
-async fn replacing_the_catalog_under_load_disturbs_nobody() {
-    let house = RestartableBroker::new();
-    let room = house.open(PlainService).await;
-    // Every call of the store lets others go first, so that everything meets everything.
-    house.tap(|_| Intercept::PassSlowly);
+async fn replacing_the_catalog_under_load_affects_no_request() {
+    let brokers = RestartableBroker::new();
+    let fixture = brokers.open(PlainService).await;
+    // Every call of the store yields, so that all requests interleave.
+    brokers.inject(|_| Intercept::PassSlowly);
     let lives = async {
         let mut offered = 0;
         for round in 0..25 {
@@ -75,7 +75,7 @@ async fn replacing_the_catalog_under_load_disturbs_nobody() {
             let all = ids
                 .iter()
                 .zip(plans)
-                .map(|(id, plan)| life(&room, id, plan));
+                .map(|(id, plan)| run_lifecycle(&fixture, id, plan));
             offered += join_all(all).await.into_iter().filter(|it| *it).count();
         }
         offered
@@ -87,9 +87,12 @@ async fn replacing_the_catalog_under_load_disturbs_nobody() {
             } else {
                 catalog()
             };
-            room.running.replace_catalog(read(next)).await.unwrap();
-            let seen = room.catalog().send().await.is(200);
-            let plans = seen.json["services"][0]["plans"].as_array().unwrap().len();
+            fixture.running.replace_catalog(read(next)).await.unwrap();
+            let catalog_reply = fixture.catalog().send().await.is(200);
+            let plans = catalog_reply.json["services"][0]["plans"]
+                .as_array()
+                .unwrap()
+                .len();
             assert_eq!(plans, 1 + n % 2, "the new one is shown at once");
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
@@ -106,9 +109,9 @@ async fn replacing_the_catalog_under_load_disturbs_nobody() {
 async fn join_all<T>(all: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
     let mut all: Vec<_> = all.map(|it| (Box::pin(it), None)).collect();
     std::future::poll_fn(move |cx| {
-        for (life, result) in &mut all {
+        for (run_lifecycle, result) in &mut all {
             if result.is_none()
-                && let std::task::Poll::Ready(value) = life.as_mut().poll(cx)
+                && let std::task::Poll::Ready(value) = run_lifecycle.as_mut().poll(cx)
             {
                 *result = Some(value);
             }
@@ -124,35 +127,37 @@ async fn join_all<T>(all: impl Iterator<Item = impl Future<Output = T>>) -> Vec<
 
 #[tokio::test(start_paused = true)]
 async fn a_catalog_that_cannot_be_served_is_refused_and_the_old_one_stays() {
-    let house = RestartableBroker::new();
-    let room = house.open(PlainService).await;
+    let brokers = RestartableBroker::new();
+    let fixture = brokers.open(PlainService).await;
     let mut strange = catalog();
     strange["services"][0]["name"] = json!("strange");
     strange["services"][0]["id"] = json!("strange-id");
-    let refused = room.running.replace_catalog(read(strange)).await;
+    let refused = fixture.running.replace_catalog(read(strange)).await;
     let sentence = refused.expect_err("nobody serves it").to_string();
     assert!(sentence.contains("\"strange\""), "{sentence}");
-    assert!(life(&room, "i", LARGE).await);
+    assert!(run_lifecycle(&fixture, "i", LARGE).await);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_withdrawn_plan_serves_its_instances_over_a_restart() {
-    let house = RestartableBroker::new();
-    let room = house.open(PlainService).await;
-    room.provision("i").plan(LARGE).send().await.is(201);
-    room.running
+    let brokers = RestartableBroker::new();
+    let fixture = brokers.open(PlainService).await;
+    fixture.provision("i").plan(LARGE).send().await.is(201);
+    fixture
+        .running
         .replace_catalog(read(without_large(0)))
         .await
         .unwrap();
-    room.running.shut_down().await;
-    // The new process never knew the plan from its catalog: the copy in the store is all there is.
-    let room = house.open(PlainService).await;
-    room.running
+    fixture.running.shut_down().await;
+    // The catalog of the new process never had the plan: only the stored copy exists.
+    let fixture = brokers.open(PlainService).await;
+    fixture
+        .running
         .replace_catalog(read(without_large(1)))
         .await
         .unwrap();
-    room.provision("j").plan(LARGE).send().await.is(400);
-    room.bind("i", "b").plan(LARGE).send().await.is(201);
-    room.unbind("i", "b").plan(LARGE).send().await.is(200);
-    room.deprovision("i").plan(LARGE).send().await.is(200);
+    fixture.provision("j").plan(LARGE).send().await.is(400);
+    fixture.bind("i", "b").plan(LARGE).send().await.is(201);
+    fixture.unbind("i", "b").plan(LARGE).send().await.is(200);
+    fixture.deprovision("i").plan(LARGE).send().await.is(200);
 }

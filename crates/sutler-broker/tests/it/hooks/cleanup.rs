@@ -1,4 +1,4 @@
-//! Scheduled clean-up: what goes when, what never goes, and that it happens once.
+//! Scheduled clean-up: the operations it removes and keeps, and that it runs once.
 
 use super::{HookFixture, RestartableBroker};
 use crate::fixture::test_catalog::SMALL;
@@ -16,7 +16,7 @@ use sutler_osb::{OperationKind, PinnedPlan};
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Fails given updates, and takes a given time.
+/// Fails chosen updates, and takes a chosen time.
 struct PlainService;
 
 impl Service for PlainService {
@@ -55,15 +55,15 @@ fn every(schedule: &str) -> Option<Schedule> {
 
 const HOURLY: &str = "0 0 * * * *";
 
-/// Instances are cleaned up like this.
+/// Sets the clean-up of instances.
 fn cleaning(cleanup: CleanupSettings) -> impl FnOnce(Broker) -> Broker {
     |broker| broker.settings(|settings| settings.instances.cleanup = cleanup)
 }
 
-/// The verbs and outcomes of what is kept, oldest first.
-async fn kept(house: &RestartableBroker) -> Vec<String> {
-    let rows = house.operations().await;
-    let said = rows.iter().rev().map(|row| {
+/// Verbs and outcomes of the kept operations, oldest first.
+async fn kept(brokers: &RestartableBroker) -> Vec<String> {
+    let rows = brokers.operations().await;
+    let listed = rows.iter().rev().map(|row| {
         let outcome = match row.state {
             State::Done(Outcome::Succeeded) => "succeeded",
             State::Done(_) => "failed",
@@ -71,20 +71,20 @@ async fn kept(house: &RestartableBroker) -> Vec<String> {
         };
         format!("{} {outcome}", row.verb)
     });
-    said.collect()
+    listed.collect()
 }
 
 /// A provision, a failed update and a successful one: only the last is pinned.
-async fn three_operations(room: &HookFixture) {
-    room.provision("i").send().await.is(201);
-    let fail = room.update("i").parameters(json!({ "fail": true }));
+async fn three_operations(fixture: &HookFixture) {
+    fixture.provision("i").send().await.is(201);
+    let fail = fixture.update("i").parameters(json!({ "fail": true }));
     fail.send().await.is(500);
-    let update = room.update("i").parameters(json!({ "size": 1 }));
+    let update = fixture.update("i").parameters(json!({ "size": 1 }));
     update.send().await.is(200);
 }
 
 #[tokio::test(start_paused = true)]
-async fn all_succeeded_or_failed_operations_go_and_what_a_document_points_to_stays() {
+async fn finished_operations_are_removed_and_referenced_ones_are_kept() {
     let schedule = || every(HOURLY);
     let base = || CleanupSettings {
         age: HOUR,
@@ -118,63 +118,65 @@ async fn all_succeeded_or_failed_operations_go_and_what_a_document_points_to_sta
         ),
     ];
     for (cleanup, expected) in cases {
-        let house = RestartableBroker::new();
-        let room = house
+        let brokers = RestartableBroker::new();
+        let fixture = brokers
             .open_with(PlainService, cleaning(cleanup.clone()))
             .await;
-        three_operations(&room).await;
+        three_operations(&fixture).await;
         for _ in 0..100 {
-            house.pass(3 * HOUR).await;
+            brokers.pass(3 * HOUR).await;
         }
-        assert_eq!(kept(&house).await, expected, "{cleanup:?}");
-        let stats = house.memory.stats().await.unwrap();
+        assert_eq!(kept(&brokers).await, expected, "{cleanup:?}");
+        let stats = brokers.memory.stats().await.unwrap();
         assert_eq!(stats.accepted, stats.live + stats.terminal + stats.cleaned);
-        room.fetch("i").send().await.is(200);
-        let polled = room.poll("i").send().await.is(200);
+        fixture.fetch("i").send().await.is(200);
+        let polled = fixture.poll("i").send().await.is(200);
         assert_eq!(polled.json["state"], "succeeded");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operation_ages_from_its_end_and_one_that_runs_never_goes() {
-    let house = RestartableBroker::new();
+async fn an_operation_ages_from_its_end_and_a_running_one_is_never_removed() {
+    let brokers = RestartableBroker::new();
     let cleanup = CleanupSettings {
         age: 5 * HOUR,
         all: every(HOURLY),
         ..CleanupSettings::default()
     };
-    let room = house.open_with(PlainService, cleaning(cleanup)).await;
+    let fixture = brokers.open_with(PlainService, cleaning(cleanup)).await;
     let slow = json!({ "minutes": 30 });
-    let ask = room.provision("i").parameters(slow).accepts_incomplete();
-    let operation = ask.send().await.operation();
+    let request = fixture.provision("i").parameters(slow).accepts_incomplete();
+    let operation = request.send().await.operation();
     tokio::time::sleep(Duration::from_secs(60)).await;
     // Accepted ten hours ago, by the store's clock: it is taken over, and still runs.
-    house.pass(10 * HOUR).await;
-    assert_eq!(kept(&house).await, ["provision unfinished"]);
+    brokers.pass(10 * HOUR).await;
+    assert_eq!(kept(&brokers).await, ["provision unfinished"]);
     tokio::time::sleep(HOUR).await;
-    room.poll_until_done(room.poll("i").operation(&operation))
+    fixture
+        .poll_until_done(fixture.poll("i").operation(&operation))
         .await;
-    room.update("i")
+    fixture
+        .update("i")
         .parameters(json!({ "a": 1 }))
         .send()
         .await
         .is(200);
-    house.pass(2 * HOUR).await;
+    brokers.pass(2 * HOUR).await;
     assert_eq!(
-        kept(&house).await.len(),
+        kept(&brokers).await.len(),
         2,
         "it ended less than five hours ago"
     );
-    house.pass(5 * HOUR).await;
-    house.pass(HOUR).await;
-    assert_eq!(kept(&house).await, ["update succeeded"]);
+    brokers.pass(5 * HOUR).await;
+    brokers.pass(HOUR).await;
+    assert_eq!(kept(&brokers).await, ["update succeeded"]);
 }
 
 /// Number of sweeps of operations of instances.
-fn count_sweeps(house: &RestartableBroker) -> Arc<Mutex<usize>> {
+fn count_sweeps(brokers: &RestartableBroker) -> Arc<Mutex<usize>> {
     let sweeps = Arc::new(Mutex::new(0));
     let counted = sweeps.clone();
-    house.tap(move |call| {
+    brokers.inject(move |call| {
         if let Call::Sweep(Sweep::Operations { lanes, .. }) = call
             && lanes.windows(8).any(|window| window == b"instance")
         {
@@ -186,109 +188,114 @@ fn count_sweeps(house: &RestartableBroker) -> Arc<Mutex<usize>> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_happens_once_however_many_brokers_there_are() {
-    let house = RestartableBroker::new();
+async fn cleanup_runs_once_across_brokers() {
+    let brokers = RestartableBroker::new();
     let cleanup = || CleanupSettings {
         all: every("0 0 0 * * *"),
         ..CleanupSettings::default()
     };
-    let _one = house.open_with(PlainService, cleaning(cleanup())).await;
-    let _two = house.open_with(PlainService, cleaning(cleanup())).await;
-    let sweeps = count_sweeps(&house);
+    let _one = brokers.open_with(PlainService, cleaning(cleanup())).await;
+    let _two = brokers.open_with(PlainService, cleaning(cleanup())).await;
+    let sweeps = count_sweeps(&brokers);
     for day in 1..=10 {
-        house.pass(DAY).await;
+        brokers.pass(DAY).await;
         assert_eq!(*sweeps.lock().unwrap(), day, "once a day");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_schedule_holds_from_the_next_start_on() {
-    let house = RestartableBroker::new();
+async fn a_changed_schedule_applies_from_the_next_start() {
+    let brokers = RestartableBroker::new();
     let with = |schedule: Option<Schedule>| CleanupSettings {
         age: HOUR,
         all: schedule,
         ..CleanupSettings::default()
     };
     let yearly = cleaning(with(every("0 0 0 1 1 *")));
-    let room = house.open_with(PlainService, yearly).await;
-    three_operations(&room).await;
-    room.running.shut_down().await;
-    let room = house
+    let fixture = brokers.open_with(PlainService, yearly).await;
+    three_operations(&fixture).await;
+    fixture.running.shut_down().await;
+    let fixture = brokers
         .open_with(PlainService, cleaning(with(every(HOURLY))))
         .await;
-    house.pass(3 * HOUR).await;
-    house.pass(3 * HOUR).await;
-    assert_eq!(kept(&house).await, ["update succeeded"]);
-    room.running.shut_down().await;
-    let room = house.open_with(PlainService, cleaning(with(None))).await;
-    let sweeps = count_sweeps(&house);
-    let update = room.update("i").parameters(json!({ "size": 2 }));
+    brokers.pass(3 * HOUR).await;
+    brokers.pass(3 * HOUR).await;
+    assert_eq!(kept(&brokers).await, ["update succeeded"]);
+    fixture.running.shut_down().await;
+    let fixture = brokers.open_with(PlainService, cleaning(with(None))).await;
+    let sweeps = count_sweeps(&brokers);
+    let update = fixture.update("i").parameters(json!({ "size": 2 }));
     update.send().await.is(200);
     for _ in 0..5 {
-        house.pass(DAY).await;
+        brokers.pass(DAY).await;
     }
-    assert_eq!(kept(&house).await.len(), 2, "nothing is scheduled any more");
+    assert_eq!(
+        kept(&brokers).await.len(),
+        2,
+        "nothing is scheduled any more"
+    );
     assert_eq!(*sweeps.lock().unwrap(), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_poll_after_a_delete_says_200_then_410_then_404() {
-    let house = RestartableBroker::new();
+async fn a_poll_after_a_delete_is_200_then_410_then_404() {
+    let brokers = RestartableBroker::new();
     let cleanup = || CleanupSettings {
         age: HOUR,
         all: every(HOURLY),
         ..CleanupSettings::default()
     };
-    let room = house.open_with(PlainService, cleaning(cleanup())).await;
-    room.provision("i").send().await.is(201);
-    let ask = room.deprovision("i").accepts_incomplete();
-    let operation = ask.send().await.operation();
-    let poll = |room: &HookFixture| room.poll("i").operation(&operation).send();
-    room.poll_until_done(room.poll("i").operation(&operation))
+    let fixture = brokers.open_with(PlainService, cleaning(cleanup())).await;
+    fixture.provision("i").send().await.is(201);
+    let request = fixture.deprovision("i").accepts_incomplete();
+    let operation = request.send().await.operation();
+    let poll = |fixture: &HookFixture| fixture.poll("i").operation(&operation).send();
+    fixture
+        .poll_until_done(fixture.poll("i").operation(&operation))
         .await;
-    let reply = poll(&room).await.is(200);
+    let reply = poll(&fixture).await.is(200);
     assert_eq!(reply.json["state"], "succeeded");
-    house.pass(3 * HOUR).await;
-    house.pass(3 * HOUR).await;
-    assert!(kept(&house).await.is_empty());
-    poll(&room).await.is(410);
-    room.poll("i").send().await.is(410);
-    room.deprovision("i").send().await.is(410);
-    room.running.shut_down().await;
-    let room = house
+    brokers.pass(3 * HOUR).await;
+    brokers.pass(3 * HOUR).await;
+    assert!(kept(&brokers).await.is_empty());
+    poll(&fixture).await.is(410);
+    fixture.poll("i").send().await.is(410);
+    fixture.deprovision("i").send().await.is(410);
+    fixture.running.shut_down().await;
+    let fixture = brokers
         .open_with(PlainService, |broker| {
             let broker = broker.settings(|settings| settings.tombstones = Duration::ZERO);
             cleaning(cleanup())(broker)
         })
         .await;
-    house.pass(2 * HOUR).await;
-    poll(&room).await.is(404);
-    room.provision("i").send().await.is(201);
+    brokers.pass(2 * HOUR).await;
+    poll(&fixture).await.is(404);
+    fixture.provision("i").send().await.is(201);
 }
 
 /// A 410 would mean that the resource existed and is deleted.
 #[tokio::test(start_paused = true)]
-async fn a_creation_that_was_refused_is_never_said_to_be_deleted() {
-    let house = RestartableBroker::new();
+async fn a_refused_create_is_never_reported_as_deleted() {
+    let brokers = RestartableBroker::new();
     let cleanup = CleanupSettings {
         age: HOUR,
         all: every(HOURLY),
         ..CleanupSettings::default()
     };
-    let room = house.open_with(PlainService, cleaning(cleanup)).await;
-    let ask = room.provision("i").parameters(json!({ "refuse": true }));
-    let operation = ask.accepts_incomplete().send().await.operation();
-    let poll = || room.poll("i").operation(&operation);
-    let reply = room.poll_until_done(poll()).await;
+    let fixture = brokers.open_with(PlainService, cleaning(cleanup)).await;
+    let request = fixture.provision("i").parameters(json!({ "refuse": true }));
+    let operation = request.accepts_incomplete().send().await.operation();
+    let poll = || fixture.poll("i").operation(&operation);
+    let reply = fixture.poll_until_done(poll()).await;
     assert_eq!(reply.json["state"], "failed");
-    house.pass(3 * HOUR).await;
-    house.pass(3 * HOUR).await;
-    assert!(kept(&house).await.is_empty());
+    brokers.pass(3 * HOUR).await;
+    brokers.pass(3 * HOUR).await;
+    assert!(kept(&brokers).await.is_empty());
     poll().send().await.is(404);
-    room.poll("i").send().await.is(404);
+    fixture.poll("i").send().await.is(404);
 }
 
-/// The settings of the Spring framework's documentation, as they are, and a catalog of ours.
+/// The settings of the Spring framework's documentation, unchanged, and a catalog.
 const APPLICATION_YAML: &str = r#"
 spring:
   cloud:
@@ -321,24 +328,24 @@ com:
 "#;
 
 #[tokio::test(start_paused = true)]
-async fn the_keys_of_the_spring_framework_drive_it_from_end_to_end() {
-    let house = RestartableBroker::new();
+async fn the_keys_of_the_spring_framework_configure_cleanup() {
+    let brokers = RestartableBroker::new();
     let file = CatalogFile::parse(APPLICATION_YAML, None).unwrap();
-    let (store, ring) = (house.memory.clone(), house.ring.clone());
+    let (store, ring) = (brokers.memory.clone(), brokers.ring.clone());
     let broker = Broker::new(file)
         .service("db", PlainService)
         .shared_store(store, sutler_journal::KeyRing::parse(&ring).unwrap())
         .basic_auth("user", "s3cret");
-    let room = crate::fixture::Fixture::around(broker.start().await.unwrap());
-    room.provision("i").plan(SMALL).send().await.is(201);
-    room.deprovision("i").plan(SMALL).send().await.is(200);
+    let fixture = crate::fixture::Fixture::around(broker.start().await.unwrap());
+    fixture.provision("i").plan(SMALL).send().await.is(201);
+    fixture.deprovision("i").plan(SMALL).send().await.is(200);
     for _ in 0..9 {
-        house.pass(DAY).await;
+        brokers.pass(DAY).await;
     }
-    assert_eq!(kept(&house).await.len(), 2, "nothing is ten days old");
+    assert_eq!(kept(&brokers).await.len(), 2, "nothing is ten days old");
     for _ in 0..22 {
-        house.pass(DAY).await;
+        brokers.pass(DAY).await;
     }
-    assert!(kept(&house).await.is_empty());
-    room.poll("i").send().await.is(410);
+    assert!(kept(&brokers).await.is_empty());
+    fixture.poll("i").send().await.is(410);
 }

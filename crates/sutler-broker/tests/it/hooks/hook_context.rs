@@ -13,10 +13,10 @@ use tokio::time::Instant;
 
 /// Actions of hooks, in order.
 #[derive(Clone, Default)]
-struct Diary(Arc<Mutex<Vec<String>>>);
+struct HookLog(Arc<Mutex<Vec<String>>>);
 
-impl Diary {
-    fn note(&self, entry: impl Into<String>) {
+impl HookLog {
+    fn record(&self, entry: impl Into<String>) {
         self.0.lock().unwrap().push(entry.into());
     }
 
@@ -29,62 +29,62 @@ impl Diary {
 #[derive(Clone)]
 enum Behaviour {
     Ends,
-    /// Every attempt up to this one fails in a way that may pass.
+    /// Every attempt up to this one fails with a transient error.
     TransientUntil(u32),
     Fails,
     Panics,
-    /// Says this often how far it is, this long apart.
+    /// Reports progress this number of times, at this interval.
     Tells(u32, Duration),
     /// Waits until it is released, even if it is cancelled.
     Waits(Arc<Notify>),
-    /// Stops when it is asked to, and fails.
+    /// Stops when it is cancelled, and fails.
     Stops,
     Never,
 }
 
 /// A service whose provision follows a behaviour.
-struct Builder {
+struct ScriptedProvision {
     behaviour: Behaviour,
-    diary: Diary,
+    log: HookLog,
     policy: Policy,
 }
 
-impl Builder {
-    fn new(behaviour: Behaviour) -> (Self, Diary) {
-        let diary = Diary::default();
+impl ScriptedProvision {
+    fn new(behaviour: Behaviour) -> (Self, HookLog) {
+        let log = HookLog::default();
         let policy = Policy {
             attempts_max: 4,
             backoff: Duration::from_secs(2),
             ..Policy::default()
         };
-        let builder = Self {
+        let service = Self {
             behaviour,
-            diary: diary.clone(),
+            log: log.clone(),
             policy,
         };
-        (builder, diary)
+        (service, log)
     }
 
-    fn as_before(diary: &Diary, behaviour: Behaviour) -> Self {
-        let (builder, _) = Self::new(behaviour);
+    fn as_before(log: &HookLog, behaviour: Behaviour) -> Self {
+        let (service, _) = Self::new(behaviour);
         Self {
-            diary: diary.clone(),
-            ..builder
+            log: log.clone(),
+            ..service
         }
     }
 }
 
-impl Service for Builder {
+impl Service for ScriptedProvision {
     type Params = serde_json::Map<String, serde_json::Value>;
     type State = String;
 
     async fn provision(&self, cx: &Cx, _: Self::Params) -> Result<Provisioned<String>> {
-        let diary = &self.diary;
-        diary.note(format!("attempt {}", cx.attempt()));
-        diary.note(format!("claim {}", cx.fence()));
+        let log = &self.log;
+        log.record(format!("attempt {}", cx.attempt()));
+        log.record(format!("claim {}", cx.fence()));
         let key = cx.idempotency_key("found");
         let found = || async {
-            diary.note(format!("found {key}"));
+            log.record(format!("found {key}"));
             Ok(cx.attempt())
         };
         let founded_in = cx.step("found", found).await?;
@@ -106,13 +106,13 @@ impl Service for Builder {
             Behaviour::Waits(gate) => gate.notified().await,
             Behaviour::Stops => {
                 cx.cancellation().cancelled().await;
-                diary.note("stopped");
+                log.record("stopped");
                 return Err(Error::failed("Stopped."));
             }
             Behaviour::Never => std::future::pending().await,
         }
         let done = || async {
-            diary.note(format!("done {}", cx.idempotency_key("done")));
+            log.record(format!("done {}", cx.idempotency_key("done")));
             Ok(())
         };
         cx.step("done", done).await?;
@@ -120,9 +120,9 @@ impl Service for Builder {
     }
 
     async fn deprovision(&self, cx: &Cx, state: Option<String>) -> Result<()> {
-        self.diary.note(format!("raze {state:?}"));
-        self.diary
-            .note(format!("key {}", cx.idempotency_key("found")));
+        self.log.record(format!("raze {state:?}"));
+        self.log
+            .record(format!("key {}", cx.idempotency_key("found")));
         Ok(())
     }
 
@@ -131,11 +131,11 @@ impl Service for Builder {
     }
 }
 
-async fn provisioned(room: &HookFixture, id: &str) -> Reply {
-    let ask = room.provision(id).accepts_incomplete();
-    let operation = ask.send().await.operation();
+async fn provisioned(fixture: &HookFixture, id: &str) -> Reply {
+    let request = fixture.provision(id).accepts_incomplete();
+    let operation = request.send().await.operation();
     for _ in 0..100_000 {
-        let reply = room.poll(id).operation(&operation).send().await.is(200);
+        let reply = fixture.poll(id).operation(&operation).send().await.is(200);
         if reply.json["state"] != "in progress" {
             return reply;
         }
@@ -154,51 +154,54 @@ fn begins(entries: &[String], word: &str) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn a_step_is_done_once_over_all_attempts_and_attempts_back_off() {
-    let house = RestartableBroker::new();
-    let (builder, diary) = Builder::new(Behaviour::TransientUntil(3));
-    let room = house.open(builder).await;
+    let brokers = RestartableBroker::new();
+    let (service, log) = ScriptedProvision::new(Behaviour::TransientUntil(3));
+    let fixture = brokers.open(service).await;
     let began = Instant::now();
-    let reply = provisioned(&room, "i").await;
+    let reply = provisioned(&fixture, "i").await;
     assert_eq!(reply.json["state"], "succeeded");
-    let entries = diary.entries();
+    let entries = log.entries();
     let attempts = ["attempt 1", "attempt 2", "attempt 3", "attempt 4"];
     assert_eq!(begins(&entries, "attempt"), attempts);
     assert_eq!(begins(&entries, "found").len(), 1);
-    // 2 + 4 + 8 seconds, and what it takes to look.
+    // 2 + 4 + 8 seconds, and the time of the polls.
     let took = began.elapsed().as_secs();
     assert!((14..=16).contains(&took), "{took}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_transient_error_gives_up_after_the_last_attempt_and_tells_the_callers_message() {
-    let house = RestartableBroker::new();
-    let (builder, diary) = Builder::new(Behaviour::TransientUntil(9));
-    let room = house.open(builder).await;
-    let reply = provisioned(&room, "i").await;
+async fn a_transient_error_fails_after_the_last_attempt_with_the_message_for_the_caller() {
+    let brokers = RestartableBroker::new();
+    let (service, log) = ScriptedProvision::new(Behaviour::TransientUntil(9));
+    let fixture = brokers.open(service).await;
+    let reply = provisioned(&fixture, "i").await;
     assert_eq!(reply.json["state"], "failed");
     assert_eq!(reply.description(), "It rains.");
-    assert_eq!(begins(&diary.entries(), "attempt").len(), 4);
+    assert_eq!(begins(&log.entries(), "attempt").len(), 4);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_step_is_done_once_over_a_crash() {
-    let house = RestartableBroker::new();
+    let brokers = RestartableBroker::new();
     let gate = Arc::new(Notify::new());
-    let (builder, diary) = Builder::new(Behaviour::Waits(gate));
-    let room = house.open(builder).await;
-    let accepted = room.provision("i").accepts_incomplete().send().await;
-    while begins(&diary.entries(), "found").is_empty() {
+    let (service, log) = ScriptedProvision::new(Behaviour::Waits(gate));
+    let fixture = brokers.open(service).await;
+    let accepted = fixture.provision("i").accepts_incomplete().send().await;
+    while begins(&log.entries(), "found").is_empty() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     tokio::time::sleep(Duration::from_secs(1)).await;
-    room.crash();
-    let room = house
-        .open(Builder::as_before(&diary, Behaviour::Ends))
+    fixture.crash();
+    let fixture = brokers
+        .open(ScriptedProvision::as_before(&log, Behaviour::Ends))
         .await;
     tokio::time::sleep(AFTER_THE_LEASE).await;
-    let poll = room.poll("i").operation(&accepted.operation());
-    assert_eq!(room.poll_until_done(poll).await.json["state"], "succeeded");
-    let entries = diary.entries();
+    let poll = fixture.poll("i").operation(&accepted.operation());
+    assert_eq!(
+        fixture.poll_until_done(poll).await.json["state"],
+        "succeeded"
+    );
+    let entries = log.entries();
     assert_eq!(
         begins(&entries, "attempt"),
         ["attempt 1", "attempt 1"],
@@ -211,51 +214,54 @@ async fn a_step_is_done_once_over_a_crash() {
 
 #[tokio::test(start_paused = true)]
 async fn a_step_is_done_once_over_an_orderly_restart() {
-    let house = RestartableBroker::new();
-    let (builder, diary) = Builder::new(Behaviour::Never);
-    let room = house
-        .open_with(builder, |broker| {
+    let brokers = RestartableBroker::new();
+    let (service, log) = ScriptedProvision::new(Behaviour::Never);
+    let fixture = brokers
+        .open_with(service, |broker| {
             broker.settings(|settings| settings.drain = Duration::from_secs(1))
         })
         .await;
-    let accepted = room.provision("i").accepts_incomplete().send().await;
+    let accepted = fixture.provision("i").accepts_incomplete().send().await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    room.running.shut_down().await;
-    let room = house
-        .open(Builder::as_before(&diary, Behaviour::Ends))
+    fixture.running.shut_down().await;
+    let fixture = brokers
+        .open(ScriptedProvision::as_before(&log, Behaviour::Ends))
         .await;
-    let poll = room.poll("i").operation(&accepted.operation());
-    assert_eq!(room.poll_until_done(poll).await.json["state"], "succeeded");
-    assert_eq!(begins(&diary.entries(), "found").len(), 1);
-    assert_eq!(house.operations().await[0].takeovers, 0);
+    let poll = fixture.poll("i").operation(&accepted.operation());
+    assert_eq!(
+        fixture.poll_until_done(poll).await.json["state"],
+        "succeeded"
+    );
+    assert_eq!(begins(&log.entries(), "found").len(), 1);
+    assert_eq!(brokers.operations().await[0].takeovers, 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_idempotency_key_is_the_same_for_every_attempt_and_differs_by_step_and_operation() {
-    let house = RestartableBroker::new();
-    let diary = Diary::default();
+    let brokers = RestartableBroker::new();
+    let log = HookLog::default();
     // The memo of the first step is refused twice, with the process killed in between.
     for _ in 0..2 {
-        let room = house
-            .open(Builder::as_before(&diary, Behaviour::Ends))
+        let fixture = brokers
+            .open(ScriptedProvision::as_before(&log, Behaviour::Ends))
             .await;
-        house.tap(|call| match call {
+        brokers.inject(|call| match call {
             Call::Commit(commit) if commit.writes().len() == 1 => Intercept::CrashBefore,
             _ => Intercept::Pass,
         });
-        let _ = tokio::time::timeout(Duration::from_secs(2), room.provision("i").send()).await;
+        let _ = tokio::time::timeout(Duration::from_secs(2), fixture.provision("i").send()).await;
         tokio::time::sleep(Duration::from_secs(5)).await;
-        room.crash();
-        house.mend();
+        fixture.crash();
+        brokers.stop_faults();
         tokio::time::sleep(AFTER_THE_LEASE).await;
     }
-    let room = house
-        .open(Builder::as_before(&diary, Behaviour::Ends))
+    let fixture = brokers
+        .open(ScriptedProvision::as_before(&log, Behaviour::Ends))
         .await;
     tokio::time::sleep(AFTER_THE_LEASE).await;
-    room.provision("i").send().await.is(200);
-    room.deprovision("i").send().await.is(200);
-    let entries = diary.entries();
+    fixture.provision("i").send().await.is(200);
+    fixture.deprovision("i").send().await.is(200);
+    let entries = log.entries();
     let founds = begins(&entries, "found");
     assert!(
         founds.len() >= 2,
@@ -274,27 +280,27 @@ async fn an_idempotency_key_is_the_same_for_every_attempt_and_differs_by_step_an
 
 #[tokio::test(start_paused = true)]
 async fn progress_is_written_at_most_twice_a_second_and_polls_see_it() {
-    let house = RestartableBroker::new();
-    let (builder, _) = Builder::new(Behaviour::Tells(1000, Duration::from_millis(5)));
-    let room = house.open(builder).await;
+    let brokers = RestartableBroker::new();
+    let (service, _) = ScriptedProvision::new(Behaviour::Tells(1000, Duration::from_millis(5)));
+    let fixture = brokers.open(service).await;
     let commits = Arc::new(Mutex::new(0));
     let counted = commits.clone();
-    house.tap(move |call| {
+    brokers.inject(move |call| {
         if matches!(call, Call::Commit(_)) {
             *counted.lock().unwrap() += 1;
         }
         Intercept::Pass
     });
-    let operation = room
+    let operation = fixture
         .provision("i")
         .accepts_incomplete()
         .send()
         .await
         .operation();
     tokio::time::sleep(Duration::from_millis(2700)).await;
-    let poll = || room.poll("i").operation(&operation);
-    let told = poll().send().await.is(200);
-    let number: u32 = told
+    let poll = || fixture.poll("i").operation(&operation);
+    let polled = poll().send().await.is(200);
+    let number: u32 = polled
         .description()
         .split(' ')
         .next()
@@ -302,53 +308,54 @@ async fn progress_is_written_at_most_twice_a_second_and_polls_see_it() {
         .parse()
         .unwrap();
     // 540 were sent by then; the polled one is at most half a second old.
-    assert!((440..=540).contains(&number), "{}", told.text);
-    room.poll_until_done(poll()).await;
+    assert!((440..=540).contains(&number), "{}", polled.text);
+    fixture.poll_until_done(poll()).await;
     // Accept, two steps, one saved state, the end, and two texts a second for five seconds.
     let commits = *commits.lock().unwrap();
     assert!((12..=18).contains(&commits), "{commits} commits");
 }
 
 #[tokio::test(start_paused = true)]
-async fn state_saved_by_a_failed_provision_is_given_to_the_deprovision() {
-    let house = RestartableBroker::new();
-    let (builder, diary) = Builder::new(Behaviour::Fails);
-    let room = house.open(builder).await;
-    room.provision("i").send().await.is(500);
-    room.deprovision("i").send().await.is(200);
-    let razed = begins(&diary.entries(), "raze");
-    assert_eq!(razed, ["raze Some(\"founded in 1\")"]);
+async fn state_saved_by_a_failed_provision_is_passed_to_the_deprovision() {
+    let brokers = RestartableBroker::new();
+    let (service, log) = ScriptedProvision::new(Behaviour::Fails);
+    let fixture = brokers.open(service).await;
+    fixture.provision("i").send().await.is(500);
+    fixture.deprovision("i").send().await.is(200);
+    let removed = begins(&log.entries(), "raze");
+    assert_eq!(removed, ["raze Some(\"founded in 1\")"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn state_saved_by_a_crashed_provision_is_given_to_the_deprovision() {
-    let house = RestartableBroker::new();
-    let (builder, diary) = Builder::new(Behaviour::Never);
-    let room = house.open(builder).await;
-    room.provision("i")
+async fn state_saved_by_a_crashed_provision_is_passed_to_the_deprovision() {
+    let brokers = RestartableBroker::new();
+    let (service, log) = ScriptedProvision::new(Behaviour::Never);
+    let fixture = brokers.open(service).await;
+    fixture
+        .provision("i")
         .accepts_incomplete()
         .send()
         .await
         .is(202);
     tokio::time::sleep(Duration::from_secs(1)).await;
-    room.crash();
-    let room = house
-        .open(Builder::as_before(&diary, Behaviour::Stops))
+    fixture.crash();
+    let fixture = brokers
+        .open(ScriptedProvision::as_before(&log, Behaviour::Stops))
         .await;
-    let reply = room.finish("i", room.deprovision("i").accepts_incomplete());
+    let reply = fixture.finish("i", fixture.deprovision("i").accepts_incomplete());
     tokio::time::sleep(AFTER_THE_LEASE).await;
     assert_eq!(reply.await.json["state"], "succeeded");
-    let entries = diary.entries();
+    let entries = log.entries();
     assert_eq!(begins(&entries, "stopped").len(), 1, "it was told at once");
     assert_eq!(begins(&entries, "raze"), ["raze Some(\"founded in 1\")"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_create_that_is_deleted_is_told_and_the_delete_waits_for_its_end() {
-    let house = RestartableBroker::new();
-    let (builder, diary) = Builder::new(Behaviour::Stops);
-    let room = house.open(builder).await;
-    let create = room
+async fn a_deleted_create_is_cancelled_and_the_delete_waits_for_its_end() {
+    let brokers = RestartableBroker::new();
+    let (service, log) = ScriptedProvision::new(Behaviour::Stops);
+    let fixture = brokers.open(service).await;
+    let create = fixture
         .provision("i")
         .accepts_incomplete()
         .send()
@@ -356,33 +363,34 @@ async fn a_create_that_is_deleted_is_told_and_the_delete_waits_for_its_end() {
         .operation();
     tokio::time::sleep(Duration::from_secs(1)).await;
     let began = Instant::now();
-    let reply = room
-        .finish("i", room.deprovision("i").accepts_incomplete())
+    let reply = fixture
+        .finish("i", fixture.deprovision("i").accepts_incomplete())
         .await;
     assert_eq!(reply.json["state"], "succeeded");
     assert!(
         began.elapsed() < Duration::from_secs(1),
         "the hint is not late"
     );
-    let entries = diary.entries();
+    let entries = log.entries();
     assert_eq!(entries[3..5], ["stopped", "raze Some(\"founded in 1\")"]);
-    let polled = room.poll("i").operation(&create).send().await.is(200);
+    let polled = fixture.poll("i").operation(&create).send().await.is(200);
     assert_eq!(polled.json["state"], "failed", "halted, whatever it says");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_result_that_comes_after_the_delete_is_state_for_the_delete_and_no_instance() {
-    let house = RestartableBroker::new();
+async fn a_result_after_the_delete_is_passed_to_the_delete_and_makes_no_instance() {
+    let brokers = RestartableBroker::new();
     let gate = Arc::new(Notify::new());
-    let (builder, diary) = Builder::new(Behaviour::Waits(gate.clone()));
-    let room = house.open(builder).await;
-    room.provision("i")
+    let (service, log) = ScriptedProvision::new(Behaviour::Waits(gate.clone()));
+    let fixture = brokers.open(service).await;
+    fixture
+        .provision("i")
         .accepts_incomplete()
         .send()
         .await
         .is(202);
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let deleted = room
+    let deleted = fixture
         .deprovision("i")
         .accepts_incomplete()
         .send()
@@ -390,81 +398,84 @@ async fn a_result_that_comes_after_the_delete_is_state_for_the_delete_and_no_ins
         .operation();
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert!(
-        begins(&diary.entries(), "raze").is_empty(),
+        begins(&log.entries(), "raze").is_empty(),
         "the create still runs"
     );
-    room.fetch("i").send().await.is(404);
+    fixture.fetch("i").send().await.is(404);
     gate.notify_one();
-    let poll = room.poll("i").operation(&deleted);
-    assert_eq!(room.poll_until_done(poll).await.json["state"], "succeeded");
-    assert_eq!(begins(&diary.entries(), "raze"), ["raze Some(\"whole\")"]);
-    room.fetch("i").send().await.is(404);
+    let poll = fixture.poll("i").operation(&deleted);
+    assert_eq!(
+        fixture.poll_until_done(poll).await.json["state"],
+        "succeeded"
+    );
+    assert_eq!(begins(&log.entries(), "raze"), ["raze Some(\"whole\")"]);
+    fixture.fetch("i").send().await.is(404);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_hook_has_until_its_deadline_over_all_attempts() {
-    let house = RestartableBroker::new();
-    let (mut builder, diary) = Builder::new(Behaviour::TransientUntil(9));
-    builder.policy = Policy {
+    let brokers = RestartableBroker::new();
+    let (mut service, log) = ScriptedProvision::new(Behaviour::TransientUntil(9));
+    service.policy = Policy {
         attempts_max: 100,
         backoff: Duration::from_secs(10),
         ..Policy::default().within(Duration::from_secs(60))
     };
-    let room = house.open(builder).await;
+    let fixture = brokers.open(service).await;
     let began = Instant::now();
-    let reply = provisioned(&room, "retried").await;
+    let reply = provisioned(&fixture, "retried").await;
     assert_eq!(reply.json["state"], "failed");
     // Attempts at 0, 10, 30 and 70 seconds; the last has no time left.
     let took = began.elapsed().as_secs();
     assert!((60..=75).contains(&took), "{took}");
-    let attempts = begins(&diary.entries(), "attempt").len();
+    let attempts = begins(&log.entries(), "attempt").len();
     assert!((3..=4).contains(&attempts), "{attempts}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_hook_that_never_ends_fails_at_its_deadline_and_says_so() {
-    let house = RestartableBroker::new();
-    let (mut builder, _) = Builder::new(Behaviour::Never);
-    builder.policy = Policy::default().within(Duration::from_secs(90));
-    let room = house.open(builder).await;
+async fn a_hook_that_never_ends_fails_at_its_deadline_with_a_message() {
+    let brokers = RestartableBroker::new();
+    let (mut service, _) = ScriptedProvision::new(Behaviour::Never);
+    service.policy = Policy::default().within(Duration::from_secs(90));
+    let fixture = brokers.open(service).await;
     let began = Instant::now();
-    let reply = provisioned(&room, "i").await;
+    let reply = provisioned(&fixture, "i").await;
     assert_eq!(reply.json["state"], "failed");
     assert!(reply.description().contains("90 seconds"), "{}", reply.text);
     assert_eq!(began.elapsed().as_secs(), 90);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_fails_its_operation_and_the_broker_goes_on() {
-    let house = RestartableBroker::new();
-    let (builder, diary) = Builder::new(Behaviour::Panics);
-    let room = house.open(builder).await;
-    let reply = room.provision("i").send().await.is(500);
+async fn a_panic_fails_its_operation_and_the_broker_continues() {
+    let brokers = RestartableBroker::new();
+    let (service, log) = ScriptedProvision::new(Behaviour::Panics);
+    let fixture = brokers.open(service).await;
+    let reply = fixture.provision("i").send().await.is(500);
     assert!(!reply.text.contains("panic that"), "{}", reply.text);
     assert_eq!(
-        begins(&diary.entries(), "attempt").len(),
+        begins(&log.entries(), "attempt").len(),
         1,
         "not tried again"
     );
-    room.catalog().send().await.is(200);
-    room.deprovision("i").send().await.is(200);
-    let razed = begins(&diary.entries(), "raze");
-    assert_eq!(razed, ["raze Some(\"founded in 1\")"]);
+    fixture.catalog().send().await.is(200);
+    fixture.deprovision("i").send().await.is(200);
+    let removed = begins(&log.entries(), "raze");
+    assert_eq!(removed, ["raze Some(\"founded in 1\")"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broker_on_a_busy_store_says_how_many_operations_it_runs() {
-    let house = RestartableBroker::new();
-    let (builder, _) = Builder::new(Behaviour::Stops);
-    let room = house.open(builder).await;
+async fn a_broker_on_a_busy_store_reports_its_running_operations() {
+    let brokers = RestartableBroker::new();
+    let (service, _) = ScriptedProvision::new(Behaviour::Stops);
+    let fixture = brokers.open(service).await;
     for id in ["a", "b", "c"] {
-        let ask = room.provision(id).parameters(json!({}));
-        ask.accepts_incomplete().send().await.is(202);
+        let request = fixture.provision(id).parameters(json!({}));
+        request.accepts_incomplete().send().await.is(202);
     }
-    assert_eq!(room.running.operations_running(), 3);
+    assert_eq!(fixture.running.operations_running(), 3);
     for id in ["a", "b", "c"] {
-        let ask = room.deprovision(id).accepts_incomplete();
-        assert_eq!(room.finish(id, ask).await.json["state"], "succeeded");
+        let request = fixture.deprovision(id).accepts_incomplete();
+        assert_eq!(fixture.finish(id, request).await.json["state"], "succeeded");
     }
-    assert_eq!(room.running.operations_running(), 0);
+    assert_eq!(fixture.running.operations_running(), 0);
 }

@@ -11,14 +11,14 @@ use sutler_broker::{
 };
 use sutler_osb::{Catalog, CatalogSpec, Parameters};
 
-/// Says much, and writes down the origin of every plan it is called with.
+/// Writes log output, and records the origin of every plan it is called with.
 #[derive(Default)]
-struct Diary {
+struct RecordingService {
     origins: Mutex<Vec<Option<String>>>,
 }
 
 #[async_trait]
-impl UntypedService for Diary {
+impl UntypedService for RecordingService {
     async fn provision(&self, cx: &Cx, _: Parameters) -> Result<Provisioned<AuthorState>> {
         self.origins.lock().unwrap().push(cx.plan().origin.clone());
         cx.log(0, "one\n").await?;
@@ -66,8 +66,8 @@ impl UntypedService for Diary {
         Ok(Bound::credentials(json!({ "state": state })))
     }
 
-    fn check(&self, asked: &ProposedChange<'_>) -> std::result::Result<(), Refusal> {
-        match asked {
+    fn check(&self, change: &ProposedChange<'_>) -> std::result::Result<(), Refusal> {
+        match change {
             ProposedChange::Move { from, to } => Err(Refusal::Invalid(format!(
                 "No way from {} to {}.",
                 from.plan_name.as_str(),
@@ -89,26 +89,26 @@ fn with_origins() -> Catalog {
     Catalog::try_from(spec).expect("the catalog keeps the rules")
 }
 
-async fn diary(catalog: Catalog) -> (Fixture, Arc<Diary>) {
-    let diary = Arc::new(Diary::default());
+async fn recording(catalog: Catalog) -> (Fixture, Arc<RecordingService>) {
+    let recording = Arc::new(RecordingService::default());
     let broker = Broker::new(catalog)
         .basic_auth("user", "s3cret")
         .admin(Admin::at("/admin").without_auth())
-        .other_services(diary.clone())
+        .other_services(recording.clone())
         .in_memory();
     let running = broker.start().await.expect("the broker starts");
-    (Fixture::around(running), diary)
+    (Fixture::around(running), recording)
 }
 
 #[tokio::test]
-async fn what_work_says_is_kept_once_and_shown_to_operators_only() {
-    let (kit, _) = diary(catalog_of(test_catalog::catalog())).await;
+async fn hook_output_is_stored_once_and_shown_to_operators_only() {
+    let (kit, _) = recording(catalog_of(test_catalog::catalog())).await;
     let accepted = kit.provision("i").query("accepts_incomplete", "true");
     let operation = accepted.send().await.is(202).operation();
     kit.poll_until_done(kit.poll("i").operation(&operation))
         .await;
     let path = format!("/admin/v1/operations/{operation}/log");
-    let log = kit.ask("GET", path.clone()).send().await.is(200).json;
+    let log = kit.request("GET", path.clone()).send().await.is(200).json;
     let texts: Vec<&str> = log["items"]
         .as_array()
         .into_iter()
@@ -118,9 +118,9 @@ async fn what_work_says_is_kept_once_and_shown_to_operators_only() {
     assert_eq!(texts.concat(), "one\ntwo\nthree\n", "{log}");
     assert_eq!(log["ended"], true);
     let next = log["next"].as_str().expect("a cursor");
-    let rest = kit.ask("GET", path.clone()).query("after", next);
+    let rest = kit.request("GET", path.clone()).query("after", next);
     assert_eq!(rest.send().await.is(200).json["items"], json!([]));
-    kit.ask("GET", path)
+    kit.request("GET", path)
         .query("after", "x")
         .send()
         .await
@@ -139,29 +139,29 @@ async fn what_work_says_is_kept_once_and_shown_to_operators_only() {
 
 #[tokio::test]
 async fn bindings_change_the_state_of_their_instance_and_lose_nothing() {
-    let (kit, _) = diary(catalog_of(test_catalog::catalog())).await;
+    let (kit, _) = recording(catalog_of(test_catalog::catalog())).await;
     kit.has_instance("i").await;
     let names: Vec<String> = (0..8).map(|nth| format!("b{nth}")).collect();
-    let asks = names.iter().map(|name| kit.bind("i", name).send());
-    let asks: tokio::task::JoinSet<_> = asks.collect();
-    for reply in asks.join_all().await {
+    let requests = names.iter().map(|name| kit.bind("i", name).send());
+    let requests: tokio::task::JoinSet<_> = requests.collect();
+    for reply in requests.join_all().await {
         reply.is(201);
     }
     let last = kit.bind("i", "last").send().await.is(201).json;
-    let mut seen: Vec<&str> = last["credentials"]["state"]["names"]
+    let mut names: Vec<&str> = last["credentials"]["state"]["names"]
         .as_array()
         .into_iter()
         .flatten()
         .filter_map(Value::as_str)
         .collect();
-    seen.sort_unstable();
-    assert_eq!(seen.len(), 9, "{seen:?}");
-    assert_eq!(seen.first(), Some(&"b0"));
+    names.sort_unstable();
+    assert_eq!(names.len(), 9, "{names:?}");
+    assert_eq!(names.first(), Some(&"b0"));
 }
 
 #[tokio::test]
-async fn a_provision_learns_what_a_failed_one_has_saved() {
-    let (kit, _) = diary(catalog_of(test_catalog::catalog())).await;
+async fn a_provision_gets_the_state_saved_by_a_failed_one() {
+    let (kit, _) = recording(catalog_of(test_catalog::catalog())).await;
     let failing = kit.provision("i").parameters(json!({ "fail": true }));
     failing.send().await.is(500);
     kit.has_instance("i").await;
@@ -174,17 +174,17 @@ async fn a_provision_learns_what_a_failed_one_has_saved() {
 
 #[tokio::test]
 async fn the_origin_of_a_plan_is_pinned_and_never_shown() {
-    let (kit, diary) = diary(with_origins()).await;
+    let (kit, recording) = recording(with_origins()).await;
     kit.has_instance("i").await;
-    let origins = diary.origins.lock().unwrap().clone();
+    let origins = recording.origins.lock().unwrap().clone();
     assert_eq!(origins, [Some(format!("origin of {SMALL}"))]);
     let shown = kit.catalog().send().await.is(200).json.to_string();
     assert!(!shown.contains("origin"), "{shown}");
 }
 
 #[tokio::test]
-async fn a_service_may_refuse_a_way_from_plan_to_plan() {
-    let (kit, _) = diary(catalog_of(test_catalog::catalog())).await;
+async fn a_service_may_refuse_a_change_between_two_plans() {
+    let (kit, _) = recording(catalog_of(test_catalog::catalog())).await;
     kit.has_instance("i").await;
     let moved = kit.update("i").only_plan(LARGE);
     let refused = moved.send().await.is(400);

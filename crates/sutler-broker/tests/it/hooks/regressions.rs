@@ -1,4 +1,4 @@
-//! Bugs that an earlier broker shipped, each with the number it has in the list of them.
+//! Bugs of an earlier broker, each with its number in `docs/regressions.md`.
 //!
 //! R8 is in `store_fault_matrix.rs`, R40 in `secrets.rs`.
 
@@ -19,10 +19,10 @@ async fn r1_an_identical_bind_while_one_runs_gets_the_same_operation() {
     on_each_store(async |kit| {
         kit.has_instance("i").await;
         let gate = kit.script.hold(OperationKind::Bind);
-        let ask = kit.bind("i", "b").accepts_incomplete();
-        let first = ask.clone().send().await.is(202);
+        let request = kit.bind("i", "b").accepts_incomplete();
+        let first = request.clone().send().await.is(202);
         gate.reached().await;
-        let second = ask.send().await.is(202);
+        let second = request.send().await.is(202);
         assert_eq!(first.json, second.json);
         assert_eq!(second.json.get("credentials"), None);
         gate.open();
@@ -39,12 +39,12 @@ async fn r2_a_bind_after_a_failed_one_is_a_new_attempt() {
     on_each_store(async |kit| {
         kit.has_instance("i").await;
         kit.script.fails(OperationKind::Bind, "No room.");
-        let ask = kit.bind("i", "b").accepts_incomplete();
-        let failed = ask.clone().send().await.operation();
+        let request = kit.bind("i", "b").accepts_incomplete();
+        let failed = request.clone().send().await.operation();
         let poll = kit.poll_binding("i", "b").operation(&failed);
         assert_eq!(kit.poll_until_done(poll).await.json["state"], "failed");
         kit.script.succeeds(OperationKind::Bind);
-        let again = ask.send().await.operation();
+        let again = request.send().await.operation();
         assert_ne!(failed, again);
         let poll = kit.poll_binding("i", "b").operation(&again);
         assert_eq!(kit.poll_until_done(poll).await.json["state"], "succeeded");
@@ -70,14 +70,14 @@ async fn r3_a_provision_after_a_failed_one_is_not_already_done() {
 
 /// A job that had not started yet was shown as failed.
 #[tokio::test]
-async fn r4_a_poll_right_after_acceptance_never_says_failed() {
+async fn r4_a_poll_right_after_acceptance_is_never_failed() {
     on_each_store(async |kit| {
         let gate = kit.script.hold(OperationKind::Provision);
         for n in 0..300 {
-            // More than there are workers: the last ones are accepted and not started.
+            // More operations than workers: the last ones are accepted and not started.
             let id = format!("i{n}");
-            let ask = kit.provision(&id).plan(ASYNC).accepts_incomplete();
-            let operation = ask.send().await.operation();
+            let request = kit.provision(&id).plan(ASYNC).accepts_incomplete();
+            let operation = request.send().await.operation();
             let polled = kit.poll(&id).operation(&operation).send().await.is(200);
             assert_eq!(polled.json["state"], "in progress", "{n}");
         }
@@ -104,16 +104,16 @@ async fn r5_a_synchronous_failure_is_never_a_success() {
             kit.script.fails(verb, "No.");
         }
         let update = kit.update("i").parameters(json!({ "a": 1 }));
-        let asks = [
+        let requests = [
             kit.provision("j").plan(SYNC),
             update,
             kit.bind("i", "c").plan(SYNC),
             kit.unbind("i", "b").plan(SYNC),
             kit.deprovision("i").plan(SYNC),
         ];
-        for ask in asks {
-            for ask in [ask.clone(), ask.accepts_incomplete()] {
-                assert_eq!(ask.send().await.is(500).json.get("operation"), None);
+        for request in requests {
+            for request in [request.clone(), request.accepts_incomplete()] {
+                assert_eq!(request.send().await.is(500).json.get("operation"), None);
             }
         }
     })
@@ -122,14 +122,14 @@ async fn r5_a_synchronous_failure_is_never_a_success() {
 
 /// Gates of a long operation, opened by the test.
 #[derive(Clone, Default)]
-struct Works {
+struct GatedService {
     /// Number of real runs of each step, by instance or binding.
     done: Arc<Mutex<BTreeMap<String, u32>>>,
     /// Operations of these never end.
     stuck: Arc<Mutex<Vec<&'static str>>>,
 }
 
-impl Works {
+impl GatedService {
     async fn work(&self, cx: &Cx) -> Result<()> {
         let name = cx
             .binding_id()
@@ -155,7 +155,7 @@ impl Works {
     }
 }
 
-impl Service for Works {
+impl Service for GatedService {
     type Params = serde_json::Map<String, Value>;
     type State = ();
     const UPDATES: bool = true;
@@ -180,60 +180,61 @@ impl Service for Works {
     }
 }
 
-/// A restart started a second run of what was already running. Here a hook may run again, from the
-/// start, but what it wrote down as done is not done again.
+/// A restart started a second run of a running job. Here a hook may run again from the start, but its
+/// memoised steps are not repeated.
 #[tokio::test(start_paused = true)]
 async fn r6_a_restart_in_the_middle_of_a_provision_does_no_written_step_again() {
-    let house = RestartableBroker::new();
-    let works = Works::default();
+    let brokers = RestartableBroker::new();
+    let works = GatedService::default();
     works.stuck.lock().unwrap().push("i");
-    let room = house.open(works.clone()).await;
-    let ask = room.provision("i").accepts_incomplete();
-    let operation = ask.send().await.operation();
+    let fixture = brokers.open(works.clone()).await;
+    let request = fixture.provision("i").accepts_incomplete();
+    let operation = request.send().await.operation();
     for _ in 0..3 {
-        let room = house.open(works.clone()).await;
+        let fixture = brokers.open(works.clone()).await;
         tokio::time::sleep(AFTER_THE_LEASE).await;
-        room.crash();
+        fixture.crash();
     }
-    room.crash();
+    fixture.crash();
     works.stuck.lock().unwrap().clear();
-    let room = house.open(works.clone()).await;
+    let fixture = brokers.open(works.clone()).await;
     tokio::time::sleep(AFTER_THE_LEASE).await;
-    let polled = room.poll("i").operation(&operation).send().await.is(200);
+    let polled = fixture.poll("i").operation(&operation).send().await.is(200);
     assert_eq!(polled.json["state"], "succeeded");
     assert_eq!(works.done("i"), 1);
-    assert_eq!(house.operations().await.len(), 1);
+    assert_eq!(brokers.operations().await.len(), 1);
 }
 
-/// Recovery went through the jobs one by one and stopped at the first bind.
+/// Recovery processed the jobs one by one and stopped at the first bind.
 #[tokio::test(start_paused = true)]
 async fn r7_a_bind_in_progress_holds_up_no_other_recovery() {
-    let house = RestartableBroker::new();
-    let works = Works::default();
-    let room = house.open(works.clone()).await;
+    let brokers = RestartableBroker::new();
+    let works = GatedService::default();
+    let fixture = brokers.open(works.clone()).await;
     for id in ["i", "j"] {
-        room.provision(id).send().await.is(201);
+        fixture.provision(id).send().await.is(201);
     }
     works.stuck.lock().unwrap().extend(["b", "j", "k"]);
-    let bind = room.bind("i", "b").accepts_incomplete();
+    let bind = fixture.bind("i", "b").accepts_incomplete();
     bind.send().await.is(202);
-    let update = room.update("j").parameters(json!({ "a": 1 }));
+    let update = fixture.update("j").parameters(json!({ "a": 1 }));
     update.accepts_incomplete().send().await.is(202);
-    room.provision("k")
+    fixture
+        .provision("k")
         .accepts_incomplete()
         .send()
         .await
         .is(202);
     tokio::time::sleep(Duration::from_secs(1)).await;
-    room.crash();
+    fixture.crash();
     works.stuck.lock().unwrap().retain(|name| *name == "b");
-    let room = house.open(works.clone()).await;
+    let fixture = brokers.open(works.clone()).await;
     tokio::time::sleep(AFTER_THE_LEASE).await;
     for id in ["j", "k"] {
-        let polled = room.poll(id).send().await.is(200);
+        let polled = fixture.poll(id).send().await.is(200);
         assert_eq!(polled.json["state"], "succeeded", "{id}");
     }
-    let polled = room.poll_binding("i", "b").send().await.is(200);
+    let polled = fixture.poll_binding("i", "b").send().await.is(200);
     assert_eq!(polled.json["state"], "in progress");
     for (name, times) in [("b", 1), ("j", 2), ("k", 1)] {
         assert_eq!(works.done(name), times, "{name}: once per operation");
@@ -242,32 +243,37 @@ async fn r7_a_bind_in_progress_holds_up_no_other_recovery() {
 
 /// A job that was accepted and not started when the broker stopped was never started.
 #[tokio::test(start_paused = true)]
-async fn r10_what_was_accepted_and_not_started_is_started_after_a_restart() {
-    let house = RestartableBroker::new();
-    let works = Works::default();
+async fn r10_an_accepted_operation_that_was_not_started_starts_after_a_restart() {
+    let brokers = RestartableBroker::new();
+    let works = GatedService::default();
     works.stuck.lock().unwrap().push("first");
-    let room = house
+    let fixture = brokers
         .open_with(works.clone(), |broker| {
             broker.settings(|settings| settings.workers = 1)
         })
         .await;
     for id in ["first", "second"] {
-        room.provision(id).accepts_incomplete().send().await.is(202);
+        fixture
+            .provision(id)
+            .accepts_incomplete()
+            .send()
+            .await
+            .is(202);
     }
     tokio::time::sleep(Duration::from_secs(5)).await;
     assert_eq!((works.done("first"), works.done("second")), (1, 0));
-    room.crash();
+    fixture.crash();
     works.stuck.lock().unwrap().clear();
-    let room = house.open(works.clone()).await;
+    let fixture = brokers.open(works.clone()).await;
     tokio::time::sleep(AFTER_THE_LEASE).await;
     for id in ["first", "second"] {
-        let polled = room.poll(id).send().await.is(200);
+        let polled = fixture.poll(id).send().await.is(200);
         assert_eq!(polled.json["state"], "succeeded", "{id}");
         assert_eq!(works.done(id), 1, "{id}");
     }
 }
 
-/// An asynchronous bind was not in the instance's list of bindings, so a delete went over it.
+/// An asynchronous bind was not in the instance's list of bindings, so a delete ignored it.
 #[tokio::test]
 async fn r14_a_deprovision_takes_a_bind_in_progress_along() {
     on_each_store(async |kit: &Fixture| {
@@ -291,7 +297,7 @@ async fn r14_a_deprovision_takes_a_bind_in_progress_along() {
     .await;
 }
 
-/// Updates took parameters as texts only: a number, a flag or an object was a 400.
+/// Updates accepted text parameters only: a number, a flag or an object was a 400.
 #[tokio::test]
 async fn r34_an_update_takes_numbers_flags_and_objects() {
     on_each_store(async |kit| {
@@ -299,36 +305,36 @@ async fn r34_an_update_takes_numbers_flags_and_objects() {
         let parameters = json!({
             "number": 7, "flag": true, "object": { "list": [1, null, 2.5] }, "text": "t",
         });
-        let ask = kit.update("i").parameters(parameters.clone());
-        ask.send().await.is(200);
-        let seen = kit.script.only_call(OperationKind::Update);
-        assert_eq!(seen.parameters, parameters);
+        let request = kit.update("i").parameters(parameters.clone());
+        request.send().await.is(200);
+        let call = kit.script.only_call(OperationKind::Update);
+        assert_eq!(call.parameters, parameters);
         let shown = kit.fetch("i").send().await.is(200);
         assert_eq!(shown.json["parameters"], parameters);
     })
     .await;
 }
 
-/// Plan and parameters were stored before the run and not put back when it failed.
+/// Plan and parameters were stored before the run and not restored when it failed.
 #[tokio::test]
 async fn r35_a_failed_update_keeps_the_old_plan_and_parameters() {
     on_each_store(async |kit| {
-        let ask = kit.provision("i").parameters(json!({ "size": 1 }));
-        ask.send().await.is(201);
+        let request = kit.provision("i").parameters(json!({ "size": 1 }));
+        request.send().await.is(201);
         kit.script.fails(OperationKind::Update, "No.");
-        let ask = || {
-            let ask = kit.update("i").only_plan(LARGE);
-            ask.parameters(json!({ "size": 2 }))
+        let request = || {
+            let request = kit.update("i").only_plan(LARGE);
+            request.parameters(json!({ "size": 2 }))
         };
-        ask().send().await.is(500);
-        let failed = kit.finish("i", ask().accepts_incomplete()).await;
+        request().send().await.is(500);
+        let failed = kit.finish("i", request().accepts_incomplete()).await;
         assert_eq!(failed.json["state"], "failed");
         let shown = kit.fetch("i").send().await.is(200);
         assert_eq!(shown.json["plan_id"], SMALL);
         assert_eq!(shown.json["parameters"], json!({ "size": 1 }));
         kit.has_binding("i", "b").await;
-        let seen = kit.script.only_call(OperationKind::Bind);
-        assert_eq!(seen.plan, SMALL);
+        let call = kit.script.only_call(OperationKind::Bind);
+        assert_eq!(call.plan, SMALL);
     })
     .await;
 }
@@ -339,9 +345,9 @@ async fn r35_a_failed_update_keeps_the_old_plan_and_parameters() {
 async fn r39_a_fetched_instance_has_its_real_ids_its_dashboard_and_only_the_users_parameters() {
     on_each_store(async |kit| {
         let identity = "cloudfoundry eyJ1c2VyX2lkIjoidSJ9";
-        let ask = kit.provision("i").parameters(json!({ "size": 1 }));
-        let ask = ask.header("X-Broker-API-Originating-Identity", identity);
-        ask.send().await.is(201);
+        let request = kit.provision("i").parameters(json!({ "size": 1 }));
+        let request = request.header("X-Broker-API-Originating-Identity", identity);
+        request.send().await.is(201);
         let shown = kit.fetch("i").send().await.is(200).json;
         let expected = json!({
             "service_id": DB, "plan_id": SMALL,

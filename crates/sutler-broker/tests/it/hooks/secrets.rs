@@ -1,4 +1,4 @@
-//! Secrets stay secret: in the store, in logs, in errors; and keys can be changed.
+//! Secrets do not leak into the store, logs or errors; and keys can be rotated.
 
 use super::{AFTER_THE_LEASE, Log, RestartableBroker};
 use crate::fixture::request::Reply;
@@ -10,7 +10,7 @@ use sutler_broker::{AuthorState, Bound, Cx, Error, Provisioned, Result, Service,
 use sutler_journal::conformance::{Call, Intercept};
 use sutler_journal::{KeyRing, List, Store};
 
-/// Texts that must not be found where they do not belong.
+/// Texts that must not leak.
 const CANARIES: [&str; 11] = [
     "canary-in-parameters",
     "canary-in-bind-parameters",
@@ -25,14 +25,14 @@ const CANARIES: [&str; 11] = [
     "canary-in-password",
 ];
 
-/// A service that handles nothing but secrets.
-struct Vault {
+/// A service whose inputs and outputs are all secrets.
+struct SecretService {
     fails: bool,
 }
 
 type Free = serde_json::Map<String, Value>;
 
-impl Vault {
+impl SecretService {
     async fn work(&self, cx: &Cx) -> Result<()> {
         let memo = || async { Ok("canary-in-memo".to_owned()) };
         let _: String = cx.step("memo", memo).await?;
@@ -44,7 +44,7 @@ impl Vault {
     }
 }
 
-impl Service for Vault {
+impl Service for SecretService {
     type Params = Free;
     type State = String;
     const UPDATES: bool = true;
@@ -75,17 +75,21 @@ impl Service for Vault {
     }
 }
 
-/// Everything the store holds, as bytes.
-async fn dump(house: &RestartableBroker) -> Vec<u8> {
+/// All contents of the store, as bytes.
+async fn dump(brokers: &RestartableBroker) -> Vec<u8> {
     let mut all = Vec::new();
     let everything = List::Prefix(Vec::new());
-    let page = house.memory.list(&everything, None, 10_000).await.unwrap();
+    let page = brokers
+        .memory
+        .list(&everything, None, 10_000)
+        .await
+        .unwrap();
     for document in page.documents {
         all.extend_from_slice(document.key.as_bytes());
         all.extend_from_slice(&document.body);
     }
-    for row in house.operations().await {
-        let operation = house.memory.operation(row.id).await.unwrap().unwrap();
+    for row in brokers.operations().await {
+        let operation = brokers.memory.operation(row.id).await.unwrap().unwrap();
         all.extend_from_slice(operation.row.lane.as_bytes());
         all.extend_from_slice(&operation.row.detail);
         all.extend_from_slice(&operation.request);
@@ -94,14 +98,14 @@ async fn dump(house: &RestartableBroker) -> Vec<u8> {
     all
 }
 
-/// The canaries in some bytes: as they are, or in base64 wherever they begin in a longer text.
+/// The canaries in some bytes: plain, or in base64 at any offset of a longer text.
 fn found_in(bytes: &[u8]) -> Vec<&'static str> {
     let has = |part: &[u8]| bytes.windows(part.len()).any(|window| window == part);
     let found = |canary: &&str| {
         let plain = canary.as_bytes();
         let coded = |shift: usize| {
             let text = STANDARD.encode([&b"  "[..shift], plain].concat());
-            // Text before and after the canary does not reach into these.
+            // Text before and after the canary does not affect these characters.
             text.as_bytes()[4..16].to_vec()
         };
         has(plain) || (0..3).any(|shift| has(&coded(shift)))
@@ -110,26 +114,26 @@ fn found_in(bytes: &[u8]) -> Vec<&'static str> {
 }
 
 #[test]
-fn canaries_are_found_where_they_are() {
+fn canaries_are_found_in_any_encoding() {
     for before in ["", "a", "ab", "abc"] {
-        let hidden = STANDARD.encode(format!("{before}canary-in-identity and more"));
-        assert!(found_in(hidden.as_bytes()).contains(&"canary-in-identity"));
+        let encoded = STANDARD.encode(format!("{before}canary-in-identity and more"));
+        assert!(found_in(encoded.as_bytes()).contains(&"canary-in-identity"));
     }
     assert_eq!(found_in(b"the canary-in-state"), ["canary-in-state"]);
     assert!(found_in(b"no bird at all").is_empty());
 }
 
-/// Two lives, one that goes well and one that does not; the answers to what was refused or failed.
-async fn live_with_secrets(house: &RestartableBroker) -> Vec<Reply> {
+/// Runs a lifecycle that succeeds and one that fails. Returns the answers to refused and failed requests.
+async fn run_with_secrets(brokers: &RestartableBroker) -> Vec<Reply> {
     let identity = STANDARD.encode(json!({ "user_id": "canary-in-identity" }).to_string());
     let identity = format!("cloudfoundry {identity}");
     let secret = json!({ "secret": "canary-in-parameters" });
     let context = json!({ "platform": "cloudfoundry", "secret": "canary-in-context" });
     let mut errors = Vec::new();
     for fails in [false, true] {
-        let room = house.open(Vault { fails }).await;
+        let fixture = brokers.open(SecretService { fails }).await;
         let id = if fails { "bad" } else { "good" };
-        let provision = room
+        let provision = fixture
             .provision(id)
             .parameters(secret.clone())
             .with("context", context.clone())
@@ -138,42 +142,44 @@ async fn live_with_secrets(house: &RestartableBroker) -> Vec<Reply> {
         let other = provision.parameters(json!({ "other": "canary-in-parameters" }));
         errors.push(other.send().await);
         let bound = json!({ "secret": "canary-in-bind-parameters" });
-        let bind = room
+        let bind = fixture
             .bind("good", id)
             .parameters(bound)
             .with("context", context.clone());
         errors.push(bind.clone().send().await);
         let changed = json!({ "secret": "canary-in-update" });
-        let update = room.update("good").parameters(changed.clone());
+        let update = fixture.update("good").parameters(changed.clone());
         errors.push(update.send().await);
-        let bad = room.update("good").with("parameters", "canary-in-update");
+        let bad = fixture
+            .update("good")
+            .with("parameters", "canary-in-update");
         errors.push(bad.send().await);
-        let bad = room
+        let bad = fixture
             .provision("x")
             .bytes("{ \"parameters\": canary-in-parameters");
         errors.push(bad.send().await);
         let header = "cloudfoundry canary-in-identity!";
-        let bad = room
+        let bad = fixture
             .fetch("good")
             .header("X-Broker-API-Originating-Identity", header);
         errors.push(bad.send().await);
         let password = STANDARD.encode("user:canary-in-password");
-        let bad = room
+        let bad = fixture
             .catalog()
             .header("Authorization", &format!("Basic {password}"));
         errors.push(bad.send().await);
-        errors.push(room.unbind("good", id).send().await);
-        // The store is away in the middle of it.
-        house.tap(|call| match call {
+        errors.push(fixture.unbind("good", id).send().await);
+        // The store is unavailable in between.
+        brokers.inject(|call| match call {
             Call::Commit(_) => Intercept::Refuse,
             _ => Intercept::Pass,
         });
-        let update = room
+        let update = fixture
             .update("good")
             .parameters(json!({ "more": "canary-in-update" }));
         errors.push(update.send().await);
-        house.mend();
-        room.running.shut_down().await;
+        brokers.stop_faults();
+        fixture.running.shut_down().await;
     }
     errors.retain(|reply| reply.status >= 400);
     errors
@@ -182,9 +188,9 @@ async fn live_with_secrets(house: &RestartableBroker) -> Vec<Reply> {
 /// The predecessor wrote whole requests, credentials and tokens to its log at debug level.
 #[tokio::test(start_paused = true)]
 async fn r40_no_secret_is_in_a_log_at_any_level_in_an_error_or_in_the_store() {
-    let (log, _listening) = Log::listen();
-    let house = RestartableBroker::new();
-    let errors = live_with_secrets(&house).await;
+    let (log, _guard) = Log::capture();
+    let brokers = RestartableBroker::new();
+    let errors = run_with_secrets(&brokers).await;
     assert!(errors.len() >= 12, "only {} requests failed", errors.len());
     for reply in errors {
         let found = found_in(reply.text.as_bytes());
@@ -200,12 +206,12 @@ async fn r40_no_secret_is_in_a_log_at_any_level_in_an_error_or_in_the_store() {
         .filter(|line| !found_in(line.as_bytes()).is_empty())
         .collect();
     assert!(lines.is_empty(), "{lines:#?}");
-    let found = found_in(&dump(&house).await);
+    let found = found_in(&dump(&brokers).await);
     assert!(found.is_empty(), "{found:?} in the store");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_sealed_does_not_print_itself() {
+async fn sealed_values_are_not_printed() {
     let state = AuthorState(json!("canary-in-state"));
     assert!(found_in(format!("{state:?}").as_bytes()).is_empty());
     let bound = Bound::credentials(json!({ "password": "canary-in-credentials" }));
@@ -218,96 +224,105 @@ fn key_of(sealed: &[u8]) -> String {
     String::from_utf8_lossy(&sealed[2..2 + len]).into_owned()
 }
 
-async fn keys_of(house: &RestartableBroker, kind: &str) -> Vec<String> {
+async fn keys_of(brokers: &RestartableBroker, kind: &str) -> Vec<String> {
     let everything = List::Prefix(Vec::new());
-    let page = house.memory.list(&everything, None, 10_000).await.unwrap();
+    let page = brokers
+        .memory
+        .list(&everything, None, 10_000)
+        .await
+        .unwrap();
     let of_kind = page.documents.iter().filter(|it| it.key.kind() == kind);
     of_kind.map(|document| key_of(&document.body)).collect()
 }
 
-fn put_in_front(house: &mut RestartableBroker, id: &str) {
-    house.ring = format!("{}{}", *KeyRing::fresh_line(id), house.ring);
+fn put_in_front(brokers: &mut RestartableBroker, id: &str) {
+    brokers.ring = format!("{}{}", *KeyRing::fresh_line(id), brokers.ring);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_rotated_out_key_still_reads_and_its_records_are_sealed_anew_when_touched() {
-    let mut house = RestartableBroker::new();
-    let room = house.open(Vault { fails: false }).await;
-    room.provision("read").send().await.is(201);
-    room.provision("changed").send().await.is(201);
-    room.bind("read", "b").send().await.is(201);
-    room.running.shut_down().await;
-    put_in_front(&mut house, "second");
-    let room = house.open(Vault { fails: false }).await;
-    assert_eq!(keys_of(&house, "instance").await, ["first", "first"]);
-    room.fetch("read").send().await.is(200);
-    assert_eq!(keys_of(&house, "instance").await, ["first", "second"]);
-    let update = room.update("changed").parameters(json!({ "a": 1 }));
+async fn a_rotated_out_key_still_reads_and_its_records_are_resealed_when_used() {
+    let mut brokers = RestartableBroker::new();
+    let fixture = brokers.open(SecretService { fails: false }).await;
+    fixture.provision("read").send().await.is(201);
+    fixture.provision("changed").send().await.is(201);
+    fixture.bind("read", "b").send().await.is(201);
+    fixture.running.shut_down().await;
+    put_in_front(&mut brokers, "second");
+    let fixture = brokers.open(SecretService { fails: false }).await;
+    assert_eq!(keys_of(&brokers, "instance").await, ["first", "first"]);
+    fixture.fetch("read").send().await.is(200);
+    assert_eq!(keys_of(&brokers, "instance").await, ["first", "second"]);
+    let update = fixture.update("changed").parameters(json!({ "a": 1 }));
     update.send().await.is(200);
-    assert_eq!(keys_of(&house, "instance").await, ["second", "second"]);
-    let shown = room.fetch_binding("read", "b").send().await.is(200);
+    assert_eq!(keys_of(&brokers, "instance").await, ["second", "second"]);
+    let shown = fixture.fetch_binding("read", "b").send().await.is(200);
     assert_eq!(
         shown.json["credentials"]["password"],
         "canary-in-credentials"
     );
-    assert_eq!(keys_of(&house, "binding").await, ["second"]);
-    room.deprovision("read").send().await.is(200);
+    assert_eq!(keys_of(&brokers, "binding").await, ["second"]);
+    fixture.deprovision("read").send().await.is(200);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operation_that_an_older_key_sealed_is_carried_on() {
-    let mut house = RestartableBroker::new();
-    let room = house.open(Vault { fails: false }).await;
+async fn an_operation_sealed_with_an_older_key_continues() {
+    let mut brokers = RestartableBroker::new();
+    let fixture = brokers.open(SecretService { fails: false }).await;
     let commits = Arc::new(Mutex::new(0));
-    house.tap(move |call| {
+    brokers.inject(move |call| {
         let mut commits = commits.lock().unwrap();
         *commits += usize::from(matches!(call, Call::Commit(_)));
-        // Accepted, and then nothing more.
+        // Only the commit of the acceptance succeeds.
         if *commits > 1 {
             Intercept::CrashBefore
         } else {
             Intercept::Pass
         }
     });
-    let accepted = room.provision("i").accepts_incomplete().send().await;
-    room.crash();
-    house.mend();
-    put_in_front(&mut house, "second");
-    let room = house.open(Vault { fails: false }).await;
+    let accepted = fixture.provision("i").accepts_incomplete().send().await;
+    fixture.crash();
+    brokers.stop_faults();
+    put_in_front(&mut brokers, "second");
+    let fixture = brokers.open(SecretService { fails: false }).await;
     tokio::time::sleep(AFTER_THE_LEASE).await;
-    let poll = room.poll("i").operation(&accepted.operation());
-    assert_eq!(room.poll_until_done(poll).await.json["state"], "succeeded");
+    let poll = fixture.poll("i").operation(&accepted.operation());
+    assert_eq!(
+        fixture.poll_until_done(poll).await.json["state"],
+        "succeeded"
+    );
 }
 
 /// Error of a broker that does not start with the fixture's key ring.
-async fn refusal(house: &RestartableBroker) -> Option<String> {
-    let opened = house
-        .try_open(Vault { fails: false }, |broker| broker)
+async fn refusal(brokers: &RestartableBroker) -> Option<String> {
+    let opened = brokers
+        .try_open(SecretService { fails: false }, |broker| broker)
         .await;
     opened.err().map(|error| error.to_string())
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_wrong_key_ring_is_refused_at_the_start_with_a_sentence() {
-    let mut house = RestartableBroker::new();
-    let right = house.ring.clone();
-    house
-        .open(Vault { fails: false })
+    let mut brokers = RestartableBroker::new();
+    let right = brokers.ring.clone();
+    brokers
+        .open(SecretService { fails: false })
         .await
         .running
         .shut_down()
         .await;
-    house.ring = KeyRing::fresh_line("other").to_string();
-    let said = refusal(&house).await.expect("another key does not open it");
+    brokers.ring = KeyRing::fresh_line("other").to_string();
+    let message = refusal(&brokers)
+        .await
+        .expect("another key does not open it");
     assert!(
-        said.contains("\"first\"") && said.contains("add it back"),
-        "{said}"
+        message.contains("\"first\"") && message.contains("add it back"),
+        "{message}"
     );
-    house.ring = KeyRing::fresh_line("first").to_string();
-    let said = refusal(&house)
+    brokers.ring = KeyRing::fresh_line("first").to_string();
+    let message = refusal(&brokers)
         .await
         .expect("a key of that name does not either");
-    assert!(said.contains("does not open"), "{said}");
-    house.ring = right;
-    assert_eq!(refusal(&house).await, None);
+    assert!(message.contains("does not open"), "{message}");
+    brokers.ring = right;
+    assert_eq!(refusal(&brokers).await, None);
 }

@@ -1,16 +1,16 @@
-//! Every call of the store is made to fail once, repeat once and crash once.
+//! Every call of the store fails once, repeats once and crashes once.
 //!
-//! A life of an instance is played once to count the store's calls; then again for every call and
-//! every way in which that call can go wrong. A platform repeats what was not answered, a crashed
-//! broker is started again on the same store. In the end everything acknowledged is there, every
-//! lane is free, every memoised step ran once, and the outside world is empty again. The service is
-//! in `store_fault_matrix/fixture.rs`, the platform in `store_fault_matrix/platform.rs`.
+//! A lifecycle of an instance runs once to count the store's calls; then again for every call and every
+//! fault of that call. A platform repeats unanswered requests, a crashed broker is started again on the
+//! same store. In the end every acknowledged change is stored, every lane is free, every memoised step
+//! ran once, and the external system is empty again. The service is in `store_fault_matrix/fixture.rs`,
+//! the platform in `store_fault_matrix/platform.rs`.
 
 mod fixture;
 mod platform;
 
-use fixture::{CountingService, World};
-use platform::{Journey, Life};
+use fixture::{CountingService, ExternalSystem};
+use platform::{Life, PlatformProgress};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -35,7 +35,7 @@ enum Fault {
     CrashBefore,
     /// The process dies after the call.
     CrashAfter,
-    /// The process sleeps for longer than its lease, then goes on.
+    /// The process sleeps for longer than its lease, then continues.
     Slept,
 }
 
@@ -50,58 +50,63 @@ const FAULTS: [Fault; 6] = [
 
 const LEASE: Duration = Duration::from_secs(30);
 
-/// Time for all processes of one run, one after the other.
-struct Eras(Mutex<(StoreTime, Option<Instant>)>);
+/// Clock of all processes of one run, one after the other.
+struct ProcessClock(Mutex<(StoreTime, Option<Instant>)>);
 
-impl Eras {
-    /// A new process begins, after the leases of the one before ran out.
+impl ProcessClock {
+    /// Begins a new process, after the leases of the previous one ran out.
     fn begin(&self) {
-        let mut era = self.0.lock().unwrap();
-        *era = (era.0.plus(4 * LEASE), Some(Instant::now()));
+        let mut times = self.0.lock().unwrap();
+        *times = (times.0.plus(4 * LEASE), Some(Instant::now()));
     }
 
     fn skip(&self, time: Duration) {
-        let mut era = self.0.lock().unwrap();
-        era.0 = era.0.plus(time);
+        let mut times = self.0.lock().unwrap();
+        times.0 = times.0.plus(time);
     }
 }
 
-impl Clock for Eras {
+impl Clock for ProcessClock {
     fn now(&self) -> StoreTime {
-        let era = self.0.lock().unwrap();
-        era.0.plus(era.1.map_or(Duration::ZERO, |it| it.elapsed()))
+        let times = self.0.lock().unwrap();
+        times
+            .0
+            .plus(times.1.map_or(Duration::ZERO, |it| it.elapsed()))
     }
 }
 
-/// One run of one life.
-struct Play {
+/// One run of one lifecycle.
+struct FaultRun {
     life: Life,
     fault: Option<(usize, Fault)>,
     store: Arc<MemoryStore>,
-    clock: Arc<Eras>,
+    clock: Arc<ProcessClock>,
     ring: String,
-    world: Arc<World>,
-    journey: Journey,
+    external: Arc<ExternalSystem>,
+    progress: PlatformProgress,
     /// Calls so far, and whether each was a commit.
     calls: Arc<Mutex<Vec<bool>>>,
 }
 
-impl Play {
+impl FaultRun {
     fn new(life: Life, fault: Option<(usize, Fault)>) -> Self {
-        let clock = Arc::new(Eras(Mutex::new((StoreTime(1_700_000_000_000_000), None))));
+        let clock = Arc::new(ProcessClock(Mutex::new((
+            StoreTime(1_700_000_000_000_000),
+            None,
+        ))));
         Self {
             life,
             fault,
             store: Arc::new(MemoryStore::with_clock(clock.clone())),
             clock,
             ring: KeyRing::fresh_line("only").to_string(),
-            world: Arc::default(),
-            journey: Journey::default(),
+            external: Arc::default(),
+            progress: PlatformProgress::default(),
             calls: Arc::default(),
         }
     }
 
-    /// Plays it to its end, over as many processes as it takes.
+    /// Runs the lifecycle to its end, restarting crashed processes.
     fn run(&self) {
         for _ in 0..3 {
             let runtime = tokio::runtime::Builder::new_current_thread()
@@ -117,11 +122,11 @@ impl Play {
         panic!("{self}: it does not come to an end");
     }
 
-    /// One process; whether the life was played to its end.
+    /// Runs one process. Returns whether the lifecycle reached its end.
     async fn process(&self) -> bool {
         self.clock.begin();
         let crashed = Arc::new(Notify::new());
-        let store = Arc::new(self.tapped(crashed.clone()));
+        let store = Arc::new(self.intercepted(crashed.clone()));
         let live = async {
             let kit = loop {
                 match self.start(store.clone()).await {
@@ -130,7 +135,7 @@ impl Play {
                     Err(_) => tokio::time::sleep(Duration::from_secs(1)).await,
                 }
             };
-            self.journey.go_on(&kit, self.life).await;
+            self.progress.resume(&kit, self.life).await;
             kit.running.shut_down().await;
         };
         tokio::select! {
@@ -148,7 +153,7 @@ impl Play {
         let catalog: sutler_osb::Catalog =
             serde_json::from_value(super::catalog()).expect("it keeps the rules");
         Broker::new(catalog)
-            .service("db", CountingService(self.world.clone()))
+            .service("db", CountingService(self.external.clone()))
             .shared_store(store, KeyRing::parse(&self.ring).expect("a ring"))
             .basic_auth("user", "s3cret")
             .settings(|settings| {
@@ -159,7 +164,7 @@ impl Play {
             .await
     }
 
-    fn tapped(&self, crashed: Arc<Notify>) -> InterceptingStore {
+    fn intercepted(&self, crashed: Arc<Notify>) -> InterceptingStore {
         let (calls, clock, fault) = (self.calls.clone(), self.clock.clone(), self.fault);
         let dead = AtomicBool::new(false);
         InterceptingStore::new(self.store.clone(), move |call: &Call<'_>| {
@@ -196,12 +201,12 @@ impl Play {
         })
     }
 
-    /// Whether the n-th call was a commit, in a life where commits come one after the other: a
-    /// delete is accepted beside the create it halts, and a cascade has several under way.
+    /// Whether the n-th call was a commit, in a lifecycle without concurrent commits: a delete runs at the
+    /// same time as the create it halts, and a cascade has several operations.
     fn is_lone_commit(&self, n: usize) -> bool {
         let calls = self.calls.lock().unwrap();
-        let beside = matches!(self.life, Life::Cascade | Life::DeletedWhileCreated);
-        calls.get(n - 1).copied().unwrap_or(false) && !beside
+        let concurrent = matches!(self.life, Life::Cascade | Life::DeletedWhileCreated);
+        calls.get(n - 1).copied().unwrap_or(false) && !concurrent
     }
 
     /// Invariants after any fault.
@@ -219,34 +224,34 @@ impl Play {
         let stats = self.store.stats().await.expect("it answers");
         let counted = stats.live + stats.terminal + stats.cleaned;
         assert_eq!(stats.accepted, counted, "{self}: {stats:?}");
-        let left = self.world.left();
+        let left = self.external.left();
         assert!(left.is_empty(), "{self}: left behind: {left:?}");
-        let extra = self.world.extra_runs();
-        // Between an effect and its memo, and nowhere else; a cascade has two under way.
-        let under_way = if matches!(self.life, Life::Cascade) {
+        let extra = self.external.extra_runs();
+        // Only between an effect and its memo; a cascade has two at a time.
+        let concurrent_steps = if matches!(self.life, Life::Cascade) {
             2
         } else {
             1
         };
         let allowed = match self.fault {
-            Some((_, Fault::CrashBefore | Fault::Slept)) => under_way,
+            Some((_, Fault::CrashBefore | Fault::Slept)) => concurrent_steps,
             // The memo was the last commit, unless another call was made at the same time.
-            Some((n, Fault::CrashAfter)) if !self.is_lone_commit(n) => under_way,
+            Some((n, Fault::CrashAfter)) if !self.is_lone_commit(n) => concurrent_steps,
             _ => 0,
         };
         assert!(extra.len() <= allowed, "{self}: run again: {extra:?}");
     }
 }
 
-impl std::fmt::Display for Play {
+impl std::fmt::Display for FaultRun {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:?} with {:?}", self.life, self.fault)
     }
 }
 
-/// Plays a life once whole, then once for every fault at every call.
+/// Runs a lifecycle once without faults, then once for every fault at every call.
 fn every_fault_at_every_call(life: Life) {
-    let whole = Play::new(life, None);
+    let whole = FaultRun::new(life, None);
     whole.run();
     let calls = whole.calls.lock().unwrap().clone();
     assert!(
@@ -260,7 +265,7 @@ fn every_fault_at_every_call(life: Life) {
             if !is_commit && matches!(fault, Fault::Lost | Fault::Unanswered) {
                 continue;
             }
-            Play::new(life, Some((n + 1, fault))).run();
+            FaultRun::new(life, Some((n + 1, fault))).run();
         }
     }
 }
@@ -288,10 +293,10 @@ fn a_cascade_survives_every_fault_at_every_call() {
 }
 
 #[test]
-fn a_platform_that_sends_everything_twice_gets_one_of_everything() {
+fn requests_sent_twice_take_effect_once() {
     for life in [Life::Synchronous, Life::Asynchronous, Life::Cascade] {
-        let mut play = Play::new(life, None);
-        play.journey.twice = true;
-        play.run();
+        let mut run = FaultRun::new(life, None);
+        run.progress.twice = true;
+        run.run();
     }
 }

@@ -1,7 +1,7 @@
-//! A store that is away for a while, a lease that ran out unnoticed: requests and lanes survive it.
+//! An unavailable store and an unnoticed lease expiry: requests and lanes survive both.
 
 use super::{AFTER_THE_LEASE, RestartableBroker};
-use crate::fixture::request::Ask;
+use crate::fixture::request::RequestBuilder;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ struct Params {
     size: u32,
 }
 
-/// Runs for a while, and fails a given number of times.
+/// Runs for some time, and fails a chosen number of times.
 #[derive(Clone, Default)]
 struct Plain {
     takes: Duration,
@@ -58,10 +58,10 @@ impl Service for Plain {
     }
 }
 
-/// Repeats a request until it is answered otherwise than with 503.
-async fn until_answered(ask: impl Fn() -> Ask) -> crate::fixture::request::Reply {
+/// Repeats a request until the answer is not 503.
+async fn until_answered(request: impl Fn() -> RequestBuilder) -> crate::fixture::request::Reply {
     for _ in 0..100 {
-        let reply = ask().send().await;
+        let reply = request().send().await;
         if reply.status != 503 {
             return reply;
         }
@@ -70,15 +70,15 @@ async fn until_answered(ask: impl Fn() -> Ask) -> crate::fixture::request::Reply
     panic!("it is never answered");
 }
 
-/// The commit arrived, every answer to it got lost: the operation is claimed by a worker that does
-/// not know of it. It must not stay so for as long as that worker lives.
+/// The commit arrived, but every answer to it was lost: the operation is claimed by a worker that does
+/// not know it. The claim must not last for the life of that worker.
 #[tokio::test(start_paused = true)]
-async fn a_request_whose_commit_was_never_answered_is_carried_out_all_the_same() {
-    let house = RestartableBroker::new();
+async fn a_request_whose_commit_was_never_answered_is_still_carried_out() {
+    let brokers = RestartableBroker::new();
     let service = Plain::default();
-    let room = house.open(service.clone()).await;
+    let fixture = brokers.open(service.clone()).await;
     let mut commits = 0;
-    house.tap(move |call| match call {
+    brokers.inject(move |call| match call {
         Call::Commit(_) => {
             commits += 1;
             if commits == 1 {
@@ -89,82 +89,82 @@ async fn a_request_whose_commit_was_never_answered_is_carried_out_all_the_same()
         }
         _ => Intercept::Pass,
     });
-    let ask = || room.provision("i").accepts_incomplete();
-    ask().send().await.is(503);
-    house.mend();
-    let reply = until_answered(ask).await;
+    let request = || fixture.provision("i").accepts_incomplete();
+    request().send().await.is(503);
+    brokers.stop_faults();
+    let reply = until_answered(request).await;
     if reply.status == 202 {
         let operation = reply.operation();
         for _ in 0..1000 {
-            let polled = room.poll("i").operation(&operation).send().await.is(200);
+            let polled = fixture.poll("i").operation(&operation).send().await.is(200);
             if polled.json["state"] == "succeeded" {
                 break;
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
-    ask().send().await.is(200);
+    request().send().await.is(200);
     assert_eq!(service.provisions.load(Ordering::Relaxed), 1);
-    assert_eq!(house.operations().await.len(), 1);
+    assert_eq!(brokers.operations().await.len(), 1);
 }
 
 /// "Not written" for a repeat does not apply to the first attempt, whose answer was lost.
 #[tokio::test(start_paused = true)]
-async fn a_refused_repeat_does_not_settle_what_became_of_the_first_try() {
-    let house = RestartableBroker::new();
-    let room = house.open(Plain::default()).await;
+async fn a_refused_repeat_does_not_decide_the_outcome_of_the_first_attempt() {
+    let brokers = RestartableBroker::new();
+    let fixture = brokers.open(Plain::default()).await;
     let mut fates = vec![Intercept::Refuse, Intercept::Refuse, Intercept::LoseReply];
-    house.tap(move |call| match call {
+    brokers.inject(move |call| match call {
         Call::Commit(_) => fates.pop().unwrap_or(Intercept::Pass),
         _ => Intercept::Pass,
     });
-    room.provision("i").send().await.is(201);
-    assert_eq!(house.operations().await.len(), 1);
+    fixture.provision("i").send().await.is(201);
+    assert_eq!(brokers.operations().await.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_waiting_caller_is_not_told_of_a_failure_because_a_look_failed() {
-    let house = RestartableBroker::new();
+async fn a_failed_poll_of_the_store_does_not_fail_a_waiting_caller() {
+    let brokers = RestartableBroker::new();
     let takes = Duration::from_secs(2);
-    let room = house
+    let fixture = brokers
         .open(Plain {
             takes,
             ..Plain::default()
         })
         .await;
-    room.provision("i").send().await.is(201);
-    house.tap(|call| match call {
+    fixture.provision("i").send().await.is(201);
+    brokers.inject(|call| match call {
         Call::Read("poll") => Intercept::Refuse,
         _ => Intercept::Pass,
     });
-    let update = room.update("i").parameters(json!({ "size": 2 })).start();
+    let update = fixture.update("i").parameters(json!({ "size": 2 })).start();
     tokio::time::sleep(Duration::from_secs(4)).await;
-    house.mend();
+    brokers.stop_faults();
     update.await.unwrap().is(200);
-    let shown = room.fetch("i").send().await.is(200);
+    let shown = fixture.fetch("i").send().await.is(200);
     assert_eq!(shown.json["parameters"], json!({ "size": 2 }));
 }
 
-/// The process slept for longer than its lease and does not know it yet.
+/// The process slept for longer than its lease and has not noticed.
 #[tokio::test(start_paused = true)]
-async fn a_request_is_taken_though_the_lease_ran_out_unnoticed() {
+async fn a_request_is_accepted_after_an_unnoticed_lease_expiry() {
     for incomplete in [true, false] {
-        let house = RestartableBroker::new();
-        let room = house.open(Plain::default()).await;
-        house.tap(|call| match call {
+        let brokers = RestartableBroker::new();
+        let fixture = brokers.open(Plain::default()).await;
+        brokers.inject(|call| match call {
             Call::Renew(_) => Intercept::CrashBefore,
             _ => Intercept::Pass,
         });
         tokio::time::sleep(AFTER_THE_LEASE).await;
-        let ask = if incomplete {
-            room.provision("i").accepts_incomplete()
+        let request = if incomplete {
+            fixture.provision("i").accepts_incomplete()
         } else {
-            room.provision("i")
+            fixture.provision("i")
         };
-        let other = house.open(Plain::default());
-        let (reply, _other) = tokio::join!(ask.send(), async {
+        let other = brokers.open(Plain::default());
+        let (reply, _other) = tokio::join!(request.send(), async {
             tokio::time::sleep(Duration::from_secs(1)).await;
-            house.mend();
+            brokers.stop_faults();
             other.await
         });
         reply.is(if incomplete { 202 } else { 201 });
@@ -173,42 +173,46 @@ async fn a_request_is_taken_though_the_lease_ran_out_unnoticed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_delete_does_not_wait_for_the_backoff_of_the_create() {
-    let house = RestartableBroker::new();
+    let brokers = RestartableBroker::new();
     let service = Plain {
         in_vain: 5,
         backoff: Duration::from_secs(200),
         ..Plain::default()
     };
-    let room = house.open(service.clone()).await;
-    let create = room.provision("i").accepts_incomplete().send().await;
+    let fixture = brokers.open(service.clone()).await;
+    let create = fixture.provision("i").accepts_incomplete().send().await;
     tokio::time::sleep(Duration::from_secs(5)).await;
     let began = Instant::now();
-    let reply = room
-        .finish("i", room.deprovision("i").accepts_incomplete())
+    let reply = fixture
+        .finish("i", fixture.deprovision("i").accepts_incomplete())
         .await;
     assert_eq!(reply.json["state"], "succeeded", "{}", reply.text);
     assert!(began.elapsed() < Duration::from_secs(10));
-    let polled = room.poll("i").operation(&create.operation()).send().await;
+    let polled = fixture
+        .poll("i")
+        .operation(&create.operation())
+        .send()
+        .await;
     assert_eq!(polled.json["state"], "failed");
     assert_eq!(service.provisions.load(Ordering::Relaxed), 2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_is_away_answers_503_and_nothing_is_changed() {
-    let house = RestartableBroker::new();
-    let room = house.open(Plain::default()).await;
-    room.provision("there").send().await.is(201);
-    house.tap(|call| match call {
+async fn an_unavailable_store_answers_503_and_changes_nothing() {
+    let brokers = RestartableBroker::new();
+    let fixture = brokers.open(Plain::default()).await;
+    fixture.provision("there").send().await.is(201);
+    brokers.inject(|call| match call {
         Call::Read("now") => Intercept::Pass,
         _ => Intercept::Refuse,
     });
-    for ask in room.ten_endpoints("there", "b").into_iter().skip(1) {
-        let reply = ask.send().await.is(503);
+    for request in fixture.ten_endpoints("there", "b").into_iter().skip(1) {
+        let reply = request.send().await.is(503);
         assert!(!reply.header("Retry-After").is_empty());
         assert!(reply.description().ends_with('.'), "{}", reply.text);
         assert!(!reply.text.contains("tap"), "the cause is for the log");
     }
-    room.catalog().send().await.is(200);
-    house.mend();
-    assert_eq!(house.operations().await.len(), 1);
+    fixture.catalog().send().await.is(200);
+    brokers.stop_faults();
+    assert_eq!(brokers.operations().await.len(), 1);
 }

@@ -1,4 +1,4 @@
-//! Typed services: schemas from types, state handed on from hook to hook, two messages per error.
+//! Typed services: schemas from types, state passed from hook to hook, two messages per error.
 
 use super::{Log, RestartableBroker};
 use crate::fixture::test_catalog::{LARGE, SMALL};
@@ -46,7 +46,7 @@ impl Garage {
         std::mem::take(&mut *self.calls.lock().unwrap())
     }
 
-    /// The caller reads one sentence, the operator another.
+    /// An error with one message for the caller and another for the operator.
     fn outcome(&self) -> Result<()> {
         if self.fails {
             let error = Error::failed("The garage is closed.");
@@ -117,16 +117,16 @@ impl Service for Garage {
 
 #[tokio::test(start_paused = true)]
 async fn the_schema_of_the_parameters_is_published_in_the_catalog() {
-    let house = RestartableBroker::new();
-    let room = house.open(Garage::default()).await;
-    let catalog = room.catalog().send().await.is(200).json;
+    let brokers = RestartableBroker::new();
+    let fixture = brokers.open(Garage::default()).await;
+    let catalog = fixture.catalog().send().await.is(200).json;
     for plan in catalog["services"][0]["plans"].as_array().unwrap() {
         let schemas = &plan["schemas"]["service_instance"];
         let create = &schemas["create"]["parameters"];
         assert_eq!(create["properties"]["seats"]["type"], "integer");
         assert_eq!(create["required"], json!(["seats"]));
-        let said = create["properties"]["seats"]["description"].as_str();
-        assert_eq!(said, Some("How many seats it has."));
+        let description = create["properties"]["seats"]["description"].as_str();
+        assert_eq!(description, Some("How many seats it has."));
         let update = &schemas["update"]["parameters"];
         assert_eq!(update["properties"]["seats"]["type"], "integer");
         assert_eq!(update.get("required"), None, "an update names what changes");
@@ -134,9 +134,9 @@ async fn the_schema_of_the_parameters_is_published_in_the_catalog() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_schema_of_the_parameters_is_enforced_with_a_sentence_that_names_the_parameter() {
-    let house = RestartableBroker::new();
-    let room = house.open(Garage::default()).await;
+async fn the_schema_of_the_parameters_is_enforced_with_a_message_that_names_the_parameter() {
+    let brokers = RestartableBroker::new();
+    let fixture = brokers.open(Garage::default()).await;
     let wrong = [
         json!({}),
         json!({ "seats": "hunter2" }),
@@ -144,42 +144,48 @@ async fn the_schema_of_the_parameters_is_enforced_with_a_sentence_that_names_the
         json!({ "seats": 4.5 }),
     ];
     for parameters in wrong {
-        let ask = room.provision("i").parameters(parameters.clone());
-        let reply = ask.send().await.is(400);
+        let request = fixture.provision("i").parameters(parameters.clone());
+        let reply = request.send().await.is(400);
         assert!(reply.description().contains("seats"), "{}", reply.text);
         assert!(!reply.text.contains("hunter2"), "a value may be a secret");
     }
-    assert!(house.operations().await.is_empty(), "nothing was written");
-    room.provision("i")
+    assert!(brokers.operations().await.is_empty(), "nothing was written");
+    fixture
+        .provision("i")
         .parameters(json!({ "seats": 4 }))
         .send()
         .await
         .is(201);
-    let ask = room.update("i").parameters(json!({ "colour": 7 }));
-    let reply = ask.send().await.is(400);
+    let request = fixture.update("i").parameters(json!({ "colour": 7 }));
+    let reply = request.send().await.is(400);
     assert!(reply.description().contains("colour"), "{}", reply.text);
-    let ask = room.update("i").parameters(json!({ "colour": "red" }));
-    ask.send().await.is(200);
+    let request = fixture.update("i").parameters(json!({ "colour": "red" }));
+    request.send().await.is(200);
 }
 
 #[tokio::test(start_paused = true)]
-async fn state_is_handed_on_from_hook_to_hook() {
-    let house = RestartableBroker::new();
+async fn state_is_passed_from_hook_to_hook() {
+    let brokers = RestartableBroker::new();
     let garage = Garage::default();
-    let room = house.open(garage.clone()).await;
-    let asked = json!({ "seats": 4, "colour": "red" });
-    room.provision("i").parameters(asked).send().await.is(201);
-    room.bind("i", "a").send().await.is(201);
-    let blue = room.update("i").parameters(json!({ "colour": "blue" }));
+    let fixture = brokers.open(garage.clone()).await;
+    let parameters = json!({ "seats": 4, "colour": "red" });
+    fixture
+        .provision("i")
+        .parameters(parameters)
+        .send()
+        .await
+        .is(201);
+    fixture.bind("i", "a").send().await.is(201);
+    let blue = fixture.update("i").parameters(json!({ "colour": "blue" }));
     blue.send().await.is(200);
-    let rotated = room.bind("i", "b").with("predecessor_binding_id", "a");
+    let rotated = fixture.bind("i", "b").with("predecessor_binding_id", "a");
     rotated.send().await.is(201);
-    room.unbind("i", "a").send().await.is(200);
-    // Another broker on the same store knows as much.
-    room.running.shut_down().await;
-    let room = house.open(garage.clone()).await;
-    room.unbind("i", "b").send().await.is(200);
-    room.deprovision("i").send().await.is(200);
+    fixture.unbind("i", "a").send().await.is(200);
+    // Another broker on the same store has the same state.
+    fixture.running.shut_down().await;
+    let fixture = brokers.open(garage.clone()).await;
+    fixture.unbind("i", "b").send().await.is(200);
+    fixture.deprovision("i").send().await.is(200);
     let expected = [
         "bind a [\"red\"]",
         "rotate a \"key of a\"",
@@ -192,68 +198,72 @@ async fn state_is_handed_on_from_hook_to_hook() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_deprovision_after_a_create_without_a_state_is_given_none() {
-    let house = RestartableBroker::new();
+async fn a_deprovision_after_a_create_without_a_state_gets_no_state() {
+    let brokers = RestartableBroker::new();
     let mut garage = Garage {
         fails: true,
         ..Garage::default()
     };
-    let room = house.open(garage.clone()).await;
-    room.provision("i")
+    let fixture = brokers.open(garage.clone()).await;
+    fixture
+        .provision("i")
         .parameters(json!({ "seats": 1 }))
         .send()
         .await
         .is(500);
-    room.running.shut_down().await;
+    fixture.running.shut_down().await;
     garage.fails = false;
-    let room = house.open(garage.clone()).await;
-    room.deprovision("i").send().await.is(200);
+    let fixture = brokers.open(garage.clone()).await;
+    fixture.deprovision("i").send().await.is(200);
     assert_eq!(garage.take_calls(), ["deprovision None"]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_dashboard_is_in_the_first_answer_though_the_work_has_not_begun() {
-    let house = RestartableBroker::new();
-    let room = house.open(Garage::default()).await;
-    let asked = json!({ "seats": 4, "colour": "red" });
-    let ask = room.provision("i").parameters(asked).accepts_incomplete();
-    let accepted = ask.send().await.is(202);
+async fn the_dashboard_is_in_the_first_answer_before_the_hook_runs() {
+    let brokers = RestartableBroker::new();
+    let fixture = brokers.open(Garage::default()).await;
+    let parameters = json!({ "seats": 4, "colour": "red" });
+    let request = fixture
+        .provision("i")
+        .parameters(parameters)
+        .accepts_incomplete();
+    let accepted = request.send().await.is(202);
     assert_eq!(accepted.json["dashboard_url"], "https://garage/i/red");
-    let poll = room.poll("i").operation(&accepted.operation());
-    room.poll_until_done(poll).await;
-    let ask = room.update("i").parameters(json!({ "colour": "blue" }));
-    let updated = ask.accepts_incomplete().send().await.is(202);
+    let poll = fixture.poll("i").operation(&accepted.operation());
+    fixture.poll_until_done(poll).await;
+    let request = fixture.update("i").parameters(json!({ "colour": "blue" }));
+    let updated = request.accepts_incomplete().send().await.is(202);
     assert_eq!(updated.json["dashboard_url"], "https://garage/i/blue");
-    let poll = room.poll("i").operation(&updated.operation());
-    room.poll_until_done(poll).await;
-    let shown = room.fetch("i").send().await.is(200);
+    let poll = fixture.poll("i").operation(&updated.operation());
+    fixture.poll_until_done(poll).await;
+    let shown = fixture.fetch("i").send().await.is(200);
     assert_eq!(shown.json["dashboard_url"], "https://garage/i/blue");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_caller_reads_one_message_and_the_operators_log_has_the_other() {
-    let (log, _listening) = Log::listen();
-    let house = RestartableBroker::new();
+    let (log, _guard) = Log::capture();
+    let brokers = RestartableBroker::new();
     let mut garage = Garage::default();
-    let room = house.open(garage.clone()).await;
+    let fixture = brokers.open(garage.clone()).await;
     for id in ["i", "k"] {
-        let ask = room.provision(id).parameters(json!({ "seats": 4 }));
-        ask.send().await.is(201);
+        let request = fixture.provision(id).parameters(json!({ "seats": 4 }));
+        request.send().await.is(201);
     }
-    room.bind("i", "b").send().await.is(201);
-    room.running.shut_down().await;
+    fixture.bind("i", "b").send().await.is(201);
+    fixture.running.shut_down().await;
     garage.fails = true;
-    let room = house.open(garage).await;
+    let fixture = brokers.open(garage).await;
     let seats = json!({ "seats": 5 });
-    let asks = [
-        room.provision("j").parameters(seats.clone()),
-        room.update("i").parameters(seats).only_plan(LARGE),
-        room.bind("i", "c").plan(SMALL),
-        room.unbind("i", "b"),
-        room.deprovision("k"),
+    let requests = [
+        fixture.provision("j").parameters(seats.clone()),
+        fixture.update("i").parameters(seats).only_plan(LARGE),
+        fixture.bind("i", "c").plan(SMALL),
+        fixture.unbind("i", "b"),
+        fixture.deprovision("k"),
     ];
-    for ask in asks {
-        let reply = ask.send().await.is(500);
+    for request in requests {
+        let reply = request.send().await.is(500);
         assert!(!reply.text.contains("mechanic"), "{}", reply.text);
         assert_eq!(reply.description(), "The garage is closed.");
     }
@@ -265,15 +275,15 @@ async fn a_caller_reads_one_message_and_the_operators_log_has_the_other() {
     );
 }
 
-/// The same service with another state, as after a careless release.
-struct Rebuilt;
+/// The same service with an incompatible state type.
+struct ChangedStateService;
 
-impl Service for Rebuilt {
+impl Service for ChangedStateService {
     type Params = Params;
     type State = Vec<bool>;
 
     async fn provision(&self, _: &Cx, _: Params) -> Result<Provisioned<Vec<bool>>> {
-        // Errors of libraries come in by `?` and have no words for the caller.
+        // Errors of libraries are converted by `?` and have no message for the caller.
         let number: u32 = "no number".parse()?;
         Ok(Provisioned::new(vec![number > 0]))
     }
@@ -288,16 +298,25 @@ impl Service for Rebuilt {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_state_that_no_longer_fits_its_type_is_a_clear_failure() {
-    let (log, _listening) = Log::listen();
-    let house = RestartableBroker::new();
-    let room = house.open(Garage::default()).await;
-    let asked = json!({ "seats": 4, "colour": "s3cret red" });
-    room.provision("i").parameters(asked).send().await.is(201);
-    room.running.shut_down().await;
-    let room = house.open(Rebuilt).await;
-    for ask in [room.deprovision("i"), room.fetch("i"), room.bind("i", "b")] {
-        let reply = ask.send().await.is(500);
+async fn a_state_that_does_not_match_its_type_is_a_clear_failure() {
+    let (log, _guard) = Log::capture();
+    let brokers = RestartableBroker::new();
+    let fixture = brokers.open(Garage::default()).await;
+    let parameters = json!({ "seats": 4, "colour": "s3cret red" });
+    fixture
+        .provision("i")
+        .parameters(parameters)
+        .send()
+        .await
+        .is(201);
+    fixture.running.shut_down().await;
+    let fixture = brokers.open(ChangedStateService).await;
+    for request in [
+        fixture.deprovision("i"),
+        fixture.fetch("i"),
+        fixture.bind("i", "b"),
+    ] {
+        let reply = request.send().await.is(500);
         let sentence = "The stored state of the service instance cannot be read.";
         assert_eq!(reply.description(), sentence);
     }
@@ -313,12 +332,12 @@ async fn a_state_that_no_longer_fits_its_type_is_a_clear_failure() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_of_a_library_has_no_words_for_the_caller() {
-    let (log, _listening) = Log::listen();
-    let house = RestartableBroker::new();
-    let room = house.open(Rebuilt).await;
-    let ask = room.provision("i").parameters(json!({ "seats": 4 }));
-    let reply = ask.send().await.is(500);
+async fn an_error_of_a_library_has_no_message_for_the_caller() {
+    let (log, _guard) = Log::capture();
+    let brokers = RestartableBroker::new();
+    let fixture = brokers.open(ChangedStateService).await;
+    let request = fixture.provision("i").parameters(json!({ "seats": 4 }));
+    let reply = request.send().await.is(500);
     assert!(!reply.text.contains("digit"), "{}", reply.text);
     assert!(
         reply.description().ends_with("can see why."),
@@ -328,10 +347,10 @@ async fn an_error_of_a_library_has_no_words_for_the_caller() {
     assert!(log.text().contains("invalid digit found in string"));
 }
 
-/// A service with nothing to remember.
-struct Forgetful(HookCalls);
+/// A service without a state.
+struct StatelessService(HookCalls);
 
-impl Service for Forgetful {
+impl Service for StatelessService {
     type Params = serde_json::Map<String, Value>;
     type State = ();
 
@@ -353,13 +372,13 @@ impl Service for Forgetful {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_state_of_nothing_is_a_state() {
-    let house = RestartableBroker::new();
+async fn the_unit_state_is_a_state() {
+    let brokers = RestartableBroker::new();
     let calls = HookCalls::default();
-    let room = house.open(Forgetful(calls.clone())).await;
-    room.provision("i").send().await.is(201);
-    room.bind("i", "b").send().await.is(201);
-    room.unbind("i", "b").send().await.is(200);
-    room.deprovision("i").send().await.is(200);
+    let fixture = brokers.open(StatelessService(calls.clone())).await;
+    fixture.provision("i").send().await.is(201);
+    fixture.bind("i", "b").send().await.is(201);
+    fixture.unbind("i", "b").send().await.is(200);
+    fixture.deprovision("i").send().await.is(200);
     assert_eq!(*calls.lock().unwrap(), ["deprovision Some(())"]);
 }

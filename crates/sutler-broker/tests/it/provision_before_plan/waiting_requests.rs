@@ -21,7 +21,7 @@ fn withdrawn() -> PlanAvailability {
 }
 
 #[test]
-fn a_hundred_wait_five_minutes_or_twenty_seconds_where_nothing_else_is_said() {
+fn the_default_limits_are_a_hundred_waits_of_five_minutes_or_twenty_seconds() {
     let expected = PlanWaitLimits {
         wait: Duration::from_secs(5 * 60),
         waiting_max: 100,
@@ -31,16 +31,16 @@ fn a_hundred_wait_five_minutes_or_twenty_seconds_where_nothing_else_is_said() {
 }
 
 #[tokio::test]
-async fn of_what_was_withdrawn_a_refresh_that_runs_is_awaited_first() {
+async fn a_withdrawn_plan_is_refused_only_after_a_running_refresh() {
     on_each_store(async |kit| {
         without_large(kit).await;
-        let told = TestCatalogSource::keep(kit, withdrawn());
-        let ask = |id: &str| kit.provision(id).plan(LARGE).accepts_incomplete();
-        let returns = ask("i").send().await.is(202).operation();
+        let source = TestCatalogSource::set(kit, withdrawn());
+        let request = |id: &str| kit.provision(id).plan(LARGE).accepts_incomplete();
+        let returns = request("i").send().await.is(202).operation();
         let poll = || kit.poll("i").plan(LARGE).operation(&returns);
         assert_eq!(poll().send().await.is(200).json["state"], "in progress");
         let sync = kit.provision("j").plan(LARGE).start();
-        told.is_over(Some(catalog()), None);
+        source.end_refresh(Some(catalog()), None);
         assert_eq!(kit.poll_until_done(poll()).await.json["state"], "succeeded");
         sync.await.expect("no panic").is(201);
     })
@@ -48,14 +48,14 @@ async fn of_what_was_withdrawn_a_refresh_that_runs_is_awaited_first() {
 }
 
 #[tokio::test]
-async fn what_was_withdrawn_and_does_not_return_is_told_when_the_refresh_is_over() {
+async fn a_withdrawn_plan_is_refused_with_its_reason_when_the_refresh_ends() {
     on_each_store(async |kit| {
         without_large(kit).await;
-        let told = TestCatalogSource::keep(kit, withdrawn());
-        let ask = kit.provision("i").plan(LARGE).accepts_incomplete();
-        let stays = ask.send().await.is(202).operation();
+        let source = TestCatalogSource::set(kit, withdrawn());
+        let request = kit.provision("i").plan(LARGE).accepts_incomplete();
+        let stays = request.send().await.is(202).operation();
         let sync = kit.provision("j").plan(LARGE).start();
-        told.is_over(None, Some(WITHDRAWN));
+        source.end_refresh(None, Some(WITHDRAWN));
         let poll = kit.poll("i").plan(LARGE).operation(&stays);
         let done = kit.poll_until_done(poll).await;
         assert_eq!(
@@ -71,18 +71,18 @@ async fn what_was_withdrawn_and_does_not_return_is_told_when_the_refresh_is_over
 }
 
 #[tokio::test]
-async fn an_id_that_waits_is_taken() {
+async fn the_id_of_a_waiting_provision_is_taken() {
     on_each_store(async |kit| {
         without_large(kit).await;
-        let told = TestCatalogSource::keep(kit, refreshing());
-        let ask = || kit.provision("i").accepts_incomplete();
-        let operation = ask().plan(LARGE).send().await.is(202).operation();
-        // Another plan, other parameters, and the same without patience.
-        ask().plan(SMALL).send().await.is(409);
-        let other = ask().plan(LARGE).parameters(json!({ "size": 3 }));
+        let source = TestCatalogSource::set(kit, refreshing());
+        let request = || kit.provision("i").accepts_incomplete();
+        let operation = request().plan(LARGE).send().await.is(202).operation();
+        // Another plan, other parameters, and the same request synchronously.
+        request().plan(SMALL).send().await.is(409);
+        let other = request().plan(LARGE).parameters(json!({ "size": 3 }));
         other.send().await.is(409);
-        let hasty = kit.provision("i").plan(LARGE).send().await.is(422);
-        hasty.refused_as("ConcurrencyError");
+        let synchronous = kit.provision("i").plan(LARGE).send().await.is(422);
+        synchronous.refused_as("ConcurrencyError");
         for change in [
             kit.bind("i", "b").plan(LARGE),
             kit.update("i").plan(LARGE),
@@ -92,7 +92,7 @@ async fn an_id_that_waits_is_taken() {
             let early = change.send().await.is(422);
             early.refused_as("ConcurrencyError");
         }
-        told.is_over(Some(catalog()), None);
+        source.end_refresh(Some(catalog()), None);
         let poll = kit.poll("i").plan(LARGE).operation(&operation);
         assert_eq!(kit.poll_until_done(poll).await.json["state"], "succeeded");
         kit.script.only_call(OperationKind::Provision);
@@ -101,25 +101,25 @@ async fn an_id_that_waits_is_taken() {
 }
 
 #[tokio::test]
-async fn requests_that_wait_here_are_bounded_and_make_room_again() {
+async fn waiting_requests_are_bounded_and_their_slots_are_released() {
     let few = |broker: Broker| broker.settings(|settings| settings.patience.waiting_max = 1);
     let kit = in_memory(few).await;
     without_large(&kit).await;
-    let told = TestCatalogSource::keep(&kit, refreshing());
+    let source = TestCatalogSource::set(&kit, refreshing());
     let first = kit.provision("i").plan(LARGE).start();
-    kit.until("the first request waits", async || told.queries() >= 2)
+    kit.until("the first request waits", async || source.queries() >= 2)
         .await;
     let second = kit.provision("j").plan(LARGE).send().await.is(422);
     second.refused_as("ConcurrencyError");
-    told.is_over(Some(catalog()), None);
+    source.end_refresh(Some(catalog()), None);
     first.await.expect("no panic").is(201);
     without_large(&kit).await;
-    told.is_over(None, Some(WITHDRAWN));
+    source.end_refresh(None, Some(WITHDRAWN));
     let third = kit.provision("j").plan(LARGE).send().await.is(400);
     assert_eq!(third.description(), WITHDRAWN);
 }
 
-/// A store that stays, and brokers that come and go.
+/// A store that outlives the brokers on it.
 struct SharedStore {
     store: Arc<MemoryStore>,
     ring: String,
@@ -151,13 +151,13 @@ impl SharedStore {
 }
 
 #[tokio::test]
-async fn what_waits_goes_on_waiting_in_a_broker_that_starts_anew() {
+async fn a_waiting_provision_still_waits_after_a_restart() {
     let shared = SharedStore::new();
     let kit = shared.open().await;
-    let _told = TestCatalogSource::keep(&kit, refreshing());
-    let ask = |kit: &Fixture, id: &str| kit.provision(id).plan(LARGE).accepts_incomplete();
-    let comes = ask(&kit, "comes").send().await.is(202).operation();
-    let goes = ask(&kit, "goes").send().await.is(202).operation();
+    let _source = TestCatalogSource::set(&kit, refreshing());
+    let request = |kit: &Fixture, id: &str| kit.provision(id).plan(LARGE).accepts_incomplete();
+    let next_catalog = request(&kit, "comes").send().await.is(202).operation();
+    let goes = request(&kit, "goes").send().await.is(202).operation();
     kit.running.shut_down().await;
 
     // The catalog source is not set yet, so the plan may still appear.
@@ -168,17 +168,17 @@ async fn what_waits_goes_on_waiting_in_a_broker_that_starts_anew() {
     })
     .await;
     assert_eq!(
-        poll("comes", &comes).send().await.is(200).json["state"],
+        poll("comes", &next_catalog).send().await.is(200).json["state"],
         "in progress"
     );
-    let later = ask(&kit, "later").send().await.is(202).operation();
+    let later = request(&kit, "later").send().await.is(202).operation();
     let delete = kit.deprovision("goes").plan(LARGE).accepts_incomplete();
     let deleted = delete.send().await.is(202).operation();
-    let told = TestCatalogSource::keep(&kit, refreshing());
+    let source = TestCatalogSource::set(&kit, refreshing());
     let done = kit.poll_until_done(poll("goes", &deleted)).await;
     assert_eq!(done.json["state"], "succeeded");
-    told.is_over(Some(catalog()), None);
-    for (id, operation) in [("comes", &comes), ("later", &later)] {
+    source.end_refresh(Some(catalog()), None);
+    for (id, operation) in [("comes", &next_catalog), ("later", &later)] {
         let done = kit.poll_until_done(poll(id, operation)).await;
         assert_eq!(done.json["state"], "succeeded", "{}", done.description());
     }
@@ -190,15 +190,15 @@ async fn what_waits_goes_on_waiting_in_a_broker_that_starts_anew() {
 }
 
 #[tokio::test]
-async fn what_waits_is_taken_over_from_a_replica_that_died() {
+async fn a_waiting_provision_of_a_dead_replica_is_taken_over() {
     let shared = SharedStore::new();
     let (first, second) = (shared.open().await, shared.open().await);
-    let dies = TestCatalogSource::keep(&first, refreshing());
-    let ask = first.provision("i").plan(LARGE).accepts_incomplete();
-    let operation = ask.send().await.is(202).operation();
+    let dies = TestCatalogSource::set(&first, refreshing());
+    let request = first.provision("i").plan(LARGE).accepts_incomplete();
+    let operation = request.send().await.is(202).operation();
     // The first replica does not notice the end of the refresh; the second one does.
-    let told = TestCatalogSource::keep(&second, refreshing());
-    told.is_over(Some(catalog()), None);
+    let source = TestCatalogSource::set(&second, refreshing());
+    source.end_refresh(Some(catalog()), None);
     drop(dies);
     first.running.shut_down().await;
     let poll = second.poll("i").plan(LARGE).operation(&operation);

@@ -1,4 +1,4 @@
-//! Certificate authorities for tests, and files of what they sign.
+//! Certificate authorities for tests, and files of their certificates.
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
@@ -6,7 +6,7 @@ use rcgen::{
 };
 use std::path::{Path, PathBuf};
 
-/// An authority that signs what a test asks for.
+/// A certificate authority for tests.
 pub(super) struct Authority {
     issuer: Issuer<'static, KeyPair>,
     pub pem: String,
@@ -35,8 +35,8 @@ impl Authority {
         self.signs_with(name, |_| {})
     }
 
-    /// A certificate that ran out years ago.
-    pub(super) fn signed_long_ago(&self, name: &str) -> SignedCertificate {
+    /// A certificate that expired years ago.
+    pub(super) fn expired(&self, name: &str) -> SignedCertificate {
         self.signs_with(name, |params| {
             params.not_before = date_time_ymd(2020, 1, 1);
             params.not_after = date_time_ymd(2021, 1, 1);
@@ -85,7 +85,7 @@ impl Files {
         Path::new(self.folder.path()).join(name)
     }
 
-    /// Puts a certificate and its key where the broker looks for them.
+    /// Writes a certificate and its key to the files of the broker.
     pub(super) fn put_both(&self, signed: &SignedCertificate) {
         self.put("tls.crt", &signed.certificate);
         self.put("tls.key", &signed.key);

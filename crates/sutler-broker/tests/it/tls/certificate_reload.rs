@@ -1,18 +1,18 @@
-//! Certificates and catalogs that are replaced while requests come.
+//! Replaces certificates and catalogs under load.
 
 use super::certificate_authority::{Authority, SignedCertificate};
 use super::{Fixture, NAME};
 use crate::fixture::test_catalog::{FIXED, catalog, catalog_without};
-use crate::fixture::{PATIENCE, catalog_of};
+use crate::fixture::{WAIT_LIMIT, catalog_of};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Requests that must come through while things change.
+/// Requests that must succeed during the changes.
 const REQUESTS: usize = 400;
 /// Number of clients.
 const CLIENTS: usize = 4;
 
 #[tokio::test]
-async fn new_handshakes_use_the_new_certificate_and_old_connections_go_on() {
+async fn new_handshakes_use_the_new_certificate_and_open_connections_continue() {
     let fixture = Fixture::new(None).await;
     let kept = fixture
         .client(&fixture.authority)
@@ -35,7 +35,7 @@ async fn new_handshakes_use_the_new_certificate_and_old_connections_go_on() {
 }
 
 #[tokio::test]
-async fn a_bad_file_leaves_what_is_served_as_it_is_and_says_so() {
+async fn a_bad_file_is_reported_and_leaves_the_served_certificate_in_place() {
     let fixture = Fixture::new(None).await;
     let other = fixture.authority.signs(NAME);
     for (name, text) in [
@@ -48,16 +48,16 @@ async fn a_bad_file_leaves_what_is_served_as_it_is_and_says_so() {
         fixture.files.put(name, text);
         let fault = fixture.port.running.reload_tls().expect_err("a bad file");
         assert!(fault.to_string().contains(name), "{fault}");
-        fixture.serves_the_next().await;
+        fixture.serves_next_client().await;
         fixture.files.put(name, &was);
     }
     fixture.port.running.reload_tls().expect("good files again");
     fixture.port.close().await;
 }
 
-/// Puts one of two pairs of files in place, by turns, and reloads.
-fn replace(fixture: &Fixture, turn: usize, pairs: &[SignedCertificate; 2]) {
-    fixture.files.put_both(&pairs[turn % 2]);
+/// Installs one of two pairs of files in turn, and reloads.
+fn replace(fixture: &Fixture, nth: usize, pairs: &[SignedCertificate; 2]) {
+    fixture.files.put_both(&pairs[nth % 2]);
     fixture.port.running.reload_tls().expect("good files");
 }
 
@@ -73,7 +73,7 @@ async fn reloading_under_load_drops_no_request() {
             .expect("a client");
         while sent.fetch_add(1, Ordering::SeqCst) < REQUESTS {
             if fresh {
-                fixture.serves_the_next().await;
+                fixture.serves_next_client().await;
             } else {
                 fixture.serves(&kept).await;
             }
@@ -81,20 +81,20 @@ async fn reloading_under_load_drops_no_request() {
         done.store(true, Ordering::SeqCst);
     };
     let change = async {
-        let mut turns = 0;
+        let mut reloads = 0;
         while !done.load(Ordering::SeqCst) {
-            replace(&fixture, turns, &pairs);
-            let next = if turns % 2 == 0 {
+            replace(&fixture, reloads, &pairs);
+            let next = if reloads % 2 == 0 {
                 catalog_without(FIXED)
             } else {
                 catalog()
             };
             let replaced = fixture.port.running.replace_catalog(catalog_of(next)).await;
             replaced.expect("a good catalog");
-            turns += 1;
+            reloads += 1;
             tokio::task::yield_now().await;
         }
-        turns
+        reloads
     };
     let load = async {
         let senders = (0..CLIENTS).map(|n| send(n % 2 == 0));
@@ -110,9 +110,9 @@ async fn reloading_under_load_drops_no_request() {
         .await;
     };
     let both = async { tokio::join!(load, change) };
-    let ((), turns) = tokio::time::timeout(PATIENCE * 4, both)
+    let ((), reloads) = tokio::time::timeout(WAIT_LIMIT * 4, both)
         .await
         .expect("in time");
-    assert!(turns > 10, "only {turns} reloads");
+    assert!(reloads > 10, "only {reloads} reloads");
     fixture.port.close().await;
 }

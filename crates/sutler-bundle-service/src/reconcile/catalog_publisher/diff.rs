@@ -11,7 +11,7 @@ use std::sync::Arc;
 use sutler_broker::Revision;
 use sutler_registry::{KnownRegistries, KnownRegistry, PUSHED_REGISTRY, SpecName, offered_specs};
 
-/// Records, sorted by what is to be done about them.
+/// Records, grouped by the action they need.
 pub(super) struct CatalogDiff {
     /// Versions to publish.
     pub(super) offered: BTreeMap<Arc<SpecName>, WantedVersion>,
@@ -20,7 +20,8 @@ pub(super) struct CatalogDiff {
     pub(super) read: RegistrySnapshot,
 }
 
-/// Takes a processor for a while if there are many. What is needed no more is let go one by one.
+/// Computes the difference. Takes CPU time if there are many records. Records that are not needed are dropped one by
+/// one.
 pub(super) fn diff(records: RegistryRecords, order: &[String]) -> CatalogDiff {
     let registries = records.registries.into_iter();
     let mut known = KnownRegistries(registries.map(|(name, it)| (name, it.value)).collect());
@@ -54,13 +55,13 @@ pub(super) fn diff(records: RegistryRecords, order: &[String]) -> CatalogDiff {
     }
 }
 
-/// A spec of which something is to be made.
+/// A spec whose offering must be built.
 pub(super) struct WantedVersion {
     pub(super) revision: Revision,
     pub(super) version: String,
 }
 
-/// Leaves what is as it was, and takes it out of what is to be made. Whether anything is gone.
+/// Keeps unchanged offerings and removes them from the versions to build. Returns whether any offering is gone.
 pub(super) fn keep_unchanged(
     made: &mut BTreeMap<Arc<SpecName>, (Revision, Arc<OfferedImage>)>,
     offered: &mut BTreeMap<Arc<SpecName>, WantedVersion>,
@@ -86,7 +87,8 @@ pub(super) struct RegistrySnapshot {
 }
 
 impl RegistrySnapshot {
-    /// Takes in how registries stand; their specs are as they were. What was pushed is of none that is written.
+    /// Replaces the registries and keeps their specs. The registry of pushed services is not stored, so it is kept
+    /// too.
     pub(super) fn read_again(&mut self, registries: BTreeMap<String, StoredRecord<KnownRegistry>>) {
         let known = registries.into_iter().map(|(name, it)| (name, it.value));
         let mut known = KnownRegistries(known.collect());

@@ -1,7 +1,8 @@
 //! Services pushed by developers: stored under a registry of their own and published like all others.
 //!
 //! Version and spec are written in one commit before the response. No refresh lists that registry, so none can miss
-//! a pushed service (`sutler_registry::PUSHED_REGISTRY`). Permissions and the wire are `apb_compat_routes.rs`.
+//! a pushed service (`sutler_registry::PUSHED_REGISTRY`). Permissions and request parsing are in
+//! `apb_compat_routes.rs`.
 
 use super::{CatalogPublisher, PublishError};
 use crate::bundle_folders::OfferSettings;
@@ -20,13 +21,13 @@ use sutler_registry::{
     offered_specs, push, unpush,
 };
 
-/// Most services that developers have pushed and that are not deleted yet.
+/// Maximum pushed services that are not deleted yet.
 const PUSHED_MAX: usize = 1_000;
-/// How often a commit is tried beside others before it is given up.
+/// Attempts of a commit that conflicts with other writers.
 const TRIES: u32 = 8;
-/// How what is pushed is read: as it always was.
+/// File name under which a pushed manifest is read, as Automation Broker did.
 const FILE: &str = "apb.yml";
-/// The runtime of the contract that what is pushed is taken to speak.
+/// Version of the contract that pushed services are assumed to support.
 const RUNTIME: &str = "2";
 
 /// Whether developers may push services.
@@ -34,13 +35,13 @@ const RUNTIME: &str = "2";
 pub enum Pushes {
     /// They may.
     Taken,
-    /// They may not; what was pushed before is withdrawn.
+    /// They may not; services pushed earlier are withdrawn.
     #[default]
     Refused,
 }
 
 impl Pushes {
-    /// The name of the registry of what is pushed, where there is one.
+    /// Name of the registry of pushed services, if pushes are accepted.
     pub(in crate::reconcile) fn registry(self) -> Option<String> {
         (self == Self::Taken).then(|| PUSHED_REGISTRY.to_owned())
     }
@@ -52,33 +53,32 @@ impl CatalogPublisher {
         self.parts.pushes == Pushes::Taken
     }
 
-    /// Offers the service of a manifest from now on, in place of an earlier one of its name; says what
-    /// platforms see of it.
+    /// Offers the service of a manifest, and replaces an earlier one of the same name. Returns its catalog entry.
     ///
     /// # Guarantees
-    /// It is written down, and offered by this process; every other replica follows.
+    /// It is stored, and published by this process; every other replica follows.
     ///
     /// # Errors
     /// The manifest has faults, another offering has its name or id, or the store does not answer.
     pub async fn push(&self, manifest: &[u8]) -> Result<Value> {
         let (name, fresh) = read(manifest, &self.parts.offers).map_err(Error::invalid)?;
-        let shown = self.shown(&fresh)?;
-        let records = self.look().await?;
-        self.check_room(&records, &name, &fresh).await?;
+        let catalog_entry = self.catalog_entry(&fresh)?;
+        let records = self.read_records().await?;
+        self.check_collisions(&records, &name, &fresh).await?;
         let plan = |held: Option<&KnownSpec>| {
             let digest = fresh.terms.version.as_str();
             push(&name.item, held, digest, &fresh.wants)
         };
         self.change(&name, Some(&fresh), plan).await?;
-        Ok(shown)
+        Ok(catalog_entry)
     }
 
-    /// Withdraws what a developer pushed, by the id of its service; says its name, if there is one.
+    /// Withdraws a pushed service by its id. Returns its name, if it exists.
     ///
     /// # Errors
     /// The store does not answer.
     pub async fn unpush(&self, service_id: &str) -> Result<Option<String>> {
-        let records = self.look().await?;
+        let records = self.read_records().await?;
         let mut pushed = pushed(&records);
         let Some(spec) = pushed.find(|it| it.service_id == service_id) else {
             return Ok(None);
@@ -87,12 +87,12 @@ impl CatalogPublisher {
         Ok(Some(spec.name.item.clone()))
     }
 
-    /// Withdraws everything that developers pushed.
+    /// Withdraws all pushed services.
     ///
     /// # Errors
     /// The store does not answer.
     pub async fn unpush_all(&self) -> Result<()> {
-        let records = self.look().await?;
+        let records = self.read_records().await?;
         for spec in pushed(&records) {
             self.withdraw(&spec.name).await?;
         }
@@ -108,14 +108,14 @@ impl CatalogPublisher {
         self.change(name, None, plan).await
     }
 
-    /// The current records.
-    async fn look(&self) -> Result<RegistryRecords> {
-        let records = RegistryRecords::read(&self.ledger).await;
+    /// Reads the current records.
+    async fn read_records(&self) -> Result<RegistryRecords> {
+        let records = RegistryRecords::read(&self.collections).await;
         records.map_err(|fault| unavailable(fault.into()))
     }
 
     /// Its catalog entry.
-    fn shown(&self, fresh: &NewVersion) -> Result<Value> {
+    fn catalog_entry(&self, fresh: &NewVersion) -> Result<Value> {
         let bundle =
             version::bundle(&fresh.terms.version, &fresh.record).map_err(Error::invalid)?;
         let offer = self.parts.offers.of(&bundle.manifest.name);
@@ -125,8 +125,8 @@ impl CatalogPublisher {
         Ok(serde_json::to_value(&catalog)?)
     }
 
-    /// Whether it could be offered beside what is offered now.
-    async fn check_room(
+    /// Checks that it does not collide with a published offering.
+    async fn check_collisions(
         &self,
         records: &RegistryRecords,
         name: &SpecName,
@@ -163,7 +163,7 @@ impl CatalogPublisher {
         }
     }
 
-    /// Writes what changes of one spec, and offers it. `fresh`: the version that it names.
+    /// Writes the change of one spec, and publishes it. `fresh`: the version that the spec names.
     async fn change(
         &self,
         name: &SpecName,
@@ -176,7 +176,7 @@ impl CatalogPublisher {
                 continue;
             };
             changes.iter().for_each(log_change);
-            // It is written: where it cannot be offered now, that is told and tried again.
+            // It is stored: if it cannot be published now, that is logged and retried.
             self.catch_up().await;
             return Ok(());
         }
@@ -185,7 +185,7 @@ impl CatalogPublisher {
         ))
     }
 
-    /// All of it in one commit. `None`: somebody wrote first.
+    /// Writes everything in one commit. `None`: another writer was first.
     async fn try_change(
         &self,
         name: &SpecName,
@@ -193,40 +193,43 @@ impl CatalogPublisher {
         plan: impl Fn(Option<&KnownSpec>) -> Vec<RegistryChange>,
     ) -> std::result::Result<Option<Vec<RegistryChange>>, PublishError> {
         let id = id_of(name);
-        let count = pushes(&self.ledger).await?;
-        let was = self.ledger.get::<SpecRecord>(SPECS, &id).await?;
+        let count = pushes(&self.collections).await?;
+        let was = self.collections.get::<SpecRecord>(SPECS, &id).await?;
         let (changes, record) = next(name, fresh, was.as_ref().map(|it| &it.value), plan);
         let Some(record) = record else {
             return Ok(Some(Vec::new()));
         };
         let revision = was.map(|it| it.revision);
-        let mut batch = put_pushes(self.ledger.batch(), count);
+        let mut batch = put_pushes(self.collections.batch(), count);
         batch = batch.put(SPECS, &id, revision, &record);
         if let Some(fresh) = fresh {
-            // One that is there is written again: whoever is about to delete it must notice.
+            // An existing version is written again, so that a concurrent deletion conflicts.
             let version = &fresh.terms.version;
-            let was = self.ledger.get::<VersionRecord>(VERSIONS, version).await?;
+            let was = self
+                .collections
+                .get::<VersionRecord>(VERSIONS, version)
+                .await?;
             let revision = was.map(|it| it.revision);
             batch = batch.put(VERSIONS, version, revision, &fresh.record);
         }
-        let written = self.ledger.write(batch).await?;
+        let written = self.collections.write(batch).await?;
         Ok(written.then_some(changes))
     }
 }
 
-/// Everything that was pushed and is not deleted yet.
+/// All pushed services that are not deleted yet.
 fn pushed(records: &RegistryRecords) -> impl Iterator<Item = &SpecRecord> {
     let specs = records.specs.values().map(|it| &it.value);
     specs.filter(|it| it.name.registry == PUSHED_REGISTRY)
 }
 
-/// Error for a developer who may push again later.
+/// Error for a developer, who may push again later.
 fn unavailable(fault: PublishError) -> Error {
     let sentence = "The service broker cannot reach its records now; repeat the request later.";
     Error::transient(sentence).because(fault)
 }
 
-/// The record after a change; `None`: it is as it was.
+/// The record after a change; `None`: it is unchanged.
 fn next(
     name: &SpecName,
     fresh: Option<&NewVersion>,
@@ -251,7 +254,7 @@ fn next(
     (changes, record.filter(|it| Some(it) != was))
 }
 
-/// Version of a pushed manifest.
+/// Parses a pushed manifest into a version.
 fn read(
     text: &[u8],
     offers: &OfferSettings,
@@ -265,7 +268,7 @@ fn read(
         manifest: text.to_vec().into(),
         file: FILE.to_owned(),
         runtime: Some(RUNTIME.to_owned()),
-        // Automation Broker ran the image that is called as the bundle.
+        // Automation Broker ran the image with the bundle's name.
         image: Some(image.unwrap_or(manifest.name)),
     };
     let offer = version::offer_of(PUSHED_REGISTRY, offers.all.clone());
@@ -297,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn the_old_ids_are_those_of_what_was_pushed_there() {
+    fn the_old_ids_contain_the_registry_of_pushed_services() {
         let offers = OfferSettings {
             all: Offer::compatible("dh"),
             ..OfferSettings::default()
@@ -310,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_faulty_manifest_is_told_what_is_wrong_and_where() {
+    fn a_faulty_manifest_is_refused_with_its_faults_and_locations() {
         let fault = read(b"name: hello\n", &OfferSettings::default()).expect_err("no plans");
         assert!(fault.contains("plans"), "{fault}");
     }

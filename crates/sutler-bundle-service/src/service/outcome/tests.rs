@@ -1,4 +1,4 @@
-//! Every way in which a run of every action can end, one line each.
+//! Every end of a run of every action, one line each.
 
 use super::{Ending, Outcome, conclude};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ fn ended(action: Action, exit: Exit, result: RunResult) -> Outcome {
     conclude(action, run(), Ending::Exited(exit), result, OnLost::Fail)
 }
 
-/// The outcome in a word: `done+` with credentials, `aside` failed with something put aside.
+/// The outcome as a word: `done+` is success with credentials, `aside` a failure with state put aside.
 fn word(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Done(result) if result.credentials.is_some() => "done+",
@@ -60,7 +60,7 @@ const TABLE: [(Exit, [&str; 5]); 8] = [
 const FAILED: [&str; 5] = ["aside", "failed", "failed", "aside", "failed"];
 
 #[test]
-fn every_exit_of_every_action_means_what_the_table_says() {
+fn every_exit_of_every_action_has_the_outcome_of_the_table() {
     let actions = [
         Action::Provision,
         Action::Update,
@@ -77,7 +77,7 @@ fn every_exit_of_every_action_means_what_the_table_says() {
 }
 
 #[test]
-fn a_lost_run_is_made_again_or_fails_as_the_manifest_says() {
+fn a_lost_run_is_rerun_or_fails_according_to_the_manifest() {
     for action in Action::ALL {
         let lost = |policy| {
             let ending = Ending::Lost("the host restarted".to_owned());
@@ -98,7 +98,7 @@ fn a_run_that_may_still_be_at_work_is_never_made_again() {
 }
 
 #[test]
-fn what_a_lost_run_had_set_is_put_aside() {
+fn state_set_by_a_lost_run_is_put_aside() {
     for action in [Action::Provision, Action::Bind] {
         let lost = |policy| {
             let ending = Ending::Lost("the host restarted".to_owned());
@@ -131,8 +131,8 @@ fn a_provision_need_not_give_credentials_and_a_bind_must() {
 }
 
 #[test]
-fn the_user_reads_the_bundles_own_sentence_or_where_to_look() {
-    let said = |error: Option<&str>| {
+fn the_user_reads_the_bundles_own_sentence_or_a_pointer_to_the_log() {
+    let sentence_of = |error: Option<&str>| {
         let result = RunResult {
             error: error.map(str::to_owned),
             ..RunResult::default()
@@ -142,18 +142,18 @@ fn the_user_reads_the_bundles_own_sentence_or_where_to_look() {
             other => panic!("it failed, and not {other:?}"),
         }
     };
-    assert_eq!(said(Some(" No room left. \n")), "No room left.");
-    assert_eq!(said(Some("a\u{7}b")), "a b");
+    assert_eq!(sentence_of(Some(" No room left. \n")), "No room left.");
+    assert_eq!(sentence_of(Some("a\u{7}b")), "a b");
     for nothing in [None, Some("  \n")] {
-        let sentence = said(nothing);
+        let sentence = sentence_of(nothing);
         assert!(sentence.contains("exit code 3"), "{sentence}");
         assert!(sentence.contains("sutler admin logs"), "{sentence}");
     }
-    assert_eq!(said(Some(&"x".repeat(5_000))).len(), 1_000);
+    assert_eq!(sentence_of(Some(&"x".repeat(5_000))).len(), 1_000);
 }
 
 #[test]
-fn what_cannot_be_used_fails_the_run_and_leaves_the_rest_for_whoever_cleans_up() {
+fn an_invalid_result_fails_the_run_and_leaves_the_rest_for_clean_up() {
     for action in [Action::Provision, Action::Bind] {
         let result = RunResult {
             credentials: None,

@@ -8,18 +8,18 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// Forms shorter than this are not struck out: too much of any text would be.
+/// Shorter forms are not redacted: they occur in any text.
 pub(super) const SECRET_CHARS_MIN: usize = 4;
-/// Secrets with more bytes than this are looked for as they are, and line by line, only.
+/// Larger secrets are searched only in plain form, whole and line by line.
 const ENCODED_BYTES_MAX: usize = 64 * 1024;
-/// Most lines of a secret that are looked for one by one.
+/// Maximum lines of a secret that are searched one by one.
 const LINES_MAX: usize = 1_000;
 
 /// Adds every form of a secret.
 pub(super) fn add(secret: &str, forms: &mut BTreeSet<Vec<u8>>) {
     let mut guises = EncodedForms(forms);
     guises.all_of(secret);
-    // Whoever prints a line of it, or all of it if it is one line, may leave out what is around it.
+    // A program that prints a line of it, or all of it if it has one line, may omit surrounding spaces.
     let lines = secret.split(['\n', '\r']).map(str::trim);
     let others = lines.filter(|line| *line != secret);
     others.take(LINES_MAX).for_each(|line| guises.all_of(line));
@@ -38,7 +38,7 @@ impl EncodedForms<'_> {
         }
         for non_ascii in [Letters::Kept, Letters::Numbered] {
             let escaped = json(secret, non_ascii);
-            // What prints JSON inside of JSON escapes it twice.
+            // JSON inside of JSON is escaped twice.
             self.take(json(&escaped, non_ascii));
             self.take(escaped.replace('/', "\\/"));
             self.take(escaped);
@@ -62,14 +62,14 @@ impl EncodedForms<'_> {
     }
 }
 
-/// Treatment of letters beyond ASCII.
+/// Treatment of non-ASCII characters.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Letters {
     Kept,
     Numbered,
 }
 
-/// As it stands between the quotes of a JSON text.
+/// Text between the quotes of a JSON string.
 fn json(text: &str, non_ascii: Letters) -> String {
     let quoted = serde_json::to_string(text).unwrap_or_default();
     let inside = quoted.get(1..quoted.len().saturating_sub(1));
@@ -96,7 +96,7 @@ enum Hex {
     Lower,
 }
 
-/// As it stands in a URL; letters, digits and `kept` stay as they are.
+/// Text in a URL; letters, digits and `kept` are not encoded.
 fn percent(text: &str, kept: &str, hex: Hex) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -113,8 +113,8 @@ fn percent(text: &str, kept: &str, hex: Hex) -> String {
     encoded
 }
 
-/// What of a base64 text is this secret's alone, if so many bytes stand ahead of it in its group of three:
-/// characters that share bits with what is around it are left out.
+/// Part of a base64 text that depends on the secret only, if `ahead` bytes precede it in its group of three:
+/// characters that share bits with adjacent text are left out.
 fn in_base64(
     text: &str,
     ahead: usize,
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_known_in_every_guise() {
+    fn a_secret_has_all_its_encodings() {
         let found = forms("Pä\"ss/ w&rd\n-----BEGIN-----");
         for expected in [
             "Pä\"ss/ w&rd\n-----BEGIN-----",
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_base64_makes_of_it_does_not_depend_on_what_is_around_it() {
+    fn the_base64_form_does_not_depend_on_adjacent_text() {
         use base64::Engine as _;
         for around in ["", "a", "ab", "abc", "äöüß"] {
             let text = format!("{around}hunter22{around}");

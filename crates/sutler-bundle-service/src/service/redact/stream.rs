@@ -6,21 +6,21 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// Replacement of a word.
-const STRUCK: &[u8] = b"***";
-/// Words are found by so many of their first bytes; shorter ones are never looked for.
+const REPLACEMENT: &[u8] = b"***";
+/// Length of the prefix by which words are found; shorter words are never searched.
 const HEAD: usize = 2;
 
-/// Words that are looked for, all at once.
+/// Words to search, all at once.
 pub(super) struct SecretWords {
-    /// By their beginning; longest first, so that a word that begins another leaves nothing of it.
+    /// Words by prefix; longest first, so that a word that begins with another one is replaced completely.
     by_head: HashMap<[u8; HEAD], Vec<Vec<u8>>>,
-    /// The bytes that words begin with.
+    /// First bytes of the words.
     firsts: BTreeSet<u8>,
 }
 
 /// Match at a position.
 enum WordMatch {
-    /// A word of so many bytes.
+    /// A word of this length.
     Word(usize),
     Nothing,
     /// More bytes are needed.
@@ -69,7 +69,7 @@ impl SecretWords {
     }
 }
 
-/// Strikes words out of one stream.
+/// Replaces words in one stream.
 pub(super) struct StreamRedactor {
     words: Arc<SecretWords>,
     held: Vec<u8>,
@@ -83,25 +83,25 @@ impl StreamRedactor {
         }
     }
 
-    /// Takes bytes, and gives all of which it is known that no word begins in them.
+    /// Takes bytes, and returns those that cannot belong to an incomplete word.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.held.extend_from_slice(bytes);
-        self.strike(true)
+        self.redact(true)
     }
 
-    /// Gives what is left: nothing follows.
+    /// Returns the rest: the stream has ended.
     pub(super) fn finish(&mut self) -> Vec<u8> {
-        self.strike(false)
+        self.redact(false)
     }
 
-    /// Decides every place that can be decided.
-    fn strike(&mut self, more: bool) -> Vec<u8> {
+    /// Processes every position that can be decided.
+    fn redact(&mut self, more: bool) -> Vec<u8> {
         let mut clean = Vec::with_capacity(self.held.len());
         let mut at = 0;
         while let Some(first) = self.held.get(at) {
             match self.words.at(&self.held[at..], more) {
                 WordMatch::Word(length) => {
-                    clean.extend_from_slice(STRUCK);
+                    clean.extend_from_slice(REPLACEMENT);
                     at += length;
                 }
                 WordMatch::Nothing => {
@@ -121,7 +121,7 @@ mod tests {
     use super::{SecretWords, StreamRedactor};
     use std::sync::Arc;
 
-    fn struck(words: &[&str], pieces: &[&[u8]]) -> String {
+    fn redacted(words: &[&str], pieces: &[&[u8]]) -> String {
         let words = words.iter().map(|it| it.as_bytes().to_vec()).collect();
         let mut striker = StreamRedactor::new(Arc::new(SecretWords::new(words)));
         let mut clean = Vec::new();
@@ -137,15 +137,15 @@ mod tests {
         let text = b"user hunter2 said hunter22, then hunter and hunter2";
         let expected = "user *** said ***, then hunter and ***";
         for cut in 0..=text.len() {
-            let found = struck(&["hunter2", "hunter22"], &[&text[..cut], &text[cut..]]);
+            let found = redacted(&["hunter2", "hunter22"], &[&text[..cut], &text[cut..]]);
             assert_eq!(found, expected, "cut at {cut}");
         }
         let bytes: Vec<&[u8]> = text.chunks(1).collect();
-        assert_eq!(struck(&["hunter22", "hunter2"], &bytes), expected);
+        assert_eq!(redacted(&["hunter22", "hunter2"], &bytes), expected);
     }
 
     #[test]
-    fn what_cannot_be_the_beginning_of_a_word_passes_at_once() {
+    fn bytes_that_cannot_begin_a_word_pass_at_once() {
         let word = "-----BEGIN-----".repeat(100).into_bytes();
         let mut striker = StreamRedactor::new(Arc::new(SecretWords::new([word.clone()].into())));
         assert_eq!(striker.feed(b"making it - "), b"making it - ");
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn without_words_everything_passes() {
-        assert_eq!(struck(&[], &[b"plain ", b"text"]), "plain text");
-        assert_eq!(struck(&[""], &[b"plain"]), "plain");
+        assert_eq!(redacted(&[], &[b"plain ", b"text"]), "plain text");
+        assert_eq!(redacted(&[""], &[b"plain"]), "plain");
     }
 }

@@ -1,4 +1,4 @@
-//! Registries and items that fail: nothing that was offered goes because of it (R16, R17, R18, R24).
+//! Registries and items that fail: no offering is withdrawn because of it (R16, R17, R18, R24).
 
 use super::fixture::{FakeRegistry, Fixture, manifest};
 use sutler_registry::{Digest, ItemError};
@@ -15,7 +15,7 @@ async fn r16_services_of_a_registry_that_is_down_stay() {
     }
     assert_eq!(broker.offers().await, ["hello"]);
     assert_eq!(broker.provision("i", "").await.0, 201);
-    let view = broker.shop.view().await.expect("the store answers");
+    let view = broker.publisher.view().await.expect("the store answers");
     let shown = &view.registries[0];
     assert_eq!((shown.failures, shown.offered), (3, 1));
     assert_eq!(shown.fault.as_deref(), Some("it does not answer; start it"));
@@ -40,7 +40,7 @@ async fn r17_a_service_whose_manifest_cannot_be_read_stays_as_it_was() {
     let fetched = registry.fetched();
     broker.refresh().await;
     assert_eq!(broker.offers().await, ["hello", "other"]);
-    // What is broken for ever is not read again.
+    // An item with a permanent fault is not read again.
     assert_eq!(registry.fetched(), fetched);
     assert_eq!(
         broker.specs("dh").await[1],
@@ -65,7 +65,7 @@ async fn a_service_whose_image_loses_its_label_stays_as_it_was() {
         assert_eq!(broker.specs("dh").await, [why]);
     }
     assert_eq!(broker.provision("i", "").await.0, 201);
-    let view = broker.shop.view().await.expect("the store answers");
+    let view = broker.publisher.view().await.expect("the store answers");
     let shown = &view.registries[0];
     assert_eq!((shown.items, shown.offered, shown.faulty), (1, 1, 1));
     registry.push("org/hello:latest", &manifest("1.0.0"));
@@ -96,7 +96,7 @@ async fn r18_without_any_registry_that_answers_a_broker_starts_and_offers_nothin
 }
 
 #[tokio::test]
-async fn a_broker_that_starts_anew_serves_what_it_knew_before_it_asks() {
+async fn a_restarted_broker_serves_stored_bundles_before_it_lists_registries() {
     let (fixture, registry, broker) = Fixture::with_hello().await;
     assert_eq!(broker.provision("i", "").await.0, 201);
     broker.close().await;
@@ -108,7 +108,7 @@ async fn a_broker_that_starts_anew_serves_what_it_knew_before_it_asks() {
 }
 
 #[tokio::test]
-async fn of_two_registries_that_offer_the_same_the_first_is_used_and_both_are_told() {
+async fn of_two_registries_that_offer_the_same_the_first_is_used_and_both_are_named() {
     let (first, second) = (FakeRegistry::new("first"), FakeRegistry::new("second"));
     second.push("org/hello:latest", &manifest("2.0.0"));
     first.push("other/hello:latest", &manifest("1.0.0"));
@@ -116,12 +116,12 @@ async fn of_two_registries_that_offer_the_same_the_first_is_used_and_both_are_to
     let broker = fixture.open().await;
     broker.refresh().await;
     assert_eq!(broker.offers().await, ["hello"]);
-    let told = broker.specs("second").await;
+    let specs = broker.specs("second").await;
     assert!(
-        told[0].contains("first/other/hello:latest and second/org/hello:latest both have"),
-        "{told:?}"
+        specs[0].contains("first/other/hello:latest and second/org/hello:latest both have"),
+        "{specs:?}"
     );
-    // A failure of the first hands nothing over.
+    // A failure of the first does not move the offering to the second.
     first.is_down(true);
     broker.refresh().await;
     assert_eq!(broker.specs("first").await, ["other/hello:latest"]);

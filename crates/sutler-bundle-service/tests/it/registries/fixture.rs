@@ -1,4 +1,4 @@
-//! A registry that does as it is told, a store and a runner that stay, and brokers that come and go.
+//! Fixture: a fake registry, a store and a runner that outlive brokers, and brokers over them.
 
 use super::scheduler::Scheduler;
 use super::store_calls::{StoreCalls, counted};
@@ -30,7 +30,7 @@ use tokio::task::JoinHandle;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(5);
-/// The same ids whatever the version.
+/// The ids are the same for all versions.
 pub(crate) const SERVICE: &str = "hello-id";
 pub(crate) const PLAN: &str = "plan-id";
 
@@ -42,7 +42,7 @@ pub(crate) fn manifest(version: &str) -> String {
     )
 }
 
-/// What a registry that is played has.
+/// Content of a fake registry.
 #[derive(Default)]
 struct RegistryContent {
     items: BTreeMap<String, String>,
@@ -51,11 +51,11 @@ struct RegistryContent {
     fetched: usize,
 }
 
-/// A registry that does as it is told.
+/// A registry controlled by the test.
 pub(crate) struct FakeRegistry {
     name: String,
-    stage: Mutex<RegistryContent>,
-    /// Listings wait for this.
+    content: Mutex<RegistryContent>,
+    /// Listings wait for a permit.
     gate: Semaphore,
 }
 
@@ -63,43 +63,43 @@ impl FakeRegistry {
     pub(crate) fn new(name: &str) -> Arc<Self> {
         Arc::new(Self {
             name: name.to_owned(),
-            stage: Mutex::default(),
+            content: Mutex::default(),
             gate: Semaphore::new(Semaphore::MAX_PERMITS),
         })
     }
 
-    fn stage(&self) -> std::sync::MutexGuard<'_, RegistryContent> {
-        self.stage.lock().expect("no panic")
+    fn content(&self) -> std::sync::MutexGuard<'_, RegistryContent> {
+        self.content.lock().expect("no panic")
     }
 
     pub(crate) fn push(&self, item: &str, manifest: &str) {
-        let mut stage = self.stage();
-        stage.items.insert(item.to_owned(), manifest.to_owned());
-        stage.faults.remove(item);
+        let mut content = self.content();
+        content.items.insert(item.to_owned(), manifest.to_owned());
+        content.faults.remove(item);
     }
 
     pub(crate) fn remove(&self, item: &str) {
-        self.stage().items.remove(item);
+        self.content().items.remove(item);
     }
 
     pub(crate) fn fails(&self, item: &str, fault: ItemError) {
-        self.stage().faults.insert(item.to_owned(), fault);
+        self.content().faults.insert(item.to_owned(), fault);
     }
 
     pub(crate) fn is_down(&self, down: bool) {
-        self.stage().down = down;
+        self.content().down = down;
     }
 
     pub(crate) fn fetched(&self) -> usize {
-        self.stage().fetched
+        self.content().fetched
     }
 
-    /// Listings wait from now on.
+    /// Blocks listings.
     pub(crate) fn hold(&self) {
         self.gate.forget_permits(Semaphore::MAX_PERMITS);
     }
 
-    /// Listings go on.
+    /// Unblocks listings.
     pub(crate) fn release(&self) {
         self.gate.add_permits(1000);
     }
@@ -113,23 +113,23 @@ impl Registry for FakeRegistry {
 
     async fn list(&self) -> Result<Listing, ListError> {
         let _permit = self.gate.acquire().await.expect("never closed");
-        let stage = self.stage();
-        if stage.down {
+        let content = self.content();
+        if content.down {
             return Err(ListError::Unreachable(
                 "it does not answer; start it".to_owned(),
             ));
         }
-        let items = stage.items.keys().map(|name| item(name));
+        let items = content.items.keys().map(|name| item(name));
         Ok(Listing::complete(items.collect()))
     }
 
     async fn look_up(&self, item: &Item) -> Result<Digest, ItemError> {
-        let stage = self.stage();
+        let content = self.content();
         let name = item.to_string();
-        if let Some(fault) = stage.faults.get(&name) {
+        if let Some(fault) = content.faults.get(&name) {
             return Err(fault.clone());
         }
-        match stage.items.get(&name) {
+        match content.items.get(&name) {
             Some(manifest) => Ok(Digest::of(manifest.as_bytes())),
             None => Err(ItemError::Gone("there is no such tag".to_owned())),
         }
@@ -137,9 +137,9 @@ impl Registry for FakeRegistry {
 
     async fn fetch(&self, item: &Item) -> Result<Spec, ItemError> {
         let digest = self.look_up(item).await?;
-        let mut stage = self.stage();
-        stage.fetched += 1;
-        let manifest = stage.items[&item.to_string()].clone();
+        let mut content = self.content();
+        content.fetched += 1;
+        let manifest = content.items[&item.to_string()].clone();
         Ok(Spec {
             item: item.clone(),
             image: Some(format!("registry.example/{}@{digest}", item.image)),
@@ -156,34 +156,34 @@ fn item(name: &str) -> Item {
     Item::new(image, tag)
 }
 
-/// What stays when brokers go.
+/// Parts that outlive brokers.
 pub(crate) struct Fixture {
     pub(crate) registries: Vec<Arc<FakeRegistry>>,
     pub(crate) fake: Arc<FakeRunner>,
     pub(crate) rules: WithdrawalRules,
-    /// Who drives the chores of brokers that are opened from now on.
+    /// Controls the periodic tasks of brokers that are opened later.
     pub(crate) scheduler: Option<Arc<Scheduler>>,
     pub(crate) pushes: Pushes,
-    /// The tag under which bundles have their own names.
+    /// Tag under which bundles have their own names.
     pub(crate) default_tag: String,
     store: Arc<dyn Store>,
-    asked: Arc<Mutex<StoreCalls>>,
+    store_calls: Arc<Mutex<StoreCalls>>,
     ring: String,
 }
 
 impl Fixture {
-    /// The image that an action was last run by.
+    /// Image of the last run of an action.
     pub(crate) fn ran(&self, action: Action) -> String {
-        let orders = self.fake.ordered();
-        let order = orders.iter().rev().find(|it| it.action == action);
-        match &order.expect("it was run").runnable {
+        let run_specs = self.fake.started_specs();
+        let run_spec = run_specs.iter().rev().find(|it| it.action == action);
+        match &run_spec.expect("it was run").runnable {
             Runnable::Image { reference, .. } => reference.clone(),
             Runnable::Folder { .. } => "a folder".to_owned(),
         }
     }
 
     pub(crate) fn with(registries: &[Arc<FakeRegistry>]) -> Self {
-        let (store, asked) = counted();
+        let (store, store_calls) = counted();
         Self {
             registries: registries.to_vec(),
             fake: Arc::default(),
@@ -195,7 +195,7 @@ impl Fixture {
             pushes: Pushes::Refused,
             default_tag: "latest".to_owned(),
             store,
-            asked,
+            store_calls,
             ring: KeyRing::fresh_line("first").to_string(),
         }
     }
@@ -220,18 +220,18 @@ impl Fixture {
         sources.collect()
     }
 
-    /// What the store was asked for since this was last asked.
-    pub(crate) fn asked(&self) -> StoreCalls {
-        std::mem::take(&mut *self.asked.lock().expect("no panic"))
+    /// Returns the calls of the store since the last call of this function.
+    pub(crate) fn take_store_calls(&self) -> StoreCalls {
+        std::mem::take(&mut *self.store_calls.lock().expect("no panic"))
     }
 
-    /// A broker over all of it.
+    /// Starts a broker over these parts.
     pub(crate) async fn open(&self) -> TestBroker {
         let work = tempfile::tempdir().expect("a folder");
-        let shelf = Arc::new(VersionStore::open(work.path()).expect("a shelf"));
+        let version_store = Arc::new(VersionStore::open(work.path()).expect("a version store"));
         let sources = self.sources();
         let service = Arc::new(BundleService::new(ServiceParts {
-            shelf: shelf.clone(),
+            shelf: version_store.clone(),
             runners: Arc::new(Runners {
                 processes: self.fake.clone(),
                 containers: Some(self.fake.clone()),
@@ -248,12 +248,12 @@ impl Fixture {
         let deletions = Deletions::new(sources.clone(), self.rules, often).pushes(self.pushes);
         let empty = Snapshot::default();
         let store: Arc<dyn Store> = match &self.scheduler {
-            Some(scheduler) => scheduler.tap(self.store.clone()),
+            Some(scheduler) => scheduler.wrap_store(self.store.clone()),
             None => self.store.clone(),
         };
-        let driven = |chore: Arc<dyn PeriodicTask>| match &self.scheduler {
-            Some(scheduler) => scheduler.drive(chore),
-            None => chore,
+        let driven = |task: Arc<dyn PeriodicTask>| match &self.scheduler {
+            Some(scheduler) => scheduler.wrap_task(task),
+            None => task,
         };
         let running = Broker::new(empty.catalog().expect("an empty catalog"))
             .other_services(service.clone())
@@ -269,80 +269,80 @@ impl Fixture {
         let parts = PublisherConfig {
             sources,
             offers,
-            shelf,
+            shelf: version_store,
             service,
             refresh,
             pushes: self.pushes,
         };
-        let shop = CatalogPublisher::open(parts, running.clone(), Arc::new(empty)).await;
-        let shop = shop.expect("what is known is offered");
-        running.add_routes(Arc::new(ApbCompatRoutes::new(Some(shop.clone()))));
+        let publisher = CatalogPublisher::open(parts, running.clone(), Arc::new(empty)).await;
+        let publisher = publisher.expect("what is known is offered");
+        running.add_routes(Arc::new(ApbCompatRoutes::new(Some(publisher.clone()))));
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let served = running.clone();
         let serves = tokio::spawn(async move {
             served.serve(listener, std::future::pending()).await;
         });
-        let followed = shop.clone();
+        let followed = publisher.clone();
         let follows = tokio::spawn(async move { followed.follow().await });
         TestBroker {
             url,
             running,
-            shop,
+            publisher,
             tasks: vec![serves, follows],
-            looks: AtomicUsize::new(0),
+            status_reads: AtomicUsize::new(0),
             _work: work,
         }
     }
 }
 
-/// A broker at work.
+/// A running broker.
 pub(crate) struct TestBroker {
     url: String,
     pub(crate) running: BrokerHandle,
-    pub(crate) shop: Arc<CatalogPublisher>,
+    pub(crate) publisher: Arc<CatalogPublisher>,
     tasks: Vec<JoinHandle<()>>,
-    /// How often it was looked whether a chore is done.
-    looks: AtomicUsize,
+    /// Number of status reads while waiting for a task.
+    status_reads: AtomicUsize,
     _work: TempDir,
 }
 
 impl TestBroker {
-    /// Ends it.
+    /// Stops it.
     pub(crate) async fn close(self) {
         self.tasks.iter().for_each(JoinHandle::abort);
         self.running.shut_down().await;
     }
 
-    /// Has registries asked, and waits until what they said is offered here.
+    /// Requests a refresh, and waits until its result is published here.
     pub(crate) async fn refresh(&self) {
-        self.turn(REFRESH).await;
-        sutler_broker::CatalogSource::catch_up(self.shop.as_ref()).await;
+        self.run_task(REFRESH).await;
+        sutler_broker::CatalogSource::catch_up(self.publisher.as_ref()).await;
     }
 
-    /// Deletes what nobody needs.
+    /// Runs the deletion task.
     pub(crate) async fn delete(&self) {
-        self.turn(DELETIONS).await;
+        self.run_task(DELETIONS).await;
     }
 
-    async fn turn(&self, chore: &str) {
+    async fn run_task(&self, task: &str) {
         let number = self
             .running
-            .request_run(chore)
+            .request_run(task)
             .await
             .expect("the store answers");
-        until("the chore is done", async || {
-            self.looks.fetch_add(1, Ordering::Relaxed);
-            let status = self.running.task_status(chore).await;
+        until("the task is done", async || {
+            self.status_reads.fetch_add(1, Ordering::Relaxed);
+            let status = self.running.task_status(task).await;
             let status = status.expect("the store answers");
             status.served >= number && status.running_since.is_none()
         })
         .await;
     }
 
-    /// How often the store was asked only to see whether a chore is done, since this was last asked.
-    pub(crate) fn looks(&self) -> usize {
-        self.looks.swap(0, Ordering::Relaxed)
+    /// Returns the number of status reads while waiting for tasks, since the last call of this function.
+    pub(crate) fn take_status_reads(&self) -> usize {
+        self.status_reads.swap(0, Ordering::Relaxed)
     }
 
     pub(crate) async fn send(&self, method: &str, path: &str, body: Value) -> (u16, Value) {
@@ -358,7 +358,7 @@ impl TestBroker {
         (status, answer.json().await.unwrap_or_default())
     }
 
-    /// Pushes a bundle as developers do, without any header of the specification.
+    /// Pushes a bundle as developers do, without headers of the specification.
     pub(crate) async fn push(&self, manifest: &str) -> (u16, Value) {
         let encoded = STANDARD.encode(manifest).replace('+', "%2B");
         let answer = reqwest::Client::new()
@@ -372,7 +372,7 @@ impl TestBroker {
         (status, answer.json().await.unwrap_or_default())
     }
 
-    /// The names of the services that are offered.
+    /// Names of the offered services.
     pub(crate) async fn offers(&self) -> Vec<String> {
         let (_, catalog) = self.send("GET", "/v2/catalog", Value::Null).await;
         let services = catalog["services"].as_array().cloned().unwrap_or_default();
@@ -422,20 +422,20 @@ impl TestBroker {
         waited.expect("the operation did not end in time")
     }
 
-    /// The images of the specs that are written down, with what is said of them.
+    /// Items of the stored specs, each with its mark and fault.
     pub(crate) async fn specs(&self, registry: &str) -> Vec<String> {
         let view = self
-            .shop
+            .publisher
             .view_of(registry)
             .await
             .expect("the store answers");
         let specs = view.map(|it| it.specs).unwrap_or_default();
-        let told = specs.iter().map(|it| match (&it.mark, &it.fault) {
+        let described = specs.iter().map(|it| match (&it.mark, &it.fault) {
             (Some(mark), _) => format!("{}: {}", it.item, mark.reason),
             (None, Some(fault)) => format!("{}: {fault}", it.item),
             (None, None) => it.item.clone(),
         });
-        told.collect()
+        described.collect()
     }
 }
 

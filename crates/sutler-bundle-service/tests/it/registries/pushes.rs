@@ -1,5 +1,4 @@
-//! The paths that Automation Broker had beside the specification: asking registries, and services that
-//! developers push (R22, R23).
+//! Automation Broker's additional paths: refreshing registries, and services that developers push (R22, R23).
 
 use super::fixture::{FakeRegistry, Fixture, PLAN, SERVICE, TestBroker, manifest, until};
 use crate::service::fake_runner::Script;
@@ -12,7 +11,7 @@ use sutler_registry::PUSHED_REGISTRY;
 
 const NOTHING: [&str; 0] = [];
 
-/// A town whose brokers take pushes, with one registry that has another bundle.
+/// A fixture whose brokers accept pushes, with one registry that has another bundle.
 async fn open() -> (Fixture, Arc<FakeRegistry>, TestBroker) {
     let registry = FakeRegistry::new("dh");
     registry.push("org/other:latest", &other("1.0.0"));
@@ -63,9 +62,12 @@ async fn r22_a_pushed_service_survives_refreshes_and_restarts_and_goes_when_its_
     assert_eq!(broker.offers().await, ["other"]);
     let (status, refused) = broker.provision("j", "").await;
     assert_eq!(status, 400, "{refused}");
-    let told = refused["description"].as_str().unwrap_or_default();
-    assert!(told.contains("its developer deleted it"), "{told}");
-    // It stays for its instance, whatever is refreshed and deleted, and goes with it.
+    let description = refused["description"].as_str().unwrap_or_default();
+    assert!(
+        description.contains("its developer deleted it"),
+        "{description}"
+    );
+    // It stays while its instance exists, across refreshes and deletions, and is deleted with it.
     broker.refresh().await;
     broker.delete().await;
     assert_eq!(
@@ -80,7 +82,7 @@ async fn r22_a_pushed_service_survives_refreshes_and_restarts_and_goes_when_its_
 }
 
 #[tokio::test]
-async fn a_push_replaces_the_one_before_and_instances_keep_what_made_them() {
+async fn a_push_replaces_the_previous_one_and_instances_keep_their_version() {
     let (fixture, _registry, broker) = open().await;
     let first = format!("{}\nimage: r.example/hello:1", block("1.0.0"));
     assert_eq!(broker.push(&first).await.0, 200);
@@ -97,7 +99,7 @@ async fn a_push_replaces_the_one_before_and_instances_keep_what_made_them() {
     assert_eq!(fixture.ran(Action::Deprovision), "r.example/hello:1");
 }
 
-/// The manifest in lines.
+/// The manifest, in block style.
 fn block(version: &str) -> String {
     format!(
         "version: 1.0\nname: hello\nid: {SERVICE}\nbundle_version: {version}\ndescription: Greets.\n\
@@ -106,12 +108,12 @@ fn block(version: &str) -> String {
 }
 
 #[tokio::test]
-async fn every_replica_offers_what_was_pushed_to_one_of_them() {
+async fn every_replica_offers_a_service_pushed_to_one_of_them() {
     let (fixture, registry, broker) = open().await;
     let other_broker = fixture.open().await;
-    // Also while a refresh is under way, which goes on.
+    // Also during a refresh, which continues.
     registry.hold();
-    let asked = other_broker
+    let requested = other_broker
         .running
         .request_run(REFRESH)
         .await
@@ -124,7 +126,7 @@ async fn every_replica_offers_what_was_pushed_to_one_of_them() {
     registry.release();
     until("the refresh is over", async || {
         let status = broker.running.task_status(REFRESH).await;
-        status.expect("the store answers").served >= asked
+        status.expect("the store answers").served >= requested
     })
     .await;
     let status = broker.running.task_status(REFRESH).await;
@@ -135,7 +137,7 @@ async fn every_replica_offers_what_was_pushed_to_one_of_them() {
         broker.offers().await == ["other"]
     })
     .await;
-    // Whether or not it has noticed: it is not made of what is withdrawn.
+    // Even if the withdrawal was not read here yet: no instance is made from it.
     assert_eq!(broker.provision("late", "").await.0, 400);
 }
 
@@ -164,9 +166,9 @@ async fn pushes_at_once_are_all_written() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_offered_is_refused_with_its_sentences_and_nothing_is_written() {
+async fn a_push_that_cannot_be_offered_is_refused_with_reasons_and_nothing_is_written() {
     let (_town, _registry, broker) = open().await;
-    for (text, told) in [
+    for (text, expected) in [
         ("{name: hello", "YAML"),
         ("version: 1.0\nname: hello\n", "plans"),
         (&other("2.0.0"), "dh/org/other:latest has the "),
@@ -174,7 +176,7 @@ async fn what_cannot_be_offered_is_refused_with_its_sentences_and_nothing_is_wri
         let (status, refused) = broker.push(text).await;
         assert_eq!(status, 400, "{refused}");
         let sentence = refused["description"].as_str().unwrap_or_default();
-        assert!(sentence.contains(told), "{sentence}");
+        assert!(sentence.contains(expected), "{sentence}");
     }
     let form = "/v2/apb";
     let (status, refused) = broker.send("POST", form, json!({ "apbSpec": "x" })).await;
@@ -184,12 +186,12 @@ async fn what_cannot_be_offered_is_refused_with_its_sentences_and_nothing_is_wri
 }
 
 #[tokio::test]
-async fn where_pushes_are_not_taken_any_more_what_was_pushed_is_withdrawn_until_they_are() {
+async fn pushed_services_are_withdrawn_while_pushes_are_disabled() {
     let (mut fixture, _registry, broker) = open().await;
     fixture.rules.grace = Duration::from_secs(3600);
     assert_eq!(broker.push(&manifest("1.0.0")).await.0, 200);
     let given = Script::well().credentials(json!({ "user": "u" }));
-    fixture.fake.plays(Action::Bind, given);
+    fixture.fake.set_script(Action::Bind, given);
     assert_eq!(broker.provision("i", "").await.0, 201);
     broker.close().await;
     fixture.pushes = Pushes::Refused;
@@ -242,14 +244,17 @@ async fn bootstraps_that_are_asked_for_together_are_done_one_after_the_other() {
 }
 
 #[tokio::test]
-async fn without_any_registry_a_bootstrap_says_so_and_pushes_are_taken() {
+async fn without_any_registry_a_bootstrap_is_refused_and_pushes_are_accepted() {
     let mut fixture = Fixture::with(&[]);
     fixture.pushes = Pushes::Taken;
     let broker = fixture.open().await;
     let (status, refused) = broker.send("POST", "/v2/bootstrap", Value::Null).await;
     assert_eq!(status, 400);
-    let told = refused["description"].as_str().unwrap_or_default();
-    assert!(told.starts_with("There is no registry"), "{told}");
+    let description = refused["description"].as_str().unwrap_or_default();
+    assert!(
+        description.starts_with("There is no registry"),
+        "{description}"
+    );
     assert_eq!(broker.push(&manifest("1.0.0")).await.0, 200);
     broker.refresh().await;
     assert_eq!(broker.offers().await, ["hello"]);

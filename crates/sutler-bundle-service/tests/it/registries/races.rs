@@ -1,4 +1,4 @@
-//! Requests beside refreshes and deletions, and replicas beside each other (R19, R20, R23).
+//! Requests concurrent with refreshes and deletions, and concurrent replicas (R19, R20, R23).
 
 use super::fixture::{FakeRegistry, Fixture, manifest, until};
 use crate::service::fake_runner::Script;
@@ -12,7 +12,7 @@ const NOTHING: [&str; 0] = [];
 async fn r19_a_spec_that_is_removed_and_used_is_hidden_and_gone_after_its_last_instance() {
     let (fixture, registry, broker) = Fixture::with_hello().await;
     let given = Script::well().credentials(json!({ "user": "u" }));
-    fixture.fake.plays(Action::Bind, given);
+    fixture.fake.set_script(Action::Bind, given);
     assert_eq!(broker.provision("i", "").await.0, 201);
     assert_eq!(broker.bind("i", "b").await, 201);
     registry.remove("org/hello:latest");
@@ -24,17 +24,17 @@ async fn r19_a_spec_that_is_removed_and_used_is_hidden_and_gone_after_its_last_i
         specs,
         ["org/hello:latest: its registry does not have it any more"]
     );
-    // Out of sync: told when and why.
+    // The platform's catalog is out of date: the refusal says when and why the plan was withdrawn.
     let (status, refused) = broker.provision("j", "").await;
     assert_eq!(status, 400);
-    let told = refused["description"].as_str().unwrap_or_default();
+    let description = refused["description"].as_str().unwrap_or_default();
     assert!(
-        told.starts_with("The service hello was withdrawn at 2"),
-        "{told}"
+        description.starts_with("The service hello was withdrawn at 2"),
+        "{description}"
     );
     assert!(
-        told.contains("its registry does not have it any more"),
-        "{told}"
+        description.contains("its registry does not have it any more"),
+        "{description}"
     );
     assert_eq!(broker.bind("i", "c").await, 201);
     assert_eq!(broker.unbind("i", "b").await, 200);
@@ -62,7 +62,7 @@ async fn r20_a_provision_beside_a_deletion_by_another_replica_is_served_or_refus
     assert_eq!(other.offers().await, ["hello"]);
     registry.remove("org/hello:latest");
     broker.refresh().await;
-    // Whether or not the other replica has noticed: it is not made of what is about to go.
+    // Even if the other replica has not read the withdrawal yet: no instance is made from it.
     let (status, answer) = other.provision("late", "").await;
     assert_eq!(status, 400, "{answer}");
     broker.delete().await;
@@ -78,7 +78,7 @@ async fn r23_refreshes_that_are_asked_for_together_are_done_one_after_the_other(
     let fetched = registry.fetched();
     let (one, two, three) = tokio::join!(broker.refresh(), other.refresh(), broker.refresh());
     assert_eq!((one, two, three), ((), (), ()));
-    // Nobody read it twice, because nobody read it at the same time.
+    // The item was read once, so the refreshes did not overlap.
     assert_eq!(registry.fetched(), fetched + 1);
     until("both replicas offer the new version", async || {
         let version = async |it: &super::fixture::TestBroker| {
@@ -94,9 +94,9 @@ async fn r23_refreshes_that_are_asked_for_together_are_done_one_after_the_other(
 async fn a_replica_serves_an_instance_of_a_version_that_it_never_offered() {
     let (fixture, registry, broker) = Fixture::with_hello().await;
     let given = Script::well().credentials(json!({ "user": "u" }));
-    fixture.fake.plays(Action::Bind, given);
+    fixture.fake.set_script(Action::Bind, given);
     let other = fixture.open().await;
-    // Both versions come and go before the other replica looks again.
+    // Both versions are replaced before the other replica reads the records again.
     registry.push("org/hello:latest", &manifest("2.0.0"));
     broker.refresh().await;
     assert_eq!(broker.provision("i", "").await.0, 201);

@@ -1,6 +1,6 @@
-//! Drives chores one call of the store at a time: who goes how far before whom, and who dies where.
+//! Controls tasks one call of the store at a time: their order, and where one dies.
 //!
-//! A chore that is conducted says so in its task, so that the tap of the store can tell whose call it sees.
+//! A controlled task sets its name in a task-local, so that the intercepting store can attribute each call.
 
 use async_trait::async_trait;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -16,29 +16,29 @@ tokio::task_local! {
     static WHO: String;
 }
 
-/// Whoever says who is next. Everybody goes as he likes until there is a plan.
+/// Decides which task makes the next call. Without a plan, all run freely.
 #[derive(Default)]
 pub(crate) struct Scheduler {
     plan: Mutex<Plan>,
     killed: Notify,
-    /// Whether the store takes no copies of plans now.
+    /// Whether the store rejects copies of plans.
     pub(crate) full: AtomicBool,
 }
 
 #[derive(Default)]
 struct Plan {
-    /// Who makes how many calls, one part after the other.
+    /// Tasks and numbers of calls, in order.
     parts: VecDeque<(String, usize)>,
     waiting: BTreeMap<String, Arc<Notify>>,
     done: BTreeSet<String>,
-    /// How many calls each made.
+    /// Calls made by each task.
     made: BTreeMap<String, usize>,
-    /// Who dies before which call.
+    /// Task that dies, and before which of its calls.
     dies: Option<(String, usize)>,
 }
 
 impl Plan {
-    /// Lets the one go on whose part it is, if he waits for it.
+    /// Wakes the task whose part is next, if it waits.
     fn wake(&mut self) {
         while self
             .parts
@@ -64,8 +64,8 @@ impl Scheduler {
         self.plan.lock().expect("no panic")
     }
 
-    /// From now on, until all parts are played.
-    pub(crate) fn conduct(&self, parts: &[(&str, usize)]) {
+    /// Starts a plan; it ends when all parts are done.
+    pub(crate) fn set_plan(&self, parts: &[(&str, usize)]) {
         let parts = parts.iter().map(|(who, calls)| ((*who).to_owned(), *calls));
         *self.plan() = Plan {
             parts: parts.collect(),
@@ -73,7 +73,7 @@ impl Scheduler {
         };
     }
 
-    /// The next turn of somebody ends in the middle, before a call.
+    /// Makes the next run of a task end before one of its calls.
     pub(crate) fn kill(&self, who: &str, before: usize) {
         *self.plan() = Plan {
             dies: Some((who.to_owned(), before)),
@@ -81,26 +81,26 @@ impl Scheduler {
         };
     }
 
-    /// How many calls somebody made since the plan was made.
+    /// Calls made by a task since the plan was set.
     pub(crate) fn made(&self, who: &str) -> usize {
         self.plan().made.get(who).copied().unwrap_or_default()
     }
 
-    /// Waits for one's part, and has the others wait meanwhile.
+    /// Waits for the task's part, and blocks the others meanwhile.
     pub(crate) async fn part_of(&self, who: &str) {
         if let Intercept::Hold(until) = self.meet(who) {
             until.notified().await;
         }
     }
 
-    /// Somebody makes no more calls.
+    /// Marks a task as finished: it makes no more calls.
     pub(crate) fn done(&self, who: &str) {
         let mut plan = self.plan();
         plan.done.insert(who.to_owned());
         plan.wake();
     }
 
-    /// Has somebody who is no chore driven, too.
+    /// Controls a future that is not a periodic task.
     pub(crate) async fn acting(&self, who: &str, work: impl Future<Output = ()>) {
         WHO.scope(who.to_owned(), work).await;
         self.done(who);
@@ -118,15 +118,15 @@ impl Scheduler {
         if plan.parts.is_empty() || plan.done.contains(who) {
             return Intercept::Pass;
         }
-        // Whoever comes has ended his last call: if his part is over, it is the next one's.
+        // A task that arrives here has ended its last call: if its part is over, the next one begins.
         let held = Arc::new(Notify::new());
         plan.waiting.insert(who.to_owned(), held.clone());
         plan.wake();
         Intercept::Hold(held)
     }
 
-    /// A store whose conducted callers are driven.
-    pub(crate) fn tap(self: &Arc<Self>, store: Arc<dyn Store>) -> Arc<dyn Store> {
+    /// Wraps a store so that the calls of controlled tasks are scheduled.
+    pub(crate) fn wrap_store(self: &Arc<Self>, store: Arc<dyn Store>) -> Arc<dyn Store> {
         let scheduler = self.clone();
         Arc::new(InterceptingStore::new(store, move |call| {
             if scheduler.full.load(Ordering::SeqCst) && keeps_a_plan(call) {
@@ -137,8 +137,11 @@ impl Scheduler {
         }))
     }
 
-    /// A chore that is driven.
-    pub(crate) fn drive(self: &Arc<Self>, task: Arc<dyn PeriodicTask>) -> Arc<dyn PeriodicTask> {
+    /// Wraps a periodic task so that it is controlled.
+    pub(crate) fn wrap_task(
+        self: &Arc<Self>,
+        task: Arc<dyn PeriodicTask>,
+    ) -> Arc<dyn PeriodicTask> {
         Arc::new(ScheduledTask {
             task,
             scheduler: self.clone(),
@@ -166,9 +169,9 @@ impl PeriodicTask for ScheduledTask {
         self.task.every()
     }
 
-    async fn run_once(&self, cx: &TaskContext) -> TaskResult<()> {
+    async fn run_once(&self, task: &TaskContext) -> TaskResult<()> {
         let name = self.name().to_owned();
-        let turned = WHO.scope(name.clone(), self.task.run_once(cx));
+        let turned = WHO.scope(name.clone(), self.task.run_once(task));
         let turned = tokio::select! {
             turned = turned => turned,
             () = self.scheduler.killed.notified() => Err(TaskError::failed("it was killed; do it again")),

@@ -1,10 +1,10 @@
-//! A store that counts what it is asked for.
+//! A store that counts its calls.
 
 use std::sync::{Arc, Mutex};
 use sutler_journal::conformance::{Call, Intercept, InterceptingStore};
 use sutler_journal::{MemoryStore, Store};
 
-/// How often a store was asked for what.
+/// Numbers of calls, by kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StoreCalls {
     pub(crate) gets: usize,
@@ -28,13 +28,13 @@ impl StoreCalls {
     }
 }
 
-/// Such a store, and its counts.
+/// A counting store, and its counts.
 pub(crate) fn counted() -> (Arc<dyn Store>, Arc<Mutex<StoreCalls>>) {
-    let asked: Arc<Mutex<StoreCalls>> = Arc::default();
-    let counts = asked.clone();
+    let calls: Arc<Mutex<StoreCalls>> = Arc::default();
+    let counts = calls.clone();
     let store = InterceptingStore::new(Arc::new(MemoryStore::new()), move |call| {
         counts.lock().expect("no panic").count(call);
         Intercept::Pass
     });
-    (Arc::new(store), asked)
+    (Arc::new(store), calls)
 }

@@ -1,4 +1,4 @@
-//! Which version is offered, and which one runs (R21), named tags, and plans that are only looked at.
+//! Offered and running versions (R21), named tags, and dry-run plans.
 
 use super::fixture::{FakeRegistry, Fixture, PLAN, SERVICE, TestBroker, manifest, until};
 use crate::service::fake_runner::Script;
@@ -20,7 +20,7 @@ async fn r21_an_instance_keeps_the_version_that_made_it() {
     assert_eq!(broker.provision("new", "").await.0, 201);
     assert_ne!(fixture.ran(Action::Provision), made_by);
     broker.close().await;
-    // Also when nothing but the records is left of it.
+    // Also when only its records are left.
     registry.remove("org/hello:latest");
     let broker = fixture.open().await;
     broker.refresh().await;
@@ -30,7 +30,7 @@ async fn r21_an_instance_keeps_the_version_that_made_it() {
 }
 
 #[tokio::test]
-async fn an_instance_moves_on_to_the_version_that_a_registry_has_now_when_it_is_told_to() {
+async fn an_instance_is_upgraded_to_the_current_version_of_a_registry_on_request() {
     let (fixture, registry, broker) = Fixture::with_hello().await;
     assert_eq!(broker.provision("i", "").await.0, 201);
     let made_by = fixture.ran(Action::Provision);
@@ -56,10 +56,10 @@ async fn an_instance_moves_on_to_the_version_that_a_registry_has_now_when_it_is_
     };
     let conflict = (422, json!("MaintenanceInfoConflict"));
     assert_eq!(upgrade(&broker, "1.0.0").await, conflict);
-    fixture.fake.plays(Action::Update, Script::exits(1));
+    fixture.fake.set_script(Action::Update, Script::exits(1));
     assert_eq!(upgrade(&broker, "2.0.0").await.0, 500);
     assert_eq!(fetched(&broker).await, "1.0.0");
-    fixture.fake.plays(Action::Update, Script::well());
+    fixture.fake.set_script(Action::Update, Script::well());
     assert_eq!(upgrade(&broker, "2.0.0").await.0, 200);
     let moved_by = fixture.ran(Action::Update);
     assert_ne!(moved_by, made_by);
@@ -68,7 +68,7 @@ async fn an_instance_moves_on_to_the_version_that_a_registry_has_now_when_it_is_
         "1.0.0"
     );
     assert_eq!(fetched(&broker).await, "2.0.0");
-    // The registry moves on and loses it; the instance stays what it is, after a restart too.
+    // The registry replaces and then removes it; the instance keeps its version, also after a restart.
     registry.push("org/hello:latest", &manifest("3.0.0"));
     broker.refresh().await;
     broker.delete().await;
@@ -103,7 +103,9 @@ async fn a_version_that_an_upgrade_is_on_its_way_to_is_not_deleted() {
     assert_eq!(broker.provision("i", "").await.0, 201);
     registry.push("org/hello:latest", &plans("2.0.0", large));
     broker.refresh().await;
-    fixture.fake.plays(Action::Update, Script::well().held());
+    fixture
+        .fake
+        .set_script(Action::Update, Script::well().held());
     let body = json!({
         "service_id": SERVICE, "plan_id": "large-id", "maintenance_info": { "version": "2.0.0" },
     });
@@ -111,7 +113,7 @@ async fn a_version_that_an_upgrade_is_on_its_way_to_is_not_deleted() {
     let (status, started) = broker.send("PATCH", path, body).await;
     assert_eq!(status, 202, "{started}");
     let operation = started["operation"].as_str().expect("an operation");
-    until("it runs", async || fixture.fake.ordered().len() == 2).await;
+    until("it runs", async || fixture.fake.started_specs().len() == 2).await;
     let moved_by = fixture.ran(Action::Update);
     registry.push("org/hello:latest", &plans("3.0.0", &small));
     broker.refresh().await;
@@ -142,7 +144,7 @@ async fn each_named_tag_is_an_offering_of_its_own() {
 }
 
 #[tokio::test]
-async fn what_did_not_change_is_not_read_again() {
+async fn unchanged_items_are_not_read_again() {
     let (_town, registry, broker) = Fixture::with_hello().await;
     let fetched = registry.fetched();
     broker.refresh().await;
@@ -151,11 +153,11 @@ async fn what_did_not_change_is_not_read_again() {
 }
 
 #[tokio::test]
-async fn a_plan_says_what_would_change_and_changes_nothing() {
+async fn a_dry_run_lists_changes_and_writes_nothing() {
     let (_town, registry, broker) = Fixture::with_hello().await;
     registry.remove("org/hello:latest");
     registry.push("org/new:latest", &manifest("1.0.0"));
-    let plan = broker.shop.plan().await.expect("the store answers");
+    let plan = broker.publisher.plan().await.expect("the store answers");
     let words: Vec<&str> = plan
         .iter()
         .map(sutler_registry::RegistryChange::word)

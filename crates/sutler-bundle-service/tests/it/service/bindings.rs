@@ -1,28 +1,28 @@
-//! Bindings: credentials of their own, state of their own, and what the old broker got wrong.
+//! Bindings: credentials and state of their own, and regressions of the old broker.
 
 use super::fake_runner::Script;
 use super::fixture::{Fixture, MANIFEST, until};
 use serde_json::json;
 use sutler_bundle::Action;
 
-async fn house_with_instance() -> (Fixture, super::fixture::TestBroker) {
+async fn fixture_with_instance() -> (Fixture, super::fixture::TestBroker) {
     let fixture = Fixture::new();
     let broker = fixture.open().await;
     let made = Script::well()
         .state(json!({ "db": "d1" }))
         .credentials(json!({ "root": "toor-toor" }));
-    fixture.fake.plays(Action::Provision, made);
+    fixture.fake.set_script(Action::Provision, made);
     broker.send(broker.provision("i")).await.is(201);
     (fixture, broker)
 }
 
 #[tokio::test]
 async fn a_binding_has_its_own_credentials_and_its_own_state() {
-    let (fixture, broker) = house_with_instance().await;
+    let (fixture, broker) = fixture_with_instance().await;
     let bound = Script::well()
         .credentials(json!({ "user": "u1", "password": "p-u1-p" }))
         .binding_state(json!({ "login": "l1" }));
-    fixture.fake.plays(Action::Bind, bound);
+    fixture.fake.set_script(Action::Bind, bound);
     let given = broker.send(broker.bind("i", "b")).await.is(201);
     assert_eq!(
         given["credentials"],
@@ -54,9 +54,11 @@ async fn a_binding_has_its_own_credentials_and_its_own_state() {
 /// Regression: R1, R2.
 #[tokio::test]
 async fn repeats_join_a_running_bind_and_a_failed_one_is_tried_anew() {
-    let (fixture, broker) = house_with_instance().await;
-    fixture.fake.plays(Action::Bind, Script::exits(1).held());
-    let ask = || broker.bind("i", "b").later();
+    let (fixture, broker) = fixture_with_instance().await;
+    fixture
+        .fake
+        .set_script(Action::Bind, Script::exits(1).held());
+    let ask = || broker.bind("i", "b").asynchronous();
     let first = broker.send(ask()).await.is(202);
     let second = broker.send(ask().by("duchess")).await.is(202);
     assert_eq!(first["operation"], second["operation"]);
@@ -67,7 +69,7 @@ async fn repeats_join_a_running_bind_and_a_failed_one_is_tried_anew() {
     let ended = broker.until_done("i/service_bindings/b", operation).await;
     assert_eq!(ended["state"], "failed");
     broker.send(broker.fetch_binding("i", "b")).await.is(404);
-    fixture.fake.plays(
+    fixture.fake.set_script(
         Action::Bind,
         Script::well().credentials(json!({ "user": "u2" })),
     );
@@ -81,13 +83,13 @@ async fn repeats_join_a_running_bind_and_a_failed_one_is_tried_anew() {
 }
 
 #[tokio::test]
-async fn a_bind_without_credentials_has_failed_and_says_so() {
-    let (fixture, broker) = house_with_instance().await;
+async fn a_bind_without_credentials_fails_with_a_sentence() {
+    let (fixture, broker) = fixture_with_instance().await;
     for (play, word) in [
         (Script::well(), "credentials.json"),
         (Script::exits(8), "no bind action"),
     ] {
-        fixture.fake.plays(Action::Bind, play);
+        fixture.fake.set_script(Action::Bind, play);
         let refused = broker.send(broker.bind("i", "b")).await.is(500);
         let sentence = refused["description"].as_str().unwrap_or_default();
         assert!(sentence.contains(word), "{sentence}");
@@ -96,34 +98,34 @@ async fn a_bind_without_credentials_has_failed_and_says_so() {
 
 #[tokio::test]
 async fn an_unbind_that_is_not_there_is_nothing_to_do_and_any_other_fault_is_one() {
-    let (fixture, broker) = house_with_instance().await;
-    fixture.fake.plays(
+    let (fixture, broker) = fixture_with_instance().await;
+    fixture.fake.set_script(
         Action::Bind,
         Script::well().credentials(json!({ "user": "u1" })),
     );
     broker.send(broker.bind("i", "b")).await.is(201);
-    fixture.fake.plays(Action::Unbind, Script::exits(1));
+    fixture.fake.set_script(Action::Unbind, Script::exits(1));
     broker.send(broker.unbind("i", "b")).await.is(500);
-    fixture.fake.plays(Action::Unbind, Script::exits(8));
+    fixture.fake.set_script(Action::Unbind, Script::exits(8));
     broker.send(broker.unbind("i", "b")).await.is(200);
 }
 
 /// Regression: R27.
 #[tokio::test]
 async fn bindings_side_by_side_and_an_update_all_keep_what_they_set() {
-    let (fixture, broker) = house_with_instance().await;
+    let (fixture, broker) = fixture_with_instance().await;
     for nth in 0..5 {
         let key = format!("of_b{nth}");
         let bound = Script::well()
             .credentials(json!({ "user": "u" }))
             .state(json!({ key.as_str(): nth }));
-        fixture.fake.plays(Action::Bind, bound);
+        fixture.fake.set_script(Action::Bind, bound);
         broker
             .send(broker.bind("i", &format!("b{nth}")))
             .await
             .is(201);
     }
-    fixture.fake.plays(
+    fixture.fake.set_script(
         Action::Update,
         Script::well().state(json!({ "of_update": true })),
     );
@@ -147,7 +149,7 @@ async fn bindings_side_by_side_and_an_update_all_keep_what_they_set() {
 }
 
 #[tokio::test]
-async fn what_the_provision_gave_is_shared_only_where_that_is_said() {
+async fn credentials_of_the_provision_are_shared_only_if_the_manifest_allows_it() {
     let shared = MANIFEST.replace(
         "async: optional",
         "async: optional\nshare_provision_credentials: true\nactions: {bind: false, unbind: false}",
@@ -155,7 +157,7 @@ async fn what_the_provision_gave_is_shared_only_where_that_is_said() {
     let fixture = Fixture::new();
     fixture.write("db", &shared);
     let broker = fixture.open().await;
-    fixture.fake.plays(
+    fixture.fake.set_script(
         Action::Provision,
         Script::well().credentials(json!({ "root": "toor" })),
     );
@@ -179,7 +181,7 @@ async fn the_operator_may_have_all_bundles_share_as_the_old_broker_did() {
     let refused = broker.send(broker.bind("i", "b")).await.is(500);
     let sentence = refused["description"].as_str().unwrap_or_default();
     assert!(sentence.contains("without credentials"), "{sentence}");
-    fixture.fake.plays(
+    fixture.fake.set_script(
         Action::Update,
         Script::well().credentials(json!({ "root": "toor" })),
     );
@@ -192,9 +194,9 @@ async fn the_operator_may_have_all_bundles_share_as_the_old_broker_did() {
 }
 
 #[tokio::test]
-async fn a_bind_whose_state_is_too_large_fails_and_its_unbind_knows_what_it_made() {
+async fn a_bind_whose_state_is_too_large_fails_and_its_unbind_gets_a_part_of_it() {
     for of_instance in [false, true] {
-        let (fixture, broker) = house_with_instance().await;
+        let (fixture, broker) = fixture_with_instance().await;
         let large =
             json!({ "login": "l1", "blob": "x".repeat(200_000), "more": "y".repeat(100_000) });
         let bound = Script::well().credentials(json!({ "user": "u1" }));
@@ -202,7 +204,7 @@ async fn a_bind_whose_state_is_too_large_fails_and_its_unbind_knows_what_it_made
             false => bound.binding_state(large),
             true => bound.binding_state(json!({ "login": "l1" })).state(large),
         };
-        fixture.fake.plays(Action::Bind, bound);
+        fixture.fake.set_script(Action::Bind, bound);
         let refused = broker.send(broker.bind("i", "b")).await.is(500);
         let sentence = refused["description"].as_str().unwrap_or_default();
         assert!(sentence.contains("state would have"), "{sentence}");

@@ -1,4 +1,4 @@
-//! Brokers that vanish while runs go on: one run for one attempt, whatever happens.
+//! Brokers that crash while runs continue: one run per attempt in every case.
 
 use super::fake_runner::Script;
 use super::fixture::{Fixture, MANIFEST, until};
@@ -12,12 +12,16 @@ async fn a_run_that_outlives_its_broker_is_adopted_and_its_output_is_kept_once()
     let fixture = Fixture::new();
     let broker = fixture.open().await;
     let held = Script::well()
-        .says("one\n")
-        .says("two\n")
+        .with_output("one\n")
+        .with_output("two\n")
         .state(json!({ "db": "d1" }))
         .held();
-    fixture.fake.plays(Action::Provision, held);
-    let operation = broker.send(broker.provision("i").later()).await.is(202)["operation"].clone();
+    fixture.fake.set_script(Action::Provision, held);
+    let operation = broker
+        .send(broker.provision("i").asynchronous())
+        .await
+        .is(202)["operation"]
+        .clone();
     let operation = operation.as_str().expect("an operation");
     until("its output is kept", async || {
         text_of(&broker.send(broker.log(operation)).await.json) == "one\ntwo\n"
@@ -54,8 +58,12 @@ async fn a_run_that_ended_while_no_broker_was_there_is_read() {
     let broker = fixture.open().await;
     broker.send(broker.provision("i")).await.is(201);
     let held = Script::well().credentials(json!({ "user": "u1" })).held();
-    fixture.fake.plays(Action::Bind, held);
-    let operation = broker.send(broker.bind("i", "b").later()).await.is(202)["operation"].clone();
+    fixture.fake.set_script(Action::Bind, held);
+    let operation = broker
+        .send(broker.bind("i", "b").asynchronous())
+        .await
+        .is(202)["operation"]
+        .clone();
     let operation = operation.as_str().expect("an operation");
     until("it runs", async || fixture.fake.actions().len() == 2).await;
     broker.crash();
@@ -73,7 +81,7 @@ async fn a_run_that_ended_while_no_broker_was_there_is_read() {
 }
 
 #[tokio::test]
-async fn a_lost_run_fails_and_says_so_unless_the_bundle_wants_it_again() {
+async fn a_lost_run_fails_with_a_sentence_unless_the_bundle_allows_a_rerun() {
     for (policy, state, runs) in [("fail", "failed", 1), ("rerun", "succeeded", 2)] {
         let fixture = Fixture::new();
         let manifest = MANIFEST.replace(
@@ -82,23 +90,28 @@ async fn a_lost_run_fails_and_says_so_unless_the_bundle_wants_it_again() {
         );
         fixture.write("db", &manifest);
         let broker = fixture.open().await;
-        fixture.fake.plays(Action::Provision, Script::well().held());
-        let operation =
-            broker.send(broker.provision("i").later()).await.is(202)["operation"].clone();
+        fixture
+            .fake
+            .set_script(Action::Provision, Script::well().held());
+        let operation = broker
+            .send(broker.provision("i").asynchronous())
+            .await
+            .is(202)["operation"]
+            .clone();
         until("it runs", async || fixture.fake.actions().len() == 1).await;
-        fixture.fake.plays(Action::Provision, Script::well());
+        fixture.fake.set_script(Action::Provision, Script::well());
         fixture.fake.lose();
         let operation = operation.as_str().expect("an operation");
         let ended = broker.until_done("i", operation).await;
         assert_eq!(ended["state"], state, "{policy}: {ended}");
-        let ordered = fixture.fake.ordered();
-        assert_eq!(ordered.len(), runs, "{policy}");
-        let keys: Vec<_> = ordered.iter().map(|it| &it.idempotency_key).collect();
+        let started_specs = fixture.fake.started_specs();
+        assert_eq!(started_specs.len(), runs, "{policy}");
+        let keys: Vec<_> = started_specs.iter().map(|it| &it.idempotency_key).collect();
         assert!(
             keys.iter().all(|key| *key == keys[0]),
             "one key for all attempts"
         );
-        let attempts: Vec<u32> = ordered.iter().map(|it| it.name.attempt).collect();
+        let attempts: Vec<u32> = started_specs.iter().map(|it| it.name.attempt).collect();
         assert_eq!(attempts, (1..=runs as u32).collect::<Vec<_>>());
     }
 }
@@ -107,20 +120,26 @@ async fn a_lost_run_fails_and_says_so_unless_the_bundle_wants_it_again() {
 async fn a_runner_that_does_not_answer_is_waited_for_and_nothing_is_run_twice() {
     let fixture = Fixture::new();
     let broker = fixture.open().await;
-    fixture.fake.is_silent(true);
-    let operation = broker.send(broker.provision("i").later()).await.is(202)["operation"].clone();
-    fixture.fake.plays(Action::Provision, Script::well().held());
-    fixture.fake.is_silent(false);
+    fixture.fake.set_unavailable(true);
+    let operation = broker
+        .send(broker.provision("i").asynchronous())
+        .await
+        .is(202)["operation"]
+        .clone();
+    fixture
+        .fake
+        .set_script(Action::Provision, Script::well().held());
+    fixture.fake.set_unavailable(false);
     until("it runs", async || fixture.fake.actions().len() == 1).await;
-    fixture.fake.is_silent(true);
+    fixture.fake.set_unavailable(true);
     fixture.fake.release();
-    fixture.fake.is_silent(false);
+    fixture.fake.set_unavailable(false);
     let operation = operation.as_str().expect("an operation");
     assert_eq!(
         broker.until_done("i", operation).await["state"],
         "succeeded"
     );
-    assert_eq!(fixture.fake.ordered().len(), 1);
+    assert_eq!(fixture.fake.started_specs().len(), 1);
 }
 
 #[tokio::test]
@@ -131,36 +150,46 @@ async fn a_lost_run_is_not_made_again_before_it_has_certainly_ended() {
         &MANIFEST.replace("async: optional", "async: optional\non_lost: rerun"),
     );
     let broker = fixture.open().await;
-    fixture.fake.plays(Action::Provision, Script::well().held());
-    let operation = broker.send(broker.provision("i").later()).await.is(202)["operation"].clone();
+    fixture
+        .fake
+        .set_script(Action::Provision, Script::well().held());
+    let operation = broker
+        .send(broker.provision("i").asynchronous())
+        .await
+        .is(202)["operation"]
+        .clone();
     let operation = operation.as_str().expect("an operation");
     until("it runs", async || fixture.fake.actions().len() == 1).await;
-    fixture.fake.plays(Action::Provision, Script::well());
-    fixture.fake.is_stubborn(true);
+    fixture.fake.set_script(Action::Provision, Script::well());
+    fixture.fake.fail_stops(true);
     fixture.fake.lose();
     until("it was tried twice", async || {
-        fixture.fake.stops_in_vain() >= 2
+        fixture.fake.failed_stops() >= 2
     })
     .await;
-    assert_eq!(fixture.fake.ordered().len(), 1, "nothing is run beside it");
+    assert_eq!(
+        fixture.fake.started_specs().len(),
+        1,
+        "nothing is run beside it"
+    );
     let path = format!("/v2/service_instances/i/last_operation?operation={operation}");
     until("polls are told", async || {
         let answer = broker.get(&path).await;
         assert_eq!(answer["state"], "in progress");
-        let told = answer["description"].as_str().unwrap_or_default();
-        told.contains("certain that it has ended")
+        let description = answer["description"].as_str().unwrap_or_default();
+        description.contains("certain that it has ended")
     })
     .await;
-    fixture.fake.is_stubborn(false);
+    fixture.fake.fail_stops(false);
     assert_eq!(
         broker.until_done("i", operation).await["state"],
         "succeeded"
     );
-    assert_eq!(fixture.fake.ordered().len(), 2);
+    assert_eq!(fixture.fake.started_specs().len(), 2);
 }
 
 #[tokio::test]
-async fn what_a_lost_run_had_set_is_told_to_the_clean_up_and_to_the_next_attempt() {
+async fn state_set_by_a_lost_run_is_passed_to_clean_up_and_to_the_next_attempt() {
     for (policy, next) in [("fail", Action::Deprovision), ("rerun", Action::Provision)] {
         let fixture = Fixture::new();
         let manifest = MANIFEST.replace(
@@ -170,11 +199,14 @@ async fn what_a_lost_run_had_set_is_told_to_the_clean_up_and_to_the_next_attempt
         fixture.write("db", &manifest);
         let broker = fixture.open().await;
         let held = Script::well().state(json!({ "half": "made" })).held();
-        fixture.fake.plays(Action::Provision, held);
-        let operation =
-            broker.send(broker.provision("i").later()).await.is(202)["operation"].clone();
+        fixture.fake.set_script(Action::Provision, held);
+        let operation = broker
+            .send(broker.provision("i").asynchronous())
+            .await
+            .is(202)["operation"]
+            .clone();
         until("it runs", async || fixture.fake.actions().len() == 1).await;
-        fixture.fake.plays(Action::Provision, Script::exits(1));
+        fixture.fake.set_script(Action::Provision, Script::exits(1));
         fixture.fake.lose();
         let operation = operation.as_str().expect("an operation");
         assert_eq!(broker.until_done("i", operation).await["state"], "failed");
@@ -195,8 +227,12 @@ async fn a_run_is_found_although_it_could_not_be_ordered_any_more() {
     fixture.has_secret = true;
     let broker = fixture.open().await;
     let held = Script::well().state(json!({ "db": "d1" })).held();
-    fixture.fake.plays(Action::Provision, held);
-    let operation = broker.send(broker.provision("i").later()).await.is(202)["operation"].clone();
+    fixture.fake.set_script(Action::Provision, held);
+    let operation = broker
+        .send(broker.provision("i").asynchronous())
+        .await
+        .is(202)["operation"]
+        .clone();
     let operation = operation.as_str().expect("an operation");
     until("it runs", async || fixture.fake.actions().len() == 1).await;
     broker.crash();
@@ -220,11 +256,17 @@ async fn a_run_is_found_although_it_could_not_be_ordered_any_more() {
 async fn a_start_that_takes_for_ever_is_given_up_when_the_instance_is_deleted() {
     let fixture = Fixture::new();
     let broker = fixture.open().await;
-    fixture.fake.is_slow(true);
-    broker.send(broker.provision("i").later()).await.is(202);
+    fixture.fake.block_starts(true);
+    broker
+        .send(broker.provision("i").asynchronous())
+        .await
+        .is(202);
     until("it starts", async || fixture.fake.slow_starts() == 1).await;
-    fixture.fake.is_slow(false);
-    let accepted = broker.send(broker.deprovision("i").later()).await.is(202);
+    fixture.fake.block_starts(false);
+    let accepted = broker
+        .send(broker.deprovision("i").asynchronous())
+        .await
+        .is(202);
     let operation = accepted["operation"].as_str().expect("an operation");
     assert_eq!(
         broker.until_done("i", operation).await["state"],
@@ -241,7 +283,7 @@ async fn a_start_that_takes_longer_than_the_deadline_has_failed() {
         &MANIFEST.replace("async: optional", "async: optional\ndeadline: 1s"),
     );
     let broker = fixture.open().await;
-    fixture.fake.is_slow(true);
+    fixture.fake.block_starts(true);
     let refused = broker.send(broker.provision("i")).await.is(500);
     let sentence = refused["description"].as_str().unwrap_or_default();
     assert!(sentence.contains("longer than it may"), "{sentence}");
@@ -252,18 +294,23 @@ async fn a_start_that_takes_longer_than_the_deadline_has_failed() {
 async fn a_run_that_cannot_be_removed_does_not_keep_the_others() {
     let fixture = Fixture::new();
     let broker = fixture.open().await;
-    fixture.fake.plays(Action::Provision, Script::well().held());
-    let operation =
-        broker.send(broker.provision("stuck").later()).await.is(202)["operation"].clone();
+    fixture
+        .fake
+        .set_script(Action::Provision, Script::well().held());
+    let operation = broker
+        .send(broker.provision("stuck").asynchronous())
+        .await
+        .is(202)["operation"]
+        .clone();
     let operation = operation.as_str().expect("an operation");
     until("it runs", async || fixture.fake.left() == 1).await;
-    fixture.fake.sticks();
+    fixture.fake.block_removals();
     fixture.fake.release();
     assert_eq!(
         broker.until_done("stuck", operation).await["state"],
         "succeeded"
     );
-    fixture.fake.plays(Action::Provision, Script::well());
+    fixture.fake.set_script(Action::Provision, Script::well());
     for nth in 0..12 {
         broker
             .send(broker.provision(&format!("i{nth}")))
@@ -277,7 +324,7 @@ async fn a_run_that_cannot_be_removed_does_not_keep_the_others() {
 }
 
 #[tokio::test]
-async fn a_container_is_waited_for_while_there_is_no_engine_to_ask_and_none_is_begun_without_one() {
+async fn without_an_engine_a_started_container_is_waited_for_and_no_other_is_started() {
     let mut fixture = Fixture::new();
     let image = format!(
         "async: optional\nimage: example.com/db@sha256:{}",
@@ -286,8 +333,14 @@ async fn a_container_is_waited_for_while_there_is_no_engine_to_ask_and_none_is_b
     fixture.write("db", &MANIFEST.replace("async: optional", &image));
     fixture.has_engine = true;
     let broker = fixture.open().await;
-    fixture.fake.plays(Action::Provision, Script::well().held());
-    let operation = broker.send(broker.provision("i").later()).await.is(202)["operation"].clone();
+    fixture
+        .fake
+        .set_script(Action::Provision, Script::well().held());
+    let operation = broker
+        .send(broker.provision("i").asynchronous())
+        .await
+        .is(202)["operation"]
+        .clone();
     let operation = operation.as_str().expect("an operation");
     until("it runs", async || fixture.fake.actions().len() == 1).await;
     broker.crash();

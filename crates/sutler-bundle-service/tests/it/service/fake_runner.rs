@@ -1,4 +1,4 @@
-//! A runner that runs nothing: it plays what a test says, and remembers what it was ordered.
+//! A runner that runs nothing: it follows scripts of the test, and records the run specs.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -12,19 +12,19 @@ use sutler_runner::{
 };
 use tokio::sync::{Notify, mpsc, watch};
 
-/// What a run does.
+/// Behaviour of a run.
 #[derive(Clone)]
 pub(crate) struct Script {
     pub exit: Exit,
     pub result: RunResult,
     pub output: Vec<&'static str>,
     pub progress: Option<&'static str>,
-    /// It ends only when a test says so.
+    /// It ends only when the test releases it.
     pub held: bool,
 }
 
 impl Script {
-    /// Ends well, and gives nothing.
+    /// Succeeds without a result.
     pub(crate) fn well() -> Self {
         Self::exits(0)
     }
@@ -64,12 +64,12 @@ impl Script {
         self
     }
 
-    pub(crate) fn says(mut self, output: &'static str) -> Self {
+    pub(crate) fn with_output(mut self, output: &'static str) -> Self {
         self.output.push(output);
         self
     }
 
-    pub(crate) fn tells(mut self, progress: &'static str) -> Self {
+    pub(crate) fn with_progress(mut self, progress: &'static str) -> Self {
         self.progress = Some(progress);
         self
     }
@@ -85,44 +85,44 @@ fn vars(value: Value) -> Vars {
 }
 
 struct FakeRun {
-    play: Script,
+    script: Script,
     status: watch::Sender<RunStatus>,
 }
 
-/// The runner; it outlives brokers, as the world does.
+/// The runner; it outlives brokers.
 #[derive(Default)]
 pub(crate) struct FakeRunner {
-    plays: Mutex<HashMap<Action, Script>>,
+    scripts: Mutex<HashMap<Action, Script>>,
     runs: Mutex<BTreeMap<RunName, FakeRun>>,
-    ordered: Mutex<Vec<RunSpec>>,
+    started_specs: Mutex<Vec<RunSpec>>,
     silent: Mutex<bool>,
-    /// How often somebody began to watch.
+    /// Number of started watches.
     watches: AtomicUsize,
     dropped: Notify,
     refuses: Mutex<bool>,
-    /// Runs that cannot be removed: whoever tries waits for ever.
+    /// Runs whose removal never returns.
     stuck: Mutex<BTreeSet<RunName>>,
-    /// Whether runs cannot be ended, and how often that was tried.
+    /// Whether stops fail, and how many did.
     stubborn: Mutex<(bool, u32)>,
-    /// Whether starts take for ever, and how many were begun.
+    /// Whether starts never return, and how many were begun.
     slow: Mutex<(bool, u32)>,
 }
 
 impl FakeRunner {
-    /// From now on, an action plays this.
-    pub(crate) fn plays(&self, action: Action, play: Script) {
-        self.plays.lock().unwrap().insert(action, play);
+    /// Sets the behaviour of an action.
+    pub(crate) fn set_script(&self, action: Action, script: Script) {
+        self.scripts.lock().unwrap().insert(action, script);
     }
 
-    /// All orders that were started, in their order.
-    pub(crate) fn ordered(&self) -> Vec<RunSpec> {
-        self.ordered.lock().unwrap().clone()
+    /// All started run specs, in order.
+    pub(crate) fn started_specs(&self) -> Vec<RunSpec> {
+        self.started_specs.lock().unwrap().clone()
     }
 
-    /// The variables of the last order.
+    /// Variables of the last run.
     pub(crate) fn last_vars(&self) -> Map<String, Value> {
-        let ordered = self.ordered();
-        ordered
+        let started_specs = self.started_specs();
+        started_specs
             .last()
             .expect("something was ordered")
             .vars
@@ -131,26 +131,26 @@ impl FakeRunner {
     }
 
     pub(crate) fn actions(&self) -> Vec<Action> {
-        self.ordered().iter().map(|it| it.action).collect()
+        self.started_specs().iter().map(|it| it.action).collect()
     }
 
-    /// Whether runs lie about.
+    /// Number of runs that were not removed.
     pub(crate) fn left(&self) -> usize {
         self.runs.lock().unwrap().len()
     }
 
-    /// Lets what is held end.
+    /// Lets held runs end.
     pub(crate) fn release(&self) {
         for staged in self.runs.lock().unwrap().values() {
             if *staged.status.borrow() == RunStatus::Running {
                 staged
                     .status
-                    .send_replace(RunStatus::Finished(staged.play.exit.clone()));
+                    .send_replace(RunStatus::Finished(staged.script.exit.clone()));
             }
         }
     }
 
-    /// Nobody can tell any more how runs ended.
+    /// Makes the ends of all runs unknown.
     pub(crate) fn lose(&self) {
         for staged in self.runs.lock().unwrap().values() {
             staged
@@ -159,52 +159,52 @@ impl FakeRunner {
         }
     }
 
-    pub(crate) fn is_silent(&self, silent: bool) {
+    pub(crate) fn set_unavailable(&self, silent: bool) {
         *self.silent.lock().unwrap() = silent;
     }
 
-    /// How often somebody began to watch a run.
+    /// Number of started watches.
     pub(crate) fn watches(&self) -> usize {
         self.watches.load(Ordering::Relaxed)
     }
 
-    /// Whoever watches hears no more, though the run goes on.
+    /// Ends all watches, although the runs continue.
     pub(crate) fn drop_watch(&self) {
         self.dropped.notify_one();
     }
 
-    /// Whoever removes what lies about now waits for ever.
-    pub(crate) fn sticks(&self) {
+    /// Makes the removal of the current runs never return.
+    pub(crate) fn block_removals(&self) {
         let runs = self.runs.lock().unwrap();
         self.stuck.lock().unwrap().extend(runs.keys());
     }
 
-    /// Nothing can be started.
+    /// Makes every start fail.
     pub(crate) fn refuses(&self, refuses: bool) {
         *self.refuses.lock().unwrap() = refuses;
     }
 
-    /// Runs cannot be ended.
-    pub(crate) fn is_stubborn(&self, stubborn: bool) {
+    /// Makes stops fail.
+    pub(crate) fn fail_stops(&self, stubborn: bool) {
         self.stubborn.lock().unwrap().0 = stubborn;
     }
 
-    /// How often it was tried in vain to end a run.
-    pub(crate) fn stops_in_vain(&self) -> u32 {
+    /// Number of failed stops.
+    pub(crate) fn failed_stops(&self) -> u32 {
         self.stubborn.lock().unwrap().1
     }
 
-    /// Starts take for ever, as if an image were fetched.
-    pub(crate) fn is_slow(&self, slow: bool) {
+    /// Makes starts never return, as if an image were pulled.
+    pub(crate) fn block_starts(&self, slow: bool) {
         self.slow.lock().unwrap().0 = slow;
     }
 
-    /// How many starts took for ever.
+    /// Number of starts that never returned.
     pub(crate) fn slow_starts(&self) -> u32 {
         self.slow.lock().unwrap().1
     }
 
-    fn takes_for_ever(&self) -> bool {
+    fn is_start_blocked(&self) -> bool {
         let mut slow = self.slow.lock().unwrap();
         slow.1 += u32::from(slow.0);
         slow.0
@@ -227,27 +227,30 @@ impl Runner for FakeRunner {
         Ok(status.unwrap_or(RunStatus::NeverStarted))
     }
 
-    async fn start(&self, order: &RunSpec) -> Result<(), RunError> {
+    async fn start(&self, run_spec: &RunSpec) -> Result<(), RunError> {
         self.answers()?;
         if *self.refuses.lock().unwrap() {
             return Err(RunError::Refused("a test said so".to_owned()));
         }
-        if self.takes_for_ever() {
+        if self.is_start_blocked() {
             std::future::pending::<()>().await;
         }
         let mut runs = self.runs.lock().unwrap();
-        if runs.contains_key(&order.name) {
+        if runs.contains_key(&run_spec.name) {
             return Ok(());
         }
-        self.ordered.lock().unwrap().push(order.clone());
-        let plays = self.plays.lock().unwrap();
-        let play = plays.get(&order.action).cloned().unwrap_or(Script::well());
-        let status = match play.held {
+        self.started_specs.lock().unwrap().push(run_spec.clone());
+        let scripts = self.scripts.lock().unwrap();
+        let script = scripts
+            .get(&run_spec.action)
+            .cloned()
+            .unwrap_or(Script::well());
+        let status = match script.held {
             true => RunStatus::Running,
-            false => RunStatus::Finished(play.exit.clone()),
+            false => RunStatus::Finished(script.exit.clone()),
         };
         let status = watch::Sender::new(status);
-        runs.insert(order.name, FakeRun { play, status });
+        runs.insert(run_spec.name, FakeRun { script, status });
         Ok(())
     }
 
@@ -260,17 +263,17 @@ impl Runner for FakeRunner {
         let found = {
             let runs = self.runs.lock().unwrap();
             runs.get(&name)
-                .map(|it| (it.play.clone(), it.status.subscribe()))
+                .map(|it| (it.script.clone(), it.status.subscribe()))
         };
-        let Some((play, mut status)) = found else {
+        let Some((script, mut status)) = found else {
             return Ok(RunStatus::NeverStarted);
         };
-        for text in play.output {
+        for text in script.output {
             let _ = lines
                 .send(RunEvent::Output(Bytes::from_static(text.as_bytes())))
                 .await;
         }
-        if let Some(text) = play.progress {
+        if let Some(text) = script.progress {
             let progress = RunProgress {
                 text: text.to_owned(),
                 percent: Some(40),
@@ -294,7 +297,7 @@ impl Runner for FakeRunner {
         let runs = self.runs.lock().unwrap();
         Ok(runs
             .get(&name)
-            .map(|it| it.play.result.clone())
+            .map(|it| it.script.result.clone())
             .unwrap_or_default())
     }
 

@@ -1,4 +1,4 @@
-//! A folder of bundles, a store and a runner that stay, and brokers that come and go over them.
+//! Fixture: a folder of bundles, a store and a runner that outlive brokers, and brokers over them.
 
 use super::fake_runner::FakeRunner;
 use serde_json::{Value, json};
@@ -23,9 +23,9 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 /// How long a test waits for anything before it fails.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// Pause between two looks at a condition.
-const LOOK: Duration = Duration::from_millis(5);
+const TIMEOUT: Duration = Duration::from_secs(20);
+/// Pause between two checks of a condition.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The bundle of most tests.
 pub(crate) const MANIFEST: &str = r"
@@ -64,13 +64,13 @@ pub(crate) struct Fixture {
     store: Arc<MemoryStore>,
     ring: String,
     pub(crate) shares: bool,
-    /// Runs real processes instead of playing.
+    /// Runs real processes instead of the fake runner.
     pub(crate) real: bool,
-    /// The store takes no commits while this is set.
+    /// While set, the store rejects commits.
     pub(crate) refuses: Arc<AtomicBool>,
-    /// Whether the operator keeps the secret `server`.
+    /// Whether the operator has the secret `server`.
     pub(crate) has_secret: bool,
-    /// Whether there is an engine for images; it plays, too.
+    /// Whether there is an engine for images; it is the fake runner, too.
     pub(crate) has_engine: bool,
 }
 
@@ -116,21 +116,22 @@ impl Fixture {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("permissions");
     }
 
-    /// A file that scripts and tests can both see.
-    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+    /// Path of a file that scripts and tests both use.
+    pub(crate) fn shared_file(&self, name: &str) -> PathBuf {
         self.root.path().join(name)
     }
 
-    /// Where runs are.
+    /// Number of run directories.
     pub(crate) fn runs(&self) -> usize {
         let runs = self.root.path().join("work/runs");
         fs::read_dir(runs).map_or(0, |it| it.count())
     }
 
-    /// The versions that lie on the shelf.
-    pub(crate) fn shelf(&self) -> Vec<String> {
-        let shelf = VersionStore::open(&self.root.path().join("work")).expect("a shelf");
-        let digests = shelf.digests().expect("digests");
+    /// Digests in the version store.
+    pub(crate) fn stored_versions(&self) -> Vec<String> {
+        let version_store =
+            VersionStore::open(&self.root.path().join("work")).expect("a version store");
+        let digests = version_store.digests().expect("digests");
         digests.into_iter().collect()
     }
 
@@ -153,19 +154,19 @@ impl Fixture {
         self.has_secret.then_some(kept).into_iter().collect()
     }
 
-    /// A broker over all of it.
+    /// Starts a broker over these parts.
     pub(crate) async fn open(&self) -> TestBroker {
         let work = self.root.path().join("work");
-        let shelf = Arc::new(VersionStore::open(&work).expect("a shelf"));
+        let version_store = Arc::new(VersionStore::open(&work).expect("a version store"));
         let mut folders = BundleFolders::new(
             vec![self.bundles()],
-            shelf.clone(),
+            version_store.clone(),
             OfferSettings::default(),
         );
         let snapshot = Arc::new(folders.look());
         assert_eq!(snapshot.faults, [] as [String; 0]);
         let service = Arc::new(BundleService::new(ServiceParts {
-            shelf,
+            shelf: version_store,
             runners: Arc::new(Runners {
                 processes: self.runner(),
                 containers: self
@@ -197,13 +198,13 @@ impl Fixture {
             .expect("the broker starts");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let (served, fates) = (running.clone(), Arc::new(running.clone()));
+        let (served, operations) = (running.clone(), Arc::new(running.clone()));
         let serves = tokio::spawn(async move {
             served.serve(listener, std::future::pending()).await;
         });
         let reaps = tokio::spawn({
             let service = service.clone();
-            async move { service.reap(fates).await }
+            async move { service.reap(operations).await }
         });
         TestBroker {
             url,
@@ -216,7 +217,7 @@ impl Fixture {
     }
 }
 
-/// A broker at work.
+/// A running broker.
 pub(crate) struct TestBroker {
     url: String,
     running: BrokerHandle,
@@ -234,7 +235,7 @@ impl Drop for TestBroker {
 
 /// A request.
 #[derive(Clone)]
-pub(crate) struct Ask {
+pub(crate) struct TestRequest {
     request: Value,
     method: &'static str,
     path: String,
@@ -254,9 +255,9 @@ impl Reply {
     }
 }
 
-impl Ask {
-    /// An operator's order.
-    pub(crate) fn order(broker: &TestBroker, path: &str) -> Self {
+impl TestRequest {
+    /// A command of an operator.
+    pub(crate) fn admin_command(broker: &TestBroker, path: &str) -> Self {
         let mut ask = broker.ask("POST", path.to_owned(), json!({ "reason": "a test" }));
         ask.query.clear();
         ask
@@ -267,7 +268,7 @@ impl Ask {
         self
     }
 
-    pub(crate) fn later(mut self) -> Self {
+    pub(crate) fn asynchronous(mut self) -> Self {
         self.query.push_str("&accepts_incomplete=true");
         self
     }
@@ -278,7 +279,7 @@ impl Ask {
         self
     }
 
-    /// Sends it to whoever listens there.
+    /// Sends it to this address.
     pub(crate) async fn send_to(self, url: &str) -> Reply {
         let ask = self;
         use base64::Engine as _;
@@ -305,18 +306,18 @@ impl Ask {
 }
 
 impl TestBroker {
-    /// Ends without a word, as a killed process does: no call of the store comes back.
+    /// Ends without cleanup, like a killed process: no call of the store returns.
     pub(crate) fn crash(self) {
         self.cut.store(true, Ordering::Relaxed);
     }
 
-    /// Removes versions that nobody needs; says which.
+    /// Removes unused versions; returns their digests.
     pub(crate) async fn sweep(&self, now: Instant) -> Vec<String> {
         let swept = self.service.sweep(&self.running, now).await;
         swept.expect("a sweep").into_iter().collect()
     }
 
-    /// Looks at the folders until changes have come to rest, and offers what is there.
+    /// Scans the folders until changes are taken, and offers the bundles.
     pub(crate) async fn refresh(&mut self) -> Arc<Snapshot> {
         self.folders.look();
         let snapshot = Arc::new(self.folders.look());
@@ -324,7 +325,7 @@ impl TestBroker {
         snapshot
     }
 
-    /// Offers what was found, if the store takes it.
+    /// Offers a snapshot, if the store accepts it.
     pub(crate) async fn offer(&self, snapshot: Arc<Snapshot>) -> Result<(), BuildError> {
         let catalog = snapshot.catalog().expect("a catalog");
         self.running.replace_catalog(catalog).await?;
@@ -332,18 +333,18 @@ impl TestBroker {
         Ok(())
     }
 
-    /// Looks at the folders once more.
-    pub(crate) fn look(&mut self) -> Arc<Snapshot> {
+    /// Scans the folders once.
+    pub(crate) fn scan(&mut self) -> Arc<Snapshot> {
         Arc::new(self.folders.look())
     }
 
-    /// Where it listens.
+    /// Address of the broker.
     pub(crate) fn url(&self) -> String {
         self.url.clone()
     }
 
-    fn ask(&self, method: &'static str, path: String, body: Value) -> Ask {
-        Ask {
+    fn ask(&self, method: &'static str, path: String, body: Value) -> TestRequest {
+        TestRequest {
             request: body,
             method,
             path,
@@ -352,7 +353,7 @@ impl TestBroker {
         }
     }
 
-    pub(crate) fn provision(&self, id: &str) -> Ask {
+    pub(crate) fn provision(&self, id: &str) -> TestRequest {
         let body = json!({
             "service_id": "db-id", "plan_id": "small-id", "organization_guid": "o", "space_guid": "s",
             "context": { "platform": "kubernetes", "namespace": "blue" },
@@ -360,7 +361,7 @@ impl TestBroker {
         self.ask("PUT", format!("/v2/service_instances/{id}"), body)
     }
 
-    pub(crate) fn update(&self, id: &str, change: Value) -> Ask {
+    pub(crate) fn update(&self, id: &str, change: Value) -> TestRequest {
         let mut body = json!({ "service_id": "db-id" });
         for (key, value) in change.as_object().into_iter().flatten() {
             body[key] = value.clone();
@@ -368,15 +369,15 @@ impl TestBroker {
         self.ask("PATCH", format!("/v2/service_instances/{id}"), body)
     }
 
-    pub(crate) fn deprovision(&self, id: &str) -> Ask {
+    pub(crate) fn deprovision(&self, id: &str) -> TestRequest {
         self.ask("DELETE", format!("/v2/service_instances/{id}"), Value::Null)
     }
 
-    pub(crate) fn fetch(&self, id: &str) -> Ask {
+    pub(crate) fn fetch(&self, id: &str) -> TestRequest {
         self.ask("GET", format!("/v2/service_instances/{id}"), Value::Null)
     }
 
-    pub(crate) fn bind(&self, id: &str, binding: &str) -> Ask {
+    pub(crate) fn bind(&self, id: &str, binding: &str) -> TestRequest {
         let path = format!("/v2/service_instances/{id}/service_bindings/{binding}");
         self.ask(
             "PUT",
@@ -385,17 +386,17 @@ impl TestBroker {
         )
     }
 
-    pub(crate) fn unbind(&self, id: &str, binding: &str) -> Ask {
+    pub(crate) fn unbind(&self, id: &str, binding: &str) -> TestRequest {
         let path = format!("/v2/service_instances/{id}/service_bindings/{binding}");
         self.ask("DELETE", path, Value::Null)
     }
 
-    pub(crate) fn fetch_binding(&self, id: &str, binding: &str) -> Ask {
+    pub(crate) fn fetch_binding(&self, id: &str, binding: &str) -> TestRequest {
         let path = format!("/v2/service_instances/{id}/service_bindings/{binding}");
         self.ask("GET", path, Value::Null)
     }
 
-    pub(crate) fn log(&self, operation: &str) -> Ask {
+    pub(crate) fn log(&self, operation: &str) -> TestRequest {
         let mut ask = self.ask(
             "GET",
             format!("/admin/v1/operations/{operation}/log"),
@@ -405,11 +406,11 @@ impl TestBroker {
         ask
     }
 
-    pub(crate) async fn send(&self, ask: Ask) -> Reply {
+    pub(crate) async fn send(&self, ask: TestRequest) -> Reply {
         ask.send_to(&self.url).await
     }
 
-    /// Any read.
+    /// Sends any GET request.
     pub(crate) async fn get(&self, path_and_query: &str) -> Value {
         let (path, query) = path_and_query
             .split_once('?')
@@ -428,10 +429,10 @@ impl TestBroker {
                 if answer["state"] != "in progress" {
                     return answer;
                 }
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         };
-        let waited = tokio::time::timeout(PATIENCE, polled).await;
+        let waited = tokio::time::timeout(TIMEOUT, polled).await;
         waited.expect("the operation did not end in time")
     }
 }
@@ -440,9 +441,9 @@ impl TestBroker {
 pub(crate) async fn until(what: &str, holds: impl AsyncFn() -> bool) {
     let watched = async {
         while !holds().await {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
-    let waited = tokio::time::timeout(PATIENCE, watched).await;
+    let waited = tokio::time::timeout(TIMEOUT, watched).await;
     assert!(waited.is_ok(), "waited in vain until {what}");
 }

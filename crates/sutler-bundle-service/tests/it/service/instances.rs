@@ -1,4 +1,4 @@
-//! Instances: what a provision, an update and a deprovision are told, and what becomes of what they give.
+//! Instances: inputs of provision, update and deprovision, and the use of their results.
 
 use super::fake_runner::Script;
 use super::fixture::{Fixture, until};
@@ -14,7 +14,7 @@ async fn an_instance_lives_from_provision_to_deprovision_with_its_state() {
     let made = Script::well()
         .state(json!({ "db": "d1", "gone": 1 }))
         .credentials(json!({ "root": "toor-toor" }));
-    fixture.fake.plays(Action::Provision, made);
+    fixture.fake.set_script(Action::Provision, made);
     let parameters = json!({ "size": 2 });
     broker
         .send(broker.provision("i").with("parameters", parameters))
@@ -33,13 +33,13 @@ async fn an_instance_lives_from_provision_to_deprovision_with_its_state() {
         assert_eq!(vars.get(name), Some(&expected), "{name}");
     }
     assert!(!vars.keys().any(|name| name.starts_with("state_")));
-    let ordered = fixture.fake.ordered();
+    let started_specs = fixture.fake.started_specs();
     assert!(
-        ordered[0].state.is_none(),
+        started_specs[0].state.is_none(),
         "no state before the first provision"
     );
 
-    fixture.fake.plays(
+    fixture.fake.set_script(
         Action::Update,
         Script::well().state(json!({ "gone": null, "n": 2 })),
     );
@@ -69,17 +69,17 @@ async fn an_instance_lives_from_provision_to_deprovision_with_its_state() {
 async fn a_failed_deprovision_keeps_the_state_for_the_next() {
     let fixture = Fixture::new();
     let broker = fixture.open().await;
-    fixture.fake.plays(
+    fixture.fake.set_script(
         Action::Provision,
         Script::well().state(json!({ "db": "d1" })),
     );
     broker.send(broker.provision("i")).await.is(201);
-    fixture.fake.plays(
+    fixture.fake.set_script(
         Action::Deprovision,
         Script::exits(1).state(json!({ "db": null })),
     );
     broker.send(broker.deprovision("i")).await.is(500);
-    fixture.fake.plays(Action::Deprovision, Script::well());
+    fixture.fake.set_script(Action::Deprovision, Script::well());
     broker.send(broker.deprovision("i")).await.is(200);
     assert_eq!(fixture.fake.last_vars()["state_db"], json!("d1"));
 }
@@ -92,11 +92,11 @@ async fn a_failed_provision_says_why_and_leaves_its_state_to_the_clean_up() {
     let failing = Script::exits(3)
         .state(json!({ "half": "made" }))
         .error("No room left.");
-    fixture.fake.plays(Action::Provision, failing);
+    fixture.fake.set_script(Action::Provision, failing);
     let refused = broker.send(broker.provision("i")).await.is(500);
     assert_eq!(refused["description"], "No room left.");
     broker.send(broker.fetch("i")).await.is(404);
-    fixture.fake.plays(Action::Provision, Script::exits(1));
+    fixture.fake.set_script(Action::Provision, Script::exits(1));
     broker.send(broker.provision("i")).await.is(500);
     assert_eq!(
         fixture.fake.last_vars()["state_half"],
@@ -121,7 +121,7 @@ async fn typed_values_are_updated_and_a_failed_update_changes_nothing() {
         .is(201);
     fixture
         .fake
-        .plays(Action::Update, Script::exits(1).state(json!({ "half": 1 })));
+        .set_script(Action::Update, Script::exits(1).state(json!({ "half": 1 })));
     let change =
         json!({ "parameters": { "size": 9, "flags": { "fast": true } }, "plan_id": "large-id" });
     broker
@@ -133,7 +133,7 @@ async fn typed_values_are_updated_and_a_failed_update_changes_nothing() {
     let there = broker.send(broker.fetch("i")).await.is(200);
     assert_eq!(there["parameters"], parameters);
     assert_eq!(there["plan_id"], "small-id");
-    fixture.fake.plays(Action::Update, Script::well());
+    fixture.fake.set_script(Action::Update, Script::well());
     broker.send(broker.update("i", typed)).await.is(200);
     let vars = fixture.fake.last_vars();
     assert_eq!(
@@ -155,7 +155,7 @@ async fn typed_values_are_updated_and_a_failed_update_changes_nothing() {
 async fn a_fetch_shows_real_ids_the_dashboard_and_nothing_internal() {
     let fixture = Fixture::new();
     let broker = fixture.open().await;
-    fixture.fake.plays(
+    fixture.fake.set_script(
         Action::Provision,
         Script::well().state(json!({ "db": "d1" })),
     );
@@ -168,7 +168,7 @@ async fn a_fetch_shows_real_ids_the_dashboard_and_nothing_internal() {
         "maintenance_info": { "version": "1.2.3" },
     });
     assert_eq!(there, expected);
-    fixture.fake.plays(
+    fixture.fake.set_script(
         Action::Update,
         Script::well().dashboard("https://db.example.com/own"),
     );
@@ -215,13 +215,16 @@ async fn what_a_run_says_is_told_to_polls_and_kept_without_secrets() {
     let fixture = Fixture::new();
     let broker = fixture.open().await;
     let talking = Script::well()
-        .says("making it with hunt")
-        .says("er22 and nothing else\n")
-        .tells("half of it made by hunter22")
+        .with_output("making it with hunt")
+        .with_output("er22 and nothing else\n")
+        .with_progress("half of it made by hunter22")
         .held();
-    fixture.fake.plays(Action::Provision, talking);
+    fixture.fake.set_script(Action::Provision, talking);
     let parameters = json!({ "password": "hunter22" });
-    let ask = broker.provision("i").with("parameters", parameters).later();
+    let ask = broker
+        .provision("i")
+        .with("parameters", parameters)
+        .asynchronous();
     let operation = broker.send(ask).await.is(202)["operation"].clone();
     let operation = operation.as_str().expect("an operation");
     let path = format!("/v2/service_instances/i/last_operation?operation={operation}");
@@ -250,10 +253,16 @@ async fn a_delete_during_a_create_ends_the_run_and_cleans_up() {
     let fixture = Fixture::new();
     let broker = fixture.open().await;
     let held = Script::well().state(json!({ "db": "d1" })).held();
-    fixture.fake.plays(Action::Provision, held);
-    broker.send(broker.provision("i").later()).await.is(202);
+    fixture.fake.set_script(Action::Provision, held);
+    broker
+        .send(broker.provision("i").asynchronous())
+        .await
+        .is(202);
     until("it runs", async || fixture.fake.left() == 1).await;
-    let accepted = broker.send(broker.deprovision("i").later()).await.is(202);
+    let accepted = broker
+        .send(broker.deprovision("i").asynchronous())
+        .await
+        .is(202);
     let operation = accepted["operation"].as_str().expect("an operation");
     assert_eq!(
         broker.until_done("i", operation).await["state"],
@@ -272,7 +281,7 @@ async fn a_delete_during_a_create_ends_the_run_and_cleans_up() {
 }
 
 #[tokio::test]
-async fn ends_by_force_are_told_in_a_sentence() {
+async fn forced_ends_are_reported_in_a_sentence() {
     let fixture = Fixture::new();
     let broker = fixture.open().await;
     for (exit, word) in [
@@ -284,7 +293,7 @@ async fn ends_by_force_are_told_in_a_sentence() {
     ] {
         let mut play = Script::well();
         play.exit = exit;
-        fixture.fake.plays(Action::Provision, play);
+        fixture.fake.set_script(Action::Provision, play);
         let refused = broker.send(broker.provision("i")).await.is(500);
         let sentence = refused["description"].as_str().unwrap_or_default();
         assert!(sentence.contains(word), "{sentence}");
@@ -292,7 +301,7 @@ async fn ends_by_force_are_told_in_a_sentence() {
 }
 
 #[tokio::test]
-async fn parameters_that_depend_on_each_other_are_held_to_what_there_is() {
+async fn conditions_between_parameters_are_checked_against_the_current_ones() {
     let fixture = Fixture::new();
     let manifest = super::fixture::MANIFEST.replace(
         "    bind_parameters:\n",
@@ -332,14 +341,14 @@ async fn parameters_that_depend_on_each_other_are_held_to_what_there_is() {
 }
 
 #[tokio::test]
-async fn credentials_are_kept_although_the_state_beside_them_is_too_large() {
+async fn credentials_are_stored_although_the_state_is_too_large() {
     let large = || json!({ "db": "d1", "blob": "x".repeat(200_000), "more": "y".repeat(100_000) });
     let gives = |root: &str| Script::well().credentials(json!({ "root": root }));
     let fixture = Fixture::new();
     let broker = fixture.open().await;
     fixture
         .fake
-        .plays(Action::Provision, gives("first").state(large()));
+        .set_script(Action::Provision, gives("first").state(large()));
     let refused = broker.send(broker.provision("i")).await.is(500);
     let sentence = refused["description"].as_str().unwrap_or_default();
     assert!(sentence.contains("state would have"), "{sentence}");
@@ -348,11 +357,11 @@ async fn credentials_are_kept_although_the_state_beside_them_is_too_large() {
     assert_eq!(vars["_apb_provision_creds"], json!({ "root": "first" }));
     assert_eq!(vars["state_db"], json!("d1"));
 
-    fixture.fake.plays(Action::Provision, gives("first"));
+    fixture.fake.set_script(Action::Provision, gives("first"));
     broker.send(broker.provision("j")).await.is(201);
     fixture
         .fake
-        .plays(Action::Update, gives("second").state(large()));
+        .set_script(Action::Update, gives("second").state(large()));
     let change = json!({ "parameters": { "size": 3 } });
     broker.send(broker.update("j", change)).await.is(500);
     broker.send(broker.deprovision("j")).await.is(200);

@@ -1,4 +1,4 @@
-//! Bundles without a broker: what is remembered lies in a file, and what was cut off is found again.
+//! Bundles without a broker: state is in a file, and interrupted actions continue.
 
 use super::fake_runner::{FakeRunner, Script};
 use async_trait::async_trait;
@@ -14,12 +14,12 @@ use sutler_runner::{RunProgress, Runner};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-/// Hears nothing.
+/// An observer that ignores everything.
 #[derive(Default)]
-struct Deaf(CancellationToken);
+struct IgnoringObserver(CancellationToken);
 
 #[async_trait]
-impl RunObserver for Deaf {
+impl RunObserver for IgnoringObserver {
     async fn output(&self, _: u64, _: &str) -> sutler_broker::Result<()> {
         Ok(())
     }
@@ -60,10 +60,12 @@ impl LocalFixture {
         self.root.path()
     }
 
-    /// As a new process would find it.
+    /// Opens the instance as a new process would.
     fn open(&self) -> LocalInstance {
-        let shelf = VersionStore::open(&self.path().join("work")).expect("a shelf");
-        let bundle = shelf.take_in(&self.path().join("db")).expect("a bundle");
+        let version_store = VersionStore::open(&self.path().join("work")).expect("a version store");
+        let bundle = version_store
+            .take_in(&self.path().join("db"))
+            .expect("a bundle");
         let runner: Arc<dyn Runner> = self.fake.clone();
         LocalInstance::open(bundle, runner, Vec::new(), self.path(), "one").expect("an instance")
     }
@@ -75,14 +77,16 @@ impl LocalFixture {
             parameters: serde_json::from_value(parameters).expect("an object"),
             binding: of_binding.then(|| "b".to_owned()),
         };
-        self.open().act(action, request, &Deaf::default()).await
+        self.open()
+            .act(action, request, &IgnoringObserver::default())
+            .await
     }
 }
 
 #[tokio::test]
-async fn a_life_without_a_broker_is_told_what_one_behind_a_broker_is() {
+async fn actions_without_a_broker_get_the_same_inputs_as_behind_a_broker() {
     let local = LocalFixture::new();
-    local.fake.plays(
+    local.fake.set_script(
         Action::Provision,
         Script::well()
             .state(json!({ "db": "d1" }))
@@ -95,7 +99,7 @@ async fn a_life_without_a_broker_is_told_what_one_behind_a_broker_is() {
     let bound = Script::well()
         .credentials(json!({ "user": "u" }))
         .binding_state(json!({ "login": "l" }));
-    local.fake.plays(Action::Bind, bound);
+    local.fake.set_script(Action::Bind, bound);
     let gift = local.act(Action::Bind, json!({})).await.expect("done");
     assert_eq!(
         gift.credentials.map(Value::Object),
@@ -125,9 +129,9 @@ async fn a_life_without_a_broker_is_told_what_one_behind_a_broker_is() {
 }
 
 #[tokio::test]
-async fn what_was_cut_off_goes_on_and_nothing_else_comes_between() {
+async fn an_interrupted_action_continues_and_no_other_is_started_before() {
     let local = LocalFixture::new();
-    local.fake.plays(
+    local.fake.set_script(
         Action::Provision,
         Script::well().state(json!({ "db": "d1" })),
     );
@@ -151,14 +155,14 @@ async fn what_was_cut_off_goes_on_and_nothing_else_comes_between() {
 }
 
 #[tokio::test]
-async fn whoever_was_refused_may_do_something_else() {
+async fn after_a_refusal_another_action_may_follow() {
     let local = LocalFixture::new();
     let mut owner = local.open();
     let unknown = LocalRequest {
         plan: Some("huge".to_owned()),
         ..LocalRequest::default()
     };
-    let deaf = Deaf::default();
+    let deaf = IgnoringObserver::default();
     let refused = owner.act(Action::Provision, unknown, &deaf);
     let sentence = refused.await.err().map(|it| it.to_string());
     assert!(sentence.unwrap_or_default().contains("small"));
@@ -177,11 +181,11 @@ async fn whoever_was_refused_may_do_something_else() {
 }
 
 #[tokio::test]
-async fn an_author_whose_bundle_gave_nonsense_is_told_and_cleans_up() {
+async fn an_invalid_result_is_reported_to_the_author_who_can_clean_up() {
     let local = LocalFixture::new();
     let mut nonsense = Script::well().state(json!({ "db": "d1" }));
     nonsense.result.refused = vec!["credentials.json is no JSON.".to_owned()];
-    local.fake.plays(Action::Provision, nonsense);
+    local.fake.set_script(Action::Provision, nonsense);
     let failed = local.act(Action::Provision, json!({})).await;
     let sentence = failed.err().map(|it| it.to_string()).unwrap_or_default();
     assert!(sentence.contains("credentials.json"), "{sentence}");

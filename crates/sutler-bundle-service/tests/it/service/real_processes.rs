@@ -1,4 +1,4 @@
-//! The same with real processes: nothing between the platform's request and the script is played.
+//! The same with real processes: nothing between the platform's request and the script is faked.
 
 use super::fixture::{Fixture, until};
 use super::instances::text_of;
@@ -39,7 +39,10 @@ async fn scripts_make_an_instance_and_a_binding_and_remove_both() {
     let fixture = fixture();
     let broker = fixture.open().await;
     let parameters = json!({ "size": 2, "password": "hunter22" });
-    let ask = broker.provision("i").with("parameters", parameters).later();
+    let ask = broker
+        .provision("i")
+        .with("parameters", parameters)
+        .asynchronous();
     let operation = broker.send(ask).await.is(202)["operation"].clone();
     let operation = operation.as_str().expect("an operation");
     let ended = broker.until_done("i", operation).await;
@@ -54,7 +57,7 @@ async fn scripts_make_an_instance_and_a_binding_and_remove_both() {
 }
 
 #[tokio::test]
-async fn a_script_says_what_is_wrong() {
+async fn an_error_of_a_script_is_shown_to_the_user() {
     let fixture = fixture();
     let broker = fixture.open().await;
     let refused = broker.send(broker.provision("i")).await.is(500);
@@ -65,7 +68,7 @@ async fn a_script_says_what_is_wrong() {
 #[tokio::test]
 async fn a_process_that_outlives_its_broker_is_adopted() {
     let fixture = fixture();
-    let (count, go) = (fixture.beside("count"), fixture.beside("go"));
+    let (count, go) = (fixture.shared_file("count"), fixture.shared_file("go"));
     fs::write(&count, "").expect("a file");
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o666);
     fs::set_permissions(&count, open).expect("permissions");
@@ -77,7 +80,10 @@ async fn a_process_that_outlives_its_broker_is_adopted() {
     fixture.script_that("db", "provision", &text);
     let broker = fixture.open().await;
     let parameters = json!({ "size": 2 });
-    let ask = broker.provision("i").with("parameters", parameters).later();
+    let ask = broker
+        .provision("i")
+        .with("parameters", parameters)
+        .asynchronous();
     let operation = broker.send(ask).await.is(202)["operation"].clone();
     let operation = operation.as_str().expect("an operation");
     let runs = || {

@@ -1,6 +1,6 @@
-//! Bugs that an earlier broker of bundles shipped, each by its number in `docs/regressions.md`.
+//! Bugs of an earlier broker of bundles, each by its number in `docs/regressions.md`.
 //!
-//! Rows that other files hold as a matter of course are tagged there.
+//! Rows that tests of other files cover anyway are tagged there.
 
 use super::fake_runner::Script;
 use super::fixture::{Fixture, TestBroker, until};
@@ -15,7 +15,7 @@ fn operation(accepted: &Value) -> String {
     name.expect("an operation").to_owned()
 }
 
-/// Deletes that failed left a namespace and a pod each, and were repeated for ever.
+/// Failed deletes left a namespace and a pod each, and were repeated for ever.
 ///
 /// Regression: R15.
 #[tokio::test]
@@ -23,7 +23,7 @@ async fn fifty_failing_deprovisions_are_fifty_runs_and_leave_nothing() {
     const DELETES: usize = 50;
     let mut fixture = Fixture::new();
     fixture.real = true;
-    let count = fixture.beside("count");
+    let count = fixture.shared_file("count");
     fs::write(&count, "").expect("a file");
     fs::set_permissions(&count, fs::Permissions::from_mode(0o666)).expect("permissions");
     let text = format!("echo \"$SUTLER_OPERATION\" >> {}\nexit 1", count.display());
@@ -43,8 +43,7 @@ async fn fifty_failing_deprovisions_are_fifty_runs_and_leave_nothing() {
     broker.send(broker.fetch("i")).await.is(200);
 }
 
-/// A service was withdrawn between the look at it and the record of its instance, which then pointed at
-/// nothing.
+/// A service was withdrawn between reading it and storing its instance, which then referred to nothing.
 ///
 /// Regression: R20.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -53,20 +52,20 @@ async fn a_provision_while_its_bundle_is_withdrawn_is_served_or_refused_and_neve
     let fixture = Fixture::new();
     let mut broker = fixture.open().await;
     broker.send(broker.provision("i0")).await.is(201);
-    let mut asked = Vec::with_capacity(PROVISIONS);
+    let mut requests = Vec::with_capacity(PROVISIONS);
     for nth in 0..PROVISIONS {
         if nth == PROVISIONS / 4 {
             fs::remove_dir_all(fixture.bundles().join("db")).expect("it is withdrawn");
         }
         let (ask, url) = (broker.provision(&format!("i{nth}")), broker.url());
-        asked.push(tokio::spawn(async move { ask.send_to(&url).await.status }));
+        requests.push(tokio::spawn(async move { ask.send_to(&url).await.status }));
         if nth == PROVISIONS / 2 {
             let snapshot = broker.refresh().await;
             assert!(snapshot.listed.is_empty());
         }
     }
     let mut served = 0;
-    for (nth, answer) in asked.into_iter().enumerate() {
+    for (nth, answer) in requests.into_iter().enumerate() {
         let id = format!("i{nth}");
         match answer.await.expect("an answer") {
             200 | 201 => {
@@ -88,7 +87,7 @@ async fn a_provision_while_its_bundle_is_withdrawn_is_served_or_refused_and_neve
     assert_eq!(made.count(), served, "nothing was made for a refusal");
 }
 
-/// Errors of the store were swallowed, and the catalog was called refreshed.
+/// Errors of the store were ignored, and the catalog was reported as refreshed.
 ///
 /// Regression: R24.
 #[tokio::test]
@@ -101,8 +100,8 @@ async fn bundles_that_the_store_does_not_take_are_told_of_and_what_was_offered_s
             .replace("db", "two")
             .replace("-id", "-two"),
     );
-    broker.look();
-    let snapshot = broker.look();
+    broker.scan();
+    let snapshot = broker.scan();
     assert_eq!(snapshot.listed.len(), 2);
     fixture.refuses.store(true, Ordering::Relaxed);
     let refused = broker
@@ -140,8 +139,11 @@ async fn credentials_outlast_a_store_that_takes_nothing_when_the_run_ends() {
         .state(json!({ "seen": 1 }))
         .binding_state(json!({ "login": "l1" }))
         .held();
-    fixture.fake.plays(Action::Bind, held);
-    let accepted = broker.send(broker.bind("i", "b").later()).await.is(202);
+    fixture.fake.set_script(Action::Bind, held);
+    let accepted = broker
+        .send(broker.bind("i", "b").asynchronous())
+        .await
+        .is(202);
     until("it runs", async || fixture.fake.watches() == 2).await;
     fixture.refuses.store(true, Ordering::Relaxed);
     fixture.fake.release();
@@ -171,15 +173,20 @@ async fn credentials_outlast_a_store_that_takes_nothing_when_the_run_ends() {
     assert_eq!(binds, 1, "one run");
 }
 
-/// A watch that ended before its run was taken for success, and what it watched was removed under it.
+/// A watch that ended before its run was taken for success, and the watched resources were removed.
 ///
 /// Regression: R30.
 #[tokio::test]
 async fn a_run_is_tracked_however_often_the_watch_of_it_is_cut() {
     let fixture = Fixture::new();
     let broker = fixture.open().await;
-    fixture.fake.plays(Action::Provision, Script::well().held());
-    let accepted = broker.send(broker.provision("i").later()).await.is(202);
+    fixture
+        .fake
+        .set_script(Action::Provision, Script::well().held());
+    let accepted = broker
+        .send(broker.provision("i").asynchronous())
+        .await
+        .is(202);
     let path = format!(
         "/v2/service_instances/i/last_operation?operation={}",
         operation(&accepted)

@@ -1,4 +1,4 @@
-//! What is remembered between actions, sentence by sentence: when it is kept, who is told, when it goes.
+//! State between actions: when it is stored, which actions get it, when it is removed.
 
 use super::fake_runner::Script;
 use super::fixture::{Fixture, TestBroker, until};
@@ -10,12 +10,12 @@ async fn with_state(fixture: &Fixture, state: Value) -> TestBroker {
     let broker = fixture.open().await;
     fixture
         .fake
-        .plays(Action::Provision, Script::well().state(state));
+        .set_script(Action::Provision, Script::well().state(state));
     broker.send(broker.provision("i")).await.is(201);
     broker
 }
 
-fn told_state(vars: &Map<String, Value>) -> Vec<&str> {
+fn state_keys(vars: &Map<String, Value>) -> Vec<&str> {
     let names = vars.keys().filter_map(|it| it.strip_prefix("state_"));
     names.collect()
 }
@@ -25,7 +25,7 @@ async fn update(broker: &TestBroker, status: u16) -> Value {
     broker.send(broker.update("i", change)).await.is(status)
 }
 
-/// There was a crash where a state was there and empty.
+/// An existing but empty state caused a crash.
 ///
 /// Regression: R29.
 #[tokio::test]
@@ -34,93 +34,98 @@ async fn an_empty_state_is_a_state() {
     let broker = with_state(&fixture, json!({})).await;
     fixture
         .fake
-        .plays(Action::Update, Script::well().state(json!({ "a": 1 })));
+        .set_script(Action::Update, Script::well().state(json!({ "a": 1 })));
     update(&broker, 200).await;
-    assert_eq!(told_state(&fixture.fake.last_vars()), [] as [&str; 0]);
+    assert_eq!(state_keys(&fixture.fake.last_vars()), [] as [&str; 0]);
     fixture
         .fake
-        .plays(Action::Update, Script::well().state(json!({ "a": null })));
+        .set_script(Action::Update, Script::well().state(json!({ "a": null })));
     let change = json!({ "parameters": { "size": 3 } });
     broker.send(broker.update("i", change)).await.is(200);
-    assert_eq!(told_state(&fixture.fake.last_vars()), ["a"]);
+    assert_eq!(state_keys(&fixture.fake.last_vars()), ["a"]);
     broker.send(broker.deprovision("i")).await.is(200);
-    let last = fixture.fake.ordered().pop().expect("a run");
-    assert_eq!(told_state(&last.vars.0), [] as [&str; 0]);
+    let last = fixture.fake.started_specs().pop().expect("a run");
+    assert_eq!(state_keys(&last.vars.0), [] as [&str; 0]);
     assert!(last.state.is_none(), "what is empty again is not there");
 }
 
 #[tokio::test]
-async fn a_provision_is_told_no_state_but_what_a_failed_one_before_it_set() {
+async fn a_provision_gets_only_the_state_of_a_failed_provision_before_it() {
     let fixture = Fixture::new();
     let broker = fixture.open().await;
     let half = Script::exits(1).state(json!({ "half": 1, "gone": 1 }));
-    fixture.fake.plays(Action::Provision, half);
+    fixture.fake.set_script(Action::Provision, half);
     broker.send(broker.provision("i")).await.is(500);
-    let first = fixture.fake.ordered().pop().expect("a run");
+    let first = fixture.fake.started_specs().pop().expect("a run");
     assert!(first.state.is_none(), "not on the first provision");
     let whole = Script::well().state(json!({ "gone": null, "whole": 2 }));
-    fixture.fake.plays(Action::Provision, whole);
+    fixture.fake.set_script(Action::Provision, whole);
     broker.send(broker.provision("i")).await.is(201);
-    assert_eq!(told_state(&fixture.fake.last_vars()), ["gone", "half"]);
+    assert_eq!(state_keys(&fixture.fake.last_vars()), ["gone", "half"]);
     broker.send(broker.deprovision("i")).await.is(200);
-    assert_eq!(told_state(&fixture.fake.last_vars()), ["half", "whole"]);
-    // A new life begins with nothing.
+    assert_eq!(state_keys(&fixture.fake.last_vars()), ["half", "whole"]);
+    // A new instance begins without state.
     broker.send(broker.provision("i")).await.is(201);
-    assert_eq!(told_state(&fixture.fake.last_vars()), [] as [&str; 0]);
+    assert_eq!(state_keys(&fixture.fake.last_vars()), [] as [&str; 0]);
 }
 
 #[tokio::test]
-async fn state_goes_only_when_a_deprovision_has_succeeded() {
+async fn state_is_removed_only_when_a_deprovision_has_succeeded() {
     let fixture = Fixture::new();
     let broker = with_state(&fixture, json!({ "db": "d1" })).await;
     for exit in [1, 8, 137] {
-        fixture.fake.plays(Action::Deprovision, Script::exits(exit));
+        fixture
+            .fake
+            .set_script(Action::Deprovision, Script::exits(exit));
         broker.send(broker.deprovision("i")).await.is(500);
-        assert_eq!(told_state(&fixture.fake.last_vars()), ["db"], "{exit}");
+        assert_eq!(state_keys(&fixture.fake.last_vars()), ["db"], "{exit}");
     }
     fixture
         .fake
-        .plays(Action::Deprovision, Script::well().held());
-    let accepted = broker.send(broker.deprovision("i").later()).await.is(202);
+        .set_script(Action::Deprovision, Script::well().held());
+    let accepted = broker
+        .send(broker.deprovision("i").asynchronous())
+        .await
+        .is(202);
     until("it runs", async || fixture.fake.left() > 0).await;
     fixture.fake.lose();
     let operation = accepted["operation"].as_str().expect("an operation");
     assert_eq!(broker.until_done("i", operation).await["state"], "failed");
-    fixture.fake.plays(Action::Deprovision, Script::well());
+    fixture.fake.set_script(Action::Deprovision, Script::well());
     broker.send(broker.deprovision("i")).await.is(200);
-    assert_eq!(told_state(&fixture.fake.last_vars()), ["db"]);
+    assert_eq!(state_keys(&fixture.fake.last_vars()), ["db"]);
     broker.send(broker.deprovision("i")).await.is(410);
 }
 
 #[tokio::test]
-async fn only_what_exits_with_zero_changes_the_state() {
+async fn only_an_exit_with_zero_changes_the_state() {
     let fixture = Fixture::new();
     let broker = with_state(&fixture, json!({ "db": "d1" })).await;
     let failing = Script::exits(1)
         .state(json!({ "db": null, "extra": 1 }))
         .binding_state(json!({ "login": "l1" }));
     for action in [Action::Update, Action::Bind] {
-        fixture.fake.plays(action, failing.clone());
+        fixture.fake.set_script(action, failing.clone());
     }
     update(&broker, 500).await;
     broker.send(broker.bind("i", "b")).await.is(500);
-    fixture.fake.plays(
+    fixture.fake.set_script(
         Action::Bind,
         Script::well().credentials(json!({ "user": "u1" })),
     );
     broker.send(broker.bind("i", "b")).await.is(201);
     let vars = fixture.fake.last_vars();
-    assert_eq!(told_state(&vars), ["db"]);
+    assert_eq!(state_keys(&vars), ["db"]);
     assert_eq!(
         vars["binding_state_login"],
         json!("l1"),
         "the next attempt knows what to clean up"
     );
-    fixture.fake.plays(Action::Unbind, failing);
+    fixture.fake.set_script(Action::Unbind, failing);
     broker.send(broker.unbind("i", "b")).await.is(500);
-    fixture.fake.plays(Action::Unbind, Script::well());
+    fixture.fake.set_script(Action::Unbind, Script::well());
     broker.send(broker.unbind("i", "b")).await.is(200);
-    assert_eq!(told_state(&fixture.fake.last_vars()), ["db"]);
+    assert_eq!(state_keys(&fixture.fake.last_vars()), ["db"]);
 }
 
 #[tokio::test]
@@ -136,37 +141,37 @@ async fn more_state_than_may_be_kept_is_refused_in_a_sentence_and_changes_nothin
     ] {
         fixture
             .fake
-            .plays(Action::Update, Script::well().state(large));
+            .set_script(Action::Update, Script::well().state(large));
         let refused = update(&broker, 500).await;
         let sentence = refused["description"].as_str().unwrap_or_default();
         assert!(sentence.contains("Keep less"), "{sentence}");
         assert!(!sentence.contains("xxx"), "{sentence}");
     }
     let kept = "y".repeat(STATE_BYTES_MAX - 64);
-    fixture.fake.plays(
+    fixture.fake.set_script(
         Action::Update,
         Script::well().state(json!({ "text": kept })),
     );
     update(&broker, 200).await;
-    assert_eq!(told_state(&fixture.fake.last_vars()), ["db"]);
+    assert_eq!(state_keys(&fixture.fake.last_vars()), ["db"]);
     broker.send(broker.deprovision("i")).await.is(200);
     assert_eq!(fixture.fake.last_vars()["state_text"], json!(kept));
 }
 
 #[tokio::test]
-async fn what_is_remembered_is_in_no_answer_to_the_platform() {
+async fn state_is_in_no_response_to_the_platform() {
     let fixture = Fixture::new();
     let broker = fixture.open().await;
     let word = "a-word-that-is-kept";
     let made = Script::well()
         .state(json!({ "db": word, "deep": { "in": [word] } }))
         .credentials(json!({ "root": word }));
-    fixture.fake.plays(Action::Provision, made);
+    fixture.fake.set_script(Action::Provision, made);
     let bound = Script::well()
         .credentials(json!({ "user": "u1" }))
         .state(json!({ "more": word }))
         .binding_state(json!({ "login": word }));
-    fixture.fake.plays(Action::Bind, bound);
+    fixture.fake.set_script(Action::Bind, bound);
     let mut answers = Vec::new();
     for ask in [
         broker.provision("i"),
@@ -191,7 +196,7 @@ async fn what_is_remembered_is_in_no_answer_to_the_platform() {
     for failing in [Action::Unbind, Action::Deprovision] {
         fixture
             .fake
-            .plays(failing, Script::exits(1).error("No room."));
+            .set_script(failing, Script::exits(1).error("No room."));
     }
     answers.push(broker.send(broker.unbind("i", "b")).await.is(500));
     answers.push(broker.send(broker.deprovision("i")).await.is(500));
@@ -207,12 +212,12 @@ async fn many_changes_are_all_applied_though_the_history_of_them_has_an_end() {
     let changes = HISTORY_MAX + 5;
     for nth in 0..changes {
         let play = Script::well().state(json!({ "nth": nth, format!("k{}", nth % 3): nth }));
-        fixture.fake.plays(Action::Update, play);
+        fixture.fake.set_script(Action::Update, play);
         let change = json!({ "parameters": { "size": nth } });
         broker.send(broker.update("i", change)).await.is(200);
     }
     broker.send(broker.deprovision("i")).await.is(200);
     let vars = fixture.fake.last_vars();
-    assert_eq!(told_state(&vars), ["db", "k0", "k1", "k2", "nth"]);
+    assert_eq!(state_keys(&vars), ["db", "k0", "k1", "k2", "nth"]);
     assert_eq!(vars["state_nth"], json!(changes - 1));
 }

@@ -1,7 +1,7 @@
-//! Upgrades: an update that asks for the catalog's version runs that version, and leaves the instance with it.
+//! Upgrades: an update that requests the catalog's version runs that version, and the instance has it afterwards.
 
 use super::fake_runner::Script;
-use super::fixture::{Ask, Fixture, MANIFEST, Reply, TestBroker, until};
+use super::fixture::{Fixture, MANIFEST, Reply, TestBroker, TestRequest, until};
 use serde_json::{Value, json};
 use sutler_bundle::Action;
 use sutler_bundle_service::NO_SUCH_ACTION;
@@ -23,14 +23,14 @@ async fn old_instance() -> (Fixture, TestBroker) {
     let fixture = Fixture::new();
     let mut broker = fixture.open().await;
     let made = Script::well().state(json!({ "db": "d1" }));
-    fixture.fake.plays(Action::Provision, made);
+    fixture.fake.set_script(Action::Provision, made);
     broker.send(broker.provision("i")).await.is(201);
     fixture.write("db", &newer(NEW));
     broker.refresh().await;
     (fixture, broker)
 }
 
-fn upgrade(broker: &TestBroker, version: &str) -> Ask {
+fn upgrade(broker: &TestBroker, version: &str) -> TestRequest {
     broker.update("i", json!({ "maintenance_info": { "version": version } }))
 }
 
@@ -40,19 +40,19 @@ async fn fetched(broker: &TestBroker) -> Value {
 }
 
 fn last(fixture: &Fixture) -> RunSpec {
-    fixture.fake.ordered().pop().expect("a run")
+    fixture.fake.started_specs().pop().expect("a run")
 }
 
-fn content(order: &RunSpec) -> String {
-    match &order.runnable {
+fn content(run_spec: &RunSpec) -> String {
+    match &run_spec.runnable {
         Runnable::Folder { path, .. } => path.display().to_string(),
         Runnable::Image { reference, .. } => reference.clone(),
     }
 }
 
-/// What a run is told of versions: its own, and the one before.
-fn told(order: &RunSpec) -> (Value, Option<Value>) {
-    let of = |name: &str| order.vars.0.get(name).cloned();
+/// Versions among the inputs of a run: its own, and the one before.
+fn version_inputs(run_spec: &RunSpec) -> (Value, Option<Value>) {
+    let of = |name: &str| run_spec.vars.0.get(name).cloned();
     let own = of("_apb_bundle_version").unwrap_or_default();
     (own, of("_apb_previous_bundle_version"))
 }
@@ -73,11 +73,11 @@ async fn an_instance_is_moved_on_by_the_new_version_and_then_served_by_it() {
     assert_eq!(fetched(&broker).await, OLD, "an upgrade is offered");
     let made_by = content(&last(&fixture));
 
-    // Without a version it stays where it is.
+    // Without a version in the request it is not upgraded.
     let grown = broker.update("i", json!({ "parameters": { "size": 2 } }));
     broker.send(grown).await.is(200);
     assert_eq!(content(&last(&fixture)), made_by);
-    assert_eq!(told(&last(&fixture)), (json!(OLD), None));
+    assert_eq!(version_inputs(&last(&fixture)), (json!(OLD), None));
     refused_as(
         broker.send(upgrade(&broker, "9.0.0")).await,
         "MaintenanceInfoConflict",
@@ -88,7 +88,7 @@ async fn an_instance_is_moved_on_by_the_new_version_and_then_served_by_it() {
     );
 
     let painted = Script::well().state(json!({ "schema": 2 }));
-    fixture.fake.plays(Action::Update, painted);
+    fixture.fake.set_script(Action::Update, painted);
     let patch = upgrade(&broker, NEW).with(
         "previous_values",
         json!({ "maintenance_info": { "version": "0.0.1" } }),
@@ -97,23 +97,27 @@ async fn an_instance_is_moved_on_by_the_new_version_and_then_served_by_it() {
     let ran = last(&fixture);
     assert_eq!(ran.action, Action::Update);
     assert_ne!(content(&ran), made_by);
-    assert_eq!(told(&ran), (json!(NEW), Some(json!(OLD))));
+    assert_eq!(version_inputs(&ran), (json!(NEW), Some(json!(OLD))));
     assert_eq!(ran.vars.0["state_db"], "d1");
     assert_eq!(fetched(&broker).await, NEW);
-    let runs = fixture.fake.ordered().len();
+    let runs = fixture.fake.started_specs().len();
     broker.send(patch).await.is(200);
-    assert_eq!(fixture.fake.ordered().len(), runs, "it is there already");
+    assert_eq!(
+        fixture.fake.started_specs().len(),
+        runs,
+        "it is there already"
+    );
 
     let given = Script::well().credentials(json!({ "user": "u" }));
-    fixture.fake.plays(Action::Bind, given);
+    fixture.fake.set_script(Action::Bind, given);
     broker.send(broker.bind("i", "b")).await.is(201);
     broker.send(broker.unbind("i", "b")).await.is(200);
     drop(broker);
     let broker = fixture.open().await;
     broker.send(broker.deprovision("i")).await.is(200);
-    for order in &fixture.fake.ordered()[runs..] {
-        assert_eq!(content(order), content(&ran), "{}", order.action);
-        assert_eq!(told(order), (json!(NEW), None));
+    for run_spec in &fixture.fake.started_specs()[runs..] {
+        assert_eq!(content(run_spec), content(&ran), "{}", run_spec.action);
+        assert_eq!(version_inputs(run_spec), (json!(NEW), None));
     }
     assert_eq!(last(&fixture).vars.0["state_schema"], 2);
 }
@@ -123,41 +127,54 @@ async fn an_instance_is_moved_on_by_the_new_version_and_then_served_by_it() {
 async fn an_upgrade_that_fails_or_is_stopped_leaves_the_instance_at_the_old_version() {
     let (fixture, broker) = old_instance().await;
     let made_by = content(&last(&fixture));
-    fixture.fake.plays(Action::Update, Script::exits(1));
+    fixture.fake.set_script(Action::Update, Script::exits(1));
     broker.send(upgrade(&broker, NEW)).await.is(500);
     assert_ne!(content(&last(&fixture)), made_by);
     assert_eq!(fetched(&broker).await, OLD);
 
-    fixture.fake.plays(Action::Update, Script::well().held());
-    let started = broker.send(upgrade(&broker, NEW).later()).await.is(202);
-    until("it runs", async || fixture.fake.ordered().len() == 3).await;
-    let cancel = Ask::order(&broker, "/admin/v1/instances/i/cancel");
+    fixture
+        .fake
+        .set_script(Action::Update, Script::well().held());
+    let started = broker
+        .send(upgrade(&broker, NEW).asynchronous())
+        .await
+        .is(202);
+    until("it runs", async || fixture.fake.started_specs().len() == 3).await;
+    let cancel = TestRequest::admin_command(&broker, "/admin/v1/instances/i/cancel");
     broker.send(cancel).await.is(200);
     let operation = started["operation"].as_str().expect("an operation");
     assert_eq!(broker.until_done("i", operation).await["state"], "failed");
     assert_eq!(fetched(&broker).await, OLD);
     broker.send(broker.deprovision("i")).await.is(200);
     assert_eq!(content(&last(&fixture)), made_by);
-    assert_eq!(told(&last(&fixture)), (json!(OLD), None));
+    assert_eq!(version_inputs(&last(&fixture)), (json!(OLD), None));
 }
 
 #[tokio::test]
-async fn an_upgrade_goes_on_with_the_version_it_began_with_whatever_becomes_of_the_catalog() {
+async fn an_upgrade_continues_with_its_version_although_the_catalog_changes() {
     let (fixture, broker) = old_instance().await;
-    fixture.fake.plays(Action::Update, Script::well().held());
-    let started = broker.send(upgrade(&broker, NEW).later()).await.is(202);
+    fixture
+        .fake
+        .set_script(Action::Update, Script::well().held());
+    let started = broker
+        .send(upgrade(&broker, NEW).asynchronous())
+        .await
+        .is(202);
     let operation = started["operation"]
         .as_str()
         .expect("an operation")
         .to_owned();
-    until("it runs", async || fixture.fake.ordered().len() == 2).await;
+    until("it runs", async || fixture.fake.started_specs().len() == 2).await;
     broker.crash();
     fixture.write("db", &newer("3.0.0"));
     let broker = fixture.open().await;
-    let again = broker.send(upgrade(&broker, NEW).later()).await.is(202);
+    let again = broker
+        .send(upgrade(&broker, NEW).asynchronous())
+        .await
+        .is(202);
     assert_eq!(again["operation"], operation, "a repeat joins it");
     refused_as(
-        broker.send(upgrade(&broker, "3.0.0").later()).await,
+        broker.send(upgrade(&broker, "3.0.0").asynchronous()).await,
         "ConcurrencyError",
     );
     fixture.fake.release();
@@ -165,14 +182,14 @@ async fn an_upgrade_goes_on_with_the_version_it_began_with_whatever_becomes_of_t
         broker.until_done("i", &operation).await["state"],
         "succeeded"
     );
-    assert_eq!(fixture.fake.ordered().len(), 2, "one run");
+    assert_eq!(fixture.fake.started_specs().len(), 2, "one run");
     assert_eq!(fetched(&broker).await, NEW);
     broker.send(broker.deprovision("i")).await.is(200);
     assert_eq!(
         content(&last(&fixture)),
-        content(&fixture.fake.ordered()[1])
+        content(&fixture.fake.started_specs()[1])
     );
-    assert_eq!(told(&last(&fixture)).0, json!(NEW));
+    assert_eq!(version_inputs(&last(&fixture)).0, json!(NEW));
 }
 
 #[tokio::test]
@@ -182,10 +199,13 @@ async fn another_plan_alone_is_no_upgrade() {
     let moved = broker.update("i", json!({ "plan_id": "large-id" }));
     broker.send(moved).await.is(200);
     assert_eq!(content(&last(&fixture)), made_by);
-    assert_eq!(told(&last(&fixture)), (json!(OLD), None));
+    assert_eq!(version_inputs(&last(&fixture)), (json!(OLD), None));
     assert_eq!(fetched(&broker).await, OLD);
     broker.send(upgrade(&broker, NEW)).await.is(200);
-    assert_eq!(told(&last(&fixture)), (json!(NEW), Some(json!(OLD))));
+    assert_eq!(
+        version_inputs(&last(&fixture)),
+        (json!(NEW), Some(json!(OLD)))
+    );
     assert_eq!(fetched(&broker).await, NEW);
 }
 
@@ -206,7 +226,7 @@ async fn nobody_is_taken_back_or_moved_by_a_bundle_that_cannot_update() {
     broker.refresh().await;
     fixture
         .fake
-        .plays(Action::Update, Script::exits(NO_SUCH_ACTION));
+        .set_script(Action::Update, Script::exits(NO_SUCH_ACTION));
     broker.send(upgrade(&broker, NEW)).await.is(422);
     assert_eq!(fetched(&broker).await, OLD);
 
@@ -223,7 +243,7 @@ async fn nobody_is_taken_back_or_moved_by_a_bundle_that_cannot_update() {
 }
 
 #[tokio::test]
-async fn what_was_secret_in_the_old_version_is_kept_out_of_the_log_of_the_new_one() {
+async fn secrets_of_the_old_version_are_redacted_from_the_log_of_the_new_one() {
     let fixture = Fixture::new();
     let flags = "      - {name: phrase, type: string, secret: true}\n    bind_parameters:";
     fixture.write("db", &MANIFEST.replace("    bind_parameters:", flags));
@@ -235,9 +255,12 @@ async fn what_was_secret_in_the_old_version_is_kept_out_of_the_log_of_the_new_on
         .is(201);
     fixture.write("db", &newer(NEW));
     broker.refresh().await;
-    let said = Script::well().says("it was open-sesame\n");
-    fixture.fake.plays(Action::Update, said);
-    let started = broker.send(upgrade(&broker, NEW).later()).await.is(202);
+    let script = Script::well().with_output("it was open-sesame\n");
+    fixture.fake.set_script(Action::Update, script);
+    let started = broker
+        .send(upgrade(&broker, NEW).asynchronous())
+        .await
+        .is(202);
     let operation = started["operation"].as_str().expect("an operation");
     assert_eq!(
         broker.until_done("i", operation).await["state"],

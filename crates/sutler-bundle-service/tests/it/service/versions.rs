@@ -1,4 +1,4 @@
-//! Versions: instances keep the one that made them, whatever becomes of the folder.
+//! Versions: instances keep the one that made them, whatever happens to the folder.
 
 use super::fake_runner::Script;
 use super::fixture::{Fixture, MANIFEST};
@@ -10,8 +10,8 @@ use sutler_bundle::Action;
 use sutler_bundle_service::Snapshot;
 use sutler_runner::{RunSpec, Runnable};
 
-fn folder(order: &RunSpec) -> String {
-    match &order.runnable {
+fn folder(run_spec: &RunSpec) -> String {
+    match &run_spec.runnable {
         Runnable::Folder { path, .. } => path.display().to_string(),
         Runnable::Image { reference, .. } => reference.clone(),
     }
@@ -22,12 +22,12 @@ fn folder(order: &RunSpec) -> String {
 async fn an_instance_keeps_the_version_that_made_it_and_new_ones_get_the_new_one() {
     let fixture = Fixture::new();
     let mut broker = fixture.open().await;
-    fixture.fake.plays(Action::Provision, Script::well());
+    fixture.fake.set_script(Action::Provision, Script::well());
     broker.send(broker.provision("old")).await.is(201);
     fixture.write("db", &MANIFEST.replace("1.2.3", "2.0.0"));
     broker.refresh().await;
     broker.send(broker.provision("new")).await.is(201);
-    let [old, new] = &fixture.fake.ordered()[..] else {
+    let [old, new] = &fixture.fake.started_specs()[..] else {
         panic!("two runs");
     };
     assert_ne!(folder(old), folder(new));
@@ -37,21 +37,21 @@ async fn an_instance_keeps_the_version_that_made_it_and_new_ones_get_the_new_one
     let snapshot = broker.refresh().await;
     assert!(snapshot.listed.is_empty());
     broker.send(broker.provision("late")).await.is(400);
-    fixture.fake.plays(
+    fixture.fake.set_script(
         Action::Bind,
         Script::well().credentials(json!({ "user": "u" })),
     );
     broker.send(broker.bind("old", "b")).await.is(201);
     broker.send(broker.unbind("old", "b")).await.is(200);
     broker.send(broker.deprovision("old")).await.is(200);
-    for order in &fixture.fake.ordered()[2..] {
-        assert_eq!(folder(order), folder(&fixture.fake.ordered()[0]));
-        assert_eq!(order.vars.0["_apb_bundle_version"], json!("1.2.3"));
+    for run_spec in &fixture.fake.started_specs()[2..] {
+        assert_eq!(folder(run_spec), folder(&fixture.fake.started_specs()[0]));
+        assert_eq!(run_spec.vars.0["_apb_bundle_version"], json!("1.2.3"));
     }
     drop(broker);
     let broker = fixture.open().await;
     broker.send(broker.deprovision("new")).await.is(200);
-    let last = fixture.fake.ordered().pop().expect("a run");
+    let last = fixture.fake.started_specs().pop().expect("a run");
     assert_eq!(
         last.vars.0["_apb_bundle_version"],
         json!("2.0.0"),
@@ -73,23 +73,23 @@ async fn a_version_goes_when_neither_the_catalog_nor_an_instance_needs_it() {
     let third = digest(&broker.refresh().await);
     let begun = Instant::now();
     assert!(broker.sweep(begun).await.is_empty());
-    let later = begun + Duration::from_secs(3600);
-    assert_eq!(broker.sweep(later).await, [second], "nobody has it");
-    // It moves to a plan of the newest version, and is still served by the one that made it.
+    let asynchronous = begun + Duration::from_secs(3600);
+    assert_eq!(broker.sweep(asynchronous).await, [second], "nobody has it");
+    // It moves to a plan of the newest version, and is still served by the version that made it.
     let moved = broker.update("old", json!({ "plan_id": "large-id" }));
     broker.send(moved).await.is(200);
-    let later = later + Duration::from_secs(7200);
-    assert!(broker.sweep(later).await.is_empty());
+    let asynchronous = asynchronous + Duration::from_secs(7200);
+    assert!(broker.sweep(asynchronous).await.is_empty());
     assert!(
         broker
-            .sweep(later + Duration::from_secs(7200))
+            .sweep(asynchronous + Duration::from_secs(7200))
             .await
             .is_empty()
     );
     broker.send(broker.deprovision("old")).await.is(200);
-    let later = later + Duration::from_secs(14_400);
-    assert!(broker.sweep(later).await.is_empty());
-    let swept = broker.sweep(later + Duration::from_secs(3600)).await;
+    let asynchronous = asynchronous + Duration::from_secs(14_400);
+    assert!(broker.sweep(asynchronous).await.is_empty());
+    let swept = broker.sweep(asynchronous + Duration::from_secs(3600)).await;
     assert_eq!(swept, [first], "its instance is gone");
-    assert_eq!(fixture.shelf(), [third]);
+    assert_eq!(fixture.stored_versions(), [third]);
 }

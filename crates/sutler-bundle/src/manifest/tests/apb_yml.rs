@@ -1,4 +1,4 @@
-//! `apb.yml`: every field of the old contract, every deprecated one, as it is.
+//! `apb.yml`: every field of the old contract, including deprecated ones.
 
 use super::{load, refused, warnings};
 use crate::manifest::{Entrypoint, Manifest, ManifestForm, ValueKind};
@@ -67,7 +67,7 @@ required: [size]
     assert_eq!(names, ["database", "size", "plain"]);
     assert!(plan.parameters[1].required && !plan.parameters[0].required);
     assert!(manifest.warnings.iter().any(|it| it.path == "parameters"));
-    // In a new manifest it is a slip.
+    // In a new manifest it is a fault.
     let faults = refused(text, "bundle.yml");
     assert!(
         faults.faults.iter().any(|it| it.path == "parameters"),

@@ -1,4 +1,4 @@
-//! `bundle.yml`: every field, and what holds without it.
+//! `bundle.yml`: every field, and the defaults.
 
 use super::load;
 use crate::action::Action;
@@ -132,7 +132,7 @@ fn plans_parameters_and_examples_are_read() {
 }
 
 #[test]
-fn what_is_said_of_upgrades_is_held_against_the_version() {
+fn the_upgrade_policy_is_checked_against_the_version() {
     let with = |more: &str| bundle(&format!("{SMALLEST}{more}"));
     let silent = with("bundle_version: 1.0.0\nupgrade: It restarts.\n");
     assert_eq!(silent.warnings, []);

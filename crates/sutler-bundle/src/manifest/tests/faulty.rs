@@ -1,4 +1,4 @@
-//! Manifests with faults: all are told at once, each where it stands and with what to do.
+//! Manifests with faults: all are reported at once, each with its location and a hint.
 
 use super::refused;
 
@@ -7,15 +7,15 @@ const FAULTY: &str = include_str!("faulty.yml");
 #[test]
 fn every_fault_is_told_at_once_with_its_place() {
     let faults = refused(FAULTY, "bundle.yml");
-    let told = faults
+    let lines = faults
         .faults
         .iter()
         .map(|it| it.in_file("bundle.yml") + "\n");
-    assert_eq!(told.collect::<String>(), include_str!("faulty.txt"));
+    assert_eq!(lines.collect::<String>(), include_str!("faulty.txt"));
 }
 
 #[test]
-fn what_is_no_yaml_is_told_with_its_place() {
+fn invalid_yaml_is_reported_with_its_location() {
     for (text, expected) in [
         ("name: a\n\t- b", "bundle.yml:1:7: the manifest is no YAML"),
         ("name: a\nname: b", "bundle.yml:2:"),
@@ -76,7 +76,7 @@ plans:
 }
 
 #[test]
-fn a_schema_that_no_broker_would_take_is_told() {
+fn a_schema_that_a_broker_would_reject_is_reported() {
     let choices: Vec<String> = (0..900).map(|nth| format!("{nth:0>100}")).collect();
     let text = format!(
         "name: x\ndescription: d\nplans: [{{name: p, description: d, parameters: \
@@ -88,7 +88,7 @@ fn a_schema_that_no_broker_would_take_is_told() {
 }
 
 #[test]
-fn the_runtime_that_nobody_speaks_any_more_is_refused_with_a_way_on() {
+fn the_unsupported_runtime_is_refused_with_a_hint() {
     let text = "name: x\ndescription: d\nruntime: 1\nplans: [{name: p, description: d}]";
     for file in ["bundle.yml", "apb.yml"] {
         let said = refused(text, file).to_string();

@@ -1,4 +1,4 @@
-//! Random parameters and random values: what we accept, both schemas accept, and nothing else.
+//! Random parameters and random values: `validate.rs` and both schemas accept the same values.
 
 use super::{object, plan, validator};
 use crate::manifest::{PlanEntry, ValidationPoint, accepts, with_defaults};
@@ -8,7 +8,7 @@ use proptest::test_runner::Config;
 use serde_json::{Map, Value, json};
 use std::cell::Cell;
 
-/// Choices made by bytes; when they run out, always the first.
+/// Choices derived from bytes; after the last byte, always the first choice.
 struct Dice<'a>(std::slice::Iter<'a, u8>);
 
 impl Dice<'_> {
@@ -16,7 +16,7 @@ impl Dice<'_> {
         usize::from(self.0.next().copied().unwrap_or(0)) % count
     }
 
-    fn flip(&mut self) -> bool {
+    fn coin(&mut self) -> bool {
         self.below(2) == 1
     }
 
@@ -25,7 +25,7 @@ impl Dice<'_> {
     }
 }
 
-/// Values of every kind. No whole number is written with a fraction: drafts differ about those.
+/// Values of every kind. No whole number is written with a fraction: the drafts treat those differently.
 fn pool() -> Vec<Value> {
     vec![
         json!("a"),
@@ -59,29 +59,29 @@ fn described(dice: &mut Dice<'_>) -> Value {
     match dice.below(8) {
         0 => json!({ "type": "enum", "enum": ["a", "b", "1"], "default": "a" }),
         1 => json!({ "type": "int", "enum": ["1", 2, 4] }),
-        2 => json!({ "type": "boolean", "default": dice.flip() }),
+        2 => json!({ "type": "boolean", "default": dice.coin() }),
         3 => {
             let mut text = json!({ "type": "string", "min_length": dice.below(2), "max_length": 1 + dice.below(5) });
-            if dice.flip() {
+            if dice.coin() {
                 text["pattern"] = json!("^[a-c]*$");
             }
             text
         }
         4 => {
-            let kind = if dice.flip() { "int" } else { "number" };
-            let lower = if dice.flip() {
+            let kind = if dice.coin() { "int" } else { "number" };
+            let lower = if dice.coin() {
                 "minimum"
             } else {
                 "exclusive_minimum"
             };
-            let upper = if dice.flip() {
+            let upper = if dice.coin() {
                 "maximum"
             } else {
                 "exclusive_maximum"
             };
             let mut number = json!({ "type": kind, (lower): -2, (upper): 4 });
-            if dice.flip() {
-                number["multiple_of"] = if dice.flip() { json!(2) } else { json!(0.5) };
+            if dice.coin() {
+                number["multiple_of"] = if dice.coin() { json!(2) } else { json!(0.5) };
             }
             number
         }
@@ -93,10 +93,10 @@ fn described(dice: &mut Dice<'_>) -> Value {
         }),
         6 => json!({
             "type": "object",
-            "properties": { "x": { "type": "int", "required": dice.flip() }, "y": { "type": "string" } },
-            "additional_properties": dice.flip(),
+            "properties": { "x": { "type": "int", "required": dice.coin() }, "y": { "type": "string" } },
+            "additional_properties": dice.coin(),
         }),
-        _ => json!({ "type": if dice.flip() { "null" } else { "object" } }),
+        _ => json!({ "type": if dice.coin() { "null" } else { "object" } }),
     }
 }
 
@@ -115,12 +115,12 @@ fn parameters(dice: &mut Dice<'_>) -> PlanEntry {
     for nth in 0..=dice.below(5) {
         let mut parameter = described(dice);
         parameter["name"] = json!(format!("p{nth}"));
-        parameter["required"] = json!(dice.flip());
-        parameter["updatable"] = json!(dice.flip());
+        parameter["required"] = json!(dice.coin());
+        parameter["updatable"] = json!(dice.coin());
         let mut dependencies = Vec::new();
         for before in &all {
-            if let (Some(mut values), true) = (deciding(before), dice.flip()) {
-                if let (Value::Array(values), true) = (&mut values, dice.flip()) {
+            if let (Some(mut values), true) = (deciding(before), dice.coin()) {
+                if let (Value::Array(values), true) = (&mut values, dice.coin()) {
                     values.truncate(1);
                 }
                 dependencies.push(json!({ "key": before["name"], "value": values }));
@@ -142,7 +142,7 @@ fn values(plan: &PlanEntry, dice: &mut Dice<'_>) -> Value {
                 values.insert(parameter.name.clone(), dice.pick(&pool).clone());
             }
             _ => {
-                // Probably one that fits.
+                // Usually one that is valid.
                 let choices = parameter.value_type.choices.clone();
                 let fitting = choices.unwrap_or_else(|| pool.clone());
                 values.insert(parameter.name.clone(), dice.pick(&fitting).clone());
@@ -157,7 +157,7 @@ fn values(plan: &PlanEntry, dice: &mut Dice<'_>) -> Value {
 
 #[test]
 fn schemas_accept_exactly_what_we_accept() {
-    let seen = [Cell::new(0), Cell::new(0)];
+    let counts = [Cell::new(0), Cell::new(0)];
     let bytes = proptest::collection::vec(any::<u8>(), 40..160);
     proptest!(Config::with_cases(400), |(bytes in bytes)| {
         let mut dice = Dice(bytes.iter());
@@ -170,13 +170,13 @@ fn schemas_accept_exactly_what_we_accept() {
             for _ in 0..6 {
                 let values = values(&plan, &mut dice);
                 let own = accepts(&plan.parameters, object(&values), occasion);
-                let count = &seen[usize::from(own.is_ok())];
+                let count = &counts[usize::from(own.is_ok())];
                 count.set(count.get() + 1);
                 for (validator, schema) in &schemas {
                     let valid = validator.is_valid(&values);
                     assert_eq!(valid, own.is_ok(), "{values}: {own:?}\n{schema:#}");
                 }
-                // What is filled in was meant, so it is accepted too.
+                // Values with their defaults filled in must be accepted too.
                 if own.is_ok() && occasion == ValidationPoint::Create {
                     let filled = with_defaults(&plan.parameters, object(&values));
                     let own = accepts(&plan.parameters, &filled, occasion);
@@ -186,7 +186,7 @@ fn schemas_accept_exactly_what_we_accept() {
         }
     });
     assert!(
-        seen.iter().all(|count| count.get() > 100),
-        "one-sided: {seen:?}"
+        counts.iter().all(|count| count.get() > 100),
+        "one-sided: {counts:?}"
     );
 }

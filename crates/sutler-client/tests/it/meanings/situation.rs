@@ -1,4 +1,4 @@
-//! What is heard, in the tables' words: from a cell to an answer and its circumstances.
+//! Translates a cell of the tables into an answer and its context.
 
 use super::words;
 use std::time::Duration;
@@ -18,7 +18,7 @@ enum SituationEvent {
     Overdue,
 }
 
-/// All that a cell stands for: the statuses of a class that no other row names, or itself.
+/// The values of a cell: the statuses of a class that no other row names, or the cell itself.
 pub(super) fn expanded(cell: &str, named: &[&str]) -> Vec<String> {
     let (first, rest) = match cell.split_once(", ") {
         Some((first, rest)) => (first, format!(", {rest}")),
@@ -40,7 +40,7 @@ pub(super) fn expanded(cell: &str, named: &[&str]) -> Vec<String> {
     unnamed.map(|it| format!("{it}{rest}")).collect()
 }
 
-/// Whether a 200 is told apart by the state in its body.
+/// Whether the rows distinguish a 200 by the state in its body.
 fn is_state_named(named: &[&str]) -> bool {
     named.contains(&"200 succeeded")
 }
@@ -83,7 +83,7 @@ impl Situation {
         Some(Self { event, context })
     }
 
-    /// What the code makes of it, in the tables' words.
+    /// The meaning according to the code, in the words of the tables.
     pub(super) fn meaning(&self, kind: OperationKind, polls: bool) -> String {
         let outcome = match &self.event {
             SituationEvent::Answer(answer) => Ok(answer.clone()),

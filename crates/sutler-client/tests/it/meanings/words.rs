@@ -1,4 +1,4 @@
-//! A meaning in the tables' words.
+//! Formats a meaning in the words of the tables.
 
 use sutler_client::{
     BrokerEvent, CleanupDuty, Meaning, NextQuestion, PollUpdate, RejectionReason, RetryCause,

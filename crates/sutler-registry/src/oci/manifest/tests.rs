@@ -40,7 +40,7 @@ fn images_of_oci_and_of_docker_are_read_alike() {
 }
 
 #[test]
-fn an_index_says_which_image_is_for_which_platform() {
+fn an_index_lists_an_image_per_platform() {
     let text = format!(
         r#"{{"schemaVersion":2,"manifests":[
         {{"digest":"{}","size":1,"platform":{{"os":"linux","architecture":"arm64","variant":"v8"}}}},
@@ -56,7 +56,7 @@ fn an_index_says_which_image_is_for_which_platform() {
 }
 
 #[test]
-fn what_is_no_image_is_refused_with_a_way_on() {
+fn a_document_that_is_not_an_image_is_refused_with_a_hint() {
     for text in [
         "",
         "<html>",
@@ -66,8 +66,8 @@ fn what_is_no_image_is_refused_with_a_way_on() {
         r#"{"config":{"digest":"md5:x"}}"#,
         r#"{"manifests":[{"digest":"latest"}]}"#,
     ] {
-        let said = read(text.as_bytes()).expect_err(text);
-        assert!(said.contains("push it again"), "{said}");
+        let sentence = read(text.as_bytes()).expect_err(text);
+        assert!(sentence.contains("push it again"), "{sentence}");
     }
 }
 
@@ -80,8 +80,8 @@ fn the_nearest_platform_is_chosen() {
     let chosen = |platform| choose(&children, platform).map(|it| it.digest.clone());
     assert_eq!(chosen("linux/amd64"), Ok(digest("amd")));
     assert_eq!(chosen("linux/arm64"), Ok(digest("arm")));
-    let said = chosen("linux/s390x").expect_err("there is none");
-    assert!(said.contains("linux/amd64"), "{said}");
+    let sentence = chosen("linux/s390x").expect_err("there is none");
+    assert!(sentence.contains("linux/amd64"), "{sentence}");
     let only = [child("only", None)];
     assert_eq!(
         choose(&only, "linux/amd64").map(|it| &it.digest),
@@ -101,7 +101,7 @@ fn labels_are_found_where_images_have_them() {
 }
 
 #[test]
-fn a_bundle_is_what_its_labels_say() {
+fn a_bundle_is_read_from_its_labels() {
     // "version: 1.0\n", with the line breaks and the missing padding that tools leave.
     let spec = "dmVyc2lv\nbjogMS4wCg";
     let found = labelled(&labels_of(&[
@@ -119,7 +119,7 @@ fn a_bundle_is_what_its_labels_say() {
 }
 
 #[test]
-fn without_the_label_an_image_is_no_bundle_and_with_a_bad_one_a_broken_bundle() {
+fn an_image_without_the_label_is_not_a_bundle_and_one_with_a_bad_label_is_broken() {
     assert_eq!(labelled(&labels_of(&[("a", "b")])), Ok(None));
     let large = "A".repeat(2 * SPEC_BYTES_MAX);
     for bad in ["", "?", "====", &large] {

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Says where users can manage the instance."""
+"""Reports the dashboard of the instance."""
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.sutler_results import attempt, put

@@ -1,12 +1,12 @@
 #!/usr/bin/python
-"""Gives credentials back to the broker."""
+"""Returns credentials to the broker."""
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.sutler_results import attempt, merge
 
 DOCUMENTATION = """
 module: asb_encode_binding
-short_description: Gives credentials back to the broker
+short_description: Returns credentials to the broker
 description:
   - In a bind they are the credentials of the binding. In a provision or an update they are kept for the
     bundle's own later actions, and nobody else sees them, unless the manifest shares them.

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Tells whoever polls how far the action is."""
+"""Reports the progress of the action."""
 
 import json
 
@@ -8,14 +8,14 @@ from ansible.module_utils.sutler_results import append, attempt
 
 DOCUMENTATION = """
 module: asb_last_operation
-short_description: Tells whoever polls how far the action is
+short_description: Reports the progress of the action
 options:
   description:
     description: A sentence for the user.
     type: str
     required: true
   percent:
-    description: From 0 to 100, where it is known.
+    description: From 0 to 100, if known.
     type: int
 """
 

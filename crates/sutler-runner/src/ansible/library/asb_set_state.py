@@ -1,24 +1,24 @@
 #!/usr/bin/python
-"""Remembers values for later actions."""
+"""Stores values for later actions."""
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.sutler_results import attempt, merge
 
 DOCUMENTATION = """
 module: asb_set_state
-short_description: Remembers values for later actions
+short_description: Stores values for later actions
 description:
-  - They count only if the action ends well. Every later action is told them as C(state_KEY), and the
+  - They are stored only if the action succeeds. Every later action gets them as C(state_KEY), and the
     lookup C(asb_state) finds them. Users never see them.
-  - Plain values become text, as they always did; lists and objects stay what they are.
-  - A key that is set to null is forgotten.
+  - Plain values become text, as in Automation Broker; lists and objects are unchanged.
+  - A key that is set to null is removed.
 options:
   fields:
     description: The values, by key.
     type: dict
     required: true
   scope:
-    description: Whether they are about the instance, or about the one binding at hand.
+    description: Whether they belong to the instance, or to the current binding.
     choices: [instance, binding]
     default: instance
 """
@@ -27,7 +27,7 @@ FILES = {"instance": "state.json", "binding": "binding_state.json"}
 
 
 def kept(value):
-    """A value as it is kept."""
+    """The stored form of a value."""
     if value is None or isinstance(value, (dict, list)):
         return value
     return value if isinstance(value, type(u"")) else str(value)

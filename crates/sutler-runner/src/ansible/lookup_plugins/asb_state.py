@@ -1,4 +1,4 @@
-"""Finds what earlier actions remembered: lookup('asb_state', 'key')."""
+"""Finds values that earlier actions stored: lookup('asb_state', 'key')."""
 
 import os
 
@@ -7,7 +7,7 @@ from ansible.plugins.lookup import LookupBase
 
 DOCUMENTATION = """
 name: asb_state
-short_description: Finds what earlier actions remembered
+short_description: Finds values that earlier actions stored
 description:
   - A key that was never set gives C(default), so a playbook can tell it from one that is empty.
 options:
@@ -18,11 +18,11 @@ options:
     type: bool
     default: false
   scope:
-    description: Whether it is about the instance, or about the one binding at hand.
+    description: Whether they belong to the instance, or to the current binding.
     choices: [instance, binding]
     default: instance
   default:
-    description: What a key that was never set gives.
+    description: Value of a key that was never set.
 """
 
 PLACES = {
@@ -41,7 +41,7 @@ class LookupModule(LookupBase):
     """The lookup."""
 
     def run(self, terms, variables=None, **kwargs):
-        """Answers one value for each key, or one dictionary."""
+        """Returns one value for each key, or one dictionary."""
         scope = kwargs.get("scope", "instance")
         if scope not in PLACES:
             raise AnsibleError("asb_state: the scope is instance or binding, not %r" % scope)

@@ -1,6 +1,6 @@
-"""Where a run puts what it gives back: files in $SUTLER_RESULT_DIR.
+"""Writes results of a run: files in $SUTLER_RESULT_DIR.
 
-Shared by the modules beside it; playbooks do not use it. Works with Python 2.7 and 3.
+Used by the modules in library/; playbooks do not use it. Works with Python 2.7 and 3.
 """
 
 import json
@@ -22,7 +22,7 @@ def folder():
 
 
 def put(name, text):
-    """Writes a file whole: nobody ever reads half of it."""
+    """Writes a file atomically."""
     where = folder()
     handle, aside = tempfile.mkstemp(prefix=".new-", dir=where)
     try:
@@ -43,7 +43,7 @@ def append(name, text):
 
 
 def merge(name, fields):
-    """Adds keys to the object in a file. Returns whether anything is different now."""
+    """Adds keys to the object in a file. Returns whether anything changed."""
     path = os.path.join(folder(), name)
     there = {}
     if os.path.exists(path):
@@ -58,7 +58,7 @@ def merge(name, fields):
 
 
 def attempt(module, work):
-    """Ends the module with what the work says, or with a sentence about why it failed."""
+    """Ends the module with the result of the work, or with a sentence about its failure."""
     try:
         changed = work()
     except (EnvironmentError, RuntimeError, ValueError) as fault:

@@ -1,54 +1,28 @@
-//! Directory of a container run, and the description of its container.
+//! Description of the container of a run: command, environment, mounts and limits.
 //!
-//! Paths inside of containers are those of Automation Broker's contract where it has any. Requests to the engine
-//! are `engine.rs`.
+//! Paths inside of containers are those of Automation Broker's contract where it has any. The run directory is
+//! `run_dir.rs`; requests to the engine are `engine.rs`.
 
-use super::state::{RunMarkers, WatchLimits};
-use crate::ansible;
-use crate::run::process::{
-    RunPaths, TempDirKind, environment, make_folder, mapped_here, private, temp_dir, write_durably,
-    write_secret, write_state,
-};
-use crate::run_spec::{RunName, RunSpec, Runnable};
-use crate::runner::{Exit, RunError};
+use super::run_dir::RunDir;
+use super::settings::{ContainerSettings, MODULES, Network};
+use crate::run::process::{RunPaths, environment};
+use crate::run_spec::{RunSpec, Runnable};
+use crate::runner::RunError;
 use bollard::models::{
     ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountType, ResourcesUlimits,
 };
-use jiff::Timestamp;
-use rustix::fs::{CWD, FlockOperation, RenameFlags, flock};
 use rustix::process::{Resource, getrlimit};
-use secrecy::SecretString;
-use serde::de::DeserializeOwned;
-use std::collections::{BTreeMap, HashMap};
-use std::fs;
-use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::collections::HashMap;
+use std::path::Path;
 
-/// How long a run has from the word to end to the blow.
-const GRACE: Duration = Duration::from_secs(10);
-/// How often a run is looked at whose engine does not tell of its end.
-const LOOK_AGAIN: Duration = Duration::from_secs(15);
-/// Who runs are in their containers: somebody that no user, service or other container of the host is, so
-/// that nobody there can read what belongs to runs. Engines with users of their own map it as they like.
-const USER: u32 = 1_900_001_001;
-/// Who they are where the numbers are not there: whom images of bundles were made for.
-const USER_OF_IMAGES: u32 = 1001;
-/// The group that images of bundles make things for.
-const GROUP: u32 = 0;
-/// Name of that user, for programs that do not find it in the list of users.
-const USER_NAME: &str = "bundle";
-/// Most bytes of temporary files.
+/// Maximum bytes of temporary files.
 const TMP_BYTES: u64 = 256 << 20;
 
-/// How much an engine keeps of what a container says, of what is kept in the end: lines are longer there.
+/// Size of the engine's log in relation to the output limit: its lines are longer.
 const LOG_FACTOR: u64 = 8;
-/// And how much at least.
+/// Minimum size of the engine's log, in bytes.
 const LOG_BYTES_MIN: u64 = 1 << 20;
-/// How many starts can go on at once, at most.
-const START_LOCKS: u128 = 64;
-/// Most processes of one user of the host, over all containers.
+/// Maximum processes of one user of the host, over all containers.
 const USER_PROCESSES_MAX: u64 = 32_768;
 
 const VARS: &str = "/run/sutler/vars.json";
@@ -56,254 +30,9 @@ const RESULT: &str = "/run/sutler/result";
 const BINDING_STATE: &str = "/run/sutler/binding-state";
 const STATE: &str = "/etc/apb/state";
 const SECRETS: &str = "/etc/apb-secrets";
-const LAST_WORDS: &str = "/dev/termination-log";
-const MODULES: &str = "/run/sutler/ansible";
+const TERMINATION_LOG: &str = "/dev/termination-log";
 
-/// Network of a container.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Network {
-    /// Nothing.
-    None,
-    /// The engine's default network.
-    Bridge,
-    /// The network of the host.
-    Host,
-}
-
-/// How to get images from a registry.
-#[derive(Clone, Debug)]
-pub struct RegistryLogin {
-    /// The registry's host, and its port where there is one, as in the names of its images.
-    pub registry: String,
-    /// The user.
-    pub user: String,
-    /// The password or token.
-    pub password: SecretString,
-}
-
-/// Settings of the container runner.
-#[derive(Clone, Debug)]
-pub struct ContainerSettings {
-    /// Where run directories are made; the engine must see the same files.
-    pub work: PathBuf,
-    /// The engine's socket.
-    pub socket: PathBuf,
-    /// Whose containers these are, where several brokers use one engine.
-    pub owner: String,
-    /// Network of containers.
-    pub network: Network,
-    /// User and group id of runs.
-    pub user: (u32, u32),
-    /// How long a run has from the word to end to the blow.
-    pub grace: Duration,
-    /// How often a run is looked at whose engine does not tell of its end.
-    pub look_again: Duration,
-    /// Environment variables of every run.
-    pub environment: BTreeMap<String, String>,
-    /// Registries that ask who wants an image.
-    pub logins: Vec<RegistryLogin>,
-}
-
-impl ContainerSettings {
-    /// Default settings.
-    #[must_use]
-    pub fn new(work: PathBuf, socket: PathBuf) -> Self {
-        let owner = work.display().to_string();
-        // An engine without root maps our own user to its root: files of ours can be read as that only.
-        let user = match rustix::process::geteuid().is_root() {
-            true if mapped_here(USER, 1) => (USER, GROUP),
-            true => (USER_OF_IMAGES, GROUP),
-            false => (0, 0),
-        };
-        let mut environment = crate::run::process::passed_on();
-        for name in ["USER", "LOGNAME"] {
-            environment.insert(name.to_owned(), USER_NAME.to_owned());
-        }
-        for (name, value) in ansible::environment(Path::new(MODULES)) {
-            environment.insert(name, value);
-        }
-        Self {
-            work,
-            socket,
-            owner,
-            network: Network::Bridge,
-            user,
-            grace: GRACE,
-            look_again: LOOK_AGAIN,
-            environment,
-            logins: Vec::new(),
-        }
-    }
-
-    pub(super) fn runs(&self) -> PathBuf {
-        self.work.join("containers")
-    }
-}
-
-/// Where the things of a run are.
-#[derive(Clone, Debug)]
-pub(super) struct RunDir {
-    pub(super) path: PathBuf,
-}
-
-impl RunDir {
-    pub(super) fn new(runs: &Path, name: RunName) -> Self {
-        Self {
-            path: runs.join(name.to_string()),
-        }
-    }
-
-    pub(super) fn result(&self) -> PathBuf {
-        self.path.join("result")
-    }
-
-    /// Markers of the run; `None` if there is no such run.
-    pub(super) fn marks(&self) -> io::Result<Option<RunMarkers>> {
-        let Some(limits) = read::<WatchLimits>(&self.path.join("limits"))? else {
-            return Ok(None);
-        };
-        Ok(Some(RunMarkers {
-            limits,
-            started: read(&self.path.join("started"))?,
-            end: read(&self.path.join("end"))?,
-        }))
-    }
-
-    /// Before the engine is told: what may have been started is never said not to have been.
-    pub(super) fn mark_start(&self) -> io::Result<()> {
-        let now = serde_json::to_vec(&Timestamp::now())?;
-        write_durably(&self.path, "started", &now)?;
-        self.path
-            .parent()
-            .map_or(Ok(()), crate::run::process::sync_folder)
-    }
-
-    /// It was not started after all.
-    pub(super) fn unmark_start(&self) -> io::Result<()> {
-        absent_is_fine(fs::remove_file(self.path.join("started")))
-    }
-
-    pub(super) fn mark_end(&self, why: &Exit) -> io::Result<()> {
-        write_durably(&self.path, "end", &serde_json::to_vec(why)?)
-    }
-
-    pub(super) fn unmark_end(&self) -> io::Result<()> {
-        absent_is_fine(fs::remove_file(self.path.join("end")))
-    }
-
-    pub(super) fn remove_dir(&self) -> io::Result<()> {
-        let gone = self.temp_dir(TempDirKind::Gone)?;
-        match fs::rename(&self.path, &gone) {
-            Err(fault) if fault.kind() == io::ErrorKind::NotFound => Ok(()),
-            other => other.and_then(|()| crate::run::process::clear(&gone)),
-        }
-    }
-
-    fn temp_dir(&self, why: TempDirKind) -> io::Result<PathBuf> {
-        let runs = self.path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-        Ok(temp_dir(runs, why))
-    }
-}
-
-/// Waits until nobody else starts this run, in whatever process. A few locks serve all runs.
-pub(super) fn alone(work: &Path, name: RunName) -> io::Result<fs::File> {
-    let locks = work.join("starts");
-    fs::create_dir_all(&locks)?;
-    // Runs of other users must not be able to hold them.
-    fs::set_permissions(&locks, fs::Permissions::from_mode(0o700))?;
-    let slot = name.operation.as_u128() % START_LOCKS;
-    let lock = fs::File::create(locks.join(slot.to_string()))?;
-    flock(&lock, FlockOperation::LockExclusive)?;
-    Ok(lock)
-}
-
-fn absent_is_fine(done: io::Result<()>) -> io::Result<()> {
-    match done {
-        Err(fault) if fault.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
-}
-
-fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
-    match fs::read(path) {
-        Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
-        Err(fault) if fault.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(fault) => Err(fault),
-    }
-}
-
-/// Makes the directory of an order, at once, unless it is there.
-pub(super) fn lay_out(
-    settings: &ContainerSettings,
-    spec: &RunSpec,
-    folder: &RunDir,
-) -> io::Result<()> {
-    if folder.path.is_dir() {
-        return Ok(());
-    }
-    let new = RunDir {
-        path: folder.temp_dir(TempDirKind::New)?,
-    };
-    let filled = fill(settings, spec, &new).and_then(|()| {
-        let renamed =
-            rustix::fs::renameat_with(CWD, &new.path, CWD, &folder.path, RenameFlags::NOREPLACE);
-        Ok(renamed?)
-    });
-    match filled {
-        Ok(()) => Ok(()),
-        Err(fault) => {
-            crate::run::process::clear(&new.path)?;
-            match fault.kind() {
-                io::ErrorKind::AlreadyExists => Ok(()),
-                _ => Err(fault),
-            }
-        }
-    }
-}
-
-fn fill(settings: &ContainerSettings, spec: &RunSpec, folder: &RunDir) -> io::Result<()> {
-    let at = |name: &str| folder.path.join(name);
-    make_folder(&folder.path, 0o711)?;
-    let millis = u64::try_from(spec.limits.deadline.as_millis()).unwrap_or(u64::MAX);
-    let limits = WatchLimits {
-        deadline_ms: millis,
-        output_bytes: spec.limits.output,
-    };
-    private(&at("limits"))?.write_all(&serde_json::to_vec(&limits)?)?;
-    private(&at("vars.json"))?.write_all(&serde_json::to_vec(&spec.vars.0)?)?;
-    private(&at("termination-log"))?;
-    for (name, state) in [
-        ("state", &spec.state),
-        ("binding-state", &spec.binding_state),
-    ] {
-        make_folder(&at(name), 0o700)?;
-        if let Some(state) = state {
-            write_state(&at(name), state)?;
-        }
-    }
-    make_folder(&at("secrets"), 0o700)?;
-    for secret in &spec.secrets {
-        write_secret(&at("secrets"), secret)?;
-    }
-    make_folder(&at("result"), 0o700)?;
-    if rustix::process::geteuid().is_root() {
-        let (uid, gid) = settings.user;
-        for name in [
-            "vars.json",
-            "termination-log",
-            "state",
-            "binding-state",
-            "secrets",
-            "result",
-        ] {
-            crate::run::process::chown_tree(&at(name), uid, gid)?;
-        }
-    }
-    // Whoever gets in by the mounts gets at this alone.
-    fs::set_permissions(&folder.path, fs::Permissions::from_mode(0o711))
-}
-
-/// The container that an order asks for.
+/// Description of the container of a run.
 pub(super) fn container(
     settings: &ContainerSettings,
     modules: &Path,
@@ -388,7 +117,7 @@ fn host_config(
             of_the_run("binding-state", BINDING_STATE, true),
             of_the_run("secrets", SECRETS, true),
             of_the_run("result", RESULT, false),
-            of_the_run("termination-log", LAST_WORDS, false),
+            of_the_run("termination-log", TERMINATION_LOG, false),
             mount(modules, MODULES, true),
         ]),
         network_mode: Some(network.to_owned()),
@@ -397,7 +126,7 @@ fn host_config(
         pids_limit: Some(most(limits.processes)),
         ulimits: Some(vec![
             ulimit("nofile", most(limits.open_files)),
-            // Engines would ask for more than they may have. What counts is `pids_limit`.
+            // Engines would request more than they may have. The effective limit is `pids_limit`.
             ulimit("nproc", most(own_processes.min(USER_PROCESSES_MAX))),
         ]),
         log_config: Some(log_config(limits.output)),
@@ -422,8 +151,8 @@ fn mount(source: &Path, target: &str, read_only: bool) -> Mount {
     }
 }
 
-/// In a file that goes with the container: what is said may hold secrets until we have read it. Podman takes
-/// this word for its own kind of file.
+/// Log file that is removed with the container: output may contain secrets until it is read and redacted. Podman
+/// maps this driver name to its own kind of file.
 fn log_config(output: u64) -> HostConfigLogConfig {
     let most = output.saturating_mul(LOG_FACTOR).max(LOG_BYTES_MIN);
     HostConfigLogConfig {

@@ -2,7 +2,7 @@
 //!
 //! Bollard's types do not leave this file, except for the description of a container (`container_spec.rs`).
 
-use super::container_spec::{ContainerSettings, RegistryLogin};
+use super::settings::{ContainerSettings, RegistryLogin};
 use super::state::EngineReport;
 use crate::run_spec::RunName;
 use crate::runner::RunError;
@@ -22,15 +22,15 @@ use secrecy::ExposeSecret;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// How long one answer may take; those that wait for the end of a run are asked for again.
+/// Timeout of a request; requests that wait for the end of a run are repeated.
 const ANSWER_SECONDS: u64 = 120;
-/// How often, and how soon again, an engine is asked that does not know yet how a container ended.
+/// Attempts and interval of requests while the engine does not know yet how a container ended.
 const UNSETTLED_TRIES: usize = 200;
 const UNSETTLED: Duration = Duration::from_millis(25);
-/// How long there is between two questions that were not answered.
+/// Pause before a failed request is repeated.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// An engine.
+/// Client of the engine.
 #[derive(Clone, Debug)]
 pub(super) struct Engine {
     docker: Docker,
@@ -38,7 +38,7 @@ pub(super) struct Engine {
     socket: String,
 }
 
-fn called(name: RunName) -> String {
+fn container_name(name: RunName) -> String {
     format!("sutler-{name}")
 }
 
@@ -47,7 +47,7 @@ impl Engine {
         let socket = settings.socket.display().to_string();
         let docker =
             Docker::connect_with_unix(&socket, ANSWER_SECONDS, bollard::API_DEFAULT_VERSION);
-        let docker = docker.map_err(|fault| silent(&socket, &fault))?;
+        let docker = docker.map_err(|fault| no_answer(&socket, &fault))?;
         Ok(Self {
             docker,
             logins: settings.logins.clone(),
@@ -62,54 +62,54 @@ impl Engine {
                 None => tokio::time::sleep(UNSETTLED).await,
             }
         }
-        // Still ending, as far as anybody knows.
+        // Probably still ending.
         Ok(EngineReport::Running { since: None })
     }
 
-    /// None: it has ended, and the engine does not know how yet.
+    /// `None`: it has ended, but the engine does not know its exit code yet.
     async fn inspect_once(&self, name: RunName) -> Result<Option<EngineReport>, RunError> {
-        let called = called(name);
-        let asked = self
+        let container_name = container_name(name);
+        let inspected = self
             .docker
-            .inspect_container(&called, None::<InspectContainerOptions>);
-        match asked.await {
+            .inspect_container(&container_name, None::<InspectContainerOptions>);
+        match inspected.await {
             Ok(found) => Ok(Some(found.state.map_or_else(
                 || EngineReport::Unclear("nothing".to_owned()),
                 |state| container_of(&state),
             ))),
             Err(fault) if status(&fault) == Some(404) => Ok(Some(EngineReport::Absent)),
-            // Podman's own word between the end of a process and the end of its container.
+            // Podman's state between the end of a process and the end of its container.
             Err(Error::JsonDataError { message, .. }) if message.contains("`stopped`") => Ok(None),
-            // And its answer when the process went while it was looking.
+            // Podman's error if the process ended during the request.
             Err(fault) if fault.to_string().contains("no such process") => Ok(None),
             Err(fault) => Err(self.fault(&fault)),
         }
     }
 
-    /// Makes a container. One of this name that is there is left as it is.
+    /// Creates a container. An existing one of this name is left unchanged.
     pub(super) async fn create(
         &self,
         name: RunName,
         body: ContainerCreateBody,
     ) -> Result<(), RunError> {
         let options = CreateContainerOptionsBuilder::new()
-            .name(&called(name))
+            .name(&container_name(name))
             .build();
         match self.docker.create_container(Some(options), body).await {
             Ok(_) => Ok(()),
             Err(fault) if status(&fault) == Some(409) => Ok(()),
-            // Podman has no other word for it.
+            // Podman has no status code for it.
             Err(fault) if fault.to_string().contains("already in use") => Ok(()),
             Err(fault) => Err(self.fault(&fault)),
         }
     }
 
-    /// Starts a container, unless it is started or gone by then.
+    /// Starts a container, unless it is already started or removed.
     pub(super) async fn start(&self, name: RunName) -> Result<(), RunError> {
-        let called = called(name);
+        let container_name = container_name(name);
         let started = self
             .docker
-            .start_container(&called, None::<StartContainerOptions>);
+            .start_container(&container_name, None::<StartContainerOptions>);
         match started.await {
             Ok(()) => Ok(()),
             Err(fault) if matches!(status(&fault), Some(304 | 404)) => Ok(()),
@@ -122,12 +122,12 @@ impl Engine {
         }
     }
 
-    /// Signals a container. False: it does not run.
+    /// Signals a container. `false`: it is not running.
     pub(super) async fn signal(&self, name: RunName, signal: &str) -> Result<bool, RunError> {
         let options = KillContainerOptionsBuilder::new().signal(signal).build();
         match self
             .docker
-            .kill_container(&called(name), Some(options))
+            .kill_container(&container_name(name), Some(options))
             .await
         {
             Ok(()) => Ok(true),
@@ -144,7 +144,7 @@ impl Engine {
         match self.inspect(name).await? {
             EngineReport::Absent | EngineReport::Created | EngineReport::Exited { .. } => Ok(true),
             EngineReport::Running { .. } => Ok(false),
-            // What the engine could not remove, or is removing, it has ended before.
+            // A container that the engine is removing or failed to remove has ended before.
             EngineReport::Unclear(state) if matches!(state.as_str(), "dead" | "removing") => {
                 Ok(true)
             }
@@ -154,14 +154,16 @@ impl Engine {
         }
     }
 
-    /// Waits until a container has ended, or for a moment where that is not told.
+    /// Waits until a container has ended, or for a moment if the engine cannot report it.
     pub(super) async fn ended(&self, name: RunName) {
         loop {
             let options = WaitContainerOptionsBuilder::new()
                 .condition("not-running")
                 .build();
-            let mut waiting =
-                std::pin::pin!(self.docker.wait_container(&called(name), Some(options)));
+            let mut waiting = std::pin::pin!(
+                self.docker
+                    .wait_container(&container_name(name), Some(options))
+            );
             match waiting.next().await {
                 None | Some(Ok(_) | Err(Error::DockerContainerWaitError { .. })) => return,
                 Some(Err(fault)) if status(&fault) == Some(404) => return,
@@ -175,21 +177,21 @@ impl Engine {
     }
 
     /// Output of a container from the beginning.
-    pub(super) fn said(&self, name: RunName, follow: bool) -> impl Stream<Item = Bytes> + Send {
+    pub(super) fn logs(&self, name: RunName, follow: bool) -> impl Stream<Item = Bytes> + Send {
         let options = LogsOptionsBuilder::new()
             .stdout(true)
             .stderr(true)
             .follow(follow)
             .build();
-        let said = self.docker.logs(&called(name), Some(options));
-        said.filter_map(|piece| async move { piece.ok().map(LogOutput::into_bytes) })
+        let logs = self.docker.logs(&container_name(name), Some(options));
+        logs.filter_map(|piece| async move { piece.ok().map(LogOutput::into_bytes) })
     }
 
-    /// Removes a container that does not run. False: it is there, and in use.
+    /// Removes a container that is not running. `false`: it exists and is in use.
     pub(super) async fn remove(&self, name: RunName) -> Result<bool, RunError> {
         let options = RemoveContainerOptionsBuilder::new().v(true).build();
-        let called = called(name);
-        let removed = self.docker.remove_container(&called, Some(options));
+        let container_name = container_name(name);
+        let removed = self.docker.remove_container(&container_name, Some(options));
         match removed.await {
             Ok(()) => Ok(true),
             Err(fault) if status(&fault) == Some(404) => Ok(true),
@@ -216,7 +218,7 @@ impl Engine {
     }
 
     /// Pulls the image if the engine lacks it, within this time.
-    pub(super) async fn have_image(
+    pub(super) async fn pull_if_missing(
         &self,
         reference: &str,
         within: Duration,
@@ -253,11 +255,11 @@ impl Engine {
         });
         let mut pulled = std::pin::pin!(self.docker.create_image(Some(options), None, credentials));
         while let Some(step) = pulled.next().await {
-            step.map_err(|fault| said_by(&fault))?;
+            step.map_err(|fault| message_of(&fault))?;
         }
         match self.docker.inspect_image(reference).await {
             Ok(_) => Ok(()),
-            Err(fault) => Err(said_by(&fault)),
+            Err(fault) => Err(message_of(&fault)),
         }
     }
 
@@ -269,7 +271,7 @@ impl Engine {
             } => RunError::Refused(format!(
                 "The container engine refuses: {message}. Correct what it names."
             )),
-            _ => silent(&self.socket, fault),
+            _ => no_answer(&self.socket, fault),
         }
     }
 }
@@ -279,7 +281,7 @@ fn is_of(reference: &str, registry: &str) -> bool {
     rest.is_some_and(|rest| rest.starts_with('/'))
 }
 
-fn said_by(fault: &Error) -> String {
+fn message_of(fault: &Error) -> String {
     let text = match fault {
         Error::DockerResponseServerError { message, .. } => message.clone(),
         Error::DockerStreamError { error } => error.clone(),
@@ -288,7 +290,7 @@ fn said_by(fault: &Error) -> String {
     text.trim().trim_end_matches('.').to_owned()
 }
 
-fn silent(socket: &str, fault: &Error) -> RunError {
+fn no_answer(socket: &str, fault: &Error) -> RunError {
     RunError::Unavailable(format!(
         "The container engine at {socket} does not do it: {fault}. See that it runs and that the broker may use \
          its socket."

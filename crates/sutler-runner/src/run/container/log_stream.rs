@@ -11,16 +11,16 @@ use std::convert::Infallible;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// How long there is between two attempts to listen.
+/// Pause between two connections.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How long whoever reads may leave the last words lying.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+/// How long a reader may take for the rest of the output.
+const REST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How far a container was heard.
+/// Position in the output of a container.
 #[derive(Debug)]
 pub(super) struct LogStream {
     most: u64,
-    heard: u64,
+    position: u64,
     cut: bool,
 }
 
@@ -28,12 +28,12 @@ impl LogStream {
     pub(super) const fn new(most: u64) -> Self {
         Self {
             most,
-            heard: 0,
+            position: 0,
             cut: false,
         }
     }
 
-    /// Passes on what comes, until it is dropped.
+    /// Forwards output until it is dropped.
     pub(super) async fn follow(
         &mut self,
         engine: &Engine,
@@ -44,11 +44,11 @@ impl LogStream {
             self.listen(engine, name, lines, true).await;
             tokio::time::sleep(PAUSE).await;
         }
-        // There is nothing more to be said, or nobody to hear it.
+        // The output has ended, or there is no reader.
         std::future::pending().await
     }
 
-    /// Passes on what was not heard yet of a container that ended.
+    /// Forwards the rest of the output of a container that ended.
     pub(super) async fn rest(
         &mut self,
         engine: &Engine,
@@ -59,8 +59,8 @@ impl LogStream {
             return;
         }
         let listening = self.listen(engine, name, lines, false);
-        // What nobody takes in time is still with the engine.
-        tokio::time::timeout(LAST_WORDS, listening)
+        // Output that is not read in time is still available from the engine.
+        tokio::time::timeout(REST_TIMEOUT, listening)
             .await
             .unwrap_or_default();
     }
@@ -72,36 +72,36 @@ impl LogStream {
         lines: &mpsc::Sender<RunEvent>,
         follow: bool,
     ) {
-        let mut said = std::pin::pin!(engine.said(name, follow));
+        let mut logs = std::pin::pin!(engine.logs(name, follow));
         let mut passed = 0;
-        while let Some(piece) = said.next().await {
+        while let Some(piece) = logs.next().await {
             let from = passed;
             passed += piece.len() as u64;
-            if passed <= self.heard {
+            if passed <= self.position {
                 continue;
             }
-            // Before anything is counted: this may end here, and is tried again then.
+            // Reserved before the position changes: the future may be dropped here, and is repeated then.
             let Ok(room) = lines.reserve().await else {
                 return;
             };
             if let Some(new) = self.new_of(from, &piece) {
                 room.send(RunEvent::Output(new));
             }
-            self.heard = self.heard.max(passed);
+            self.position = self.position.max(passed);
             if self.cut {
                 return;
             }
         }
     }
 
-    /// The part of a piece that was not passed on yet and may be.
+    /// Part of a chunk that was not forwarded yet and is within the limit.
     fn new_of(&mut self, from: u64, piece: &Bytes) -> Option<Bytes> {
         let end = from + piece.len() as u64;
-        if end <= self.heard || self.cut {
+        if end <= self.position || self.cut {
             return None;
         }
         let within = |place: u64| usize::try_from(place.saturating_sub(from)).unwrap_or(usize::MAX);
-        let start = within(self.heard).min(piece.len());
+        let start = within(self.position).min(piece.len());
         let stop = within(self.most).min(piece.len()).max(start);
         let mut new = piece[start..stop].to_vec();
         if end > self.most {
@@ -117,27 +117,27 @@ mod tests {
     use super::LogStream;
     use bytes::Bytes;
 
-    fn hear(ear: &mut LogStream, from: u64, piece: &'static str) -> Option<String> {
-        let new = ear.new_of(from, &Bytes::from_static(piece.as_bytes()))?;
-        ear.heard = ear.heard.max(from + piece.len() as u64);
+    fn forward(stream: &mut LogStream, from: u64, piece: &'static str) -> Option<String> {
+        let new = stream.new_of(from, &Bytes::from_static(piece.as_bytes()))?;
+        stream.position = stream.position.max(from + piece.len() as u64);
         Some(String::from_utf8_lossy(&new).into_owned())
     }
 
     #[test]
-    fn what_was_heard_is_not_heard_again() {
-        let mut ear = LogStream::new(100);
-        assert_eq!(hear(&mut ear, 0, "abc").as_deref(), Some("abc"));
-        // The engine hung up, and begins again.
-        assert_eq!(hear(&mut ear, 0, "ab"), None);
-        assert_eq!(hear(&mut ear, 2, "cde").as_deref(), Some("de"));
+    fn forwarded_output_is_not_forwarded_again() {
+        let mut stream = LogStream::new(100);
+        assert_eq!(forward(&mut stream, 0, "abc").as_deref(), Some("abc"));
+        // The engine closed the connection, and starts again from the beginning.
+        assert_eq!(forward(&mut stream, 0, "ab"), None);
+        assert_eq!(forward(&mut stream, 2, "cde").as_deref(), Some("de"));
     }
 
     #[test]
-    fn beyond_the_limit_there_is_one_line_that_says_so() {
-        let mut ear = LogStream::new(4);
-        assert_eq!(hear(&mut ear, 0, "abc").as_deref(), Some("abc"));
-        let last = hear(&mut ear, 3, "def").expect("something");
+    fn output_beyond_the_limit_is_replaced_by_one_line() {
+        let mut stream = LogStream::new(4);
+        assert_eq!(forward(&mut stream, 0, "abc").as_deref(), Some("abc"));
+        let last = forward(&mut stream, 3, "def").expect("something");
         assert!(last.starts_with("d\n[cut here"), "{last}");
-        assert_eq!(hear(&mut ear, 6, "ghi"), None);
+        assert_eq!(forward(&mut stream, 6, "ghi"), None);
     }
 }

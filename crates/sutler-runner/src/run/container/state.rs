@@ -1,6 +1,6 @@
 //! State of a container run, from the engine's report and the markers in the run directory. Pure.
 //!
-//! Who asks the engine: `engine.rs`.
+//! Requests to the engine are `engine.rs`.
 
 use crate::runner::Exit;
 use jiff::Timestamp;
@@ -11,17 +11,17 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum EngineReport {
     Absent,
-    /// Made, and not started.
+    /// Created, but not started.
     Created,
     Running {
-        /// When it was started, where the engine says so.
+        /// Start time, if the engine reports it.
         since: Option<Timestamp>,
     },
     Exited {
         code: i64,
         out_of_memory: bool,
     },
-    /// In a way that says nothing: dead, or being removed.
+    /// A state without an exit code: dead, or being removed.
     Unclear(String),
 }
 
@@ -29,13 +29,13 @@ pub(super) enum EngineReport {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RunMarkers {
     pub(super) limits: WatchLimits,
-    /// When the engine was about to be told to start it.
+    /// Time just before the engine was asked to start it.
     pub(super) started: Option<Timestamp>,
-    /// Why it was ended by us.
+    /// Why the runner ended it.
     pub(super) end: Option<Exit>,
 }
 
-/// Limits that are needed to watch a run.
+/// Limits used to watch a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct WatchLimits {
     pub(super) deadline_ms: u64,
@@ -43,7 +43,7 @@ pub(super) struct WatchLimits {
 }
 
 impl RunMarkers {
-    /// How long the run has left.
+    /// Remaining time of the run.
     pub(super) fn left(&self, now: Timestamp) -> Duration {
         let Some(started) = self.started else {
             return Duration::from_millis(self.limits.deadline_ms);
@@ -53,15 +53,15 @@ impl RunMarkers {
     }
 }
 
-/// Where a run stands.
+/// State of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ContainerState {
-    /// There is no container, and there never was one that was started.
+    /// No container exists, and none was ever started.
     NotMade,
-    /// There is a container that was not started.
+    /// A container exists that was not started.
     Made,
     Running,
-    /// It runs, and its deadline is over.
+    /// It is running after its deadline.
     Overdue,
     Ended(Exit),
     Lost(String),
@@ -69,10 +69,10 @@ pub(super) enum ContainerState {
 
 pub(super) fn state_of(
     container: EngineReport,
-    marks: Option<RunMarkers>,
+    markers: Option<RunMarkers>,
     now: Timestamp,
 ) -> ContainerState {
-    let started = marks.as_ref().and_then(|marks| marks.started);
+    let started = markers.as_ref().and_then(|markers| markers.started);
     match container {
         EngineReport::Absent if started.is_some() => ContainerState::Lost(
             "The container of the run is gone: how far it got is not known. See who else removes containers."
@@ -80,16 +80,16 @@ pub(super) fn state_of(
         ),
         EngineReport::Absent => ContainerState::NotMade,
         EngineReport::Created => ContainerState::Made,
-        EngineReport::Running { since } => match &marks {
+        EngineReport::Running { since } => match &markers {
             None => ContainerState::Lost(
                 "The directory of the run is gone while its container runs: what it gives back cannot be \
                  read. See who removes files of the working directory."
                     .to_owned(),
             ),
-            Some(marks) => {
+            Some(markers) => {
                 let from = RunMarkers {
-                    started: since.or(marks.started),
-                    ..marks.clone()
+                    started: since.or(markers.started),
+                    ..markers.clone()
                 };
                 match from.left(now).is_zero() {
                     true => ContainerState::Overdue,
@@ -100,13 +100,13 @@ pub(super) fn state_of(
         EngineReport::Exited {
             code,
             out_of_memory,
-        } => match marks {
+        } => match markers {
             None => ContainerState::Lost(
                 "The directory of the run is gone: what it gave back cannot be read. See who removes files of \
                  the working directory."
                     .to_owned(),
             ),
-            Some(marks) => ContainerState::Ended(match (marks.end, out_of_memory) {
+            Some(markers) => ContainerState::Ended(match (markers.end, out_of_memory) {
                 (Some(why), _) => why,
                 (None, true) => Exit::Memory,
                 (None, false) => Exit::Code(i32::try_from(code).unwrap_or(i32::MAX)),
@@ -128,7 +128,7 @@ mod tests {
         Timestamp::from_second(second).expect("a time")
     }
 
-    fn marks(started: Option<i64>, end: Option<Exit>) -> Option<RunMarkers> {
+    fn markers(started: Option<i64>, end: Option<Exit>) -> Option<RunMarkers> {
         Some(RunMarkers {
             limits: WatchLimits {
                 deadline_ms: 10_000,
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn every_word_of_the_engine_means_one_thing_with_the_marks_of_the_run() {
+    fn every_report_of_the_engine_gives_one_state_with_the_markers_of_the_run() {
         let exited = |code, out_of_memory| EngineReport::Exited {
             code,
             out_of_memory,
@@ -148,62 +148,62 @@ mod tests {
         let running = |since: Option<i64>| EngineReport::Running {
             since: since.map(at),
         };
-        for (container, marks, means) in [
+        for (container, markers, means) in [
             (EngineReport::Absent, None, ContainerState::NotMade),
             (
                 EngineReport::Absent,
-                marks(None, None),
+                markers(None, None),
                 ContainerState::NotMade,
             ),
             (
                 EngineReport::Created,
-                marks(Some(1), None),
+                markers(Some(1), None),
                 ContainerState::Made,
             ),
             (
                 running(Some(95)),
-                marks(Some(94), None),
+                markers(Some(94), None),
                 ContainerState::Running,
             ),
             (
                 running(Some(90)),
-                marks(Some(99), None),
+                markers(Some(99), None),
                 ContainerState::Overdue,
             ),
             (
                 running(None),
-                marks(Some(80), None),
+                markers(Some(80), None),
                 ContainerState::Overdue,
             ),
             (
                 exited(3, false),
-                marks(Some(80), None),
+                markers(Some(80), None),
                 ContainerState::Ended(Exit::Code(3)),
             ),
             (
                 exited(137, true),
-                marks(Some(80), None),
+                markers(Some(80), None),
                 ContainerState::Ended(Exit::Memory),
             ),
             (
                 exited(137, false),
-                marks(Some(80), Some(Exit::Deadline)),
+                markers(Some(80), Some(Exit::Deadline)),
                 ContainerState::Ended(Exit::Deadline),
             ),
         ] {
-            let shown = format!("{container:?} {marks:?}");
-            assert_eq!(state_of(container, marks, at(100)), means, "{shown}");
+            let shown = format!("{container:?} {markers:?}");
+            assert_eq!(state_of(container, markers, at(100)), means, "{shown}");
         }
-        for (container, marks) in [
-            (EngineReport::Absent, marks(Some(80), None)),
+        for (container, markers) in [
+            (EngineReport::Absent, markers(Some(80), None)),
             (running(Some(95)), None),
             (exited(0, false), None),
             (
                 EngineReport::Unclear("dead".to_owned()),
-                marks(Some(80), None),
+                markers(Some(80), None),
             ),
         ] {
-            let status = state_of(container, marks, at(100));
+            let status = state_of(container, markers, at(100));
             assert!(matches!(status, ContainerState::Lost(_)), "{status:?}");
         }
     }

@@ -8,36 +8,36 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Which user runs are, where the broker is root.
+/// User of runs, if the broker is root.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RunUser {
-    /// The one of the broker.
+    /// The broker's user.
     Own,
-    /// The same for every run.
+    /// One user for all runs.
     Fixed {
-        /// The user's number.
+        /// User id.
         uid: u32,
-        /// The group's number.
+        /// Group id.
         gid: u32,
     },
-    /// One of these for each run at a time: runs cannot look at each other, and limits on processes count
-    /// each run by itself.
+    /// One of these users per concurrent run: runs cannot access each other, and limits on processes apply to each
+    /// run separately.
     Range {
-        /// The first number.
+        /// First user id.
         first: u32,
-        /// How many there are: the most runs at once.
+        /// Number of ids: the maximum of concurrent runs.
         count: u32,
     },
 }
 
-/// Numbers that neither hosts nor containers give to anybody else, as a rule.
+/// Ids that neither hosts nor containers usually assign.
 const FIRST: u32 = 70_000;
 const COUNT: u32 = 1_000;
 const NOBODY: u32 = 65_534;
 
 impl RunUser {
-    /// Where the broker may choose, as root: a user for each run; `nobody` for all of them in a container that
-    /// has no numbers for that. Else its own.
+    /// If the broker is root: a user per run, or `nobody` for all in a container without such ids. Otherwise the
+    /// broker's user.
     #[must_use]
     pub fn unprivileged() -> Self {
         if !rustix::process::geteuid().is_root() {
@@ -57,7 +57,7 @@ impl RunUser {
     }
 }
 
-/// Whether the user namespace of this process has all of these numbers.
+/// Whether the user namespace of this process maps all of these ids.
 pub(crate) fn mapped_here(first: u32, count: u32) -> bool {
     let map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     mapped(&map, first, count)
@@ -77,12 +77,12 @@ fn mapped(map: &str, first: u32, count: u32) -> bool {
 /// Job of a supervisor.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct SupervisorJob {
-    /// Its form.
+    /// Format of the job.
     #[serde(default)]
     pub(super) orders: u32,
-    /// The run's name.
+    /// Name of the run.
     pub(super) run: String,
-    /// The first words of whoever starts supervisors, without the program: it starts itself again.
+    /// First arguments of the supervisor's executable, which starts itself again.
     pub(super) words: Vec<String>,
     pub(super) program: String,
     pub(super) arguments: Vec<String>,
@@ -94,7 +94,7 @@ pub(super) struct SupervisorJob {
     pub(super) limits: ProcessLimits,
 }
 
-/// Limits of a process and of everything it starts.
+/// Limits of a process and its descendants.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ProcessLimits {
     pub(super) memory: u64,
@@ -102,8 +102,8 @@ pub(super) struct ProcessLimits {
     pub(super) processes: u64,
 }
 
-/// The program and its arguments: words of the entry point that name something in the bundle's folder
-/// mean that, because a run works in a folder of its own.
+/// Program and arguments. Words of the entry point that name a file in the bundle's folder become absolute paths,
+/// because a run works in a folder of its own.
 pub(super) fn command(spec: &RunSpec, vars: &Path) -> Result<(String, Vec<String>), RunError> {
     let Runnable::Folder { path, entrypoint } = &spec.runnable else {
         return Err(RunError::Refused(
@@ -135,7 +135,7 @@ fn in_folder(folder: &Path, word: &str) -> String {
     }
 }
 
-/// Where things of a run lie, for those it starts.
+/// Paths of a run for its environment.
 pub(crate) struct RunPaths<'a> {
     pub(crate) bundle: Option<&'a Path>,
     pub(crate) scratch: &'a Path,
@@ -146,7 +146,7 @@ pub(crate) struct RunPaths<'a> {
     pub(crate) binding_state: Option<&'a Path>,
 }
 
-/// The whole environment of a run: nothing of the broker's own but what `base` names.
+/// Complete environment of a run: only `base` comes from the broker's own.
 pub(crate) fn environment(
     spec: &RunSpec,
     base: &BTreeMap<String, String>,

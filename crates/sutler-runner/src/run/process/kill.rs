@@ -1,6 +1,6 @@
 //! Ends runs from outside: processes left by a lost run, and a supervisor that does not react.
 //!
-//! A run that goes on is ended by its supervisor (`supervise.rs`); this only requests it.
+//! A run with a supervisor is ended by it (`supervise.rs`); this only requests it.
 
 use super::process_tree;
 use super::run_dir::RunDir;
@@ -13,12 +13,12 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::Duration;
 
-/// How often what is left of a lost run is looked for, and how soon again.
+/// Attempts and interval of the search for leftovers of a lost run.
 const TRIES: usize = 150;
 const AGAIN: Duration = Duration::from_millis(20);
 
-/// Whatever a lost run has left must end before anybody thinks of running it again. Known by the mark in its
-/// environment, and by the user where the run had one for itself.
+/// Kills all processes of a lost run, so that another attempt is safe. They are found by the marker in their
+/// environment, and by the user if the run had its own.
 pub(super) fn kill_leftovers(name: RunName, user: Option<u32>) -> Result<(), RunError> {
     let run = name.to_string();
     for _ in 0..TRIES {
@@ -36,13 +36,13 @@ pub(super) fn kill_leftovers(name: RunName, user: Option<u32>) -> Result<(), Run
     )))
 }
 
-/// The user that a run had for itself, if it had one.
+/// The run's own user, if it had one.
 pub(super) fn own_user(folder: &RunDir) -> Option<u32> {
     let started = run_markers::read::<StartMarker>(&folder.path, "started");
     started.ok().flatten().and_then(|started| started.user)
 }
 
-/// Written down first, so that a supervisor that is only about to listen sees it too.
+/// Requests a stop. The file is written first, so that a supervisor that does not read the pipe yet sees it too.
 pub(super) fn request_stop(folder: &RunDir) -> io::Result<()> {
     std::fs::File::create(folder.stop())?;
     let mut options = OpenOptions::new();
@@ -50,7 +50,7 @@ pub(super) fn request_stop(folder: &RunDir) -> io::Result<()> {
     options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
     match options.open(folder.wake()) {
         Ok(mut wake) => wake.write_all(b"s"),
-        // Nobody listens yet, or any more.
+        // No reader of the pipe yet, or not any more.
         Err(fault) if fault.raw_os_error() == Some(rustix::io::Errno::NXIO.raw_os_error()) => {
             Ok(())
         }

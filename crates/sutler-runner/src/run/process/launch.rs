@@ -8,17 +8,17 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
-/// The word by which this step is known.
+/// Argument that selects this step.
 pub(super) const LAUNCH: &str = "--launch";
 
-/// Most bytes of one file that a run writes.
+/// Maximum size of one file that a run writes, in bytes.
 const FILE_BYTES_MAX: u64 = 4 << 30;
 
 /// Exit codes of a shell for a missing program and for one that cannot be run.
 const NOT_FOUND: u8 = 127;
 const NOT_RUNNABLE: u8 = 126;
 
-/// Becomes the program, or says why not.
+/// Replaces this process with the program, or reports why it cannot.
 pub(super) fn launch(words: &[OsString]) -> ExitCode {
     let [
         memory,
@@ -51,7 +51,7 @@ pub(super) fn launch(words: &[OsString]) -> ExitCode {
             format!("The limits of the run cannot be set: {fault}. Lower them in the manifest.");
         return refuse(&sentence, NOT_RUNNABLE);
     }
-    // Who was orphaned before the signal was asked for would never get it.
+    // If the parent died before the death signal was set, it would never arrive.
     let parent = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
     if u64::try_from(parent).ok() != Some(supervisor) {
         return ExitCode::from(NOT_RUNNABLE);
@@ -96,14 +96,14 @@ fn confine(memory: u64, open_files: u64, processes: u64) -> rustix::io::Result<(
     }
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     rustix::thread::set_no_new_privs(true)?;
-    // If the supervisor is killed, nobody keeps the deadline any more.
+    // Without its supervisor a run would have no deadline.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
 }
 
-/// Says it to the run's log and, as the error of the run, to whoever asked for it.
+/// Writes the reason to the run's log and, as the run's error, to the result directory.
 fn refuse(sentence: &str, code: u8) -> ExitCode {
     let mut log = io::stderr().lock();
-    // Where even the log is gone there is nobody to tell.
+    // Best effort: the log may be unusable too.
     io::Write::write_all(&mut log, format!("{sentence}\n").as_bytes()).unwrap_or_default();
     if let Some(results) = std::env::var_os("SUTLER_RESULT_DIR") {
         let path = std::path::Path::new(&results).join("error");

@@ -1,6 +1,6 @@
 //! Processes of this host: descendants, processes of a run, and signals that reach only them.
 //!
-//! Takes no decision: `shutdown_timeline.rs` and `process.rs` decide when to signal.
+//! `shutdown_timeline.rs` and `process.rs` decide when to signal.
 
 use crate::run_spec::RunName;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -11,20 +11,20 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::sync::LazyLock;
 
-/// The variable by which processes of a run are known, whatever became of their parents.
+/// Environment variable that identifies processes of a run, independent of their parents.
 pub(super) const MARK: &str = "SUTLER_RUN";
 
-/// Most bytes of an environment that are looked through for the mark.
+/// Maximum bytes of an environment that are searched for the marker.
 const ENVIRONMENT_MAX: usize = 1 << 20;
 
-/// How often processes are listed until the list does not contradict itself.
+/// Attempts to read a consistent list of processes.
 const SNAPSHOTS: usize = 5;
 
-/// A process, beyond doubt: numbers are used again, but never with the same start.
+/// A process, identified by pid and start time, because pids are reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Process {
     pub(super) pid: i32,
-    /// When it started, in ticks since the boot.
+    /// Start time, in ticks since the boot.
     pub(super) since: u64,
 }
 
@@ -34,20 +34,20 @@ struct Stat {
     threads: u64,
 }
 
-/// The process of this number, if there is one that has not ended.
+/// The process with this pid, if it exists and has not ended.
 pub(super) fn process(pid: i32) -> Option<Process> {
     stat(pid).map(|stat| stat.process)
 }
 
-/// Something that becomes readable when the process ends; none if it already has.
+/// A descriptor that becomes readable when the process ends; `None` if it already has.
 pub(super) fn end_of(process: Process) -> Option<OwnedFd> {
     let pid = Pid::from_raw(process.pid)?;
     let fd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-    // The number may have passed to another one before it was opened, never after.
+    // The pid may have been reused before it was opened, but not after.
     (stat(process.pid)?.process == process).then_some(fd)
 }
 
-/// Everything that descends from a process, itself not among it.
+/// All descendants of a process, without itself.
 pub(super) fn descendants(of: i32) -> Vec<Process> {
     let all: Vec<Stat> = pids().into_iter().filter_map(stat).collect();
     let mut family = BTreeSet::from([of]);
@@ -65,12 +65,12 @@ pub(super) fn descendants(of: i32) -> Vec<Process> {
     }
 }
 
-/// Everything that carries the mark of a run in its environment.
+/// All processes with the marker of a run in their environment.
 pub(super) fn marked(run: &str) -> Vec<Process> {
     let mark = format!("{MARK}={run}");
     let mut found = Vec::new();
     for pid in pids() {
-        // Taken before the look, so that another process of this number is not meant.
+        // Read before the environment, so that a reused pid is not taken for it.
         let Some(process) = process(pid) else {
             continue;
         };
@@ -85,8 +85,8 @@ pub(super) fn marked(run: &str) -> Vec<Process> {
     found
 }
 
-/// Everything of a user that no supervisor watches over any more. A supervisor is root's and inherits all
-/// that its run leaves, so whoever descends from one belongs to a run that goes on, this broker's or another's.
+/// All processes of a user without a supervisor. A supervisor is root's and inherits the orphans of its run, so a
+/// descendant of one belongs to a live run, of this broker or another.
 pub(super) fn abandoned_by(uid: u32) -> Vec<Process> {
     let mut found = Vec::new();
     for _ in 0..SNAPSHOTS {
@@ -100,17 +100,17 @@ pub(super) fn abandoned_by(uid: u32) -> Vec<Process> {
     found
 }
 
-/// A process, and what is to be known of it beside its children.
+/// A process with its parent and users.
 struct ProcessRelation {
     process: Process,
     parent: i32,
-    /// Every user that it is or can become.
+    /// All user ids that it has or can take.
     users: Vec<u32>,
     supervises: bool,
 }
 
-/// Those of a user that are beyond doubt abandoned; false: of others the list does not say it, as it changed
-/// while it was read.
+/// Processes of a user that certainly have no supervisor; `false`: the list changed while it was read, so others are
+/// uncertain.
 fn abandoned(all: &[ProcessRelation], uid: u32) -> (Vec<Process>, bool) {
     let by_pid: BTreeMap<i32, &ProcessRelation> =
         all.iter().map(|one| (one.process.pid, one)).collect();
@@ -144,7 +144,7 @@ fn relative(pid: i32) -> Option<ProcessRelation> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    // The last word of a supervisor is the directory of its run.
+    // The last argument of a supervisor is the directory of its run.
     let last = line.split(|byte| *byte == 0).rfind(|word| !word.is_empty());
     let last = String::from_utf8_lossy(last.unwrap_or_default()).into_owned();
     let run = last.rsplit('/').next().unwrap_or_default();
@@ -159,7 +159,7 @@ fn relative(pid: i32) -> Option<ProcessRelation> {
     })
 }
 
-/// How many threads a user has: the kernel counts these against its limit of processes.
+/// Number of threads of a user: the kernel counts these against its limit of processes.
 pub(super) fn threads_of(uid: u32) -> u64 {
     let of_user = |pid: &i32| {
         let folder = fs::metadata(format!("/proc/{pid}"));
@@ -169,18 +169,18 @@ pub(super) fn threads_of(uid: u32) -> u64 {
     stats.map(|stat| stat.threads).sum()
 }
 
-/// Signals processes; those that ended meanwhile are left alone, and so is who took their number.
+/// Signals processes; those that ended meanwhile are skipped, even if their pid was reused.
 pub(super) fn signal(processes: &[Process], signal: Signal) {
     for process in processes {
         if let Some(fd) = end_of(*process) {
-            // It may end between the two: then there is nothing to do.
+            // It may end in between, which is fine.
             pidfd_send_signal(fd, signal).unwrap_or_default();
         }
     }
 }
 
-/// The name of this boot: processes of another one are gone. Where it is hidden, all boots are one: then what
-/// is left of a run is looked for in vain, and the end is the same.
+/// Id of this boot: processes of another boot are gone. If it is hidden, all boots count as the same: then leftovers
+/// of a run are searched without result, which is harmless.
 pub(super) fn boot() -> &'static str {
     static BOOT: LazyLock<String> = LazyLock::new(|| {
         let name = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
@@ -203,10 +203,10 @@ fn stat(pid: i32) -> Option<Stat> {
     parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// Zombies count as ended: they do nothing any more.
+/// Zombies count as ended.
 fn parse(text: &str) -> Option<Stat> {
     let pid = text.split(' ').next()?.parse().ok()?;
-    // The name of a program may hold anything, parentheses too.
+    // The name of a program may contain anything, including parentheses.
     let rest = &text[text.rfind(')')? + 1..];
     let mut fields = rest.split_whitespace();
     let (state, parent) = (fields.next()?, fields.next()?.parse().ok()?);
@@ -226,7 +226,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn the_line_of_a_process_is_read_whatever_its_program_is_called() {
+    fn the_line_of_a_process_is_parsed_with_any_program_name() {
         let line = "42 (a) R (b) S 7 42 42 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 3 0 991 1 1 1";
         let stat = parse(line).expect("a process");
         let process = Process {
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_descends_from_a_supervisor_is_not_abandoned() {
+    fn descendants_of_a_supervisor_are_not_abandoned() {
         let one = |pid, parent, user, supervises| ProcessRelation {
             process: Process { pid, since: 1 },
             parent,
@@ -253,16 +253,16 @@ mod tests {
             one(12, 11, 70_000, false),
             // Left by a run whose supervisor is dead.
             one(20, 1, 70_000, false),
-            // Looks like a supervisor, and is nobody's but the run's own.
+            // Looks like a supervisor, but is a process of the run.
             one(30, 1, 70_000, true),
             one(31, 30, 70_000, false),
-            // Somebody else.
+            // Another user.
             one(40, 1, 70_001, false),
         ];
         let pids = |found: Vec<Process>| found.iter().map(|it| it.pid).collect::<Vec<i32>>();
         let (found, whole) = abandoned(&all, 70_000);
         assert_eq!((pids(found), whole), (vec![20, 30, 31], true));
-        // Lists that were read while they changed: nobody is taken for abandoned by mistake.
+        // Lists that changed while they were read: no process counts as abandoned by mistake.
         let mut changed: Vec<ProcessRelation> = all.into_iter().collect();
         changed.extend([one(50, 51, 70_000, false), one(51, 50, 0, false)]);
         changed.push(one(60, 59, 70_000, false));

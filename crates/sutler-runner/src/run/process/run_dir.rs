@@ -18,10 +18,10 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// How often somebody who only looks is waited for.
+/// Attempts to lock while readers hold the lock.
 const TRIES: u32 = 200;
 
-/// Where the things of a run are.
+/// Paths of a run directory.
 #[derive(Clone, Debug)]
 pub(super) struct RunDir {
     pub(super) path: PathBuf,
@@ -34,7 +34,7 @@ impl RunDir {
         }
     }
 
-    /// The job for the supervisor.
+    /// Job of the supervisor.
     pub(super) fn spec(&self) -> PathBuf {
         self.path.join("order")
     }
@@ -43,12 +43,12 @@ impl RunDir {
         self.path.join("lock")
     }
 
-    /// Woken by this, the supervisor looks at `stop`.
+    /// Pipe that wakes the supervisor, which then checks `stop`.
     pub(super) fn wake(&self) -> PathBuf {
         self.path.join("wake")
     }
 
-    /// A pipe that the supervisor holds open as long as it lives.
+    /// Pipe that the supervisor holds open as long as it lives.
     pub(super) fn alive(&self) -> PathBuf {
         self.path.join("alive")
     }
@@ -61,7 +61,7 @@ impl RunDir {
         self.path.join("output")
     }
 
-    /// Why nothing could be started, in a sentence.
+    /// Sentence that says why the program could not be started.
     pub(super) fn failure(&self) -> PathBuf {
         self.path.join("trouble")
     }
@@ -90,8 +90,7 @@ impl RunDir {
         self.path.join("scratch")
     }
 
-    /// All that a run was told, and where it works: nobody needs it after its end. Not all of it need be
-    /// there.
+    /// Inputs and working directory of a run, which are not needed after its end. Some may be missing.
     pub(super) fn temporary_paths(&self) -> [PathBuf; 5] {
         [
             self.vars(),
@@ -102,20 +101,20 @@ impl RunDir {
         ]
     }
 
-    /// Facts of the run, and its lock if it is free. `None`: there is no such run.
+    /// Facts of the run, and its lock if it is free. `None`: the directory does not exist.
     pub(super) fn facts(&self) -> io::Result<Option<(RunFacts, File)>> {
         let lock = match OpenOptions::new().read(true).open(self.lock()) {
             Ok(lock) => lock,
             Err(fault) if fault.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(fault) => return Err(fault),
         };
-        // Shared, so that two who look do not take each other for a supervisor.
+        // Shared, so that two readers do not take each other for a supervisor.
         let held = match flock(&lock, FlockOperation::NonBlockingLockShared) {
             Ok(()) => false,
             Err(rustix::io::Errno::WOULDBLOCK) => true,
             Err(fault) => return Err(fault.into()),
         };
-        // As long as somebody holds it, that says it all.
+        // While the lock is held, the markers do not matter.
         let mark = !held;
         let facts = RunFacts {
             held,
@@ -131,8 +130,8 @@ impl RunDir {
         Ok(Some((facts, lock)))
     }
 
-    /// Takes the directory away, unless somebody holds its lock by then or it is another one. Names go at
-    /// once, contents after it.
+    /// Removes the directory, unless its lock is held or it was replaced. It is renamed at once, and its contents
+    /// are removed after that.
     pub(super) fn remove_dir(&self) -> io::Result<()> {
         let lock = match OpenOptions::new().read(true).open(self.lock()) {
             Ok(lock) => lock,
@@ -155,8 +154,8 @@ impl RunDir {
     }
 }
 
-/// Makes the directory of an order. None: there is one already.
-pub(super) fn lay_out(
+/// Creates the directory of a run. `None`: it exists already.
+pub(super) fn create(
     settings: &ProcessSettings,
     spec: &RunSpec,
 ) -> Result<Option<(RunDir, File)>, RunError> {
@@ -191,7 +190,7 @@ pub(super) fn lay_out(
         Err(fault) if fault.kind() == io::ErrorKind::InvalidInput => {
             Err(RunError::Refused(fault.to_string()))
         }
-        Err(fault) => Err(super::trouble_with("write", &folder.path, &fault)),
+        Err(fault) => Err(super::unavailable("write", &folder.path, &fault)),
     }
 }
 
@@ -236,7 +235,7 @@ fn job_of(
 }
 
 fn fill(folder: &RunDir, spec: &RunSpec, job: &SupervisorJob) -> io::Result<File> {
-    // Others may pass through to what is theirs, and see nothing else.
+    // Others may traverse it, but not list it.
     make_folder(&folder.path, 0o711)?;
     let lock = private(&folder.lock())?;
     flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
@@ -266,7 +265,7 @@ fn fill(folder: &RunDir, spec: &RunSpec, job: &SupervisorJob) -> io::Result<File
     Ok(lock)
 }
 
-/// One file per key: texts as they are, everything else as JSON.
+/// Writes one file per key: texts unchanged, other values as JSON.
 pub(crate) fn write_state(folder: &Path, state: &Vars) -> io::Result<()> {
     for (key, value) in &state.0 {
         let mut file = private(&folder.join(file_name(key)?))?;
@@ -287,7 +286,7 @@ pub(crate) fn write_secret(folder: &Path, secret: &SecretFiles) -> io::Result<()
     Ok(())
 }
 
-/// A name that becomes a file's.
+/// Checks a name that is used for a file.
 fn file_name(name: &str) -> io::Result<&str> {
     let bad = name.is_empty() || name.len() > 200 || name == "." || name == "..";
     if bad || name.contains(['/', '\0']) {
@@ -303,18 +302,18 @@ fn file_name(name: &str) -> io::Result<&str> {
 
 pub(crate) fn make_folder(path: &Path, mode: u32) -> io::Result<()> {
     DirBuilder::new().mode(mode).create(path)?;
-    // Whatever the umask says: it takes from others what they are to have.
+    // Independent of the umask, which could remove bits that others need.
     match mode & 0o077 {
         0 => Ok(()),
         _ => fs::set_permissions(path, fs::Permissions::from_mode(mode)),
     }
 }
 
-/// Makes a folder and those above it that are missing. Others may pass through them, whatever the umask says,
-/// and list nothing: runs have users of their own.
+/// Creates a folder and its missing parents. Others may traverse them, independent of the umask, but not list them:
+/// runs have users of their own.
 ///
 /// # Errors
-/// A folder cannot be made.
+/// A folder cannot be created.
 pub fn create_traversable_dir(path: &Path) -> io::Result<()> {
     if path.is_dir() {
         return Ok(());
@@ -323,7 +322,7 @@ pub fn create_traversable_dir(path: &Path) -> io::Result<()> {
         create_traversable_dir(above)?;
     }
     match make_folder(path, 0o711) {
-        // Somebody else was quicker.
+        // Another process was faster.
         Err(_) if path.is_dir() => Ok(()),
         other => other,
     }
@@ -338,7 +337,7 @@ fn lock_alone(lock: &File) -> io::Result<()> {
     for _ in 0..TRIES {
         match flock(lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(()),
-            // Somebody looks; that takes no time.
+            // A reader holds it only for a moment.
             Err(rustix::io::Errno::WOULDBLOCK) => {
                 std::thread::sleep(std::time::Duration::from_millis(1));
             }
@@ -348,11 +347,11 @@ fn lock_alone(lock: &File) -> io::Result<()> {
     Err(io::ErrorKind::WouldBlock.into())
 }
 
-/// Removes a tree, folders that its owner closed to everybody too.
+/// Removes a tree, including folders whose owner has no permissions on them.
 pub(crate) fn clear(path: &Path) -> io::Result<()> {
     match fs::remove_dir_all(path) {
         Err(fault) if fault.kind() == io::ErrorKind::PermissionDenied => {
-            open_up(path)?;
+            make_accessible(path)?;
             fs::remove_dir_all(path)
         }
         Err(fault) if fault.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -360,12 +359,12 @@ pub(crate) fn clear(path: &Path) -> io::Result<()> {
     }
 }
 
-fn open_up(path: &Path) -> io::Result<()> {
+fn make_accessible(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(0o700))?;
     for entry in fs::read_dir(path)? {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
-            open_up(&entry.path())?;
+            make_accessible(&entry.path())?;
         }
     }
     Ok(())

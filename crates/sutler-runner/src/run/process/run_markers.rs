@@ -12,17 +12,17 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Room that is taken for a mark: more than any has.
+/// Bytes reserved for a marker: more than any needs.
 const RESERVED_BYTES: usize = 512;
 
-/// Written before the program is started, and durable by then.
+/// Marker of a start; durable before the program is started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StartMarker {
-    /// The boot it started in.
+    /// Id of the boot it started in.
     pub(super) boot: String,
     /// The supervisor's process.
     pub(super) supervisor: Process,
-    /// The user that nobody else is while it runs.
+    /// User that only this run has.
     #[serde(default)]
     pub(super) user: Option<u32>,
 }
@@ -30,7 +30,7 @@ pub(super) struct StartMarker {
 /// Facts found about a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RunFacts {
-    /// Whether somebody holds its lock.
+    /// Whether its lock is held.
     pub(super) held: bool,
     pub(super) started: Option<StartMarker>,
     pub(super) exit: Option<Exit>,
@@ -42,13 +42,13 @@ pub(super) enum RunVerdict {
     NeverStarted,
     Running,
     Finished(Exit),
-    /// In this boot its processes may still be there.
+    /// Its processes may still exist in this boot.
     SupervisorDied,
     HostRestarted,
 }
 
-/// The lock is held from before a run directory can be seen, by the one who starts the supervisor and then
-/// by the supervisor, without a gap. So a lock that is free and no word of a start mean: never started.
+/// The lock is held from before the run directory is visible, first by the process that starts the supervisor and
+/// then by the supervisor, without a gap. So a free lock without a start marker means: never started.
 pub(super) fn verdict(facts: RunFacts, boot: &str) -> RunVerdict {
     match facts {
         RunFacts { held: true, .. } => RunVerdict::Running,
@@ -66,7 +66,7 @@ pub(super) fn verdict(facts: RunFacts, boot: &str) -> RunVerdict {
     }
 }
 
-/// Writes a file that is there whole or not at all, and stays there when the power goes off.
+/// Writes a file atomically and durably.
 pub(crate) fn write_durably(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let aside = folder.join(format!(".{name}"));
     let mut file = OpenOptions::new()
@@ -81,8 +81,7 @@ pub(crate) fn write_durably(folder: &Path, name: &str, bytes: &[u8]) -> io::Resu
     sync_folder(folder)
 }
 
-/// Takes the room on the disk that a mark will need. Whatever fills the disk later, how the run ended can be
-/// written down.
+/// Reserves disk space for a marker, so that the end of the run can be stored even on a full disk.
 pub(super) fn reserve(folder: &Path, name: &str) -> io::Result<()> {
     let mut options = OpenOptions::new();
     let options = options.write(true).create_new(true).mode(0o600);
@@ -90,7 +89,7 @@ pub(super) fn reserve(folder: &Path, name: &str) -> io::Result<()> {
     file.write_all(&[b' '; RESERVED_BYTES])
 }
 
-/// Writes a mark into the room that was taken for it. There are spaces after it.
+/// Writes a marker into its reserved space, padded with spaces.
 pub(super) fn write_reserved(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let aside = folder.join(format!(".{name}"));
     let mut whole = [b' '; RESERVED_BYTES];
@@ -105,15 +104,15 @@ pub(super) fn write_reserved(folder: &Path, name: &str, bytes: &[u8]) -> io::Res
     sync_folder(folder)
 }
 
-/// Makes the names in a folder survive the power going off.
+/// Makes the names in a folder durable.
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let folder = rustix::fs::open(folder, flags, Mode::empty())?;
     File::from(folder).sync_all()
 }
 
-/// Makes what a run gave back survive the power going off: its end must not be known before. What is no
-/// plain file is left alone; whoever reads it refuses it.
+/// Makes the results of a run durable, before its end is stored. Entries that are not plain files are skipped;
+/// reading refuses them.
 pub(super) fn sync_results(folder: &Path) -> io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     for name in RESULT_FILES {
@@ -125,12 +124,12 @@ pub(super) fn sync_results(folder: &Path) -> io::Result<()> {
     }
     match folder.is_dir() {
         true => sync_folder(folder),
-        // The run removed it: it gave nothing.
+        // The run removed it: it has no results.
         false => Ok(()),
     }
 }
 
-/// Reads a mark; none if it is not there.
+/// Reads a marker; `None` if it does not exist.
 pub(super) fn read<T: for<'de> Deserialize<'de>>(
     folder: &Path,
     name: &str,
@@ -193,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_lies_among_the_results_does_not_keep_the_end_from_being_written() {
+    fn odd_result_files_do_not_prevent_writing_the_end() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path();
         std::fs::write(path.join("credentials.json"), "{}").expect("written");

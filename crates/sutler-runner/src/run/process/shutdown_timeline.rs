@@ -5,15 +5,15 @@
 use crate::runner::Exit;
 use std::time::Duration;
 
-/// How often those are looked for again that were killed and are still there.
+/// Interval at which killed processes that still exist are killed again.
 const KILL_AGAIN: Duration = Duration::from_millis(50);
 
-/// Why a run is ended by us.
+/// Why the supervisor ends a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
     Deadline,
     Stopped,
-    /// The program itself is through; what it left behind has to go.
+    /// The program has ended; its leftovers are killed.
     Over,
 }
 
@@ -32,7 +32,7 @@ pub(super) enum ShutdownStep {
     Kill,
 }
 
-/// How far the end of a run is.
+/// Progress of the shutdown of a run.
 #[derive(Debug)]
 pub(super) struct ShutdownTimeline {
     deadline: Duration,
@@ -61,7 +61,7 @@ impl ShutdownTimeline {
         }
     }
 
-    /// The program itself ended at `now`. Those that were told to end keep their grace.
+    /// The program ended at `now`. Processes that were terminated keep their grace.
     pub(super) fn program_ended(&mut self, now: Duration) {
         if self.phase == Phase::Running {
             self.phase = Phase::Killed {
@@ -71,7 +71,7 @@ impl ShutdownTimeline {
         }
     }
 
-    /// How long nothing has to be done, unless something happens.
+    /// Time until the next step, unless an event occurs.
     pub(super) fn idle(&self, now: Duration) -> Duration {
         let next = match self.phase {
             Phase::Running => self.deadline,
@@ -81,7 +81,7 @@ impl ShutdownTimeline {
         next.saturating_sub(now)
     }
 
-    /// How the run ended, given how its program did.
+    /// Exit of the run, from the exit of its program.
     pub(super) fn exit(&self, program: Exit) -> Exit {
         match self.phase {
             Phase::Running => program,
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_is_a_word_first_and_a_blow_after_the_grace() {
+    fn a_deadline_terminates_first_and_kills_after_the_grace() {
         let mut timeline = ShutdownTimeline::new(s(10), s(3));
         assert_eq!(timeline.step(s(9), false), ShutdownStep::Nothing);
         assert_eq!(timeline.idle(s(9)), s(1));
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_is_told_once_and_outranks_the_deadline_that_comes_after_it() {
+    fn a_stop_terminates_once_and_takes_precedence_over_a_later_deadline() {
         let mut timeline = ShutdownTimeline::new(s(10), s(3));
         assert_eq!(timeline.step(s(8), true), ShutdownStep::Terminate);
         assert_eq!(timeline.step(s(10), true), ShutdownStep::Nothing);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_leaves_behind_is_killed_at_once() {
+    fn leftovers_of_an_ended_program_are_killed_at_once() {
         let mut timeline = ShutdownTimeline::new(s(10), s(3));
         timeline.program_ended(s(1));
         assert_eq!(timeline.step(s(1), false), ShutdownStep::Kill);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_were_told_to_end_keep_their_grace_when_the_program_is_through() {
+    fn terminated_processes_keep_their_grace_when_the_program_has_ended() {
         let mut timeline = ShutdownTimeline::new(s(10), s(3));
         assert_eq!(timeline.step(s(2), true), ShutdownStep::Terminate);
         timeline.program_ended(s(3));

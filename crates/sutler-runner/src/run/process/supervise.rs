@@ -25,28 +25,27 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-/// How often children that were left to us are buried, if nothing else happens.
-const BURY: Duration = Duration::from_secs(30);
-/// How often those are looked for that have been told to end.
-const LOOK: Duration = Duration::from_millis(20);
-/// How often output is read in a row, and how often when nobody is left to say more: all that a pipe holds.
+/// Interval at which orphaned children are reaped, if nothing else happens.
+const REAP_INTERVAL: Duration = Duration::from_secs(30);
+/// Poll interval for terminated processes.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Reads of output per turn, and after the last writer has ended: all that a pipe holds.
 const READS: usize = 32;
 const LAST_READS: usize = 1024;
-/// How a run ends whose program could not even be prepared; what went wrong lies beside it.
-const TROUBLE: i32 = 125;
+/// Exit code of a run whose program could not be prepared; the reason is in the file `failure`.
+const FAILURE_CODE: i32 = 125;
 
-/// The word by which the executable `sutler` is told to be a supervisor.
+/// Subcommand of `sutler` that supervises.
 pub const SUPERVISOR: &str = "bundle-supervisor";
 
-/// What `sutler bundle-supervisor` does: supervises the run of a directory. Its standard input is the
-/// directory's lock.
+/// Supervises the run of a directory (`sutler bundle-supervisor`). Its standard input is the directory's lock.
 #[must_use]
 pub fn run_supervisor(words: &[OsString]) -> ExitCode {
     match words {
         [word, rest @ ..] if word == LAUNCH => launch(rest),
         [word] if word == FORMAT_FLAG => {
-            let said = io::stdout().write_all(format_answer().as_bytes());
-            said.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
+            let written = io::stdout().write_all(format_answer().as_bytes());
+            written.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS)
         }
         [folder] => {
             let folder = RunDir {
@@ -62,9 +61,9 @@ pub fn run_supervisor(words: &[OsString]) -> ExitCode {
 }
 
 fn supervise(folder: &RunDir) -> io::Result<()> {
-    // It was started by a number, and is to be found by a name.
+    // It was started by a descriptor number; this sets its name in the process list.
     rustix::thread::set_name(c"sutler-supervis").ok();
-    // Fails only for who leads a group already, and that is as good.
+    // Fails only for a process that already leads a group, which is as good.
     rustix::process::setsid().ok();
     let _alive = open_pipe(&folder.alive())?;
     let exit = match run_program(folder) {
@@ -76,9 +75,9 @@ fn supervise(folder: &RunDir) -> io::Result<()> {
             record_failure(folder, &sentence)
         }
     };
-    // The next run of this user must not get in.
+    // The next run with this user must not have access.
     std::fs::set_permissions(&folder.path, std::fs::Permissions::from_mode(0o700))?;
-    // Nobody needs it any more, secrets least of all, and what comes now may need the room.
+    // Not needed any more, especially secrets; it also frees disk space.
     for path in folder.temporary_paths() {
         match path.is_dir() {
             true => clear(&path).unwrap_or_default(),
@@ -93,17 +92,17 @@ fn supervise(folder: &RunDir) -> io::Result<()> {
         ),
     };
     write_reserved(&folder.path, "exit", &serde_json::to_vec(&exit)?)?;
-    // Before whoever waits for the end of this process hears of it.
+    // Before watchers are notified of the end of this process.
     Ok(flock(io::stdin(), FlockOperation::Unlock)?)
 }
 
-/// Says what went wrong, where that can be said: without it the run has failed too.
+/// Stores the reason of a failure, if possible: the run has failed in any case.
 fn record_failure(folder: &RunDir, sentence: &str) -> Exit {
     write_reserved(&folder.path, "trouble", sentence.as_bytes()).unwrap_or_default();
-    Exit::Code(TROUBLE)
+    Exit::Code(FAILURE_CODE)
 }
 
-/// From the order to the end of the last process.
+/// Runs the program until its last process has ended.
 fn run_program(folder: &RunDir) -> io::Result<Exit> {
     let job = spec(&std::fs::read(folder.spec())?)?;
     let wake = open_pipe(&folder.wake())?;
@@ -116,13 +115,13 @@ fn run_program(folder: &RunDir) -> io::Result<Exit> {
     }
     let output = OutputFile::new(&folder.output(), job.output_bytes)?;
     rustix::process::set_child_subreaper(Pid::from_raw(1))?;
-    let alone = user.as_ref().filter(|user| user.alone.is_some());
-    write_down_the_start(&folder.path, alone.map(|user| user.uid))?;
-    let (said, says) = io::pipe()?;
+    let own_user = user.as_ref().filter(|user| user.lock.is_some());
+    write_start_marker(&folder.path, own_user.map(|user| user.uid))?;
+    let (output_pipe, output_writer) = io::pipe()?;
     let began = Instant::now();
-    let program = start(&job, folder, user.as_ref(), says)?;
+    let program = start(&job, folder, user.as_ref(), output_writer)?;
     let end = pidfd_open(program, PidfdFlags::empty())?;
-    rustix::fs::fcntl_setfl(&said, OFlags::NONBLOCK)?;
+    rustix::fs::fcntl_setfl(&output_pipe, OFlags::NONBLOCK)?;
     let mut watch = RunWatch {
         timeline: ShutdownTimeline::new(
             Duration::from_millis(job.deadline_ms),
@@ -134,7 +133,7 @@ fn run_program(folder: &RunDir) -> io::Result<Exit> {
         ended: None,
         stop: folder.stop(),
         wake,
-        said: Some(said),
+        output_pipe: Some(output_pipe),
         output,
     };
     watch.run_to_end()
@@ -157,7 +156,7 @@ fn spec(bytes: &[u8]) -> io::Result<SupervisorJob> {
     )))
 }
 
-/// Both ends, so that it neither waits for anybody nor ends when they go.
+/// Opens both ends, so that it neither blocks nor ends with its peers.
 pub(super) fn open_pipe(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true);
@@ -165,7 +164,7 @@ pub(super) fn open_pipe(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-fn write_down_the_start(folder: &Path, user: Option<u32>) -> io::Result<()> {
+fn write_start_marker(folder: &Path, user: Option<u32>) -> io::Result<()> {
     let started = StartMarker {
         boot: process_tree::boot().to_owned(),
         supervisor: process_tree::process(own_pid()).ok_or(io::ErrorKind::NotFound)?,
@@ -179,9 +178,9 @@ fn start(
     job: &SupervisorJob,
     folder: &RunDir,
     user: Option<&AssignedUser>,
-    says: io::PipeWriter,
+    output_writer: io::PipeWriter,
 ) -> io::Result<Pid> {
-    // Itself, whatever lies at its path by now, and wherever that may be.
+    // This executable itself, even if its path was replaced or is not reachable.
     let mut command = Command::new("/proc/self/exe");
     command
         .args(&job.words)
@@ -197,22 +196,22 @@ fn start(
         .current_dir(folder.scratch())
         .process_group(0)
         .stdin(Stdio::null())
-        .stdout(says.try_clone()?)
-        .stderr(says);
+        .stdout(output_writer.try_clone()?)
+        .stderr(output_writer);
     if let Some(user) = user {
         command.uid(user.uid).gid(user.gid);
     }
     let child = command.spawn()?;
-    // Buried by `RunWatch` alone, so that its number stays its own until then.
+    // Reaped by `RunWatch` only, so that its pid is not reused before.
     Ok(Pid::from_child(&child))
 }
 
-/// Nothing is left running when nobody watches over it any more.
+/// Kills all descendants, because nothing would supervise them.
 fn end_everything() {
     while let Ok(buried) = rustix::process::wait(WaitOptions::NOHANG) {
         if buried.is_none() {
             process_tree::signal(&process_tree::descendants(own_pid()), Signal::KILL);
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 }
@@ -221,7 +220,7 @@ fn own_pid() -> i32 {
     rustix::process::getpid().as_raw_nonzero().get()
 }
 
-/// The kernel counts all processes of a user. One that is shared has some already.
+/// Limit on processes. The kernel counts all processes of a user; a shared user has some already.
 fn most_processes(job: &SupervisorJob, user: Option<&AssignedUser>) -> u64 {
     let shared = !matches!(job.user, RunUser::Range { .. });
     let there = if shared {
@@ -237,15 +236,15 @@ fn most_processes(job: &SupervisorJob, user: Option<&AssignedUser>) -> u64 {
 struct AssignedUser {
     uid: u32,
     gid: u32,
-    alone: Option<File>,
+    lock: Option<File>,
 }
 
 fn assign_user(user: &RunUser, folder: &Path, run: &str) -> io::Result<Option<AssignedUser>> {
     let (first, count) = match *user {
         RunUser::Own => return Ok(None),
         RunUser::Fixed { uid, gid } => {
-            let alone = None;
-            return Ok(Some(AssignedUser { uid, gid, alone }));
+            let lock = None;
+            return Ok(Some(AssignedUser { uid, gid, lock }));
         }
         RunUser::Range { first, count } => (first, count),
     };
@@ -255,7 +254,7 @@ fn assign_user(user: &RunUser, folder: &Path, run: &str) -> io::Result<Option<As
         .ok_or(io::ErrorKind::InvalidInput)?
         .join("users");
     std::fs::create_dir_all(&users)?;
-    // Not everybody at the same end.
+    // Spreads the runs over the range.
     let from = run.bytes().fold(0_u32, |sum, byte| {
         sum.wrapping_mul(31).wrapping_add(u32::from(byte))
     });
@@ -268,7 +267,7 @@ fn assign_user(user: &RunUser, folder: &Path, run: &str) -> io::Result<Option<As
             return Ok(Some(AssignedUser {
                 uid,
                 gid: uid,
-                alone: Some(lock),
+                lock: Some(lock),
             }));
         }
     }
@@ -277,7 +276,7 @@ fn assign_user(user: &RunUser, folder: &Path, run: &str) -> io::Result<Option<As
     )))
 }
 
-/// Makes a tree of ours the run's. Nothing in it is from outside yet.
+/// Changes the owner of a tree to the run's user. It holds only files of the broker yet.
 pub(crate) fn chown_tree(path: &Path, uid: u32, gid: u32) -> io::Result<()> {
     if path.is_dir() {
         for entry in std::fs::read_dir(path)? {
@@ -310,7 +309,7 @@ impl OutputFile {
         })
     }
 
-    /// A full disk is no reason to end a run: it only keeps less of what it says.
+    /// Appends output. A full disk does not end a run: less of its output is stored.
     fn take(&mut self, bytes: &[u8]) {
         let fits = usize::try_from(self.left)
             .unwrap_or(usize::MAX)
@@ -336,12 +335,12 @@ struct RunWatch {
     ended: Option<Exit>,
     stop: PathBuf,
     wake: File,
-    said: Option<PipeReader>,
+    output_pipe: Option<PipeReader>,
     output: OutputFile,
 }
 
 impl RunWatch {
-    /// Until nothing is left of the run.
+    /// Loops until no process of the run is left.
     fn run_to_end(&mut self) -> io::Result<Exit> {
         let own = own_pid();
         loop {
@@ -366,16 +365,20 @@ impl RunWatch {
             self.pause()?;
             self.read_output(READS)?;
             if rustix::fs::fstat(io::stdin())?.st_nlink == 0 {
-                // Nobody could find it any more, nor read what it gives.
+                // It could not be found any more, nor its result read.
                 return Err(io::Error::other("its directory was removed"));
             }
         }
     }
 
-    /// Waits until something happens or something has to be done.
+    /// Waits for an event or the next step.
     fn pause(&mut self) -> io::Result<()> {
         let idle = self.timeline.idle(self.began.elapsed());
-        let most = if self.ended.is_some() { LOOK } else { BURY };
+        let most = if self.ended.is_some() {
+            POLL_INTERVAL
+        } else {
+            REAP_INTERVAL
+        };
         let idle = idle.min(most);
         let timeout = Timespec {
             tv_sec: i64::try_from(idle.as_secs()).unwrap_or(i64::MAX),
@@ -385,15 +388,15 @@ impl RunWatch {
         if self.ended.is_none() {
             fds.push(PollFd::new(&self.end, PollFlags::IN));
         }
-        if let Some(said) = &self.said {
-            fds.push(PollFd::new(said, PollFlags::IN));
+        if let Some(output_pipe) = &self.output_pipe {
+            fds.push(PollFd::new(output_pipe, PollFlags::IN));
         }
         match poll(&mut fds, Some(&timeout)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(fault) => return Err(fault.into()),
         }
         let mut words = [0; 64];
-        // Whatever more there is wakes us again.
+        // More wake-ups will follow for the rest.
         for _ in 0..READS {
             if !matches!(self.wake.read(&mut words), Ok(1..)) {
                 break;
@@ -403,10 +406,10 @@ impl RunWatch {
     }
 
     fn read_output(&mut self, reads: usize) -> io::Result<()> {
-        read_output(&mut self.said, &mut self.output, reads)
+        read_output(&mut self.output_pipe, &mut self.output, reads)
     }
 
-    /// Buries children that ended, the program's and those that were left to us. True: there are none.
+    /// Reaps ended children: the program and orphans. `true`: no child is left.
     fn reap_children(&mut self) -> bool {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
@@ -421,19 +424,19 @@ impl RunWatch {
     }
 }
 
-/// Takes what a run has said by now, but not for ever: there are other things to do.
+/// Reads the available output, with a bound, so that other work is not delayed.
 fn read_output(
-    said: &mut Option<PipeReader>,
+    output_pipe: &mut Option<PipeReader>,
     output: &mut OutputFile,
     reads: usize,
 ) -> io::Result<()> {
     let mut bytes = [0; 8192];
     for _ in 0..reads {
-        let Some(open) = said else {
+        let Some(open) = output_pipe else {
             break;
         };
         match open.read(&mut bytes) {
-            Ok(0) => *said = None,
+            Ok(0) => *output_pipe = None,
             Ok(some) => output.take(&bytes[..some]),
             Err(fault) if fault.kind() == io::ErrorKind::WouldBlock => break,
             Err(fault) if fault.kind() == io::ErrorKind::Interrupted => {}
@@ -446,7 +449,7 @@ fn read_output(
 fn exit_of(status: WaitStatus) -> Exit {
     match status.terminating_signal() {
         Some(signal) => Exit::Signal(signal),
-        None => Exit::Code(status.exit_status().unwrap_or(TROUBLE)),
+        None => Exit::Code(status.exit_status().unwrap_or(FAILURE_CODE)),
     }
 }
 
@@ -458,27 +461,30 @@ mod tests {
     use std::os::fd::OwnedFd;
 
     #[test]
-    fn whoever_never_stops_talking_is_heard_in_turns() {
+    fn endless_output_is_read_in_bounded_turns() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("output");
         let mut output = OutputFile::new(&path, 10_000).expect("made");
-        // More than any run can say: there is always something to read.
+        // More than any run writes: there is always something to read.
         let endless = File::open("/dev/zero").expect("there");
-        let mut said = Some(PipeReader::from(OwnedFd::from(endless)));
+        let mut output_pipe = Some(PipeReader::from(OwnedFd::from(endless)));
         for reads in [READS, LAST_READS] {
-            read_output(&mut said, &mut output, reads).expect("heard");
-            assert!(said.is_some());
+            read_output(&mut output_pipe, &mut output, reads).expect("heard");
+            assert!(output_pipe.is_some());
         }
         let kept = std::fs::read(&path).expect("read");
         assert!((10_000..10_200).contains(&kept.len()), "{}", kept.len());
     }
 
     #[test]
-    fn an_order_of_another_version_is_refused_with_what_to_do() {
+    fn a_job_of_another_format_is_refused_with_a_hint() {
         for newer in [r#"{"orders": 7, "what": "else"}"#, "{}"] {
             let fault = spec(newer.as_bytes()).expect_err("it is not understood");
-            let told = fault.to_string();
-            assert!(told.contains("install both of one version"), "{told}");
+            let sentence = fault.to_string();
+            assert!(
+                sentence.contains("install both of one version"),
+                "{sentence}"
+            );
         }
     }
 }

@@ -12,22 +12,22 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-/// The form of orders and of run directories. Whoever changes what a supervisor reads or writes adds one.
+/// Format of jobs and run directories. Increment it with every change of files that a supervisor reads or writes.
 pub(super) const JOB_FORMAT: u32 = 1;
-/// The word by which a supervisor is asked which orders it understands.
+/// Argument that asks a supervisor for its job format.
 pub(super) const FORMAT_FLAG: &str = "--orders";
 
 /// The executable that supervises runs.
 #[derive(Clone, Debug)]
 pub struct Supervisor {
     path: PathBuf,
-    /// Its first words: one executable can be several things.
+    /// First arguments: one executable can have several functions.
     words: Vec<String>,
     held: Option<Arc<File>>,
 }
 
 impl Supervisor {
-    /// The one at a path, as it lies there whenever a run starts.
+    /// The executable at a path, resolved whenever a run starts.
     #[must_use]
     pub fn at(path: &Path) -> Self {
         Self {
@@ -37,9 +37,8 @@ impl Supervisor {
         }
     }
 
-    /// The small executable that does nothing else, where it is installed beside this one: a supervisor that
-    /// waits then takes a tenth of the memory. Without it, or if it is of another version, this one does the
-    /// same.
+    /// The separate small executable, if it is installed next to this one: a waiting supervisor then takes a tenth
+    /// of the memory. If it is missing or has another version, this executable is used.
     pub(super) fn of(own: &Path) -> Self {
         let small = own.with_file_name("sutler-supervisor");
         match probe(&small) {
@@ -68,7 +67,7 @@ impl Supervisor {
         }
     }
 
-    /// Where it lies, or lay when it was opened.
+    /// Its path, possibly outdated since it was opened.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -107,7 +106,7 @@ fn probe(path: &Path) -> SupervisorProbe {
         .env_clear()
         .current_dir("/");
     command.stdin(Stdio::null()).stderr(Stdio::null());
-    let understands = |said: &[u8]| said == format_answer().as_bytes();
+    let understands = |answer: &[u8]| answer == format_answer().as_bytes();
     match command.output() {
         Ok(output) if understands(&output.stdout) => SupervisorProbe::Understands(held),
         _ => SupervisorProbe::Other,
@@ -119,7 +118,7 @@ pub(super) fn format_answer() -> String {
     format!("orders {JOB_FORMAT}\n")
 }
 
-/// The file that was opened, even if another lies at its path by now.
+/// Command for the opened file, even if its path was replaced.
 fn open_as(file: &File) -> Command {
     Command::new(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
@@ -131,10 +130,10 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::path::{Path, PathBuf};
 
-    /// An executable of its own: any that says what it is told to.
-    fn lay(folder: &Path, program: &str) -> PathBuf {
+    /// Writes an executable that prints its arguments.
+    fn write_program(folder: &Path, program: &str) -> PathBuf {
         let small = folder.join("sutler-supervisor");
-        // Never written in place: somebody may run it.
+        // Never written in place: it may be running.
         let aside = folder.join("new");
         fs::copy(program, &aside).expect("copied");
         fs::set_permissions(&aside, fs::Permissions::from_mode(0o755)).expect("set");
@@ -143,26 +142,26 @@ mod tests {
     }
 
     #[test]
-    fn a_supervisor_that_does_not_say_which_orders_it_understands_is_not_used() {
+    fn a_supervisor_that_does_not_report_its_job_format_is_not_used() {
         let folder = tempfile::tempdir().expect("a folder");
         let own = folder.path().join("sutler");
         assert_eq!(Supervisor::of(&own).path(), own, "there is none");
-        let small = lay(folder.path(), "/bin/true");
+        let small = write_program(folder.path(), "/bin/true");
         assert!(small.is_file());
         assert_eq!(Supervisor::of(&own).path(), own, "it is another");
         assert_eq!(Supervisor::of(&own).words(), ["bundle-supervisor"]);
     }
 
     #[test]
-    fn what_was_opened_runs_although_another_lies_at_its_path() {
+    fn the_opened_executable_runs_although_its_path_was_replaced() {
         let folder = tempfile::tempdir().expect("a folder");
-        let small = lay(folder.path(), "/bin/echo");
+        let small = write_program(folder.path(), "/bin/echo");
         let held = fs::File::open(&small).expect("opened");
         let supervisor = Supervisor {
             held: Some(std::sync::Arc::new(held)),
             ..Supervisor::at(&small)
         };
-        lay(folder.path(), "/bin/false");
+        write_program(folder.path(), "/bin/false");
         let output = supervisor.command().arg("-n").arg(format_answer()).output();
         let output = output.expect("it runs");
         assert_eq!(String::from_utf8_lossy(&output.stdout), format_answer());

@@ -10,12 +10,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-/// Why a directory lies aside.
+/// Purpose of a temporary directory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum TempDirKind {
-    /// It is not complete yet.
+    /// It is being created.
     New,
-    /// It is removed.
+    /// It is being removed.
     Gone,
 }
 
@@ -28,7 +28,7 @@ impl TempDirKind {
     }
 }
 
-/// A name that nobody else uses, for a directory of this process.
+/// Unique name of a directory of this process.
 pub(crate) fn temp_dir(runs: &Path, why: TempDirKind) -> PathBuf {
     static OWN: LazyLock<(i32, u64)> = LazyLock::new(|| {
         let pid = rustix::process::getpid().as_raw_nonzero().get();
@@ -39,7 +39,7 @@ pub(crate) fn temp_dir(runs: &Path, why: TempDirKind) -> PathBuf {
     runs.join(format!("{}-{pid}-{since}-{one}", why.word()))
 }
 
-/// Removes what processes have left aside that are dead. What cannot be removed is said, and holds nobody up.
+/// Removes directories of dead processes. Failures are logged and block nothing.
 pub(crate) fn sweep(runs: &Path) -> io::Result<()> {
     let lives = |process: Process| process_tree::process(process.pid) == Some(process);
     for entry in fs::read_dir(runs)? {
@@ -55,8 +55,8 @@ pub(crate) fn sweep(runs: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a name is of something aside that nobody is at work with any more. Names of an older spelling
-/// are: whoever wrote them does not run beside us.
+/// Whether a name belongs to a temporary directory of a dead process. Names in an older format do: their writers do
+/// not run concurrently with this version.
 fn is_left_over(name: &str, lives: impl Fn(Process) -> bool) -> bool {
     let words = [TempDirKind::New.word(), TempDirKind::Gone.word()];
     let mut parts = name.split('-');
@@ -77,7 +77,7 @@ mod tests {
     use super::{Process, TempDirKind, is_left_over, sweep, temp_dir};
 
     #[test]
-    fn only_what_the_dead_have_left_is_left_over() {
+    fn only_directories_of_dead_processes_are_left_over() {
         let seven = |process: Process| process == Process { pid: 7, since: 9 };
         for (name, left) in [
             (".new-7-9-a", false),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_this_process_is_at_work_with_is_not_swept() {
+    fn directories_of_this_process_are_not_swept() {
         let runs = tempfile::tempdir().expect("a folder");
         let (new, gone) = (
             temp_dir(runs.path(), TempDirKind::New),

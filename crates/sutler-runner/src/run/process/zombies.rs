@@ -8,30 +8,31 @@ use std::collections::HashMap;
 use std::process::Child;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Supervisors that are not buried yet.
+/// Supervisors that are not reaped yet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Zombies(Arc<Mutex<HashMap<RunName, Child>>>);
 
 impl Zombies {
-    /// One was started.
+    /// Adds a started supervisor.
     pub(super) fn expect(&self, name: RunName, supervisor: Child) {
-        self.there().insert(name, supervisor);
+        self.running().insert(name, supervisor);
     }
 
-    /// A run is over, and so may its supervisor be.
+    /// Reaps the supervisor of a run, if it has ended.
     pub(super) fn reap(&self, name: RunName) {
-        let mut there = self.there();
-        if there.get_mut(&name).is_some_and(has_ended) {
-            there.remove(&name);
+        let mut running = self.running();
+        if running.get_mut(&name).is_some_and(has_ended) {
+            running.remove(&name);
         }
     }
 
-    /// All that have ended.
+    /// Reaps all that have ended.
     pub(super) fn reap_all(&self) {
-        self.there().retain(|_, supervisor| !has_ended(supervisor));
+        self.running()
+            .retain(|_, supervisor| !has_ended(supervisor));
     }
 
-    fn there(&self) -> MutexGuard<'_, HashMap<RunName, Child>> {
+    fn running(&self) -> MutexGuard<'_, HashMap<RunName, Child>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -55,17 +56,17 @@ mod tests {
         }
     }
 
-    fn buried_eventually(zombies: &Zombies, left: usize, bury: impl Fn()) {
+    fn reaped_eventually(zombies: &Zombies, left: usize, reap: impl Fn()) {
         let begun = Instant::now();
-        while zombies.there().len() > left {
+        while zombies.running().len() > left {
             assert!(begun.elapsed() < Duration::from_secs(60), "it stays");
-            bury();
+            reap();
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 
     #[test]
-    fn who_ended_is_buried_and_who_lives_is_not() {
+    fn ended_supervisors_are_reaped_and_running_ones_are_not() {
         let zombies = Zombies::default();
         let mut waits = Command::new("cat");
         let mut waits = waits.stdin(Stdio::piped()).spawn().expect("it runs");
@@ -75,11 +76,11 @@ mod tests {
             let ends = Command::new("true").spawn().expect("it runs");
             zombies.expect(name(nth), ends);
         }
-        buried_eventually(&zombies, 2, || zombies.reap(name(2)));
-        buried_eventually(&zombies, 1, || zombies.reap_all());
+        reaped_eventually(&zombies, 2, || zombies.reap(name(2)));
+        reaped_eventually(&zombies, 1, || zombies.reap_all());
         zombies.reap(name(1));
-        assert_eq!(zombies.there().len(), 1, "it lives");
+        assert_eq!(zombies.running().len(), 1, "it lives");
         drop(input);
-        buried_eventually(&zombies, 0, || zombies.reap(name(1)));
+        reaped_eventually(&zombies, 0, || zombies.reap(name(1)));
     }
 }

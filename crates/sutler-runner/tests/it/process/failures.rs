@@ -1,7 +1,7 @@
-//! What only processes can suffer: disks that are full, supervisors that are killed, umasks that close doors.
+//! Failures of process runs: full disks, killed supervisors, restrictive umasks.
 //!
-//! Some of it cannot be tried beside other tests of this process: such a test runs this executable once more,
-//! by its own name, under a program that makes a world of its own for it.
+//! Some tests cannot run in the same process as others: such a test starts this executable again, with its own name,
+//! under a program that isolates it.
 
 use super::{Processes, ended_eventually, processes_with, spec, until};
 use std::process::Command;
@@ -9,10 +9,10 @@ use sutler_bundle_service::VersionStore;
 use sutler_runner::conformance::Candidate;
 use sutler_runner::{Exit, ProcessRunner, RunStatus, RunUser, Runnable, Runner, WorkDir};
 
-/// The variable by which a test knows that it is in a world of its own.
+/// Environment variable that is set in an isolated test.
 const ALONE: &str = "SUTLER_TEST_ALONE";
 
-/// Runs a test of this file again, under these words; false: it is there already.
+/// Runs a test of this file again under this command; `false`: it is already isolated.
 fn again_under(words: &[&str], test: &str) -> bool {
     if std::env::var_os(ALONE).is_some() {
         return false;
@@ -26,10 +26,10 @@ fn again_under(words: &[&str], test: &str) -> bool {
         "--nocapture",
     ]);
     let ended = command.env(ALONE, "1").output().expect("it runs");
-    let said = String::from_utf8_lossy(&ended.stdout);
+    let output = String::from_utf8_lossy(&ended.stdout);
     let why = String::from_utf8_lossy(&ended.stderr);
-    assert!(ended.status.success(), "{said}\n{why}");
-    assert!(said.contains("1 passed"), "{said}");
+    assert!(ended.status.success(), "{output}\n{why}");
+    assert!(output.contains("1 passed"), "{output}");
     true
 }
 
@@ -98,8 +98,8 @@ async fn a_umask_does_not_close_the_way_to_runs_of_other_users() {
     let executable = std::os::unix::fs::PermissionsExt::from_mode(0o700);
     std::fs::set_permissions(bundle.join("entry"), executable).expect("executable");
     let work = WorkDir::open(&folder.path().join("deep/down/work")).expect("opened");
-    let shelf = VersionStore::open(work.path()).expect("opened");
-    let copy = shelf.take_in(&bundle).expect("taken in");
+    let version_store = VersionStore::open(work.path()).expect("opened");
+    let copy = version_store.take_in(&bundle).expect("taken in");
     let processes = Processes::fresh();
     let mut settings = processes.settings();
     settings.work = work.path().to_owned();
@@ -117,22 +117,22 @@ async fn a_umask_does_not_close_the_way_to_runs_of_other_users() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_hides_from_a_killed_supervisor_is_found_by_its_user() {
+async fn a_process_that_hides_from_a_killed_supervisor_is_found_by_its_user() {
     if !is_root() {
         return;
     }
     let processes = Processes::fresh();
     let runner = processes.runner().await;
-    // Two runs: the other one must not suffer.
+    // Two runs: the other one must not be affected.
     let script = "env -i setsid sh -c 'echo $$ >\"$0/error\"; exec sleep 1000' \"$SUTLER_RESULT_DIR\" & sleep 1000";
     let [one, other] = [(); 2].map(|()| spec(&processes, script));
     let mut hidden = Vec::new();
     for spec in [&one, &other] {
         runner.start(spec).await.expect("started");
         let at = processes.run(spec.name).join("result/error");
-        let said = || std::fs::read_to_string(&at).unwrap_or_default();
-        until(|| said().ends_with('\n')).await;
-        hidden.push(said().trim().to_owned());
+        let output = || std::fs::read_to_string(&at).unwrap_or_default();
+        until(|| output().ends_with('\n')).await;
+        hidden.push(output().trim().to_owned());
     }
     processes.lose(one.name).await;
     runner.stop(one.name).await.expect("stopped");
@@ -153,8 +153,8 @@ async fn a_supervisor_whose_directory_is_taken_away_does_not_stay() {
     let spec = spec(&processes, "echo up; sleep 1000");
     runner.start(&spec).await.expect("started");
     let output = processes.run(spec.name).join("output");
-    until(|| std::fs::read(&output).is_ok_and(|said| !said.is_empty())).await;
-    processes.misplace(spec.name).await;
+    until(|| std::fs::read(&output).is_ok_and(|output| !output.is_empty())).await;
+    processes.remove_run_dir(spec.name).await;
     runner.stop(spec.name).await.expect("stopped");
     let name = spec.name.to_string();
     until(|| {
@@ -168,7 +168,7 @@ async fn a_supervisor_whose_directory_is_taken_away_does_not_stay() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_look_waits_for_a_start_that_nobody_waits_for() {
+async fn a_status_waits_for_an_abandoned_start() {
     let processes = Processes::fresh();
     let runner = processes.runner().await;
     for _ in 0..10 {

@@ -36,8 +36,8 @@ pub(crate) enum ClaimError {
     Scope,
 }
 
-/// The caller's name. `now` is in seconds since 1970. The scope is checked last: it is the only error that the caller
-/// learns.
+/// The caller's name. `now` is in seconds since 1970. The scope is checked last: it is the only error that is reported
+/// to the caller.
 pub(crate) fn check_claims(
     claims: &Map<String, Value>,
     rules: &ClaimRules,
@@ -132,7 +132,7 @@ mod tests {
         }
     }
 
-    /// The verdict on good claims with some of them changed; null takes one away.
+    /// The verdict on good claims with these changes; null removes a claim.
     fn verdict(changes: Value) -> Result<String, ClaimError> {
         let mut claims = json!({
             "iss": "https://issuer", "aud": "sutler", "sub": "cf", "exp": NOW + 300,

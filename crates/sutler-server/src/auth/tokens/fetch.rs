@@ -95,8 +95,8 @@ impl RemoteIssuer {
         let read = serde_json::from_slice::<ProviderDescription>(&document);
         let description = read.map_err(|_| KeyFetchError::NoDescription(url))?;
         if description.issuer != self.issuer {
-            let said = description.issuer.chars().take(200).collect();
-            return Err(KeyFetchError::OtherIssuer(said));
+            let name = description.issuer.chars().take(200).collect();
+            return Err(KeyFetchError::OtherIssuer(name));
         }
         usable(&description.jwks_uri, self.may_be_plain).ok_or(KeyFetchError::KeysElsewhere)
     }
@@ -123,7 +123,7 @@ impl RemoteIssuer {
     }
 }
 
-/// The innermost cause: the outer ones only say that a request failed.
+/// The innermost cause: the outer ones only repeat that a request failed.
 fn cause(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {
@@ -176,7 +176,7 @@ mod tests {
     use super::usable;
 
     #[test]
-    fn only_safe_places_are_asked_for_keys() {
+    fn keys_are_fetched_from_safe_urls_only() {
         let safe = [
             "https://issuer.example/keys",
             "http://127.0.0.1:9000/keys",

@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_comes_apart_and_keeps_what_was_signed() {
+    fn a_parsed_token_keeps_the_signed_bytes() {
         let text = token(r#"{"alg":"ES256","kid":"k","typ":"JWT"}"#, r#"{"sub":"s"}"#);
         let taken = parse_token(text.as_bytes()).expect("a token");
         assert_eq!(taken.key_id.as_deref(), Some("k"));
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_signed_token_is_none() {
+    fn malformed_and_unsigned_tokens_are_not_parsed() {
         let claims = r#"{"sub":"s"}"#;
         let good = token(r#"{"alg":"RS256"}"#, claims);
         assert!(parse_token(good.as_bytes()).is_some());

@@ -157,7 +157,7 @@ fn point(x: &[u8], y: &[u8], length: usize) -> Option<DecodingKey> {
     Some(DecodingKey::from_ec_der(&point))
 }
 
-/// Strips leading zeros: some issuers write them.
+/// Strips leading zeros, which some issuers add.
 fn without_zeros(number: &[u8]) -> &[u8] {
     let zeros = number.iter().take_while(|it| **it == 0).count();
     &number[zeros..]
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_no_use_are_left_out() {
+    fn unusable_keys_are_left_out() {
         let keys = [
             json!({ "kty": "oct", "k": "c2VjcmV0", "kid": "a" }),
             json!({ "kty": "EC", "crv": "P-256", "kid": "a", "x": "AA", "y": "AA" }),
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_set_or_too_large_is_refused() {
+    fn malformed_and_oversized_key_sets_are_refused() {
         let many = json!({ "keys": vec![json!({}); KEYS_MAX + 1] }).to_string();
         let long = format!("{{\"keys\":[]{}}}", " ".repeat(300_000));
         for text in ["", "[]", "{}", r#"{"keys":{}}"#, &many, &long] {

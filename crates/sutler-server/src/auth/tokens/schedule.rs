@@ -67,7 +67,7 @@ pub(super) fn step(
 pub(super) enum FetchVerdict {
     /// The present keys decide.
     Decide,
-    /// There are no keys that could.
+    /// There are no usable keys.
     Unavailable,
 }
 
@@ -100,7 +100,7 @@ mod tests {
         trusted: Duration::from_secs(86_400),
     };
 
-    /// The step for keys fetched and tried so many seconds ago.
+    /// The step for keys fetched and tried this number of seconds ago.
     fn after(known: bool, fetched: Option<u64>, tried: Option<u64>, failed: bool) -> KeyDecision {
         let now = Instant::now() + Duration::from_secs(1_000_000);
         let ago = |seconds: u64| now - Duration::from_secs(seconds);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn known_keys_work_and_are_refreshed_beside_it() {
+    fn known_keys_are_used_while_they_are_refreshed() {
         assert_eq!(after(true, Some(0), Some(0), false), KeyDecision::Use);
         assert_eq!(after(true, Some(599), Some(599), false), KeyDecision::Use);
         assert_eq!(

@@ -270,7 +270,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_printed_can_be_sorted_both_ways() {
+    fn printed_rows_can_be_sorted_in_both_directions() {
         let mut items = vec![
             json!({ "id": "b" }),
             json!({ "id": "a" }),

@@ -87,7 +87,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_two_workers_wrote_is_printed_once() {
+    fn output_written_by_two_workers_is_printed_once() {
         let mut seen = PrintedLines::default();
         let mut shown = String::new();
         for (attempt, from, text) in [

@@ -1,4 +1,4 @@
-//! `sutler registry`: lists registries and their bundles, refreshes them, shows what a refresh would change.
+//! `sutler registry`: lists registries and their bundles, refreshes them, shows the changes that a refresh would make.
 
 use super::client::{AdminClient, segment};
 use super::error::AdminError;
@@ -152,13 +152,13 @@ async fn refresh(client: &AdminClient, output: AdminOutput, wait: bool) -> Resul
     }
     let until = Instant::now() + WAIT_MAX;
     let watched = std::io::stderr().is_terminal();
-    let mut told = String::new();
+    let mut printed = String::new();
     loop {
         let answer = client.get(REGISTRIES.path, &[]).await?;
         let refresh = &answer["refresh"];
         let progress = refresh["progress"].as_str().unwrap_or_default();
-        if watched && !progress.is_empty() && progress != told {
-            progress.clone_into(&mut told);
+        if watched && !progress.is_empty() && progress != printed {
+            progress.clone_into(&mut printed);
             say(progress)?;
         }
         if refresh["served"].as_u64().unwrap_or_default() >= number {
@@ -267,7 +267,7 @@ own: it does not answer; start it
     }
 
     #[test]
-    fn a_registry_says_of_each_bundle_whether_it_is_offered_and_why_not() {
+    fn a_registry_shows_for_each_bundle_whether_it_is_offered_and_why_not() {
         let answer = json!({
             "specs": [
                 { "item": "org/a:latest", "service": "a", "offered": true, "digest": "sha256:1" },
@@ -289,7 +289,7 @@ org/c:latest: not offered, no manifest; add one
     }
 
     #[test]
-    fn a_plan_is_its_lines() {
+    fn a_plan_is_printed_line_by_line() {
         let answer = json!({
             "lines": ["listed r: 2 items", "add r/a"],
             "changes": [{ "change": "listed" }, { "change": "add" }],

@@ -182,7 +182,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn columns_stand_under_their_headings() {
+    fn columns_are_aligned_with_their_headings() {
         let items = [
             json!({ "id": "a", "lifecycle": "live", "service_id": "database", "plan_id": "small" }),
             json!({ "id": "a-long-one", "lifecycle": "create_failed", "service_id": "q", "plan_id": "p" }),
@@ -197,14 +197,14 @@ mod tests {
     }
 
     #[test]
-    fn what_a_terminal_would_obey_is_not_printed() {
+    fn control_characters_are_not_printed() {
         let item = json!({ "who": "x\u{1b}[31m", "on": { "instance_id": "i" } });
         assert_eq!(cell(&item, "who"), "x [31m");
         assert!(rows(&AUDIT, &[item]).contains(" i "));
     }
 
     #[test]
-    fn a_time_in_a_column_has_no_fractions_and_yes_is_a_word() {
+    fn times_have_no_fractions_and_true_is_printed_as_yes() {
         let item = json!({
             "created": "2026-01-01T00:00:01.618933313Z", "id": "1.2Z", "lifecycle": true,
         });
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_thing_is_one_member_a_line() {
+    fn a_single_object_has_one_member_per_line() {
         let thing = json!({ "id": "i", "last": { "verb": "bind" }, "state_keys": ["a", "b"], "none": null });
         let shown = members(&thing);
         assert!(shown.contains("last.verb"), "{shown}");

@@ -40,10 +40,10 @@ pub(super) struct BundlesRuntime {
     every: Duration,
     shared: bool,
     /// Store of bundle versions.
-    shelf: Arc<VersionStore>,
+    version_store: Arc<VersionStore>,
     pub(super) registries: Option<Registries>,
     /// Publishes the bundles of registries; set once the broker runs.
-    shop: Option<Arc<CatalogPublisher>>,
+    publisher: Option<Arc<CatalogPublisher>>,
     /// Whether the paths of Automation Broker are served.
     compatible: bool,
     /// Working directory; locked for as long as the broker runs.
@@ -56,7 +56,7 @@ pub(super) fn open(config: &BrokerConfig) -> Result<Option<BundlesRuntime>, BoxE
         return Ok(None);
     };
     let work = WorkDir::open(&configured.work.0)?;
-    let shelf = Arc::new(VersionStore::open(work.path())?);
+    let version_store = Arc::new(VersionStore::open(work.path())?);
     let settings = ProcessSettings {
         user: user(configured),
         ..ProcessSettings::new(work.path().to_owned())
@@ -66,12 +66,12 @@ pub(super) fn open(config: &BrokerConfig) -> Result<Option<BundlesRuntime>, BoxE
     }
     let secrets = secrets(&configured.secrets)?;
     let roots = configured.all_folders().map(|it| it.0.clone()).collect();
-    let folders = BundleFolders::new(roots, shelf.clone(), offers(configured));
+    let folders = BundleFolders::new(roots, version_store.clone(), offers(configured));
     let mut folders = folders.withdrawn_after(WITHDRAWN_AFTER);
     let offered = Arc::new(folders.look());
     let shared = matches!(config.store.url, StoreUrl::Server(_));
     let service = Arc::new(BundleService::new(ServiceParts {
-        shelf: shelf.clone(),
+        shelf: version_store.clone(),
         runners: Arc::new(Runners {
             processes: Arc::new(ProcessRunner::open(settings)?),
             containers: containers(configured, &work)?,
@@ -82,7 +82,7 @@ pub(super) fn open(config: &BrokerConfig) -> Result<Option<BundlesRuntime>, BoxE
         host: shared.then(|| work.host().to_owned()),
     }));
     service.offer(offered.clone());
-    tell(&offered);
+    log_findings(&offered);
     Ok(Some(BundlesRuntime {
         service,
         folders,
@@ -90,9 +90,9 @@ pub(super) fn open(config: &BrokerConfig) -> Result<Option<BundlesRuntime>, BoxE
         offered,
         every: configured.look_every.0,
         shared,
-        shelf,
+        version_store,
         registries: registries::open(config, offers(configured))?,
-        shop: None,
+        publisher: None,
         compatible: configured.compat.is_on(),
         work,
     }))
@@ -136,13 +136,13 @@ impl BundlesRuntime {
         running: &BrokerHandle,
     ) -> Result<(), BoxError> {
         if let Some(registries) = &self.registries {
-            let (shelf, service) = (self.shelf.clone(), self.service.clone());
+            let (version_store, service) = (self.version_store.clone(), self.service.clone());
             let folders = self.offered.clone();
-            let shop = registries.start_publishing(running, shelf, service, folders);
-            self.shop = Some(shop.await?);
+            let publisher = registries.start_publishing(running, version_store, service, folders);
+            self.publisher = Some(publisher.await?);
         }
         if self.compatible {
-            running.add_routes(Arc::new(ApbCompatRoutes::new(self.shop.clone())));
+            running.add_routes(Arc::new(ApbCompatRoutes::new(self.publisher.clone())));
         }
         Ok(())
     }
@@ -152,10 +152,10 @@ impl BundlesRuntime {
         let service = self.service.clone();
         let fates = Arc::new(running.clone());
         let sweeps = sweep_versions(service.clone(), running.clone());
-        let shop = self.shop.clone();
+        let publisher = self.publisher.clone();
         let follows = async move {
-            if let Some(shop) = shop {
-                shop.follow().await;
+            if let Some(publisher) = publisher {
+                publisher.follow().await;
             }
         };
         let looks = self.watch_folders(running);
@@ -181,11 +181,16 @@ impl BundlesRuntime {
                 continue;
             }
             if !like {
-                tell(&snapshot);
+                log_findings(&snapshot);
                 self.offered = Arc::new(snapshot);
                 self.shown.replace(self.offered.clone());
             }
-            let offered = offer(&running, &self.service, self.shop.as_ref(), &self.offered);
+            let offered = offer(
+                &running,
+                &self.service,
+                self.publisher.as_ref(),
+                &self.offered,
+            );
             let offered = offered.await;
             // Retried at the next interval: the store may answer then.
             due = offered.is_err();
@@ -200,11 +205,11 @@ impl BundlesRuntime {
 async fn offer(
     running: &BrokerHandle,
     service: &BundleService,
-    shop: Option<&Arc<CatalogPublisher>>,
+    publisher: Option<&Arc<CatalogPublisher>>,
     folders: &Arc<Snapshot>,
 ) -> Result<(), String> {
-    if let Some(shop) = shop {
-        let offered = shop.offer_folders(folders.clone()).await;
+    if let Some(publisher) = publisher {
+        let offered = publisher.offer_folders(folders.clone()).await;
         return offered.map_err(|error| error.to_string());
     }
     let catalog = folders.catalog().map_err(|faults| faults.to_string())?;
@@ -230,7 +235,7 @@ async fn sweep_versions(service: Arc<BundleService>, running: BrokerHandle) {
 }
 
 /// Logs the offered bundles and the faults of the others.
-fn tell(snapshot: &Snapshot) {
+fn log_findings(snapshot: &Snapshot) {
     for fault in &snapshot.faults {
         tracing::error!("bundle: {fault}");
     }
@@ -274,11 +279,11 @@ fn containers(
     let variable = |name: &str| std::env::var(name).ok();
     let mut logins = Vec::with_capacity(engine.logins.len());
     for login in &engine.logins {
-        let told = |reason| format!("the password for {} {reason}", login.registry);
+        let describe = |reason| format!("the password for {} {reason}", login.registry);
         logins.push(RegistryLogin {
             registry: login.registry.clone(),
             user: login.user.clone(),
-            password: login.password.reveal(&variable).map_err(told)?,
+            password: login.password.reveal(&variable).map_err(describe)?,
         });
     }
     let usual = ContainerSettings::new(work.path().to_owned(), engine.socket.0.clone());
@@ -328,8 +333,8 @@ fn secrets(configured: &[BundleSecret]) -> Result<Vec<OperatorSecret>, BoxError>
         let mut keys: BTreeMap<String, SecretString> = BTreeMap::new();
         for it in &secret.keys {
             let value = it.value.reveal(&variable);
-            let told = |reason| format!("the secret {}, key {}, {reason}", secret.name, it.key);
-            keys.insert(it.key.clone(), value.map_err(told)?);
+            let describe = |reason| format!("the secret {}, key {}, {reason}", secret.name, it.key);
+            keys.insert(it.key.clone(), value.map_err(describe)?);
         }
         persistent.push(OperatorSecret {
             name: secret.name.clone(),

@@ -1,4 +1,4 @@
-//! SIGHUP: reads the configuration again and applies what a running broker can change.
+//! SIGHUP: reads the configuration again and applies all settings that a running broker can change.
 //!
 //! A configuration with faults changes nothing. Changes that need a restart are logged by path.
 

@@ -115,8 +115,8 @@ impl BundleEnv {
     ) -> Result<Self, Box<dyn Error>> {
         let own = folder.join(".sutler");
         let work = WorkDir::open(state.unwrap_or(&own))?;
-        let shelf = VersionStore::open(work.path())?;
-        let mut bundle = shelf.take_in(folder)?;
+        let version_store = VersionStore::open(work.path())?;
+        let mut bundle = version_store.take_in(folder)?;
         let runner: Arc<dyn Runner> = match runner.choose(&bundle.manifest)? {
             RunnerName::Process => {
                 // The files of the folder run, even if the manifest names an image.

@@ -65,9 +65,9 @@ pub(super) fn run(args: &NewArgs) -> CommandResult {
             .open(&path)?;
         opened.write_all(file.content.as_bytes())?;
     }
-    let said = format!(
+    let text = format!(
         "{shown} is a working bundle. Look it over with\n\n    sutler bundle check {shown}\n"
     );
-    std::io::stdout().write_all(said.as_bytes())?;
+    std::io::stdout().write_all(text.as_bytes())?;
     Ok(())
 }

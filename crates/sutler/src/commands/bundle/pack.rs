@@ -52,8 +52,8 @@ pub(super) fn run(args: &PackArgs) -> CommandResult {
         bytes,
     } = packed;
     let plural = if layers == 1 { "layer" } else { "layers" };
-    let said = format!("{reference}: {layers} {plural}, {bytes} bytes\n{digest}\n");
-    std::io::stdout().write_all(said.as_bytes())?;
+    let text = format!("{reference}: {layers} {plural}, {bytes} bytes\n{digest}\n");
+    std::io::stdout().write_all(text.as_bytes())?;
     Ok(())
 }
 

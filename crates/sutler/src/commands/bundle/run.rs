@@ -72,17 +72,17 @@ pub(super) async fn run(args: &RunArgs) -> super::CommandResult {
             interrupted.cancel();
         }
     });
-    let gift = local.act(args.action, request, &terminal).await?;
-    if gift.nothing_to_do {
+    let result = local.act(args.action, request, &terminal).await?;
+    if result.nothing_to_do {
         return say(&format!(
             "the bundle has no {} action: nothing to do",
             args.action
         ));
     }
-    if let Some(url) = &gift.dashboard_url {
+    if let Some(url) = &result.dashboard_url {
         say(&format!("dashboard: {url}"))?;
     }
-    match (&gift.credentials, args.show_credentials) {
+    match (&result.credentials, args.show_credentials) {
         (Some(credentials), true) => say(&serde_json::to_string_pretty(credentials)?)?,
         (Some(credentials), false) => {
             let keys: Vec<&str> = credentials.keys().map(String::as_str).collect();

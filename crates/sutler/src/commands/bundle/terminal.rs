@@ -86,7 +86,7 @@ mod tests {
     use super::{KEPT_MAX, TerminalObserver};
 
     #[test]
-    fn of_what_nobody_looks_at_the_end_is_kept() {
+    fn of_hidden_output_only_the_end_is_kept() {
         let terminal = TerminalObserver::quiet();
         terminal.write("ä first line\n");
         for _ in 0..KEPT_MAX {

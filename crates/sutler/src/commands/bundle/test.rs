@@ -49,14 +49,14 @@ struct StepResult {
 /// Error of a step, with the output of its run.
 struct StepFailure {
     sentence: String,
-    said: String,
+    output: String,
 }
 
 impl From<Box<dyn Error>> for StepFailure {
     fn from(error: Box<dyn Error>) -> Self {
         Self {
             sentence: error.to_string(),
-            said: String::new(),
+            output: String::new(),
         }
     }
 }
@@ -91,10 +91,10 @@ pub(super) async fn run(args: &TestArgs) -> super::CommandResult {
     let mut failed = 0;
     for (line, failure) in failures {
         failed += 1;
-        if !failure.said.is_empty() {
+        if !failure.output.is_empty() {
             let (example, round, action) = (&line.example, line.round.name(), line.action);
             let heading = format!("\noutput of the {action} of {example:?} ({round}):");
-            say(&format!("{heading}\n{}", failure.said.trim_end()))?;
+            say(&format!("{heading}\n{}", failure.output.trim_end()))?;
         }
     }
     match failed {
@@ -147,11 +147,11 @@ impl ExampleRun<'_> {
         let mut local = place.instance("test", self.secrets.to_vec())?;
         let observer = TerminalObserver::quiet();
         match local.act(step.action, step.request, &observer).await {
-            Ok(gift) if gift.nothing_to_do => Ok("not there"),
+            Ok(result) if result.nothing_to_do => Ok("not there"),
             Ok(_) => Ok("done"),
             Err(fault) => Err(StepFailure {
                 sentence: fault.to_string(),
-                said: observer.output_text(),
+                output: observer.output_text(),
             }),
         }
     }
@@ -182,9 +182,9 @@ impl ExampleRun<'_> {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()?;
-        let said = owner.stdout.take().map(std::io::BufReader::new);
+        let output = owner.stdout.take().map(std::io::BufReader::new);
         let mut line = String::new();
-        said.map(|mut it| it.read_line(&mut line)).transpose()?;
+        output.map(|mut it| it.read_line(&mut line)).transpose()?;
         owner.kill()?;
         let ended = owner.wait_with_output()?;
         let why = String::from_utf8_lossy(&ended.stderr);

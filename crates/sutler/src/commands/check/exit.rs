@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_count_from_the_level_that_was_asked_for() {
+    fn failures_count_from_the_requested_level_on() {
         let end = |failed, level| CheckOutcome::of(&report(failed), level).code();
         assert_eq!(end(None, Level::Should), 0);
         assert_eq!(end(Some(Level::Must), Level::Must), 1);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_code_that_applies_is_the_one() {
+    fn the_highest_applicable_exit_code_is_used() {
         let mut report = report(Some(Level::Must));
         report.not_walked = Some("no catalog".to_owned());
         assert_eq!(CheckOutcome::of(&report, Level::Must).code(), 3);

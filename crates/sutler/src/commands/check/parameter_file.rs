@@ -51,11 +51,11 @@ fn parse_parameters(text: &str) -> Result<BTreeMap<String, PlanParameters>, Vec<
     };
     let read = sutler_yaml::read::<BTreeMap<String, PlanParameterSections>>(root);
     if !read.faults.is_empty() {
-        let told = |it: &Diagnostic| {
+        let describe = |it: &Diagnostic| {
             let path = one_line(&it.path);
             format!("{} {path} {}", at(it.place), one_line(&it.reason))
         };
-        return Err(read.faults.iter().map(told).collect());
+        return Err(read.faults.iter().map(describe).collect());
     }
     let all = read.value.unwrap_or_default().into_iter();
     Ok(all
@@ -83,7 +83,7 @@ mod tests {
     use super::parse_parameters;
 
     #[test]
-    fn yaml_and_json_say_the_same() {
+    fn yaml_and_json_are_equivalent() {
         let yaml = "data/small:\n  provision: {size: 3, name: x}\n  bind: {}\n";
         let json = r#"{"data/small": {"provision": {"size": 3, "name": "x"}, "bind": {}}}"#;
         let read = |text: &str| {
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_told_with_its_place_and_without_its_value() {
+    fn every_fault_is_printed_with_its_location_and_without_its_value() {
         let text = "data/small:\n  provison: {size: hush}\ndata/large:\n  bind: hush\n";
         let faults = parse_parameters(text).expect_err("it is faulty").join("\n");
         assert!(faults.contains("2:3: "), "{faults}");

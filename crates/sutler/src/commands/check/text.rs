@@ -276,12 +276,12 @@ mod tests {
     }
 
     #[test]
-    fn a_report_for_people_is_a_table_the_failures_and_what_is_left() {
+    fn a_text_report_has_a_table_the_failures_and_what_is_left() {
         same(false, include_str!("tests/report.txt"));
     }
 
     #[test]
-    fn a_verbose_report_tells_of_what_passed_and_why_others_could_not_be_seen() {
+    fn a_verbose_report_lists_passed_cases_and_why_others_do_not_apply() {
         same(true, include_str!("tests/verbose.txt"));
     }
 }

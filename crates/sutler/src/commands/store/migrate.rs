@@ -47,11 +47,11 @@ mod tests {
     use sutler_journal::Layout;
 
     #[test]
-    fn it_says_from_what_to_what() {
-        let said = |found, now| sentence("etcd://a/b", Layout { found, now });
-        assert_eq!(said(0, 2), "etcd://a/b: was empty, made with layout 2");
-        assert_eq!(said(1, 2), "etcd://a/b: brought from layout 1 to 2");
+    fn the_old_and_the_new_layout_are_printed() {
+        let text = |found, now| sentence("etcd://a/b", Layout { found, now });
+        assert_eq!(text(0, 2), "etcd://a/b: was empty, made with layout 2");
+        assert_eq!(text(1, 2), "etcd://a/b: brought from layout 1 to 2");
         let same = "etcd://a/b: has layout 2, the newest one; nothing to do";
-        assert_eq!(said(2, 2), same);
+        assert_eq!(text(2, 2), same);
     }
 }

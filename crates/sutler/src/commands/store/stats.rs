@@ -193,22 +193,22 @@ mod tests {
 
     #[test]
     fn ages_and_sizes_are_round() {
-        for (seconds, said) in [
+        for (seconds, expected) in [
             (0, "0s"),
             (119, "119s"),
             (7199, "119m"),
             (7200, "2h"),
             (172_800, "2d"),
         ] {
-            assert_eq!(age(Duration::from_secs(seconds)), said);
+            assert_eq!(age(Duration::from_secs(seconds)), expected);
         }
-        for (bytes, said) in [
+        for (bytes, expected) in [
             (10, "10 B"),
             (10_240, "10 KiB"),
             (20 << 20, "20 MiB"),
             (11 << 30, "11 GiB"),
         ] {
-            assert_eq!(size(bytes), said);
+            assert_eq!(size(bytes), expected);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Authentication block: users with passwords, bearer tokens, and what [`AccessConfig`] makes of them.
+//! Authentication block: users with passwords, bearer tokens, and their conversion by [`AccessConfig`].
 //!
 //! Credentials are verified by the server (`sutler_server::Auth`). Which path has which access is up to the
 //! root of the configuration.
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use sutler_server::{Auth, AuthMethods, Issuer, Users};
 
-/// Reason why a block cannot be converted; the text says what to do.
+/// Reason why a block cannot be converted; the text suggests a fix.
 pub type ResolveError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Whether requests must prove who they are.
@@ -121,7 +121,7 @@ impl AccessConfig<'_> {
         Some((format!("{before}bearer.ca"), ca))
     }
 
-    /// Converts the block into what the server verifies requests with. Reads secrets and certificates.
+    /// Converts the block into the authentication of the server. Reads secrets and certificates.
     ///
     /// # Errors
     /// A secret is missing or cannot be used, or a certificate cannot be read.

@@ -1,4 +1,4 @@
-//! Limits block: bounds on what clients send and on how long they take.
+//! Limits block: bounds on the size and duration of requests.
 //!
 //! Defaults are those of the server and, for timeouts of operations, of the broker.
 

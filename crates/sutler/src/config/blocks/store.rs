@@ -144,7 +144,7 @@ impl StoreServer {
     }
 }
 
-/// What every URL of a store looks like.
+/// Valid forms of a store URL.
 const FORMS: &str = "`sqlite:FILE`, `memory:`, or a URL that begins with postgres://, mysql://, mongodb:// or etcd://";
 
 impl TryFrom<String> for StoreUrl {
@@ -202,7 +202,7 @@ mod tests {
     use super::{StoreServer, StoreUrl};
 
     #[test]
-    fn a_server_is_told_by_its_scheme_and_its_url_is_never_shown() {
+    fn a_server_is_recognised_by_its_scheme_and_its_url_is_never_shown() {
         let url = StoreUrl::try_from("postgres://me:hush@host/db".to_owned());
         let shown = url.map(|it| (format!("{it:?}"), String::from(it)));
         let (debug, shown) = shown.expect("a URL of a server");
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_may_be_kept_elsewhere() {
+    fn a_url_may_be_read_from_a_file_or_variable() {
         let url = StoreUrl::try_from("${env:STORE}".to_owned()).map(String::from);
         assert_eq!(url, Ok("${env:STORE}".to_owned()));
         assert!(StoreUrl::try_from("${STORE}".to_owned()).is_err());

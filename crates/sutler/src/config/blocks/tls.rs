@@ -1,4 +1,4 @@
-//! TLS block: the files of a certificate, and what is required of client certificates.
+//! TLS block: the files of a certificate, and the requirements for client certificates.
 
 use crate::config::findings::CheckFindings;
 use crate::config::value_types::FilePath;
@@ -69,7 +69,7 @@ impl TlsConfig {
             .filter_map(move |(key, file)| Some((format!("{path}.{key}"), file.as_ref()?)))
     }
 
-    /// Converts the block into what the server reads its certificates from; `None` without a certificate.
+    /// Converts the block into the certificate files of the server; `None` without a certificate.
     pub fn resolve(&self) -> Option<Tls> {
         let (FilePath(certificate), FilePath(key)) =
             self.certificate.as_ref().zip(self.key.as_ref())?;

@@ -1,4 +1,4 @@
-//! Who has access to a broker: platforms with a path of their own, and operators.
+//! Access to a broker: platforms with separate paths, and operators.
 //!
 //! How credentials are configured is in `blocks/auth.rs`.
 

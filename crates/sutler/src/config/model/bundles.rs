@@ -1,4 +1,4 @@
-//! Bundles: where they are, what their runs may use, and what the operator keeps for them.
+//! Bundles: their folders, the limits of their runs, and secrets of the operator for them.
 
 use crate::config::secret::SecretSource;
 use crate::config::value_types::{ByteSize, DurationText, FilePath};

@@ -1,4 +1,4 @@
-//! How registries are asked, and what becomes of what they do not have any more.
+//! Refresh of registries, and withdrawal of bundles that are no longer listed.
 
 use crate::config::value_types::DurationText;
 use schemars::JsonSchema;

@@ -1,5 +1,5 @@
-//! Registries that bundles are found in. The keys are those of Automation Broker, so that its blocks load as
-//! they are; what they become is `config/registries.rs`.
+//! Registries of bundles. The keys are those of Automation Broker, so that its blocks load unchanged;
+//! `config/registries.rs` converts them.
 
 use crate::config::secret::SecretSource;
 use crate::config::value_types::{DurationText, FilePath};

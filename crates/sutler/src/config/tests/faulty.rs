@@ -113,15 +113,15 @@ platforms: [{prefix: /cf, realm: a, auth: none}]
 ];
 
 #[test]
-fn every_fault_is_told_as_it_is_written_down() {
-    let mut told = String::new();
+fn every_fault_of_a_file_is_reported_as_recorded() {
+    let mut actual = String::new();
     for (title, text) in CASES {
         let faults = faults(&of_file(text));
-        let _ = writeln!(told, "== {title}\n{text}-- {faults}\n");
+        let _ = writeln!(actual, "== {title}\n{text}-- {faults}\n");
         assert!(!faults.0.is_empty(), "{title} is no fault");
         assert!(!faults.to_string().contains("hush"), "{title}: {faults}");
     }
-    kept("faults.txt", include_str!("faults.txt"), &told);
+    kept("faults.txt", include_str!("faults.txt"), &actual);
 }
 
 /// Variables with faults.
@@ -141,13 +141,13 @@ const VARIABLES: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn every_fault_of_a_variable_is_told_as_it_is_written_down() {
-    let mut told = String::new();
+fn every_fault_of_a_variable_is_reported_as_recorded() {
+    let mut actual = String::new();
     for variable in VARIABLES {
         let faults = faults(&with_variables("auth: none\n", &[*variable]));
-        let _ = writeln!(told, "== {}\n-- {faults}\n", variable.0);
+        let _ = writeln!(actual, "== {}\n-- {faults}\n", variable.0);
         assert!(!faults.0.is_empty(), "{} is no fault", variable.0);
         assert!(!faults.to_string().contains("hush"), "{faults}");
     }
-    kept("variables.txt", include_str!("variables.txt"), &told);
+    kept("variables.txt", include_str!("variables.txt"), &actual);
 }

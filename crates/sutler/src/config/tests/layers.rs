@@ -13,7 +13,7 @@ users:
 ";
 
 #[test]
-fn flags_win_over_variables_and_variables_over_the_file() {
+fn flags_override_variables_and_variables_override_the_file() {
     let mut input = with_variables(
         FILE,
         &[
@@ -34,7 +34,7 @@ fn flags_win_over_variables_and_variables_over_the_file() {
 }
 
 #[test]
-fn a_variable_reaches_into_lists_and_takes_whole_ones() {
+fn a_variable_sets_list_items_and_whole_lists() {
     let input = with_variables(
         FILE,
         &[
@@ -58,7 +58,7 @@ fn a_variable_reaches_into_lists_and_takes_whole_ones() {
 }
 
 #[test]
-fn the_old_credentials_are_a_user_where_none_is_configured() {
+fn the_old_credentials_are_a_user_if_none_is_configured() {
     let old = [("BROKER_USERNAME", "admin"), ("BROKER_PASSWORD", "hush")];
     let draft = good(&with_variables("", &old));
     assert_eq!(draft.config.users[0].name, "admin");
@@ -77,7 +77,7 @@ fn the_old_credentials_are_a_user_where_none_is_configured() {
 }
 
 #[test]
-fn what_is_shown_says_where_it_came_from_and_hides_secrets() {
+fn shown_values_have_their_source_and_no_secrets() {
     let mut input = with_variables(FILE, &[("SUTLER_LOG__LEVEL", "debug")]);
     input.flags = vec![flag("--in-memory", "store.url", "memory:")];
     let draft = good(&input);
@@ -88,7 +88,7 @@ fn what_is_shown_says_where_it_came_from_and_hides_secrets() {
 }
 
 #[test]
-fn what_is_shown_can_be_read_again() {
+fn shown_values_can_be_read_again() {
     let draft = good(&of_file(FILE));
     let shown = show(&draft.config, &draft.sources);
     let again = good(&of_file(&shown));
@@ -101,7 +101,7 @@ fn what_is_shown_can_be_read_again() {
 }
 
 #[test]
-fn what_lets_others_in_is_warned_of() {
+fn settings_that_admit_everybody_are_warned_of() {
     let warnings = |text: &str| good(&of_file(text)).warnings;
     let open = warnings("auth: none\nlisten: 0.0.0.0:80\n");
     assert_eq!(

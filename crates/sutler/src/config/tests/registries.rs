@@ -33,12 +33,12 @@ fn refusal(block: &str) -> String {
     let blocks = blocks(&text);
     match open_registry(&blocks[0], &|_| None) {
         Ok(_) => panic!("{block} is taken"),
-        Err(said) => said,
+        Err(message) => message,
     }
 }
 
 #[test]
-fn the_block_of_the_proposal_is_taken_as_it_stands() {
+fn the_block_of_the_proposal_is_accepted_unchanged() {
     let blocks = blocks(PROPOSED);
     let [block] = blocks.as_slice() else {
         panic!("{blocks:?}");
@@ -52,17 +52,21 @@ fn the_block_of_the_proposal_is_taken_as_it_stands() {
 }
 
 #[test]
-fn registries_that_nothing_runs_the_images_of_are_warned_of() {
+fn registries_without_an_engine_for_their_images_are_warned_of() {
     let engine = "bundles: {container: {socket: /run/podman/podman.sock}}";
     for (more, warned) in [("", true), ("bundles: {work: w}", true), (engine, false)] {
         let draft = good(&of_file(&format!("{PROPOSED}{more}\n")));
-        let told = draft.warnings.join("\n");
-        assert_eq!(told.contains("bundles.container"), warned, "{more}: {told}");
+        let warnings = draft.warnings.join("\n");
+        assert_eq!(
+            warnings.contains("bundles.container"),
+            warned,
+            "{more}: {warnings}"
+        );
     }
 }
 
 #[test]
-fn every_sort_of_registry_is_made_of_its_block() {
+fn every_type_of_registry_is_built_from_its_block() {
     for block in [
         "type: oci, url: 'https://registry.example'",
         "type: apiv2, url: registry.example, images: [org/a], tag: v1",
@@ -83,7 +87,7 @@ fn every_sort_of_registry_is_made_of_its_block() {
 }
 
 #[test]
-fn what_cannot_be_used_is_said_without_its_secrets() {
+fn unusable_blocks_are_reported_without_their_secrets() {
     for (block, word) in [
         ("type: oci", "`url`"),
         ("type: local_openshift", "API server"),
@@ -110,16 +114,16 @@ fn what_cannot_be_used_is_said_without_its_secrets() {
         ("type: oci, url: x, proxy: 'canary canary'", "proxy"),
         ("type: oci, url: 'https://u:canary@x'", "URL"),
     ] {
-        let said = refusal(block);
+        let message = refusal(block);
         assert!(
-            said.contains(word) && !said.contains("canary"),
-            "{block}: {said}"
+            message.contains(word) && !message.contains("canary"),
+            "{block}: {message}"
         );
     }
 }
 
 #[test]
-fn old_sorts_that_are_not_here_say_what_to_write() {
+fn unsupported_old_types_are_refused_with_a_replacement() {
     for (block, word) in [
         ("type: rhcc, url: x", "list `images`"),
         ("type: helm, url: x, runner: y", "sutler bundle new"),
@@ -132,13 +136,13 @@ fn old_sorts_that_are_not_here_say_what_to_write() {
         ),
     ] {
         let text = format!("auth: none\nregistry: [{{name: r, {block}}}]\n");
-        let said = faults(&of_file(&text)).to_string();
-        assert!(said.contains(word), "{block}: {said}");
+        let message = faults(&of_file(&text)).to_string();
+        assert!(message.contains(word), "{block}: {message}");
     }
 }
 
 #[test]
-fn credentials_are_read_from_a_file_as_automation_broker_has_them() {
+fn credentials_are_read_from_a_file_in_the_format_of_automation_broker() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("login.yml");
     let block = format!(
@@ -149,15 +153,15 @@ fn credentials_are_read_from_a_file_as_automation_broker_has_them() {
     let text = format!("auth: none\nregistry: [{{name: r, {block}}}]\n");
     assert!(open_registry(&blocks(&text)[0], &|_| None).is_ok());
     std::fs::write(&file, "user: canary\n").expect("a file");
-    let said = refusal(&block);
+    let message = refusal(&block);
     assert!(
-        said.contains("`username`") && !said.contains("canary"),
-        "{said}"
+        message.contains("`username`") && !message.contains("canary"),
+        "{message}"
     );
 }
 
 #[test]
-fn names_of_registries_are_their_own() {
+fn names_of_registries_are_unique() {
     let block = "type: index, url: 'https://example/x'";
     for (text, word) in [
         (
@@ -182,7 +186,7 @@ fn names_of_registries_are_their_own() {
             "named",
         ),
     ] {
-        let said = faults(&of_file(&format!("auth: none\n{text}\n"))).to_string();
-        assert!(said.contains(word), "{text}: {said}");
+        let message = faults(&of_file(&format!("auth: none\n{text}\n"))).to_string();
+        assert!(message.contains(word), "{text}: {message}");
     }
 }

@@ -32,7 +32,7 @@ workers: 7
 ";
 
 #[test]
-fn an_application_of_spring_is_taken_as_it_is() {
+fn an_application_file_of_spring_is_accepted_unchanged() {
     let draft = good(&of_file(APPLICATION));
     let config = &draft.config;
     assert!(draft.catalog_inside);
@@ -49,13 +49,13 @@ fn an_application_of_spring_is_taken_as_it_is() {
 }
 
 #[test]
-fn what_spring_reads_is_unknown_where_nothing_of_spring_is() {
+fn settings_of_spring_are_unknown_in_a_file_without_spring() {
     let faults = faults(&of_file("auth: none\nserver: {port: 8080}\n"));
     assert!(faults.to_string().contains("server is no key"), "{faults}");
 }
 
 #[test]
-fn a_bad_schedule_of_spring_has_its_line() {
+fn an_invalid_schedule_of_spring_has_its_line() {
     let bad = APPLICATION.replace("0 0 0 */10 * *", "whenever");
     let faults = faults(&of_file(&bad));
     assert_eq!(faults.0.len(), 1, "{faults}");

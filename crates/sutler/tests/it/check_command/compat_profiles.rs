@@ -1,4 +1,4 @@
-//! The two switches of `sutler broker` for older platforms, proved by the check in its two profiles.
+//! The two compatibility switches of `sutler broker`, verified by the check in both profiles.
 
 use super::{CONFIG, catalog, checked};
 use crate::process::{Broker, folder};
@@ -6,7 +6,7 @@ use crate::process::{Broker, folder};
 const SWITCHES: [&str; 2] = ["--compat-missing-version", "--compat-deleted-gone"];
 
 #[test]
-fn each_profile_is_satisfied_with_the_switches_that_it_wants() {
+fn each_profile_passes_with_its_switches() {
     let folder = folder();
     let folder = folder.path();
     std::fs::write(folder.join("catalog.yaml"), catalog(1)).expect("a file");
@@ -20,9 +20,9 @@ fn each_profile_is_satisfied_with_the_switches_that_it_wants() {
         (&compat, "compat-2.13", 0),
         (&compat, "2.17", 1),
     ] {
-        let said = checked(folder, broker, &["--level", "should", "--profile", profile]);
-        assert_eq!(said.code, Some(code), "{profile}: {}", said.stdout);
-        let differs = said.stdout.contains("version-missing-status");
-        assert_eq!(differs, code == 1, "{profile}: {}", said.stdout);
+        let output = checked(folder, broker, &["--level", "should", "--profile", profile]);
+        assert_eq!(output.code, Some(code), "{profile}: {}", output.stdout);
+        let differs = output.stdout.contains("version-missing-status");
+        assert_eq!(differs, code == 1, "{profile}: {}", output.stdout);
     }
 }

@@ -1,5 +1,5 @@
-//! A check that is stopped in the middle, by real signals: the first has it clean up, the second has
-//! it leave at once and say what is left.
+//! A running check that gets real signals: the first starts a clean-up, the second makes it exit at once and
+//! list what is left.
 
 use super::stuck_broker::StuckBroker;
 use super::{check, leaves_nothing, listed, started};
@@ -9,12 +9,12 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long anything here may take.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Pause between two looks.
-const LOOK: Duration = Duration::from_millis(10);
+/// Time limit of every wait.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// Pause between two polls.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A check that is under way: something was made, and its provision takes so long.
+/// A running check that has created something and whose provision takes this long.
 fn under_way(folder: &Path, broker: &Broker, delay_ms: u64) -> Child {
     let given = format!("service-1: {{provision: {{delay_ms: {delay_ms}}}}}\n");
     std::fs::write(folder.join("given.yaml"), given).expect("a file");
@@ -28,10 +28,10 @@ fn under_way(folder: &Path, broker: &Broker, delay_ms: u64) -> Child {
 }
 
 fn eventually(condition: impl Fn() -> bool) {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     while !condition() {
         assert!(Instant::now() < until, "it never came to be so");
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -41,7 +41,7 @@ fn signal(process: &Child, name: &str) {
     assert!(sent.expect("kill runs").success());
 }
 
-/// Its exit code and what it printed.
+/// Returns its exit code and its output.
 fn ended(mut process: Child) -> (Option<i32>, String) {
     let mut text = String::new();
     let mut stdout = process.stdout.take().expect("it is piped");
@@ -51,7 +51,7 @@ fn ended(mut process: Child) -> (Option<i32>, String) {
 }
 
 #[test]
-fn a_check_that_is_interrupted_removes_what_it_made() {
+fn an_interrupted_check_removes_its_resources() {
     for name in ["INT", "TERM"] {
         let folder = folder();
         let broker = started(folder.path(), 1);
@@ -66,7 +66,7 @@ fn a_check_that_is_interrupted_removes_what_it_made() {
 }
 
 #[test]
-fn a_check_that_is_interrupted_twice_leaves_at_once_and_says_what_is_left() {
+fn a_check_that_is_interrupted_twice_exits_at_once_and_lists_what_is_left() {
     let folder = folder();
     let broker = StuckBroker::start(202, 202);
     let mut process = sutler(folder.path())
@@ -76,7 +76,7 @@ fn a_check_that_is_interrupted_twice_leaves_at_once_and_says_what_is_left() {
         .spawn()
         .expect("the program runs");
     eventually(|| broker.was_asked_to_make_something());
-    // The first signal begins a clean-up that never ends here.
+    // The first signal starts a clean-up that never ends here.
     signal(&process, "INT");
     let stderr = process.stderr.take().expect("it is piped");
     let mut line = String::new();
@@ -85,7 +85,7 @@ fn a_check_that_is_interrupted_twice_leaves_at_once_and_says_what_is_left() {
     let before = Instant::now();
     signal(&process, "INT");
     let (code, text) = ended(process);
-    assert!(before.elapsed() < PATIENCE);
+    assert!(before.elapsed() < TIMEOUT);
     assert_eq!(code, Some(130), "{text}");
     assert!(text.contains("left behind; remove it with:"), "{text}");
     let command = format!("'{}/v2/service_instances/", broker.url);
@@ -93,10 +93,10 @@ fn a_check_that_is_interrupted_twice_leaves_at_once_and_says_what_is_left() {
 }
 
 #[test]
-fn what_cannot_be_removed_is_told_with_the_command_that_removes_it() {
+fn a_resource_that_cannot_be_removed_is_printed_with_the_command_that_removes_it() {
     let broker = StuckBroker::start(201, 500);
-    let said = run_sutler(folder().path(), &["check", &broker.url]);
-    assert_eq!(said.code, Some(4), "{}", said.stdout);
+    let output = run_sutler(folder().path(), &["check", &broker.url]);
+    assert_eq!(output.code, Some(4), "{}", output.stdout);
     let why = ": its delete was answered with 500\n  curl -X DELETE ";
-    assert!(said.stdout.contains(why), "{}", said.stdout);
+    assert!(output.stdout.contains(why), "{}", output.stdout);
 }

@@ -1,5 +1,5 @@
-//! A broker that makes whatever it is asked for and does not let go of it: its operations never end.
-//! Bare HTTP by hand, because no broker of ours can be made to behave so.
+//! A broker that accepts every request and whose operations never end. Plain HTTP, because our own brokers
+//! cannot behave like this.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const CATALOG: &str = r#"{"services":[{"id":"s","name":"s","description":"d","bindable":false,"plans":[{"id":"p","name":"p","description":"d"}]}]}"#;
 
-/// A broker that listens until the process ends.
+/// A broker that serves until the process ends.
 pub(super) struct StuckBroker {
     pub(super) url: String,
     made: Arc<AtomicBool>,
 }
 
 impl StuckBroker {
-    /// Starts one that answers so when something is to be made or removed.
+    /// Starts a broker with this response to creates and deletes.
     pub(super) fn start(put: u16, delete: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -35,7 +35,7 @@ impl StuckBroker {
     }
 }
 
-/// Reads one request and answers it.
+/// Reads one request and responds.
 fn answer(stream: TcpStream, put: u16, delete: u16, made: &AtomicBool) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();

@@ -1,4 +1,4 @@
-//! The folder of one broker, and the broker in it: started again whenever it was killed.
+//! The folder of one broker, and the broker in it: restarted whenever it was killed.
 
 use super::kill_loop::KillLoop;
 use super::traced_broker::TracedBroker;
@@ -12,30 +12,30 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long anything may take that comes by itself.
-const PATIENCE: Duration = Duration::from_secs(60);
-const LOOK: Duration = Duration::from_millis(10);
+/// Time limit of every wait.
+const TIMEOUT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// A folder that runs of other users can pass through.
+/// A folder that runs of other users can traverse.
 pub(super) fn folder() -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("it is ours");
     folder
 }
 
-/// A broker's place, for all its starts.
+/// The folder of a broker, for all its starts.
 pub(super) struct Fixture {
     folder: TempDir,
-    /// Where its runs find programs.
+    /// `PATH` of its runs.
     programs: String,
-    pub(super) hunt: Arc<KillLoop>,
+    pub(super) kill_loop: Arc<KillLoop>,
     broker: Option<TracedBroker>,
     readers: Vec<JoinHandle<()>>,
 }
 
 impl Fixture {
-    /// With bundles in their folder, and this much more of their configuration.
-    pub(super) fn new(folder: TempDir, more: &str, programs: &Path, hunt: KillLoop) -> Self {
+    /// A fixture whose bundles are in the folder, with additional lines for its configuration.
+    pub(super) fn new(folder: TempDir, more: &str, programs: &Path, kill_loop: KillLoop) -> Self {
         let config = format!(
             "auth: none\nstore: {{url: 'sqlite:one.db'}}\nbundles:\n  folder: bundles\n  work: kept\n{more}"
         );
@@ -45,19 +45,19 @@ impl Fixture {
         Self {
             programs: format!("{}:/usr/local/bin:/usr/bin:/bin", programs.display()),
             folder,
-            hunt: Arc::new(hunt),
+            kill_loop: Arc::new(kill_loop),
             broker: None,
             readers: Vec::new(),
         }
     }
 
-    /// A broker that listens.
+    /// Returns the running broker; starts one if necessary.
     fn broker(&mut self) -> &mut TracedBroker {
         if let Some(dead) = self.broker.take_if(|broker| broker.is_dead()) {
-            self.readers.push(dead.bury());
+            self.readers.push(dead.into_reader());
         }
         while self.broker.is_none() {
-            match TracedBroker::start(self.folder.path(), &self.programs, &self.hunt) {
+            match TracedBroker::start(self.folder.path(), &self.programs, &self.kill_loop) {
                 Ok(broker) => self.broker = Some(broker),
                 Err(reader) => self.readers.push(reader),
             }
@@ -65,23 +65,23 @@ impl Fixture {
         self.broker.as_mut().expect("it listens")
     }
 
-    /// Asks until there is an answer, of whichever broker.
-    pub(super) fn ask_until_answered(&mut self, ask: &BrokerRequest) -> (u16, Value) {
+    /// Repeats a request until a broker responds.
+    pub(super) fn send_until_answered(&mut self, request: &BrokerRequest) -> (u16, Value) {
         let begun = Instant::now();
         loop {
             let address = self.broker().address.clone();
-            if let Ok(answer) = ask.try_send(&address)
+            if let Ok(answer) = request.try_send(&address)
                 && let Some((_, body)) = answer.text.split_once("\r\n\r\n")
                 && let Ok(body) = serde_json::from_str(body)
             {
                 return (answer.status, body);
             }
-            assert!(begun.elapsed() < PATIENCE, "there is no answer");
-            std::thread::sleep(LOOK);
+            assert!(begun.elapsed() < TIMEOUT, "there is no answer");
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
-    /// Waits until nothing is left of any run: no directory, no process, and nothing of what else is looked at.
+    /// Waits until nothing is left of any run: no directory, no process, and none of the other leftovers.
     pub(super) fn until_nothing_is_left(&mut self, other: &dyn Fn() -> Vec<String>) {
         let begun = Instant::now();
         loop {
@@ -93,11 +93,8 @@ impl Fixture {
             if left.is_empty() {
                 return;
             }
-            assert!(
-                begun.elapsed() < PATIENCE,
-                "this is left of runs: {left:#?}"
-            );
-            std::thread::sleep(LOOK);
+            assert!(begun.elapsed() < TIMEOUT, "this is left of runs: {left:#?}");
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -110,7 +107,7 @@ impl Fixture {
             .collect()
     }
 
-    /// Everything that has to do with a run of this house, by its command line or its environment.
+    /// Processes of runs in this folder, by command line or environment.
     fn processes(&self) -> Vec<String> {
         let runs = format!("{}/kept/runs/", self.folder.path().display());
         let of_runs = |process: &PathBuf| {
@@ -126,7 +123,7 @@ impl Fixture {
         left.map(|path| path.display().to_string()).collect()
     }
 
-    /// Ends the broker, and reads its traces to their ends.
+    /// Stops the broker, and reads its traces to the end.
     pub(super) fn close(mut self) {
         self.broker();
         if let Some(broker) = self.broker.take() {
@@ -135,7 +132,7 @@ impl Fixture {
         self.until_traces_end();
     }
 
-    /// Whoever was killed has been seen to die, or to be too quick.
+    /// Waits until every kill is known to have succeeded or to have come too late.
     pub(super) fn until_traces_end(&mut self) {
         for reader in self.readers.drain(..) {
             reader.join().expect("it reads to the end");

@@ -1,4 +1,5 @@
-//! Who is killed when: at every step once, and never so often that a broker would give an operation up.
+//! Decides when a process is killed: once at every step, but not so often that a broker gives up an
+//! operation.
 
 use super::syscall_steps::Step;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -6,12 +7,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Later ones of the same kind are not told apart: how often progress is noted depends on the machine.
+/// Later steps with the same label are not distinguished: the number of progress writes depends on the
+/// machine.
 const SAME_MAX: u32 = 8;
-/// How often a step may be missed because whoever was to be killed was too quick.
+/// Number of times a step may be missed because the process was faster than the kill.
 const MISSES_MAX: u32 = 4;
 
-/// Who is killed.
+/// The process that is killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Victim {
     Broker,
@@ -20,7 +22,7 @@ pub(super) enum Victim {
 }
 
 impl Victim {
-    /// A broker gives up what is taken over five times without progress, and what is lost more often.
+    /// A broker gives up an operation that is taken over five times without progress, or lost more often.
     fn kills_of_one_operation(self) -> u32 {
         match self {
             Self::Broker => 3,
@@ -29,18 +31,18 @@ impl Victim {
     }
 }
 
-/// Where somebody is killed.
+/// A step at which a process is killed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct KillPoint {
     action: &'static str,
-    /// The broker was started again during this operation, and that is told apart.
+    /// The broker was restarted during this operation, and recoveries are distinguished.
     recovering: bool,
     label: String,
-    /// The how-manieth of its kind.
+    /// Number of this step among those with the same label.
     nth: u32,
 }
 
-/// The points at which somebody was killed, in all lives.
+/// The points with a kill, in all lifecycles.
 #[derive(Debug, Default)]
 pub(super) struct Coverage(Mutex<CoveredPoints>);
 
@@ -55,12 +57,12 @@ impl Coverage {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether nobody was killed there yet; from now on somebody was.
+    /// Marks the point as covered; returns whether it was not covered before.
     fn claim(&self, point: &KillPoint) -> bool {
         self.lock().points.insert(point.clone())
     }
 
-    /// The kill came too late: somebody else must try again.
+    /// The kill came too late: the point must be tried again.
     fn missed(&self, point: &KillPoint) {
         let mut covered = self.lock();
         let misses = covered.misses.entry(point.clone()).or_default();
@@ -70,7 +72,7 @@ impl Coverage {
         }
     }
 
-    /// At how many points somebody was killed during an action.
+    /// Number of points with a kill during an action.
     pub(super) fn kills_during(&self, action: &str) -> usize {
         let covered = self.lock();
         covered
@@ -93,14 +95,14 @@ impl Coverage {
     }
 }
 
-/// One hunter follows one life.
+/// Kills during one lifecycle.
 #[derive(Debug)]
 pub(super) struct KillLoop {
     victim: Victim,
-    /// Also during recoveries, and where nothing can differ from the step before.
+    /// Also kills during recoveries, and at steps that cannot differ from the previous one.
     thorough: bool,
-    /// Whether questions to an engine are steps.
-    pub(super) asks: bool,
+    /// Whether requests to an engine are steps.
+    pub(super) traces_engine: bool,
     coverage: Arc<Coverage>,
     now: Mutex<CurrentAction>,
 }
@@ -111,16 +113,16 @@ struct CurrentAction {
     recovering: bool,
     kills: u32,
     counts: BTreeMap<String, u32>,
-    /// By handles that never mean another process.
+    /// Process handles, which never refer to another process.
     broker: Option<OwnedFd>,
     supervisor: Option<(i32, OwnedFd)>,
 }
 
-/// A point at which somebody was killed.
+/// A point at which a process was killed.
 #[derive(Debug)]
 pub(super) struct KilledAt {
     point: KillPoint,
-    /// The thread that must not take another step.
+    /// Thread that must not take another step.
     pub(super) last_step_of: Option<i32>,
 }
 
@@ -129,15 +131,15 @@ impl KillLoop {
         Self {
             victim,
             thorough: is_thorough(),
-            asks: false,
+            traces_engine: false,
             coverage,
             now: Mutex::default(),
         }
     }
 
-    /// With an engine that is asked for containers.
+    /// Also traces requests to a container engine.
     pub(super) fn with_engine(mut self) -> Self {
-        self.asks = true;
+        self.traces_engine = true;
         self
     }
 
@@ -145,7 +147,7 @@ impl KillLoop {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on steps belong to this action.
+    /// Assigns the following steps to this action.
     pub(super) fn begin(&self, action: &'static str) {
         let mut now = self.lock();
         *now = CurrentAction {
@@ -155,7 +157,7 @@ impl KillLoop {
         };
     }
 
-    /// The action is over; how often somebody was killed.
+    /// Ends the action; returns the number of kills.
     pub(super) fn end(&self) -> u32 {
         let mut now = self.lock();
         now.action = None;
@@ -170,7 +172,7 @@ impl KillLoop {
         now.broker = handle(pid.cast_signed());
     }
 
-    /// Somebody came to a step: if nobody was killed there before, somebody is now.
+    /// Handles a step: kills the process if there was no kill at this point before.
     pub(super) fn at(&self, step: &Step) -> Option<KilledAt> {
         let mut now = self.lock();
         let action = now.action?;
@@ -216,7 +218,7 @@ impl KillLoop {
         if now.kills >= self.victim.kills_of_one_operation() || point.nth > SAME_MAX {
             return false;
         }
-        // What a broker commits when it is started again is another thing.
+        // Commits after a restart are other commits.
         let other = now.recovering && point.label == "commit";
         if !self.thorough && (other || is_like_its_neighbour(point)) {
             return false;
@@ -230,9 +232,9 @@ impl KillLoop {
         }
     }
 
-    /// The prey took another step before it died.
-    pub(super) fn missed(&self, prey: &KilledAt) {
-        self.coverage.missed(&prey.point);
+    /// The process took another step before it was killed.
+    pub(super) fn missed(&self, killed: &KilledAt) {
+        self.coverage.missed(&killed.point);
     }
 }
 
@@ -240,15 +242,15 @@ fn is_thorough() -> bool {
     std::env::var("SUTLER_TEST_KILLS").is_ok_and(|it| it == "all")
 }
 
-/// A kill takes nothing from files that are written: before and after a sync of one they are the same, and
-/// so is what is being removed, file by file. Between two questions to an engine nothing is changed.
+/// A kill does not remove written data: a file is the same before and after its sync, and so is a folder that
+/// is removed file by file. Between two requests to an engine nothing changes.
 fn is_like_its_neighbour(point: &KillPoint) -> bool {
     let label = point.label.as_str();
     let again = label.starts_with("remove") || label.starts_with("ask");
     (again && point.nth > 1) || label.starts_with("sync") || label == "ask engine to tell"
 }
 
-/// Steps of a supervisor and of what it runs.
+/// Steps of a supervisor and of its processes.
 fn is_of_the_run(label: &str) -> bool {
     label.contains("RUN/") || label == "sync RUNS" || label.starts_with("start")
 }
@@ -258,6 +260,6 @@ fn handle(pid: i32) -> Option<OwnedFd> {
 }
 
 fn kill(handle: &OwnedFd) {
-    // Whoever is gone already need not be killed.
+    // The process may have ended already.
     let _ = pidfd_send_signal(handle, Signal::KILL);
 }

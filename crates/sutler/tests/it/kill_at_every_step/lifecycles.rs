@@ -1,4 +1,4 @@
-//! Lives of instances, one after the other, until one of them passes unharmed.
+//! Lifecycles of instances, one after the other, until one of them has no kill.
 
 use super::fixture::Fixture;
 use super::kill_loop::Victim;
@@ -7,57 +7,61 @@ use super::run_log::{self, RunRecord};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// No action has so many steps that it takes more lives; if it seems so, something runs in circles.
-const LIVES_MAX: usize = 200;
+/// Limit against an endless loop; no action needs more lifecycles.
+const LIFECYCLES_MAX: usize = 200;
 
-/// What runs change outside of the broker, and how it is seen there.
-pub(super) trait World {
-    /// What a provision and an update ask for.
+/// The server that runs of the bundle change, and how its state is checked.
+pub(super) trait ServiceUnderTest {
+    /// Parameters of the provision and of the update.
     fn parameters(&self) -> [Value; 2];
 
-    /// Counts what there is after an action, and tries the credentials of the last bind.
+    /// Counts the resources after an action, and tries the credentials of the last bind.
     fn check(&self, action: &str, credentials: &Value);
 
-    /// What runs left there.
-    fn left(&self) -> Vec<String>;
+    /// Leftovers of runs.
+    fn leftovers(&self) -> Vec<String>;
 
-    /// The runs since the last time, by their own word.
-    fn signed(&self) -> Vec<RunRecord>;
+    /// Runs since the last call, as recorded by the runs themselves.
+    fn take_runs(&self) -> Vec<RunRecord>;
 }
 
-/// Leads lives until one comes to no step at which nobody was killed yet.
-pub(super) fn lead(mut house: Fixture, world: &dyn World, victim: Victim) {
-    for number in 0..LIVES_MAX {
-        let kills = life(&mut house, world, number);
-        check_runs(victim, &world.signed(), kills);
-        house.until_traces_end();
+/// Repeats the lifecycle until one reaches no step without an earlier kill.
+pub(super) fn run_until_no_kill(
+    mut fixture: Fixture,
+    service: &dyn ServiceUnderTest,
+    victim: Victim,
+) {
+    for number in 0..LIFECYCLES_MAX {
+        let kills = run_lifecycle(&mut fixture, service, number);
+        check_runs(victim, &service.take_runs(), kills);
+        fixture.until_traces_end();
         if kills == 0 {
-            house.close();
+            fixture.close();
             return;
         }
     }
     panic!("there are always more steps");
 }
 
-/// One life; how often somebody was killed.
-fn life(house: &mut Fixture, world: &dyn World, number: usize) -> u32 {
-    let platform = Platform::new(house, format!("life-{number}"), world.parameters());
+/// Runs one lifecycle; returns the number of kills.
+fn run_lifecycle(fixture: &mut Fixture, service: &dyn ServiceUnderTest, number: usize) -> u32 {
+    let platform = Platform::new(fixture, format!("life-{number}"), service.parameters());
     let mut kills = 0;
     let mut credentials = Value::Null;
     for action in ACTIONS {
-        house.hunt.begin(action);
-        platform.until_done(house, action);
-        house.until_nothing_is_left(&|| world.left());
-        kills += house.hunt.end();
+        fixture.kill_loop.begin(action);
+        platform.until_done(fixture, action);
+        fixture.until_nothing_is_left(&|| service.leftovers());
+        kills += fixture.kill_loop.end();
         if action == "bind" {
-            credentials = platform.credentials(house);
+            credentials = platform.credentials(fixture);
         }
-        world.check(action, &credentials);
+        service.check(action, &credentials);
     }
     kills
 }
 
-/// Every action was run, and only as often as it had to be.
+/// Checks that every action ran, and only as often as necessary.
 fn check_runs(victim: Victim, runs: &[RunRecord], kills: u32) {
     run_log::check(runs);
     for action in ACTIONS {
@@ -66,7 +70,7 @@ fn check_runs(victim: Victim, runs: &[RunRecord], kills: u32) {
         assert!(done > 0, "no {action} was done: {runs:#?}");
         let operations = of_action.iter().map(|run| &run.operation);
         let operations = operations.collect::<BTreeSet<_>>().len();
-        // An update that was done before its answer was heard is asked for again, and is another operation.
+        // An update whose response was lost is sent again, and is another operation.
         let repeats = if action == "update" {
             kills as usize
         } else {

@@ -1,17 +1,19 @@
-//! A platform that takes one instance through its life: it asks again when there is no answer, and polls.
+//! A platform that takes one instance through its lifecycle: it repeats requests without a response, and
+//! polls.
 //!
-//! Blocking, and checks only success; `sutler-crash` has a platform that checks everything it was acknowledged.
+//! Blocking, and checks only that each request succeeds; the platform of `sutler-crash` checks all acknowledged
+//! state after every restart.
 
 use super::fixture::Fixture;
 use crate::http_request::BrokerRequest;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// What a life consists of, in this order.
+/// Actions of a lifecycle, in order.
 pub(super) const ACTIONS: [&str; 5] = ["provision", "update", "bind", "unbind", "deprovision"];
 
-/// How long an operation may take, with all its deaths.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// Time limit of an operation, including all kills.
+const TIMEOUT: Duration = Duration::from_secs(90);
 const POLL: Duration = Duration::from_millis(30);
 
 /// The platform's view of one instance and its binding.
@@ -19,14 +21,14 @@ pub(super) struct Platform {
     instance: String,
     service: Value,
     plan: Value,
-    /// What a provision and an update ask for.
+    /// Parameters of the provision and of the update.
     pub(super) parameters: [Value; 2],
 }
 
 impl Platform {
-    /// Reads the catalog, and takes what is first in it.
-    pub(super) fn new(house: &mut Fixture, instance: String, parameters: [Value; 2]) -> Self {
-        let (status, catalog) = house.ask_until_answered(&BrokerRequest::get("/v2/catalog"));
+    /// Reads the catalog, and uses its first service and plan.
+    pub(super) fn new(fixture: &mut Fixture, instance: String, parameters: [Value; 2]) -> Self {
+        let (status, catalog) = fixture.send_until_answered(&BrokerRequest::get("/v2/catalog"));
         assert_eq!(status, 200, "{catalog}");
         let service = &catalog["services"][0];
         Self {
@@ -71,15 +73,15 @@ impl Platform {
         }
     }
 
-    /// Has an action done, through all deaths.
+    /// Sends an action and waits until it has succeeded, across all kills.
     ///
     /// # Panics
     /// If it does not succeed.
-    pub(super) fn until_done(&self, house: &mut Fixture, action: &'static str) {
-        let (status, answer) = house.ask_until_answered(&self.request(action));
+    pub(super) fn until_done(&self, fixture: &mut Fixture, action: &'static str) {
+        let (status, answer) = fixture.send_until_answered(&self.request(action));
         match (action, status) {
             (_, 202) => {}
-            // Asked again after it was done.
+            // Repeated after it was done.
             (_, 200) | ("provision" | "bind", 201) | ("unbind" | "deprovision", 410) => return,
             _ => panic!("{action}: {status} {answer}"),
         }
@@ -87,24 +89,21 @@ impl Platform {
         let path = format!("{}/last_operation?operation={operation}", self.path(action));
         let begun = Instant::now();
         loop {
-            let (status, answer) = house.ask_until_answered(&BrokerRequest::get(&path));
+            let (status, answer) = fixture.send_until_answered(&BrokerRequest::get(&path));
             match (status, answer["state"].as_str()) {
                 (200, Some("succeeded")) => return,
                 (410, _) if action == "unbind" || action == "deprovision" => return,
                 (200, Some("in progress")) => {}
                 _ => panic!("{action}: {status} {answer}"),
             }
-            assert!(
-                begun.elapsed() < PATIENCE,
-                "{action} does not end: {answer}"
-            );
+            assert!(begun.elapsed() < TIMEOUT, "{action} does not end: {answer}");
             std::thread::sleep(POLL);
         }
     }
 
-    /// What the binding gives.
-    pub(super) fn credentials(&self, house: &mut Fixture) -> Value {
-        let (status, answer) = house.ask_until_answered(&BrokerRequest::get(&self.path("bind")));
+    /// Credentials of the binding.
+    pub(super) fn credentials(&self, fixture: &mut Fixture) -> Value {
+        let (status, answer) = fixture.send_until_answered(&BrokerRequest::get(&self.path("bind")));
         assert_eq!(status, 200, "{answer}");
         answer["credentials"].clone()
     }

@@ -1,8 +1,8 @@
-//! The PostgreSQL bundle, run as processes: what is in its server is counted there, and tried out.
+//! The PostgreSQL bundle, run as processes: its databases and roles are counted in the server, and tried.
 
 use super::fixture::Fixture;
 use super::kill_loop::{Coverage, KillLoop, Victim};
-use super::lifecycles::{World, lead};
+use super::lifecycles::{ServiceUnderTest, run_until_no_kill};
 use super::run_log::{ENTRY, RunLog, RunRecord};
 use serde_json::{Value, json};
 use std::fs;
@@ -13,13 +13,13 @@ use sutler_servers::{Demands, Server, ServerUrl, find_programs};
 
 const ROOTS: [&str; 3] = ["/usr/lib/postgresql", "/usr/libexec/postgresql", "/usr"];
 
-/// A server of a life's own: whatever is in it belongs to that life.
+/// A server for one lifecycle: everything in it belongs to that lifecycle.
 struct Databases {
     server: Server,
-    ledger: RunLog,
+    run_log: RunLog,
 }
 
-/// What a server has of the bundle's making.
+/// Resources of the bundle in a server.
 #[derive(Debug, PartialEq, Eq)]
 struct ServerCounts {
     databases: usize,
@@ -28,35 +28,35 @@ struct ServerCounts {
     limits: Vec<String>,
 }
 
-/// Whether the server can be started here; if not, that is said.
-pub(super) fn is_there() -> bool {
+/// Whether the server can be started here; reports it if not.
+pub(super) fn is_available() -> bool {
     find_programs(&["initdb", "psql"], &ROOTS).is_some()
         || sutler_servers::postgres::own(Demands::default()).is_some()
 }
 
-/// Where its programs are.
+/// Folder of the PostgreSQL programs.
 fn folder_of_programs() -> PathBuf {
     find_programs(&["initdb", "psql"], &ROOTS).unwrap_or_else(|| PathBuf::from("/usr/bin"))
 }
 
-/// Leads lives of instances of the bundle.
-pub(super) fn lives(victim: Victim, coverage: &Arc<Coverage>) {
+/// Runs lifecycles of instances of the bundle.
+pub(super) fn run_all(victim: Victim, coverage: &Arc<Coverage>) {
     let folder = super::fixture::folder();
     let databases = Databases {
         server: sutler_servers::postgres::own(Demands::default()).expect("it was there"),
-        ledger: lay_out(folder.path()),
+        run_log: write_bundle(folder.path()),
     };
     let secret = format!(
         "  secrets:\n  - name: postgresql\n    bundles: [postgresql]\n    keys: [{{key: admin_url, value: '{}'}}]\n",
         databases.server.admin_url().url()
     );
-    let hunt = KillLoop::new(victim, coverage.clone());
-    let house = Fixture::new(folder, &secret, &folder_of_programs(), hunt);
-    lead(house, &databases, victim);
+    let kill_loop = KillLoop::new(victim, coverage.clone());
+    let fixture = Fixture::new(folder, &secret, &folder_of_programs(), kill_loop);
+    run_until_no_kill(fixture, &databases, victim);
 }
 
-/// The bundle as it is shipped, but for who runs it.
-fn lay_out(folder: &Path) -> RunLog {
+/// Writes the shipped bundle, with an entry point that records its runs.
+fn write_bundle(folder: &Path) -> RunLog {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bundles/postgresql");
     let bundle = folder.join("bundles/postgresql");
     fs::create_dir_all(&bundle).expect("a folder");
@@ -71,7 +71,7 @@ fn lay_out(folder: &Path) -> RunLog {
     RunLog::new(folder, &bundle)
 }
 
-/// What there is in the server after an action: one database and its owner, and a role for the binding.
+/// Expected contents of the server after an action: one database and its owner, and a role for the binding.
 fn expected(action: &str) -> ServerCounts {
     let (databases, roles, limit) = match action {
         "provision" => (1, 1, "5"),
@@ -86,34 +86,34 @@ fn expected(action: &str) -> ServerCounts {
     }
 }
 
-impl World for Databases {
+impl ServiceUnderTest for Databases {
     fn parameters(&self) -> [Value; 2] {
         [json!({ "connections": 5 }), json!({ "connections": 7 })]
     }
 
     fn check(&self, action: &str, credentials: &Value) {
         assert_eq!(self.count(), expected(action), "after {action}");
-        let let_in = self.lets_in(credentials);
+        let let_in = self.can_log_in(credentials);
         assert_eq!(let_in, action == "bind", "after {action}");
     }
 
-    fn left(&self) -> Vec<String> {
+    fn leftovers(&self) -> Vec<String> {
         Vec::new()
     }
 
-    fn signed(&self) -> Vec<RunRecord> {
-        self.ledger.take()
+    fn take_runs(&self) -> Vec<RunRecord> {
+        self.run_log.take()
     }
 }
 
 impl Databases {
     fn count(&self) -> ServerCounts {
-        let ask = |sql: &str| {
-            let said = ask(self.server.admin_url(), sql).expect("the administrator may ask");
-            said.lines().map(str::to_owned).collect::<Vec<_>>()
+        let rows = |sql: &str| {
+            let output = run_sql(self.server.admin_url(), sql).expect("the administrator may ask");
+            output.lines().map(str::to_owned).collect::<Vec<_>>()
         };
-        let limits = ask("SELECT datconnlimit FROM pg_database WHERE datname LIKE 'sutler%'");
-        let roles = ask("SELECT rolname FROM pg_roles WHERE rolname LIKE 'sutler%'");
+        let limits = rows("SELECT datconnlimit FROM pg_database WHERE datname LIKE 'sutler%'");
+        let roles = rows("SELECT rolname FROM pg_roles WHERE rolname LIKE 'sutler%'");
         ServerCounts {
             databases: limits.len(),
             roles: roles.len(),
@@ -121,16 +121,16 @@ impl Databases {
         }
     }
 
-    /// Whether credentials are good for making a table and dropping it.
-    fn lets_in(&self, credentials: &Value) -> bool {
+    /// Whether credentials can create and drop a table.
+    fn can_log_in(&self, credentials: &Value) -> bool {
         let text = |name: &str| credentials[name].as_str().unwrap_or_default();
         let at = self.server.admin_url().at(text("database"));
         let at = at.with_user(text("username"), text("password"));
-        ask(&at, "CREATE TABLE mine (n int); DROP TABLE mine").is_ok()
+        run_sql(&at, "CREATE TABLE mine (n int); DROP TABLE mine").is_ok()
     }
 }
 
-fn ask(at: &ServerUrl, sql: &str) -> Result<String, String> {
+fn run_sql(at: &ServerUrl, sql: &str) -> Result<String, String> {
     let (user, password) = at.user.clone().unwrap_or_default();
     let ended = Command::new(folder_of_programs().join("psql"))
         .args([

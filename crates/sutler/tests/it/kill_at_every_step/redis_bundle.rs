@@ -1,8 +1,9 @@
-//! A bundle that is an image, run as containers: what it makes in a Redis server is counted there, and tried out.
+//! A bundle that is an image, run as containers: its keys and users in a Redis server are counted there, and
+//! tried.
 
 use super::fixture::Fixture;
 use super::kill_loop::{Coverage, KillLoop, Victim};
-use super::lifecycles::{World, lead};
+use super::lifecycles::{ServiceUnderTest, run_until_no_kill};
 use super::run_log::{self, RunRecord};
 use serde_json::{Value, json};
 use std::fs;
@@ -14,11 +15,11 @@ use std::time::Duration;
 use sutler_servers::podman::{self, Podman};
 use sutler_servers::{Demands, PASSWORD, Server, ServerUrl};
 
-/// How long one answer may take.
+/// Time limit of one response.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
 
-/// Everything is looked for before it is made, by the server: a set has a thing once. The run signs, and is alone
-/// with its instance, there too.
+/// Creates are idempotent: the server adds a member to a set once. The run also records itself in the server,
+/// and locks its instance there.
 const SCRIPT: &str = r#"instance=$(sed -n 's/.*"_apb_service_instance_id":"\([^"]*\)".*/\1/p' "$SUTLER_VARS_FILE")
 tell() { printf 'AUTH PASSWORD\r\n%b\r\nQUIT\r\n' "$*" | nc 127.0.0.1 PORT; }
 run="$SUTLER_OPERATION $SUTLER_ATTEMPT"
@@ -48,22 +49,22 @@ plans:
       - {name: limit, type: integer, default: 5, updatable: true}
 ";
 
-/// A server of a life's own.
+/// A server for one lifecycle.
 struct Keys {
     server: Server,
     engine: &'static Podman,
-    /// Whose containers these are.
+    /// Folder of the broker that owns the containers.
     folder: std::path::PathBuf,
 }
 
-/// Whether server and engine are here; if not, that is said.
-pub(super) fn is_there() -> bool {
+/// Whether server and engine are available; reports it if not.
+pub(super) fn is_available() -> bool {
     podman::shared().is_some_and(Podman::is_own)
         && sutler_servers::redis::own(Demands::default()).is_some()
 }
 
-/// Leads lives of instances of the bundle.
-pub(super) fn lives(victim: Victim, coverage: &Arc<Coverage>) {
+/// Runs lifecycles of instances of the bundle.
+pub(super) fn run_all(victim: Victim, coverage: &Arc<Coverage>) {
     let folder = super::fixture::folder();
     let keys = Keys {
         server: sutler_servers::redis::own(Demands::default()).expect("it was there"),
@@ -82,44 +83,44 @@ pub(super) fn lives(victim: Victim, coverage: &Arc<Coverage>) {
     .expect("a file");
     let socket = keys.engine.socket.display();
     let engine = format!("  container: {{socket: '{socket}', network: host}}\n");
-    let hunt = KillLoop::new(victim, coverage.clone()).with_engine();
-    let house = Fixture::new(folder, &engine, Path::new("/usr/bin"), hunt);
-    lead(house, &keys, victim);
+    let kill_loop = KillLoop::new(victim, coverage.clone()).with_engine();
+    let fixture = Fixture::new(folder, &engine, Path::new("/usr/bin"), kill_loop);
+    run_until_no_kill(fixture, &keys, victim);
 }
 
-impl World for Keys {
+impl ServiceUnderTest for Keys {
     fn parameters(&self) -> [Value; 2] {
         [json!({ "limit": 5 }), json!({ "limit": 7 })]
     }
 
     fn check(&self, action: &str, credentials: &Value) {
-        let databases = self.ask("SMEMBERS databases");
+        let databases = self.run_command("SMEMBERS databases");
         let gone = action == "deprovision";
         assert_eq!(databases.len(), usize::from(!gone), "after {action}");
-        let users = self.ask("ACL USERS").len();
+        let users = self.run_command("ACL USERS").len();
         assert_eq!(
             users,
             if action == "bind" { 2 } else { 1 },
             "after {action}"
         );
-        let limits = self.ask("KEYS limit:*").len();
+        let limits = self.run_command("KEYS limit:*").len();
         assert_eq!(limits, usize::from(!gone), "after {action}");
         assert_eq!(
-            self.lets_in(credentials),
+            self.can_log_in(credentials),
             action == "bind",
             "after {action}"
         );
     }
 
-    fn left(&self) -> Vec<String> {
+    fn leftovers(&self) -> Vec<String> {
         let label = format!("label=sutler.owner={}", self.owner());
         let listed = self.engine.podman(&["ps", "-aq", "--filter", &label]);
         listed.lines().map(|id| format!("container {id}")).collect()
     }
 
-    fn signed(&self) -> Vec<RunRecord> {
-        let lines = self.ask("LRANGE ledger 0 -1");
-        self.ask("DEL ledger");
+    fn take_runs(&self) -> Vec<RunRecord> {
+        let lines = self.run_command("LRANGE ledger 0 -1");
+        self.run_command("DEL ledger");
         run_log::read(&lines.join("\n"))
     }
 }
@@ -130,29 +131,36 @@ impl Keys {
         host.expect("a name").trim().to_owned()
     }
 
-    fn ask(&self, command: &str) -> Vec<String> {
-        let said = ask(self.server.admin_url(), "default", PASSWORD, command);
-        said.expect("the administrator may ask")
+    fn run_command(&self, command: &str) -> Vec<String> {
+        let output = run_command(self.server.admin_url(), "default", PASSWORD, command);
+        output.expect("the administrator may ask")
     }
 
-    fn lets_in(&self, credentials: &Value) -> bool {
+    fn can_log_in(&self, credentials: &Value) -> bool {
         let text = |name: &str| credentials[name].as_str().unwrap_or_default();
         let (user, password) = (text("username"), text("password"));
-        ask(self.server.admin_url(), user, password, "PING").is_some()
+        run_command(self.server.admin_url(), user, password, "PING").is_some()
     }
 }
 
-/// What a server answers: its words without their lengths; `None`: it lets nobody in so.
-fn ask(at: &ServerUrl, user: &str, password: &str, command: &str) -> Option<Vec<String>> {
+/// Sends a command; returns the words of the response without their lengths, or `None` if the login is
+/// refused.
+fn run_command(at: &ServerUrl, user: &str, password: &str, command: &str) -> Option<Vec<String>> {
     let mut stream = TcpStream::connect((at.host.as_str(), at.port)).expect("it listens");
     stream
         .set_read_timeout(Some(ANSWERS_WITHIN))
         .expect("a time");
     let text = format!("AUTH {user} {password}\r\n{command}\r\nQUIT\r\n");
     stream.write_all(text.as_bytes()).expect("it listens");
-    let mut said = String::new();
-    stream.read_to_string(&mut said).expect("it answers");
-    let said = said.strip_prefix("+OK\r\n")?.strip_suffix("+OK\r\n")?;
+    let mut output = String::new();
+    stream.read_to_string(&mut output).expect("it answers");
+    let output = output.strip_prefix("+OK\r\n")?.strip_suffix("+OK\r\n")?;
     let is_length = |line: &&str| !line.starts_with(['*', '$', ':', '+']);
-    Some(said.lines().filter(is_length).map(str::to_owned).collect())
+    Some(
+        output
+            .lines()
+            .filter(is_length)
+            .map(str::to_owned)
+            .collect(),
+    )
 }

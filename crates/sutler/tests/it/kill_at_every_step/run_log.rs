@@ -1,19 +1,19 @@
-//! What runs did, by their own word: every run of the bundle under test adds a line when it begins and one when it
-//! ends, and holds a lock of its instance in between.
+//! Log of runs: every run of the bundle under test adds a line when it begins and one when it ends, and locks
+//! its instance in between.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// The program that stands before the bundle's own.
+/// Name of the program that wraps the bundle's own.
 pub(super) const ENTRY: &str = "counted";
 
-/// Where runs sign.
+/// The file with the records.
 #[derive(Clone, Debug)]
 pub(super) struct RunLog(PathBuf);
 
-/// A run, as it signed.
+/// A run, as recorded by itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RunRecord {
     pub(super) action: String,
@@ -25,7 +25,7 @@ pub(super) struct RunRecord {
 }
 
 impl RunLog {
-    /// An empty one that everybody may write to, and the program that signs, in a bundle.
+    /// Creates an empty log that every user can write, and the recording program in a bundle.
     pub(super) fn new(folder: &Path, bundle: &Path) -> Self {
         let path = folder.join("ledger");
         fs::write(&path, "").expect("a file");
@@ -54,7 +54,7 @@ exit $exit
         Self(path)
     }
 
-    /// All runs, in the order in which they began; then it is empty.
+    /// Returns all runs in the order of their begin, and empties the log.
     pub(super) fn take(&self) -> Vec<RunRecord> {
         let text = fs::read_to_string(&self.0).expect("a ledger");
         fs::write(&self.0, "").expect("a file");
@@ -66,7 +66,7 @@ fn open_to_all(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is ours");
 }
 
-/// Reads what runs wrote.
+/// Parses the records of runs.
 pub(super) fn read(text: &str) -> Vec<RunRecord> {
     let mut runs: Vec<RunRecord> = Vec::new();
     for line in text.lines() {
@@ -93,10 +93,10 @@ pub(super) fn read(text: &str) -> Vec<RunRecord> {
     runs
 }
 
-/// What must be true of all runs of a life, whoever was killed.
+/// Checks the invariants of all runs of a lifecycle, for any kills.
 ///
 /// # Panics
-/// If a run was made twice, two were at work at once, or a key does not belong to one operation.
+/// If a run happened twice, two ran at the same time, or a key does not belong to one operation.
 pub(super) fn check(runs: &[RunRecord]) {
     let mut names = BTreeSet::new();
     let mut keys: BTreeMap<&str, &str> = BTreeMap::new();
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_were_made_once_each_are_right() {
+    fn runs_that_happened_once_each_are_valid() {
         let text = "begins provision a 1 k alone\nends a 1 0\nbegins bind b 1 l alone\nbegins bind b 2 l alone\nends b 2 0\n";
         assert!(!complains(text));
         let runs = read(text);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_complained_of() {
+    fn every_fault_is_reported() {
         for text in [
             "begins provision a 1 k alone\nbegins provision a 1 k alone\n",
             "begins provision a 1 k alone\nbegins provision a 2 k beside-another\n",

@@ -1,6 +1,6 @@
-//! From lines of a system-call trace to steps: calls that change what a later process finds. Pure.
+//! Parses lines of a system-call trace into steps: calls with effects that a later process can observe. Pure.
 //!
-//! Which process is killed at which step: `kill_loop.rs`.
+//! `kill_loop.rs` decides which process is killed at which step.
 
 use std::collections::BTreeMap;
 
@@ -8,23 +8,23 @@ use std::collections::BTreeMap;
 pub(super) const CALLS: &str =
     "mkdir,mkdirat,mknodat,rename,renameat,renameat2,unlink,unlinkat,rmdir,fsync,fdatasync";
 
-/// Calls by which a broker asks an engine for containers; those that go elsewhere are no steps. They are not held
-/// up: the engine does what it was asked for whoever is dead.
-pub(super) const ASKS: &str = "sendto";
+/// Calls by which a broker sends requests to an engine; calls to other addresses are not steps. They are not
+/// delayed: the engine executes the request even if the broker is killed.
+pub(super) const ENGINE_CALLS: &str = "sendto";
 
-/// Where runs have their directories, below the folder of a broker: processes and containers.
+/// Directories of runs, below the folder of a broker: processes and containers.
 const RUNS: [&str; 2] = ["/kept/runs", "/kept/containers"];
 
-/// A step that was taken.
+/// A completed step.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Step {
-    /// The thread that took it.
+    /// Thread of the call.
     pub(super) thread: i32,
-    /// Which it is, the same in every life.
+    /// Identifies the step; the same in every lifecycle.
     pub(super) label: String,
 }
 
-/// Reads a trace, line by line.
+/// Parses a trace, line by line.
 #[derive(Debug, Default)]
 pub(super) struct Trace {
     /// Calls that have not returned, by thread.
@@ -32,7 +32,7 @@ pub(super) struct Trace {
 }
 
 impl Trace {
-    /// The step that a line tells of, if any.
+    /// Returns the step of a line, if it is one.
     pub(super) fn step(&mut self, line: &str) -> Option<Step> {
         let (thread, rest) = line.split_once(' ')?;
         let thread = thread.parse().ok()?;
@@ -48,9 +48,9 @@ impl Trace {
             label(rest)?
         };
         let (_, result) = rest.rsplit_once(" = ")?;
-        // What an engine is asked for has a length.
-        let asked = label.starts_with("ask") && !result.starts_with('-');
-        (asked || result.starts_with('0')).then_some(Step { thread, label })
+        // For requests to an engine the result is a length.
+        let to_engine = label.starts_with("ask") && !result.starts_with('-');
+        (to_engine || result.starts_with('0')).then_some(Step { thread, label })
     }
 }
 
@@ -62,24 +62,24 @@ fn label(call: &str) -> Option<String> {
     if arguments.contains("-wal>") {
         return Some("commit".to_owned());
     }
-    if ASKS.split(',').any(|ask| ask == name) {
+    if ENGINE_CALLS.split(',').any(|ask| ask == name) {
         return request(arguments).map(|what| format!("ask engine to {what}"));
     }
-    // Of two names it is the new one that is found later.
+    // A later process finds the new name of a rename.
     let last = name.starts_with("rename");
     let path = after_runs(arguments, last)?;
     let end = path.find(['"', '>']).unwrap_or(path.len());
-    let place = place(&path[..end]);
+    let normalised_path = normalised_path(&path[..end]);
     let word = match name {
         _ if name.starts_with("rename") => "name",
         "mkdir" | "mkdirat" | "mknodat" => "make",
         "fsync" | "fdatasync" => "sync",
         _ => "remove",
     };
-    Some(format!("{word} {place}"))
+    Some(format!("{word} {normalised_path}"))
 }
 
-/// What follows the directory of runs where it is first named, or last.
+/// The text after the first, or last, occurrence of a directory of runs.
 fn after_runs(arguments: &str, last: bool) -> Option<&str> {
     let find = |runs: &&str| match last {
         true => arguments.rfind(runs).map(|at| at + runs.len()),
@@ -89,10 +89,10 @@ fn after_runs(arguments: &str, last: bool) -> Option<&str> {
     Some(&arguments[end..])
 }
 
-/// What an engine is asked for, by the first words of a request about one container.
+/// Kind of a request to an engine about one container, by its first words.
 fn request(arguments: &str) -> Option<&'static str> {
-    let (_, asked) = arguments.split_once('"')?;
-    let (method, path) = asked.split_once(' ')?;
+    let (_, request_line) = arguments.split_once('"')?;
+    let (method, path) = request_line.split_once(' ')?;
     let path = path.split([' ', '?', '"']).next()?;
     if !path.contains("/containers/") {
         return None;
@@ -109,7 +109,7 @@ fn request(arguments: &str) -> Option<&'static str> {
     }
 }
 
-/// What of ours a program is, or of the bundle.
+/// Kind of a started program: one of ours, or of the bundle.
 fn program(arguments: &str) -> Option<&'static str> {
     let path = arguments.trim_start_matches('"').split('"').next()?;
     if arguments.contains("\"--launch\"") {
@@ -122,8 +122,8 @@ fn program(arguments: &str) -> Option<&'static str> {
     path.contains("/kept/bundles/").then_some("bundle")
 }
 
-/// A path without what differs from life to life.
-fn place(path: &str) -> String {
+/// A path without the parts that differ between lifecycles.
+fn normalised_path(path: &str) -> String {
     let parts = path.split('/').filter(|part| !part.is_empty());
     let parts: Vec<&str> = parts
         .map(|part| match part {
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_later_processes_find_something_of_are_steps() {
+    fn calls_with_lasting_effects_are_steps() {
         let new = "/tmp/x/kept/runs/.new-077c7163fda04dd69160c18bae068e53";
         for (line, label) in [
             (
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_or_is_elsewhere_is_no_step() {
+    fn failed_calls_and_calls_elsewhere_are_not_steps() {
         for line in [
             format!("7 mkdir(\"{RUN}\", 0700) = -1 EEXIST (File exists)"),
             "7 mkdir(\"/tmp/y\", 0700) = 0".to_owned(),

@@ -1,10 +1,10 @@
-//! A broker under a tracer, killed when the hunt says so.
+//! A broker under a tracer, killed when `kill_loop.rs` decides so.
 //!
-//! Every call that may be a step is held up for a moment when it returns: long enough for whoever reads the trace
-//! to kill before the next one. Whether that came in time is seen in the rest of the trace.
+//! Every call that may be a step is delayed when it returns, so that the reader of the trace can kill the
+//! process before the next call. The rest of the trace shows whether the kill came in time.
 
 use super::kill_loop::{KillLoop, KilledAt};
-use super::syscall_steps::{ASKS, CALLS, Trace};
+use super::syscall_steps::{CALLS, ENGINE_CALLS, Trace};
 use crate::process::sutler;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
@@ -16,13 +16,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use sutler_servers::MissingServer;
 
-/// How long each step is held up.
+/// Delay of each step, in microseconds.
 const HELD_UP_US: u32 = 6_000;
-/// How long a broker may take until it listens.
-const PATIENCE: Duration = Duration::from_secs(60);
-const LOOK: Duration = Duration::from_millis(3);
+/// Time limit for a start.
+const TIMEOUT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(3);
 
-/// Whether there is a tracer here; if not, that is said.
+/// Whether a tracer is available; reports it if not.
 pub(super) fn can_trace() -> bool {
     let tried = Command::new("strace")
         .args([
@@ -49,36 +49,36 @@ pub(super) fn can_trace() -> bool {
     can
 }
 
-/// A broker.
+/// A running broker.
 pub(super) struct TracedBroker {
     process: Child,
     pub(super) address: String,
     log: PathBuf,
-    /// Until it is dead.
+    /// Reader of the trace; taken when the broker has ended.
     reader: Option<JoinHandle<()>>,
 }
 
 impl TracedBroker {
-    /// Starts a broker in its folder. One that is killed before it listens leaves whoever reads its trace.
+    /// Starts a broker in its folder. If it is killed before it listens, returns the reader of its trace.
     pub(super) fn start(
         folder: &Path,
         path: &str,
-        hunt: &Arc<KillLoop>,
+        kill_loop: &Arc<KillLoop>,
     ) -> Result<Self, JoinHandle<()>> {
         let boots = std::fs::read_dir(folder).expect("a folder").count();
         let log = folder.join(format!("broker-{boots}.log"));
-        let (trace, tell) = std::io::pipe().expect("a pipe");
-        let mut command = under_a_tracer(folder, hunt.asks);
+        let (trace, trace_writer) = std::io::pipe().expect("a pipe");
+        let mut command = under_a_tracer(folder, kill_loop.traces_engine);
         command
             .env("PATH", path)
-            .stdin(Stdio::from(tell))
+            .stdin(Stdio::from(trace_writer))
             .stdout(Stdio::null())
             .stderr(File::create(&log).expect("a log"));
         let process = command.spawn().expect("strace runs");
-        // Its end of the pipe goes with it.
+        // Closes our end of the pipe.
         drop(command);
-        let (pid, hunt) = (process.id(), hunt.clone());
-        let reader = std::thread::spawn(move || follow(trace, pid, &hunt));
+        let (pid, kill_loop) = (process.id(), kill_loop.clone());
+        let reader = std::thread::spawn(move || follow(trace, pid, &kill_loop));
         let broker = Self {
             process,
             address: String::new(),
@@ -91,8 +91,8 @@ impl TracedBroker {
     fn until_it_listens(mut self) -> Result<Self, JoinHandle<()>> {
         let begun = Instant::now();
         loop {
-            let said = std::fs::read_to_string(&self.log).unwrap_or_default();
-            let listening = said.split_once("listening address=");
+            let output = std::fs::read_to_string(&self.log).unwrap_or_default();
+            let listening = output.split_once("listening address=");
             if let Some((_, rest)) = listening
                 && let Some((address, _)) = rest.split_once('\n')
             {
@@ -104,44 +104,44 @@ impl TracedBroker {
                 return Ok(self);
             }
             if self.is_dead() {
-                return Err(self.bury());
+                return Err(self.into_reader());
             }
-            assert!(begun.elapsed() < PATIENCE, "it does not listen: {said}");
-            std::thread::sleep(LOOK);
+            assert!(begun.elapsed() < TIMEOUT, "it does not listen: {output}");
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
-    /// Whether it was killed. It may not end otherwise.
+    /// Whether it was killed; fails if it ended in another way.
     pub(super) fn is_dead(&mut self) -> bool {
         use std::os::unix::process::ExitStatusExt;
         let Some(status) = self.process.try_wait().expect("it is ours") else {
             return false;
         };
-        let said = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let output = std::fs::read_to_string(&self.log).unwrap_or_default();
         assert_eq!(
             status.signal(),
             Some(Signal::KILL.as_raw()),
-            "{status}: {said}"
+            "{status}: {output}"
         );
         true
     }
 
-    /// What is left when it is dead: whoever reads its trace to the end.
-    pub(super) fn bury(mut self) -> JoinHandle<()> {
+    /// Returns the thread that reads its trace to the end.
+    pub(super) fn into_reader(mut self) -> JoinHandle<()> {
         self.reader.take().expect("it is buried once")
     }
 
-    /// Ends it as operators do.
+    /// Stops it with SIGTERM.
     pub(super) fn stop(mut self) -> JoinHandle<()> {
         let pid = Pid::from_raw(self.process.id().cast_signed()).expect("a process");
         kill_process(pid, Signal::TERM).expect("it is ours");
         let status = self.process.wait().expect("it is ours");
         assert!(status.success(), "{status}");
-        self.bury()
+        self.into_reader()
     }
 }
 
-/// One that a failed test leaves must not stay.
+/// Kills the broker of a failed test.
 impl Drop for TracedBroker {
     fn drop(&mut self) {
         if self.reader.is_some() {
@@ -151,9 +151,9 @@ impl Drop for TracedBroker {
     }
 }
 
-fn under_a_tracer(folder: &Path, asks: bool) -> Command {
-    let calls = match asks {
-        true => format!("{CALLS},{ASKS},execve"),
+fn under_a_tracer(folder: &Path, traces_engine: bool) -> Command {
+    let calls = match traces_engine {
+        true => format!("{CALLS},{ENGINE_CALLS},execve"),
         false => format!("{CALLS},execve"),
     };
     let inner = sutler(folder);
@@ -191,26 +191,26 @@ fn under_a_tracer(folder: &Path, asks: bool) -> Command {
     command
 }
 
-/// Reads a trace to its end; on the way somebody is killed.
-fn follow(trace: PipeReader, broker: u32, hunt: &KillLoop) {
+/// Reads a trace to its end, and kills at the steps that `kill_loop` selects.
+fn follow(trace: PipeReader, broker: u32, kill_loop: &KillLoop) {
     let mut steps = Trace::default();
     let mut last: Option<KilledAt> = None;
     for (number, line) in BufReader::new(trace).lines().enumerate() {
         let Ok(line) = line else {
             return;
         };
-        // Until its first call the process is the tracer's, who must not be killed half-way.
+        // Until its first call the process is still the tracer, which must not be killed.
         if number == 0 {
-            hunt.broker_started(broker);
+            kill_loop.broker_started(broker);
         }
         let Some(step) = steps.step(&line) else {
             continue;
         };
-        if let Some(prey) = last.take_if(|prey| prey.last_step_of == Some(step.thread)) {
-            hunt.missed(&prey);
+        if let Some(killed) = last.take_if(|killed| killed.last_step_of == Some(step.thread)) {
+            kill_loop.missed(&killed);
         }
-        if let Some(prey) = hunt.at(&step) {
-            last = Some(prey);
+        if let Some(killed) = kill_loop.at(&step) {
+            last = Some(killed);
         }
     }
 }

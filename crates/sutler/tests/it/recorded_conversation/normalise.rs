@@ -1,4 +1,4 @@
-//! Replaces what is fresh in every run: ids, times and sealed bytes. Everything else stays.
+//! Replaces values that differ in every run: ids, times and sealed bytes. Everything else stays.
 
 /// Numbers ids in the order of their first appearance, so that equal ids stay equal.
 pub(super) struct Normaliser {
@@ -22,15 +22,15 @@ const HEX_LENGTH: usize = 32;
 const MILLISECONDS_LENGTH: usize = 13;
 /// Length of `2026-01-01T00:00:00`, before a fraction and a zone.
 const TIME_LENGTH: usize = 19;
-/// Beginnings of the keys of audit entries, in base64; the rest of such a key is fresh.
+/// Beginnings of the keys of audit entries, in base64; the rest of such a key differs in every run.
 const AUDIT_KEYS: [&str; 2] = ["YnJva2VyAGF1ZGl0AG", "b3RoZXIAYXVkaXQA"];
 /// Length of the header `date` and its value.
 const DATE_LENGTH: usize = "date: Mon, 16 Nov 2026 16:38:37 GMT".len();
-/// Shortest run of base64 that is taken for sealed bytes; keys are shorter.
+/// Minimum length of base64 that counts as sealed bytes; keys are shorter.
 const SEALED_LENGTH: usize = 120;
 
 impl Normaliser {
-    /// Ids in this text are fixed.
+    /// Treats the ids in this text as fixed.
     pub(super) fn new(fixed: &str) -> Self {
         Self {
             fixed: fixed.to_owned(),
@@ -38,7 +38,7 @@ impl Normaliser {
         }
     }
 
-    /// A header line. The length of a body is kept if it is the same in every run.
+    /// Normalises a header line. The length of a body is kept if it is the same in every run.
     pub(super) fn header(&mut self, line: &str, fixed_length: bool) -> String {
         let name = line.split(':').next().unwrap_or_default();
         match name.to_ascii_lowercase().as_str() {
@@ -49,7 +49,7 @@ impl Normaliser {
         }
     }
 
-    /// A body.
+    /// Normalises a body.
     pub(super) fn text(&mut self, text: &str) -> Normalised {
         let mut out = String::with_capacity(text.len());
         let mut fixed_length = true;
@@ -75,7 +75,7 @@ impl Normaliser {
         }
     }
 
-    /// What begins here and is replaced: the replacement, and the length of the original.
+    /// If a replaced value begins here: its replacement, and the length of the original.
     fn token(&mut self, rest: &str) -> Option<(String, usize)> {
         if let Some(id) = rest.get(..UUID_LENGTH).filter(|it| is_uuid(it)) {
             let fixed = self.fixed.contains(id) || id.starts_with("0b7f4ac4-");

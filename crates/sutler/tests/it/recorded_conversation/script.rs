@@ -59,7 +59,7 @@ impl Step {
         }
     }
 
-    /// The bytes to send, with what earlier steps saved.
+    /// The bytes to send, with the values saved by earlier steps.
     pub(super) fn request(&self, saved: &[(String, String)]) -> Vec<u8> {
         let fill = |line: &String| {
             let filled = saved
@@ -95,7 +95,7 @@ impl Step {
     }
 }
 
-/// `«a*2000»` is so many of this letter.
+/// `«a*2000»` is this letter 2000 times.
 fn many(line: &str) -> String {
     let Some((before, rest)) = line.split_once('«') else {
         return line.to_owned();
@@ -115,7 +115,7 @@ fn parted(lines: &[String]) -> (&[String], Vec<&str>) {
     (&lines[..at], body.collect())
 }
 
-/// The first line and the headers of whoever asks.
+/// The first line and the headers of the caller.
 fn request_line(line: &str) -> String {
     let (who, line) = match line.split_once(' ') {
         Some((who, rest)) if who.starts_with('@') => (who, rest),
@@ -136,7 +136,7 @@ fn request_line(line: &str) -> String {
     text
 }
 
-/// A reply, parted into head and body.
+/// A reply, split into head and body.
 pub(super) struct Exchange {
     head: Vec<String>,
     body: String,
@@ -165,7 +165,7 @@ impl Exchange {
         value.pointer(pointer)?.as_str().map(str::to_owned)
     }
 
-    /// As it is kept in the file.
+    /// The reply as it is stored in the file.
     pub(super) fn written(&self, normaliser: &mut Normaliser) -> String {
         let body = normaliser.text(&self.body);
         let fixed_length = body.fixed_length && self.whole;

@@ -1,4 +1,4 @@
-//! Brokers with registries: how they are configured, and what is asked of them.
+//! Brokers with registries: their configuration, and requests to them.
 
 use crate::http_request::BrokerRequest;
 use crate::process::{Broker, folder, sutler};
@@ -12,14 +12,14 @@ use tempfile::TempDir;
 
 const OPERATOR: &str = "root:t0ps3cret";
 
-/// A folder, and what brokers in it are told.
+/// A folder, and the configuration of brokers in it.
 pub(super) struct Fixture {
     folder: Arc<TempDir>,
     config: Value,
 }
 
 impl Fixture {
-    /// With these registries.
+    /// A configuration with these registries.
     pub(super) fn new(blocks: &[Value]) -> Self {
         let folder = Arc::new(folder());
         let open = fs::Permissions::from_mode(0o755);
@@ -32,7 +32,7 @@ impl Fixture {
         Self { folder, config }
     }
 
-    /// With something else in its configuration, by its path: `/refresh/grace`.
+    /// Sets a value of the configuration by its path: `/refresh/grace`.
     pub(super) fn set(mut self, path: &str, value: Value) -> Self {
         let (parent, key) = path.rsplit_once('/').expect("a path");
         let parent = self.config.pointer_mut(parent).expect("it is there");
@@ -40,12 +40,12 @@ impl Fixture {
         self
     }
 
-    /// Over a store that several brokers share. One that is not heard of for two seconds counts as dead.
+    /// Uses a store that several brokers share. A broker without a renewal for two seconds counts as dead.
     #[cfg(feature = "postgres")]
     pub(super) fn over(self, store: &sutler_servers::ServerUrl) -> Self {
         let store = json!({ "url": store.url(), "key_file": "store.key" });
-        let site = self.set("/store", store);
-        site.set("/timeouts", json!({ "lease": "2s" }))
+        let fixture = self.set("/store", store);
+        fixture.set("/timeouts", json!({ "lease": "2s" }))
     }
 
     /// Starts the broker.
@@ -53,7 +53,7 @@ impl Fixture {
         self.replica("work")
     }
 
-    /// Starts a broker with a working directory of its own.
+    /// Starts a broker with a separate working directory.
     pub(super) fn replica(&self, work: &str) -> StartedBroker {
         let mut config = self.config.clone();
         config["bundles"]["work"] = json!(work);
@@ -67,7 +67,7 @@ impl Fixture {
     }
 }
 
-/// A broker at work, and where it is asked.
+/// A running broker, and its client.
 pub(super) struct StartedBroker {
     pub(super) broker: Broker,
     client: BrokerClient,
@@ -82,21 +82,21 @@ impl Deref for StartedBroker {
 }
 
 impl StartedBroker {
-    /// To be taken along by another thread.
+    /// A client for another thread.
     #[cfg(feature = "postgres")]
     pub(super) fn client(&self) -> BrokerClient {
         self.client.clone()
     }
 }
 
-/// Where a broker is asked, from any thread.
+/// Sends requests to a broker, from any thread.
 #[derive(Clone)]
 pub(super) struct BrokerClient {
     pub(super) address: String,
     folder: Arc<TempDir>,
 }
 
-/// What a platform needs to ask for an instance.
+/// Ids for the request of an instance.
 #[derive(Clone, Debug)]
 pub(super) struct OfferingIds {
     pub(super) service: String,
@@ -104,7 +104,8 @@ pub(super) struct OfferingIds {
 }
 
 impl BrokerClient {
-    /// Runs a command of ours that asks this broker; whether it went well, and what it said.
+    /// Runs a command of the program against this broker; returns success, standard output and standard
+    /// error.
     pub(super) fn run(&self, words: &[&str]) -> (bool, String, String) {
         let url = format!("http://{}/admin", self.address);
         let mut command = sutler(self.folder.path());
@@ -114,34 +115,34 @@ impl BrokerClient {
         command.args(["--url", &url, "--user", "root"]);
         let output = command.output().expect("the program runs");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
-        let well = output.status.success();
-        (well, text(output.stdout), text(output.stderr))
+        let success = output.status.success();
+        (success, text(output.stdout), text(output.stderr))
     }
 
-    /// Runs a command that must go well; what it said.
+    /// Runs a command that must succeed; returns its output.
     #[track_caller]
-    pub(super) fn done(&self, words: &[&str]) -> String {
-        let (well, said, told) = self.run(words);
-        assert!(well, "{words:?}: {said}{told}");
-        said
+    pub(super) fn run_ok(&self, words: &[&str]) -> String {
+        let (success, stdout, stderr) = self.run(words);
+        assert!(success, "{words:?}: {stdout}{stderr}");
+        stdout
     }
 
     #[track_caller]
     fn json(&self, words: &[&str]) -> Value {
-        let said = self.done(&[words, &["-o", "json"]].concat());
-        serde_json::from_str(&said).expect("JSON")
+        let stdout = self.run_ok(&[words, &["-o", "json"]].concat());
+        serde_json::from_str(&stdout).expect("JSON")
     }
 
-    /// Has registries asked and waits for it; how each stands.
+    /// Refreshes the registries and waits for it; returns their states.
     #[track_caller]
     pub(super) fn refreshed(&self) -> Value {
         self.json(&["registry", "refresh", "--wait"])
     }
 
-    /// How registries stand.
+    /// States of the registries.
     #[cfg(feature = "postgres")]
     #[track_caller]
-    pub(super) fn listed(&self) -> Value {
+    pub(super) fn list_registries(&self) -> Value {
         self.json(&["registry", "list"])
     }
 
@@ -151,7 +152,7 @@ impl BrokerClient {
         self.json(&["registry", "show", registry])
     }
 
-    /// The items that a registry is said to have, offered or not.
+    /// The listed items of a registry, offered or not.
     #[track_caller]
     pub(super) fn items(&self, registry: &str) -> Vec<String> {
         let shown = self.shown(registry);
@@ -160,7 +161,7 @@ impl BrokerClient {
         items.map(str::to_owned).collect()
     }
 
-    /// Why an item is as it was, if there is a reason.
+    /// The reason why an item was not updated, if there is one.
     #[track_caller]
     pub(super) fn fault(&self, registry: &str, item: &str) -> Option<String> {
         let shown = self.shown(registry);
@@ -169,11 +170,11 @@ impl BrokerClient {
         Some(spec["fault"].as_str()?.to_owned())
     }
 
-    /// The value of a metric, by its name and labels as they are written.
+    /// The value of a metric, by its name and labels in text form.
     #[track_caller]
     pub(super) fn metric(&self, name: &str) -> Option<String> {
-        let ask = BrokerRequest::get("/admin/metrics").user(OPERATOR);
-        let page = ask.send(&self.address).text;
+        let request = BrokerRequest::get("/admin/metrics").user(OPERATOR);
+        let page = request.send(&self.address).text;
         let mut lines = page.lines().filter_map(|it| it.strip_prefix(name));
         lines.next().map(|it| it.trim().to_owned())
     }
@@ -185,11 +186,11 @@ impl BrokerClient {
         catalog["services"].as_array().cloned().unwrap_or_default()
     }
 
-    /// What is offered, each with its version: `hello-apb 1.0.0`.
+    /// The offered bundles, each with its version: `hello-apb 1.0.0`.
     pub(super) fn offers(&self) -> Vec<String> {
         let shown = |it: &Value| {
-            let said = it["description"].as_str().unwrap_or_default();
-            let version = said.trim_start_matches("Version ").trim_end_matches('.');
+            let stdout = it["description"].as_str().unwrap_or_default();
+            let version = stdout.trim_start_matches("Version ").trim_end_matches('.');
             format!("{} {version}", it["name"].as_str().unwrap_or_default())
         };
         let mut offers: Vec<String> = self.services().iter().map(shown).collect();
@@ -197,7 +198,7 @@ impl BrokerClient {
         offers
     }
 
-    /// The ids of a service that is offered, and of its plan.
+    /// The ids of an offered service and of its plan.
     #[track_caller]
     pub(super) fn ids(&self, name: &str) -> OfferingIds {
         let services = self.services();
@@ -210,11 +211,11 @@ impl BrokerClient {
         }
     }
 
-    /// Asks something of an instance, by the path below all of them.
-    pub(super) fn ask(&self, method: &str, path: &str, ids: &OfferingIds) -> (u16, Value) {
+    /// Sends a request about an instance, with the path below `/v2/service_instances/`.
+    pub(super) fn request(&self, method: &str, path: &str, ids: &OfferingIds) -> (u16, Value) {
         let OfferingIds { service, plan } = ids;
         let path = format!("/v2/service_instances/{path}");
-        let ask = match method {
+        let request = match method {
             "GET" => BrokerRequest::get(&path),
             "DELETE" => BrokerRequest::new(
                 method,
@@ -225,35 +226,41 @@ impl BrokerClient {
                 "organization_guid": "o", "space_guid": "s",
             })),
         };
-        let answer = ask.send(&self.address);
+        let answer = request.send(&self.address);
         (answer.status, body(&answer.text))
     }
 
-    /// Fails unless it is answered so; the body.
+    /// Fails unless the response has this status; returns the body.
     #[track_caller]
-    pub(super) fn asked(&self, status: u16, method: &str, path: &str, ids: &OfferingIds) -> Value {
-        let (answered, body) = self.ask(method, path, ids);
+    pub(super) fn expect_status(
+        &self,
+        status: u16,
+        method: &str,
+        path: &str,
+        ids: &OfferingIds,
+    ) -> Value {
+        let (answered, body) = self.request(method, path, ids);
         assert_eq!(answered, status, "{method} {path}: {body}");
         body
     }
 
-    /// Polls an instance until what is done with it has ended; how.
+    /// Polls an instance until its operation has ended; returns the last poll.
     #[track_caller]
     pub(super) fn until_ended(&self, instance: &str, ids: &OfferingIds) -> Value {
         until("it has ended", || {
             let path = format!("{instance}/last_operation");
-            let polled = self.asked(200, "GET", &path, ids);
+            let polled = self.expect_status(200, "GET", &path, ids);
             (polled["state"] != "in progress").then_some(polled)
         })
     }
 
-    /// What the last run of an action of an instance said.
+    /// Output of the last run of an action of an instance.
     #[track_caller]
     pub(super) fn log_of(&self, verb: &str, instance: &str) -> String {
         let list = ["admin", "operations", "list", "-o", "name", "--verb", verb];
-        let listed = self.done(&[&list[..], &["--instance", instance]].concat());
+        let listed = self.run_ok(&[&list[..], &["--instance", instance]].concat());
         let last = listed.lines().next().expect("an operation");
-        self.done(&["admin", "logs", last])
+        self.run_ok(&["admin", "logs", last])
     }
 }
 

@@ -1,5 +1,5 @@
-//! A real registry with TLS and a password, and images in it that podman built and pushed. One for all tests
-//! of a process; each has an organisation of its own there.
+//! A real registry with TLS and a password, with images that podman built and pushed. All tests of a process
+//! share it; each uses a separate organisation.
 
 use super::fixture::Fixture;
 use super::token_registry::manifest;
@@ -10,7 +10,7 @@ use sutler_servers::docker_registry::{self, PushedImage, RegistryAccess, USER};
 use sutler_servers::podman::{self, Podman};
 use sutler_servers::{Demands, PASSWORD, Server, Tls};
 
-/// The registry, the engine, and what an author has.
+/// The registry, the engine, and the tools of an author.
 pub(super) struct ImageRegistry {
     pub(super) podman: &'static Podman,
     pub(super) host: String,
@@ -18,15 +18,15 @@ pub(super) struct ImageRegistry {
     skopeo: PathBuf,
 }
 
-/// The vault of this process; `None` if there is no engine or no registry here.
+/// The registry of this process; `None` if there is no engine or no registry server.
 pub(super) fn open() -> Option<&'static ImageRegistry> {
-    static VAULT: OnceLock<Option<ImageRegistry>> = OnceLock::new();
+    static REGISTRY: OnceLock<Option<ImageRegistry>> = OnceLock::new();
     let start = || {
         let demands = Demands {
             tls: Tls::Server,
             ..Demands::default()
         };
-        // All of them are looked for, so that all that are missing are told.
+        // Checks all of them, so that everything missing is reported.
         let podman = podman::shared().filter(|it| it.is_own());
         let server = docker_registry::own(demands, RegistryAccess::Password);
         let (podman, server, skopeo) = (podman?, server?, docker_registry::skopeo()?);
@@ -37,15 +37,15 @@ pub(super) fn open() -> Option<&'static ImageRegistry> {
             skopeo,
         })
     };
-    VAULT.get_or_init(start).as_ref()
+    REGISTRY.get_or_init(start).as_ref()
 }
 
-/// How a broker is told of the engine.
+/// Configuration of the engine for a broker.
 pub(super) fn engine(podman: &Podman) -> Value {
     json!({ "socket": podman.socket, "network": "none" })
 }
 
-/// The entry point of a version: says what it does, and hands its version out to bindings.
+/// The entry point of a version: prints its action, and returns its version to bindings.
 pub(super) fn script(version: &str) -> String {
     format!(
         "echo \"$1 by {version}\"\nif [ \"$1\" = bind ]; then\n\
@@ -68,22 +68,22 @@ impl ImageRegistry {
         docker_registry::delete(&self.skopeo, &self.server, &image, pushed);
     }
 
-    /// A broker's site that looks for bundles of an organisation and has them run.
-    pub(super) fn site(&self, org: &str) -> Fixture {
+    /// A broker that offers bundles of an organisation and runs them.
+    pub(super) fn fixture(&self, org: &str) -> Fixture {
         let block = json!({
             "type": "oci", "name": "vault", "org": org, "url": format!("https://{}", self.host),
             "user": USER, "pass": PASSWORD, "ca": self.authority(),
         });
         let login = json!({ "registry": self.host, "user": USER, "password": PASSWORD });
-        let site = Fixture::new(&[block]).set("/bundles/container", engine(self.podman));
-        site.set("/bundles/container/logins", json!([login]))
+        let fixture = Fixture::new(&[block]).set("/bundles/container", engine(self.podman));
+        fixture.set("/bundles/container/logins", json!([login]))
     }
 
     fn authority(&self) -> &Path {
         Path::new(&self.server.certificates().authority)
     }
 
-    /// Has the engine have no image of an organisation any more.
+    /// Removes all images of an organisation from the engine.
     pub(super) fn forget_images(&self, org: &str) {
         let reference = format!("reference={}/{org}/*", self.host);
         let listed = self

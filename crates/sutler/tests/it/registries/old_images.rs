@@ -1,29 +1,29 @@
-//! Images of the time of Automation Broker: all that they say of themselves is one label.
+//! Images for Automation Broker: they have one label and nothing else.
 
 use super::image_registry;
 use serde_json::json;
 use sutler_servers::until;
 
 #[test]
-fn an_image_with_nothing_but_the_old_label_is_listed_provisioned_bound_and_deprovisioned() {
-    let Some(vault) = image_registry::open() else {
+fn an_image_with_only_the_old_label_is_listed_provisioned_bound_and_deprovisioned() {
+    let Some(registry) = image_registry::open() else {
         return;
     };
-    vault.push("old", "greeter-apb", "1.0.0");
-    let site = vault.site("old");
-    let house = site.broker();
-    house.refreshed();
-    assert_eq!(house.offers(), ["greeter-apb 1.0.0"]);
-    let ids = house.ids("greeter-apb");
-    house.asked(201, "PUT", "i", &ids);
-    assert_eq!(house.log_of("provision", "i"), "provision by 1.0.0\n");
-    let bound = house.asked(201, "PUT", "i/service_bindings/b", &ids);
+    registry.push("old", "greeter-apb", "1.0.0");
+    let fixture = registry.fixture("old");
+    let broker = fixture.broker();
+    broker.refreshed();
+    assert_eq!(broker.offers(), ["greeter-apb 1.0.0"]);
+    let ids = broker.ids("greeter-apb");
+    broker.expect_status(201, "PUT", "i", &ids);
+    assert_eq!(broker.log_of("provision", "i"), "provision by 1.0.0\n");
+    let bound = broker.expect_status(201, "PUT", "i/service_bindings/b", &ids);
     assert_eq!(bound["credentials"], json!({ "version": "1.0.0" }));
-    house.asked(200, "DELETE", "i/service_bindings/b", &ids);
-    house.asked(200, "DELETE", "i", &ids);
-    assert_eq!(house.log_of("deprovision", "i"), "deprovision by 1.0.0\n");
+    broker.expect_status(200, "DELETE", "i/service_bindings/b", &ids);
+    broker.expect_status(200, "DELETE", "i", &ids);
+    assert_eq!(broker.log_of("deprovision", "i"), "deprovision by 1.0.0\n");
     until("no container is left", || {
         let left = ["ps", "-aq", "--filter", "label=sutler.bundle=greeter-apb"];
-        vault.podman.podman(&left).is_empty().then_some(())
+        registry.podman.podman(&left).is_empty().then_some(())
     });
 }

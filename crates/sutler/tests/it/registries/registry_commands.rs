@@ -1,4 +1,4 @@
-//! Bundles of a real registry, offered by the executable and looked after with `sutler registry`.
+//! Bundles of a real registry, offered by the executable and managed with `sutler registry`.
 
 use crate::http_request::BrokerRequest;
 use crate::process::{Broker, folder, sutler};
@@ -34,7 +34,7 @@ fn start(folder: &Path) -> Broker {
     Broker::start(folder, &["broker", "--config", "sutler.yaml"])
 }
 
-/// What `sutler registry` says.
+/// Output of `sutler registry`.
 fn run_registry(folder: &Path, broker: &Broker, words: &[&str]) -> String {
     let url = format!("http://{}/admin", broker.address());
     let mut command = sutler(folder);
@@ -42,8 +42,8 @@ fn run_registry(folder: &Path, broker: &Broker, words: &[&str]) -> String {
     command.arg("registry").args(words);
     command.args(["--url", &url, "--user", "root"]);
     let output = command.output().expect("the program runs");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{words:?}: {told}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{words:?}: {stderr}");
     String::from_utf8(output.stdout).expect("text")
 }
 
@@ -66,7 +66,7 @@ fn ids(broker: &Broker, name: &str) -> (String, String) {
 }
 
 #[test]
-fn what_a_registry_has_is_offered_withdrawn_and_served_while_it_is_down() {
+fn bundles_of_a_registry_are_offered_withdrawn_and_served_while_it_is_down() {
     let Some(server) = docker_registry::own(Demands::default(), RegistryAccess::Open) else {
         return;
     };
@@ -104,8 +104,8 @@ fn what_a_registry_has_is_offered_withdrawn_and_served_while_it_is_down() {
     }));
     let refused = put.send(broker.address());
     assert_eq!(refused.status, 400, "{}", refused.text);
-    let told = "The service hello-apb was withdrawn at";
-    assert!(refused.text.contains(told), "{}", refused.text);
+    let expected = "The service hello-apb was withdrawn at";
+    assert!(refused.text.contains(expected), "{}", refused.text);
     let shown = run_registry(folder.path(), &broker, &["show", "own"]);
     assert!(
         shown.contains("org/hello-apb:latest: withdrawn at"),
@@ -114,7 +114,7 @@ fn what_a_registry_has_is_offered_withdrawn_and_served_while_it_is_down() {
     broker.signal("TERM");
     broker.ended();
 
-    // A broker that starts while its registry is down serves what it knew.
+    // A broker that starts while its registry is down serves the stored bundles.
     drop(server);
     let broker = start(folder.path());
     assert!(catalog(&broker).contains("hello-apb-v1.0"));

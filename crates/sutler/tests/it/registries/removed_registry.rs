@@ -1,4 +1,4 @@
-//! A registry that is left out of the configuration, and was the only one.
+//! The only registry is removed from the configuration.
 
 use super::image_registry;
 use serde_json::{Value, json};
@@ -11,18 +11,18 @@ fn parsed(text: &str) -> Value {
 }
 
 #[test]
-fn what_the_last_registry_left_behind_is_served_shown_and_then_forgotten() {
-    let Some(vault) = image_registry::open() else {
+fn bundles_of_the_last_registry_are_served_and_shown_after_its_removal_and_then_deleted() {
+    let Some(registry) = image_registry::open() else {
         return;
     };
-    vault.push("left", "left-apb", "1.0.0");
-    let site = vault.site("left").set("/refresh/grace", json!("1s"));
-    let site = site.set("/refresh/delete_every", json!("1s"));
-    let house = site.broker();
-    house.refreshed();
-    let ids = house.ids("left-apb");
-    house.asked(201, "PUT", "i", &ids);
-    let shown = house.done(&["admin", "bundles"]);
+    registry.push("left", "left-apb", "1.0.0");
+    let fixture = registry.fixture("left").set("/refresh/grace", json!("1s"));
+    let fixture = fixture.set("/refresh/delete_every", json!("1s"));
+    let broker = fixture.broker();
+    broker.refreshed();
+    let ids = broker.ids("left-apb");
+    broker.expect_status(201, "PUT", "i", &ids);
+    let shown = broker.run_ok(&["admin", "bundles"]);
     let offered = shown.lines().nth(1).unwrap_or_default();
     for word in [
         "left-apb",
@@ -33,18 +33,18 @@ fn what_the_last_registry_left_behind_is_served_shown_and_then_forgotten() {
     ] {
         assert!(offered.contains(word), "{shown}");
     }
-    house.broker.signal("TERM");
-    house.broker.ended();
+    broker.broker.signal("TERM");
+    broker.broker.ended();
 
-    let house = site.set("/registry", json!([])).broker();
-    assert_eq!(house.offers(), NOTHING);
-    let refused = house.asked(400, "PUT", "j", &ids);
-    let told = refused["description"].as_str().unwrap_or_default();
+    let broker = fixture.set("/registry", json!([])).broker();
+    assert_eq!(broker.offers(), NOTHING);
+    let refused = broker.expect_status(400, "PUT", "j", &ids);
+    let description = refused["description"].as_str().unwrap_or_default();
     assert!(
-        told.contains("its registry is not configured any more"),
-        "{told}"
+        description.contains("its registry is not configured any more"),
+        "{description}"
     );
-    let shown = parsed(&house.done(&["admin", "bundles", "-o", "json"]));
+    let shown = parsed(&broker.run_ok(&["admin", "bundles", "-o", "json"]));
     let item = &shown["items"][0];
     assert_eq!(
         (&item["state"], &item["version"]),
@@ -55,12 +55,12 @@ fn what_the_last_registry_left_behind_is_served_shown_and_then_forgotten() {
         (&json!("vault"), &json!("left/left-apb:latest"))
     );
     assert_eq!(item["mark"]["reason"], "not_configured");
-    house.asked(200, "DELETE", "i", &ids);
-    assert_eq!(house.log_of("deprovision", "i"), "deprovision by 1.0.0\n");
+    broker.expect_status(200, "DELETE", "i", &ids);
+    assert_eq!(broker.log_of("deprovision", "i"), "deprovision by 1.0.0\n");
     until("nothing of it is left", || {
-        let listed = parsed(&house.done(&["registry", "list", "-o", "json"]));
+        let listed = parsed(&broker.run_ok(&["registry", "list", "-o", "json"]));
         let registries = listed["registries"].as_array().cloned().unwrap_or_default();
         registries.is_empty().then_some(())
     });
-    house.asked(400, "PUT", "k", &ids);
+    broker.expect_status(400, "PUT", "k", &ids);
 }

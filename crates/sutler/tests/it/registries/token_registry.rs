@@ -1,5 +1,5 @@
-//! A real registry that anybody may push to, behind a front that asks for tokens and does to single requests
-//! what a test says. Its images have labels and no layers; those that are run are in `image_registry.rs`.
+//! A real registry without access control, behind a proxy that requires tokens and disturbs single requests
+//! as a test configures. Its images have labels and no layers; images that run are in `image_registry.rs`.
 
 use super::image_registry::script;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use sutler_servers::docker_registry::{self, Image, PushedImage, RegistryAccess, 
 use sutler_servers::podman::Podman;
 use sutler_servers::{Demands, Intercept, PASSWORD, RegistryProxy, Server, until};
 
-/// A registry and its front.
+/// A registry and its proxy.
 pub(super) struct TokenRegistry {
     pub(super) server: Server,
     pub(super) front: RegistryProxy,
@@ -22,14 +22,14 @@ pub(super) fn manifest(name: &str, version: &str) -> String {
 }
 
 impl TokenRegistry {
-    /// An empty one; `None` if there is no server here.
+    /// Starts an empty registry; `None` if there is no server program.
     pub(super) fn open() -> Option<Self> {
-        let harbour = Self::open_to_all()?;
-        harbour.front.demand_tokens(USER, PASSWORD);
-        Some(harbour)
+        let registry = Self::open_to_all()?;
+        registry.front.demand_tokens(USER, PASSWORD);
+        Some(registry)
     }
 
-    /// The same, without tokens: what is asked for is asked for once.
+    /// The same without tokens, so that every request is sent once.
     pub(super) fn open_to_all() -> Option<Self> {
         let server = docker_registry::own(Demands::default(), RegistryAccess::Open)?;
         let front = RegistryProxy::in_front_of(server.address());
@@ -58,7 +58,7 @@ impl TokenRegistry {
         self.server.remove(&format!("org/{name}"), pushed);
     }
 
-    /// How a broker is told of it. Engines pull past the front.
+    /// Its configuration for a broker. Engines pull without the proxy.
     pub(super) fn block(&self, name: &str) -> Value {
         json!({
             "type": "apiv2", "name": name, "url": self.front.url(), "user": USER, "pass": PASSWORD,
@@ -66,20 +66,22 @@ impl TokenRegistry {
         })
     }
 
-    /// How often it was asked for a list of its images since the last time this was asked.
-    pub(super) fn listed(&self) -> usize {
-        let asked = self.front.requests();
-        asked.iter().filter(|it| it.contains("_catalog")).count()
+    /// Number of requests for the list of images since the last call.
+    pub(super) fn list_requests(&self) -> usize {
+        let requests = self.front.requests();
+        requests.iter().filter(|it| it.contains("_catalog")).count()
     }
 
-    /// Has lists of images wait from now on, until the front is mended.
+    /// Makes lists of images wait from now on, until the proxy is reset.
     pub(super) fn hold_lists(&self) {
         drop(self.front.requests());
         self.front.when("_catalog", Intercept::Hold);
     }
 
-    /// Waits until a list of images is asked for, and waits.
+    /// Waits until a list of images was requested and is held.
     pub(super) fn until_held(&self) {
-        until("a list is asked for", || (self.listed() > 0).then_some(()));
+        until("a list is asked for", || {
+            (self.list_requests() > 0).then_some(())
+        });
     }
 }

@@ -9,51 +9,56 @@ use std::thread;
 use sutler_servers::podman::{self, Podman};
 use sutler_servers::{Server, postgres, until};
 
-/// How many provisions are asked of each broker while their service goes.
+/// Number of provisions at each broker while their service is deleted.
 const PROVISIONS: usize = 3;
 
 #[track_caller]
-fn until_offered(house: &BrokerClient, offers: &[&str]) {
+fn until_offered(broker: &BrokerClient, offers: &[&str]) {
     until("both offer the same", || {
-        (house.offers() == offers).then_some(())
+        (broker.offers() == offers).then_some(())
     });
 }
 
 /// Regression: R23.
 #[test]
-fn refreshes_that_are_asked_for_at_two_brokers_are_done_one_after_the_other() {
-    let (Some(harbour), Some(store)) = (TokenRegistry::open_to_all(), postgres::shared()) else {
+fn refreshes_requested_at_two_brokers_run_one_after_the_other() {
+    let (Some(registry), Some(store)) = (TokenRegistry::open_to_all(), postgres::shared()) else {
         return;
     };
-    harbour.push("hello-apb", "1.0.0");
-    let mut block = harbour.block("own");
+    registry.push("hello-apb", "1.0.0");
+    let mut block = registry.block("own");
     block["answer_within"] = json!("60s");
-    let site = Fixture::new(&[block]).over(&store.fresh_database());
-    let (one, two) = (site.replica("one"), site.replica("two"));
+    let fixture = Fixture::new(&[block]).over(&store.fresh_database());
+    let (one, two) = (fixture.replica("one"), fixture.replica("two"));
     one.refreshed();
     two.refreshed();
-    let asked = |house: &BrokerClient| house.listed()["refresh"]["asked"].as_u64();
-    let before = asked(&one).expect("a number");
+    let refreshes_requested =
+        |broker: &BrokerClient| broker.list_registries()["refresh"]["asked"].as_u64();
+    let before = refreshes_requested(&one).expect("a number");
 
-    harbour.push("hello-apb", "2.0.0");
-    harbour.hold_lists();
-    one.done(&["registry", "refresh"]);
+    registry.push("hello-apb", "2.0.0");
+    registry.hold_lists();
+    one.run_ok(&["registry", "refresh"]);
     until("a list is asked for", || {
-        (harbour.listed() == 1).then_some(())
+        (registry.list_requests() == 1).then_some(())
     });
     let (first, second): (&BrokerClient, &BrokerClient) = (&one, &two);
     thread::scope(|scope| {
-        for house in [first, second, first, second] {
-            scope.spawn(|| house.refreshed());
+        for broker in [first, second, first, second] {
+            scope.spawn(|| broker.refreshed());
         }
         until("all have asked", || {
-            (asked(second) == Some(before + 5)).then_some(())
+            (refreshes_requested(second) == Some(before + 5)).then_some(())
         });
-        assert_eq!(harbour.listed(), 0, "nobody begins while one is under way");
-        harbour.front.reset();
+        assert_eq!(
+            registry.list_requests(),
+            0,
+            "nobody begins while one is under way"
+        );
+        registry.front.reset();
     });
-    let asked = harbour.front.requests();
-    let count = |part: &str| asked.iter().filter(|it| it.contains(part)).count();
+    let requests = registry.front.requests();
+    let count = |part: &str| requests.iter().filter(|it| it.contains(part)).count();
     assert_eq!(
         count("_catalog"),
         1,
@@ -64,21 +69,21 @@ fn refreshes_that_are_asked_for_at_two_brokers_are_done_one_after_the_other() {
     until_offered(second, &["hello-apb 2.0.0"]);
 }
 
-/// Asks for instances until one is refused; those that were accepted.
-fn provision(house: &BrokerClient, name: &str, ids: &OfferingIds) -> Vec<String> {
+/// Requests instances until one is refused; returns the accepted ones.
+fn provision(broker: &BrokerClient, name: &str, ids: &OfferingIds) -> Vec<String> {
     let mut accepted = Vec::new();
     for nth in 0..PROVISIONS {
         let instance = format!("{name}-{nth}");
         let path = format!("{instance}?accepts_incomplete=true");
-        let (status, answer) = house.ask("PUT", &path, ids);
+        let (status, answer) = broker.request("PUT", &path, ids);
         match status {
             202 => accepted.push(instance),
             _ => {
                 assert_eq!(status, 400, "{answer}");
-                let told = answer["description"].as_str().unwrap_or_default();
-                assert!(told.contains("was withdrawn at"), "{told}");
-                // Nothing was made of it.
-                house.asked(404, "GET", &instance, ids);
+                let description = answer["description"].as_str().unwrap_or_default();
+                assert!(description.contains("was withdrawn at"), "{description}");
+                // It created nothing.
+                broker.expect_status(404, "GET", &instance, ids);
                 break;
             }
         }
@@ -86,15 +91,15 @@ fn provision(house: &BrokerClient, name: &str, ids: &OfferingIds) -> Vec<String>
     accepted
 }
 
-/// What was accepted was made, or refused when it was looked at again; either way it can be removed, by
-/// either broker, and by what made it.
+/// An accepted instance was created, or refused when its plan was checked again; in either case both brokers
+/// can remove it, with the version that created it.
 fn is_removed_wherever(
-    house: &BrokerClient,
+    broker: &BrokerClient,
     other: &BrokerClient,
     instance: &str,
     ids: &OfferingIds,
 ) {
-    let ended = house.until_ended(instance, ids);
+    let ended = broker.until_ended(instance, ids);
     if ended["state"] == "succeeded" {
         let known = other.items("own");
         assert_eq!(
@@ -102,54 +107,54 @@ fn is_removed_wherever(
             ["org/racing-apb:latest"],
             "{instance} has no service"
         );
-        other.asked(200, "DELETE", instance, ids);
-        let said = other.log_of("deprovision", instance);
-        assert_eq!(said, "deprovision by 1.0.0\n");
+        other.expect_status(200, "DELETE", instance, ids);
+        let log = other.log_of("deprovision", instance);
+        assert_eq!(log, "deprovision by 1.0.0\n");
     } else {
-        let told = ended["description"].as_str().unwrap_or_default();
-        assert!(told.contains("was withdrawn at"), "{ended}");
+        let description = ended["description"].as_str().unwrap_or_default();
+        assert!(description.contains("was withdrawn at"), "{ended}");
     }
 }
 
-/// Two brokers that have containers made of what a registry has, and delete soon what it has not any more.
-fn site(podman: &Podman, harbour: &TokenRegistry, store: &Server) -> Fixture {
-    let mut block = harbour.block("own");
+/// A fixture whose brokers run containers of the bundles of a registry, and delete withdrawn bundles soon.
+fn fixture(podman: &Podman, registry: &TokenRegistry, store: &Server) -> Fixture {
+    let mut block = registry.block("own");
     block["answer_within"] = json!("60s");
-    let site = Fixture::new(&[block]).over(&store.fresh_database());
-    let site = site.set("/bundles/container", engine(podman));
-    let site = site.set("/refresh/grace", json!("1ms"));
-    site.set("/refresh/delete_every", json!("1s"))
+    let fixture = Fixture::new(&[block]).over(&store.fresh_database());
+    let fixture = fixture.set("/bundles/container", engine(podman));
+    let fixture = fixture.set("/refresh/grace", json!("1ms"));
+    fixture.set("/refresh/delete_every", json!("1s"))
 }
 
 /// Regression: R20.
 #[test]
-fn provisions_beside_the_deletion_of_their_service_are_served_or_refused_on_two_brokers() {
+fn provisions_during_the_deletion_of_their_service_are_served_or_refused_on_two_brokers() {
     let podman = podman::shared().filter(|it| it.is_own());
-    let (Some(podman), Some(harbour)) = (podman, TokenRegistry::open()) else {
+    let (Some(podman), Some(registry)) = (podman, TokenRegistry::open()) else {
         return;
     };
     let Some(store) = postgres::shared() else {
         return;
     };
-    let pushed = harbour.build(podman, "racing-apb", "1.0.0");
-    // The engine has it already, so that what is accepted can be run.
-    let image = format!("{}/org/racing-apb:latest", harbour.server.address());
+    let pushed = registry.build(podman, "racing-apb", "1.0.0");
+    // The engine already has the image, so that accepted instances can run.
+    let image = format!("{}/org/racing-apb:latest", registry.server.address());
     let _ = podman.podman(&["pull", "--tls-verify=false", &image]);
-    let site = site(podman, &harbour, store);
-    let (one, two) = (site.replica("one"), site.replica("two"));
+    let fixture = fixture(podman, &registry, store);
+    let (one, two) = (fixture.replica("one"), fixture.replica("two"));
     let (first, second): (&BrokerClient, &BrokerClient) = (&one, &two);
     one.refreshed();
     until_offered(second, &["racing-apb 1.0.0"]);
     let ids = one.ids("racing-apb");
 
-    harbour.hold_lists();
-    one.done(&["registry", "refresh"]);
-    harbour.until_held();
-    harbour.delete("racing-apb", &pushed);
+    registry.hold_lists();
+    one.run_ok(&["registry", "refresh"]);
+    registry.until_held();
+    registry.delete("racing-apb", &pushed);
     let (of_first, of_second) = thread::scope(|scope| {
         let of_first = scope.spawn(|| provision(first, "a", &ids));
         let of_second = scope.spawn(|| provision(second, "b", &ids));
-        harbour.front.reset();
+        registry.front.reset();
         (
             of_first.join().expect("no panic"),
             of_second.join().expect("no panic"),
@@ -164,39 +169,40 @@ fn provisions_beside_the_deletion_of_their_service_are_served_or_refused_on_two_
     until("nothing is left of it", || {
         one.items("own").is_empty().then_some(())
     });
-    first.asked(400, "PUT", "late", &ids);
-    second.asked(400, "PUT", "late", &ids);
+    first.expect_status(400, "PUT", "late", &ids);
+    second.expect_status(400, "PUT", "late", &ids);
 }
 
-/// It sleeps through the end of a service, and wakes up with the catalog of before.
+/// It is paused during the deletion of a service, and continues with the old catalog.
 ///
 /// Regression: R20.
 #[test]
-fn a_broker_that_was_stopped_makes_nothing_of_a_service_that_was_deleted_meanwhile() {
-    let (Some(harbour), Some(store)) = (TokenRegistry::open(), postgres::shared()) else {
+fn a_paused_broker_creates_nothing_from_a_service_that_was_deleted_meanwhile() {
+    let (Some(registry), Some(store)) = (TokenRegistry::open(), postgres::shared()) else {
         return;
     };
-    let pushed = harbour.push("parting-apb", "1.0.0");
-    let site = Fixture::new(&[harbour.block("own")]).over(&store.fresh_database());
-    let site = site.set("/refresh/grace", json!("1ms"));
-    let site = site.set("/refresh/delete_every", json!("1s"));
-    let (awake, stopped) = (site.replica("awake"), site.replica("stopped"));
+    let pushed = registry.push("parting-apb", "1.0.0");
+    let fixture = Fixture::new(&[registry.block("own")]).over(&store.fresh_database());
+    let fixture = fixture.set("/refresh/grace", json!("1ms"));
+    let fixture = fixture.set("/refresh/delete_every", json!("1s"));
+    let (awake, stopped) = (fixture.replica("awake"), fixture.replica("stopped"));
     awake.refreshed();
     until_offered(&stopped, &["parting-apb 1.0.0"]);
     let ids = awake.ids("parting-apb");
 
     stopped.broker.signal("STOP");
-    harbour.delete("parting-apb", &pushed);
+    registry.delete("parting-apb", &pushed);
     awake.refreshed();
     until("it is deleted", || {
         awake.items("own").is_empty().then_some(())
     });
     let client: &BrokerClient = &stopped;
     thread::scope(|scope| {
-        let asks = scope.spawn(|| client.ask("PUT", "late?accepts_incomplete=true", &ids));
+        let request_thread =
+            scope.spawn(|| client.request("PUT", "late?accepts_incomplete=true", &ids));
         stopped.broker.signal("CONT");
-        let (status, answer) = asks.join().expect("no panic");
+        let (status, answer) = request_thread.join().expect("no panic");
         assert_eq!(status, 400, "{answer}");
     });
-    stopped.asked(404, "GET", "late", &ids);
+    stopped.expect_status(404, "GET", "late", &ids);
 }

@@ -1,5 +1,5 @@
-//! Registries that are down, and single images that cannot be read: what was offered stays, and everything
-//! else goes on.
+//! Registries that are down, and single images that cannot be read: offered bundles stay, and everything else
+//! continues.
 
 use super::fixture::Fixture;
 use super::token_registry::TokenRegistry;
@@ -11,59 +11,59 @@ const NOTHING: [&str; 0] = [];
 
 /// Regression: R16.
 #[test]
-fn services_of_a_registry_that_is_cut_off_or_down_stay_while_others_move_on() {
+fn services_of_an_unreachable_registry_stay_while_others_are_updated() {
     let (Some(lost), Some(well)) = (TokenRegistry::open(), TokenRegistry::open()) else {
         return;
     };
     lost.push("lost-apb", "1.0.0");
     well.push("well-apb", "1.0.0");
-    let site = Fixture::new(&[lost.block("lost"), well.block("well")]);
-    let house = site.broker();
-    house.refreshed();
-    assert_eq!(house.offers(), ["lost-apb 1.0.0", "well-apb 1.0.0"]);
+    let fixture = Fixture::new(&[lost.block("lost"), well.block("well")]);
+    let broker = fixture.broker();
+    broker.refreshed();
+    assert_eq!(broker.offers(), ["lost-apb 1.0.0", "well-apb 1.0.0"]);
 
     lost.push("lost-apb", "2.0.0");
     well.push("well-apb", "2.0.0");
     lost.front.when("", Intercept::Cut);
-    let after = house.refreshed();
-    assert_eq!(house.offers(), ["lost-apb 1.0.0", "well-apb 2.0.0"]);
+    let after = broker.refreshed();
+    assert_eq!(broker.offers(), ["lost-apb 1.0.0", "well-apb 2.0.0"]);
     assert_eq!(after["registries"][0]["failures"], 1, "{after}");
     assert_eq!(after["registries"][1]["failures"], 0, "{after}");
-    house
+    broker
         .broker
         .until_logged("failed    lost (refresh 1 in a row)");
 
-    // The server itself is gone, while its front has nothing against anybody.
+    // The server itself is down, while its proxy forwards everything.
     lost.server.kill();
     lost.front.reset();
     well.push("more-apb", "1.0.0");
-    let after = house.refreshed();
+    let after = broker.refreshed();
     let expected = ["lost-apb 1.0.0", "more-apb 1.0.0", "well-apb 2.0.0"];
-    assert_eq!(house.offers(), expected);
+    assert_eq!(broker.offers(), expected);
     assert_eq!(after["registries"][0]["failures"], 2, "{after}");
     let failed = "sutler_registry_failed_refreshes{registry=\"lost\"}";
-    assert_eq!(house.metric(failed).as_deref(), Some("2"));
+    assert_eq!(broker.metric(failed).as_deref(), Some("2"));
 
     lost.server.start();
-    let after = house.refreshed();
+    let after = broker.refreshed();
     let expected = ["lost-apb 2.0.0", "more-apb 1.0.0", "well-apb 2.0.0"];
-    assert_eq!(house.offers(), expected);
+    assert_eq!(broker.offers(), expected);
     assert_eq!(after["registries"][0]["failures"], 0, "{after}");
 }
 
 /// Regression: R17.
 #[test]
-fn services_whose_images_cannot_be_read_stay_as_they_were_each_for_its_own_reason() {
-    let Some(harbour) = TokenRegistry::open() else {
+fn services_whose_images_cannot_be_read_stay_unchanged_and_show_the_reason() {
+    let Some(registry) = TokenRegistry::open() else {
         return;
     };
     let names = ["broken", "busy", "cut", "held", "short", "well"].map(|it| format!("{it}-apb"));
     names
         .iter()
-        .for_each(|name| drop(harbour.push(name, "1.0.0")));
-    let site = Fixture::new(&[harbour.block("own")]);
-    let house = site.broker();
-    house.refreshed();
+        .for_each(|name| drop(registry.push(name, "1.0.0")));
+    let fixture = Fixture::new(&[registry.block("own")]);
+    let broker = fixture.broker();
+    broker.refreshed();
     let versions = |well: &str| -> Vec<String> {
         let version = |name: &str| match name {
             "well-apb" => format!("{name} {well}"),
@@ -71,20 +71,20 @@ fn services_whose_images_cannot_be_read_stay_as_they_were_each_for_its_own_reaso
         };
         names.iter().map(|name| version(name)).collect()
     };
-    assert_eq!(house.offers(), versions("1.0.0"));
+    assert_eq!(broker.offers(), versions("1.0.0"));
 
     names
         .iter()
-        .for_each(|name| drop(harbour.push(name, "2.0.0")));
-    let front = &harbour.front;
+        .for_each(|name| drop(registry.push(name, "2.0.0")));
+    let front = &registry.front;
     front.when("HEAD /v2/org/broken-apb/manifests/", Intercept::status(500));
     let patience = Intercept::status(429).with("Retry-After", "1");
     front.when("GET /v2/org/busy-apb/manifests/", patience);
     front.when("GET /v2/org/cut-apb/blobs/", Intercept::Cut);
     front.when("GET /v2/org/held-apb/manifests/", Intercept::Hold);
     front.when("GET /v2/org/short-apb/manifests/", Intercept::Truncate(40));
-    let after = house.refreshed();
-    assert_eq!(house.offers(), versions("2.0.0"));
+    let after = broker.refreshed();
+    assert_eq!(broker.offers(), versions("2.0.0"));
     let own = &after["registries"][0];
     assert_eq!((&own["failures"], &own["faulty"]), (&json!(0), &json!(5)));
     for (name, word) in [
@@ -94,72 +94,72 @@ fn services_whose_images_cannot_be_read_stay_as_they_were_each_for_its_own_reaso
         ("held", "answer"),
         ("short", "digest"),
     ] {
-        let fault = house.fault("own", &format!("org/{name}-apb:latest"));
+        let fault = broker.fault("own", &format!("org/{name}-apb:latest"));
         let fault = fault.unwrap_or_default();
         assert!(fault.contains(word), "{name}: {fault:?}");
     }
-    assert_eq!(house.fault("own", "org/well-apb:latest"), None);
-    // Not read is not withdrawn: it can be had.
+    assert_eq!(broker.fault("own", "org/well-apb:latest"), None);
+    // An unreadable bundle is not withdrawn: it can be provisioned.
     let faulty = "sutler_registry_faulty_items{registry=\"own\"}";
-    assert_eq!(house.metric(faulty).as_deref(), Some("5"));
+    assert_eq!(broker.metric(faulty).as_deref(), Some("5"));
 
     front.reset();
-    house.refreshed();
+    broker.refreshed();
     let all = names.iter().map(|name| format!("{name} 2.0.0"));
-    assert_eq!(house.offers(), all.collect::<Vec<_>>());
-    assert_eq!(house.metric(faulty).as_deref(), Some("0"));
+    assert_eq!(broker.offers(), all.collect::<Vec<_>>());
+    assert_eq!(broker.metric(faulty).as_deref(), Some("0"));
 }
 
 /// Regression: R18.
 #[test]
-fn a_broker_that_reaches_no_registry_starts_is_ready_and_offers_what_comes_later() {
-    let Some(harbour) = TokenRegistry::open() else {
+fn a_broker_without_a_reachable_registry_starts_is_ready_and_offers_bundles_later() {
+    let Some(registry) = TokenRegistry::open() else {
         return;
     };
-    harbour.push("hello-apb", "1.0.0");
-    harbour.front.when("", Intercept::Cut);
-    let site = Fixture::new(&[harbour.block("own")]);
-    let house = site.broker();
+    registry.push("hello-apb", "1.0.0");
+    registry.front.when("", Intercept::Cut);
+    let fixture = Fixture::new(&[registry.block("own")]);
+    let broker = fixture.broker();
     let ready = || {
         BrokerRequest::get("/readyz")
-            .send(house.broker.address())
+            .send(broker.broker.address())
             .status
     };
-    assert_eq!((ready(), house.offers()), (200, Vec::new()));
-    house.refreshed();
+    assert_eq!((ready(), broker.offers()), (200, Vec::new()));
+    broker.refreshed();
     assert_eq!(ready(), 200);
-    assert_eq!(house.offers(), NOTHING);
-    harbour.front.reset();
-    house.refreshed();
-    assert_eq!(house.offers(), ["hello-apb 1.0.0"]);
-    drop(house);
+    assert_eq!(broker.offers(), NOTHING);
+    registry.front.reset();
+    broker.refreshed();
+    assert_eq!(broker.offers(), ["hello-apb 1.0.0"]);
+    drop(broker);
 
-    harbour.front.when("", Intercept::Cut);
-    let house = site.broker();
-    assert_eq!(house.offers(), ["hello-apb 1.0.0"]);
-    house.refreshed();
-    assert_eq!(house.offers(), ["hello-apb 1.0.0"]);
+    registry.front.when("", Intercept::Cut);
+    let broker = fixture.broker();
+    assert_eq!(broker.offers(), ["hello-apb 1.0.0"]);
+    broker.refreshed();
+    assert_eq!(broker.offers(), ["hello-apb 1.0.0"]);
 }
 
 #[test]
-fn how_far_a_refresh_is_is_told_while_one_image_keeps_it_waiting() {
-    let Some(harbour) = TokenRegistry::open() else {
+fn progress_of_a_refresh_is_shown_while_one_image_delays_it() {
+    let Some(registry) = TokenRegistry::open() else {
         return;
     };
-    harbour.push("quick-apb", "1.0.0");
-    harbour.push("slow-apb", "1.0.0");
-    harbour
+    registry.push("quick-apb", "1.0.0");
+    registry.push("slow-apb", "1.0.0");
+    registry
         .front
         .when("HEAD /v2/org/slow-apb/manifests/", Intercept::Hold);
-    let mut block = harbour.block("own");
+    let mut block = registry.block("own");
     block["answer_within"] = json!("60s");
-    let house = Fixture::new(&[block]).broker();
-    let told = until("it is told", || {
-        let listed = house.done(&["registry", "list"]);
+    let broker = Fixture::new(&[block]).broker();
+    let progress = until("it is told", || {
+        let listed = broker.run_ok(&["registry", "list"]);
         listed.contains("items looked at: 1").then_some(listed)
     });
-    assert!(told.contains("asking own; "), "{told}");
-    harbour.front.reset();
-    house.refreshed();
-    assert_eq!(house.offers(), ["quick-apb 1.0.0", "slow-apb 1.0.0"]);
+    assert!(progress.contains("asking own; "), "{progress}");
+    registry.front.reset();
+    broker.refreshed();
+    assert_eq!(broker.offers(), ["quick-apb 1.0.0", "slow-apb 1.0.0"]);
 }

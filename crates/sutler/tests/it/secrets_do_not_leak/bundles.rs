@@ -1,7 +1,7 @@
-//! Secrets of bundles: searched while a run is under way, and after its end.
+//! Secrets of bundles: searched during a run, and after its end.
 //!
-//! A real broker at the most talkative level runs a bundle that is told secrets, says them aloud and gives
-//! some back. Root sees them in the run's own files; nobody else sees them anywhere.
+//! A real broker at the most detailed log level runs a bundle that gets secrets, prints them and returns
+//! some. Root can read them in the files of the run; no other user can read them anywhere.
 
 mod fixture;
 mod playbooks;
@@ -30,7 +30,7 @@ plans:
       - {name: role, type: string}
 ";
 
-/// Says every secret that it was told, plainly.
+/// Prints every secret that it got, in plain text.
 const SAYS: &str = r#"
 vars=${3#@}
 c=canary
@@ -42,7 +42,7 @@ printf 'x%s' "$(cat "$SUTLER_SECRETS_DIR/apb-server/master")" | base64
 printf 'half of it, with %s' "$(cat "$SUTLER_SECRETS_DIR/apb-server/master")" > "$SUTLER_RESULT_DIR/progress"
 "#;
 
-/// What each action gives back. Values are put together, so that no script holds one.
+/// The result of each action. Values are concatenated, so that no script contains one.
 const GIVES: [(&str, &str); 5] = [
     (
         "provision",
@@ -63,7 +63,7 @@ printf '{"user":"%s.a-credential.7f3a9c"}' $c > "$SUTLER_RESULT_DIR/credentials.
     ("deprovision", "true"),
 ];
 
-/// Planted by the test or made by the scripts; the last are what platforms are given or gave themselves.
+/// Secrets planted by the test or created by the scripts; the last ones are sent to or by platforms.
 fn planted() -> Canaries {
     let mut canaries = Canaries {
         planted: Vec::new(),
@@ -85,8 +85,8 @@ fn planted() -> Canaries {
     canaries
 }
 
-/// Those that are in no answer at all: the others are the platform's own words, or the binding's.
-fn never_told() -> Canaries {
+/// Secrets that must not be in any response; the others are sent by the platform, or belong to the binding.
+fn never_returned() -> Canaries {
     let mut canaries = planted();
     canaries.planted.truncate(4);
     canaries
@@ -102,27 +102,27 @@ fn provision(id: &str, more: Value) -> BrokerRequest {
     BrokerRequest::new("PUT", &path).json(&body)
 }
 
-/// What must hold while a run holds secrets.
-fn search_under_way(scene: &Fixture, canaries: &Canaries) {
+/// Checks that apply while a run has secrets.
+fn search_under_way(fixture: &Fixture, canaries: &Canaries) {
     search_processes(canaries);
-    let there = scene.grep(canaries, None);
+    let there = fixture.grep(canaries, None);
     assert!(
         there.contains("vars.json"),
         "root finds them in the run's own files: {there}"
     );
-    everybody_else_reads_nothing(scene, canaries);
-    scene.search_names_and_modes(canaries);
-    scene.search_store(canaries);
-    search_operators_view(scene, canaries);
+    everybody_else_reads_nothing(fixture, canaries);
+    fixture.search_names_and_modes(canaries);
+    fixture.search_store(canaries);
+    search_operators_view(fixture, canaries);
 }
 
-/// What `sutler admin` prints.
-fn search_operators_view(scene: &Fixture, canaries: &Canaries) {
-    let operations = scene.admin(&["operations", "list", "-o", "name"]);
+/// Searches the output of `sutler admin`.
+fn search_operators_view(fixture: &Fixture, canaries: &Canaries) {
+    let operations = fixture.admin(&["operations", "list", "-o", "name"]);
     let operations: Vec<&str> = operations.lines().collect();
     assert!(!operations.is_empty(), "there is something to see");
-    let _before = std::fs::remove_file(scene.here().join("export.jsonl"));
-    let mut asked = vec![
+    let _before = std::fs::remove_file(fixture.here().join("export.jsonl"));
+    let mut commands = vec![
         vec!["instances", "list", "-o", "json"],
         vec!["bindings", "list", "-o", "json"],
         vec!["operations", "list", "-o", "json"],
@@ -131,78 +131,81 @@ fn search_operators_view(scene: &Fixture, canaries: &Canaries) {
         vec!["export", "export.jsonl"],
     ];
     for operation in operations {
-        asked.push(vec!["operations", "show", operation, "-o", "json"]);
-        asked.push(vec!["logs", operation]);
+        commands.push(vec!["operations", "show", operation, "-o", "json"]);
+        commands.push(vec!["logs", operation]);
     }
-    for words in asked {
-        let shown = scene.admin(&words);
+    for words in commands {
+        let shown = fixture.admin(&words);
         canaries.search(shown.as_bytes(), &words.join(" "));
     }
 }
 
-/// One life with a run held at provision and at bind.
-fn live(scene: &Fixture, canaries: &Canaries) {
-    let never = never_told();
+/// Runs one lifecycle, with the run held at provision and at bind.
+fn run_lifecycle(fixture: &Fixture, canaries: &Canaries) {
+    let never = never_returned();
     let parameters = json!({
         "note": canary("a parameter"), "password": canary("a secret parameter"),
     });
-    let accepted = scene.ask(provision("i", parameters), 202);
+    let accepted = fixture.expect_status(provision("i", parameters), 202);
     canaries.search(accepted.as_bytes(), "the answer to a provision");
-    scene.until_held("provision");
-    let polled = scene.until_polled("i", "half of it");
+    fixture.until_held("provision");
+    let polled = fixture.until_polled("i", "half of it");
     canaries.search(polled.as_bytes(), "a poll");
-    search_under_way(scene, canaries);
-    scene.let_go("provision");
-    scene.until_done("i", "succeeded");
-    let fetched = scene.ask(BrokerRequest::get("/v2/service_instances/i"), 200);
+    search_under_way(fixture, canaries);
+    fixture.release("provision");
+    fixture.until_done("i", "succeeded");
+    let fetched = fixture.expect_status(BrokerRequest::get("/v2/service_instances/i"), 200);
     never.search(fetched.as_bytes(), "a fetched instance");
     let change = json!({ "service_id": "vault-id",
         "parameters": { "note": canary("a changed parameter") } });
-    scene.let_go("update");
-    let ask = BrokerRequest::new("PATCH", "/v2/service_instances/i").json(&change);
-    canaries.search(scene.ask(ask, 200).as_bytes(), "the answer to an update");
-    bind(scene, canaries, &never);
+    fixture.release("update");
+    let request = BrokerRequest::new("PATCH", "/v2/service_instances/i").json(&change);
+    canaries.search(
+        fixture.expect_status(request, 200).as_bytes(),
+        "the answer to an update",
+    );
+    bind(fixture, canaries, &never);
     let failing = json!({ "note": "fails", "password": canary("a secret parameter") });
-    scene.ask(provision("fails", failing), 202);
-    let failed = scene.until_done("fails", "failed");
+    fixture.expect_status(provision("fails", failing), 202);
+    let failed = fixture.until_done("fails", "failed");
     canaries.search(failed.as_bytes(), "a failure");
-    search_operators_view(scene, canaries);
-    scene.let_go("unbind");
-    scene.let_go("deprovision");
+    search_operators_view(fixture, canaries);
+    fixture.release("unbind");
+    fixture.release("deprovision");
     let query = "service_id=vault-id&plan_id=small-id";
     for path in ["i/service_bindings/b", "i", "fails"] {
         let path = format!("/v2/service_instances/{path}?{query}");
-        let gone = scene.ask(BrokerRequest::new("DELETE", &path), 200);
+        let gone = fixture.expect_status(BrokerRequest::new("DELETE", &path), 200);
         canaries.search(gone.as_bytes(), "the answer to a delete");
     }
 }
 
-fn bind(scene: &Fixture, canaries: &Canaries, never: &Canaries) {
+fn bind(fixture: &Fixture, canaries: &Canaries, never: &Canaries) {
     let body = json!({ "service_id": "vault-id", "plan_id": "small-id",
         "parameters": { "role": canary("a bind parameter") } });
     let path = "/v2/service_instances/i/service_bindings/b";
     let bind = BrokerRequest::new("PUT", &format!("{path}?accepts_incomplete=true")).json(&body);
-    let accepted = scene.ask(bind, 202);
+    let accepted = fixture.expect_status(bind, 202);
     canaries.search(accepted.as_bytes(), "the answer to a bind under way");
-    scene.until_held("bind");
-    search_under_way(scene, canaries);
-    scene.let_go("bind");
-    let polled = scene.until_done("i/service_bindings/b", "succeeded");
+    fixture.until_held("bind");
+    search_under_way(fixture, canaries);
+    fixture.release("bind");
+    let polled = fixture.until_done("i/service_bindings/b", "succeeded");
     canaries.search(polled.as_bytes(), "a poll");
-    // The binding's own credentials belong here, and nothing else of what is kept.
-    let fetched = scene.ask(BrokerRequest::get(path), 200);
+    // The credentials of the binding belong here, and no other secret.
+    let fetched = fixture.expect_status(BrokerRequest::get(path), 200);
     assert!(fetched.contains(&canary("a credential")), "{fetched}");
     never.search(fetched.as_bytes(), "a fetched binding");
 }
 
 fn no_secret_is_anywhere(format: &str) {
     let canaries = planted();
-    let scene = Fixture::start("vault", format, write_bundle);
-    live(&scene, &canaries);
+    let fixture = Fixture::start("vault", format, write_bundle);
+    run_lifecycle(&fixture, &canaries);
     search_processes(&canaries);
-    scene.until_no_run_is_left();
-    let here = scene.here().to_owned();
-    let log = scene.ended();
+    fixture.until_no_run_is_left();
+    let here = fixture.here().to_owned();
+    let log = fixture.ended();
     assert!(
         log.contains("a bundle is offered") && log.contains("ended"),
         "the log is not whole: {log}"
@@ -214,12 +217,12 @@ fn no_secret_is_anywhere(format: &str) {
     }
 }
 
-fn write_bundle(scene: &fixture::BundleFolder) {
-    scene.write("bundle.yml", MANIFEST, false);
+fn write_bundle(bundle: &fixture::BundleFolder) {
+    bundle.write("bundle.yml", MANIFEST, false);
     for (action, gives) in GIVES {
-        let holds = scene.hold_in_shell(action);
+        let holds = bundle.hold_in_shell(action);
         let text = format!("#!/bin/sh\nset -e\n{SAYS}{gives}\n{holds}\n");
-        scene.write(&format!("actions/{action}"), &text, true);
+        bundle.write(&format!("actions/{action}"), &text, true);
     }
 }
 
@@ -236,13 +239,13 @@ fn no_secret_of_a_bundle_is_anywhere_where_logs_are_json() {
 }
 
 #[test]
-fn a_search_of_files_finds_what_is_there() {
+fn a_search_of_files_finds_planted_secrets() {
     let folder = crate::process::folder();
     let mut canaries = planted();
     let value = canaries.plant("a file");
     std::fs::create_dir(folder.path().join("inner")).expect("a folder");
     std::fs::write(folder.path().join("inner/file"), value).expect("a file");
     let at: &Path = folder.path();
-    let heard = std::panic::catch_unwind(|| search_tree(at, &canaries));
-    assert!(heard.is_err());
+    let result = std::panic::catch_unwind(|| search_tree(at, &canaries));
+    assert!(result.is_err());
 }

@@ -1,6 +1,6 @@
-//! Bundles in the layout of Automation Broker, run by `ansible-playbook`: ours, and one that nobody changed.
+//! Bundles in the layout of Automation Broker, run by `ansible-playbook`: ours, and an unmodified one.
 
-use super::fixture::{Fixture, has, of_ours, passes_its_test};
+use super::fixture::{Fixture, has, passes_its_test, repository_bundle};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -12,20 +12,20 @@ fn the_old_bundle_passes_its_test_and_keeps_every_rule() {
     if !has("ansible-playbook", HOW) {
         return;
     }
-    let greeter = of_ours("greeter-apb");
+    let greeter = repository_bundle("greeter-apb");
     passes_its_test(&greeter, &json!({}), &[], 16);
     Fixture::open(&greeter, &json!({})).keeps_every_rule();
 }
 
-/// Its roles note in a diary what they remember, and call the five modules by the names they always had.
+/// Its roles record their state in the folder `diary`, and call the five modules by their old names.
 #[test]
 fn an_unmodified_bundle_of_the_old_layout_carries_its_state_from_provision_to_deprovision() {
     if !has("ansible-playbook", HOW) {
         return;
     }
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/shipped_bundles");
-    let shop = Fixture::open(&here.join("keepsake-apb"), &json!({}));
-    let diary = shop.open_folder("diary");
+    let fixture = Fixture::open(&here.join("keepsake-apb"), &json!({}));
+    let diary = fixture.open_folder("diary");
     let noted = |action: &str| -> Value {
         let path = diary.join(format!("{action}.json"));
         let text = fs::read_to_string(path).expect("the action was run");
@@ -34,37 +34,38 @@ fn an_unmodified_bundle_of_the_old_layout_carries_its_state_from_provision_to_de
 
     let parameters = json!({ "diary": diary, "motto": "tempus fugit" });
     let later = "i?accepts_incomplete=true";
-    shop.asked(202, "PUT", later, json!({ "parameters": parameters }));
-    shop.until_said("i", "10% - carving");
+    fixture.expect_status(202, "PUT", later, json!({ "parameters": parameters }));
+    fixture.until_progress("i", "10% - carving");
     fs::write(diary.join("wood"), "").expect("a file");
-    shop.until_done("i");
+    fixture.until_done("i");
     assert_eq!(noted("provision"), json!({}), "nothing is remembered yet");
-    let fetched = shop.asked(200, "GET", "i", Value::Null);
+    let fetched = fixture.expect_status(200, "GET", "i", Value::Null);
     assert_eq!(
         fetched["dashboard_url"],
         "https://keepsakes.example/keepsake-i"
     );
     assert_eq!(fetched["parameters"], parameters, "and nothing else");
 
-    let bound = shop.asked(201, "PUT", "i/service_bindings/b", Value::Null);
-    let lent = json!({ "NAME": "keepsake-i", "LENT_BY": "owner of keepsake-i", "VISITOR": "b" });
-    assert_eq!(bound["credentials"], lent);
+    let bound = fixture.expect_status(201, "PUT", "i/service_bindings/b", Value::Null);
+    let expected =
+        json!({ "NAME": "keepsake-i", "LENT_BY": "owner of keepsake-i", "VISITOR": "b" });
+    assert_eq!(bound["credentials"], expected);
     let mut remembered =
         json!({ "keepsake": "keepsake-i", "diary": diary, "motto": "tempus fugit" });
     assert_eq!(noted("bind"), remembered);
 
     let change = json!({ "parameters": { "motto": "carpe diem" } });
-    shop.asked(202, "PATCH", later, change);
-    shop.until_done("i");
+    fixture.expect_status(202, "PATCH", later, change);
+    fixture.until_done("i");
     remembered["visitor"] = json!("b");
     assert_eq!(noted("update"), remembered, "what the bind set, too");
 
     remembered["motto"] = json!("carpe diem");
-    shop.asked(200, "DELETE", "i/service_bindings/b", Value::Null);
+    fixture.expect_status(200, "DELETE", "i/service_bindings/b", Value::Null);
     let mut at_unbind = remembered.clone();
     at_unbind["goes"] = json!("b");
     assert_eq!(noted("unbind"), at_unbind);
-    shop.asked(200, "DELETE", "i", Value::Null);
+    fixture.expect_status(200, "DELETE", "i", Value::Null);
     assert_eq!(noted("deprovision"), remembered);
-    shop.asked(404, "GET", "i", Value::Null);
+    fixture.expect_status(404, "GET", "i", Value::Null);
 }

@@ -1,4 +1,4 @@
-//! A real broker that offers one bundle, and what is asked of it.
+//! A real broker that offers one bundle, and requests to it.
 
 use crate::http_request::BrokerRequest;
 use crate::process::{Broker, folder, run_sutler};
@@ -10,12 +10,12 @@ use sutler_servers::{MissingServer, find_programs, until};
 use tempfile::TempDir;
 
 /// A bundle of this repository.
-pub(super) fn of_ours(name: &str) -> PathBuf {
+pub(super) fn repository_bundle(name: &str) -> PathBuf {
     let bundles = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bundles");
     bundles.join(name).canonicalize().expect("it is there")
 }
 
-/// Whether a program is here; that it is not is said, and a failure where everything must be.
+/// Whether a program is available; reports it if not, and fails where all programs are required.
 pub(super) fn has(program: &'static str, how: &'static str) -> bool {
     let found = find_programs(&[program], &["/usr/bin"]).is_some();
     if !found {
@@ -30,16 +30,16 @@ pub(super) fn has(program: &'static str, how: &'static str) -> bool {
     found
 }
 
-/// Fails unless `sutler bundle test` leads a bundle's examples through so many steps.
+/// Fails unless `sutler bundle test` takes the examples of a bundle through this number of steps.
 #[track_caller]
 pub(super) fn passes_its_test(bundle: &Path, secrets: &Value, more: &[&str], steps: usize) {
-    let place = folder();
-    let file = place.path().join("secrets.json");
+    let work_folder = folder();
+    let file = work_folder.path().join("secrets.json");
     fs::write(&file, secrets.to_string()).expect("a file");
     let (bundle, file) = (bundle.display().to_string(), file.display().to_string());
     let mut words = vec!["bundle", "test", &bundle, "--secrets", &file];
     words.extend(more);
-    let tested = run_sutler(place.path(), &words);
+    let tested = run_sutler(work_folder.path(), &words);
     let expected = format!("{steps} steps, all done\n");
     let whole = format!("{}{}", tested.stdout, tested.stderr);
     assert!(tested.stdout.ends_with(&expected), "{whole}");
@@ -55,12 +55,12 @@ pub(super) struct Fixture {
 }
 
 impl Fixture {
-    /// Opens one, with secrets as `sutler bundle test` reads them.
+    /// Starts a broker, with secrets in the format of `sutler bundle test`.
     pub(super) fn open(bundle: &Path, secrets: &Value) -> Self {
         Self::open_with(bundle, secrets, json!({}))
     }
 
-    /// The same, with more said about bundles in the configuration.
+    /// The same, with additional keys in the block `bundles`.
     pub(super) fn open_with(bundle: &Path, secrets: &Value, more: Value) -> Self {
         let folder = folder();
         let open = fs::Permissions::from_mode(0o755);
@@ -99,7 +99,7 @@ impl Fixture {
         }
     }
 
-    /// A folder of the test's own that runs may write to, whoever they are.
+    /// A folder of the test that runs of any user may write to.
     pub(super) fn open_folder(&self, name: &str) -> PathBuf {
         let path = self.folder.path().join(name);
         fs::create_dir(&path).expect("a folder");
@@ -108,7 +108,7 @@ impl Fixture {
         path
     }
 
-    /// Fails unless the broker keeps every rule that must or should be kept, with every plan.
+    /// Fails unless the broker passes every MUST and SHOULD case, for every plan.
     #[track_caller]
     pub(super) fn keeps_every_rule(&self) {
         let url = format!("http://{}", self.broker.address());
@@ -119,7 +119,7 @@ impl Fixture {
         assert_eq!(checked.code, Some(0), "{whole}");
     }
 
-    /// Fails unless a check of the first plan applies these rules, and they are kept.
+    /// Fails unless a check of the first plan applies these cases, and they pass.
     #[track_caller]
     pub(super) fn proves(&self, rules: &[&str]) {
         let url = format!("http://{}", self.broker.address());
@@ -139,11 +139,11 @@ impl Fixture {
         }
     }
 
-    /// Asks for something, with the ids where they belong; the status and the body.
-    pub(super) fn ask(&self, method: &str, path: &str, more: Value) -> (u16, Value) {
+    /// Sends a request with the ids where they belong; returns the status and the body.
+    pub(super) fn request(&self, method: &str, path: &str, more: Value) -> (u16, Value) {
         let ids = format!("service_id={}&plan_id={}", self.service, self.plan);
         let path = format!("/v2/service_instances/{path}");
-        let ask = match method {
+        let request = match method {
             "GET" => BrokerRequest::get(&path),
             "DELETE" => BrokerRequest::new(method, &format!("{path}?{ids}")),
             _ => {
@@ -157,20 +157,26 @@ impl Fixture {
                 BrokerRequest::new(method, &path).json(&whole)
             }
         };
-        let answer = ask.send(self.broker.address());
+        let answer = request.send(self.broker.address());
         (answer.status, body(&answer.text))
     }
 
-    /// Fails unless it is answered with this status; the body.
+    /// Fails unless the response has this status; returns the body.
     #[track_caller]
-    pub(super) fn asked(&self, status: u16, method: &str, path: &str, more: Value) -> Value {
-        let (answered, body) = self.ask(method, path, more);
+    pub(super) fn expect_status(
+        &self,
+        status: u16,
+        method: &str,
+        path: &str,
+        more: Value,
+    ) -> Value {
+        let (answered, body) = self.request(method, path, more);
         assert_eq!(answered, status, "{method} {path}: {body}");
         body
     }
 
-    /// Polls an instance until it tells this of what is done with it.
-    pub(super) fn until_said(&self, instance: &str, text: &str) {
+    /// Polls an instance until its progress is this text.
+    pub(super) fn until_progress(&self, instance: &str, text: &str) {
         until(text, || {
             let polled = self.poll(instance);
             assert_eq!(polled["state"], "in progress", "{polled}");
@@ -178,7 +184,7 @@ impl Fixture {
         });
     }
 
-    /// Polls an instance until what is done with it has succeeded.
+    /// Polls an instance until its operation has succeeded.
     pub(super) fn until_done(&self, instance: &str) {
         until("it is done", || {
             let polled = self.poll(instance);
@@ -187,7 +193,7 @@ impl Fixture {
         });
     }
 
-    /// Polls an instance until what is done with it has failed; why.
+    /// Polls an instance until its operation has failed; returns the description.
     pub(super) fn until_failed(&self, instance: &str) -> String {
         until("it has failed", || {
             let polled = self.poll(instance);
@@ -199,7 +205,7 @@ impl Fixture {
 
     fn poll(&self, instance: &str) -> Value {
         let path = format!("{instance}/last_operation");
-        self.asked(200, "GET", &path, Value::Null)
+        self.expect_status(200, "GET", &path, Value::Null)
     }
 }
 

@@ -1,4 +1,4 @@
-//! An image that cannot be had, behind a real broker with a real engine.
+//! An image that cannot be pulled, behind a real broker with a real engine.
 
 use super::fixture::Fixture;
 use crate::process::folder;
@@ -11,15 +11,15 @@ use sutler_servers::podman::shared;
 fn a_provision_whose_image_cannot_be_pulled_fails_with_a_sentence_at_once() {
     let Some(podman) = shared() else { return };
     let folder = folder();
-    // Nobody listens there.
+    // A port without a listener.
     let manifest = "name: nowhere\ndescription: An image that is not there.\nimage: 127.0.0.1:9/not/there:1\nplans: [{name: p, description: One.}]\n";
     fs::write(folder.path().join("bundle.yml"), manifest).expect("a manifest");
     let container = json!({ "container": { "socket": podman.socket } });
-    let shop = Fixture::open_with(folder.path(), &json!({}), container);
-    shop.asked(202, "PUT", "i?accepts_incomplete=true", Value::Null);
-    let why = shop.until_failed("i");
+    let fixture = Fixture::open_with(folder.path(), &json!({}), container);
+    fixture.expect_status(202, "PUT", "i?accepts_incomplete=true", Value::Null);
+    let why = fixture.until_failed("i");
     assert!(why.contains("cannot be run"), "{why}");
-    // Nothing is under way any more: it can be asked for again.
-    shop.asked(202, "PUT", "i?accepts_incomplete=true", Value::Null);
-    shop.until_failed("i");
+    // No operation is running: it can be requested again.
+    fixture.expect_status(202, "PUT", "i?accepts_incomplete=true", Value::Null);
+    fixture.until_failed("i");
 }

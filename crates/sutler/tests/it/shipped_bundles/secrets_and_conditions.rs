@@ -47,17 +47,17 @@ fn two_secrets_and_a_conditional_parameter_reach_a_script_as_they_are() {
         "server": { "password": "hush: 'quoted'" },
         "tls": { "ca.pem": "first: line\n second line\n" },
     });
-    let shop = Fixture::open(folder.path(), &secrets);
+    let fixture = Fixture::open(folder.path(), &secrets);
     for (parameters, named) in [
         (json!({ "gigabytes": 3 }), "storage"),
         (json!({ "storage": "none", "gigabytes": 3 }), "storage"),
         (json!({ "storage": "disk" }), "gigabytes"),
     ] {
-        let refused = shop.asked(400, "PUT", "i", json!({ "parameters": parameters }));
+        let refused = fixture.expect_status(400, "PUT", "i", json!({ "parameters": parameters }));
         let why = refused["description"].as_str().unwrap_or_default();
         assert!(why.contains(named), "{parameters}: {why}");
     }
     let parameters = json!({ "storage": "disk", "gigabytes": 3 });
-    shop.asked(201, "PUT", "i", json!({ "parameters": parameters }));
-    shop.asked(200, "DELETE", "i", Value::Null);
+    fixture.expect_status(201, "PUT", "i", json!({ "parameters": parameters }));
+    fixture.expect_status(200, "DELETE", "i", Value::Null);
 }

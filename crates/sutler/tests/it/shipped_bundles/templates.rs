@@ -1,10 +1,10 @@
-//! What `sutler bundle new` makes is a working bundle: it has no fault, and passes its own test.
+//! `sutler bundle new` creates a working bundle: it has no fault, and passes its own test.
 
 use super::fixture::{Fixture, has, passes_its_test};
 use crate::process::{folder, run_sutler};
 use serde_json::json;
 
-/// Makes a bundle of a template, and holds it to its own test.
+/// Creates a bundle from a template, and runs its test.
 fn works(template: &str) {
     let folder = folder();
     let made = run_sutler(
@@ -14,14 +14,14 @@ fn works(template: &str) {
     assert_eq!((made.code, made.stderr.as_str()), (Some(0), ""));
     let checked = run_sutler(folder.path(), &["bundle", "check", "--strict", "mine"]);
     assert_eq!(checked.stdout, "mine: 0 errors, 0 warnings\n");
-    let mine = folder.path().join("mine");
-    // Playbooks take their time: one example says enough, and `greeter-apb` is held to the protocol.
+    let bundle = folder.path().join("mine");
+    // Playbooks are slow: one example is enough, and `greeter-apb` is checked against the protocol.
     if template == "ansible" {
         let one = ["--example", "changed later"];
-        return passes_its_test(&mine, &json!({}), &one, 16);
+        return passes_its_test(&bundle, &json!({}), &one, 16);
     }
-    passes_its_test(&mine, &json!({}), &[], 29);
-    Fixture::open(&mine, &json!({})).keeps_every_rule();
+    passes_its_test(&bundle, &json!({}), &[], 29);
+    Fixture::open(&bundle, &json!({})).keeps_every_rule();
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! From store to store: PostgreSQL under load, SQLite, etcd, MariaDB, MongoDB where there is one. The
-//! program is killed in the middle of every move, again and again, and at the end a broker over the last
-//! store knows everything that a broker over the first one acknowledged.
+//! From store to store: PostgreSQL under load, SQLite, etcd, MariaDB, and MongoDB if it is available. The
+//! program is killed repeatedly during every copy, and at the end a broker over the last store knows
+//! everything that a broker over the first one acknowledged.
 
 use super::fixture::Source;
 use crate::process::{folder, sutler};
@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use sutler_servers::{Demands, etcd, mariadb, mongodb, postgres};
 
-/// How often a finish is tried while a lease of a dead broker runs out.
+/// Number of attempts to finish while the lease of a killed broker expires.
 const TRIES: u32 = 200;
-/// Pause between two tries.
+/// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The copy from one store to another.
@@ -24,7 +24,7 @@ struct Move<'m> {
 }
 
 impl Move<'_> {
-    /// URLs have passwords in them, so they go by the environment.
+    /// URLs contain passwords, so they are passed by the environment.
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = sutler(self.folder);
         command
@@ -39,7 +39,7 @@ impl Move<'_> {
         self.command(arguments).output().expect("it runs")
     }
 
-    /// Starts it and kills it a while later, at another moment each time; how often it was not over yet.
+    /// Starts the copy and kills it, at another moment each time; returns how often it was still running.
     fn killed_again_and_again(&self) -> u32 {
         let mut killed = 0;
         for wait in [60, 120, 180, 240, 300, 400] {
@@ -59,12 +59,12 @@ impl Move<'_> {
         killed
     }
 
-    /// Finishes as soon as the source stands still; what it printed.
+    /// Finishes as soon as the source does not change any more; returns the output.
     fn finish_eventually(&self) -> Value {
-        let mut said = self.run(&["--finish"]);
+        let mut output = self.run(&["--finish"]);
         for _ in 0..TRIES {
-            let text = String::from_utf8_lossy(&said.stderr).into_owned();
-            if said.status.success() {
+            let text = String::from_utf8_lossy(&output.stderr).into_owned();
+            if output.status.success() {
                 break;
             }
             let passes = [
@@ -73,10 +73,10 @@ impl Move<'_> {
             ];
             assert!(passes.iter().any(|it| text.contains(it)), "{text}");
             std::thread::sleep(PAUSE);
-            said = self.run(&["--finish"]);
+            output = self.run(&["--finish"]);
         }
-        assert!(said.status.success(), "{said:?}");
-        serde_json::from_slice(&said.stdout).expect("JSON")
+        assert!(output.status.success(), "{output:?}");
+        serde_json::from_slice(&output.stdout).expect("JSON")
     }
 }
 
@@ -85,32 +85,32 @@ fn until_past(wait: Duration) {
     std::thread::sleep(wait);
 }
 
-/// What `store stats` counts of a store, without what is the store's own.
+/// Counts of `store stats`, without values that are specific to a store.
 fn counted(folder: &Path, url: &str) -> Value {
     let mut command = sutler(folder);
     command.args(["store", "stats", "-o", "json"]);
-    let said = command
+    let output = command
         .env("SUTLER_STORE__URL", url)
         .output()
         .expect("it runs");
-    let told: Value = serde_json::from_slice(&said.stdout).expect("JSON");
-    let mut operations = told["operations"].clone();
-    // What ran arrives as ready.
-    let ready = |word: &str| told["operations"][word].as_u64().unwrap_or_default();
+    let stats: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let mut operations = stats["operations"].clone();
+    // Running operations are copied as ready.
+    let ready = |word: &str| stats["operations"][word].as_u64().unwrap_or_default();
     operations["ready"] = (ready("ready") + ready("running")).into();
     operations["running"] = 0.into();
-    serde_json::json!({ "documents": told["documents"], "operations": operations })
+    serde_json::json!({ "documents": stats["documents"], "operations": operations })
 }
 
 #[test]
-fn a_store_moves_through_all_others_under_load_and_kills() {
+fn a_store_is_copied_through_all_others_under_load_and_kills() {
     let folder = folder();
     let postgres = cfg!(feature = "postgres").then(postgres::shared);
     let Some(postgres) = postgres.flatten() else {
         return;
     };
     let first = postgres.fresh_database().url();
-    // A transaction of a process that was killed stays open in MongoDB until its time is over.
+    // A transaction of a killed process stays open in MongoDB until its time limit.
     let brief = || {
         let brief = ["--setParameter", "transactionLifetimeLimitSeconds=2"];
         mongodb::own(Demands {
@@ -132,7 +132,7 @@ fn a_store_moves_through_all_others_under_load_and_kills() {
             .map(|it| it.fresh_database().url()),
     );
     let last = &stores[stores.len() - 1];
-    let told = leave_the_first(folder.path(), &first, &stores[1]);
+    let acknowledged = leave_the_first(folder.path(), &first, &stores[1]);
     for pair in stores[1..].windows(2) {
         let next = Move {
             folder: folder.path(),
@@ -156,7 +156,7 @@ fn a_store_moves_through_all_others_under_load_and_kills() {
     let text = String::from_utf8_lossy(&checked.stdout).into_owned();
     assert!(checked.status.success(), "{text}");
     let broker = Source::start(folder.path(), last);
-    for (instance, operation) in &told {
+    for (instance, operation) in &acknowledged {
         let (status, state) = broker.until_ended(instance, operation);
         assert!(
             status == 200 && state == "succeeded",
@@ -166,10 +166,10 @@ fn a_store_moves_through_all_others_under_load_and_kills() {
     broker.stop();
 }
 
-/// The first move: a broker works all the while, and is killed at the end. What it acknowledged.
+/// The first copy: a broker works all the time, and is killed at the end. Returns what it acknowledged.
 fn leave_the_first(folder: &Path, from: &str, to: &str) -> Vec<(String, String)> {
     let source = Source::start(folder, from);
-    let mut told = source.fill(20);
+    let mut acknowledged = source.fill(20);
     let first = Move { folder, from, to };
     let stop = AtomicBool::new(false);
     let (killed, loaded) = std::thread::scope(|scope| {
@@ -188,12 +188,12 @@ fn leave_the_first(folder: &Path, from: &str, to: &str) -> Vec<(String, String)>
     });
     assert!(killed > 1, "it was killed in the middle {killed} times");
     assert!(loaded.len() > 20, "{} under way", loaded.len());
-    told.extend(loaded);
+    acknowledged.extend(loaded);
     let slow = source.provision("last", 1500).expect("it is taken");
-    told.push(("last".to_owned(), slow));
+    acknowledged.push(("last".to_owned(), slow));
     source.kill();
     let end = first.finish_eventually();
     assert_eq!(end["state"], "finished");
     assert_eq!(counted(folder, from), counted(folder, to));
-    told
+    acknowledged
 }

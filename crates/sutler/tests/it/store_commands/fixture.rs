@@ -1,4 +1,4 @@
-//! A broker over some store, with something in it, and a load on it.
+//! A broker over a given store, with data and load.
 
 use crate::http_request::BrokerRequest;
 use crate::process::{Broker, sutler};
@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const SERVICE: &str = "0b7f4ac4-3a3b-4f5a-a6f4-1d2e5c1f9a01";
 const PLAN: &str = "0b7f4ac4-3a3b-4f5a-a6f4-1d2e5c1f9a02";
 
-/// A broker that serves everybody.
+/// A broker without authentication.
 pub(super) struct Source {
     broker: Broker,
 }
 
 impl Source {
-    /// Starts one over a store, with the keys of `one.key`; a lease is short, so that nobody waits long
-    /// for a dead one.
+    /// Starts a broker over a store, with the keys of `one.key`; the lease is short, so that a killed broker
+    /// is replaced soon.
     pub(super) fn start(folder: &Path, url: &str) -> Self {
         let mut command = sutler(folder);
         command
@@ -28,7 +28,7 @@ impl Source {
         }
     }
 
-    /// Asks for an instance, without waiting for it; the operation's id.
+    /// Requests an instance without waiting for it; returns the id of the operation.
     pub(super) fn provision(&self, id: &str, delay_ms: u64) -> Option<String> {
         let body = json!({
             "service_id": SERVICE,
@@ -52,14 +52,14 @@ impl Source {
     }
 
     fn change(&self, method: &str, path: &str, body: &Value) -> Option<String> {
-        let ask = BrokerRequest::new(method, &format!("/v2/service_instances/{path}"));
-        let answer = ask.json(body).try_send(self.broker.address()).ok()?;
+        let request = BrokerRequest::new(method, &format!("/v2/service_instances/{path}"));
+        let answer = request.json(body).try_send(self.broker.address()).ok()?;
         let body = answer.text.split("\r\n\r\n").nth(1)?;
         let body: Value = serde_json::from_str(body).ok()?;
         (answer.status == 202).then(|| body["operation"].as_str().map(str::to_owned))?
     }
 
-    /// What a poll says: status and state.
+    /// Status and state of a poll.
     pub(super) fn poll(&self, instance: &str, operation: &str) -> (u16, String) {
         let path = format!("/v2/service_instances/{instance}/last_operation?operation={operation}");
         let answer = BrokerRequest::get(&path).send(self.broker.address());
@@ -69,20 +69,21 @@ impl Source {
         (answer.status, state)
     }
 
-    /// Polls until it ended; the last answer if that does not come in time.
+    /// Polls until the operation has ended; returns the last response after the time limit.
     pub(super) fn until_ended(&self, instance: &str, operation: &str) -> (u16, String) {
-        let mut said = self.poll(instance, operation);
+        let mut polled = self.poll(instance, operation);
         for _ in 0..600 {
-            if said.1 != "in progress" {
+            if polled.1 != "in progress" {
                 break;
             }
             std::thread::sleep(std::time::Duration::from_millis(25));
-            said = self.poll(instance, operation);
+            polled = self.poll(instance, operation);
         }
-        said
+        polled
     }
 
-    /// Makes so many instances, some bound, and one that takes long; (instance, operation) of each.
+    /// Creates this number of instances, some bound, and one that takes long; returns (instance, operation)
+    /// of each.
     pub(super) fn fill(&self, count: usize) -> Vec<(String, String)> {
         let mut made = Vec::new();
         for n in 0..count {
@@ -99,9 +100,9 @@ impl Source {
         made
     }
 
-    /// Makes and removes instances until it is told to stop; what was acknowledged.
+    /// Creates and removes instances until it is stopped; returns what was acknowledged.
     pub(super) fn load(&self, stop: &AtomicBool) -> Vec<(String, String)> {
-        let mut told: Vec<(String, String)> = Vec::new();
+        let mut acknowledged: Vec<(String, String)> = Vec::new();
         for n in 0.. {
             if stop.load(Ordering::SeqCst) {
                 break;
@@ -111,22 +112,22 @@ impl Source {
                 if n % 4 == 0 && self.until_ended(&id, &operation).1 == "succeeded" {
                     self.bind(&id, "b");
                     let gone = format!("load-{}", n / 2);
-                    // Whoever is gone is not asked for again.
+                    // A removed instance is not polled again.
                     self.deprovision(&gone);
-                    told.retain(|(id, _)| *id != gone);
+                    acknowledged.retain(|(id, _)| *id != gone);
                 }
-                told.push((id, operation));
+                acknowledged.push((id, operation));
             }
         }
-        told
+        acknowledged
     }
 
-    /// Ends it as a crash does.
+    /// Kills it.
     pub(super) fn kill(self) {
         self.broker.signal("KILL");
     }
 
-    /// Ends it as an operator does.
+    /// Stops it with SIGTERM.
     pub(super) fn stop(self) {
         self.broker.ended();
     }

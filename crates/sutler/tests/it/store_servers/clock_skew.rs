@@ -1,23 +1,23 @@
-//! Replicas whose clocks differ: leases run out by the clock of the store, which they share.
+//! Replicas whose clocks differ: leases expire by the clock of the store, which they share.
 
-use super::Sort;
+use super::ServerKind;
 use super::fixture::Fixture;
 use std::process::Command;
 use std::time::{Duration, Instant};
 use sutler_servers::{MissingServer, find_programs};
 
 const LEASE: Duration = Duration::from_secs(2);
-/// A minute ahead. What only goes forward is left alone: nothing can set it.
+/// A minute ahead. The monotonic clock is not changed: it cannot be set.
 const AHEAD: [&str; 3] = ["--exclude-monotonic", "-f", "+60s"];
-/// How late a takeover may be, on a busy machine.
+/// Maximum delay of a takeover, on a busy machine.
 const LATE: Duration = Duration::from_secs(30);
 
-/// The variables by which a program is told another time. By the tool itself it would be a child, which
-/// signals do not reach.
+/// Variables that change the clock of a program. Started by the tool itself, the program would be a child
+/// that signals do not reach.
 fn ahead() -> Vec<(String, String)> {
-    let told = Command::new("faketime").args(AHEAD).arg("env").output();
-    let told = String::from_utf8(told.expect("faketime runs").stdout).expect("it prints text");
-    let pairs = told.lines().filter_map(|line| line.split_once('='));
+    let output = Command::new("faketime").args(AHEAD).arg("env").output();
+    let output = String::from_utf8(output.expect("faketime runs").stdout).expect("it prints text");
+    let pairs = output.lines().filter_map(|line| line.split_once('='));
     pairs
         .filter(|(name, _)| *name == "LD_PRELOAD" || name.starts_with("FAKETIME"))
         .filter(|(name, _)| *name != "FAKETIME_SHARED")
@@ -25,7 +25,7 @@ fn ahead() -> Vec<(String, String)> {
         .collect()
 }
 
-pub(super) fn a_minute_between_the_clocks_of_replicas_is_harmless(sort: &Sort) {
+pub(super) fn a_minute_between_the_clocks_of_replicas_is_harmless(kind: &ServerKind) {
     if find_programs(&["faketime"], &[]).is_none() {
         let missing = MissingServer {
             name: "faketime",
@@ -35,14 +35,14 @@ pub(super) fn a_minute_between_the_clocks_of_replicas_is_harmless(sort: &Sort) {
         };
         return missing.report();
     }
-    let Some(server) = (sort.shared)() else {
+    let Some(server) = (kind.shared)() else {
         return;
     };
     let lease = format!("timeouts: {{lease: {}s}}\n", LEASE.as_secs());
-    let scene = Fixture::over(&server.fresh_database(), &lease);
-    let (now, ahead) = (scene.replica(), scene.replica_with(ahead()));
-    // Each takes far longer than a lease lasts. By the clock of the one that is ahead, those of the other
-    // ran out long ago; by that of the other, its own last a minute longer.
+    let fixture = Fixture::over(&server.fresh_database(), &lease);
+    let (now, ahead) = (fixture.replica(), fixture.replica_with(ahead()));
+    // Each operation takes far longer than a lease. By the clock that is ahead, leases of the other replica
+    // expired long ago; by the other clock, those of the first last a minute longer.
     let slow = (LEASE * 2).as_millis().try_into().expect("a short time");
     let (one, two) = (
         now.provision("one", slow).operation(),

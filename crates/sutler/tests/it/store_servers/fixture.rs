@@ -1,4 +1,4 @@
-//! Replicas of one broker over one store, and what is asked of them.
+//! Replicas of one broker over one store, and requests to them.
 
 use crate::http_request::{BrokerRequest, BrokerResponse};
 use crate::process::{Broker, folder, sutler};
@@ -18,14 +18,14 @@ use tokio::runtime::Runtime;
 const SERVICE: &str = "0b7f4ac4-3a3b-4f5a-a6f4-1d2e5c1f9a01";
 const SMALL: &str = "0b7f4ac4-3a3b-4f5a-a6f4-1d2e5c1f9a02";
 pub(super) const LARGE: &str = "0b7f4ac4-3a3b-4f5a-a6f4-1d2e5c1f9a03";
-/// Of the platform and of the operator.
+/// Credentials of the platform and of the operator.
 pub(super) const USER: &str = "platform:hush-hush";
 const OPERATOR: &str = "root:t0ps3cret";
-/// How long anything may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Time limit of every wait, on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// A folder with the configuration that all replicas have.
+/// A folder with the configuration of all replicas.
 pub(super) struct Fixture {
     folder: TempDir,
 }
@@ -48,7 +48,7 @@ impl Fixture {
         sutler(self.folder.path())
     }
 
-    /// What a replica wrote into a file.
+    /// Contents of a file that a replica wrote.
     pub(super) fn file(&self, name: &str) -> Vec<u8> {
         std::fs::read(self.folder.path().join(name)).expect("a file")
     }
@@ -62,7 +62,7 @@ impl Fixture {
         ])))
     }
 
-    /// Starts a replica with these variables, too.
+    /// Starts a replica with additional variables.
     pub(super) fn replica_with(&self, variables: Vec<(String, String)>) -> Replica {
         let mut command = self.command();
         command.args(["broker", "--config", "sutler.yaml"]);
@@ -70,56 +70,57 @@ impl Fixture {
     }
 }
 
-/// A broker at work, and requests to it.
+/// A running broker, and requests to it.
 pub(super) struct Replica(pub(super) Broker);
 
 impl Replica {
-    pub(super) fn ask(&self, method: &str, path: &str, body: &Value) -> ParsedResponse {
-        let ask = BrokerRequest::new(method, &format!("/v2/service_instances/{path}")).user(USER);
-        let ask = match body {
-            Value::Null => ask,
-            body => ask.json(body),
+    pub(super) fn request(&self, method: &str, path: &str, body: &Value) -> ParsedResponse {
+        let request =
+            BrokerRequest::new(method, &format!("/v2/service_instances/{path}")).user(USER);
+        let request = match body {
+            Value::Null => request,
+            body => request.json(body),
         };
-        ParsedResponse::of(ask.send(self.0.address()))
+        ParsedResponse::of(request.send(self.0.address()))
     }
 
-    /// Asks for an instance; the hook takes so long.
+    /// Requests an instance whose hook takes this long.
     pub(super) fn provision(&self, id: &str, delay_ms: u64) -> ParsedResponse {
         let body = json!({
             "service_id": SERVICE, "plan_id": SMALL, "organization_guid": "o", "space_guid": "s",
             "parameters": { "delay_ms": delay_ms },
         });
-        self.ask("PUT", &format!("{id}?accepts_incomplete=true"), &body)
+        self.request("PUT", &format!("{id}?accepts_incomplete=true"), &body)
     }
 
     pub(super) fn update(&self, id: &str, plan: &str) -> ParsedResponse {
         let body = json!({ "service_id": SERVICE, "plan_id": plan });
-        self.ask("PATCH", id, &body)
+        self.request("PATCH", id, &body)
     }
 
     pub(super) fn bind(&self, id: &str, binding: &str) -> ParsedResponse {
         let body = json!({ "service_id": SERVICE, "plan_id": LARGE });
-        self.ask("PUT", &format!("{id}/service_bindings/{binding}"), &body)
+        self.request("PUT", &format!("{id}/service_bindings/{binding}"), &body)
     }
 
     /// Deletes an instance, or a binding by its path below it.
     pub(super) fn delete(&self, path: &str) -> ParsedResponse {
         let path = format!("{path}?service_id={SERVICE}&plan_id={LARGE}");
-        self.ask("DELETE", &path, &Value::Null)
+        self.request("DELETE", &path, &Value::Null)
     }
 
     /// Deletes an instance whose plan was never changed.
     pub(super) fn delete_small(&self, id: &str) -> ParsedResponse {
         let path = format!("{id}?service_id={SERVICE}&plan_id={SMALL}");
-        self.ask("DELETE", &path, &Value::Null)
+        self.request("DELETE", &path, &Value::Null)
     }
 
     pub(super) fn poll(&self, id: &str, operation: &str) -> ParsedResponse {
         let path = format!("{id}/last_operation?operation={operation}");
-        self.ask("GET", &path, &Value::Null)
+        self.request("GET", &path, &Value::Null)
     }
 
-    /// Polls until an operation has ended; how.
+    /// Polls until an operation has ended; returns its state.
     pub(super) fn until_it_ends(&self, id: &str, operation: &str) -> Value {
         until(&format!("the end of {operation}"), || {
             let polled = self.poll(id, operation);
@@ -128,12 +129,12 @@ impl Replica {
         })
     }
 
-    /// The hook of an operation has written its progress, and writes nothing more until it ends.
+    /// Waits until the hook of an operation has written its progress; it writes nothing more until it ends.
     pub(super) fn until_it_works(&self, id: &str, operation: &str) {
         until("progress", || {
             let polled = self.poll(id, operation);
-            let told = polled.body["description"].is_string();
-            if told { Ok(()) } else { Err(polled) }
+            let has_progress = polled.body["description"].is_string();
+            if has_progress { Ok(()) } else { Err(polled) }
         });
     }
 
@@ -152,21 +153,21 @@ impl Replica {
         });
     }
 
-    /// What operators are shown.
+    /// A page of the administration.
     pub(super) fn admin(&self, path: &str) -> Value {
-        let ask = BrokerRequest::get(&format!("/admin/v1/{path}")).user(OPERATOR);
-        let response = ParsedResponse::of(ask.send(self.0.address()));
+        let request = BrokerRequest::get(&format!("/admin/v1/{path}")).user(OPERATOR);
+        let response = ParsedResponse::of(request.send(self.0.address()));
         assert_eq!(response.status, 200, "{response:?}");
         response.body
     }
 }
 
-/// An answer, taken apart.
+/// A parsed response.
 #[derive(Debug)]
 pub(super) struct ParsedResponse {
     pub(super) status: u16,
     pub(super) retry_after: Option<String>,
-    /// `null` if it is no JSON.
+    /// `null` if it is not JSON.
     pub(super) body: Value,
 }
 
@@ -185,7 +186,7 @@ impl ParsedResponse {
         }
     }
 
-    /// The operation that a 202 names.
+    /// The operation of a 202.
     #[track_caller]
     pub(super) fn operation(&self) -> String {
         assert_eq!(self.status, 202, "{self:?}");
@@ -194,23 +195,23 @@ impl ParsedResponse {
     }
 }
 
-/// Looks until something is so.
+/// Waits until a condition is true.
 #[track_caller]
-pub(super) fn until<T, E: Debug>(what: &str, mut look: impl FnMut() -> Result<T, E>) -> T {
+pub(super) fn until<T, E: Debug>(what: &str, mut callback: impl FnMut() -> Result<T, E>) -> T {
     let began = Instant::now();
     loop {
-        match look() {
+        match callback() {
             Ok(seen) => return seen,
-            Err(instead) => assert!(began.elapsed() < PATIENCE, "never {what}: {instead:?}"),
+            Err(instead) => assert!(began.elapsed() < TIMEOUT, "never {what}: {instead:?}"),
         }
         std::thread::sleep(LOOK_EVERY);
     }
 }
 
-/// A proxy that works by itself, for tests that do not.
+/// A proxy on its own runtime, for synchronous tests.
 pub(super) struct RunningProxy {
     pub(super) proxy: Proxy,
-    /// Works as long as it is there.
+    /// Drives the proxy for as long as it exists.
     _runtime: Runtime,
 }
 
@@ -229,17 +230,17 @@ impl RunningProxy {
     }
 }
 
-/// A store that is being opened.
+/// Future of a store that is being opened.
 pub(super) type Opening = Pin<Box<dyn Future<Output = Arc<dyn Store>>>>;
 
-/// What opens a store, as every sort of server can be asked to.
+/// Opens a store of any kind of server.
 pub(super) fn opening<S: Store + 'static, E: Debug + 'static>(
     store: impl Future<Output = Result<S, E>> + 'static,
 ) -> Opening {
     Box::pin(async move { Arc::new(store.await.expect("a store")) as Arc<dyn Store> })
 }
 
-/// The URL of a store, as those who open one want it.
-pub(super) fn secret(place: &ServerUrl) -> SecretString {
-    place.url().into()
+/// The URL of a store as a secret.
+pub(super) fn secret(server_url: &ServerUrl) -> SecretString {
+    server_url.url().into()
 }

@@ -1,16 +1,16 @@
-//! A store that cannot be opened: what is wrong, and what to do about it, in a sentence. The sentences
-//! are in `open-error-*.txt`.
+//! A store that cannot be opened: the message has the reason and a suggested fix. The messages are in
+//! `open-error-*.txt`.
 
-use super::Sort;
+use super::ServerKind;
 use super::fixture::Fixture;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
 use sutler_servers::{Demands, PASSWORD, ServerUrl, free_port};
 
-/// Answers that there is nothing, whatever is asked for.
-pub(super) struct ClosedPort(SocketAddr);
+/// Responds 404 to every request.
+pub(super) struct NotFoundServer(SocketAddr);
 
-impl ClosedPort {
+impl NotFoundServer {
     pub(super) fn at_any_path() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("it is bound");
@@ -32,10 +32,10 @@ impl ClosedPort {
     }
 }
 
-/// What the program says when it cannot open the store. Names and ports that a run chose are left out.
-fn said_over(place: &ServerUrl) -> String {
-    let scene = Fixture::over(place, "");
-    let mut command = scene.command();
+/// The message of the program if it cannot open the store, without names and ports that differ between runs.
+fn open_error(server_url: &ServerUrl) -> String {
+    let fixture = Fixture::over(server_url, "");
+    let mut command = fixture.command();
     let ended = command
         .args([
             "broker",
@@ -46,22 +46,24 @@ fn said_over(place: &ServerUrl) -> String {
         ])
         .output();
     let ended = ended.expect("the program runs");
-    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-    assert_eq!(ended.status.code(), Some(1), "{said}");
+    let stderr = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(1), "{stderr}");
     for secret in [PASSWORD, "wr0ng"] {
-        assert!(!said.contains(secret), "{said}");
+        assert!(!stderr.contains(secret), "{stderr}");
     }
-    let mut told: Vec<&str> = said.lines().filter(|it| !is_log(it)).collect();
-    told.retain(|line| !line.is_empty());
-    let told: Vec<String> = told.into_iter().map(without_why).collect();
-    let told = told.join("\n").replace(&place.port.to_string(), "PORT");
-    match place.path.starts_with("fresh_") {
-        true => told.replace(&place.path, "DATABASE"),
-        false => told,
+    let mut lines: Vec<&str> = stderr.lines().filter(|it| !is_log(it)).collect();
+    lines.retain(|line| !line.is_empty());
+    let lines: Vec<String> = lines.into_iter().map(without_why).collect();
+    let lines = lines
+        .join("\n")
+        .replace(&server_url.port.to_string(), "PORT");
+    match server_url.path.starts_with("fresh_") {
+        true => lines.replace(&server_url.path, "DATABASE"),
+        false => lines,
     }
 }
 
-/// Systems say differently why a name is not known.
+/// Systems have different texts for an unknown host name.
 fn without_why(line: &str) -> String {
     const LOOKUP: &str = "failed to lookup address information: ";
     let Some((before, after)) = line.split_once(LOOKUP) else {
@@ -77,11 +79,11 @@ fn is_log(line: &str) -> bool {
     line.starts_with("20") && line.contains('T')
 }
 
-pub(super) fn each_fault_of_a_url_or_server_is_a_sentence_that_says_what_to_do(sort: &Sort) {
-    let Some(server) = (sort.own)(Demands::default()) else {
+pub(super) fn each_fault_of_a_url_or_server_is_described_with_a_fix(kind: &ServerKind) {
+    let Some(server) = (kind.own)(Demands::default()) else {
         return;
     };
-    let right = (sort.guarded)(&server);
+    let right = (kind.guarded)(&server);
     let (user, _) = right.user.clone().expect("a user");
     let mut faults = vec![
         ("a wrong password", right.with_user(&user, "wr0ng")),
@@ -92,12 +94,12 @@ pub(super) fn each_fault_of_a_url_or_server_is_a_sentence_that_says_what_to_do(s
     elsewhere.host = "no-such-host.invalid".to_owned();
     faults.push(("a host that is not there", elsewhere));
     let mut text = String::new();
-    let mut tell = |what: &str, place: &ServerUrl| {
-        text.push_str(&format!("--- {what}\n{}\n", said_over(place)));
+    let mut record = |what: &str, server_url: &ServerUrl| {
+        text.push_str(&format!("--- {what}\n{}\n", open_error(server_url)));
     };
-    for (what, place) in &faults {
-        tell(what, place);
+    for (what, server_url) in &faults {
+        record(what, server_url);
     }
-    (sort.older)(&mut |place| tell("a server that is too old", place));
-    assert!(text == sort.refused, "it is now:\n{text}");
+    (kind.older)(&mut |server_url| record("a server that is too old", server_url));
+    assert!(text == kind.refused, "it is now:\n{text}");
 }

@@ -1,25 +1,27 @@
-//! The server is away: callers are told to come back, readiness says so, and what runs goes on as soon
-//! as the server is back.
+//! Outage of the server: callers get 503 with `Retry-After`, readiness reports it, and operations continue as
+//! soon as the server is back.
 
-use super::Sort;
+use super::ServerKind;
 use super::fixture::{Fixture, ParsedResponse, until};
 use sutler_servers::Demands;
 
 #[track_caller]
-fn comes_back_later(heard: ParsedResponse) -> Result<(), ParsedResponse> {
-    let told = heard.status == 503 && heard.retry_after.is_some();
-    if told { Ok(()) } else { Err(heard) }
+fn comes_back_later(response: ParsedResponse) -> Result<(), ParsedResponse> {
+    let refused = response.status == 503 && response.retry_after.is_some();
+    if refused { Ok(()) } else { Err(response) }
 }
 
-pub(super) fn a_lost_server_is_told_and_everything_resumes_when_it_returns(sort: &Sort) {
-    let Some(server) = (sort.own)(Demands::default()) else {
+pub(super) fn an_outage_of_the_server_is_reported_and_everything_resumes_afterwards(
+    kind: &ServerKind,
+) {
+    let Some(server) = (kind.own)(Demands::default()) else {
         return;
     };
-    let scene = Fixture::over(&server.fresh_database(), "");
-    let (one, other) = (scene.replica(), scene.replica());
+    let fixture = Fixture::over(&server.fresh_database(), "");
+    let (one, other) = (fixture.replica(), fixture.replica());
     let before = one.provision("before", 0).operation();
     assert_eq!(one.until_it_ends("before", &before), "succeeded");
-    // Its hook ends while the server is away.
+    // Its hook ends during the outage.
     let running = one.provision("running", 1500).operation();
     server.kill();
     for replica in [&one, &other] {
@@ -36,7 +38,7 @@ pub(super) fn a_lost_server_is_told_and_everything_resumes_when_it_returns(sort:
         replica.until_ready_is(200);
     }
     assert_eq!(other.until_it_ends("running", &running), "succeeded");
-    // It was sent away, so it was not begun; and it is begun once, wherever it is asked for.
+    // The request was refused, so it was not started; it is started once, on any replica.
     until("a change is taken again", || {
         let new = one.provision("new", 0);
         if new.status == 202 || new.status == 200 {

@@ -1,16 +1,17 @@
-//! A replica that is stopped for longer than its lease, and goes on: what it began is another's now.
+//! A replica that is paused for longer than its lease, and continues: its operations belong to another
+//! replica.
 
-use super::Sort;
+use super::ServerKind;
 use super::fixture::Fixture;
 
 const BRIEF: &str = "timeouts: {lease: 2s}\n";
 
-pub(super) fn a_replica_that_was_paused_beyond_its_lease_writes_nothing(sort: &Sort) {
-    let Some(server) = (sort.shared)() else {
+pub(super) fn a_replica_that_was_paused_beyond_its_lease_writes_nothing(kind: &ServerKind) {
+    let Some(server) = (kind.shared)() else {
         return;
     };
-    let scene = Fixture::over(&server.fresh_database(), BRIEF);
-    let (paused, other) = (scene.replica(), scene.replica());
+    let fixture = Fixture::over(&server.fresh_database(), BRIEF);
+    let (paused, other) = (fixture.replica(), fixture.replica());
     let started = paused.provision("i", 3000).operation();
     paused.until_it_works("i", &started);
     paused.0.signal("STOP");
@@ -20,7 +21,7 @@ pub(super) fn a_replica_that_was_paused_beyond_its_lease_writes_nothing(sort: &S
     let instance = other.admin("instances/i");
     paused.0.signal("CONT");
     paused.0.until_logged("another worker goes on");
-    // It is well again, under a new name.
+    // It works again, under a new name.
     paused.until_ready_is(200);
     let next = paused.provision("next", 0).operation();
     assert_eq!(other.until_it_ends("next", &next), "succeeded");

@@ -1,24 +1,28 @@
-//! How often a request waits for the store, counted on the wire.
+//! Number of round trips of a request to the store, counted on the wire.
 //!
-//! A broker also asks by itself: it renews its lease, looks for work, looks at its health. So every
-//! request is made several times, and the one that met the least of that counts.
+//! A broker also has background requests: lease renewals, claims, health checks. So every request is
+//! repeated, and the one with the fewest round trips counts.
 
-use super::Sort;
+use super::ServerKind;
 use super::fixture::{Fixture, ParsedResponse, Replica, RunningProxy};
 use sutler_servers::print_line;
 
-/// How often each request is made.
+/// Number of repeats of each request.
 const TIMES: usize = 9;
-/// Long enough that no hook ends while it is counted.
+/// Long enough that no hook ends during the count.
 const SLOW_MS: u64 = 60_000;
 
-/// Asks, and keeps what went over the wire until the answer came.
-fn counted(wire: &RunningProxy, ask: impl FnOnce() -> ParsedResponse, status: u16) -> Vec<String> {
+/// Sends a request, and returns the messages on the wire until its response.
+fn counted(
+    wire: &RunningProxy,
+    request: impl FnOnce() -> ParsedResponse,
+    status: u16,
+) -> Vec<String> {
     let before = wire.proxy.round_trips();
-    let heard = ask();
-    let asked = wire.proxy.messages_since(before);
-    assert_eq!(heard.status, status, "{heard:?}");
-    asked
+    let response = request();
+    let messages = wire.proxy.messages_since(before);
+    assert_eq!(response.status, status, "{response:?}");
+    messages
 }
 
 /// The fewest of several.
@@ -29,12 +33,13 @@ fn fewest(all: Vec<Vec<String>>) -> Vec<String> {
 
 fn count(replica: &Replica, wire: &RunningProxy) -> [(&'static str, Vec<String>); 3] {
     let (mut provisions, mut repeats, mut polls) = (Vec::new(), Vec::new(), Vec::new());
-    // The first of each prepares what is said to the server.
+    // The first request of each kind prepares statements on the server.
     let operation = replica.provision("warm", SLOW_MS).operation();
     replica.until_it_works("warm", &operation);
     for n in 0..TIMES {
         let id = format!("i-{n}");
-        // Its hook may write its progress before the answer is here: one more, not the request's own.
+        // Its hook may write its progress before the response arrives: one more message, which is not part of
+        // the request.
         provisions.push(counted(wire, || replica.provision(&id, SLOW_MS), 202));
         let operation = replica.provision(&id, SLOW_MS).operation();
         replica.until_it_works(&id, &operation);
@@ -48,21 +53,21 @@ fn count(replica: &Replica, wire: &RunningProxy) -> [(&'static str, Vec<String>)
     ]
 }
 
-pub(super) fn round_trips_of_requests_are_few(sort: &Sort) {
-    let Some(server) = (sort.shared)() else {
+pub(super) fn round_trips_of_requests_are_few(kind: &ServerKind) {
+    let Some(server) = (kind.shared)() else {
         return;
     };
-    let wire = (sort.wire)(server);
-    let place = server.fresh_database().through(wire.proxy.port());
-    let scene = Fixture::over(&place, "workers: 64\n");
-    let replica = scene.replica();
-    for ((what, asked), most) in count(&replica, &wire).into_iter().zip(sort.trips) {
+    let wire = (kind.wire)(server);
+    let server_url = server.fresh_database().through(wire.proxy.port());
+    let fixture = Fixture::over(&server_url, "workers: 64\n");
+    let replica = fixture.replica();
+    for ((what, messages), most) in count(&replica, &wire).into_iter().zip(kind.trips) {
         print_line(&format!(
             "{}: {what}: {} round trips",
             server.name(),
-            asked.len()
+            messages.len()
         ));
-        assert!(asked.len() <= most, "{what}: {asked:#?}");
+        assert!(messages.len() <= most, "{what}: {messages:#?}");
     }
     replica.0.signal("KILL");
 }

@@ -1,29 +1,32 @@
-//! What differs between the sorts of servers, as far as a user of the executable can tell.
+//! Differences between the kinds of servers, as far as users of the executable can observe them.
 
 use super::fixture::{RunningProxy, opening};
-use super::{Look, Sort};
+use super::{ServerKind, UrlCallback};
 use sutler_servers::{Proxy, Server, ServerUrl};
 
-/// A provision and the progress of its hook; a look and a read; one row.
+/// A provision and the progress of its hook; a read and a check; one row.
 const TRIPS: [usize; 3] = [3, 2, 1];
 
 #[cfg(feature = "postgres")]
-pub(super) fn postgres() -> Sort {
+pub(super) fn postgres() -> ServerKind {
     use sutler_servers::{PostgresDialect, postgres};
-    /// Whoever asks for the version in this schema is told another.
-    fn older(look: Look<'_>) {
+    /// Returns an older version to queries in this schema.
+    fn older(callback: UrlCallback<'_>) {
         let Some(server) = postgres::shared() else {
             return;
         };
-        let mut place = server.fresh_database();
+        let mut server_url = server.fresh_database();
         let old = "CREATE SCHEMA old; CREATE FUNCTION old.current_setting(text) RETURNS text \
             LANGUAGE sql AS $$ SELECT CASE $1 WHEN 'server_version_num' THEN '110022' \
             WHEN 'server_version' THEN '11.22' ELSE pg_catalog.current_setting($1) END $$";
-        postgres::execute(&place, old);
-        place.query = format!("{}&options=-csearch_path%3Dold,pg_catalog", place.query);
-        look(&place);
+        postgres::execute(&server_url, old);
+        server_url.query = format!(
+            "{}&options=-csearch_path%3Dold,pg_catalog",
+            server_url.query
+        );
+        callback(&server_url);
     }
-    Sort {
+    ServerKind {
         shared: postgres::shared,
         own: postgres::own,
         guarded: Server::fresh_database,
@@ -37,19 +40,19 @@ pub(super) fn postgres() -> Sort {
 }
 
 #[cfg(feature = "mysql")]
-pub(super) fn mariadb() -> Sort {
+pub(super) fn mariadb() -> ServerKind {
     use sutler_servers::{Demands, MySqlDialect, mariadb};
-    /// It says of itself whatever it is told to.
-    fn older(look: Look<'_>) {
+    /// Its version is configurable.
+    fn older(callback: UrlCallback<'_>) {
         let demands = Demands {
             arguments: vec!["--version=10.5.29-MariaDB".to_owned()],
             ..Demands::default()
         };
         if let Some(server) = mariadb::own(demands) {
-            look(&server.fresh_database());
+            callback(&server.fresh_database());
         }
     }
-    Sort {
+    ServerKind {
         shared: mariadb::shared,
         own: mariadb::own,
         guarded: Server::fresh_database,
@@ -63,35 +66,35 @@ pub(super) fn mariadb() -> Sort {
 }
 
 #[cfg(feature = "mongodb")]
-pub(super) fn mongodb() -> Sort {
+pub(super) fn mongodb() -> ServerKind {
     use sutler_servers::{MongoDialect, mongodb};
-    Sort {
+    ServerKind {
         shared: mongodb::shared,
         own: mongodb::own,
         guarded: |server| mongodb::make_user(server, "me", "mine"),
         wire: |server| RunningProxy::new(Proxy::to::<MongoDialect>(server.address())),
-        // A commit is two here (ADR 10).
+        // A commit is two round trips here (ADR 10).
         trips: [4, 3, 1],
         elsewhere_ms: 50,
         open: |url| opening(async move { sutler_store_mongodb::MongoStore::open(&url).await }),
         refused: include_str!("open-error-mongodb.txt"),
-        // Nothing makes it say that it is older.
+        // Its version cannot be changed.
         older: |_| {},
     }
 }
 
 #[cfg(feature = "etcd")]
-pub(super) fn etcd() -> Sort {
+pub(super) fn etcd() -> ServerKind {
     use sutler_servers::{EtcdDialect, etcd};
-    /// Before 3.4 the gateway stood elsewhere: what is asked for is not there.
-    fn older(look: Look<'_>) {
-        let gateway = super::open_errors::ClosedPort::at_any_path();
-        look(&ServerUrl::of(
+    /// Before 3.4 the gateway had other paths: requests get 404.
+    fn older(callback: UrlCallback<'_>) {
+        let gateway = super::open_errors::NotFoundServer::at_any_path();
+        callback(&ServerUrl::of(
             &format!("etcd://{}/x", gateway.address()),
             0,
         ));
     }
-    Sort {
+    ServerKind {
         shared: etcd::shared,
         own: etcd::own,
         guarded: |server| etcd::demand_passwords(server, "me", "mine"),

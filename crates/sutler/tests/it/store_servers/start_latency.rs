@@ -1,7 +1,7 @@
-//! How soon an operation starts that anybody may take: on the replica that accepted it, and on another
-//! one that was idle.
+//! Start latency of an operation that any worker may claim: on the replica that accepted it, and on another
+//! idle one.
 
-use super::Sort;
+use super::ServerKind;
 use super::fixture::secret;
 use async_trait::async_trait;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use tokio::time::timeout;
 
 const QUEUE: Queue = Queue::named("work");
 const TIMES: usize = 20;
-/// How long one start may take before the test fails.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// What the replica that accepted it has, and room for a machine that does much else.
+/// Time limit of one start before the test fails.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// Limit for the replica that accepted it, with a margin for a busy machine.
 const HERE: Duration = Duration::from_millis(5);
 const ROOM: u32 = 5;
 
-/// Tells when it is called, and ends the operation.
+/// Sends the time of its call, and ends the operation.
 struct NotifyOnExecute(UnboundedSender<Instant>);
 
 #[async_trait]
@@ -40,14 +40,19 @@ impl Executor for NotifyOnExecute {
 }
 
 async fn engine(store: &Arc<dyn Store>) -> (Engine, UnboundedReceiver<Instant>) {
-    let (tell, told) = unbounded_channel();
+    let (sender, starts) = unbounded_channel();
     let settings = EngineSettings {
-        // The timer must not help.
+        // The timer must not start it.
         look_every: Duration::from_secs(600),
         ..EngineSettings::for_queue(QUEUE, 4)
     };
-    let started = Engine::start(Arc::clone(store), Arc::new(NotifyOnExecute(tell)), settings).await;
-    (started.expect("a lease"), told)
+    let started = Engine::start(
+        Arc::clone(store),
+        Arc::new(NotifyOnExecute(sender)),
+        settings,
+    )
+    .await;
+    (started.expect("a lease"), starts)
 }
 
 fn ready(n: usize, lane: &str) -> Commit {
@@ -64,17 +69,17 @@ fn ready(n: usize, lane: &str) -> Commit {
     })
 }
 
-/// From the answer to the commit until the executor is called.
+/// Time from the response to the commit until the executor is called.
 async fn latencies(
     store: &Arc<dyn Store>,
-    told: &mut UnboundedReceiver<Instant>,
+    starts: &mut UnboundedReceiver<Instant>,
     lane: &str,
 ) -> Vec<Duration> {
     let mut all = Vec::new();
     for n in 0..TIMES {
         store.commit(&ready(n, lane)).await.expect("a commit");
         let accepted = Instant::now();
-        let started = timeout(PATIENCE, told.recv()).await.expect("it starts");
+        let started = timeout(TIMEOUT, starts.recv()).await.expect("it starts");
         let started = started.expect("the engine lives");
         all.push(started.saturating_duration_since(accepted));
     }
@@ -82,20 +87,20 @@ async fn latencies(
     all
 }
 
-async fn measure(sort: &Sort) {
-    let Some(server) = (sort.shared)() else {
+async fn measure(kind: &ServerKind) {
+    let Some(server) = (kind.shared)() else {
         return;
     };
-    let place = server.fresh_database();
-    let accepting = (sort.open)(secret(&place)).await;
-    let idle = (sort.open)(secret(&place)).await;
+    let server_url = server.fresh_database();
+    let accepting = (kind.open)(secret(&server_url)).await;
+    let idle = (kind.open)(secret(&server_url)).await;
     let (engine_there, mut there) = engine(&idle).await;
     let elsewhere = latencies(&accepting, &mut there, "elsewhere").await;
-    engine_there.shut_down(PATIENCE).await;
+    engine_there.shut_down(TIMEOUT).await;
     let (engine_here, mut here) = engine(&accepting).await;
     let here = latencies(&accepting, &mut here, "here").await;
-    engine_here.shut_down(PATIENCE).await;
-    let bound = Duration::from_millis(sort.elsewhere_ms);
+    engine_here.shut_down(TIMEOUT).await;
+    let bound = Duration::from_millis(kind.elsewhere_ms);
     for (what, all, most) in [("here", here, HERE * ROOM), ("elsewhere", elsewhere, bound)] {
         let (median, late) = (all[TIMES / 2], all[TIMES - 2]);
         print_line(&format!(
@@ -106,7 +111,7 @@ async fn measure(sort: &Sort) {
     }
 }
 
-pub(super) fn work_starts_soon_here_and_elsewhere(sort: &Sort) {
+pub(super) fn operations_start_soon_on_this_and_on_other_replicas(kind: &ServerKind) {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    runtime.block_on(measure(sort));
+    runtime.block_on(measure(kind));
 }

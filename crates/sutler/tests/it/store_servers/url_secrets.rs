@@ -1,24 +1,27 @@
-//! The URL of a store holds a password, and nobody else does.
+//! The password in the URL of a store is not shown anywhere else.
 
-use super::Sort;
+use super::ServerKind;
 use super::fixture::{Fixture, until};
 use sutler_servers::{Demands, PASSWORD};
 
 #[track_caller]
-fn nowhere_in(text: &[u8], place: &str) {
+fn nowhere_in(text: &[u8], location: &str) {
     let word = PASSWORD.as_bytes();
     let found = text.windows(word.len()).any(|it| it == word);
-    assert!(!found, "the password is in {place}");
+    assert!(!found, "the password is in {location}");
 }
 
-pub(super) fn the_password_of_the_url_is_nowhere(sort: &Sort) {
-    let Some(server) = (sort.own)(Demands::default()) else {
+pub(super) fn the_password_of_the_url_is_never_shown(kind: &ServerKind) {
+    let Some(server) = (kind.own)(Demands::default()) else {
         return;
     };
-    let place = (sort.guarded)(&server);
-    assert!(place.url().contains(PASSWORD), "there is one");
-    let scene = Fixture::over(&place, "log: {level: trace}\naudit: {file: audit.log}\n");
-    let replica = scene.replica();
+    let server_url = (kind.guarded)(&server);
+    assert!(server_url.url().contains(PASSWORD), "there is one");
+    let fixture = Fixture::over(
+        &server_url,
+        "log: {level: trace}\naudit: {file: audit.log}\n",
+    );
+    let replica = fixture.replica();
     let started = replica.provision("i", 0).operation();
     assert_eq!(replica.until_it_ends("i", &started), "succeeded");
     for what in ["cmdline", "environ"] {
@@ -28,16 +31,16 @@ pub(super) fn the_password_of_the_url_is_nowhere(sort: &Sort) {
     server.kill();
     let mut answers = Vec::new();
     until("a change is sent away", || {
-        let heard = replica.provision("j", 0);
-        answers.push(format!("{heard:?}"));
-        if heard.status == 503 {
+        let response = replica.provision("j", 0);
+        answers.push(format!("{response:?}"));
+        if response.status == 503 {
             Ok(())
         } else {
-            Err(heard)
+            Err(response)
         }
     });
     replica.until_ready_is(503);
-    let refused = scene
+    let refused = fixture
         .command()
         .args(["broker", "--config", "sutler.yaml"])
         .args(["--listen", "127.0.0.1:0"])
@@ -53,11 +56,11 @@ pub(super) fn the_password_of_the_url_is_nowhere(sort: &Sort) {
     assert!(log.contains("ready again"), "the log is not whole");
     nowhere_in(log.as_bytes(), "the log");
     for verb in ["show", "check"] {
-        let shown = scene.command().args(["config", verb]).output();
+        let shown = fixture.command().args(["config", verb]).output();
         let shown = shown.expect("the program runs");
         assert!(shown.status.success(), "{shown:?}");
         nowhere_in(&shown.stdout, "what is shown");
         nowhere_in(&shown.stderr, "what is complained of");
     }
-    nowhere_in(&scene.file("audit.log"), "the audit");
+    nowhere_in(&fixture.file("audit.log"), "the audit");
 }

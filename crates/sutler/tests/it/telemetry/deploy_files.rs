@@ -1,4 +1,4 @@
-//! What is in `deploy/`, held against the metrics that there are, and judged by promtool.
+//! The files in `deploy/`, compared with the existing metrics, and checked by promtool.
 
 use super::tool;
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy")
 }
 
-/// Every name in a text that looks like one of our metrics.
+/// All names in a text that look like our metrics.
 fn named_in(text: &str) -> BTreeSet<String> {
     let part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.split(|c| !part(c))
@@ -20,7 +20,7 @@ fn named_in(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Every name under which a query can find a metric.
+/// All names by which a query can find a metric.
 fn known() -> BTreeSet<String> {
     let mut names: BTreeSet<String> = REGISTRY_METRICS.iter().map(ToString::to_string).collect();
     for metric in metrics::metrics() {
@@ -37,7 +37,7 @@ fn known() -> BTreeSet<String> {
 }
 
 #[test]
-fn dashboard_and_alerts_ask_only_for_metrics_that_there_are() {
+fn dashboard_and_alerts_query_only_existing_metrics() {
     let known = known();
     for file in ["grafana/sutler.json", "prometheus/sutler.rules.yml"] {
         let text = std::fs::read_to_string(folder().join(file)).expect("it is there");
@@ -61,7 +61,7 @@ fn every_metric_is_on_the_dashboard() {
 }
 
 #[test]
-fn promtool_finds_nothing_wrong_with_the_alerts_and_they_fire_when_they_should() {
+fn promtool_accepts_the_alerts_and_they_fire_as_expected() {
     let Some(promtool) = tool("promtool") else {
         return;
     };
@@ -74,7 +74,7 @@ fn promtool_finds_nothing_wrong_with_the_alerts_and_they_fire_when_they_should()
             .args(arguments)
             .current_dir(folder().join("prometheus"));
         let output = command.output().expect("promtool runs");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{stderr}");
     }
 }

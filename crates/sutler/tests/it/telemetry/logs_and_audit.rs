@@ -3,7 +3,7 @@
 use super::{ObservedBroker, until};
 use serde_json::{Value, json};
 
-/// Texts of a request that no line may repeat.
+/// Texts of a request that must not be in any line.
 const SECRETS: [&str; 2] = ["canary-in-query", "canary-in-identity"];
 
 /// `{"username": "duke", "extra": "canary-in-identity"}` of Kubernetes.
@@ -46,7 +46,7 @@ async fn a_request_and_its_operation_are_found_by_the_same_ids() {
     );
     assert_eq!(answered["operation.id"], ended["operation.id"]);
     assert!(answered["duration_ms"].is_number());
-    // A warning from inside the hook's run carries the ids too.
+    // A warning from inside the hook has the ids too.
     let inside = broker
         .line(|it| it["message"] == "a hook did not succeed")
         .await;
@@ -76,7 +76,7 @@ async fn an_operation_that_runs_after_a_restart_still_names_its_request() {
 }
 
 #[tokio::test]
-async fn the_audit_names_who_did_what_in_a_file_that_can_be_rotated() {
+async fn the_audit_names_actors_and_actions_in_a_file_that_can_be_rotated() {
     let folder = tempfile::tempdir().expect("a folder");
     let arguments = ["--in-memory", "--audit-file", "audit.jsonl"];
     let broker = ObservedBroker::start(folder.path(), &arguments, &[]).await;
@@ -135,7 +135,7 @@ async fn an_audit_line_that_cannot_be_written_is_counted_and_kept_in_the_log() {
 }
 
 #[tokio::test]
-async fn anybody_may_ask_whether_the_broker_lives_and_is_ready() {
+async fn probes_need_no_credentials() {
     let folder = tempfile::tempdir().expect("a folder");
     let broker = ObservedBroker::start(folder.path(), &["--in-memory"], &[]).await;
     assert_eq!(
@@ -146,6 +146,6 @@ async fn anybody_may_ask_whether_the_broker_lives_and_is_ready() {
         broker.get("/readyz").await,
         (200, "The broker is ready.\n".to_owned())
     );
-    // Metrics are for those who may see them.
+    // The metrics page is not public by default.
     assert_eq!(broker.get("/metrics").await.0, 404);
 }

@@ -1,4 +1,4 @@
-//! The page of metrics: as promtool judges it, and as a real Prometheus reads it.
+//! The metrics page, checked by promtool and scraped by a real Prometheus.
 
 use super::{ObservedBroker, tool, until};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// A Prometheus of our own, with throw-away data.
+/// A Prometheus for one test, with temporary data.
 struct Prometheus {
     process: Child,
     port: u16,
@@ -44,11 +44,11 @@ impl Prometheus {
 
     /// Waits until a query has this value.
     async fn comes_to(&self, client: &reqwest::Client, query: &str, expected: f64) {
-        let look = async || {
+        let poll = async || {
             let value = self.value(client, query).await;
             value.filter(|it| *it == expected)
         };
-        until(look, || format!("{query} never came to {expected}")).await;
+        until(poll, || format!("{query} never came to {expected}")).await;
     }
 }
 
@@ -60,7 +60,7 @@ impl Drop for Prometheus {
 }
 
 #[tokio::test]
-async fn a_real_prometheus_reads_what_happened() {
+async fn a_real_prometheus_reads_the_metrics() {
     let Some(program) = tool("prometheus") else {
         return;
     };
@@ -122,7 +122,7 @@ async fn a_real_prometheus_reads_what_happened() {
 }
 
 #[tokio::test]
-async fn promtool_finds_nothing_wrong_with_the_metrics() {
+async fn promtool_accepts_the_metrics() {
     let Some(promtool) = tool("promtool") else {
         return;
     };
@@ -150,29 +150,29 @@ async fn promtool_finds_nothing_wrong_with_the_metrics() {
     stdin.write_all(page.as_bytes()).expect("it reads");
     drop(stdin);
     let output = check.wait_with_output().expect("it ends");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
 }
 
 #[tokio::test]
-async fn what_is_turned_away_is_counted_and_operators_see_it_under_their_prefix() {
+async fn rejected_requests_are_counted_and_shown_to_operators() {
     let folder = tempfile::tempdir().expect("a folder");
     let config = folder.path().join("sutler.yaml");
     let text = "store: { url: 'memory:' }\nlimits: { body: 1KiB }\nadmin: { users: [{ name: ops, password: a long one }] }\n";
     std::fs::write(&config, text).expect("it can be written");
     let arguments = ["--config", config.to_str().expect("a path of text")];
     let broker = ObservedBroker::start(folder.path(), &arguments, &[]).await;
-    let ask = async |password: &str| {
+    let get_metrics = async |password: &str| {
         let request = broker.client.get(broker.url("/admin/metrics"));
         let answer = request.basic_auth("ops", Some(password)).send().await;
         let answer = answer.expect("an answer");
         (answer.status(), answer.text().await.expect("a text"))
     };
     assert_eq!(broker.get("/admin/metrics").await.0, 401);
-    assert_eq!(ask("a wrong one").await.0, 401);
+    assert_eq!(get_metrics("a wrong one").await.0, 401);
     let large = json!({ "fail": "x".repeat(2000) });
     assert_eq!(broker.provision("one", large, &[]).await, 413);
-    let (status, page) = ask("a long one").await;
+    let (status, page) = get_metrics("a long one").await;
     assert_eq!(status, 200, "{page}");
     for series in [
         r#"sutler_auth_failures_total{reason="missing"} 1"#,
@@ -188,7 +188,7 @@ async fn what_is_turned_away_is_counted_and_operators_see_it_under_their_prefix(
 }
 
 #[tokio::test]
-async fn ids_from_outside_make_no_series() {
+async fn external_ids_create_no_series() {
     let folder = tempfile::tempdir().expect("a folder");
     let arguments = ["--in-memory", "--public-metrics"];
     let broker = ObservedBroker::start(folder.path(), &arguments, &[]).await;

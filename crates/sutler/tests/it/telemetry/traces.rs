@@ -45,19 +45,19 @@ async fn received(server: &ServerHandle) -> Vec<ReceivedSpan> {
 
 /// Waits until a span of this name, in this trace, has arrived.
 async fn span(server: &ServerHandle, broker: &ObservedBroker, name: &str) -> ReceivedSpan {
-    let look = async || {
+    let poll = async || {
         let all = received(server).await;
         all.into_iter()
             .find(|it| it.name == name && it.trace == TRACE)
     };
-    until(look, || format!("no {name}: {:#?}", broker.lines())).await
+    until(poll, || format!("no {name}: {:#?}", broker.lines())).await
 }
 
 fn traceparent() -> String {
     format!("00-{TRACE}-{PARENT}-01")
 }
 
-/// What makes a broker send its traces quickly to a collector.
+/// Variables that make a broker send its traces quickly to a collector.
 fn variables(endpoint: &str) -> Vec<(&str, &str)> {
     vec![
         ("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint),
@@ -103,8 +103,8 @@ async fn a_run_after_a_restart_belongs_to_the_trace_of_its_request() {
 }
 
 #[tokio::test]
-async fn a_collector_that_is_gone_slows_nothing() {
-    // A port that takes connections and never answers: worse than none.
+async fn a_missing_collector_slows_nothing() {
+    // A port that accepts connections and never responds, which is worse than a closed one.
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let endpoint = format!("http://{}", silent.local_addr().expect("an address"));
     let folder = tempfile::tempdir().expect("a folder");

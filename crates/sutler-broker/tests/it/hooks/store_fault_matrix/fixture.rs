@@ -1,4 +1,4 @@
-//! A service with effects that can be counted: things it makes in a world outside.
+//! A service whose effects on an external system are counted.
 
 use crate::fixture::test_catalog::SMALL;
 use serde::{Deserialize, Serialize};
@@ -13,17 +13,17 @@ use sutler_osb::{OperationKind, PinnedPlan};
 
 /// External system: resources by name, and the number of real runs of each step.
 #[derive(Default)]
-pub(super) struct World {
+pub(super) struct ExternalSystem {
     things: Mutex<BTreeSet<String>>,
     runs: Mutex<BTreeMap<(String, String), u32>>,
 }
 
-impl World {
+impl ExternalSystem {
     pub(super) fn left(&self) -> Vec<String> {
         self.things.lock().unwrap().iter().cloned().collect()
     }
 
-    /// Steps that were done more often than once.
+    /// Steps that ran more than once.
     pub(super) fn extra_runs(&self) -> Vec<(String, String)> {
         let runs = self.runs.lock().unwrap();
         let often = runs.iter().flat_map(|(step, runs)| {
@@ -68,7 +68,7 @@ pub(super) struct StoredState {
 }
 
 /// The service.
-pub(super) struct CountingService(pub Arc<World>);
+pub(super) struct CountingService(pub Arc<ExternalSystem>);
 
 impl Service for CountingService {
     type Params = Size;
@@ -87,7 +87,7 @@ impl Service for CountingService {
         cx.save_state(&state).await?;
         cx.progress("half of it is there").await?;
         if params.size == 0 {
-            // Slow enough to be deleted meanwhile; a late result is a result all the same.
+            // Slow enough to be deleted meanwhile; a late result still counts.
             tokio::select! {
                 () = cx.cancellation().cancelled() => {}
                 () = tokio::time::sleep(Duration::from_secs(600)) => {}
@@ -110,7 +110,7 @@ impl Service for CountingService {
     }
 
     async fn deprovision(&self, cx: &Cx, state: Option<StoredState>) -> Result<()> {
-        // Whatever was written down before the disk was made is not enough to find it again.
+        // The state saved before the disk was created is not enough to find it.
         let begins = state.map_or(format!("{}/", cx.instance_id().as_str()), |state| {
             state.disk.trim_end_matches("disk").to_owned()
         });

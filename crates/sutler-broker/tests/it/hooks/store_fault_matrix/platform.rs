@@ -1,10 +1,9 @@
-//! A platform that repeats what was not answered, and holds the broker to what it acknowledged.
+//! A platform that repeats unanswered requests, and checks every acknowledged change.
 //!
-//! Sends requests within the process, on a paused clock, so that it shares nothing with the platform of
-//! `sutler-crash` but its purpose.
+//! Requests stay in the process and the clock is paused; the platform of `sutler-crash` talks to another process.
 
 use crate::fixture::Fixture;
-use crate::fixture::request::{Ask, Reply};
+use crate::fixture::request::{Reply, RequestBuilder};
 use crate::fixture::test_catalog::{LARGE, SMALL};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -12,7 +11,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Steps in the life of an instance.
+/// Lifecycle of an instance.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Life {
     Synchronous,
@@ -21,9 +20,9 @@ pub(super) enum Life {
     Cascade,
 }
 
-/// One thing a platform wants.
+/// One request of a lifecycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Wish {
+enum PlatformStep {
     Provision,
     /// A provision that is accepted and not waited for.
     Begin,
@@ -36,21 +35,21 @@ enum Wish {
 const ID: &str = "i";
 
 impl Life {
-    fn wishes(self) -> Vec<Wish> {
+    fn steps(self) -> Vec<PlatformStep> {
         match self {
             Self::Synchronous | Self::Asynchronous => vec![
-                Wish::Provision,
-                Wish::Bind("b"),
-                Wish::Update,
-                Wish::Unbind("b"),
-                Wish::Deprovision,
+                PlatformStep::Provision,
+                PlatformStep::Bind("b"),
+                PlatformStep::Update,
+                PlatformStep::Unbind("b"),
+                PlatformStep::Deprovision,
             ],
-            Self::DeletedWhileCreated => vec![Wish::Begin, Wish::Deprovision],
+            Self::DeletedWhileCreated => vec![PlatformStep::Begin, PlatformStep::Deprovision],
             Self::Cascade => vec![
-                Wish::Provision,
-                Wish::Bind("b"),
-                Wish::Bind("c"),
-                Wish::Deprovision,
+                PlatformStep::Provision,
+                PlatformStep::Bind("b"),
+                PlatformStep::Bind("c"),
+                PlatformStep::Deprovision,
             ],
         }
     }
@@ -62,24 +61,24 @@ impl Life {
         }
     }
 
-    fn ask(self, kit: &Fixture, wish: Wish) -> Ask {
-        let ask = match wish {
-            Wish::Provision => kit.provision(ID).parameters(json!({ "size": 1 })),
-            Wish::Begin => kit.provision(ID).parameters(json!({ "size": 0 })),
-            Wish::Bind(id) => kit.bind(ID, id),
-            Wish::Update => kit.update(ID).parameters(json!({ "size": 2 })),
-            Wish::Unbind(id) => kit.unbind(ID, id),
-            Wish::Deprovision => kit.deprovision(ID),
+    fn request(self, kit: &Fixture, step: PlatformStep) -> RequestBuilder {
+        let request = match step {
+            PlatformStep::Provision => kit.provision(ID).parameters(json!({ "size": 1 })),
+            PlatformStep::Begin => kit.provision(ID).parameters(json!({ "size": 0 })),
+            PlatformStep::Bind(id) => kit.bind(ID, id),
+            PlatformStep::Update => kit.update(ID).parameters(json!({ "size": 2 })),
+            PlatformStep::Unbind(id) => kit.unbind(ID, id),
+            PlatformStep::Deprovision => kit.deprovision(ID),
         };
-        let ask = if wish == Wish::Update {
-            ask
+        let request = if step == PlatformStep::Update {
+            request
         } else {
-            ask.plan(self.plan())
+            request.plan(self.plan())
         };
         match self {
-            Self::Synchronous => ask,
+            Self::Synchronous => request,
             Self::Asynchronous | Self::DeletedWhileCreated | Self::Cascade => {
-                ask.accepts_incomplete()
+                request.accepts_incomplete()
             }
         }
     }
@@ -87,90 +86,92 @@ impl Life {
 
 /// Progress of the platform, which outlives the broker.
 #[derive(Default)]
-pub(super) struct Journey {
+pub(super) struct PlatformProgress {
     at: AtomicUsize,
-    /// The operation that was acknowledged for a wish.
-    acknowledged: Mutex<BTreeMap<Wish, String>>,
+    /// The operation that was acknowledged for each step.
+    acknowledged: Mutex<BTreeMap<PlatformStep, String>>,
     credentials: Mutex<BTreeMap<&'static str, Value>>,
     pub(super) twice: bool,
 }
 
-impl Journey {
-    /// Goes on where it was left.
-    pub(super) async fn go_on(&self, kit: &Fixture, life: Life) {
-        let wishes = life.wishes();
-        while let Some(wish) = wishes.get(self.at.load(Ordering::Relaxed)) {
-            self.fulfil(kit, life, *wish).await;
-            self.verify(kit, life, *wish).await;
+impl PlatformProgress {
+    /// Continues with the first step that is not complete.
+    pub(super) async fn resume(&self, kit: &Fixture, life: Life) {
+        let steps = life.steps();
+        while let Some(step) = steps.get(self.at.load(Ordering::Relaxed)) {
+            self.complete(kit, life, *step).await;
+            self.verify(kit, life, *step).await;
             self.at.fetch_add(1, Ordering::Relaxed);
         }
-        self.recall(kit).await;
+        self.check_acknowledged(kit).await;
     }
 
-    /// Repeats a request until it is granted.
-    async fn fulfil(&self, kit: &Fixture, life: Life, wish: Wish) {
+    /// Repeats a request until it succeeds.
+    async fn complete(&self, kit: &Fixture, life: Life, step: PlatformStep) {
         for _ in 0..50 {
-            let ask = life.ask(kit, wish);
+            let request = life.request(kit, step);
             let reply = if self.twice {
-                let (first, second) = tokio::join!(ask.clone().send(), ask.send());
-                assert!(first.status < 300 && second.status < 300, "{wish:?}");
+                let (first, second) = tokio::join!(request.clone().send(), request.send());
+                assert!(first.status < 300 && second.status < 300, "{step:?}");
                 if second.status == 202 { second } else { first }
             } else {
-                ask.send().await
+                request.send().await
             };
             match reply.status {
                 200 | 201 => return,
-                202 => return self.follow(kit, wish, &reply).await,
-                410 if matches!(wish, Wish::Unbind(_) | Wish::Deprovision) => return,
+                202 => return self.follow(kit, step, &reply).await,
+                410 if matches!(step, PlatformStep::Unbind(_) | PlatformStep::Deprovision) => {
+                    return;
+                }
                 422 => assert_eq!(reply.json["error"], "ConcurrencyError", "{}", reply.text),
-                500.. => self.unchanged_by_a_failed_update(kit, wish).await,
-                other => panic!("{wish:?} is answered with {other}: {}", reply.text),
+                500.. => self.unchanged_by_a_failed_update(kit, step).await,
+                other => panic!("{step:?} is answered with {other}: {}", reply.text),
             }
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
-        panic!("{wish:?} is never granted");
+        panic!("{step:?} is never granted");
     }
 
-    async fn follow(&self, kit: &Fixture, wish: Wish, accepted: &Reply) {
+    async fn follow(&self, kit: &Fixture, step: PlatformStep, accepted: &Reply) {
         let operation = accepted.operation();
         let known = {
             let mut acknowledged = self.acknowledged.lock().unwrap();
-            acknowledged.insert(wish, operation.clone())
+            acknowledged.insert(step, operation.clone())
         };
         if let Some(known) = known {
-            assert_eq!(known, operation, "{wish:?} runs a second time");
+            assert_eq!(known, operation, "{step:?} runs a second time");
         }
-        if wish == Wish::Begin {
+        if step == PlatformStep::Begin {
             return;
         }
         assert_eq!(
-            self.outcome(kit, wish, &operation).await,
+            self.outcome(kit, step, &operation).await,
             "succeeded",
-            "{wish:?}"
+            "{step:?}"
         );
     }
 
     /// Polls an operation to its end.
-    async fn outcome(&self, kit: &Fixture, wish: Wish, operation: &str) -> String {
+    async fn outcome(&self, kit: &Fixture, step: PlatformStep, operation: &str) -> String {
         for _ in 0..3000 {
-            let poll = match wish {
-                Wish::Bind(id) | Wish::Unbind(id) => kit.poll_binding(ID, id),
+            let poll = match step {
+                PlatformStep::Bind(id) | PlatformStep::Unbind(id) => kit.poll_binding(ID, id),
                 _ => kit.poll(ID),
             };
             let reply = poll.operation(operation).send().await;
             match (reply.status, reply.json["state"].as_str()) {
                 (200, Some("in progress")) | (503, _) => {}
                 (200, Some(state)) => return state.to_owned(),
-                _ => panic!("{wish:?}: a poll is answered with {}", reply.text),
+                _ => panic!("{step:?}: a poll is answered with {}", reply.text),
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        panic!("{wish:?} does not end");
+        panic!("{step:?} does not end");
     }
 
     /// B-037: on any 5xx nothing of an update may be applied.
-    async fn unchanged_by_a_failed_update(&self, kit: &Fixture, wish: Wish) {
-        if wish == Wish::Update {
+    async fn unchanged_by_a_failed_update(&self, kit: &Fixture, step: PlatformStep) {
+        if step == PlatformStep::Update {
             while kit.running.operations_running() > 0 {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
@@ -183,15 +184,19 @@ impl Journey {
     }
 
     /// Accepted changes are applied, or deleted.
-    async fn verify(&self, kit: &Fixture, life: Life, wish: Wish) {
-        match wish {
-            Wish::Begin => {}
-            Wish::Provision | Wish::Update => {
+    async fn verify(&self, kit: &Fixture, life: Life, step: PlatformStep) {
+        match step {
+            PlatformStep::Begin => {}
+            PlatformStep::Provision | PlatformStep::Update => {
                 let shown = read(|| kit.fetch(ID)).await.is(200);
-                let size = if wish == Wish::Provision { 1 } else { 2 };
+                let size = if step == PlatformStep::Provision {
+                    1
+                } else {
+                    2
+                };
                 assert_eq!(shown.json["parameters"]["size"], size, "{life:?}");
             }
-            Wish::Bind(id) => {
+            PlatformStep::Bind(id) => {
                 let shown = read(|| kit.fetch_binding(ID, id)).await.is(200);
                 let given = shown.json["credentials"].clone();
                 assert!(
@@ -200,10 +205,10 @@ impl Journey {
                 );
                 self.credentials.lock().unwrap().insert(id, given);
             }
-            Wish::Unbind(id) => {
+            PlatformStep::Unbind(id) => {
                 read(|| kit.fetch_binding(ID, id)).await.is(404);
             }
-            Wish::Deprovision => {
+            PlatformStep::Deprovision => {
                 read(|| kit.fetch(ID)).await.is(404);
                 let bindings: Vec<&str> =
                     self.credentials.lock().unwrap().keys().copied().collect();
@@ -215,24 +220,24 @@ impl Journey {
     }
 
     /// Every operation that was ever acknowledged is still known, and ended.
-    async fn recall(&self, kit: &Fixture) {
+    async fn check_acknowledged(&self, kit: &Fixture) {
         let acknowledged = self.acknowledged.lock().unwrap().clone();
-        for (wish, operation) in acknowledged {
-            let state = self.outcome(kit, wish, &operation).await;
-            let expected = if wish == Wish::Begin {
+        for (step, operation) in acknowledged {
+            let state = self.outcome(kit, step, &operation).await;
+            let expected = if step == PlatformStep::Begin {
                 "failed"
             } else {
                 "succeeded"
             };
-            assert_eq!(state, expected, "{wish:?}");
+            assert_eq!(state, expected, "{step:?}");
         }
     }
 }
 
-/// Reads, and again where the store did not answer.
-async fn read(ask: impl Fn() -> Ask) -> Reply {
+/// Reads, and repeats the read while the store does not answer.
+async fn read(request: impl Fn() -> RequestBuilder) -> Reply {
     for _ in 0..10 {
-        let reply = ask().send().await;
+        let reply = request().send().await;
         if reply.status != 503 {
             return reply;
         }

@@ -1,12 +1,12 @@
-# What the scripts in actions/ share. Needs jq.
+# Functions of the scripts in actions/. Needs jq.
 #
-# A script is given its variables in the file $SUTLER_VARS_FILE, and gives things back by writing files
-# in $SUTLER_RESULT_DIR. They count only if it ends with 0.
+# A script reads its variables from the file $SUTLER_VARS_FILE, and writes its results to files in
+# $SUTLER_RESULT_DIR. They are used only if it exits with 0.
 
 set -eu
 umask 077
 
-# fail SENTENCE: ends the action; the sentence is what the user reads.
+# fail SENTENCE: ends the action; the user reads the sentence.
 fail() {
     printf '%s\n' "$1" >"$SUTLER_RESULT_DIR/error"
     exit 1
@@ -19,8 +19,7 @@ var() {
     jq -r --arg name "$1" '.[$name] // empty' "$SUTLER_VARS_FILE"
 }
 
-# put FILE KEY: adds the value that stands on standard input. Values are never arguments: those stand
-# in process lists.
+# put FILE KEY: adds the value from standard input. Values are never arguments, which process lists show.
 put() {
     file=$SUTLER_RESULT_DIR/$1
     [ -e "$file" ] || echo '{}' >"$file"
@@ -28,28 +27,28 @@ put() {
     mv "$file.new" "$file"
 }
 
-# state KEY VALUE: remembers something about the instance, for every later action: `var state_KEY`.
+# state KEY VALUE: stores a value of the instance for every later action: `var state_KEY`.
 state() {
     printf '%s' "$2" | put state.json "$1"
 }
 
-# binding_state KEY VALUE: the same about the binding: `var binding_state_KEY`.
+# binding_state KEY VALUE: the same for the binding: `var binding_state_KEY`.
 binding_state() {
     printf '%s' "$2" | put binding_state.json "$1"
 }
 
-# credential KEY VALUE: gives something to whoever asked for the binding.
+# credential KEY VALUE: adds a value to the credentials of the binding.
 credential() {
     printf '%s' "$2" | put credentials.json "$1"
 }
 
-# progress PERCENT SENTENCE: tells whoever polls how far it is.
+# progress PERCENT SENTENCE: reports progress to the platform.
 progress() {
     jq -cn --argjson percent "$1" --arg text "$2" '{percent: $percent, text: $text}' \
         >>"$SUTLER_RESULT_DIR/progress"
 }
 
-# random: 32 letters and digits that nobody can guess.
+# random: 32 random hexadecimal digits.
 random() {
     od -An -N16 -tx1 /dev/urandom | tr -d ' \n'
 }

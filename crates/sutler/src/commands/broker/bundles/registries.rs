@@ -83,22 +83,22 @@ impl Registries {
     pub(super) async fn start_publishing(
         &self,
         running: &BrokerHandle,
-        shelf: Arc<VersionStore>,
+        version_store: Arc<VersionStore>,
         service: Arc<BundleService>,
         folders: Arc<Snapshot>,
     ) -> std::result::Result<Arc<CatalogPublisher>, PublishError> {
         let parts = PublisherConfig {
             sources: self.sources.clone(),
             offers: self.offers.clone(),
-            shelf,
+            shelf: version_store,
             service,
             refresh: self.refresh.clone(),
             pushes: self.pushes,
         };
-        let shop = CatalogPublisher::open(parts, running.clone(), folders).await?;
-        running.extend_admin(Arc::new(RegistryAdminPages(shop.clone())));
-        shop.refresh().await?;
-        Ok(shop)
+        let publisher = CatalogPublisher::open(parts, running.clone(), folders).await?;
+        running.extend_admin(Arc::new(RegistryAdminPages(publisher.clone())));
+        publisher.refresh().await?;
+        Ok(publisher)
     }
 }
 
@@ -124,8 +124,8 @@ impl AdminExtension for RegistryAdminPages {
         if !self.has_command(path) {
             return None;
         }
-        let asked = self.0.refresh().await;
-        let number = asked.map_err(Error::from);
+        let refresh = self.0.refresh().await;
+        let number = refresh.map_err(Error::from);
         Some(number.map(|number| json!({ "number": number })))
     }
 

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_life_has_every_action_that_the_example_and_its_plan_have() {
+    fn a_round_has_every_action_of_the_example_and_its_plan() {
         use Action::{Bind, Deprovision, Provision, Unbind, Update};
         let plain = manifest("");
         let expected = [Provision, Bind, Unbind, Deprovision];
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_is_removed_once_more_with_what_it_was_made_of() {
+    fn a_removed_instance_is_deprovisioned_again_with_its_parameters() {
         let example = "examples: [{name: e, plan: p, parameters: {x: 2}}]";
         let manifest = manifest(example);
         let examples = examples(&manifest, Some("e")).expect("the example");
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn an_example_that_is_not_there_is_told_with_those_that_are() {
+    fn an_unknown_example_is_refused_with_the_known_ones() {
         let manifest = manifest("examples: [{name: e, plan: p}]");
         let refused = examples(&manifest, Some("f")).expect_err("no such example");
         assert_eq!(

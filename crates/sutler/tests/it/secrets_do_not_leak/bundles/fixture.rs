@@ -1,4 +1,4 @@
-//! A broker with one bundle whose actions wait for the test, and where its secrets are searched.
+//! A broker with one bundle whose actions wait for the test, and the places that are searched for secrets.
 
 use crate::http_request::BrokerRequest;
 use crate::process::{Broker, folder, sutler};
@@ -12,14 +12,14 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-const PATIENCE: Duration = Duration::from_secs(60);
-const LOOK: Duration = Duration::from_millis(20);
-/// Files that hold what the operator put there.
+const TIMEOUT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Files with contents of the operator.
 const PUT_THERE: [&str; 3] = ["sutler.yaml", "sutler.key", "master"];
-/// Users that runs are not: one of nobody's, and one that other runs have.
+/// Users that no run has: an unused one, and one of other runs.
 const OTHERS: [u32; 2] = [54_321, 70_999];
 
-/// Where a bundle is written.
+/// Folder of a bundle.
 pub(super) struct BundleFolder {
     folder: PathBuf,
     marks: PathBuf,
@@ -34,10 +34,10 @@ impl BundleFolder {
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("permissions");
     }
 
-    /// Lines of a script that say where it is, and wait until the test lets it go.
+    /// Lines of a script that mark its position, and wait until the test releases it.
     pub(super) fn hold_in_shell(&self, action: &str) -> String {
         let (held, go) = (self.mark("held", action), self.mark("go", action));
-        // Nobody waits for a test that is over.
+        // Ends the wait if the test is over.
         format!(
             "touch {} || true\nwhile ! test -e {}; do test -d {} || exit 9; sleep 0.05; done",
             held.display(),
@@ -51,17 +51,17 @@ impl BundleFolder {
     }
 }
 
-/// A broker at work.
+/// A running broker.
 pub(super) struct Fixture {
     here: TempDir,
-    /// Outside of what is searched.
+    /// Outside of the searched folder.
     words: TempDir,
-    place: BundleFolder,
+    bundle: BundleFolder,
     broker: Broker,
 }
 
 impl Fixture {
-    /// A broker that says everything, with the bundle that `write` makes.
+    /// Starts a broker at the most detailed log level, with the bundle that `write` creates.
     pub(super) fn start(name: &str, format: &str, write: impl Fn(&BundleFolder)) -> Self {
         let (here, words) = (folder(), folder());
         let open = |path: &Path, mode| {
@@ -71,13 +71,13 @@ impl Fixture {
         open(words.path(), 0o755);
         let marks = words.path().join("marks");
         fs::create_dir(&marks).expect("a folder");
-        // Runs are users of their own.
+        // Runs have separate users.
         open(&marks, 0o777);
-        let place = BundleFolder {
+        let bundle = BundleFolder {
             folder: here.path().join("bundles").join(name),
             marks,
         };
-        write(&place);
+        write(&bundle);
         let secret = here.path().join("master");
         fs::write(&secret, canary("an operators secret")).expect("a file");
         open(&secret, 0o600);
@@ -93,7 +93,7 @@ impl Fixture {
         Self {
             here,
             words,
-            place,
+            bundle,
             broker,
         }
     }
@@ -103,26 +103,26 @@ impl Fixture {
     }
 
     #[track_caller]
-    pub(super) fn ask(&self, ask: BrokerRequest, expected: u16) -> String {
-        let answer = ask.send(self.broker.address());
+    pub(super) fn expect_status(&self, request: BrokerRequest, expected: u16) -> String {
+        let answer = request.send(self.broker.address());
         assert_eq!(answer.status, expected, "{}", answer.text);
         answer.text
     }
 
     pub(super) fn until_held(&self, action: &str) {
-        let held = self.place.mark("held", action);
+        let held = self.bundle.mark("held", action);
         eventually(&format!("{action} is held"), || held.exists().then_some(()));
     }
 
-    pub(super) fn let_go(&self, action: &str) {
-        fs::write(self.place.mark("go", action), "").expect("a file");
+    pub(super) fn release(&self, action: &str) {
+        fs::write(self.bundle.mark("go", action), "").expect("a file");
     }
 
-    /// Polls until something is said.
+    /// Polls until the response contains a text.
     pub(super) fn until_polled(&self, path: &str, word: &str) -> String {
         let poll = BrokerRequest::get(&format!("/v2/service_instances/{path}/last_operation"));
         eventually(&format!("a poll says {word}"), || {
-            let text = self.ask(poll.clone(), 200);
+            let text = self.expect_status(poll.clone(), 200);
             text.contains(word).then_some(text)
         })
     }
@@ -139,7 +139,7 @@ impl Fixture {
         });
     }
 
-    /// What `sutler admin` prints, errors and all.
+    /// Output of `sutler admin`, including errors.
     pub(super) fn admin(&self, words: &[&str]) -> String {
         let url = format!("http://{}/admin", self.broker.address());
         let output = sutler(self.here())
@@ -148,12 +148,12 @@ impl Fixture {
             .env("SUTLER_ADMIN_PASSWORD", "t0ps3cret")
             .output()
             .expect("the program runs");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{words:?}: {said}");
-        format!("{}{said}", String::from_utf8_lossy(&output.stdout))
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{words:?}: {stderr}");
+        format!("{}{stderr}", String::from_utf8_lossy(&output.stdout))
     }
 
-    /// Which files below the working directory hold one of them, as far as a user can read.
+    /// Files below the working directory that contain a secret and can be read by a user.
     pub(super) fn grep(&self, canaries: &Canaries, user: Option<u32>) -> String {
         let words = self.words.path().join("words");
         let mut text = Vec::new();
@@ -165,7 +165,7 @@ impl Fixture {
         }
         fs::write(&words, text).expect("a file");
         let mut command = Command::new("grep");
-        // On no command line: others could find them there.
+        // Not on a command line, where other users could read them.
         command.args(["-rlaF", "-f"]).arg(&words);
         command.arg(self.here().join("work")).current_dir("/");
         if let Some(user) = user {
@@ -180,7 +180,7 @@ impl Fixture {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// No secret is a name, and nothing of a run may be read by others.
+    /// Fails if a file name contains a secret, or if others can read a file of a run.
     pub(super) fn search_names_and_modes(&self, canaries: &Canaries) {
         let mut names = 0;
         each_below(&self.here().join("work"), &mut |path| {
@@ -198,7 +198,7 @@ impl Fixture {
         });
     }
 
-    /// The database as it lies there, with what is not yet part of it.
+    /// Searches the database file and its write-ahead log.
     pub(super) fn search_store(&self, canaries: &Canaries) {
         for name in ["sutler.db", "sutler.db-wal"] {
             let bytes = fs::read(self.here().join(name)).expect("a database");
@@ -206,15 +206,15 @@ impl Fixture {
         }
     }
 
-    /// Ends it, and gives everything it logged. What it wrote stays for as long as this returns.
+    /// Stops it, and returns everything it logged. Its files exist until this returns.
     pub(super) fn ended(&self) -> String {
         self.broker.signal("TERM");
-        self.broker.until_said_all().join("\n")
+        self.broker.until_log_closed().join("\n")
     }
 }
 
-/// Neither files nor processes of a run tell anything to other users.
-pub(super) fn everybody_else_reads_nothing(scene: &Fixture, canaries: &Canaries) {
+/// Fails if files or processes of a run reveal anything to other users.
+pub(super) fn everybody_else_reads_nothing(fixture: &Fixture, canaries: &Canaries) {
     let root = fs::metadata("/proc/self").expect("this process").uid() == 0;
     if !root {
         assert!(std::env::var_os("CI").is_none(), "run this as root");
@@ -222,7 +222,7 @@ pub(super) fn everybody_else_reads_nothing(scene: &Fixture, canaries: &Canaries)
         return;
     }
     for user in OTHERS {
-        let found = scene.grep(canaries, Some(user));
+        let found = fixture.grep(canaries, Some(user));
         assert_eq!(found, "", "the user {user} reads it");
         let mut command = Command::new("sh");
         command.args(["-c", "cat /proc/[0-9]*/environ /proc/[0-9]*/cmdline"]);
@@ -232,11 +232,11 @@ pub(super) fn everybody_else_reads_nothing(scene: &Fixture, canaries: &Canaries)
     }
 }
 
-/// Every process of the machine, as root sees it.
+/// Searches every process of the machine, as root.
 pub(super) fn search_processes(canaries: &Canaries) {
     for entry in fs::read_dir("/proc").expect("processes").flatten() {
         for what in ["cmdline", "environ"] {
-            // It may be gone by now.
+            // The process may have ended.
             if let Ok(bytes) = fs::read(entry.path().join(what)) {
                 canaries.search(&bytes, &format!("{}/{what}", entry.path().display()));
             }
@@ -244,7 +244,7 @@ pub(super) fn search_processes(canaries: &Canaries) {
     }
 }
 
-/// Everything below a folder, but for what the operator put there; the names of what was searched.
+/// Searches everything below a folder except files of the operator; returns the searched names.
 pub(super) fn search_tree(folder: &Path, canaries: &Canaries) -> BTreeSet<String> {
     let mut searched = BTreeSet::new();
     each_below(folder, &mut |path| {
@@ -258,24 +258,24 @@ pub(super) fn search_tree(folder: &Path, canaries: &Canaries) -> BTreeSet<String
     searched
 }
 
-/// Pipes and links are looked at, and not through.
-fn each_below(folder: &Path, look: &mut impl FnMut(&Path)) {
+/// Pipes and links are listed but not followed.
+fn each_below(folder: &Path, callback: &mut impl FnMut(&Path)) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        look(&entry.path());
+        callback(&entry.path());
         if entry.file_type().is_ok_and(|it| it.is_dir()) {
-            each_below(&entry.path(), look);
+            each_below(&entry.path(), callback);
         }
     }
 }
 
-/// Looks until something is there.
-fn eventually<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
+/// Waits until there is a value.
+fn eventually<T>(what: &str, callback: impl Fn() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = callback() {
             return found;
         }
-        assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
-        std::thread::sleep(LOOK);
+        assert!(begun.elapsed() < TIMEOUT, "waited in vain until {what}");
+        std::thread::sleep(POLL_INTERVAL);
     }
 }

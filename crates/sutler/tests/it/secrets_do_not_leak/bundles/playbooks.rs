@@ -1,4 +1,4 @@
-//! The same with a bundle of playbooks in the old layout, which are run by Ansible.
+//! The same for a bundle of playbooks in the old layout, run by Ansible.
 
 use super::fixture::{BundleFolder, Fixture, search_processes};
 use super::{planted, search_under_way};
@@ -22,14 +22,14 @@ plans:
       - {name: password, type: string, title: A password, display_type: password}
 ";
 
-fn write_bundle(place: &BundleFolder) {
-    place.write("apb.yml", MANIFEST, false);
+fn write_bundle(bundle: &BundleFolder) {
+    bundle.write("apb.yml", MANIFEST, false);
     let (held, go) = (
-        place.mark("held", "provision"),
-        place.mark("go", "provision"),
+        bundle.mark("held", "provision"),
+        bundle.mark("go", "provision"),
     );
     let (held, go) = (held.display(), go.display());
-    // Values are put together, so that no playbook holds one.
+    // Values are concatenated, so that no playbook contains one.
     let play = format!(
         r#"- hosts: localhost
   gather_facts: false
@@ -46,7 +46,7 @@ fn write_bundle(place: &BundleFolder) {
     - wait_for: {{path: {go}, timeout: 60, sleep: 1}}
 "#
     );
-    place.write("playbooks/provision.yml", &play, false);
+    bundle.write("playbooks/provision.yml", &play, false);
 }
 
 fn ansible_is_there() -> bool {
@@ -67,8 +67,8 @@ fn no_secret_of_a_playbook_is_anywhere_while_it_runs_and_after_it() {
         return;
     }
     let canaries = planted();
-    let scene = Fixture::start("vault-apb", "text", write_bundle);
-    let catalog = scene.ask(BrokerRequest::get("/v2/catalog"), 200);
+    let fixture = Fixture::start("vault-apb", "text", write_bundle);
+    let catalog = fixture.expect_status(BrokerRequest::get("/v2/catalog"), 200);
     let catalog: Value = serde_json::from_str(catalog.split("\r\n\r\n").nth(1).unwrap_or_default())
         .expect("a catalog");
     let service = &catalog["services"][0];
@@ -80,16 +80,16 @@ fn no_secret_of_a_playbook_is_anywhere_while_it_runs_and_after_it() {
         },
     });
     let path = "/v2/service_instances/i?accepts_incomplete=true";
-    scene.ask(BrokerRequest::new("PUT", path).json(&body), 202);
-    scene.until_held("provision");
-    let polled = scene.until_polled("i", "half of it");
+    fixture.expect_status(BrokerRequest::new("PUT", path).json(&body), 202);
+    fixture.until_held("provision");
+    let polled = fixture.until_polled("i", "half of it");
     canaries.search(polled.as_bytes(), "a poll");
-    search_under_way(&scene, &canaries);
-    scene.let_go("provision");
-    scene.until_done("i", "succeeded");
-    scene.until_no_run_is_left();
+    search_under_way(&fixture, &canaries);
+    fixture.release("provision");
+    fixture.until_done("i", "succeeded");
+    fixture.until_no_run_is_left();
     search_processes(&canaries);
-    let here = scene.here().to_owned();
-    canaries.search(scene.ended().as_bytes(), "the log");
+    let here = fixture.here().to_owned();
+    canaries.search(fixture.ended().as_bytes(), "the log");
     super::search_tree(&here, &canaries);
 }

@@ -3,7 +3,7 @@
 use crate::{CatalogFileError, FileSettings};
 
 #[test]
-fn settings_are_read_without_a_catalog_beside_them() {
+fn settings_are_read_from_a_file_without_a_catalog() {
     let yaml = "com.equalities.osbapi.service-instances.force-delete-unknown: true\n";
     let (settings, warnings) = FileSettings::parse(yaml).expect("it is fine");
     assert!(settings.instances.force_delete_unknown);
@@ -12,7 +12,7 @@ fn settings_are_read_without_a_catalog_beside_them() {
 }
 
 #[test]
-fn faults_of_settings_are_told_without_a_catalog() {
+fn faults_of_settings_are_reported_without_a_catalog() {
     let yaml = "com.equalities.osbapi.service-instances.operations.cleanup-age: soon\n";
     let Err(CatalogFileError::Faulty(faults)) = FileSettings::parse(yaml) else {
         panic!("it has a fault");

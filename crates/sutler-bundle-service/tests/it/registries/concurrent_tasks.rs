@@ -1,5 +1,5 @@
-//! Refreshes, deletions and provisions beside each other, one call of the store at a time; and chores that die
-//! before each of their calls. Whatever comes first: nothing that is named is missing, and nothing flaps.
+//! Refreshes, deletions and provisions interleaved at every call of the store; and tasks that die before each of
+//! their calls. In every order: no named record is missing, and no offering disappears and returns.
 
 use super::fixture::{FakeRegistry, Fixture, TestBroker, manifest};
 use super::scheduler::Scheduler;
@@ -10,17 +10,17 @@ use sutler_bundle_service::{DELETIONS, REFRESH};
 
 const HELLO: &str = "org/hello:latest";
 const NOTHING: [&str; 0] = [];
-/// More calls than anybody makes.
+/// More calls than any task makes.
 const ALL: usize = usize::MAX;
 
-struct RacingBroker {
+struct RaceFixture {
     fixture: Fixture,
     registry: Arc<FakeRegistry>,
     scheduler: Arc<Scheduler>,
     broker: TestBroker,
 }
 
-impl RacingBroker {
+impl RaceFixture {
     async fn open() -> Self {
         let registry = FakeRegistry::new("dh");
         registry.push(HELLO, &manifest("1.0.0"));
@@ -42,13 +42,13 @@ impl RacingBroker {
         self.registry.push(HELLO, &manifest(version));
     }
 
-    /// Both chores, the parts in this order.
+    /// Runs both tasks, in this order of parts.
     async fn both(&self, parts: &[(&str, usize)]) {
-        self.scheduler.conduct(parts);
+        self.scheduler.set_plan(parts);
         tokio::join!(self.broker.refresh(), self.broker.delete());
     }
 
-    /// The versions that are written down, by what their manifests say.
+    /// Versions in the manifests of the stored versions.
     async fn versions(&self) -> Vec<String> {
         let keep = |found: &mut Vec<String>, it: CollectionItem<Value>| {
             let manifest = it.value["manifest"].as_str().unwrap_or_default();
@@ -56,45 +56,45 @@ impl RacingBroker {
             let version = version.and_then(|it| it.split(',').next());
             found.push(version.unwrap_or_default().to_owned());
         };
-        let found = self.ledger().fold("version", Vec::new(), keep).await;
+        let found = self.collections().fold("version", Vec::new(), keep).await;
         let mut found = found.expect("the store answers");
         found.sort();
         found
     }
 
-    fn ledger(&self) -> Collections {
+    fn collections(&self) -> Collections {
         self.broker.running.collections().expect("there are chores")
     }
 
-    /// Every version that a spec names is there, and nobody is in the middle of anything.
+    /// Asserts that every version named by a spec is stored, and that no write is unfinished.
     async fn holds(&self, when: &str) {
-        let ledger = self.ledger();
+        let collections = self.collections();
         let keep = |named: &mut Vec<_>, it: CollectionItem<Value>| {
             named.push(it.value["version"].as_str().map(str::to_owned));
         };
-        let named = ledger.fold("spec", Vec::new(), keep).await;
+        let named = collections.fold("spec", Vec::new(), keep).await;
         for version in named.expect("the store answers") {
             let version = version.expect("a spec names its version");
-            let found = ledger.get::<Value>("version", &version).await;
+            let found = collections.get::<Value>("version", &version).await;
             let found = found.expect("the store answers");
             assert!(
                 found.is_some(),
                 "{when}: {version} is named and is not there"
             );
         }
-        let generation = ledger.get::<Value>("registries", "generation").await;
+        let generation = collections.get::<Value>("registries", "generation").await;
         let generation = generation
             .expect("the store answers")
             .expect("it is written");
         assert_eq!(generation.value["dirty"], false, "{when}");
-        for chore in [REFRESH, DELETIONS] {
-            let status = self.broker.running.task_status(chore).await;
+        for task in [REFRESH, DELETIONS] {
+            let status = self.broker.running.task_status(task).await;
             let failure = status.expect("the store answers").failure;
-            assert_eq!(failure, None, "{when}: {chore}");
+            assert_eq!(failure, None, "{when}: {task}");
         }
     }
 
-    /// Who is first goes so far, then the other so far, then each to its end.
+    /// For every pair of call counts: the first task makes some calls, then the second, then each runs to its end.
     async fn every_order(&self, prepare: impl AsyncFn(), check: impl AsyncFn(&str)) {
         for (first, second) in [(REFRESH, DELETIONS), (DELETIONS, REFRESH)] {
             prepare().await;
@@ -105,7 +105,7 @@ impl RacingBroker {
                 of_first > 3 && of_second > 3,
                 "{of_first} and {of_second} calls"
             );
-            // All orders once; with the other one first, those that are not the same but for their ends.
+            // All orders once; with the deletions first, the refresh pauses only at half of its calls or at its end.
             let parts_of_second: Vec<usize> = match first {
                 REFRESH => (1..=of_second).collect(),
                 _ => vec![of_second / 2, of_second],
@@ -123,61 +123,58 @@ impl RacingBroker {
 }
 
 #[tokio::test]
-async fn a_spec_that_returns_while_it_is_deleted_is_offered_whoever_comes_first() {
-    let racing = RacingBroker::open().await;
+async fn a_spec_that_returns_while_it_is_deleted_is_offered_in_every_order() {
+    let race = RaceFixture::open().await;
     let prepare = async || {
-        racing.registry.remove(HELLO);
-        racing.broker.refresh().await;
-        assert_eq!(racing.broker.offers().await, NOTHING);
-        racing.push("1.0.0");
+        race.registry.remove(HELLO);
+        race.broker.refresh().await;
+        assert_eq!(race.broker.offers().await, NOTHING);
+        race.push("1.0.0");
     };
     let check = async |when: &str| {
-        racing.holds(when).await;
-        assert_eq!(racing.broker.offers().await, ["hello"], "{when}");
-        assert_eq!(racing.broker.specs("dh").await, [HELLO], "{when}");
+        race.holds(when).await;
+        assert_eq!(race.broker.offers().await, ["hello"], "{when}");
+        assert_eq!(race.broker.specs("dh").await, [HELLO], "{when}");
     };
-    racing.every_order(prepare, check).await;
+    race.every_order(prepare, check).await;
 }
 
 #[tokio::test]
-async fn a_version_that_returns_while_it_is_deleted_is_there_whoever_comes_first() {
-    let racing = RacingBroker::open().await;
+async fn a_version_that_returns_while_it_is_deleted_is_stored_in_every_order() {
+    let race = RaceFixture::open().await;
     let prepare = async || {
-        racing.push("1.0.0");
-        racing.broker.refresh().await;
-        racing.push("2.0.0");
-        racing.broker.refresh().await;
-        racing.push("1.0.0");
+        race.push("1.0.0");
+        race.broker.refresh().await;
+        race.push("2.0.0");
+        race.broker.refresh().await;
+        race.push("1.0.0");
     };
     let check = async |when: &str| {
-        racing.holds(when).await;
+        race.holds(when).await;
         assert!(
-            racing.versions().await.contains(&"1.0.0".to_owned()),
+            race.versions().await.contains(&"1.0.0".to_owned()),
             "{when}"
         );
-        racing.broker.delete().await;
-        assert_eq!(racing.versions().await, ["1.0.0"], "{when}");
+        race.broker.delete().await;
+        assert_eq!(race.versions().await, ["1.0.0"], "{when}");
     };
-    racing.every_order(prepare, check).await;
+    race.every_order(prepare, check).await;
 }
 
 #[tokio::test]
 async fn a_provision_in_the_middle_of_withdrawal_and_deletion_is_refused_or_keeps_its_spec() {
-    let racing = RacingBroker::open().await;
-    racing.registry.remove(HELLO);
-    racing.both(&[(REFRESH, ALL), (DELETIONS, ALL)]).await;
-    let (refresh, deletions) = (
-        racing.scheduler.made(REFRESH),
-        racing.scheduler.made(DELETIONS),
-    );
+    let race = RaceFixture::open().await;
+    race.registry.remove(HELLO);
+    race.both(&[(REFRESH, ALL), (DELETIONS, ALL)]).await;
+    let (refresh, deletions) = (race.scheduler.made(REFRESH), race.scheduler.made(DELETIONS));
     let (mut served, mut refused) = (0, 0);
-    // A refresh reads first, and writes in its second half.
+    // A refresh first reads, and writes in its second half.
     for one in refresh / 2..=refresh {
         for two in 0..=deletions {
-            racing.push("1.0.0");
-            racing.broker.refresh().await;
-            racing.registry.remove(HELLO);
-            match racing.provision_after(one, two).await {
+            race.push("1.0.0");
+            race.broker.refresh().await;
+            race.registry.remove(HELLO);
+            match race.provision_after(one, two).await {
                 true => served += 1,
                 false => refused += 1,
             }
@@ -189,8 +186,8 @@ async fn a_provision_in_the_middle_of_withdrawal_and_deletion_is_refused_or_keep
     );
 }
 
-impl RacingBroker {
-    /// Somebody provisions when both chores have made so many calls; says whether there was an instance.
+impl RaceFixture {
+    /// Provisions after both tasks have made this many calls; returns whether an instance was created.
     async fn provision_after(&self, refresh: usize, deletions: usize) -> bool {
         let when = format!("a provision after {refresh} and {deletions} calls");
         let id = format!("i-{refresh}-{deletions}");
@@ -233,42 +230,42 @@ impl RacingBroker {
 
 #[tokio::test]
 async fn a_chore_that_dies_before_any_of_its_calls_leaves_nothing_behind() {
-    let racing = RacingBroker::open().await;
-    for chore in [REFRESH, DELETIONS] {
+    let race = RaceFixture::open().await;
+    for task in [REFRESH, DELETIONS] {
         for calls in 0.. {
-            let when = format!("{chore} dies before call {calls}");
-            racing.push("1.0.0");
-            racing.registry.push("org/gone:latest", &other());
-            racing.broker.refresh().await;
-            racing.registry.remove("org/gone:latest");
-            if chore == DELETIONS {
-                racing.push("2.0.0");
-                racing.broker.refresh().await;
+            let when = format!("{task} dies before call {calls}");
+            race.push("1.0.0");
+            race.registry.push("org/gone:latest", &other());
+            race.broker.refresh().await;
+            race.registry.remove("org/gone:latest");
+            if task == DELETIONS {
+                race.push("2.0.0");
+                race.broker.refresh().await;
             }
-            racing.push("3.0.0");
-            racing.scheduler.kill(chore, calls);
-            match chore {
-                REFRESH => racing.broker.refresh().await,
-                _ => racing.broker.delete().await,
+            race.push("3.0.0");
+            race.scheduler.kill(task, calls);
+            match task {
+                REFRESH => race.broker.refresh().await,
+                _ => race.broker.delete().await,
             }
-            let died = racing.scheduler.made(chore) == calls + 1;
-            racing.scheduler.conduct(&[]);
-            // Whatever is written: what was offered is.
-            let offers = racing.broker.offers().await;
+            let died = race.scheduler.made(task) == calls + 1;
+            race.scheduler.set_plan(&[]);
+            // The published offering stays, whatever was written so far.
+            let offers = race.broker.offers().await;
             assert!(offers.contains(&"hello".to_owned()), "{when}: {offers:?}");
-            racing.broker.refresh().await;
-            racing.broker.delete().await;
-            racing.holds(&when).await;
-            assert_eq!(racing.broker.offers().await, ["hello"], "{when}");
-            assert_eq!(racing.broker.specs("dh").await, [HELLO], "{when}");
-            assert_eq!(racing.versions().await, ["3.0.0"], "{when}");
+            race.broker.refresh().await;
+            race.broker.delete().await;
+            race.holds(&when).await;
+            assert_eq!(race.broker.offers().await, ["hello"], "{when}");
+            assert_eq!(race.broker.specs("dh").await, [HELLO], "{when}");
+            assert_eq!(race.versions().await, ["3.0.0"], "{when}");
             if !died {
                 break;
             }
         }
     }
-    // Another process comes to the same.
-    let other = racing.fixture.open().await;
+    // Another process gets the same result.
+    let other = race.fixture.open().await;
     assert_eq!(other.offers().await, ["hello"]);
     other.close().await;
 }
@@ -278,29 +275,40 @@ fn other() -> String {
     text.replace(super::fixture::PLAN, "gone-plan")
 }
 
-/// Calls that a look makes which finds nothing to read: how the chore stands, and in which state all records are.
-const A_LOOK: usize = 4;
+/// Calls of a poll that finds nothing to read: status of the task, and generation of the records.
+const CALLS_PER_POLL: usize = 4;
 
 #[tokio::test]
-async fn whoever_looks_again_while_a_refresh_writes_has_nothing_read_again() {
-    let racing = RacingBroker::open().await;
-    racing.push("2.0.0");
-    racing.scheduler.conduct(&[(REFRESH, ALL)]);
-    racing.broker.refresh().await;
-    for at in 0..racing.scheduler.made(REFRESH) {
-        racing.push(&format!("3.0.{at}"));
+async fn views_during_a_refresh_do_not_read_records_again() {
+    let race = RaceFixture::open().await;
+    race.push("2.0.0");
+    race.scheduler.set_plan(&[(REFRESH, ALL)]);
+    race.broker.refresh().await;
+    for at in 0..race.scheduler.made(REFRESH) {
+        race.push(&format!("3.0.{at}"));
         let parts = [(REFRESH, at), ("operator", ALL), (REFRESH, ALL)];
-        racing.scheduler.conduct(&parts);
-        let looks = async {
-            racing.scheduler.part_of("operator").await;
-            racing.broker.shop.view().await.expect("the store answers");
-            let once = racing.scheduler.made("operator");
-            racing.broker.shop.view().await.expect("the store answers");
-            let again = racing.scheduler.made("operator") - once;
-            assert!(again <= A_LOOK, "{again} calls after {at} of the refresh");
+        race.scheduler.set_plan(&parts);
+        let views = async {
+            race.scheduler.part_of("operator").await;
+            race.broker
+                .publisher
+                .view()
+                .await
+                .expect("the store answers");
+            let once = race.scheduler.made("operator");
+            race.broker
+                .publisher
+                .view()
+                .await
+                .expect("the store answers");
+            let again = race.scheduler.made("operator") - once;
+            assert!(
+                again <= CALLS_PER_POLL,
+                "{again} calls after {at} of the refresh"
+            );
         };
-        let looks = racing.scheduler.acting("operator", looks);
-        tokio::join!(racing.broker.refresh(), looks);
-        racing.holds(&format!("looked at after {at} calls")).await;
+        let views = race.scheduler.acting("operator", views);
+        tokio::join!(race.broker.refresh(), views);
+        race.holds(&format!("looked at after {at} calls")).await;
     }
 }

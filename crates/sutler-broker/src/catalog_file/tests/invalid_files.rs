@@ -13,7 +13,7 @@ fn diagnostics(yaml: &str) -> Vec<String> {
 
 /// Holds: B-055, B-056, B-058, B-059, B-061, B-068, B-070.
 #[test]
-fn every_fault_is_told_at_once_with_its_line() {
+fn every_fault_is_reported_at_once_with_its_line() {
     let yaml = "\
 services:
 - id: s
@@ -48,18 +48,18 @@ services:
         "services[1].description must be text, but is a list (B-057)",
         "services[1].plans must have at least one plan (B-059)",
     ];
-    let told = diagnostics(yaml);
-    assert_eq!(told.len(), expected.len() - 1, "{told:#?}");
-    for (told, expected) in told.iter().zip(&expected[1..]) {
-        assert!(told.contains(expected), "{told} is not {expected}");
+    let found = diagnostics(yaml);
+    assert_eq!(found.len(), expected.len() - 1, "{found:#?}");
+    for (found, expected) in found.iter().zip(&expected[1..]) {
+        assert!(found.contains(expected), "{found} is not {expected}");
     }
-    assert!(told[3].starts_with("line 11, column 9: "), "{}", told[3]);
+    assert!(found[3].starts_with("line 11, column 9: "), "{}", found[3]);
 }
 
 /// Holds: B-055, B-057, B-058, B-069, B-070.
 #[test]
-fn what_is_missing_is_told_where_the_thing_begins() {
-    let told = diagnostics("services:\n- id: s\n  plans:\n  - id: p\n");
+fn a_missing_key_is_reported_at_the_start_of_its_mapping() {
+    let found = diagnostics("services:\n- id: s\n  plans:\n  - id: p\n");
     let expected = [
         "line 2, column 3: services[0].name is required (B-055)",
         "line 2, column 3: services[0].description is required (B-057)",
@@ -67,12 +67,12 @@ fn what_is_missing_is_told_where_the_thing_begins() {
         "line 4, column 5: services[0].plans[0].name is required (B-069)",
         "line 4, column 5: services[0].plans[0].description is required (B-070)",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(found, expected);
 }
 
 /// Holds: B-050.
 #[test]
-fn a_file_without_services_says_where_they_belong() {
+fn a_file_without_services_is_refused_with_the_expected_path() {
     for yaml in ["", "server: {port: 1}", "catalog: {}", "- 1", "text"] {
         match CatalogFile::parse(yaml, None) {
             Err(CatalogFileError::Faulty(faults)) => {
@@ -95,7 +95,7 @@ fn a_file_without_services_says_where_they_belong() {
 }
 
 #[test]
-fn what_is_no_yaml_is_told_with_its_place() {
+fn invalid_yaml_is_reported_with_its_location() {
     let broken = [
         ("services:\n- id: 'never closed\n", 2),
         ("services: [\n", 2),
@@ -119,7 +119,7 @@ fn what_is_no_yaml_is_told_with_its_place() {
 }
 
 #[test]
-fn bombs_and_monsters_are_refused() {
+fn alias_bombs_and_oversized_files_are_refused() {
     let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for nth in 1..12 {
         let inner = vec![format!("*a{}", nth - 1); 10].join(", ");
@@ -187,7 +187,7 @@ fn the_same_key_in_two_spellings_is_a_fault() {
 
 /// Holds: B-079.
 #[test]
-fn a_schema_that_cannot_be_used_is_told_with_its_path() {
+fn an_unusable_schema_is_reported_with_its_path() {
     let with = |schema: &str| {
         let schemas =
             format!("schemas: {{service-instance: {{update: {{parameters: {schema}}}}}}}");
@@ -220,20 +220,20 @@ fn a_schema_that_cannot_be_used_is_told_with_its_path() {
         ),
     ];
     for (schema, expected) in table {
-        let told = diagnostics(&with(&schema));
+        let found = diagnostics(&with(&schema));
         assert!(
-            told.iter().any(|told| told.contains(&expected)),
-            "{told:?} lacks {expected}"
+            found.iter().any(|found| found.contains(&expected)),
+            "{found:?} lacks {expected}"
         );
         assert!(
-            told.iter().all(|told| told.starts_with("line 8, ")),
-            "{told:?}"
+            found.iter().all(|found| found.starts_with("line 8, ")),
+            "{found:?}"
         );
     }
 }
 
 #[test]
-fn a_file_that_is_not_there_is_told_by_its_name() {
+fn a_missing_file_is_reported_by_its_name() {
     let error = CatalogFile::read("/nowhere/catalog.yml").unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -242,13 +242,13 @@ fn a_file_that_is_not_there_is_told_by_its_name() {
 }
 
 #[test]
-fn a_file_that_is_faulty_is_told_by_its_name() {
+fn a_faulty_file_is_reported_by_its_name() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("offers.yml");
     std::fs::write(&path, OFFERING.replace("name: store", "name: ''")).unwrap();
     let error = CatalogFile::read(&path).unwrap_err().to_string();
-    let said = format!("{}: the catalog file has 1 fault:", path.display());
-    assert!(error.starts_with(&said), "{error}");
+    let expected = format!("{}: the catalog file has 1 fault:", path.display());
+    assert!(error.starts_with(&expected), "{error}");
 }
 
 /// Holds: B-053.

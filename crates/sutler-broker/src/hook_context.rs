@@ -1,8 +1,9 @@
 //! Context of a hook: its input, and functions to store progress, steps and state.
 //!
 //! Progress is coalesced, steps are memoised across restarts and attempts, state can be saved during an operation.
-//! All writes need the claim: a worker that lost it writes nothing. A [`Cx`] is built by `executor.rs`; output is
-//! stored by `cx/log.rs`, the state of a binding's instance is in `cx/instance_state.rs`.
+//! All writes need the claim: a worker that lost it writes nothing. A [`Cx`] (short for context) is built by
+//! `executor.rs`; `hook_context/log.rs` stores output, `hook_context/instance_state.rs` has the state of a binding's
+//! instance.
 
 mod instance_state;
 mod log;
@@ -33,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const PROGRESS_EVERY: Duration = Duration::from_millis(500);
 /// Maximum length of a progress text, in characters.
 const PROGRESS_CHARS_MAX: usize = 1000;
-/// Maximum bytes of all memos together; a commit takes at most a megabyte.
+/// Maximum bytes of all memos together; a commit has at most a megabyte.
 const STEPS_BYTES_MAX: usize = 512 * 1024;
 /// Maximum memoised steps of one operation.
 const STEPS_MAX: usize = 1000;
@@ -57,7 +58,7 @@ pub(crate) struct HookInput {
 
 /// Context of a hook.
 pub struct Cx {
-    facts: HookInput,
+    input: HookInput,
     lane: Key,
     run: Arc<Run>,
     records: Arc<Documents>,
@@ -76,7 +77,7 @@ struct Progress {
 
 impl Cx {
     pub(crate) fn new(
-        facts: HookInput,
+        input: HookInput,
         lane: Key,
         run: Arc<Run>,
         records: Arc<Documents>,
@@ -86,7 +87,7 @@ impl Cx {
         let progress = Mutex::default();
         let steps = tokio::sync::Mutex::new(steps);
         Self {
-            facts,
+            input,
             lane,
             run,
             records,
@@ -99,22 +100,22 @@ impl Cx {
 
     /// Id of the instance.
     pub fn instance_id(&self) -> &InstanceId {
-        &self.facts.instance_id
+        &self.input.instance_id
     }
 
     /// Id of the binding, if the operation has one.
     pub fn binding_id(&self) -> Option<&BindingId> {
-        self.facts.binding_id.as_ref()
+        self.input.binding_id.as_ref()
     }
 
     /// The plan, as of the creation or the last update of the instance.
     pub fn plan(&self) -> &PinnedPlan {
-        &self.facts.plan
+        &self.input.plan
     }
 
     /// The parameters: of the binding if there is one, otherwise of the instance.
     pub fn parameters(&self) -> &Parameters {
-        &self.facts.parameters
+        &self.input.parameters
     }
 
     /// The parameters as a type of the author.
@@ -122,33 +123,33 @@ impl Cx {
     /// # Errors
     /// They do not match the type; the caller gets 400.
     pub fn parameters_as<T: DeserializeOwned>(&self) -> Result<T> {
-        let value = Value::Object(self.facts.parameters.0.clone());
+        let value = Value::Object(self.input.parameters.0.clone());
         serde_json::from_value(value).map_err(|_| Error::invalid("The parameters do not fit."))
     }
 
     /// Platform context.
     pub fn context(&self) -> Option<&Context> {
-        self.facts.context.as_ref()
+        self.input.context.as_ref()
     }
 
     /// Bind resource: an application or a route.
     pub fn bind_resource(&self) -> Option<&BindResource> {
-        self.facts.bind_resource.as_ref()
+        self.input.bind_resource.as_ref()
     }
 
     /// The bound application, from `bind_resource` or from the deprecated field.
     pub fn app_guid(&self) -> Option<&str> {
-        self.facts.app_guid.as_deref()
+        self.input.app_guid.as_deref()
     }
 
-    /// The user who caused the operation.
+    /// The user that caused the operation.
     pub fn originating_identity(&self) -> Option<&OriginatingIdentity> {
-        self.facts.identity.as_ref()
+        self.input.identity.as_ref()
     }
 
     /// The platform's id of the request that caused the operation.
     pub fn request_identity(&self) -> Option<&RequestIdentity> {
-        self.facts.request_identity.as_ref()
+        self.input.request_identity.as_ref()
     }
 
     /// Id of the operation.
@@ -162,7 +163,7 @@ impl Cx {
     }
 
     /// Number of the claim: it grows when another worker takes the operation over. Pass it to external systems that
-    /// reject a smaller number than they have seen: then a worker that was frozen has no effect there, as it cannot
+    /// reject a number smaller than an earlier one: then a worker that was frozen has no effect there, as it cannot
     /// write here.
     pub fn fence(&self) -> u64 {
         self.run.fence().0
@@ -173,7 +174,7 @@ impl Cx {
     /// # Errors
     /// The state does not match the type.
     pub fn binding_state<T: DeserializeOwned>(&self) -> Result<Option<T>> {
-        let state = self.facts.binding_state.clone();
+        let state = self.input.binding_state.clone();
         state
             .map(|state| serde_json::from_value(state.0))
             .transpose()

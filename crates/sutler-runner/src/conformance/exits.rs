@@ -5,26 +5,26 @@ use super::fixture::{nothing_left_eventually, output_until, run, spec, status_un
 use crate::runner::{Exit, RunError, RunStatus};
 use std::time::Duration;
 
-/// Codes are told as they are.
-pub async fn the_code_of_the_entry_point_is_told(candidate: &dyn Candidate) {
+/// Exit codes are reported unchanged.
+pub async fn the_exit_code_of_the_entry_point_is_reported(candidate: &dyn Candidate) {
     for code in [0, 1, 8, 255] {
-        let told = run(candidate, &spec(candidate, &format!("exit {code}"))).await;
-        assert_eq!(told.status, RunStatus::Finished(Exit::Code(code)));
+        let watched = run(candidate, &spec(candidate, &format!("exit {code}"))).await;
+        assert_eq!(watched.status, RunStatus::Finished(Exit::Code(code)));
     }
 }
 
-/// So are signals; an engine of containers only has a code for them.
-pub async fn a_signal_is_no_success(candidate: &dyn Candidate) {
-    // Of a shell of its own: the first process of a container may not get it.
-    let told = run(candidate, &spec(candidate, "sh -c 'kill -KILL $$'")).await;
+/// A signal is reported as such, or as the code that a container engine has for it.
+pub async fn a_signal_is_not_a_success(candidate: &dyn Candidate) {
+    // Sent by a shell of its own: the first process of a container may not get it.
+    let watched = run(candidate, &spec(candidate, "sh -c 'kill -KILL $$'")).await;
     let ended = matches!(
-        told.status,
+        watched.status,
         RunStatus::Finished(Exit::Signal(9) | Exit::Code(137))
     );
-    assert!(ended, "{told:?}");
+    assert!(ended, "{watched:?}");
 }
 
-/// Also when nobody watches, and the run will not hear of it.
+/// Also without a watch, and if the run ignores the termination.
 pub async fn a_deadline_ends_everything_the_run_started(candidate: &dyn Candidate) {
     let runner = candidate.runner().await;
     let mut spec = spec(candidate, "trap '' TERM; (sleep 1000 &) ; sleep 1000");
@@ -35,10 +35,10 @@ pub async fn a_deadline_ends_everything_the_run_started(candidate: &dyn Candidat
     nothing_left_eventually(candidate, spec.name).await;
 }
 
-/// However much there is to hear.
+/// The amount of output does not matter.
 pub async fn a_flood_of_output_does_not_keep_a_run_from_its_deadline(candidate: &dyn Candidate) {
     let runner = candidate.runner().await;
-    // So many that there is always more to hear.
+    // Enough writers that there is always more output.
     let mut spec = spec(candidate, "yes & yes & yes & yes & yes & yes & yes");
     spec.limits.deadline = Duration::from_millis(300);
     spec.limits.output = 100_000;
@@ -48,7 +48,7 @@ pub async fn a_flood_of_output_does_not_keep_a_run_from_its_deadline(candidate: 
     nothing_left_eventually(candidate, spec.name).await;
 }
 
-/// Whoever left the family too.
+/// Including processes that left the session.
 pub async fn a_stop_ends_everything_the_run_started(candidate: &dyn Candidate) {
     let runner = candidate.runner().await;
     let script =
@@ -65,15 +65,15 @@ pub async fn a_stop_ends_everything_the_run_started(candidate: &dyn Candidate) {
     runner.stop(spec.name).await.expect("stopped already");
 }
 
-/// A bundle that starts a daemon has none afterwards.
-pub async fn what_the_entry_point_leaves_behind_is_ended(candidate: &dyn Candidate) {
+/// A daemon that a bundle starts is killed.
+pub async fn leftover_processes_of_the_entry_point_are_ended(candidate: &dyn Candidate) {
     let spec = spec(candidate, "(setsid sleep 1000 &) ; (sleep 1000 &) ; exit 0");
-    let told = run(candidate, &spec).await;
-    assert_eq!(told.status, RunStatus::Finished(Exit::Code(0)));
+    let watched = run(candidate, &spec).await;
+    assert_eq!(watched.status, RunStatus::Finished(Exit::Code(0)));
     nothing_left_eventually(candidate, spec.name).await;
 }
 
-/// With a sentence, at the start or as the run's own error.
+/// The reason is the error of the start, or of the run.
 ///
 /// Regression: R31.
 pub async fn what_cannot_be_run_is_refused_with_a_sentence(candidate: &dyn Candidate) {

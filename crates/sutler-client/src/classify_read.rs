@@ -1,8 +1,8 @@
 //! Interprets the answer to a read: catalog, fetched instance, fetched binding. Pure.
 //!
-//! Reads change nothing, so there is nothing to be unsure of and nothing to clean up: what was not
-//! read is read again, or is said to be unreadable, and the platform keeps what it knows (P-081,
-//! P-124). Answers to what changes something are in `classify.rs`.
+//! Reads change nothing, so no outcome is unknown and there is nothing to clean up: a failed read is
+//! repeated or reported, and the platform keeps the state it knows (P-081, P-124). Answers to changes are
+//! in `classify.rs`.
 
 use crate::meaning::{BrokerEvent, BrokerMessage, RetryCause};
 use crate::reply::{Answer, NoReplyError, Reply, StatusClass};
@@ -12,20 +12,20 @@ use sutler_osb::ErrorCode;
 /// Interpretation of the answer to a read.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reading<B> {
-    /// It is this.
+    /// The resource that was read.
     Read(B),
     /// It does not exist, or not yet (B-152, B-232).
     Absent,
-    /// Not now: ask again later.
+    /// Not available now: read again later.
     Retry {
         /// Cause of the retry.
         cause: RetryCause,
-        /// When the broker wants to be asked.
+        /// `Retry-After` of the broker, if present.
         after: Option<RetryAfter>,
         /// Message of the broker.
         message: BrokerMessage,
     },
-    /// The answer is of no use; what the platform knows stays as it is.
+    /// The answer cannot be used; the platform keeps the state it knows.
     Failed(BrokerMessage),
 }
 
@@ -115,7 +115,7 @@ mod tests {
 
     /// P-081, P-124.
     #[test]
-    fn only_200_404_and_what_passes_are_no_failure_of_a_read() {
+    fn only_200_404_and_transient_statuses_are_not_failures_of_a_read() {
         assert_eq!(read(200, "{}"), "read");
         assert_eq!(read(404, "{}"), "absent");
         let busy = r#"{"error":"ConcurrencyError"}"#;
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_asked_again() {
+    fn a_read_without_a_reply_is_retried() {
         let timed_out = TransportError::TimedOut(Duration::from_secs(1));
         assert_eq!(words(Err(timed_out)), "retry, BrokerError");
         let refused = TransportError::NotSent("refused".to_owned());
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_credentials_are_the_operators_matter() {
+    fn wrong_credentials_are_an_event_for_the_operator() {
         let reading = classify_read(decode::catalog(Ok(Answer::new(401, &[], "{}"))));
         assert_eq!(reading.event(), Some(BrokerEvent::Unauthorized));
         assert!(matches!(

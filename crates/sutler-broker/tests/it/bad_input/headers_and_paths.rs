@@ -1,6 +1,6 @@
 //! Bad headers, paths, ids and queries at all ten endpoints.
 
-use super::{BINDING, INSTANCE, besiege, request, set, ten};
+use super::{BINDING, INSTANCE, on_each_store, request, set, ten};
 use crate::fixture::VERSION;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -68,22 +68,22 @@ fn bad_headers() -> Vec<(&'static str, Vec<u8>, u16)> {
 
 #[tokio::test]
 async fn every_endpoint_refuses_bad_headers_and_changes_nothing() {
-    besiege(async |besieged| {
+    on_each_store(async |target| {
         for (name, value, status) in bad_headers() {
             for mut request in ten(b"{}") {
                 let value = HeaderValue::from_bytes(&value).expect("a header value");
                 request.headers_mut().insert(name, value);
                 let what = format!("{name}: {:?}", value_of(&request, name));
-                assert_eq!(besieged.refuses(&what, request).await, status, "{what}");
+                assert_eq!(target.refuses(&what, request).await, status, "{what}");
             }
         }
         for mut request in ten(b"{}") {
             request.headers_mut().remove(VERSION);
-            assert_eq!(besieged.refuses("no version", request).await, 400);
+            assert_eq!(target.refuses("no version", request).await, 400);
         }
         for mut request in ten(b"{}") {
             request.headers_mut().remove("authorization");
-            assert_eq!(besieged.refuses("nobody", request).await, 401);
+            assert_eq!(target.refuses("nobody", request).await, 401);
         }
     })
     .await;
@@ -99,7 +99,7 @@ fn value_of<B>(request: &hyper::Request<B>, name: &str) -> String {
 
 #[tokio::test]
 async fn a_body_of_another_type_is_refused() {
-    besiege(async |besieged| {
+    on_each_store(async |target| {
         for content_type in [
             "text/plain",
             "application/x-www-form-urlencoded",
@@ -110,7 +110,7 @@ async fn a_body_of_another_type_is_refused() {
         ] {
             for mut request in super::writers(b"{}") {
                 set(&mut request, "content-type", content_type);
-                assert_eq!(besieged.refuses(content_type, request).await, 400);
+                assert_eq!(target.refuses(content_type, request).await, 400);
             }
         }
     })
@@ -140,7 +140,7 @@ const METHODS: [Method; 7] = [
 ];
 
 #[tokio::test]
-async fn what_is_no_id_is_refused_with_a_sentence_about_it() {
+async fn an_invalid_id_is_refused_with_a_description() {
     let (overlong, huge) = ("x".repeat(513), "x".repeat(30_000));
     let encoded = "%C3%A4".repeat(257);
     let bad = [
@@ -157,11 +157,11 @@ async fn what_is_no_id_is_refused_with_a_sentence_about_it() {
         &huge,
         &encoded,
     ];
-    besiege(async |besieged| {
+    on_each_store(async |target| {
         for id in bad {
             for path in paths_around(id) {
                 for method in METHODS {
-                    let status = besieged.refuses("bad id", request(method, &path)).await;
+                    let status = target.refuses("bad id", request(method, &path)).await;
                     assert!([400, 404].contains(&status), "{status} {path:.90}");
                 }
             }
@@ -170,10 +170,10 @@ async fn what_is_no_id_is_refused_with_a_sentence_about_it() {
     .await;
 }
 
-/// B-020: dots and encoded slashes are ids like any other, and lead nowhere else.
+/// B-020: dots and encoded slashes are ordinary ids, and never address another path.
 #[tokio::test]
 async fn dots_and_encoded_slashes_never_lead_to_another_resource() {
-    let sly = [
+    let tricky = [
         "..",
         ".",
         "%2e%2e",
@@ -193,17 +193,17 @@ async fn dots_and_encoded_slashes_never_lead_to_another_resource() {
         ";a=b",
         "there;x",
     ];
-    besiege(async |besieged| {
-        for id in sly {
+    on_each_store(async |target| {
+        for id in tricky {
             for path in paths_around(id) {
                 let gone = format!("{path}?service_id=db-id&plan_id=small-id");
-                for asked in [
+                for subject in [
                     request(Method::GET, &path),
                     request(Method::DELETE, &gone),
                     request(Method::PUT, &path),
                     request(Method::PATCH, &path),
                 ] {
-                    besieged.refuses(id, asked).await;
+                    target.refuses(id, subject).await;
                 }
             }
         }
@@ -212,8 +212,8 @@ async fn dots_and_encoded_slashes_never_lead_to_another_resource() {
 }
 
 #[tokio::test]
-async fn paths_that_are_not_there_are_refused_with_a_sentence() {
-    besiege(async |besieged| {
+async fn unknown_paths_are_refused_with_a_description() {
+    on_each_store(async |target| {
         for path in [
             "/v2",
             "/v2/",
@@ -236,12 +236,12 @@ async fn paths_that_are_not_there_are_refused_with_a_sentence() {
             "/v2/%63atalog",
         ] {
             for method in METHODS {
-                besieged.refuses("nowhere", request(method, path)).await;
+                target.refuses("nowhere", request(method, path)).await;
             }
         }
         for path in ["/v2/catalog", INSTANCE, BINDING] {
             for method in [Method::POST, Method::OPTIONS, Method::TRACE] {
-                assert_eq!(besieged.refuses("method", request(method, path)).await, 405);
+                assert_eq!(target.refuses("method", request(method, path)).await, 405);
             }
         }
     })
@@ -249,7 +249,7 @@ async fn paths_that_are_not_there_are_refused_with_a_sentence() {
 }
 
 #[tokio::test]
-async fn every_endpoint_refuses_a_bad_query_and_ignores_what_it_does_not_know() {
+async fn every_endpoint_refuses_a_bad_query_and_ignores_unknown_parameters() {
     let many = "a=1&".repeat(10_000);
     let operation = format!("operation={}", "x".repeat(10_001));
     let service = format!("service_id={}", "x".repeat(513));
@@ -270,21 +270,21 @@ async fn every_endpoint_refuses_a_bad_query_and_ignores_what_it_does_not_know() 
         &service,
         &flooded,
     ];
-    besiege(async |besieged| {
+    on_each_store(async |target| {
         for query in bad {
             for request in ten(b"{}") {
                 let path = request.uri().path().to_owned();
-                let asked =
+                let subject =
                     super::with_body(request.method().clone(), &format!("{path}?{query}"), "{}");
                 let what = format!("{query:.60}");
-                assert_eq!(besieged.refuses(&what, asked).await, 400, "{what}");
+                assert_eq!(target.refuses(&what, subject).await, 400, "{what}");
             }
         }
         for query in [many.as_str(), "&&&=&=&%zz=%zz&", "service_ID=&x=%ff"] {
             let catalog = request(Method::GET, &format!("/v2/catalog?{query}"));
-            assert_eq!(besieged.send(catalog).await.status(), StatusCode::OK);
+            assert_eq!(target.send(catalog).await.status(), StatusCode::OK);
             let fetch = request(Method::GET, &format!("{INSTANCE}?{query}"));
-            assert_eq!(besieged.send(fetch).await.status(), StatusCode::OK);
+            assert_eq!(target.send(fetch).await.status(), StatusCode::OK);
         }
     })
     .await;

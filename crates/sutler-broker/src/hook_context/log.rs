@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_already_is_not_kept_again() {
+    fn stored_output_is_not_stored_again() {
         assert_eq!(texts(0, "hello", 0), [(0, "hello".to_owned())]);
         assert_eq!(texts(0, "hello", 3), [(3, "lo".to_owned())]);
         assert_eq!(texts(3, "lo, you", 5), [(5, ", you".to_owned())]);

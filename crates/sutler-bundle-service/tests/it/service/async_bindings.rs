@@ -1,4 +1,4 @@
-//! Binds and unbinds that take their time, and bundles that do not have everything.
+//! Asynchronous binds and unbinds, and bundles without some actions.
 
 use super::fake_runner::Script;
 use super::fixture::{Fixture, MANIFEST, until};
@@ -17,15 +17,20 @@ async fn an_unbind_takes_its_time_and_a_repeat_joins_it() {
     let broker = fixture.open().await;
     broker.send(broker.provision("i")).await.is(201);
     let bound = Script::well().credentials(json!({ "user": "u1" }));
-    fixture.fake.plays(Action::Bind, bound);
+    fixture.fake.set_script(Action::Bind, bound);
     broker.send(broker.bind("i", "b")).await.is(201);
-    fixture.fake.plays(Action::Unbind, Script::well().held());
-    let ask = || broker.unbind("i", "b").later();
+    fixture
+        .fake
+        .set_script(Action::Unbind, Script::well().held());
+    let ask = || broker.unbind("i", "b").asynchronous();
     let first = broker.send(ask()).await.is(202);
     until("it runs", async || fixture.fake.actions().len() == 3).await;
     let second = broker.send(ask().by("duchess")).await.is(202);
     assert_eq!(first["operation"], second["operation"]);
-    let refused = broker.send(broker.bind("i", "b").later()).await.is(422);
+    let refused = broker
+        .send(broker.bind("i", "b").asynchronous())
+        .await
+        .is(422);
     assert_eq!(refused["error"], "ConcurrencyError");
     fixture.fake.release();
     let ended = broker
@@ -39,25 +44,31 @@ async fn an_unbind_takes_its_time_and_a_repeat_joins_it() {
 }
 
 #[tokio::test]
-async fn an_unbind_that_failed_leaves_the_binding_and_the_next_one_is_told_the_same() {
+async fn a_failed_unbind_leaves_the_binding_and_the_next_one_gets_the_same_inputs() {
     let fixture = Fixture::new();
     let broker = fixture.open().await;
     broker.send(broker.provision("i")).await.is(201);
     let bound = Script::well()
         .credentials(json!({ "user": "u1" }))
         .binding_state(json!({ "login": "l1" }));
-    fixture.fake.plays(Action::Bind, bound);
+    fixture.fake.set_script(Action::Bind, bound);
     broker.send(broker.bind("i", "b")).await.is(201);
-    fixture.fake.plays(Action::Unbind, Script::exits(1));
-    let failed = broker.send(broker.unbind("i", "b").later()).await.is(202);
+    fixture.fake.set_script(Action::Unbind, Script::exits(1));
+    let failed = broker
+        .send(broker.unbind("i", "b").asynchronous())
+        .await
+        .is(202);
     let ended = broker
         .until_done("i/service_bindings/b", &operation(&failed))
         .await;
     assert_eq!(ended["state"], "failed", "{ended}");
     let there = broker.send(broker.fetch_binding("i", "b")).await.is(200);
     assert_eq!(there["credentials"], json!({ "user": "u1" }));
-    fixture.fake.plays(Action::Unbind, Script::well());
-    let again = broker.send(broker.unbind("i", "b").later()).await.is(202);
+    fixture.fake.set_script(Action::Unbind, Script::well());
+    let again = broker
+        .send(broker.unbind("i", "b").asynchronous())
+        .await
+        .is(202);
     assert_ne!(again["operation"], failed["operation"], "a new attempt");
     let ended = broker
         .until_done("i/service_bindings/b", &operation(&again))
@@ -73,16 +84,16 @@ async fn each_binding_has_credentials_of_its_own_and_none_has_those_of_the_provi
     let fixture = Fixture::new();
     let broker = fixture.open().await;
     let made = Script::well().credentials(json!({ "root": "toor-toor" }));
-    fixture.fake.plays(Action::Provision, made);
+    fixture.fake.set_script(Action::Provision, made);
     broker.send(broker.provision("i")).await.is(201);
     let bindings = ["b1", "b2", "b3"];
     for binding in bindings {
         let bound = Script::well().credentials(json!({ "user": binding }));
-        fixture.fake.plays(Action::Bind, bound);
+        fixture.fake.set_script(Action::Bind, bound);
         let given = broker.send(broker.bind("i", binding)).await.is(201);
         assert_eq!(given["credentials"], json!({ "user": binding }));
     }
-    fixture.fake.plays(Action::Bind, Script::exits(1));
+    fixture.fake.set_script(Action::Bind, Script::exits(1));
     for binding in bindings {
         let again = broker.send(broker.bind("i", binding)).await.is(200);
         assert_eq!(again["credentials"], json!({ "user": binding }));
@@ -101,7 +112,7 @@ async fn a_bundle_without_credentials_at_provision_is_provisioned_and_bound() {
     let broker = fixture.open().await;
     broker.send(broker.provision("i")).await.is(201);
     let bound = Script::well().credentials(json!({ "user": "u1" }));
-    fixture.fake.plays(Action::Bind, bound);
+    fixture.fake.set_script(Action::Bind, bound);
     broker.send(broker.bind("i", "b")).await.is(201);
     assert!(
         !fixture
@@ -115,7 +126,7 @@ async fn a_bundle_without_credentials_at_provision_is_provisioned_and_bound() {
 }
 
 #[tokio::test]
-async fn a_bundle_without_bind_lives_and_refuses_bindings_at_once() {
+async fn a_bundle_without_bind_works_and_refuses_bindings_at_once() {
     let fixture = Fixture::new();
     fixture.write("db", &MANIFEST.replace("bindable: true", "bindable: false"));
     for action in ["bind", "unbind", "update"] {

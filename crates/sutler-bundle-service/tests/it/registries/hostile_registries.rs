@@ -1,4 +1,4 @@
-//! What a hostile or odd registry may not do to the rest: long words, many faults, other offers than before.
+//! Limits against hostile or odd registries: long texts, many faults, changed settings of offers.
 
 use super::fixture::{FakeRegistry, Fixture, manifest, until};
 use super::scheduler::Scheduler;
@@ -8,11 +8,11 @@ use std::sync::atomic::Ordering;
 use sutler_bundle_service::REFRESH;
 use sutler_registry::ItemError;
 
-/// More than are kept of one registry.
+/// More faults than are stored per registry.
 const MANY: usize = 120;
 
 #[tokio::test]
-async fn long_words_about_many_items_keep_nobody_from_writing_what_is_good() {
+async fn long_faults_of_many_items_do_not_prevent_writing_good_items() {
     let (_town, registry, broker) = Fixture::with_hello().await;
     for nth in 0..MANY {
         let item = format!("org/broken-{nth}:latest");
@@ -30,7 +30,11 @@ async fn long_words_about_many_items_keep_nobody_from_writing_what_is_good() {
     let (_, catalog) = broker.send("GET", "/v2/catalog", Value::Null).await;
     let version = &catalog["services"][0]["metadata"]["bundleVersion"];
     assert_eq!(version, "1.0.1");
-    let view = broker.shop.view_of("dh").await.expect("the store answers");
+    let view = broker
+        .publisher
+        .view_of("dh")
+        .await
+        .expect("the store answers");
     let unread = view.expect("it is configured").unread;
     assert_eq!(unread.len(), sutler_registry::UNREAD_KEPT_MAX);
     let plain = |it: &String| !it.contains('\u{1b}') && it.chars().count() < 1_000;
@@ -38,7 +42,7 @@ async fn long_words_about_many_items_keep_nobody_from_writing_what_is_good() {
 }
 
 #[tokio::test]
-async fn what_was_found_to_be_no_bundle_is_read_once() {
+async fn an_item_that_is_not_a_bundle_is_read_once() {
     let (_town, registry, broker) = Fixture::with_hello().await;
     registry.push("org/tool:latest", "no bundle");
     let before = registry.fetched();
@@ -50,7 +54,7 @@ async fn what_was_found_to_be_no_bundle_is_read_once() {
 }
 
 #[tokio::test]
-async fn what_could_not_be_offered_because_the_store_did_not_answer_is_offered_later() {
+async fn an_offering_that_failed_because_of_the_store_is_offered_later() {
     let registry = FakeRegistry::new("dh");
     let mut fixture = Fixture::with(std::slice::from_ref(&registry));
     let scheduler = Arc::new(Scheduler::default());
@@ -70,7 +74,7 @@ async fn what_could_not_be_offered_because_the_store_did_not_answer_is_offered_l
 async fn an_instance_keeps_its_version_when_the_configuration_gives_its_bundle_another_name() {
     let (mut fixture, registry, broker) = Fixture::with_hello().await;
     broker.close().await;
-    // From now on another tag has the plain name: this one is `hello-latest`, with ids of its own.
+    // Now another tag has the plain name: this one is `hello-latest`, with ids of its own.
     fixture.default_tag = "stable".to_owned();
     let broker = fixture.open().await;
     broker.refresh().await;

@@ -14,12 +14,12 @@ use sutler_osb::{Context, Parameters};
 impl Cx {
     /// The parameters of the instance: before the change, where the operation is an update.
     pub fn instance_parameters(&self) -> &Parameters {
-        &self.facts.instance_parameters
+        &self.input.instance_parameters
     }
 
     /// Platform context of the instance, also in an operation of a binding.
     pub fn instance_context(&self) -> Option<&Context> {
-        self.facts.instance_context.as_ref()
+        self.input.instance_context.as_ref()
     }
 
     /// The stored state of the instance now; a provision gets the state that an earlier, failed one saved.
@@ -27,7 +27,7 @@ impl Cx {
     /// # Errors
     /// The claim was lost.
     pub async fn instance_state(&self) -> Result<Option<AuthorState>> {
-        let key = self.records.instance_key(&self.facts.instance_id);
+        let key = self.records.instance_key(&self.input.instance_id);
         let loaded = self.records.load_for_run::<Instance>(&self.run, &key).await;
         let at = loaded.map_err(|Lost| Error::lost())?;
         Ok(at
@@ -45,7 +45,7 @@ impl Cx {
         &self,
         change: impl Fn(Option<&AuthorState>) -> Result<Option<AuthorState>> + Send,
     ) -> Result<()> {
-        let key = self.records.instance_key(&self.facts.instance_id);
+        let key = self.records.instance_key(&self.input.instance_id);
         loop {
             let loaded = self.records.load_for_run::<Instance>(&self.run, &key).await;
             let was = loaded.map_err(|Lost| Error::lost())?;

@@ -1,6 +1,6 @@
-//! Export and import: everything comes along and goes on, nothing is overwritten, nothing is plain.
+//! Export and import: everything is transferred and continues, nothing is overwritten, nothing is in plain text.
 
-use super::{get, order};
+use super::{command, get};
 use crate::fixture::scripted_service::Script;
 use crate::fixture::{Fixture, catalog_of, test_catalog};
 use serde_json::json;
@@ -35,7 +35,7 @@ async fn exported(kit: &Fixture) -> String {
 }
 
 #[tokio::test]
-async fn what_is_exported_goes_on_where_it_is_imported() {
+async fn exported_operations_continue_where_they_are_imported() {
     let keys = KeyRing::fresh_line("one");
     let (old, script) = empty(&keys).await;
     let secret = "c4n4ry-in-a-parameter";
@@ -44,17 +44,17 @@ async fn what_is_exported_goes_on_where_it_is_imported() {
     old.has_binding("i", "b").await;
     old.has_instance("gone").await;
     old.deprovision("gone").send().await.is(200);
-    let gate = script.hold_stubbornly(Provision);
+    let gate = script.hold_uncancellable(Provision);
     let accepted = old.provision("x").accepts_incomplete().send().await;
     gate.reached().await;
-    order(&old, "drain").send().await.is(200);
+    command(&old, "drain").send().await.is(200);
     let file = exported(&old).await;
     assert!(!file.contains(secret), "an export is sealed");
     script.open_all();
     old.running.shut_down().await;
 
     let (new, script) = empty(&keys).await;
-    let import = || order(&new, "import").bytes(file.clone());
+    let import = || command(&new, "import").bytes(file.clone());
     let done = import().send().await.is(200);
     assert!(done.json["documents"].as_u64() >= Some(4), "{}", done.text);
     let fetched = new.fetch("i").send().await.is(200);
@@ -79,7 +79,7 @@ async fn an_import_is_repeated_without_harm_and_overwrites_nothing() {
     let file = exported(&old).await;
     let (new, _) = empty(&keys).await;
     let half: Vec<&str> = file.lines().take(file.lines().count() - 2).collect();
-    let cut = order(&new, "import")
+    let cut = command(&new, "import")
         .bytes(half.join("\n"))
         .send()
         .await
@@ -89,7 +89,7 @@ async fn an_import_is_repeated_without_harm_and_overwrites_nothing() {
         "{}",
         cut.description()
     );
-    let done = order(&new, "import")
+    let done = command(&new, "import")
         .bytes(file.clone())
         .send()
         .await
@@ -100,7 +100,7 @@ async fn an_import_is_repeated_without_harm_and_overwrites_nothing() {
         done.text
     );
     new.fetch("b").send().await.is(200);
-    let again = order(&new, "import")
+    let again = command(&new, "import")
         .bytes(file.clone())
         .send()
         .await
@@ -109,20 +109,24 @@ async fn an_import_is_repeated_without_harm_and_overwrites_nothing() {
 
     let (taken, _) = empty(&keys).await;
     taken.has_instance("a").await;
-    let refused = order(&taken, "import")
+    let refused = command(&taken, "import")
         .bytes(file.clone())
         .send()
         .await
         .is(409);
     assert!(refused.description().contains("nothing is overwritten"));
     let (stranger, _) = empty(&KeyRing::fresh_line("other")).await;
-    let refused = order(&stranger, "import").bytes(file).send().await.is(400);
+    let refused = command(&stranger, "import")
+        .bytes(file)
+        .send()
+        .await
+        .is(400);
     assert!(
         refused.description().contains("key ring"),
         "{}",
         refused.description()
     );
-    let nonsense = order(&stranger, "import")
+    let nonsense = command(&stranger, "import")
         .bytes("{}\n")
         .send()
         .await
@@ -131,8 +135,8 @@ async fn an_import_is_repeated_without_harm_and_overwrites_nothing() {
 }
 
 #[tokio::test]
-async fn a_store_that_cannot_be_copied_says_so() {
+async fn a_backup_of_a_store_that_cannot_be_copied_is_refused() {
     let (kit, _) = empty(&KeyRing::fresh_line("one")).await;
-    let refused = order(&kit, "backup").send().await.is(409);
+    let refused = command(&kit, "backup").send().await.is(409);
     assert!(refused.description().contains("export"));
 }

@@ -6,7 +6,7 @@ use crate::error::ItemError;
 use crate::registry::Item;
 use crate::scan::{CONCURRENT_ITEMS, ItemState, ScannedItem, scan};
 
-async fn look(candidate: &dyn Candidate) -> Vec<ScannedItem> {
+async fn scan_all(candidate: &dyn Candidate) -> Vec<ScannedItem> {
     let result = scan(candidate.registry(), &|_| None, CONCURRENT_ITEMS).await;
     result.expect("a listing").items
 }
@@ -19,18 +19,18 @@ fn state<'a>(found: &'a [ScannedItem], candidate: &dyn Candidate, name: &str) ->
 
 /// # Panics
 /// If the promise is broken.
-pub async fn what_was_put_is_what_is_read(candidate: &dyn Candidate) {
+pub async fn a_put_item_is_read_unchanged(candidate: &dyn Candidate) {
     let manifest = "name: apple\ndescription: with ünïcode: and more\n";
     candidate.put("apple", manifest).await;
-    let found = look(candidate).await;
+    let found = scan_all(candidate).await;
     let ItemState::Read(spec) = state(&found, candidate, "apple") else {
         panic!("{found:?}");
     };
     assert_eq!(spec.manifest, manifest.as_bytes());
     assert_eq!(spec.item, candidate.item("apple").at(spec.digest.clone()));
     // By name alone, without a listing.
-    let alone = candidate.registry().fetch(&candidate.item("apple")).await;
-    assert_eq!(alone.as_ref(), Ok(spec));
+    let unlisted = candidate.registry().fetch(&candidate.item("apple")).await;
+    assert_eq!(unlisted.as_ref(), Ok(spec));
     let digest = candidate.registry().look_up(&candidate.item("apple")).await;
     assert_eq!(digest.as_ref(), Ok(&spec.digest));
     if let Some(image) = &spec.image {
@@ -41,14 +41,12 @@ pub async fn what_was_put_is_what_is_read(candidate: &dyn Candidate) {
 
 /// # Panics
 /// If the promise is broken.
-pub async fn what_changes_gets_another_version_and_what_does_not_keeps_its_own(
-    candidate: &dyn Candidate,
-) {
+pub async fn changed_items_get_another_version_and_others_keep_theirs(candidate: &dyn Candidate) {
     candidate.put("apple", "name: one\n").await;
     candidate.put("banana", "name: two\n").await;
-    let before = look(candidate).await;
+    let before = scan_all(candidate).await;
     candidate.put("apple", "name: other\n").await;
-    let after = look(candidate).await;
+    let after = scan_all(candidate).await;
     let digest = |found: &[ScannedItem], name: &str| match state(found, candidate, name) {
         ItemState::Read(spec) => spec.digest.clone(),
         other => panic!("{name}: {other:?}"),
@@ -79,7 +77,7 @@ pub async fn a_version_that_is_named_is_read_or_refused_and_never_another(
 
 /// # Panics
 /// If the promise is broken.
-pub async fn what_never_was_is_gone(candidate: &dyn Candidate) {
+pub async fn an_unknown_item_is_gone(candidate: &dyn Candidate) {
     candidate.put("apple", "name: one\n").await;
     let item = candidate.item("never");
     let fault = candidate.registry().look_up(&item).await;
@@ -88,19 +86,19 @@ pub async fn what_never_was_is_gone(candidate: &dyn Candidate) {
     let fault = candidate.registry().fetch(&item).await;
     let fault = fault.expect_err("nothing is there");
     assert!(
-        matches!(&fault, ItemError::Gone(said) if said.contains("never")),
+        matches!(&fault, ItemError::Gone(sentence) if sentence.contains("never")),
         "{fault}"
     );
 }
 
 /// # Panics
 /// If the promise is broken.
-pub async fn what_is_known_is_not_read_again(candidate: &dyn Candidate) {
+pub async fn known_items_are_not_read_again(candidate: &dyn Candidate) {
     for name in ["apple", "banana", "carrot"] {
         candidate.put(name, &format!("name: {name}\n")).await;
     }
     candidate.spoil("damson").await;
-    let first = look(candidate).await;
+    let first = scan_all(candidate).await;
     let known = |item: &Item| {
         let found = first.iter().find(|it| it.item.key() == item.key())?;
         match &found.state {
@@ -133,7 +131,7 @@ pub async fn an_item_that_fails_is_not_gone_and_hurts_no_other(candidate: &dyn C
     if !candidate.break_item("apple").await {
         return;
     }
-    let found = look(candidate).await;
+    let found = scan_all(candidate).await;
     let apple = state(&found, candidate, "apple");
     assert!(
         matches!(apple, ItemState::Failed(ItemError::Transient(_))),
@@ -144,7 +142,7 @@ pub async fn an_item_that_fails_is_not_gone_and_hurts_no_other(candidate: &dyn C
         ItemState::Read(_)
     ));
     candidate.mend().await;
-    let found = look(candidate).await;
+    let found = scan_all(candidate).await;
     assert!(matches!(
         state(&found, candidate, "apple"),
         ItemState::Read(_)
@@ -153,12 +151,12 @@ pub async fn an_item_that_fails_is_not_gone_and_hurts_no_other(candidate: &dyn C
 
 /// # Panics
 /// If the promise is broken.
-pub async fn what_is_spoiled_is_neither_gone_nor_read_and_hurts_no_other(
+pub async fn a_spoiled_item_is_neither_gone_nor_read_and_affects_no_other(
     candidate: &dyn Candidate,
 ) {
     candidate.spoil("apple").await;
     candidate.put("banana", "name: two\n").await;
-    let found = look(candidate).await;
+    let found = scan_all(candidate).await;
     let apple = state(&found, candidate, "apple");
     let ItemState::Failed(fault) = apple else {
         panic!("{apple:?}");
@@ -173,7 +171,7 @@ pub async fn what_is_spoiled_is_neither_gone_nor_read_and_hurts_no_other(
         ItemState::Read(_)
     ));
     let before = candidate.reads();
-    assert_eq!(look(candidate).await.len(), 2);
+    assert_eq!(scan_all(candidate).await.len(), 2);
     // The good item is read again, because it is not known; the spoiled one need not be.
     assert!(candidate.reads() - before <= 3);
 }

@@ -1,4 +1,4 @@
-//! Registries that are left out of the configuration, renamed, or put back, while there are instances.
+//! Registries that are removed from the configuration, renamed, or restored, while there are instances.
 
 use super::fixture::{FakeRegistry, Fixture, TestBroker, manifest};
 use crate::service::fake_runner::Script;
@@ -8,16 +8,16 @@ use sutler_bundle::Action;
 
 const NOTHING: [&str; 0] = [];
 
-/// One registry with one bundle that gives credentials.
+/// One registry with one bundle whose actions return credentials.
 async fn with_hello() -> (Fixture, Arc<FakeRegistry>, TestBroker) {
     let (fixture, registry, broker) = Fixture::with_hello().await;
     let given = Script::well().credentials(json!({ "user": "u" }));
-    fixture.fake.plays(Action::Bind, given);
+    fixture.fake.set_script(Action::Bind, given);
     (fixture, registry, broker)
 }
 
 async fn registries(broker: &TestBroker) -> Vec<(String, bool)> {
-    let view = broker.shop.view().await.expect("the store answers");
+    let view = broker.publisher.view().await.expect("the store answers");
     let all = view.registries.into_iter();
     all.map(|it| (it.name, it.configured)).collect()
 }
@@ -41,15 +41,15 @@ async fn a_registry_that_is_left_out_is_withdrawn_and_its_instances_are_served()
     assert_eq!(broker.specs("dh").await, [why]);
     let (status, refused) = broker.provision("j", "").await;
     assert_eq!(status, 400);
-    let told = refused["description"].as_str().unwrap_or_default();
+    let description = refused["description"].as_str().unwrap_or_default();
     assert!(
-        told.contains("its registry is not configured any more"),
-        "{told}"
+        description.contains("its registry is not configured any more"),
+        "{description}"
     );
     assert_eq!(broker.bind("i", "b").await, 201);
     assert_eq!(broker.unbind("i", "b").await, 200);
     assert_eq!(broker.deprovision("i").await, 200);
-    // First its spec goes, then the registry is forgotten, and nobody shows it any more.
+    // First its spec is deleted, then the registry; then it is not shown any more.
     broker.delete().await;
     assert_eq!(registries(&broker).await, [("dh".to_owned(), false)]);
     broker.delete().await;
@@ -57,7 +57,7 @@ async fn a_registry_that_is_left_out_is_withdrawn_and_its_instances_are_served()
 }
 
 #[tokio::test]
-async fn a_registry_that_is_put_back_offers_what_it_offered() {
+async fn a_restored_registry_offers_its_bundles_again() {
     let (mut fixture, registry, broker) = with_hello().await;
     assert_eq!(broker.provision("i", "").await.0, 201);
     broker.close().await;
@@ -91,7 +91,7 @@ async fn a_registry_that_is_renamed_is_another_one_and_the_old_instances_stay() 
     assert_eq!(registries(&broker).await, expected);
     assert_eq!(broker.provision("new", "").await.0, 201);
     assert_eq!(broker.bind("old", "b").await, 201);
-    // The old spec stays for as long as anybody has an instance of its plan.
+    // The old spec stays while any instance uses its plan.
     assert_eq!(broker.deprovision("new").await, 200);
     broker.delete().await;
     assert_eq!(broker.specs("dh").await.len(), 1);
@@ -128,17 +128,17 @@ async fn version(broker: &TestBroker) -> String {
 }
 
 #[tokio::test]
-async fn who_waits_for_the_first_refresh_is_told_what_it_withdrew() {
+async fn a_provision_that_waits_for_the_first_refresh_gets_the_reason_of_a_withdrawal() {
     let (mut fixture, _registry, broker) = with_hello().await;
     broker.close().await;
     fixture.registries.clear();
     let broker = fixture.open().await;
-    broker.shop.refresh().await.expect("the store answers");
+    broker.publisher.refresh().await.expect("the store answers");
     let (status, refused) = broker.provision("j", "").await;
     assert_eq!(status, 400, "{refused}");
-    let told = refused["description"].as_str().unwrap_or_default();
+    let description = refused["description"].as_str().unwrap_or_default();
     assert!(
-        told.contains("its registry is not configured any more"),
-        "{told}"
+        description.contains("its registry is not configured any more"),
+        "{description}"
     );
 }
