@@ -1,6 +1,6 @@
 //! Parameters against JSON Schemas: compiles schemas, bounds their work, and describes broken rules.
 //!
-//! The only crate that uses the validator (`jsonschema`). Schemas and parameters are both untrusted:
+//! The only crate of the broker that uses the validator (`jsonschema`); `sutler-check` uses it by itself. Schemas and parameters are both untrusted:
 //! nothing is fetched, patterns have a size limit, and the work of a schema is bounded before it runs.
 //! Knows neither OSB nor catalogs: callers pass the schemas of a plan as JSON values.
 //!

@@ -116,7 +116,7 @@ impl PublishedCatalog {
     fn drop_collisions(&mut self) -> Vec<Collision> {
         let mut taken: HashMap<String, String> = HashMap::new();
         for listed in &self.folders.listed {
-            let folder = listed.folder.next_catalog().to_string();
+            let folder = listed.folder.display().to_string();
             let wants = claimed_names(&listed.spec).into_iter();
             taken.extend(wants.map(|what| (what, folder.clone())));
         }

@@ -30,7 +30,7 @@ async fn a_provision_and_its_end_write_the_document_before_the_operation() {
     let broker = restartable.open(Plain).await;
     let commits: Arc<Mutex<Vec<Vec<&str>>>> = Arc::default();
     let recorded = commits.clone();
-    restartable.tap(move |call| {
+    restartable.inject(move |call| {
         if let Call::Commit(commit) = call {
             let kinds = commit.writes().iter().map(|it| match it {
                 Write::Put { .. } => "put",
