@@ -4,14 +4,14 @@
 
 use std::fmt;
 
-/// How binding a rule is.
+/// Requirement level of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     /// A broker that breaks it is not conformant.
     Must,
-    /// A broker that breaks it will trouble its platforms.
+    /// A broker that breaks it causes problems for its platforms.
     Should,
-    /// Either way is right; it is good to know which.
+    /// Both behaviours are conformant; the report shows which one was observed.
     May,
 }
 
@@ -30,22 +30,22 @@ impl fmt::Display for Level {
 pub enum Scope {
     /// Once for the broker.
     Broker,
-    /// Once for each plan that is walked.
+    /// Once for each tested plan.
     Plan,
 }
 
 /// One rule, and the name of its verdict.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Case {
-    /// Unique, for people and machines: `provision-repeat-running`.
+    /// Unique name for people and machines: `provision-repeat-running`.
     pub name: &'static str,
     /// The line of the checklist: `B-087`.
     pub line: &'static str,
-    /// How binding it is.
+    /// Requirement level.
     pub level: Level,
     /// Subject of the case.
     pub scope: Scope,
-    /// The rule in one sentence, in words for the broker's author.
+    /// The rule in one sentence, for the broker's author.
     pub rule: &'static str,
 }
 

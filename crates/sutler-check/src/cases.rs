@@ -36,7 +36,7 @@ use crate::target::Target;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Every case, in the order in which a check reaches it.
+/// Every case, in the order of a check.
 pub fn all_cases() -> impl Iterator<Item = &'static Case> {
     response_rules::CASES
         .iter()
@@ -77,19 +77,19 @@ const CASES: &[&[&Case]] = &[
     delete_during_create::CASES,
 ];
 
-/// Why a case that needs an operation under way was not seen.
+/// Reason if a case needs an operation in progress and none was observed.
 pub(crate) const ENDED_BEFORE: &str = "the operation ended before it could be seen running";
 
-/// An instance that was made and is there.
+/// An existing instance.
 pub(crate) struct LiveInstance {
     pub id: InstanceId,
-    /// The body that made it.
+    /// The body that created it.
     pub body: Value,
     /// The first answer to that body: 201 or 202.
     pub first: Arc<Exchange>,
     /// Body of the last fetch, if instances can be fetched.
     pub fetched: Option<Value>,
-    /// Whether the same PUT again was answered with 200.
+    /// Whether the repeated PUT was answered with 200.
     pub repeats: bool,
     /// The body of an update that was accepted.
     pub update: Option<Value>,
@@ -111,13 +111,13 @@ impl LiveInstance {
         Target::Instance(&self.id)
     }
 
-    /// Whether its provision went on after the answer.
+    /// Whether its provision was asynchronous.
     pub(crate) fn is_async(&self) -> bool {
         self.first.is(&[202])
     }
 }
 
-/// Walks one plan; the first one also through what holds for the whole broker.
+/// Tests one plan; the first one also with the cases of the whole broker.
 pub(crate) async fn walk_plan(run: &PlanRun) -> Result<(), StopReason> {
     if run.client.is_first_walk() {
         auth::walk(run).await?;
@@ -126,8 +126,8 @@ pub(crate) async fn walk_plan(run: &PlanRun) -> Result<(), StopReason> {
         ids::walk(run).await?;
     }
     let body = run.provision_body();
-    let gone_is_told = unknown_instance::walk(run).await?;
-    refusals::walk(run, &body, gone_is_told).await?;
+    let gone_is_reported = unknown_instance::walk(run).await?;
+    refusals::walk(run, &body, gone_is_reported).await?;
     let mut live = match provision::walk(run, body).await? {
         Ok(live) => live,
         Err(reason) => {
@@ -146,7 +146,7 @@ pub(crate) async fn walk_plan(run: &PlanRun) -> Result<(), StopReason> {
     delete_during_create::walk(run, &live, deleted.is_some()).await
 }
 
-/// No case of the plan that was not seen will be.
+/// Marks all remaining cases of the plan as not applicable.
 fn skip_rest(run: &PlanRun, reason: &str) {
     let all = CASES.iter().copied().flatten().copied();
     for case in all.filter(|it| it.scope == Scope::Plan) {

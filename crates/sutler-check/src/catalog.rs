@@ -5,22 +5,22 @@
 use serde_json::Value;
 use std::sync::Arc;
 
-/// An offering that can be asked for.
+/// An offering that can be requested.
 #[derive(Debug)]
 pub(crate) struct Offering {
     pub id: String,
     pub name: Arc<str>,
-    /// As it came.
+    /// Its JSON.
     pub raw: Value,
     pub plans: Vec<Plan>,
 }
 
-/// A plan that can be asked for.
+/// A plan that can be requested.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub id: String,
     pub name: Arc<str>,
-    /// As it came.
+    /// Its JSON.
     pub raw: Value,
 }
 
@@ -32,7 +32,7 @@ impl Offering {
 }
 
 impl Plan {
-    /// A flag that a plan may say for itself and else takes from its offering.
+    /// A flag of the plan; defaults to that of its offering.
     pub(crate) fn flag(&self, offering: &Offering, name: &str) -> bool {
         self.raw[name]
             .as_bool()

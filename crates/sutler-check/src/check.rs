@@ -4,9 +4,9 @@ use crate::cases;
 use crate::catalog::{self, Offering};
 use crate::clean_up::{self, LeftoverResource};
 use crate::client::{CheckClient, StopReason, with_headers};
+use crate::dry_run::{self, Outline};
 use crate::exchange::Exchange;
 use crate::options::{Options, PlanParameters};
-use crate::outline::{self, Outline};
 use crate::plan_run::PlanRun;
 use crate::plan_runs::{self, PlanRunsEnd};
 use crate::progress::{Event, ProgressListener};
@@ -20,10 +20,10 @@ use std::time::Instant;
 use sutler_client::wire::{Connection, Method, Request};
 use tokio_util::sync::CancellationToken;
 
-/// How many plans are walked in one check: a catalog of more means harm, or wants a choice.
+/// Maximum plans in one check: a larger catalog is malicious, or the caller must select.
 const PLANS_MAX: usize = 1000;
 
-/// A check that can be run.
+/// A check, ready to run.
 pub struct Check {
     connection: Connection,
     options: Options,
@@ -76,32 +76,32 @@ impl Check {
         self
     }
 
-    /// Leaves at once, without cleaning up, when this token is cancelled; the report tells what is
-    /// left behind.
+    /// Ends at once, without cleaning up, when this token is cancelled; the report lists the
+    /// leftover resources.
     #[must_use]
     pub fn leave(mut self, leave: CancellationToken) -> Self {
         self.leave = leave;
         self
     }
 
-    /// Tells what a check would do. Only the catalog is asked for.
+    /// Computes what a check would do. Only fetches the catalog.
     ///
     /// # Errors
-    /// There is no catalog, or the caller chose something that it does not have.
+    /// There is no catalog, or it lacks something that the caller chose.
     pub async fn outline(self) -> Result<Outline, CheckError> {
         let client = Arc::new(CheckClient::new(self.connection, self.options, self.stop));
         let question = Request::new(Method::Get, &["v2", "catalog"]);
         let exchange = client.exchange(with_headers(question)).await;
         match unreadable(&exchange) {
             Some(why) => Err(CheckError::NoCatalog(why)),
-            None => Ok(outline::of(&runs(&client, read(&exchange))?)),
+            None => Ok(dry_run::of(&runs(&client, read(&exchange))?)),
         }
     }
 
-    /// Walks the broker and removes what was made.
+    /// Tests the broker and deletes the created resources.
     ///
     /// # Errors
-    /// The caller chose something that the catalog does not have. Whatever is wrong with the broker
+    /// The catalog lacks something that the caller chose. Everything wrong with the broker
     /// is in the report.
     pub async fn run(self) -> Result<Report, CheckError> {
         let started = Instant::now();
@@ -155,7 +155,7 @@ impl Check {
     }
 }
 
-/// Does something unless the caller leaves before it is done.
+/// Runs a future unless the token is cancelled first.
 async fn unless<T>(leave: &CancellationToken, work: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         biased;
@@ -176,7 +176,7 @@ fn read(exchange: &Exchange) -> Vec<Offering> {
     exchange.json().map(catalog::read).unwrap_or_default()
 }
 
-/// Why nothing can be walked by this answer to the question for the catalog.
+/// Reason why this answer is not a usable catalog.
 fn unreadable(exchange: &Exchange) -> Option<String> {
     match (exchange.status(), exchange.field("services")) {
         (None, _) => Some(format!(
@@ -203,7 +203,7 @@ fn runs(
     offerings: Vec<Offering>,
 ) -> Result<Vec<PlanRun>, UnknownChoiceError> {
     let offerings = Arc::new(offerings);
-    // Without a catalog there is nothing to choose from; that is told elsewhere.
+    // Without a catalog there is nothing to choose from; that is reported elsewhere.
     if offerings.is_empty() {
         return Ok(Vec::new());
     }
@@ -240,7 +240,7 @@ async fn walk(runs: Vec<PlanRun>, jobs: usize) -> PlanRunsEnd {
     plan_runs::side_by_side(walks.collect(), jobs).await
 }
 
-/// Why plans are not walked although there are some.
+/// Reason if there are too many plans.
 fn too_many(plans: usize) -> Option<String> {
     (plans > PLANS_MAX).then(|| {
         format!("the catalog has {plans} plans to walk, and at most {PLANS_MAX} are walked in one check; choose with --service or --plan")

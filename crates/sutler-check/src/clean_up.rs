@@ -15,24 +15,24 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-/// How many deletes are under way at a time.
+/// Maximum concurrent deletes.
 const AT_A_TIME: usize = 8;
-/// First and longest wait between two polls, and between two deletes of what is busy.
+/// First and longest wait between two polls, and between two deletes of a busy resource.
 const PAUSE_FIRST: Duration = Duration::from_millis(20);
 const PAUSE_LONGEST: Duration = Duration::from_secs(2);
-/// Longest wait that a broker can ask for.
+/// Longest `Retry-After` that is respected.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(30);
-/// How often one delete may be met by a fault of the broker.
+/// Maximum broker faults per delete.
 const FAULTS_MAX: u32 = 4;
 
 /// A resource that was not deleted, or whose deletion is uncertain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftoverResource {
-    /// Which instance or binding, by its id.
+    /// Instance or binding with its id.
     pub what: String,
-    /// Why it is still there.
+    /// Reason why it remains.
     pub why: String,
-    /// Path and query of the delete that would remove it, behind the broker's URL.
+    /// Path and query of the delete that would remove it, relative to the broker's URL.
     pub target: String,
 }
 
@@ -110,15 +110,15 @@ fn deletion(made: &CreatedResource, owner: &Owner) -> sutler_client::wire::Reque
 /// Next step after an answer.
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
-    /// It is not there any more.
+    /// It no longer exists.
     Gone,
-    /// The broker works on it.
+    /// The broker is deleting it.
     Follow,
-    /// Something else has to end first.
+    /// Another operation must end first.
     Busy,
-    /// The broker has a fault, which may pass.
+    /// A fault of the broker, which may be temporary.
     Fault(String),
-    /// It will not go.
+    /// It cannot be deleted.
     GiveUp(String),
 }
 
@@ -184,8 +184,8 @@ fn after_delete(answer: &Exchange, refused: bool) -> Step {
     }
 }
 
-/// What an answer to a poll of a delete means; nothing while it goes on. A delete that failed is
-/// asked for again: it may have been in the way of something.
+/// Interprets the answer to a poll of a delete; `None` while it is in progress. A failed delete is
+/// sent again: another operation may have blocked it.
 fn after_poll(poll: &Exchange) -> Option<Step> {
     match ended(poll)? {
         PollEnd::Succeeded | PollEnd::Gone => Some(Step::Gone),
@@ -235,13 +235,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_made_is_gone_when_its_delete_is_refused() {
+    fn a_refused_resource_counts_as_gone_when_its_delete_is_refused() {
         after(400, true, "Gone");
         after(422, true, "Gone");
     }
 
     #[test]
-    fn what_is_busy_is_asked_for_again() {
+    fn a_busy_resource_is_retried() {
         let busy = answered(422, &json!({ "error": "ConcurrencyError" }));
         assert_eq!(after_delete(&busy, false), Step::Busy);
         assert_eq!(after_delete(&busy, true), Step::Busy);
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delete_that_failed_is_asked_for_again_and_one_that_runs_is_awaited() {
+    fn a_failed_delete_is_repeated_and_a_running_one_awaited() {
         let poll = |state: &str| after_poll(&answered(200, &json!({ "state": state })));
         assert_eq!(poll("in progress"), None);
         assert_eq!(poll("succeeded"), Some(Step::Gone));

@@ -18,24 +18,24 @@ use sutler_client::wire::{Connection, Proof, Request};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// How many questions in a row may stay without an answer before the walk ends.
+/// Consecutive requests without an answer before the check ends.
 const SILENCES_MAX: usize = 3;
-/// And how many in all: each may cost a whole minute.
+/// The same in total: each may cost a whole minute.
 const SILENCES_TOTAL_MAX: usize = 20;
-/// How often in a row a broker is waited for that has no time, and how long: where it does not say,
-/// and at most.
+/// Consecutive waits for an overloaded broker, and their length: the default, and
+/// the maximum.
 const WAITS_MAX: usize = 3;
 const WAIT: Duration = Duration::from_secs(1);
 const WAIT_MAX: Duration = Duration::from_secs(10);
 /// Longest sentence about a failure, in characters.
 const SAID_MAX: usize = 400;
 
-/// Why a walk ends early.
+/// Why a plan run ends early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StopReason {
     /// The broker does not answer any more.
     Silent,
-    /// The caller wants to stop.
+    /// The caller cancelled.
     Cancelled,
 }
 
@@ -51,9 +51,9 @@ pub(crate) struct CheckClient {
     silences: AtomicUsize,
     silences_total: AtomicUsize,
     requests: AtomicUsize,
-    /// How often in a row the broker had no time.
+    /// Consecutive answers of an overloaded broker.
     waits: AtomicUsize,
-    /// Whether a walk through a plan has begun.
+    /// Whether a plan run has begun.
     walking: AtomicBool,
 }
 
@@ -114,7 +114,7 @@ impl CheckClient {
         }
         let mut answer = self.exchange(request).await;
         while let Some(wait) = requested_wait(&answer) {
-            // In a row and of all walks: who never has time is not waited for again and again.
+            // Consecutive, over all plan runs: a broker that stays overloaded is not waited for again.
             if self.waits.fetch_add(1, Ordering::Relaxed) >= WAITS_MAX {
                 return Ok(answer);
             }
@@ -166,8 +166,8 @@ impl CheckClient {
     }
 }
 
-/// How long to wait before the question may be asked again, where a broker is asked too much. Who
-/// comes with wrong credentials on purpose is not to come again.
+/// Wait before the request may be repeated, if the broker is overloaded. A request with wrong
+/// credentials on purpose is not repeated.
 fn requested_wait(answer: &Exchange) -> Option<Duration> {
     if !answer.is(&[429]) || answer.request.proof != Proof::Right {
         return None;
@@ -175,7 +175,7 @@ fn requested_wait(answer: &Exchange) -> Option<Duration> {
     Some(answer.wait(WAIT, WAIT_MAX))
 }
 
-/// A sentence of a length that can be read, whatever a broker sent to be quoted in it.
+/// A message of limited length, whatever it quotes from a broker.
 fn clipped(said: String) -> String {
     match said.char_indices().nth(SAID_MAX) {
         Some((end, _)) => format!("{}…", &said[..end]),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broker_that_is_asked_too_much_is_asked_again_when_it_says() {
+    fn an_overloaded_broker_is_retried_after_its_retry_after() {
         let wait = |status, said, proof| requested_wait(&answered(status, said, proof));
         let seconds = |it| Some(Duration::from_secs(it));
         assert_eq!(wait(429, Some("3"), Proof::Right), seconds(3));

@@ -7,10 +7,10 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use sutler_client::wire::{Answer, Request, TransportError};
 
-/// Longest answer to anything but the question for the catalog, in bytes: a binding with its
-/// credentials is a thousandth of it.
+/// Longest answer other than a catalog, in bytes: a binding with its credentials is a thousandth
+/// of it.
 const ANSWER_BYTES_MAX: usize = 512 * 1024;
-/// How many bytes of answers are kept in all.
+/// Total bytes of answers kept.
 const KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Evidence kept so far.
@@ -21,13 +21,13 @@ pub(crate) struct Evidence {
 
 #[derive(Default)]
 struct KeptExchanges {
-    /// Addresses of exchanges that are kept, and so stay where they are: one shows many failures.
+    /// Addresses of kept exchanges, which stay valid: one exchange may prove many failures.
     exchanges: HashSet<usize>,
     bytes: usize,
 }
 
 impl Evidence {
-    /// The exchange to be kept; none if enough is kept already.
+    /// The exchange to keep; `None` if the limit is reached.
     pub(crate) fn keep(&self, exchange: &Arc<Exchange>) -> Option<Arc<Exchange>> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let address = Arc::as_ptr(exchange).addr();
@@ -43,7 +43,7 @@ impl Evidence {
     }
 }
 
-/// The answer, unless it is longer than any answer to this request need be.
+/// The answer, unless it is longer than any answer to this request needs to be.
 pub(crate) fn bounded(request: &Request, answer: Answer) -> Result<Answer, TransportError> {
     let is_catalog = request.path.last().is_some_and(|it| it == "catalog");
     if is_catalog || answer.body.len() <= ANSWER_BYTES_MAX {

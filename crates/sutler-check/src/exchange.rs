@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use sutler_client::RetryAfter;
 use sutler_client::wire::{Answer, Request, TransportError};
 
-/// How much of a broker's description is repeated in a sentence of ours.
+/// Maximum characters of a broker's description quoted in our messages.
 const DESCRIPTION_CHARACTERS_MAX: usize = 200;
 
 /// A request with its answer, or with the reason why there is none.
@@ -19,7 +19,7 @@ pub struct Exchange {
     json: Option<Value>,
 }
 
-/// Without bodies: they hold credentials. The report shows them, redacted.
+/// Without bodies: they contain credentials. The report shows them redacted.
 impl fmt::Debug for Exchange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Exchange")
@@ -42,7 +42,7 @@ impl Exchange {
         }
     }
 
-    /// An answer as a broker might give it, for tests of judgements.
+    /// A sample answer, for tests of rules.
     #[cfg(test)]
     pub(crate) fn answered(status: u16, body: &Value) -> Self {
         let answer = Answer {
@@ -75,13 +75,13 @@ impl Exchange {
         self.outcome.as_ref().ok()?.header(name)
     }
 
-    /// How long to wait before asking again: what the broker says in `Retry-After`, but never shorter
-    /// than this pause of our own, so that nobody can have us ask without end, and never longer than
+    /// Wait before the next request: the broker's `Retry-After`, but at least our own pause, so that no
+    /// broker can make us send requests without end, and at most
     /// `most`.
     pub(crate) fn wait(&self, pause: Duration, most: Duration) -> Duration {
-        let said = self.header("Retry-After").and_then(RetryAfter::parse);
-        let said = said.map(|it| it.from_now(SystemTime::now()));
-        said.unwrap_or(pause).max(pause).min(most)
+        let requested = self.header("Retry-After").and_then(RetryAfter::parse);
+        let requested = requested.map(|it| it.from_now(SystemTime::now()));
+        requested.unwrap_or(pause).max(pause).min(most)
     }
 
     /// Whether the status is one of these.

@@ -2,7 +2,7 @@
 //!
 //! Every other line has at least one case; the test below verifies that.
 
-/// A line of the checklist, and why it cannot be seen from outside.
+/// Lines of the checklist, and why they cannot be observed from outside.
 pub const NOT_OBSERVABLE: &[(&str, &str)] = &[
     ("B-007", "what a broker writes into its log stays inside"),
     (
@@ -82,16 +82,16 @@ mod tests {
             .filter(|it| it.starts_with("B-"))
             .collect();
         assert!(lines.len() > 100, "{} lines", lines.len());
-        let seen: BTreeSet<&str> = all_cases().map(|it| it.line).collect();
+        let with_case: BTreeSet<&str> = all_cases().map(|it| it.line).collect();
         let unseen: BTreeSet<&str> = NOT_OBSERVABLE.iter().map(|it| it.0).collect();
         let neither: Vec<&&str> = lines
             .iter()
-            .filter(|it| !seen.contains(**it) && !unseen.contains(**it))
+            .filter(|it| !with_case.contains(**it) && !unseen.contains(**it))
             .collect();
         assert!(neither.is_empty(), "neither case nor reason: {neither:?}");
-        let both: Vec<&&str> = seen.intersection(&unseen).collect();
+        let both: Vec<&&str> = with_case.intersection(&unseen).collect();
         assert!(both.is_empty(), "both case and reason: {both:?}");
-        let strangers: Vec<&&str> = seen
+        let strangers: Vec<&&str> = with_case
             .union(&unseen)
             .filter(|it| !lines.contains(**it))
             .collect();

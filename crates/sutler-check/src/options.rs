@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-/// Whose expectations a broker is held to where they differ.
+/// Expectations where specification and older suites differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
     /// The specification 2.17.
@@ -24,7 +24,7 @@ impl fmt::Display for Profile {
     }
 }
 
-/// Parameters that the caller gives for one plan, in place of derived ones.
+/// Parameters of the caller for one plan, instead of derived ones.
 #[derive(Clone, Default)]
 pub struct PlanParameters {
     /// For provisions.
@@ -60,19 +60,19 @@ impl PlanParameters {
 /// Permissions and time limits of a check.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Names or ids of the offerings to walk; empty for all.
+    /// Names or ids of the offerings to test; empty for all.
     pub services: Vec<String>,
-    /// Names or ids of the plans to walk; empty for all.
+    /// Names or ids of the plans to test; empty for all.
     pub plans: Vec<String>,
     /// Parameters by plan: `service/plan`, by name or id.
     pub parameters: BTreeMap<String, PlanParameters>,
-    /// How many plans are walked side by side.
+    /// Maximum plans tested in parallel.
     pub jobs: usize,
-    /// How long one asynchronous operation may take.
+    /// Time limit of one asynchronous operation.
     pub operation_within: Duration,
-    /// How long the clean-up at the end may take in all.
+    /// Time limit of the whole clean-up.
     pub clean_up_within: Duration,
-    /// Whose expectations count.
+    /// Expectations to apply.
     pub profile: Profile,
 }
 

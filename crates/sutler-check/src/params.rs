@@ -32,8 +32,8 @@ pub(crate) struct Samples {
     pub bind: Sample,
 }
 
-/// Parameters to try one kind of request with. Where something is missing, the reason is told in
-/// words that can stand behind "not applicable: ".
+/// Parameters for one kind of request. Where something is missing, the reason
+/// completes "not applicable: ".
 #[derive(Debug)]
 pub(crate) struct Sample {
     valid: Result<Option<Parameters>, String>,
@@ -50,7 +50,7 @@ pub(crate) struct InvalidSample {
 }
 
 impl Sample {
-    /// Parameters that fit; none where no `parameters` are to be sent.
+    /// Valid parameters; `None` if the request has no `parameters`.
     pub(crate) fn valid(&self) -> Result<Option<&Parameters>, &str> {
         match &self.valid {
             Ok(parameters) => Ok(parameters.as_ref()),
@@ -58,12 +58,12 @@ impl Sample {
         }
     }
 
-    /// Parameters that fit as well, and differ from the first.
+    /// Other valid parameters.
     pub(crate) fn other(&self) -> Result<&Parameters, &str> {
         self.other.as_ref().map_err(String::as_str)
     }
 
-    /// Parameters that do not fit; at least one.
+    /// Invalid parameters; at least one.
     pub(crate) fn invalid(&self) -> Result<&[InvalidSample], &str> {
         match &self.invalid {
             Ok(all) => Ok(all),

@@ -18,20 +18,20 @@ use std::time::Duration;
 use sutler_client::wire::{Method, Request};
 use tokio::time::Instant;
 
-/// First and longest wait between two polls where the broker does not say.
+/// First and longest wait between two polls without `Retry-After`.
 const POLL_FIRST: Duration = Duration::from_millis(20);
 const POLL_LONGEST: Duration = Duration::from_secs(2);
 
-/// How many answers in a row may be ones that a platform cannot understand: it would go on (P-056).
+/// Maximum consecutive invalid answers to polls: a platform would continue too (P-056).
 const INVALID_MAX: u32 = 3;
 
-/// How many answers to the polls of one operation are kept: the first ones, and the last.
+/// Maximum answers to the polls of one operation that are kept: the first ones, and the last.
 const ANSWERS_MAX: usize = 64;
 
-/// Longest wait between two polls that a broker can ask for.
+/// Longest `Retry-After` between two polls that is respected.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
-/// How long an operation may take once another of the plan did not end: to wait again and again for
-/// what does not come would take hours.
+/// Time limit of an operation after another one of the plan did not end: otherwise a check could take
+/// hours.
 const OVERDUE_WITHIN: Duration = Duration::from_secs(5);
 
 /// A plan under test, with everything that its cases need.
@@ -41,7 +41,7 @@ pub(crate) struct PlanRun {
     pub offering: usize,
     pub plan: usize,
     pub subject: Subject,
-    /// Derived when they are first asked for.
+    /// Derived on first use.
     pub samples: OnceLock<Samples>,
     /// Whether an operation did not end in time.
     pub overdue: AtomicBool,
@@ -54,7 +54,7 @@ pub(crate) struct PollResult {
     pub ended: PollEnd,
 }
 
-/// How polling ended.
+/// Result of the last poll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PollEnd {
     Succeeded,
@@ -89,7 +89,7 @@ impl PlanRun {
         self.samples.get_or_init(derive)
     }
 
-    /// The service and plan that are walked.
+    /// Service and plan under test.
     pub(crate) fn owner(&self) -> Owner {
         Owner {
             service_id: self.offering().id.clone(),
@@ -177,8 +177,8 @@ impl PlanRun {
         others.flat_map(|it| &it.plans).find(own)
     }
 
-    /// The service and plan that a request about something names: those it was made with, or has
-    /// been changed to.
+    /// Service and plan that a request about a resource must name: those it was created with, or
+    /// changed to.
     pub(crate) fn owner_of(&self, target: Target<'_>) -> Owner {
         let ledger = &self.client.created;
         let of_instance = || match target {
@@ -223,7 +223,7 @@ impl PlanRun {
             .await
     }
 
-    /// Sends a PUT that was put together by hand.
+    /// Sends a prepared PUT.
     pub(crate) async fn put_request(
         &self,
         target: Target<'_>,
@@ -248,7 +248,7 @@ impl PlanRun {
         self.client.ask(request.body(body.to_string())).await
     }
 
-    /// Fetches it, without hints.
+    /// Fetches a resource, without optional parameters.
     pub(crate) async fn fetch(&self, target: Target<'_>) -> Result<Arc<Exchange>, StopReason> {
         self.client.ask(target.request(Method::Get)).await
     }
@@ -298,7 +298,7 @@ impl PlanRun {
         self.client.ask(request).await
     }
 
-    /// Polls an operation to its end, at the broker's pace.
+    /// Polls an operation to its end, respecting `Retry-After`.
     pub(crate) async fn poll_to_end(
         &self,
         target: Target<'_>,
@@ -334,7 +334,7 @@ impl PlanRun {
         }
     }
 
-    /// The smaller of the caller's patience and the plan's `maximum_polling_duration`.
+    /// The smaller of the caller's limit and the plan's `maximum_polling_duration`.
     fn operation_within(&self) -> Duration {
         let mut own = self.client.options.operation_within;
         if self.overdue.load(Ordering::Relaxed) {
@@ -347,7 +347,7 @@ impl PlanRun {
     }
 }
 
-/// The request, and whether the platform takes a 202.
+/// The request with `accepts_incomplete` set or not.
 pub(crate) fn with_incomplete(request: Request, accepts_incomplete: bool) -> Request {
     if accepts_incomplete {
         request.query("accepts_incomplete", "true")
@@ -356,7 +356,7 @@ pub(crate) fn with_incomplete(request: Request, accepts_incomplete: bool) -> Req
     }
 }
 
-/// How an operation ended, if this answer to a poll says so.
+/// The end of an operation, if this answer to a poll reports it.
 pub(crate) fn ended(answer: &Exchange) -> Option<PollEnd> {
     match answer.status() {
         Some(200) => match answer.field("state").and_then(Value::as_str) {

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 /// Result of all plan runs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct PlanRunsEnd {
-    /// The last reason for which one ended early.
+    /// The last reason for an early end.
     pub stop: Option<StopReason>,
     /// Faults of the check itself, each with its plan.
     pub faults: Vec<String>,
@@ -45,7 +45,7 @@ where
                 let subject = subjects.get(&broken.id());
                 let subject = subject.map_or_else(|| "a plan".to_owned(), Subject::to_string);
                 let words = match broken.try_into_panic() {
-                    Ok(panic) => said(&*panic),
+                    Ok(panic) => panic_message(&*panic),
                     Err(cancelled) => cancelled.to_string(),
                 };
                 walked.faults.push(format!(
@@ -58,7 +58,7 @@ where
     walked
 }
 
-fn said(panic: &(dyn Any + Send)) -> String {
+fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|it| (*it).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "no reason was given".to_owned())
@@ -77,7 +77,7 @@ mod tests {
         }
     }
 
-    /// A walk that does what its name says.
+    /// A run whose behaviour is given by the name of its plan.
     async fn walk(plan: &'static str) -> Result<(), StopReason> {
         match plan {
             "breaks" => panic!("nobody thought of {plan}"),
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_walk_that_breaks_is_told_with_its_plan_and_stops_no_other() {
+    async fn a_panicking_plan_run_is_reported_and_stops_no_other() {
         let plans = ["one", "breaks", "two", "ends"];
         let walks = plans.map(|it| (subject(it), walk(it))).into_iter();
         let walked = side_by_side(walks.collect(), 1).await;

@@ -7,41 +7,41 @@ use crate::verdicts::Subject;
 use std::fmt;
 use std::sync::Arc;
 
-/// Something that a check did or saw.
+/// A progress event.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// The catalog is read; this many plans will be checked.
     Planned {
-        /// How many.
+        /// Number of plans.
         plans: usize,
     },
-    /// The walk of a plan begins.
+    /// The test of a plan begins.
     Began {
-        /// Which plan.
+        /// Plan.
         subject: Subject,
     },
     /// A case has a verdict.
     Judged {
-        /// Of what.
+        /// Subject.
         subject: Subject,
-        /// Which case.
+        /// Case.
         case: &'static Case,
     },
     /// A case failed; emitted once per case and subject.
     Failed {
-        /// Of what.
+        /// Subject.
         subject: Subject,
-        /// Which case.
+        /// Case.
         case: &'static Case,
     },
-    /// The walk of a plan has ended, in whatever way.
+    /// The test of a plan has ended, with any result.
     Ended {
-        /// Which plan.
+        /// Plan.
         subject: Subject,
     },
-    /// So many instances and bindings may still be there, and are being removed.
+    /// Instances and bindings that may still exist are being deleted.
     CleaningUp {
-        /// How many.
+        /// Number of resources.
         left: usize,
     },
 }

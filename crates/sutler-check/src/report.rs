@@ -26,35 +26,35 @@ pub use shown::ShownExchange;
 pub struct Report {
     /// The broker's URL.
     pub broker: String,
-    /// Whose expectations it was held to.
+    /// Expectations that were applied.
     pub profile: Profile,
     /// Every case of every subject.
     pub findings: Vec<Finding>,
     /// Resources that were not deleted.
     pub left_behind: Vec<LeftoverResource>,
-    /// Why plans could not be walked, if they could not: there was no answer, no catalog, too many
+    /// Why plans could not be tested, if they could not: there was no answer, no catalog, too many
     /// plans, or the check itself failed.
     pub not_walked: Option<String>,
     /// Whether the caller stopped it before its end.
     pub stopped: bool,
-    /// How long it took.
+    /// Duration.
     pub took: Duration,
-    /// How many requests were sent.
+    /// Number of requests sent.
     pub requests: usize,
-    /// How much the broker has made for it.
+    /// Number of resources that the broker created for it.
     pub made: Tally,
     /// Redaction of secrets.
     pub redaction: Redaction,
 }
 
-/// How many cases came out how.
+/// Numbers of cases by verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Seen, and as it has to be.
+    /// Observed and correct.
     pub passed: usize,
-    /// Seen, and not as it has to be.
+    /// Observed and wrong.
     pub failed: usize,
-    /// Could not be seen.
+    /// Not observed.
     pub not_applicable: usize,
 }
 
@@ -95,7 +95,7 @@ impl Report {
             .filter(move |it| it.subject == *subject)
     }
 
-    /// How many cases of a level came out how, of one subject or of all.
+    /// Numbers of cases of a level by verdict, for one subject or for all.
     pub fn counts(&self, subject: Option<&Subject>, level: Level) -> Counts {
         let mut counts = Counts::default();
         for finding in &self.findings {
@@ -107,7 +107,7 @@ impl Report {
         counts
     }
 
-    /// The request and the answer that show a failure, without secrets.
+    /// Request and answer of a failure, redacted.
     pub fn shown(&self, finding: &Finding) -> Option<ShownExchange> {
         match &finding.verdict {
             Verdict::Fail {
@@ -132,7 +132,7 @@ impl Report {
         }
     }
 
-    /// A command that removes something that was left behind.
+    /// A command that removes a leftover resource.
     pub fn removal(&self, left: &LeftoverResource) -> String {
         let url = format!("{}{}", self.broker, left.target).replace('\'', "'\\''");
         format!("curl -X DELETE -H 'X-Broker-API-Version: {VERSION}' -u USER '{url}'")

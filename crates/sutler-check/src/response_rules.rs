@@ -123,10 +123,10 @@ pub(crate) const CASES: &[&Case] = &[
     &REQUEST_IDENTITY,
 ];
 
-/// Most characters of an operation.
+/// Maximum characters of an operation.
 const OPERATION_MAX: usize = 10_000;
 
-/// A case and what an exchange shows about it.
+/// A case and the verdict of one exchange.
 pub(crate) type Judgement = (&'static Case, Result<(), String>);
 
 /// Checks an exchange against the rules for every response.
@@ -169,7 +169,7 @@ pub(crate) fn check(exchange: &Exchange) -> Vec<Judgement> {
     judgements
 }
 
-/// The shape of the body of a success.
+/// Checks the body of a successful response.
 fn bodies(endpoint: EndpointShape, status: u16, json: Option<&Value>, into: &mut Vec<Judgement>) {
     match endpoint {
         EndpointShape::Catalog => return,

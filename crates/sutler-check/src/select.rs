@@ -7,7 +7,7 @@ use crate::options::Options;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no {kind} of the catalog is called {name:?}; `--dry-run` lists what there is")]
 pub struct UnknownChoiceError {
-    /// Service, plan, or what parameters are for.
+    /// Kind of the choice.
     pub kind: Choice,
     /// Name that the caller gave.
     pub name: String,
@@ -22,7 +22,7 @@ pub enum Choice {
     Service,
     /// A plan.
     Plan,
-    /// Whose parameters are given: `service/plan` or `service`.
+    /// Target of parameters: `service/plan` or `service`.
     Parameters,
 }
 
@@ -74,12 +74,12 @@ pub(crate) fn select(
     Ok(chosen.map(|(at, _, _)| *at).collect())
 }
 
-/// Whether the caller lets a plan of a chosen offering be used.
+/// Whether the caller allows a plan of a chosen offering.
 pub(crate) fn allows(options: &Options, offering: &Offering, plan: &Plan) -> bool {
     options.plans.is_empty() || options.plans.iter().any(|it| is_plan(it, offering, plan))
 }
 
-/// How a plan is named where its service has to be named too.
+/// Name of a plan with its service.
 pub(crate) fn key_of(offering: &Offering, plan: &Plan) -> String {
     format!("{}/{}", offering.name, plan.name)
 }
@@ -110,7 +110,7 @@ fn is_plan(name: &str, offering: &Offering, plan: &Plan) -> bool {
 }
 
 fn is_pair(key: &str, offering: &Offering, plan: &Plan) -> bool {
-    // Names and ids may hold slashes themselves.
+    // Names and ids may contain slashes themselves.
     [&*offering.name, offering.id.as_str()].iter().any(|it| {
         let rest = key.strip_prefix(it).and_then(|it| it.strip_prefix('/'));
         rest.is_some_and(|it| plan.id == it || *plan.name == *it)
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_catalog_does_not_have_is_told_with_what_it_has() {
+    fn a_choice_not_in_the_catalog_is_refused_with_the_known_names() {
         let refused = |options: &Options| select(&catalog(), options).expect_err("it is unknown");
         let mut options = Options {
             services: vec!["databse".to_owned()],

@@ -25,7 +25,7 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// A request about it, with nothing else in it.
+    /// A request about it, without parameters.
     pub(crate) fn request(self, method: Method) -> Request {
         match self {
             Self::Instance(id) => Request::new(method, &["v2", "service_instances", id.as_str()]),

@@ -31,34 +31,34 @@ impl fmt::Display for Subject {
     }
 }
 
-/// How a case came out.
+/// Result of a case.
 #[derive(Clone, Debug)]
 pub enum Verdict {
-    /// Seen, and as it has to be.
+    /// Observed and correct.
     Pass,
-    /// Seen, and not as it has to be.
+    /// Observed and wrong.
     Fail {
         /// Expected and actual behaviour, in one sentence.
         said: String,
         /// The request and its answer.
         exchange: Option<Arc<Exchange>>,
     },
-    /// Could not be seen, and why.
+    /// Not observed; the reason.
     NotApplicable(String),
 }
 
 /// One case of one subject with its verdict.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// Which case.
+    /// Case.
     pub case: &'static Case,
-    /// Of what.
+    /// Subject.
     pub subject: Subject,
-    /// How it came out.
+    /// Verdict.
     pub verdict: Verdict,
 }
 
-/// One line: the case, of what, and what was seen, with the request that showed it.
+/// One line: case, subject and verdict, with the request that led to it.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { case, subject, .. } = self;
@@ -77,7 +77,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Collects verdicts from walks that run side by side.
+/// Collects verdicts of parallel plan runs.
 #[derive(Default)]
 pub(crate) struct Verdicts {
     entries: Mutex<BTreeMap<(Subject, &'static str), Finding>>,

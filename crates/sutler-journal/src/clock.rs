@@ -1,6 +1,6 @@
-//! Time as a store knows it.
+//! Time of a store.
 //!
-//! Lease expiry and due times are the *store's* business: callers say "in 5 s", never "at noon".
+//! Lease expiry and due times use the *store's* clock: callers pass durations ("in 5 s"), never moments.
 //! Servers use their own clock; the embedded stores take a [`Clock`], which tests move by hand.
 
 use std::sync::Mutex;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 pub struct StoreTime(pub i64);
 
 impl StoreTime {
-    /// This moment, a while later.
+    /// Adds a duration.
     #[must_use]
     pub fn plus(self, wait: Duration) -> Self {
         Self(
@@ -20,7 +20,7 @@ impl StoreTime {
         )
     }
 
-    /// This moment, a while earlier.
+    /// Subtracts a duration.
     #[must_use]
     pub fn minus(self, wait: Duration) -> Self {
         Self(
@@ -29,7 +29,7 @@ impl StoreTime {
         )
     }
 
-    /// How long after `earlier` this is; zero if it is not.
+    /// Duration since `earlier`; zero if `earlier` is later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
@@ -37,11 +37,11 @@ impl StoreTime {
 
 /// Clock of an embedded store. Never goes back while the process runs.
 pub trait Clock: Send + Sync + 'static {
-    /// Now.
+    /// The current time.
     fn now(&self) -> StoreTime;
 }
 
-/// The wall clock as it was at start, moved on by the monotonic clock: no jump ends a lease early.
+/// The wall clock at start plus the monotonic clock since then: a jump of the wall clock ends no lease early.
 #[derive(Debug)]
 pub struct SystemClock {
     started: Instant,
@@ -77,7 +77,7 @@ impl Default for ManualClock {
 }
 
 impl ManualClock {
-    /// Lets time pass.
+    /// Moves the clock forward.
     pub fn advance(&self, by: Duration) {
         let mut now = self
             .0

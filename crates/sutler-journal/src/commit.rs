@@ -1,8 +1,8 @@
 //! The only way to change anything: expectations and writes, all or nothing.
 //!
 //! A commit has an id chosen by its author. Repeating a commit that was applied is a no-op that
-//! succeeds, and that is how "the connection broke in COMMIT" is resolved: never by guessing.
-//! Not here: what the writes mean for a lane (the crate above) and how they are stored (`Store`).
+//! succeeds. This resolves a connection that broke during COMMIT without guessing.
+//! Not here: the meaning of the writes for a lane (the crate above) and how they are stored (`Store`).
 
 use crate::document::{TERMS_MAX, Term, Version};
 use crate::key::Key;
@@ -13,14 +13,14 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// Most writes in one commit; the smallest transaction limit of all stores.
+/// Maximum writes in one commit; the smallest transaction limit of all stores.
 pub const WRITES_MAX: usize = 100;
-/// Most expectations in one commit.
+/// Maximum expectations in one commit.
 pub const EXPECTS_MAX: usize = 100;
-/// Most bytes in one commit; larger swaps write a generation in batches and flip one pointer.
+/// Maximum bytes in one commit; larger swaps write a generation in batches and flip one pointer.
 pub const BYTES_MAX: usize = 1_000_000;
 
-/// Names a commit, for ever.
+/// Permanent id of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CommitId(pub Uuid);
 
@@ -33,12 +33,12 @@ pub enum Due {
     In(Duration),
 }
 
-/// How a new operation begins.
+/// Initial state of a new operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// It waits for another operation and is woken by a later commit.
     Waiting,
-    /// Anyone may claim it when due.
+    /// Any worker may claim it when due.
     Ready(Due),
     /// The worker that accepted it runs it: the claim is part of this commit, with fence 1.
     /// If the worker holds no lease, the commit is stale at this write.
@@ -48,33 +48,33 @@ pub enum Start {
 /// A new operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewOperation {
-    /// Its name.
+    /// Id.
     pub id: OperationId,
     /// The resource it changes.
     pub lane: Key,
     /// Verb: `provision`, `unbind` …
     pub verb: &'static str,
-    /// Where it waits.
+    /// Queue in which it waits.
     pub queue: Queue,
-    /// How it begins.
+    /// Initial state.
     pub start: Start,
-    /// Sealed: what a poll answers for now.
+    /// Sealed detail that a poll returns at first.
     pub detail: Bytes,
-    /// Sealed: what was asked.
+    /// Sealed request.
     pub request: Bytes,
 }
 
 /// Next state of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// It stays where it is; detail or progress changes. Counts as progress: takeovers are reset to zero.
+    /// The state stays; detail or progress changes. Counts as progress: takeovers are reset to zero.
     Same,
-    /// It gives up its worker (yields), and may be claimed again when due. Counts as progress.
+    /// The worker yields the operation, and it may be claimed again when due. Counts as progress.
     Ready(Due),
     /// This attempt is known to have ended; the next may be claimed when due. No progress:
     /// takeovers stay as they are.
     Retry(Due),
-    /// It ended; its worker has it no more.
+    /// It ended; no worker holds it.
     Done(Outcome),
 }
 
@@ -83,54 +83,54 @@ pub enum Next {
 pub enum Expect {
     /// There is no such document.
     Absent(Key),
-    /// The document that this commit writes or removes is as it was read.
+    /// The document that this commit writes or removes has the version that was read.
     Version(Key, Version),
-    /// A document that is only read is as it was read. Without this there is write skew.
+    /// A document that is only read has the version that was read. Prevents write skew.
     Unchanged(Key, Version),
     /// The operation runs under this claim, and its worker's lease has not run out.
     Fence(OperationId, Fence),
 }
 
-/// One change. Writes are done in their order; no two may contend for one thing (see
+/// One change. Writes are applied in their order; no two may contend for one document or operation (see
 /// [`Commit::check`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Write {
-    /// Makes or replaces a document; its version becomes this commit's id.
+    /// Creates or replaces a document; its version becomes this commit's id.
     Put {
-        /// Its name.
+        /// Key.
         key: Key,
         /// Terms that replace the old ones.
         terms: Vec<Term>,
         /// Its sealed content.
         body: Bytes,
     },
-    /// Removes a document; nothing happens if there is none.
+    /// Removes a document; a no-op if there is none.
     Remove(Key),
     /// Adds an operation; it is pinned. Stale if the id is taken.
     Start(NewOperation),
-    /// Moves an operation on. Stale if there is none or it is done: what ended never changes.
+    /// Advances an operation. Stale if there is none or it is done: an ended operation never changes.
     Advance {
-        /// Which.
+        /// Operation to advance.
         operation: OperationId,
-        /// Where to.
+        /// Its next state.
         next: Next,
-        /// Replaces what a poll answers.
+        /// Replaces the detail that a poll returns.
         detail: Option<Bytes>,
         /// Replaces the progress.
         progress: Option<Bytes>,
     },
-    /// Asks an operation to stop. Nothing happens if it is done or gone.
+    /// Requests cancellation of an operation. A no-op if it is done or does not exist.
     Cancel(OperationId),
-    /// Makes a waiting or ready operation claimable now; one that is already due keeps its place.
-    /// Nothing happens if it runs, is done or gone.
+    /// Makes a waiting or ready operation claimable now; one that is already due keeps its due time.
+    /// A no-op if it runs, is done or does not exist.
     Wake(OperationId),
-    /// No document points to it any more: sweeping may take it once done.
+    /// Marks that no document points to the operation any more: a sweep may delete it once done.
     Unpin(OperationId),
     /// Replaces ciphertexts by the same plain texts under another key. Changes nothing else, and is
-    /// the one thing that may be done to an operation that ended. Stale if there is none, or if its
-    /// detail or progress is not what was read: a worker that writes meanwhile loses nothing.
+    /// the only write allowed on an ended operation. Stale if there is none, or if its detail or
+    /// progress is not as read, so a concurrent write of a worker is never overwritten.
     Reseal {
-        /// Which.
+        /// Operation to reseal.
         operation: OperationId,
         /// The detail and the progress as they were read.
         read: (Bytes, Bytes),
@@ -141,12 +141,12 @@ pub enum Write {
         /// The progress, sealed with another key.
         progress: Bytes,
     },
-    /// Adds an operation of another store; a running one arrives as ready, due now.
+    /// Adds an operation of another store; a running one is added as ready, due now.
     /// Stale if the id is taken.
     Import(Box<Operation>),
 }
 
-/// Which part of a commit did not hold.
+/// The part of a commit that did not hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StaleItem {
     /// The n-th expectation.
@@ -155,7 +155,7 @@ pub enum StaleItem {
     Write(usize),
 }
 
-/// How a commit did not succeed.
+/// Why a commit failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
     /// Another commit came first; nothing was written. Read and decide again.
@@ -169,7 +169,7 @@ pub enum CommitError {
     Unknown(#[source] StoreError),
 }
 
-/// A commit that no store would take.
+/// A commit that every store refuses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommitSizeError {
     /// Too many writes.
@@ -184,7 +184,7 @@ pub enum CommitSizeError {
     /// Too many terms on one document, or too long a value.
     #[error("a document has at most {TERMS_MAX} terms of at most 512 bytes each")]
     Terms,
-    /// Two writes contend for one document or one operation: what should hold afterwards?
+    /// Two writes contend for one document or one operation, so the result would be ambiguous.
     #[error("write {0} contends with an earlier write of the same commit")]
     Contending(usize),
 }
@@ -213,14 +213,14 @@ impl Commit {
         }
     }
 
-    /// The same expectations and writes under an id of the caller's; for tests and copies.
+    /// The same expectations and writes under the caller's id; for tests and copies.
     #[must_use]
     pub fn with_id(mut self, id: CommitId) -> Self {
         self.id = id;
         self
     }
 
-    /// Makes a document that must not exist yet.
+    /// Creates a document that must not exist yet.
     #[must_use]
     pub fn insert(mut self, key: Key, terms: Vec<Term>, body: Bytes) -> Self {
         self.expects.push(Expect::Absent(key.clone()));
@@ -228,7 +228,7 @@ impl Commit {
         self
     }
 
-    /// Replaces a document that must be as it was read.
+    /// Replaces a document that must have the version that was read.
     #[must_use]
     pub fn replace(mut self, key: Key, read: Version, terms: Vec<Term>, body: Bytes) -> Self {
         self.expects.push(Expect::Version(key.clone(), read));
@@ -236,7 +236,7 @@ impl Commit {
         self
     }
 
-    /// Removes a document that must be as it was read.
+    /// Removes a document that must have the version that was read.
     #[must_use]
     pub fn remove(mut self, key: Key, read: Version) -> Self {
         self.expects.push(Expect::Version(key.clone(), read));
@@ -244,21 +244,21 @@ impl Commit {
         self
     }
 
-    /// Demands that a document that is only read is as it was read.
+    /// Requires that a document that is only read has the version that was read.
     #[must_use]
     pub fn unchanged(mut self, key: Key, read: Version) -> Self {
         self.expects.push(Expect::Unchanged(key, read));
         self
     }
 
-    /// Demands that a document is still absent.
+    /// Requires that a document is absent.
     #[must_use]
     pub fn absent(mut self, key: Key) -> Self {
         self.expects.push(Expect::Absent(key));
         self
     }
 
-    /// Demands that the claim still holds.
+    /// Requires that the claim is still valid.
     #[must_use]
     pub fn fenced(mut self, operation: OperationId, fence: Fence) -> Self {
         self.expects.push(Expect::Fence(operation, fence));
@@ -272,7 +272,7 @@ impl Commit {
         self
     }
 
-    /// Moves an operation on.
+    /// Advances an operation.
     #[must_use]
     pub fn advance(
         mut self,
@@ -290,14 +290,14 @@ impl Commit {
         self
     }
 
-    /// Adds any other write. Documents go through `insert`, `replace` and `remove`.
+    /// Adds any other write. For documents use `insert`, `replace` and `remove`.
     #[must_use]
     pub fn write(mut self, write: Write) -> Self {
         self.writes.push(write);
         self
     }
 
-    /// Its name; also the version of every document it writes.
+    /// Id; also the version of every document it writes.
     pub fn id(&self) -> CommitId {
         self.id
     }
@@ -315,7 +315,7 @@ impl Commit {
     /// Checks the limits; every store calls this first.
     ///
     /// A document is put or removed at most once, and an operation is started, imported, advanced
-    /// or resealed at most once. `Cancel`, `Wake` and `Unpin` may go with any of these.
+    /// or resealed at most once. `Cancel`, `Wake` and `Unpin` may be combined with any of these.
     pub fn check(&self) -> Result<(), CommitSizeError> {
         if self.writes.len() > WRITES_MAX {
             return Err(CommitSizeError::Writes(self.writes.len()));

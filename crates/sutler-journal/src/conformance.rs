@@ -1,10 +1,10 @@
-//! The suite every store must pass: ours, and yours if you write one.
+//! The conformance suite of all stores, including those of other authors.
 //!
-//! A store's tests implement [`Candidate`] and say `sutler_journal::store_conformance!(MyCandidate::fresh())`;
-//! that makes one test of every behaviour. There is no filter: a store that fails one case is not
-//! a store. The cases only demand what the contract in `store.rs` says, so they hold for a process's
-//! own memory as for a cluster. Read `cases.rs` for the list, then any file named there; `fixture.rs`
-//! and `samples.rs` are the vocabulary in which they are written. Not here: how fast a store is.
+//! A store's tests implement [`Candidate`] and call `sutler_journal::store_conformance!(MyCandidate::fresh())`,
+//! which makes one test per behaviour. There is no filter: a store that fails one case is not
+//! conformant. The cases only require the contract in `store.rs`, so they apply to memory and to a
+//! cluster. Read `cases.rs` for the list, then any file named there; `fixture.rs` and
+//! `samples.rs` define the functions that they use. Not here: performance.
 
 pub mod claims;
 pub mod commits;
@@ -42,46 +42,46 @@ use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A store under test, and what the tests must be able to do to it. Made anew for every test.
+/// A store under test, and the faults that the tests can inject. Created for every test.
 #[async_trait]
 pub trait Candidate: Send + Sync {
-    /// The store: empty at first, and the same one every time within one test.
+    /// The store: empty at first, and the same one on every call within a test.
     async fn store(&self) -> Arc<dyn Store>;
 
     /// Lets at least this much time pass on the store's clock. An embedded store moves a
-    /// `ManualClock`; for a server there is nothing but to wait.
+    /// `ManualClock`; a server has to wait.
     async fn pass(&self, time: Duration);
 
-    /// Closes the store as a crash would and opens it again over the same data. The store handed
-    /// out before is used no more. Whether leases outlive this is the store's affair: a store that
-    /// belongs to one process voids them, a shared one keeps them.
+    /// Closes the store as a crash would and opens it again over the same data. The store returned
+    /// before is not used again. Whether leases survive depends on the store: one that belongs to a
+    /// single process voids them, a shared one keeps them.
     async fn reopen(&self) -> Arc<dyn Store>;
 
-    /// Breaks the connection under the next commit, at this point of it. A store without a
-    /// connection puts a [`UnreliableStore`] between itself and the suite, or better breaks its own disk.
+    /// Breaks the connection during the next commit, at this point of it. A store without a
+    /// connection wraps itself in an [`UnreliableStore`], or better breaks its own disk.
     async fn cut(&self, cut: Cut);
 
-    /// Begins a commit that waits at the last moment before it becomes visible: with whatever
-    /// place in the order it gets, and nothing acknowledged. A server does this with an open
-    /// transaction. Other commits must get through meanwhile, so a store with a single writer
+    /// Begins a commit that waits just before it becomes visible: its position in the order is
+    /// assigned if the store does so, and nothing is acknowledged. A server does this with an open
+    /// transaction. Other commits must succeed meanwhile, so a store with a single writer
     /// holds the commit back before it takes the writer.
     async fn stall(&self, commit: Commit) -> Box<dyn StalledCommit>;
 }
 
-/// Where in a commit the connection breaks.
+/// Point of a commit at which the connection breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// Before the store was asked to make it durable: it certainly does not happen.
+    /// Before the store was asked to make it durable: it is certainly not applied.
     BeforeCommit,
-    /// While it was being made durable: it may have happened or not.
+    /// While it was being made durable: it may or may not be applied.
     DuringCommit,
-    /// After it was made durable, before the answer arrived: it has happened.
+    /// After it was made durable, before the response arrived: it is applied.
     AfterCommit,
 }
 
-/// A commit under way.
+/// A commit in progress.
 #[async_trait]
 pub trait StalledCommit: Send {
-    /// Lets it end, and tells how.
+    /// Lets it finish, and returns its result.
     async fn finish(self: Box<Self>) -> Result<(), CommitError>;
 }

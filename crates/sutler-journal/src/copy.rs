@@ -1,4 +1,4 @@
-//! Copies one store into another, of any make, while the source is in use.
+//! Copies one store into another of any kind, while the source is in use.
 //!
 //! Flow: documents and ended operations are copied in pages; then the source's feed is followed until
 //! little is left; when the source is no longer in use, the copy is finished: the rest is copied, and both
@@ -26,11 +26,11 @@ use marker::{CopyPosition, Marker};
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Changes asked of the feed at a time.
+/// Maximum changes per read of the feed.
 const CHANGES_MAX: usize = 200;
-/// Changes passed over at a time, where only the end of the feed is looked for.
+/// Maximum changes skipped per read while searching for the end of the feed.
 const SKIPPED_MAX: usize = 1000;
-/// An answer of the feed with at most this many changes is nearly its end.
+/// A read of the feed that returns at most this many changes counts as near its end.
 const NEARLY: usize = 100;
 
 /// One of the two stores.
@@ -42,7 +42,7 @@ pub enum Side {
     Target,
 }
 
-/// Why a copy does not go on.
+/// Why a copy stops.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     /// A store did not answer.
@@ -57,15 +57,15 @@ pub enum CopyError {
         #[source]
         cause: StoreError,
     },
-    /// There is something in the target.
+    /// The target is not empty.
     #[error("the target is not empty, and no copy into it was begun: name an empty store")]
     NotEmpty,
-    /// The target is a copy of something else.
+    /// The target is a copy of another source.
     #[error(
         "the target holds an unfinished copy of {0}: go on with that one, or name an empty store"
     )]
     OtherSource(String),
-    /// A later version of this program began it.
+    /// A later version of this program started the copy.
     #[error("this copy was begun by a newer program: go on with that, or name an empty store")]
     Newer,
     /// Another process writes to the same target.
@@ -79,7 +79,7 @@ pub enum CopyError {
          if one was killed, and repeat the command with --finish"
     )]
     InUse(u64),
-    /// The source changed while it should have stood still.
+    /// The source changed while the copy was finished.
     #[error(
         "the source was changed while the copy was finished: stop all brokers on it and repeat the \
          command with --finish"
@@ -90,15 +90,15 @@ pub enum CopyError {
         "{0} is larger than a commit may be and cannot be copied: remove it, or let it be swept"
     )]
     TooLarge(String),
-    /// The two stores do not become the same.
+    /// The two stores still differ.
     #[error(
         "{documents} documents and {operations} operations still differ after all was copied again: \
          see whether somebody writes to the target, and repeat the command with --finish"
     )]
     Different {
-        /// How many documents.
+        /// Number of documents.
         documents: u64,
-        /// How many operations.
+        /// Number of operations.
         operations: u64,
     },
 }
@@ -112,27 +112,27 @@ impl CopyError {
 /// Current step of a copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CopyStep {
-    /// Looking where the feed ends, before anything is copied.
+    /// Searching for the end of the feed, before anything is copied.
     #[default]
     Beginning,
     /// Copying documents.
     Documents,
     /// Copying operations that ended.
     Operations,
-    /// Following what changes meanwhile.
+    /// Following changes of the source.
     Following,
     /// Reading both stores and comparing them.
     Comparing,
 }
 
-/// How far a copy is.
+/// Progress of a copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CopyProgress {
     /// Current step.
     pub step: CopyStep,
-    /// Documents copied so far, those of earlier runs too.
+    /// Documents copied so far, including earlier runs.
     pub documents: u64,
-    /// Operations copied so far, those of earlier runs too.
+    /// Operations copied so far, including earlier runs.
     pub operations: u64,
     /// Changes followed in this run.
     pub changes: u64,
@@ -140,18 +140,18 @@ pub struct CopyProgress {
     pub compared: u64,
 }
 
-/// A copy that is finished: both stores held the same when it was.
+/// A finished copy: both stores held the same contents at its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopyReport {
-    /// Documents in each.
+    /// Documents in each store.
     pub documents: u64,
-    /// Operations in each.
+    /// Operations in each store.
     pub operations: u64,
     /// SHA-256 over the contents of both, in hexadecimal digits.
     pub digest: String,
 }
 
-/// A copy that was begun.
+/// A copy in progress.
 pub struct StoreCopy {
     source: Arc<dyn Store>,
     target: Arc<dyn Store>,
@@ -160,7 +160,7 @@ pub struct StoreCopy {
     finished: Option<CopyReport>,
 }
 
-/// Whether a document is the marker of a copy, and none of the store's own.
+/// Whether a document is the marker of a copy and not one of the store's own.
 pub fn is_marker(key: &Key) -> bool {
     marker::is_ours(key)
 }
@@ -176,7 +176,7 @@ pub async fn is_unfinished(store: &dyn Store) -> Result<bool, StoreError> {
 }
 
 impl StoreCopy {
-    /// Begins a copy, or goes on with one. `name` names the source, without secrets.
+    /// Starts or resumes a copy. `name` names the source, without secrets.
     ///
     /// # Errors
     /// The target must be empty, or an unfinished copy of the same source.
@@ -217,7 +217,7 @@ impl StoreCopy {
             progress,
             finished,
         };
-        copying.tell(CopyStep::Beginning);
+        copying.report_step(CopyStep::Beginning);
         Ok(copying)
     }
 
@@ -231,10 +231,10 @@ impl StoreCopy {
         self.finished.as_ref()
     }
 
-    /// Copies what can be copied while the source is in use, until little changed meanwhile.
+    /// Copies while the source is in use, until few changes are left.
     ///
     /// # Errors
-    /// See [`CopyError`]; whatever it is, what was copied stays, and the next call goes on.
+    /// See [`CopyError`]. Copied data stays, and the next call resumes.
     pub async fn catch_up(&mut self) -> Result<(), CopyError> {
         loop {
             match self.writer.marker.place.clone() {
@@ -242,7 +242,7 @@ impl StoreCopy {
                 CopyPosition::Operations { before } => self.copy_operations(before).await?,
                 CopyPosition::Following => match self.follow(NEARLY).await? {
                     CatchUp::TheEnd => return Ok(()),
-                    // The feed forgot what was not read yet: everything is looked at again.
+                    // The feed was trimmed before it was read: everything is scanned again.
                     CatchUp::AGap => {}
                 },
                 CopyPosition::Finished { .. } => return Ok(()),
@@ -250,7 +250,7 @@ impl StoreCopy {
         }
     }
 
-    fn tell(&self, step: CopyStep) {
+    fn report_step(&self, step: CopyStep) {
         let marker = &self.writer.marker;
         self.progress.send_modify(|progress| {
             progress.step = step;
@@ -266,8 +266,8 @@ async fn is_empty(store: &dyn Store) -> Result<bool, StoreError> {
     Ok(documents.is_empty() && operations.is_empty())
 }
 
-/// A cursor behind nearly all that is in the feed now. What follows it is looked at again, so one that is
-/// too early does no harm; one behind everything may never be found while others commit.
+/// A cursor near the end of the feed. Changes after it are copied again, so a cursor that is too early
+/// is harmless; the exact end may never be found while others commit.
 async fn end_of_feed(store: &dyn Store) -> Result<Cursor, StoreError> {
     let mut cursor = Cursor::default();
     loop {
@@ -287,7 +287,7 @@ fn every(before: Option<OperationId>, limit: usize) -> OperationList {
     }
 }
 
-/// The first bytes behind a key.
-fn behind(key: &Key) -> Vec<u8> {
+/// The first bytes sorted after a key.
+fn bytes_after(key: &Key) -> Vec<u8> {
     [key.as_bytes(), &[0]].concat()
 }

@@ -1,21 +1,21 @@
 //! Documents: one per resource. Terms are stored in the clear as index entries; the body is sealed.
 //!
-//! A store never looks into a body. What the body means is the business of the crate above.
+//! A store never reads a body; its meaning is defined by the crate above.
 
 use crate::commit::CommitId;
 use crate::key::Key;
 use bytes::Bytes;
 use std::borrow::Cow;
 
-/// Most index terms a document may declare.
+/// Maximum index terms of a document.
 pub const TERMS_MAX: usize = 8;
 
-/// The commit that wrote a document last. Unique for ever, so nothing can be deleted and made
-/// again behind a reader's back.
+/// The commit that wrote a document last. Never repeats, so a document that was deleted and created
+/// again has another version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Version(pub CommitId);
 
-/// A plain name and value a document can be listed by. Never a secret.
+/// A plain name and value by which a document can be listed. Never a secret.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Term {
     /// Name: `plan`, `lifecycle`, `created` … at most 32 bytes.
@@ -33,7 +33,7 @@ impl Term {
         }
     }
 
-    /// A term as a store gives it back.
+    /// A term read from a store.
     pub fn read(name: String, value: impl Into<Vec<u8>>) -> Self {
         Self {
             name: Cow::Owned(name),
@@ -45,20 +45,20 @@ impl Term {
 /// A document as read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Document {
-    /// Its name.
+    /// Key.
     pub key: Key,
-    /// Who wrote it last.
+    /// Id of the commit that wrote it last.
     pub version: Version,
     /// The sealed content.
     pub body: Bytes,
 }
 
-/// A document with what it can be listed by; for those who copy or examine a store.
+/// A document with its terms; for copying or inspecting a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexedDocument {
     /// The document.
     pub document: Document,
-    /// Sorted by name, then value, without duplicates, in whatever order they were written.
+    /// Sorted by name, then value, without duplicates, regardless of the order in which they were written.
     pub terms: Vec<Term>,
 }
 

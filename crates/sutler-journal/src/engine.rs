@@ -1,8 +1,8 @@
 //! The engine: claims operations under a lease and runs them.
 //!
-//! It knows queues, leases, fences and time, and nothing of what an operation means: that is the
+//! It knows queues, leases, fences and time, but not the meaning of an operation: that is the
 //! [`Executor`]'s. Any number of engines share the work through one store. Read `engine/run.rs` for
-//! what an executor is given, `engine/loops.rs` for the loops.
+//! the input of an executor, `engine/loops.rs` for the loops.
 
 mod loops;
 mod run;
@@ -33,24 +33,24 @@ pub enum RunResult {
     Retry(Duration),
 }
 
-/// Carries operations out.
+/// Executes operations.
 #[async_trait]
 pub trait Executor: Send + Sync + 'static {
-    /// Carries one operation out.
+    /// Executes one operation.
     ///
     /// # Guarantees
     /// Called under a claim; at most one call per operation holds a valid one.
     /// # Assumptions
     /// It may be called again for the same operation after a crash, with the progress committed so
-    /// far. It looks at [`Run::cancelled`], and commits the end through [`Run::commit`] before it
-    /// answers `RunCompletion`.
+    /// far. It observes [`Run::cancelled`], and commits the end through [`Run::commit`] before it
+    /// returns `RunResult::Finished`.
     async fn execute(&self, run: Arc<Run>) -> Result<RunResult, Lost>;
 
-    /// Ends an operation that was taken over too often without progress: as failed, visibly.
+    /// Ends an operation that was taken over too often without progress as failed.
     async fn give_up(&self, run: Arc<Run>) -> Result<(), Lost>;
 }
 
-/// One queue and how many of its operations one engine runs at a time.
+/// One queue and the number of its operations that one engine runs concurrently.
 #[derive(Clone, Debug)]
 pub struct QueueSettings {
     /// Queue to serve.
@@ -62,9 +62,9 @@ pub struct QueueSettings {
 /// Settings of an engine.
 #[derive(Clone, Debug)]
 pub struct EngineSettings {
-    /// How long a lease lasts without renewal; renewed three times as often.
+    /// Lifetime of a lease without renewal; it is renewed three times within it.
     pub lease: Duration,
-    /// How often the engine looks for work when nothing hints at any.
+    /// Interval between claims when no hint arrives.
     pub look_every: Duration,
     /// Takeovers without progress after which an operation fails.
     pub takeovers_max: u32,
@@ -105,13 +105,13 @@ impl RunCompletion {
     }
 }
 
-/// The right to start one operation of a queue here and now.
+/// Permission to start one operation of a queue in this process now.
 #[derive(Debug)]
 pub struct Permit(OwnedSemaphorePermit);
 
 impl Permit {
-    /// Whether there is no other: then something may have been left unclaimed for want of one.
-    fn is_the_last(&self) -> bool {
+    /// Whether no other permit is left: then an operation may have been left unclaimed for lack of one.
+    fn is_last_permit(&self) -> bool {
         self.0.semaphore().available_permits() == 0
     }
 }
@@ -137,7 +137,7 @@ struct Inner {
     incarnation: Mutex<Incarnation>,
     running: Mutex<HashMap<OperationId, RunHandle>>,
     /// Time of the next claim, if before the timer.
-    look_at: Mutex<Option<Instant>>,
+    claim_at: Mutex<Option<Instant>>,
     look: Notify,
     stopping: CancellationToken,
     /// Claims nothing while set.
@@ -182,7 +182,7 @@ impl Engine {
                 lost: CancellationToken::new(),
             }),
             running: Mutex::default(),
-            look_at: Mutex::default(),
+            claim_at: Mutex::default(),
             look: Notify::new(),
             stopping: CancellationToken::new(),
             paused: AtomicBool::new(false),
@@ -194,12 +194,12 @@ impl Engine {
         Ok(engine)
     }
 
-    /// The name under which a commit may claim an operation for this engine, see `Start::Claimed`.
+    /// The worker id under which a commit may claim an operation for this engine, see `Start::Claimed`.
     pub fn worker(&self) -> WorkerId {
         self.0.incarnation().worker
     }
 
-    /// A place in a queue, if one is free: with it an accepted operation can start at once.
+    /// Takes a slot of a queue, if one is free: with it an accepted operation can start at once.
     pub fn permit(&self, queue: &Queue) -> Option<Permit> {
         if self.0.stopping.is_cancelled() || self.is_paused() {
             return None;
@@ -237,7 +237,7 @@ impl Engine {
         }
     }
 
-    /// How many operations run here.
+    /// Number of operations that run in this process.
     pub fn operations_running(&self) -> usize {
         self.0.running().len()
     }
@@ -252,7 +252,7 @@ impl Engine {
         self.0.look.notify_one();
     }
 
-    /// Stops claiming until [`Engine::resume`]; what runs goes on, and the lease is kept.
+    /// Stops claiming until [`Engine::resume`]; current runs continue, and the lease is renewed.
     pub fn pause(&self) {
         self.0.paused.store(true, Ordering::SeqCst);
     }
@@ -278,7 +278,7 @@ impl Engine {
         self.0.stopping.is_cancelled()
     }
 
-    /// Stops claiming, waits for what runs, and after `grace` gives the rest back to the store.
+    /// Stops claiming, waits for current runs, and after `grace` releases the rest to the store.
     pub async fn shut_down(&self, grace: Duration) {
         let inner = &self.0;
         inner.stopping.cancel();
@@ -336,9 +336,9 @@ impl Inner {
     }
 
     /// Claims again after this time at the latest.
-    fn look_in(&self, wait: Duration) {
+    fn claim_within(&self, wait: Duration) {
         let at = Instant::now() + wait;
-        let mut next = self.look_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = self.claim_at.lock().unwrap_or_else(PoisonError::into_inner);
         if next.is_none_or(|planned| at < planned) {
             *next = Some(at);
             self.look.notify_one();

@@ -1,7 +1,7 @@
 //! Inspection of a whole store: counts, and consistency checks.
 //!
 //! Everything is read in pages, so a store may be in use and of any size; memory use is a few bytes for
-//! each operation. `inspect/counts.rs` counts, `inspect/check.rs` looks for
+//! each operation. `inspect/counts.rs` counts, `inspect/check.rs` searches for
 //! inconsistencies. A [`SealedReader`] opens bodies. Nothing is changed here.
 
 mod check;
@@ -18,10 +18,10 @@ use crate::operation::{Operation, OperationId, OperationRow};
 use crate::query::{OperationFilter, OperationList};
 use crate::store::{Store, StoreError};
 
-/// Documents, and operations, read at a time.
+/// Documents, and operations, per read.
 const PAGE: usize = 200;
 
-/// Why something sealed cannot be read; a sentence without any content.
+/// Why something sealed cannot be read; a sentence without any of the content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreadableError(pub String);
 
@@ -30,17 +30,17 @@ pub struct UnreadableError(pub String);
 pub struct DocumentFacts {
     /// The operations it points to; `None` if documents of its kind point to none.
     pub points_to: Option<Vec<OperationId>>,
-    /// Its terms are not those that its content gives it.
+    /// Its stored terms differ from those derived from its content.
     pub misfiled: bool,
 }
 
-/// Opens what a store keeps sealed.
+/// Opens sealed records.
 pub trait SealedReader: Send + Sync {
     /// Reads the facts of a document.
     ///
     /// # Errors
-    /// No key opens it, or it has no form that is known.
-    fn document(&self, filed: &IndexedDocument) -> Result<DocumentFacts, UnreadableError>;
+    /// No key opens it, or its format is unknown.
+    fn document(&self, indexed: &IndexedDocument) -> Result<DocumentFacts, UnreadableError>;
 
     /// Whether all parts of an operation can be opened.
     ///
@@ -52,7 +52,7 @@ pub trait SealedReader: Send + Sync {
 /// Reports progress: (documents, operations) read so far.
 pub type ProgressCallback<'s> = &'s (dyn Fn(u64, u64) + Send + Sync);
 
-/// Calls back for every document but the marker of a copy.
+/// Calls back for every document except the marker of a copy.
 async fn every_document(
     store: &dyn Store,
     mut each: impl FnMut(IndexedDocument),
@@ -61,12 +61,12 @@ async fn every_document(
     loop {
         let page = store.scan_documents(&from, PAGE).await?;
         let last = page.len() < PAGE;
-        if let Some(filed) = page.last() {
-            from = [filed.document.key.as_bytes(), &[0]].concat();
+        if let Some(indexed) = page.last() {
+            from = [indexed.document.key.as_bytes(), &[0]].concat();
         }
-        for filed in page {
-            if !is_marker(&filed.document.key) {
-                each(filed);
+        for indexed in page {
+            if !is_marker(&indexed.document.key) {
+                each(indexed);
             }
         }
         if last {

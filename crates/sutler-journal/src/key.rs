@@ -1,7 +1,7 @@
-//! Names of things: realm, kind, ids.
+//! Keys of records: realm, kind, ids.
 //!
 //! A key is bytes and is compared as bytes in every store: `a`, `A`, `a ` and `a/b` are four ids.
-//! Not here: what is kept under a key (`document.rs`, `operation.rs`).
+//! Not here: the records (`document.rs`, `operation.rs`).
 
 use std::fmt;
 
@@ -11,12 +11,12 @@ pub const ID_BYTES_MAX: usize = 512;
 const REALM_BYTES_MAX: usize = 64;
 /// Longest kind name, in bytes.
 const KIND_BYTES_MAX: usize = 32;
-/// Most ids in one key: an instance has one, a binding two.
+/// Maximum ids in one key: an instance has one, a binding two.
 const IDS_MAX: usize = 3;
 /// Separates the parts of a key; no part may contain it, so no two keys share an encoding.
 const SEPARATOR: u8 = 0;
 
-/// Why something is no key.
+/// Why something is not a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// A part is empty.
@@ -25,11 +25,11 @@ pub enum KeyError {
     /// A part is too long.
     #[error("the {part} is {bytes} bytes long, at most {max} are allowed")]
     TooLong {
-        /// Which part.
+        /// The part.
         part: &'static str,
         /// Its length.
         bytes: usize,
-        /// The bound.
+        /// Maximum length.
         max: usize,
     },
     /// A part contains the byte 0.
@@ -38,17 +38,17 @@ pub enum KeyError {
     /// More ids than a key may have, or none.
     #[error("a key has 1 to {IDS_MAX} ids, not {0}")]
     IdCount(usize),
-    /// Bytes from a store that are no key.
+    /// Bytes from a store that are not a key.
     #[error("these bytes are not an encoded key")]
     Encoding,
 }
 
-/// One side of the house, or one path prefix; realms never see each other.
+/// A separate set of records: the broker's, the platform's, or one path prefix's. Realms share nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Realm(String);
 
 impl Realm {
-    /// Checks and takes a realm's name.
+    /// Checks the name and makes a realm.
     pub fn new(name: impl Into<String>) -> Result<Self, KeyError> {
         let name = name.into();
         check_part("realm", name.as_bytes(), REALM_BYTES_MAX)?;
@@ -66,7 +66,7 @@ impl Realm {
 pub struct Kind(&'static str);
 
 impl Kind {
-    /// A kind's name, fixed at compile time: a bad one does not compile.
+    /// A kind with a name fixed at compile time: an invalid one does not compile.
     pub const fn new(name: &'static str) -> Self {
         assert!(
             !name.is_empty() && name.len() <= KIND_BYTES_MAX,
@@ -87,12 +87,12 @@ impl Kind {
     }
 }
 
-/// (realm, kind, id…). A lane has the key of the resource it belongs to.
+/// (realm, kind, id…). A lane has the key of its resource.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key(Box<[u8]>);
 
 impl Key {
-    /// Builds a key; a binding's ids are its instance's and its own, in that order.
+    /// Builds a key; the ids of a binding are its instance's id and its own, in that order.
     pub fn new(realm: &Realm, kind: Kind, ids: &[&str]) -> Result<Self, KeyError> {
         if ids.is_empty() || ids.len() > IDS_MAX {
             return Err(KeyError::IdCount(ids.len()));
@@ -102,7 +102,7 @@ impl Key {
         Ok(Self(bytes.into_boxed_slice()))
     }
 
-    /// The bytes every key below (realm, kind, ids…) begins with; for lists.
+    /// The common prefix of all keys below (realm, kind, ids…); for lists.
     pub fn prefix(realm: &Realm, kind: Kind, ids: &[&str]) -> Result<Vec<u8>, KeyError> {
         let mut bytes = Vec::with_capacity(96);
         for part in [realm.as_str(), kind.as_str()] {
@@ -117,7 +117,7 @@ impl Key {
         Ok(bytes)
     }
 
-    /// Takes back what [`Key::as_bytes`] gave; for stores.
+    /// Decodes the result of [`Key::as_bytes`]; for stores.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, KeyError> {
         let parts: Vec<&[u8]> = bytes.split(|byte| *byte == SEPARATOR).collect();
         let well_formed = (3..=2 + IDS_MAX).contains(&parts.len())

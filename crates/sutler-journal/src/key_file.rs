@@ -1,6 +1,6 @@
-//! A key ring in a file that only its owner can read; made on first use.
+//! A key ring in a file that only its owner can read; created on first use.
 //!
-//! Lose the file and everything sealed with it is lost: back it up apart from the store.
+//! Without the file, everything sealed with it is lost: back it up separately from the store.
 
 use crate::seal::{KeyRing, KeyRingError};
 use std::fs::{File, OpenOptions};
@@ -17,22 +17,22 @@ const FIRST_KEY: &str = "k1";
 /// Why a key file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
-    /// It cannot be read or made.
+    /// It cannot be read or created.
     #[error("the key file {0} cannot be used: {1}")]
     Io(PathBuf, #[source] std::io::Error),
     /// Others could read it.
     #[error("the key file {0} can be read by others: run `chmod 600 {0}`")]
     Open(PathBuf),
-    /// Its content is no key ring.
+    /// Its content is not a key ring.
     #[error("the key file {0} is not a key ring: {1}")]
     Content(PathBuf, #[source] KeyRingError),
 }
 
 impl KeyRing {
-    /// Reads a key file, or makes one with a fresh key if there is none.
+    /// Reads a key file, or creates one with a fresh key if there is none.
     ///
     /// # Errors
-    /// It cannot be read, others can read it, or it is no key ring.
+    /// It cannot be read, others can read it, or it is not a key ring.
     pub fn file(path: impl AsRef<Path>) -> Result<Self, KeyFileError> {
         let path = path.as_ref();
         let io = |error| KeyFileError::Io(path.to_owned(), error);
@@ -53,7 +53,7 @@ impl KeyRing {
     }
 }
 
-/// Makes the file whole or not at all: another process may be doing the same.
+/// Creates the file completely or not at all: another process may be doing the same.
 fn create(path: &Path) -> std::io::Result<()> {
     if path.exists() {
         return Ok(());

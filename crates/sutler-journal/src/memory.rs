@@ -1,9 +1,9 @@
-//! The store that keeps everything in this process: for trying things out, and for tests.
+//! A store in the memory of this process: for trials and tests.
 //!
-//! A real store, not a stand-in: it passes the same suite as the databases, and differs from them
-//! only in that its memory ends with the process. One lock guards one plain [`Tables`]; nothing
-//! waits while holding it. Read `memory/tables.rs` next for what is kept, `memory/apply.rs` for what
-//! a commit does to it.
+//! A real store, not a mock: it passes the same suite as the databases, and differs from them
+//! only in that its data ends with the process. One lock guards one plain [`Tables`]; no code
+//! waits while holding it. Read `memory/tables.rs` next for the data, `memory/apply.rs` for how
+//! a commit changes it.
 
 mod apply;
 mod feed;
@@ -29,7 +29,7 @@ use std::time::Duration;
 use tables::Tables;
 use tokio::sync::watch;
 
-/// A store in memory. Cheap to make; gone with the process.
+/// A store in memory. Cheap to create; its data ends with the process.
 pub struct MemoryStore {
     tables: Mutex<Tables>,
     clock: Arc<dyn Clock>,
@@ -37,13 +37,13 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// An empty store that goes by the system's clock.
+    /// An empty store with the system's clock.
     #[must_use]
     pub fn new() -> Self {
         Self::with_clock(Arc::new(SystemClock::default()))
     }
 
-    /// An empty store that goes by this clock.
+    /// An empty store with this clock.
     pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
         Self {
             tables: Mutex::new(Tables::default()),
@@ -52,12 +52,12 @@ impl MemoryStore {
         }
     }
 
-    /// The tables and the time at which it was locked: read after the lock, so that what is
-    /// recorded later is never dated earlier.
+    /// Locks the tables; also returns the time, read after the lock, so that records have times in the
+    /// order in which they are made.
     fn lock(&self) -> Result<(MutexGuard<'_, Tables>, StoreTime), StoreError> {
         match self.tables.lock() {
             Ok(tables) => Ok((tables, self.clock.now())),
-            // A panic may have left half a commit behind: no answer is better than a wrong one.
+            // A panic may have left half a commit behind: an error is better than wrong data.
             Err(_) => Err(StoreError::new(
                 "the memory store was left in the middle of a change and answers no more",
             )),

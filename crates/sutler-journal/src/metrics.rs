@@ -1,9 +1,8 @@
 //! Metrics of the journal: leases, takeovers, retries, calls of the store.
 //!
 //! Recorded through the `metrics` facade: the program installs the recorder, and without one the cost is
-//! negligible. Every label is a closed set of words. A recorder must be installed
-//! before the first engine starts, because handles are looked up once. Other
-//! crates define their own metrics.
+//! negligible. Every label is a closed set of words. A recorder must be installed before the first
+//! engine starts, because handles are looked up once. Other crates define their own metrics.
 
 use metrics::{Counter, Histogram, Unit, counter, histogram};
 use std::sync::{LazyLock, OnceLock};
@@ -12,9 +11,9 @@ use std::time::Duration;
 /// Kind of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricKind {
-    /// Only grows.
+    /// Only increases.
     Counter,
-    /// Goes up and down.
+    /// Increases and decreases.
     Gauge,
     /// Counts by size.
     Histogram,
@@ -88,7 +87,7 @@ const STORE_CALLS: &str = "sutler_store_call_duration_seconds";
 const STORE_FAILURES: &str = "sutler_store_call_failures_total";
 const GROUPS: &str = "sutler_store_commit_group_size";
 
-/// Everything the journal measures.
+/// All metrics of the journal.
 pub const METRICS: &[Metric] = &[
     Metric::counter(
         LEASE_LOSSES,
@@ -153,7 +152,7 @@ pub enum StoreCall {
     Other,
 }
 
-/// How many there are.
+/// Number of kinds of calls.
 const CALLS: usize = StoreCall::Other as usize + 1;
 
 impl StoreCall {
@@ -211,7 +210,7 @@ static LOSSES: LazyLock<Counter> = LazyLock::new(|| counter!(LEASE_LOSSES));
 static TAKEN: LazyLock<Counter> = LazyLock::new(|| counter!(TAKEOVERS));
 static RETRIED: LazyLock<Counter> = LazyLock::new(|| counter!(RETRIES));
 
-/// Describes everything to the recorder, and shows at zero what an alert compares with.
+/// Describes all metrics to the recorder, and sets counters used in alerts to zero.
 pub fn describe() {
     METRICS.iter().for_each(Metric::describe);
     for counter in [&LOSSES, &TAKEN, &RETRIED] {
@@ -224,7 +223,7 @@ mod tests {
     use super::{METRICS, MetricKind};
 
     #[test]
-    fn names_say_what_sort_of_number_they_are() {
+    fn metric_names_have_the_suffix_of_their_kind() {
         for metric in METRICS {
             assert!(metric.name.starts_with("sutler_"), "{}", metric.name);
             let counts = metric.name.ends_with("_total");

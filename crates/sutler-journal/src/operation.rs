@@ -1,8 +1,8 @@
-//! One change of one lane: what was asked, how far it is, how it ended.
+//! Operation: one change of one lane, with its request, state and outcome.
 //!
 //! The request never changes. The row is small and is all that a poll reads. Progress (step memos,
-//! what was sent, poll keys) is written while the operation runs. Not here: how any of it is
-//! written (`commit.rs`) or carried out (`engine/`).
+//! sent requests, poll keys) is written while the operation runs. Not here: writes
+//! (`commit.rs`) and execution (`engine/`).
 
 use crate::clock::StoreTime;
 use crate::commit::NewOperation;
@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::fmt;
 use uuid::Uuid;
 
-/// Names an operation. Sortable by time of acceptance; only unreserved characters when printed.
+/// Id of an operation. Sorted by time of acceptance; printed in unreserved characters only.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct OperationId(pub Uuid);
@@ -25,9 +25,9 @@ impl OperationId {
         Self(Uuid::now_v7())
     }
 
-    /// Reads back what `Display` printed.
+    /// Parses the output of `Display`.
     pub fn parse(text: &str) -> Option<Self> {
-        // Other spellings of a UUID (braces, upper case) were never handed out by us.
+        // We never issue other spellings of a UUID (braces, upper case).
         let id = Uuid::try_parse(text).ok().map(Self)?;
         (text.len() == 36 && !text.bytes().any(|b| b.is_ascii_uppercase())).then_some(id)
     }
@@ -45,110 +45,110 @@ impl fmt::Debug for OperationId {
     }
 }
 
-/// Names one incarnation of one worker; a worker that lost its lease takes a new name.
+/// Id of one incarnation of a worker; a worker that lost its lease takes a new id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkerId(pub Uuid);
 
 impl WorkerId {
-    /// A fresh name.
+    /// A fresh id.
     #[must_use]
     pub fn fresh() -> Self {
         Self(Uuid::now_v7())
     }
 }
 
-/// Grows with every claim and guards every write of the claimant.
+/// Fencing token: increases with every claim and guards every write of the claiming worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fence(pub u64);
 
-/// Where an operation waits for a worker; claims are limited per queue. At most 128 bytes.
+/// Queue in which an operation waits for a worker; claims are limited per queue. At most 128 bytes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Queue(Cow<'static, str>);
 
 impl Queue {
-    /// A queue known at compile time.
+    /// A queue with a name fixed at compile time.
     pub const fn named(name: &'static str) -> Self {
         Self(Cow::Borrowed(name))
     }
 
-    /// A queue of a broker, a host …; cut to 128 bytes at a character.
+    /// A queue of a broker, a host …; truncated to 128 bytes at a character boundary.
     pub fn of(name: impl Into<String>) -> Self {
         let mut name = name.into();
         name.truncate(name.floor_char_boundary(128));
         Self(Cow::Owned(name))
     }
 
-    /// Its name.
+    /// Name.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// How far an operation is, coarsely; the crate above keeps finer states in its own data.
+/// Coarse state of an operation; the crate above stores finer states in its own data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
-    /// For another operation; it cannot be claimed.
+    /// Waits for another operation; cannot be claimed.
     Waiting,
-    /// For a worker, from its due time on.
+    /// Waits for a worker, claimable from its due time on.
     Ready,
-    /// A worker has it. If that worker's lease runs out, anyone may claim it.
+    /// Claimed by a worker. If the worker's lease expires, any worker may claim it.
     Running,
     /// It ended, and never changes again.
     Done(Outcome),
 }
 
-/// How an operation ended.
+/// Outcome of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Outcome {
-    /// It did what was asked.
+    /// The request was fulfilled.
     Succeeded,
-    /// It did not.
+    /// The request was not fulfilled.
     Failed,
-    /// It was stopped by a later request.
+    /// A later request stopped it.
     Cancelled,
 }
 
 /// The small part of an operation: all that lists and polls need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperationRow {
-    /// Its name.
+    /// Id.
     pub id: OperationId,
     /// The resource it changes.
     pub lane: Key,
     /// Verb: `provision`, `unbind` …; for lists and counts.
     pub verb: Cow<'static, str>,
-    /// Where it waits.
+    /// Queue in which it waits.
     pub queue: Queue,
-    /// How far it is.
+    /// State.
     pub state: State,
     /// Not claimable before this moment.
     pub due: StoreTime,
-    /// How often it was claimed.
+    /// Number of claims so far.
     pub fence: Fence,
-    /// Which attempt this is, from 1; grows only when the one before is known to have ended.
+    /// Number of the attempt, from 1; increases only when the previous attempt is known to have ended.
     pub attempt: u32,
-    /// How often it was claimed from a dead worker since it last made progress.
+    /// Number of claims from dead workers since its last progress.
     pub takeovers: u32,
     /// Cancellation was requested.
     pub cancel: bool,
-    /// A document points to it, so sweeping leaves it.
+    /// A document points to it, so sweeps leave it.
     pub pinned: bool,
-    /// When it was accepted.
+    /// Time of acceptance.
     pub accepted: StoreTime,
-    /// When it ended.
+    /// Time of its end.
     pub finished: Option<StoreTime>,
-    /// Sealed: what a poll answers.
+    /// Sealed detail that a poll returns.
     pub detail: Bytes,
 }
 
 /// The part of an operation that a poll reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolledOperation {
-    /// How far it is.
+    /// State.
     pub state: State,
     /// Verb: `provision`, `unbind` …
     pub verb: Cow<'static, str>,
-    /// Sealed: what a poll answers.
+    /// Sealed detail that a poll returns.
     pub detail: Bytes,
 }
 
@@ -157,15 +157,15 @@ pub struct PolledOperation {
 pub struct Operation {
     /// The small part.
     pub row: OperationRow,
-    /// Sealed: what was asked, by whom, on top of what.
+    /// Sealed request: input, caller, and the state it is based on.
     pub request: Bytes,
-    /// Sealed: memos and whatever else a later attempt must know. Empty at first.
+    /// Sealed memos and other data for later attempts. Empty at first.
     pub progress: Bytes,
 }
 
 impl Operation {
-    /// The operation that a commit with `Start::Claimed` has just made, as its worker holds it. The
-    /// time of acceptance is set by the store and zero here.
+    /// The operation as a commit with `Start::Claimed` has just created it for its worker. The time of
+    /// acceptance is set by the store and zero here.
     pub fn just_claimed(new: &NewOperation) -> Self {
         let row = OperationRow {
             state: State::Running,

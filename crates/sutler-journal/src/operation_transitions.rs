@@ -132,7 +132,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn only_what_can_be_claimed_at_once_is_worth_a_hint() {
+    fn only_claimable_operations_cause_a_hint() {
         let id = OperationId::fresh();
         let later = Due::In(Duration::from_secs(1));
         for (next, worth) in [

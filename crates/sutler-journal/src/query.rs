@@ -1,4 +1,4 @@
-//! Queries of a store besides single reads, and their results.
+//! Queries of a store other than single reads, and their results.
 
 use crate::clock::StoreTime;
 use crate::commit::CommitId;
@@ -9,22 +9,22 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Which documents, in which order. Every list is paged by the last position seen.
+/// Selects and orders documents. Every list is paged by the last position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum List {
     /// All whose key begins with these bytes, by key; `Key::prefix` makes them. Empty: everything.
     Prefix(Vec<u8>),
     /// All of a kind in a realm with a term's value in `from..=to`, by value, then key.
     Term {
-        /// Where.
+        /// Realm.
         realm: Realm,
         /// Kind of the documents.
         kind: Kind,
-        /// Which term.
+        /// Name of the term.
         name: &'static str,
-        /// The smallest value.
+        /// Smallest value.
         from: Vec<u8>,
-        /// The largest value.
+        /// Largest value.
         to: Vec<u8>,
     },
 }
@@ -42,12 +42,12 @@ impl List {
     }
 }
 
-/// Where a page ended.
+/// End of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// The term's value there; empty when listing by prefix.
+    /// Value of the term at this position; empty when listing by prefix.
     pub value: Vec<u8>,
-    /// The key there.
+    /// Key at this position.
     pub key: Key,
 }
 
@@ -56,14 +56,14 @@ pub struct Position {
 pub struct Page {
     /// In order.
     pub documents: Vec<Document>,
-    /// Where to go on; `None` if nothing follows.
+    /// Start of the next page; `None` if nothing follows.
     pub next: Option<Position>,
 }
 
-/// Which operations.
+/// Selects operations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OperationFilter {
-    /// Every one.
+    /// All operations.
     All,
     /// Those of one lane.
     Lane(Key),
@@ -71,18 +71,18 @@ pub enum OperationFilter {
     Unfinished,
 }
 
-/// Which operations, newest first, from before an id on.
+/// Selects operations, newest first, before an id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperationList {
-    /// Which.
+    /// Filter.
     pub filter: OperationFilter,
-    /// The last one seen.
+    /// Last id of the previous page.
     pub before: Option<OperationId>,
     /// Maximum number.
     pub limit: usize,
 }
 
-/// A place in the feed. Opaque; ordered as bytes; the empty one is the beginning.
+/// A position in the feed. Opaque; ordered as bytes; the empty one is the beginning.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cursor(pub Vec<u8>);
 
@@ -116,7 +116,7 @@ pub enum Subject {
     Operation(OperationId),
 }
 
-/// One change of one commit. Claims, leases, logs and sweeps are no commits and not in the feed.
+/// One change of one commit. Claims, leases, logs and sweeps are not commits and not in the feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     /// The commit that made it.
@@ -125,15 +125,15 @@ pub struct Change {
     pub subject: Subject,
 }
 
-/// Part of the feed. Commits are whole: one is never split over two answers.
+/// Part of the feed. A commit is never split over two responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changes {
     /// In commit order.
     pub changes: Vec<Change>,
-    /// Where to go on. Nothing ever appears behind it.
+    /// Cursor for the next read. Nothing ever appears before it later.
     pub next: Cursor,
-    /// Changes after the cursor asked for (the beginning is one, too) were already trimmed: list
-    /// again, then go on from `next`.
+    /// Changes after the requested cursor (or the beginning) were already trimmed: list
+    /// again, then continue from `next`.
     pub gap: bool,
 }
 
@@ -142,30 +142,30 @@ pub struct Changes {
 pub struct Renewal {
     /// Operations of the worker with a requested cancellation.
     pub cancelled: Vec<OperationId>,
-    /// All that it has claimed and not given up. One it does not know of was claimed by an answer
-    /// that never arrived, and must be run or given up: no other worker may claim it.
+    /// All operations that the worker holds. One that it does not know was claimed by a response that
+    /// never arrived, and must be run or given up: no other worker may claim it.
     pub held: Vec<OperationId>,
 }
 
-/// Selects what to delete, at most `limit` at a time.
+/// Selects records to delete, at most `limit` at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sweep {
-    /// Operations that are done, that no document points to, and that finished before a moment;
+    /// Operations that are done, that no document points to, and that finished before a moment,
     /// with their logs.
     Operations {
         /// Only lanes whose key begins with these bytes; empty: all.
         lanes: Vec<u8>,
-        /// Only with this outcome; `None`: any. A cancelled one counts as failed, so `Failed` takes
-        /// both; `Cancelled` takes only those.
+        /// Only with this outcome; `None`: any. A cancelled one counts as failed, so `Failed` includes
+        /// both; `Cancelled` includes only cancelled ones.
         outcome: Option<Outcome>,
-        /// Age counts from the end, not from the beginning.
+        /// Age counts from the end of an operation, not from its start.
         finished_before: StoreTime,
         /// Maximum number.
         limit: usize,
     },
-    /// The feed and the memory of commit ids, up to a moment.
+    /// The feed with its commit ids, up to a moment.
     Feed {
-        /// Older changes go.
+        /// Older changes are deleted.
         before: StoreTime,
         /// Maximum number of commits.
         limit: usize,
@@ -173,8 +173,8 @@ pub enum Sweep {
 }
 
 impl Sweep {
-    /// Pause after a batch, before the next one: three times as long as
-    /// it took, so that others have most of the store's time, and never longer than a second.
+    /// Pause between two batches: three times as long as the last batch took, so that others get most of
+    /// the store's time, and at most a second.
     pub fn rest_after(took: Duration) -> Duration {
         (took * 3).min(Duration::from_secs(1))
     }
@@ -183,15 +183,15 @@ impl Sweep {
 /// Counts of one queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueStats {
-    /// Which.
+    /// Queue.
     pub queue: Queue,
     /// Waiting for another operation.
     pub waiting: u64,
-    /// Waiting for a worker or for their time.
+    /// Waiting for a worker or for their due time.
     pub ready: u64,
-    /// With a worker.
+    /// Claimed by a worker.
     pub running: u64,
-    /// When the oldest unfinished one was accepted.
+    /// Time of acceptance of the oldest unfinished one.
     pub oldest: StoreTime,
 }
 
@@ -222,52 +222,52 @@ impl QueueStats {
 /// Counts. Always: accepted = live + terminal + cleaned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Operations ever accepted (imported ones too).
+    /// Operations ever accepted, including imported ones.
     pub accepted: u64,
     /// Not done.
     pub live: u64,
-    /// Done and still here.
+    /// Done and not swept.
     pub terminal: u64,
     /// Done and swept.
     pub cleaned: u64,
-    /// The queues with unfinished operations.
+    /// Queues with unfinished operations.
     pub queues: Vec<QueueStats>,
 }
 
-/// How a store is laid out.
+/// Layout version of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
-    /// As it was found when the store was opened; 0 if there was nothing.
+    /// Version found when the store was opened; 0 if it was empty.
     pub found: u64,
-    /// As it is since then: the newest one that this program knows.
+    /// Version since then: the newest one that this program knows.
     pub now: u64,
 }
 
-/// Facts about a store, for operators. Apart from the layout, read at one moment.
+/// Facts about a store, for operators. All except the layout are read at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreInfo {
-    /// How it is laid out.
+    /// Layout version.
     pub layout: Layout,
-    /// Documents in it.
+    /// Number of documents.
     pub documents: u64,
     /// Workers that hold a lease.
     pub leases: u64,
-    /// Workers whose lease ran out, and that are remembered so that they learn of it.
+    /// Workers with an expired lease, which is kept so that they get `Lost`.
     pub leases_over: u64,
     /// Running operations whose worker holds no lease: the next claim takes them over.
     pub abandoned: u64,
     /// Commits in the feed.
     pub feed: u64,
-    /// Operations that are not there though their log is.
+    /// Logs whose operation does not exist.
     pub stray_logs: u64,
-    /// How large it is, where the store can tell.
+    /// Size in bytes, where the store knows it.
     pub bytes: Option<u64>,
 }
 
-/// A piece of a run's output.
+/// A part of a run's output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogChunk {
-    /// Its number, from 0.
+    /// Number, from 0.
     pub number: u32,
     /// Sealed text.
     pub text: Bytes,

@@ -1,10 +1,9 @@
-//! Sealing: encrypts what a store holds, so that only the key ring can read it.
+//! Sealing: encrypts stored data, so that only the key ring can read it.
 //!
-//! AES-256-GCM-SIV with a random nonce: should two texts ever share a nonce, nothing leaks but whether
-//! they are equal. The context of a text is authenticated, so that ciphertexts cannot be swapped
-//! between records. Each sealed text names its key, so a ring can hold
-//! several: the first seals, all open, and a text of an older key is sealed by the first when next
-//! written.
+//! AES-256-GCM-SIV with a random nonce: if two texts ever share a nonce, only their equality leaks.
+//! The context of a text is authenticated, so that ciphertexts cannot be swapped between records.
+//! Each sealed text names its key, so a ring can hold several: the first seals, all open, and a text of
+//! an older key is sealed by the first when next written.
 //! Not here: the path and permissions of the key file (the executable).
 
 use crate::key::Key;
@@ -22,10 +21,10 @@ const LAYOUT: u8 = 1;
 const KEY_BYTES: usize = 32;
 /// Longest key id, in bytes.
 const KEY_ID_BYTES_MAX: usize = 32;
-/// Most keys in a ring; enough for years of rotations.
+/// Maximum keys in a ring; enough for years of rotations.
 const KEYS_MAX: usize = 64;
 
-/// Names a key; prefixed in the clear to everything the key sealed.
+/// Id of a key; stored in the clear before everything the key sealed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KeyId(String);
 
@@ -43,15 +42,15 @@ pub enum SealContext<'a> {
     Document(&'a Key),
     /// The request of an operation.
     Request(OperationId),
-    /// Memos and the like.
+    /// The progress of an operation.
     Progress(OperationId),
     /// The detail of an operation, which a poll returns.
     Detail(OperationId),
-    /// A piece of a run's output.
+    /// A part of a run's output.
     Log(OperationId),
 }
 
-/// Purposes, each with a key of its own derived from the ring's.
+/// Purposes, each with its own key derived from the ring's.
 const PURPOSES: [&str; 5] = ["document", "request", "progress", "detail", "log"];
 
 impl SealContext<'_> {
@@ -75,10 +74,10 @@ impl SealContext<'_> {
     }
 }
 
-/// Which of the ring's keys a text was sealed with.
+/// The age of the key that sealed a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SealedWith {
-    /// The one that seals now.
+    /// The key that seals now.
     Current,
     /// An older key: seal again at the next write.
     Older,
@@ -87,7 +86,7 @@ pub enum SealedWith {
 /// Why a sealed text cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
-    /// Not something we sealed.
+    /// Not a sealed text.
     #[error("this is not a sealed text")]
     Layout,
     /// The ring lacks the key.
@@ -109,10 +108,10 @@ pub enum KeyRingError {
     /// A line that is not `id:base64`.
     #[error("line {0} of the key ring is not `id:base64 of 32 bytes`")]
     Line(usize),
-    /// Two keys of one name.
+    /// Two keys with one id.
     #[error("the key ring has two keys named {0:?}")]
     Twice(String),
-    /// Too many.
+    /// Too many keys.
     #[error("the key ring has more than {KEYS_MAX} keys")]
     TooMany,
 }
@@ -133,7 +132,7 @@ impl fmt::Debug for KeyRing {
 }
 
 impl KeyRing {
-    /// Reads a ring: one `id:base64` a line, the sealing key first; `#` begins a comment.
+    /// Parses a ring: one `id:base64` per line, the sealing key first; `#` starts a comment.
     pub fn parse(text: &str) -> Result<Self, KeyRingError> {
         let mut keys: Vec<RingKey> = Vec::new();
         for (n, line) in text.lines().enumerate() {
@@ -156,7 +155,7 @@ impl KeyRing {
         Ok(Self(keys))
     }
 
-    /// A line with a fresh key, as [`KeyRing::parse`] reads it.
+    /// A line with a fresh key, in the format of [`KeyRing::parse`].
     pub fn fresh_line(id: &str) -> Zeroizing<String> {
         let key = fresh_key();
         let text = Zeroizing::new(STANDARD.encode(key.as_slice()));
@@ -178,8 +177,8 @@ impl KeyRing {
         &self.0[0].id
     }
 
-    /// Seals a text for its place.
-    pub fn seal(&self, place: SealContext<'_>, plain: &[u8]) -> Bytes {
+    /// Seals a text for its context.
+    pub fn seal(&self, context: SealContext<'_>, plain: &[u8]) -> Bytes {
         let key = &self.0[0];
         let id = key.id.0.as_bytes();
         let nonce: [u8; NONCE_LEN] = random();
@@ -191,10 +190,10 @@ impl KeyRing {
         out.extend_from_slice(&nonce);
         let head = out.len();
         out.extend_from_slice(plain);
-        let tag = key.ciphers[place.purpose()]
+        let tag = key.ciphers[context.purpose()]
             .seal_in_place_separate_tag(
                 Nonce::assume_unique_for_key(nonce),
-                Aad::from(place.name()),
+                Aad::from(context.name()),
                 &mut out[head..],
             )
             .expect("the cipher takes any text that fits into memory");
@@ -202,10 +201,10 @@ impl KeyRing {
         out.into()
     }
 
-    /// Opens what was sealed for this place.
+    /// Opens a text that was sealed for this context.
     pub fn open(
         &self,
-        place: SealContext<'_>,
+        context: SealContext<'_>,
         sealed: &[u8],
     ) -> Result<(Vec<u8>, SealedWith), SealError> {
         let [LAYOUT, id_len, rest @ ..] = sealed else {
@@ -221,9 +220,9 @@ impl KeyRing {
         let n =
             found.ok_or_else(|| SealError::UnknownKey(String::from_utf8_lossy(id).into_owned()))?;
         let mut plain = text.to_vec();
-        let opened = self.0[n].ciphers[place.purpose()].open_in_place(
+        let opened = self.0[n].ciphers[context.purpose()].open_in_place(
             Nonce::assume_unique_for_key(*nonce),
-            Aad::from(place.name()),
+            Aad::from(context.name()),
             &mut plain,
         );
         let length = opened.map_err(|_| SealError::Broken)?.len();
@@ -282,14 +281,14 @@ mod tests {
     use crate::key::{Key, Kind, Realm};
     use crate::operation::OperationId;
 
-    fn place(id: &str) -> Key {
+    fn context(id: &str) -> Key {
         Key::new(&Realm::new("broker").unwrap(), Kind::new("instance"), &[id]).unwrap()
     }
 
     #[test]
-    fn what_is_sealed_opens_at_its_place_only() {
+    fn a_sealed_text_opens_in_its_context_only() {
         let ring = KeyRing::ephemeral();
-        let (here, there) = (place("a"), place("b"));
+        let (here, there) = (context("a"), context("b"));
         let sealed = ring.seal(SealContext::Document(&here), b"a secret");
         assert!(!sealed.windows(8).any(|window| window == b"a secret"));
         let opened = ring.open(SealContext::Document(&here), &sealed);
@@ -303,11 +302,11 @@ mod tests {
     }
 
     #[test]
-    fn a_rotated_out_key_still_reads_and_says_so() {
+    fn a_rotated_out_key_still_opens_and_is_reported_as_older() {
         let (old, new) = (KeyRing::fresh_line("2025"), KeyRing::fresh_line("2026"));
         let before = KeyRing::parse(&old).unwrap();
         let after = KeyRing::parse(&format!("# current\n{}\n{}", *new, *old)).unwrap();
-        let key = place("a");
+        let key = context("a");
         let sealed = before.seal(SealContext::Document(&key), b"x");
         assert_eq!(
             after.open(SealContext::Document(&key), &sealed),
@@ -321,7 +320,7 @@ mod tests {
     #[test]
     fn altered_and_foreign_bytes_never_open() {
         let ring = KeyRing::ephemeral();
-        let key = place("a");
+        let key = context("a");
         let sealed = ring.seal(SealContext::Document(&key), b"text");
         for n in 0..sealed.len() {
             let mut altered = sealed.to_vec();

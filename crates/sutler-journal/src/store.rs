@@ -1,6 +1,6 @@
-//! What a database must do for the journal. One conformance suite proves it (`conformance`).
+//! The contract of a database for the journal. The suite in `conformance` verifies it.
 //!
-//! A store maps and remembers; it takes no decisions and reads no bodies. Read [`Store::commit`]
+//! A store maps and stores; it makes no decisions and reads no bodies. Read [`Store::commit`]
 //! first: everything durable goes through it.
 
 use crate::clock::StoreTime;
@@ -19,10 +19,10 @@ use tokio::sync::watch;
 
 /// Longest chunk of a run's log.
 pub const LOG_CHUNK_BYTES_MAX: usize = 64 * 1024;
-/// Longest log of one operation; what comes later is dropped.
+/// Longest log of one operation; later output is dropped.
 pub const LOG_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// The store cannot answer. Its text is for operators and names no secret and no content.
+/// The store cannot serve the call. The text is for operators and contains no secret and no content.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct StoreError(
@@ -31,12 +31,12 @@ pub struct StoreError(
 );
 
 impl StoreError {
-    /// An error with a sentence about the failure.
+    /// An error with a sentence that describes the failure.
     pub fn new(sentence: impl Into<String>) -> Self {
         Self(sentence.into(), None)
     }
 
-    /// A sentence and the cause behind it.
+    /// A sentence and its cause.
     pub fn caused(
         sentence: impl Into<String>,
         cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -45,36 +45,36 @@ impl StoreError {
     }
 }
 
-/// Why a worker cannot go on.
+/// Why a worker must stop.
 #[derive(Debug, thiserror::Error)]
 pub enum LeaseError {
-    /// Its lease ran out: it must drop all its work and come back under a new name.
+    /// Its lease expired: it must drop all its work and continue under a new id.
     #[error("the lease ran out")]
     Lost,
-    /// The store cannot answer.
+    /// The store cannot serve the call.
     #[error("the store did not answer")]
     Store(#[from] StoreError),
 }
 
-/// Durable memory of documents, operations, leases and changes.
+/// Durable storage of documents, operations, leases and changes.
 ///
 /// # Guarantees
 /// - Every method sees all commits acknowledged before it was called.
-/// - Lease expiry and due times go by the store's own clock.
+/// - Lease expiry and due times use the store's own clock.
 /// - A method that returns an error other than [`CommitError::Unknown`] changed nothing.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
     /// Applies all writes or none, in one round trip.
     ///
     /// # Guarantees
-    /// After `Ok` a crash, a power cut or the loss of the process loses nothing of it: the answer
-    /// leaves after the fsync that covers it. Repeating an applied commit is `Ok` and changes
-    /// nothing, for as long as the feed remembers it. After `Stale` or `NotWritten` nothing was
+    /// After `Ok`, no crash, power cut or loss of the process loses any of it: the response is
+    /// sent after the fsync that covers it. Repeating an applied commit is `Ok` and changes
+    /// nothing, as long as the feed remembers it. After `Stale` or `NotWritten` nothing was
     /// written. Commits that touch different keys and operations never make each other stale.
     ///
     /// # Errors
     /// See [`CommitError`]; a commit that [`Commit::check`] refuses is `NotWritten`. `Stale` names
-    /// the first expectation that does not hold, else the first write that does not fit.
+    /// the first expectation that does not hold, else the first write that cannot be applied.
     async fn commit(&self, commit: &Commit) -> Result<(), CommitError>;
 
     /// Reads one document.
@@ -83,14 +83,14 @@ pub trait Store: Send + Sync + 'static {
     /// Reads one whole operation.
     async fn operation(&self, id: OperationId) -> Result<Option<Operation>, StoreError>;
 
-    /// Reads the small row of an operation of this lane; `None` if there is none in this lane.
+    /// Reads the row of an operation of this lane; `None` if there is none in this lane.
     async fn poll(
         &self,
         lane: &Key,
         id: OperationId,
     ) -> Result<Option<PolledOperation>, StoreError>;
 
-    /// Lists documents in index order. Rows visited ≤ `limit` + a constant, wherever the page is.
+    /// Lists documents in index order. Rows visited ≤ `limit` + a constant, at any position.
     async fn list(
         &self,
         list: &List,
@@ -98,8 +98,8 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> Result<Page, StoreError>;
 
-    /// Documents with their terms, by key, from these bytes on, at most `limit`; for those who copy or
-    /// examine a whole store. Realms and kinds make no difference.
+    /// Documents with their terms, by key, from these bytes on, at most `limit`; for copying or
+    /// inspecting a whole store. Covers all realms and kinds.
     async fn scan_documents(
         &self,
         from: &[u8],
@@ -109,17 +109,17 @@ pub trait Store: Send + Sync + 'static {
     /// Lists operations, newest first.
     async fn operations(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError>;
 
-    /// Makes or prolongs the one lease that covers all of a worker's claims: it runs out `ttl` from
-    /// now. A name never seen gets a new lease; one whose lease ran out is burnt.
+    /// Creates or extends the one lease that covers all claims of a worker: it expires `ttl` from
+    /// now. An unknown id gets a new lease; an id whose lease expired can never get one again.
     ///
     /// # Errors
-    /// `Lost` if the lease had run out, even if its operations are not claimed yet.
+    /// `Lost` if the lease had expired, even if its operations are not claimed yet.
     async fn renew(&self, worker: WorkerId, ttl: Duration) -> Result<Renewal, LeaseError>;
 
-    /// Hands operations to a worker that holds a lease: from each queue at most its number, those
-    /// ready and due, oldest due time first, and those running under a lease that ran out.
+    /// Claims operations for a worker that holds a lease: from each queue at most its number, those
+    /// ready and due, oldest due time first, and those running under an expired lease.
     /// The fence grows by one; `takeovers` grows if the operation was running; the attempt stays.
-    /// Answers the operations as they are after the claim.
+    /// Returns the operations as they are after the claim.
     ///
     /// # Errors
     /// `Lost` if the worker holds no lease.
@@ -129,23 +129,23 @@ pub trait Store: Send + Sync + 'static {
         queues: &[(Queue, usize)],
     ) -> Result<Vec<Operation>, LeaseError>;
 
-    /// Ends a worker's lease; what it still ran is ready and due now, and is no takeover. Nothing
-    /// happens if the worker is unknown. The name is not used again.
+    /// Ends a worker's lease; operations it still ran become ready and due now, without a takeover. A
+    /// no-op if the worker is unknown. The id is not used again.
     async fn release(&self, worker: WorkerId) -> Result<(), StoreError>;
 
     /// The feed of changes after a cursor, in commit order, at most about `limit` changes: whole
-    /// commits, and at least one if there is one. A commit may be held back while one that may get
-    /// an earlier place is still open; apart from that the feed is as current as any other read.
+    /// commits, and at least one if there is one. A commit may be held back while another that may get
+    /// an earlier position is still open; otherwise the feed is as current as any other read.
     async fn changes(&self, after: &Cursor, limit: usize) -> Result<Changes, StoreError>;
 
-    /// A counter that grows when something may have become claimable. Only a hint: it may be late
-    /// or lost, so callers also poll from time to time.
+    /// A counter that increases when an operation may have become claimable. Only a hint: it may be
+    /// late or lost, so callers also poll periodically.
     fn hints(&self) -> watch::Receiver<u64>;
 
-    /// Throws away; returns how many. Never anything that is not done, or that is pinned.
+    /// Deletes, and returns how many. Never deletes an unfinished or pinned operation.
     async fn sweep(&self, sweep: &Sweep) -> Result<u64, StoreError>;
 
-    /// Counts. May visit every unfinished operation: not for a hot path.
+    /// Counts. May visit every unfinished operation, so not for a hot path.
     async fn stats(&self) -> Result<Stats, StoreError>;
 
     /// Facts about the store itself, for operators. May read everything.
@@ -154,11 +154,11 @@ pub trait Store: Send + Sync + 'static {
     /// The store's clock.
     async fn now(&self) -> Result<StoreTime, StoreError>;
 
-    /// Adds to the log of an operation, outside commits. Chunks over the limits are cut or dropped;
-    /// so is everything for an operation that is not there.
+    /// Appends to the log of an operation, outside commits. Chunks over the limits are truncated or
+    /// dropped, as are all chunks for an operation that does not exist.
     async fn append_log(&self, operation: OperationId, text: Bytes) -> Result<(), StoreError>;
 
-    /// Reads a log from a chunk on, at most `limit` chunks.
+    /// Reads a log from a chunk number on, at most `limit` chunks.
     async fn read_log(
         &self,
         operation: OperationId,

@@ -187,6 +187,6 @@ fn run(skopeo: &Path, server: &Server, words: &[&str]) {
         .env("TMPDIR", server.dir().folder())
         .output()
         .expect("skopeo runs");
-    let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(ended.status.success(), "skopeo: {said}");
+    let message = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "skopeo: {message}");
 }

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_found_in_what_servers_say_of_themselves() {
+    fn versions_are_found_in_the_output_of_servers() {
         for (text, version) in [
             (
                 "postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)",

@@ -170,8 +170,8 @@ impl ServerKind for MariaDb {
         let make = format!("CREATE DATABASE {name}");
         let ended = client.args(["-e", &make]).stdin(Stdio::null()).output();
         let ended = ended.expect("the client runs");
-        let said = String::from_utf8_lossy(&ended.stderr);
-        assert!(ended.status.success(), "{}: {said}", self.name);
+        let message = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{}: {message}", self.name);
         name.to_owned()
     }
 }

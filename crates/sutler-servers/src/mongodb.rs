@@ -65,7 +65,7 @@ pub fn three() -> Option<(Vec<Server>, String)> {
         .iter()
         .map(|it| format!("127.0.0.1:{}", it.admin_url().port))
         .collect();
-    found(members[0].admin_url().port, &hosts);
+    initiate_set(members[0].admin_url().port, &hosts);
     let url = format!("mongodb://{}/three?replicaSet={SET}", hosts.join(","));
     Some((members, url))
 }
@@ -85,15 +85,15 @@ pub fn make_user(server: &Server, name: &str, database: &str) -> ServerUrl {
         text("$db", database),
     ]);
     let answer = ask(server.admin_url().port, &make).expect("an answer");
-    let said = String::from_utf8_lossy(&answer);
-    assert!(!said.contains("errmsg"), "no user: {said}");
+    let output = String::from_utf8_lossy(&answer);
+    assert!(!output.contains("errmsg"), "no user: {output}");
     server.admin_url().at(database).with_user(name, PASSWORD)
 }
 
 /// Whether the member at this port is the primary.
 #[must_use]
 pub fn is_primary(port: u16) -> bool {
-    greeting(port).is_some_and(|it| says(&it, "isWritablePrimary"))
+    greeting(port).is_some_and(|it| has_true_field(&it, "isWritablePrimary"))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -168,10 +168,13 @@ impl ServerKind for MongoDb {
         if context.certificates.is_some() && context.demands.tls != Tls::Both {
             arguments.push("--tlsAllowConnectionsWithoutCertificates".to_owned());
         }
-        let beside = self.program.parent().map(|it| it.display().to_string());
+        let library_dir = self.program.parent().map(|it| it.display().to_string());
         let mut variables = Vec::new();
         if std::env::var_os("SUTLER_TEST_MONGOD").is_some() {
-            variables.push(("LD_LIBRARY_PATH".to_owned(), beside.unwrap_or_default()));
+            variables.push((
+                "LD_LIBRARY_PATH".to_owned(),
+                library_dir.unwrap_or_default(),
+            ));
             let tunables = "glibc.pthread.rseq=0".to_owned();
             variables.push(("GLIBC_TUNABLES".to_owned(), tunables));
         }
@@ -188,14 +191,14 @@ impl ServerKind for MongoDb {
         greeting(context.port).is_some_and(|it| match self.role {
             ServerRole::Member => true,
             ServerRole::Alone | ServerRole::One => {
-                says(&it, "isWritablePrimary") || says(&it, "isreplicaset")
+                has_true_field(&it, "isWritablePrimary") || has_true_field(&it, "isreplicaset")
             }
         })
     }
 
     fn after_start(&self, context: &StartContext<'_>) {
         if self.role == ServerRole::One {
-            found(context.port, &[format!("127.0.0.1:{}", context.port)]);
+            initiate_set(context.port, &[format!("127.0.0.1:{}", context.port)]);
         }
     }
 
@@ -213,7 +216,7 @@ impl ServerKind for MongoDb {
 }
 
 /// Initiates a replica set of these members, through one of them.
-fn found(port: u16, hosts: &[String]) {
+fn initiate_set(port: u16, hosts: &[String]) {
     let mut members = Vec::new();
     for (n, host) in (0..).zip(hosts) {
         let member = document(&[int("_id", n), text("host", host)]);
@@ -225,10 +228,10 @@ fn found(port: u16, hosts: &[String]) {
         nested(4, "members", &document(&members)),
         nested(3, "settings", &settings),
     ]);
-    let asked = document(&[nested(3, "replSetInitiate", &set), text("$db", "admin")]);
-    let answer = ask(port, &asked).expect("an answer");
-    let said = String::from_utf8_lossy(&answer);
-    assert!(!said.contains("errmsg"), "no replica set: {said}");
+    let initiate = document(&[nested(3, "replSetInitiate", &set), text("$db", "admin")]);
+    let answer = ask(port, &initiate).expect("an answer");
+    let output = String::from_utf8_lossy(&answer);
+    assert!(!output.contains("errmsg"), "no replica set: {output}");
     until("a primary", || is_primary(port).then_some(()));
 }
 
@@ -237,7 +240,7 @@ fn greeting(port: u16) -> Option<Vec<u8>> {
 }
 
 /// Whether a response has this field with the value true.
-fn says(answer: &[u8], name: &str) -> bool {
+fn has_true_field(answer: &[u8], name: &str) -> bool {
     let field = [&[8], name.as_bytes(), &[0, 1]].concat();
     answer.windows(field.len()).any(|it| it == field)
 }
@@ -290,7 +293,10 @@ mod tests {
         assert_eq!(hello, b"\x10\0\0\0\x10hello\0\x01\0\0\0\0");
         let named = document(&[text("a", "b")]);
         assert_eq!(named, b"\x0e\0\0\0\x02a\0\x02\0\0\0b\0\0");
-        assert!(says(b"..\x08isreplicaset\0\x01..", "isreplicaset"));
-        assert!(!says(b"..\x08isreplicaset\0\0..", "isreplicaset"));
+        assert!(has_true_field(
+            b"..\x08isreplicaset\0\x01..",
+            "isreplicaset"
+        ));
+        assert!(!has_true_field(b"..\x08isreplicaset\0\0..", "isreplicaset"));
     }
 }

@@ -159,8 +159,8 @@ fn import(server_dir: &ServerDir, program: &Path, busybox: &Path) {
         ])
         .output()
         .expect("podman runs");
-    let said = String::from_utf8_lossy(&imported.stderr);
-    assert!(imported.status.success(), "podman import: {said}");
+    let message = String::from_utf8_lossy(&imported.stderr);
+    assert!(imported.status.success(), "podman import: {message}");
 }
 
 fn podman(server_dir: &ServerDir, program: &Path) -> Command {

@@ -143,7 +143,7 @@ impl Postgres {
             .stdin(Stdio::null())
             .output()
             .expect("psql runs");
-        let said = String::from_utf8_lossy(&ended.stderr);
-        assert!(ended.status.success(), "psql: {said}");
+        let message = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "psql: {message}");
     }
 }

@@ -76,7 +76,7 @@ enum ProxyCommand {
 struct ProxyState {
     commands: Mutex<VecDeque<ProxyCommand>>,
     halves: AtomicU64,
-    asked: Mutex<Vec<String>>,
+    statements: Mutex<Vec<String>>,
     last_commit: Mutex<Vec<u8>>,
     late_answers: AtomicU64,
     /// Connections are refused, and existing ones are cut.
@@ -131,21 +131,21 @@ impl Proxy {
     /// Holds the next commit that has no command yet.
     #[must_use]
     pub fn hold(&self) -> HeldCommit {
-        let ((tell, arrived), (go, wait)) = (oneshot::channel(), oneshot::channel());
-        lock(&self.state.commands).push_back(ProxyCommand::Hold(tell, wait));
+        let ((notify, arrived), (go, wait)) = (oneshot::channel(), oneshot::channel());
+        lock(&self.state.commands).push_back(ProxyCommand::Hold(notify, wait));
         HeldCommit { arrived, go }
     }
 
     /// Number of round trips so far.
     #[must_use]
     pub fn round_trips(&self) -> usize {
-        lock(&self.state.asked).len()
+        lock(&self.state.statements).len()
     }
 
     /// Texts of the round trips from the n-th on.
     #[must_use]
     pub fn messages_since(&self, n: usize) -> Vec<String> {
-        lock(&self.state.asked).split_off(n)
+        lock(&self.state.statements).split_off(n)
     }
 
     /// Bytes of the message of the last commit.
@@ -234,7 +234,7 @@ async fn relay_client<D: Dialect>(
                 break;
             };
             let content: Vec<u8> = bytes.drain(..message.length).collect();
-            lock(&state.asked).extend(message.asks);
+            lock(&state.statements).extend(message.asks);
             let mut command = None;
             if message.commits {
                 lock(&state.last_commit).clone_from(&content);
@@ -257,8 +257,8 @@ async fn forward(
 ) -> io::Result<bool> {
     match command {
         None => to.write_all(message).await?,
-        Some(ProxyCommand::Hold(tell, wait)) => {
-            let _ = tell.send(());
+        Some(ProxyCommand::Hold(notify, wait)) => {
+            let _ = notify.send(());
             let _ = wait.await;
             ends.late.store(true, Ordering::SeqCst);
             to.write_all(message).await?;

@@ -89,12 +89,12 @@ impl ServerKind for Redis {
         if context.certificates.is_some() {
             return true;
         }
-        let mut said = [0; 7];
-        let asked = stream.set_read_timeout(Some(ANSWERS_WITHIN)).is_ok()
+        let mut reply = [0; 7];
+        let responded = stream.set_read_timeout(Some(ANSWERS_WITHIN)).is_ok()
             && stream.write_all(b"PING\r\n").is_ok()
-            && stream.read_exact(&mut said).is_ok();
+            && stream.read_exact(&mut reply).is_ok();
         // Ready if it asks for a password and has loaded its data.
-        asked && &said == b"-NOAUTH"
+        responded && &reply == b"-NOAUTH"
     }
 
     fn server_url(&self, context: &StartContext<'_>) -> ServerUrl {

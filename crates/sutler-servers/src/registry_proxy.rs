@@ -71,7 +71,7 @@ impl Intercept {
 /// An intercept, the requests it matches, and how many more.
 struct InterceptRule {
     part: String,
-    fate: Intercept,
+    intercept: Intercept,
     left: usize,
 }
 
@@ -80,9 +80,9 @@ struct ProxyShared {
     behind: Option<SocketAddr>,
     rules: Mutex<Vec<InterceptRule>>,
     /// Fixed responses, by part of the request line.
-    says: Mutex<Vec<(String, Intercept)>>,
+    fixed_responses: Mutex<Vec<(String, Intercept)>>,
     lifted: Condvar,
-    asked: Mutex<Vec<String>>,
+    request_lines: Mutex<Vec<String>>,
     shown: Mutex<Vec<(String, Option<String>)>>,
     tokens: Mutex<Option<TokenService>>,
     over: AtomicBool,
@@ -140,22 +140,29 @@ impl RegistryProxy {
     }
 
     /// Intercepts all requests whose first line contains this part.
-    pub fn when(&self, part: &str, fate: Intercept) {
-        self.times(usize::MAX, part, fate);
+    pub fn when(&self, part: &str, intercept: Intercept) {
+        self.times(usize::MAX, part, intercept);
     }
 
     /// Intercepts the next `left` requests whose first line contains this part.
-    pub fn times(&self, left: usize, part: &str, fate: Intercept) {
+    pub fn times(&self, left: usize, part: &str, intercept: Intercept) {
         let part = part.to_owned();
-        lock(&self.shared.rules).insert(0, InterceptRule { part, fate, left });
+        lock(&self.shared.rules).insert(
+            0,
+            InterceptRule {
+                part,
+                intercept,
+                left,
+            },
+        );
     }
 
     /// Sets the fixed response to requests whose first line contains this part; removes it if there is no
     /// response.
     pub fn respond(&self, part: &str, answer: Option<Intercept>) {
-        let mut says = lock(&self.shared.says);
-        says.retain(|(known, _)| known != part);
-        says.extend(answer.map(|it| (part.to_owned(), it)));
+        let mut fixed_responses = lock(&self.shared.fixed_responses);
+        fixed_responses.retain(|(known, _)| known != part);
+        fixed_responses.extend(answer.map(|it| (part.to_owned(), it)));
     }
 
     /// Removes all intercepts, and releases held responses.
@@ -167,7 +174,7 @@ impl RegistryProxy {
     /// Requests since the last call: methods and targets, in order.
     #[must_use]
     pub fn requests(&self) -> Vec<String> {
-        std::mem::take(&mut *lock(&self.shared.asked))
+        std::mem::take(&mut *lock(&self.shared.request_lines))
     }
 
     /// Authorization headers of all requests so far, with method and target.
@@ -206,20 +213,20 @@ fn serve(mut client: TcpStream, shared: &ProxyShared) {
         return;
     };
     let line = format!("{} {}", request.method, request.target);
-    lock(&shared.asked).push(line.clone());
+    lock(&shared.request_lines).push(line.clone());
     let proof = request.header("authorization").map(str::to_owned);
     lock(&shared.shown).push((line.clone(), proof));
     let is_head = request.method == "HEAD";
-    let fate = fate_of(shared, &line);
-    if let Some(Intercept::Cut) = fate {
+    let intercept = intercept_for(shared, &line);
+    if let Some(Intercept::Cut) = intercept {
         return;
     }
-    if let Some(Intercept::Hold) = fate {
+    if let Some(Intercept::Hold) = intercept {
         let rules = lock(&shared.rules);
         let held = |rules: &mut Vec<InterceptRule>| rules.iter().any(|it| line.contains(&it.part));
         drop(shared.lifted.wait_while(rules, held));
     }
-    let answer = match fate {
+    let answer = match intercept {
         Some(Intercept::Answer {
             status,
             ref headers,
@@ -233,7 +240,7 @@ fn serve(mut client: TcpStream, shared: &ProxyShared) {
     };
     let Some(mut answer) = answer else { return };
     let mut send = answer.body.len();
-    match fate {
+    match intercept {
         Some(Intercept::BreakOff(bytes)) => send = send.min(bytes),
         Some(Intercept::Truncate(bytes)) => {
             answer.body.truncate(bytes);
@@ -265,7 +272,7 @@ fn admitted(shared: &ProxyShared, request: &HttpRequest) -> Option<HttpResponse>
     request.send(behind).ok()
 }
 
-fn fate_of(shared: &ProxyShared, line: &str) -> Option<Intercept> {
+fn intercept_for(shared: &ProxyShared, line: &str) -> Option<Intercept> {
     let mut rules = lock(&shared.rules);
     let rule = rules
         .iter_mut()
@@ -274,11 +281,11 @@ fn fate_of(shared: &ProxyShared, line: &str) -> Option<Intercept> {
         if rule.left != usize::MAX {
             rule.left -= 1;
         }
-        return Some(rule.fate.clone());
+        return Some(rule.intercept.clone());
     }
-    let says = lock(&shared.says);
-    let said = says.iter().find(|(part, _)| line.contains(part));
-    said.map(|(_, fate)| fate.clone())
+    let fixed_responses = lock(&shared.fixed_responses);
+    let fixed = fixed_responses.iter().find(|(part, _)| line.contains(part));
+    fixed.map(|(_, intercept)| intercept.clone())
 }
 
 fn receive(client: &mut TcpStream) -> Option<HttpRequest> {

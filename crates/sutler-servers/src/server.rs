@@ -20,7 +20,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub const PASSWORD: &str = "canary-of-a-server-6f1d";
 
 /// Lines that this process has printed about its servers.
-static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+static PRINTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 /// Options of a server for one test.
 #[derive(Clone, Debug, Default)]
@@ -151,8 +151,8 @@ impl Server {
             None => "of a given URL".to_owned(),
         };
         let line = format!("{} {version}", self.recipe.name());
-        let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
-        if said.insert(line.clone()) {
+        let mut printed = PRINTED.lock().unwrap_or_else(PoisonError::into_inner);
+        if printed.insert(line.clone()) {
             print_line(&format!("tests run against {line}"));
             record_ran(&line);
         }
@@ -294,9 +294,9 @@ impl OwnProcess {
     fn version(&self, recipe: &dyn ServerKind) -> String {
         let line = recipe.command_line(&self.context());
         let mut asks = self.dir.command(&line.program);
-        let asked = asks.arg("--version").envs(line.variables).output();
-        let said = asked.map(|it| String::from_utf8_lossy(&it.stdout).into_owned());
-        let version = said
+        let version_run = asks.arg("--version").envs(line.variables).output();
+        let version_text = version_run.map(|it| String::from_utf8_lossy(&it.stdout).into_owned());
+        let version = version_text
             .ok()
             .and_then(|it| crate::installed::first_version(&it));
         version.unwrap_or_else(|| "of an unknown version".to_owned())

@@ -88,8 +88,8 @@ impl ServerDir {
     pub fn run(&self, program: &Path, arguments: &[&str]) {
         let ended = self.command(program).args(arguments).output();
         let ended = ended.expect("it runs");
-        let said = String::from_utf8_lossy(&ended.stderr);
-        assert!(ended.status.success(), "{}: {said}", program.display());
+        let message = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{}: {message}", program.display());
     }
 
     /// Starts a server; `signal` is the signal that stops it.
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_home_is_gone_when_nobody_lives_there() {
+    fn a_server_directory_is_removed_on_drop() {
         let dir = ServerDir::new(&["nobody"]);
         let folder = dir.folder().to_owned();
         let file = dir.private("secret", "x");

@@ -81,7 +81,9 @@ impl ServerGuard {
         let all = self.signal_all(Signal::STOP);
         // On a busy machine some threads continue for a while after the signal.
         for process in all {
-            until("a process stands still", || stands(process).then_some(()));
+            until("a process stands still", || {
+                has_stopped(process).then_some(())
+            });
         }
     }
 
@@ -146,7 +148,7 @@ fn state_and_parent(stat: &str) -> Option<(char, i32)> {
 }
 
 /// Whether all threads have stopped or ended.
-fn stands(process: Pid) -> bool {
+fn has_stopped(process: Pid) -> bool {
     let threads = fs::read_dir(process_folder(process).join("task"));
     let mut threads = threads.into_iter().flatten().flatten();
     threads.all(|thread| state_of(&thread.path()).is_none_or(|state| "TtZX".contains(state)))

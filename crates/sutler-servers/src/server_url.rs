@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_is_put_together_as_it_was_taken_apart() {
+    fn a_url_round_trips() {
         for url in [
             "postgres://postgres:pass@127.0.0.1:5432/db?sslmode=disable",
             "mysql://root@db.example:3306/",

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 /// Maximum time for a server to start or stop on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// Below the ports of outgoing connections: a server that is restarted on its port must not find it in use.
 const PORTS: Range<u16> = 15_000..30_000;
@@ -22,11 +22,11 @@ const PORTS: Range<u16> = 15_000..30_000;
 pub fn until<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
-        if let Some(seen) = look() {
-            return seen;
+        if let Some(value) = look() {
+            return value;
         }
         let waited = began.elapsed();
-        assert!(waited < PATIENCE, "{what}: not within {PATIENCE:?}");
+        assert!(waited < TIME_LIMIT, "{what}: not within {TIME_LIMIT:?}");
         std::thread::sleep(LOOK_EVERY);
     }
 }

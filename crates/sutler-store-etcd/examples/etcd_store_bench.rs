@@ -1,9 +1,9 @@
-//! How fast the store in etcd is, beside bare requests to the same gateway.
+//! Benchmark of the etcd store, with bare requests to the same gateway as a baseline.
 //!
 //! `etcd_store_bench HOST:PORT WHAT CALLERS SECONDS` prints calls a second. WHAT: `accept` (a commit of a
 //! new document and its operation), `end` (accept, and the commit of its result), `poll`; and the
 //! baselines `put` (one transaction that puts as many bytes under two keys, and checks nothing) and `range`
-//! (one key). Read `bench/run` beside the sources for how it is used.
+//! (one key). See `bench/run` in this crate for its use.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -25,14 +25,14 @@ use uuid::Uuid;
 const BODY: usize = 400;
 type BenchError = Box<dyn Error + Send + Sync>;
 
-/// What every caller has.
-struct Stage {
+/// Data shared by all callers.
+struct BenchContext {
     store: EtcdStore,
     worker: WorkerId,
     /// For the baselines.
     gateway: String,
     client: reqwest::Client,
-    /// What is polled.
+    /// The polled operation and its lane.
     polled: (Key, OperationId),
 }
 
@@ -42,16 +42,16 @@ async fn main() -> Result<(), BenchError> {
     let [server, what, callers, seconds] = arguments.as_slice() else {
         return Err("etcd_store_bench HOST:PORT accept|end|poll|put|range CALLERS SECONDS".into());
     };
-    let stage = Arc::new(Stage::at(server).await?);
+    let context = Arc::new(BenchContext::at(server).await?);
     let (callers, seconds): (usize, u64) = (callers.parse()?, seconds.parse()?);
     let calls = Arc::new(AtomicU64::new(0));
     let end = Instant::now() + Duration::from_secs(seconds);
     let mut tasks = JoinSet::new();
     for _ in 0..callers {
-        let (stage, calls, what) = (Arc::clone(&stage), Arc::clone(&calls), what.clone());
+        let (context, calls, what) = (Arc::clone(&context), Arc::clone(&calls), what.clone());
         tasks.spawn(async move {
             while Instant::now() < end {
-                stage.call(&what).await?;
+                context.call(&what).await?;
                 calls.fetch_add(1, Ordering::Relaxed);
             }
             Ok::<(), BenchError>(())
@@ -65,13 +65,13 @@ async fn main() -> Result<(), BenchError> {
     Ok(())
 }
 
-impl Stage {
+impl BenchContext {
     async fn at(server: &str) -> Result<Self, BenchError> {
         let store = EtcdStore::open(&format!("etcd://{server}/bench").into()).await?;
         let worker = WorkerId::fresh();
         store.renew(worker, Duration::from_secs(600)).await?;
         let (key, id, _) = accept(&store, worker).await?;
-        let stage = Self {
+        let context = Self {
             store,
             worker,
             gateway: format!("http://{server}/v3/kv"),
@@ -79,8 +79,8 @@ impl Stage {
             polled: (key, id),
         };
         let put = json!({ "key": STANDARD.encode("bare"), "value": STANDARD.encode([7; BODY]) });
-        stage.ask("put", &put).await?;
-        Ok(stage)
+        context.ask("put", &put).await?;
+        Ok(context)
     }
 
     async fn call(&self, what: &str) -> Result<(), BenchError> {

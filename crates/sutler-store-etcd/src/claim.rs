@@ -1,9 +1,9 @@
-//! Leases and claims. A worker's lease is a lease of etcd on the key of its name: when it runs out,
-//! the key is gone, and every transaction that demands it fails. That is the store's clock.
+//! Leases and claims. A worker's lease is a lease of etcd on the key of its id: when it expires,
+//! the key is deleted, and every transaction that requires it fails. So expiry uses etcd's clock.
 //!
-//! A name that was used once is remembered beside it, so that a worker whose lease ran out learns of
-//! it. A claim is one transaction with one more inside for each operation: what somebody else took
-//! first does not spoil the rest. Not here: the fence of a commit (`transaction.rs`).
+//! A used id is recorded in another key, so that a worker whose lease expired gets `Lost`.
+//! A claim is one transaction with a nested one for each operation: an operation that another
+//! worker took first does not fail the rest. Not here: the fence of a commit (`transaction.rs`).
 
 use crate::client::RequestEffect;
 use crate::read::operation_of;
@@ -17,9 +17,9 @@ use sutler_journal::{
     LeaseError, Operation, OperationId, Queue, Renewal, State, StoreError, StoreTime, WorkerId,
 };
 
-/// Most operations in one transaction.
+/// Maximum operations in one transaction.
 const BATCH: usize = 60;
-/// How often a claim or release is tried again because others wrote meanwhile.
+/// Attempts of a claim or release that concurrent writes interfere with.
 const TRIES_MAX: usize = 100;
 
 impl EtcdStore {
@@ -45,7 +45,7 @@ impl EtcdStore {
             }
             Some(lease) => self.exchange(worker, lease, seconds).await?,
             None if used => return Err(LeaseError::Lost),
-            None => self.hire(worker, seconds).await?,
+            None => self.grant_first_lease(worker, seconds).await?,
         }
         let view = self.follower.view()?;
         let held: Vec<OperationId> = view.operations.held(worker).collect();
@@ -57,8 +57,8 @@ impl EtcdStore {
         Ok(Renewal { cancelled, held })
     }
 
-    /// Gives a new name its first lease.
-    async fn hire(&self, worker: WorkerId, seconds: i64) -> Result<(), LeaseError> {
+    /// Grants a new worker id its first lease.
+    async fn grant_first_lease(&self, worker: WorkerId, seconds: i64) -> Result<(), LeaseError> {
         let lease = self.client.grant(seconds).await.map_err(store)?;
         let now = self.client.clock.now();
         let txn = Txn {
@@ -73,7 +73,7 @@ impl EtcdStore {
         self.take_lease(&txn, lease).await
     }
 
-    /// Puts a worker's name under another lease, with another time.
+    /// Moves a worker's id to another lease with another duration.
     async fn exchange(
         &self,
         worker: WorkerId,
@@ -113,7 +113,7 @@ impl EtcdStore {
         }
     }
 
-    pub(crate) async fn hand_out(
+    pub(crate) async fn assign(
         &self,
         worker: WorkerId,
         queues: &[(Queue, usize)],
@@ -134,8 +134,8 @@ impl EtcdStore {
             }
             let mut current = true;
             for batch in picked.chunks(BATCH) {
-                let (taken, seen) = self.take(worker, batch).await?;
-                current &= seen;
+                let (taken, reached) = self.take(worker, batch).await?;
+                current &= reached;
                 for job in taken {
                     let limit = left.iter_mut().find(|it| it.0 == job.row.queue);
                     if let Some((_, limit)) = limit {
@@ -151,7 +151,7 @@ impl EtcdStore {
         Ok(self.fill_in(claimed).await?)
     }
 
-    /// Operations with their contents. One that was changed meanwhile is read as it is now.
+    /// Reads the contents of operations. One that was changed meanwhile is read in its current state.
     async fn fill_in(&self, jobs: Vec<StoredOperation>) -> Result<Vec<Operation>, StoreError> {
         let parts: Vec<_> = jobs.iter().map(|job| job.parts.clone()).collect();
         let contents = self.contents(&parts, None).await?;
@@ -205,11 +205,11 @@ impl EtcdStore {
         if !answer.succeeded {
             return Err(LeaseError::Lost);
         }
-        let seen = self.follower.reach(answer.header.revision.0).await.is_ok();
+        let reached = self.follower.reach(answer.header.revision.0).await.is_ok();
         let done = answer.responses.iter().map(|it| it.txn.as_ref());
         let done = done.map(|it| it.is_some_and(|txn| txn.succeeded));
         let taken = taken.into_iter().zip(done).filter(|(_, done)| *done);
-        Ok((taken.map(|(job, _)| job).collect(), seen))
+        Ok((taken.map(|(job, _)| job).collect(), reached))
     }
 
     pub(crate) async fn let_go(&self, worker: WorkerId) -> Result<(), StoreError> {
@@ -249,15 +249,15 @@ impl EtcdStore {
                 self.follower.catch_up().await?;
                 continue;
             }
-            // Late or not, it is given back.
-            let seen = self.follower.reach(answer.header.revision.0).await;
+            // It is released even if the view lags.
+            let reached = self.follower.reach(answer.header.revision.0).await;
             if all {
                 if let Some(lease) = lease {
                     self.client.revoke(lease.id).await;
                 }
                 return Ok(());
             }
-            seen?;
+            reached?;
         }
         Err(StoreError::new(
             "others wrote faster than this release could; try it again",
@@ -265,7 +265,7 @@ impl EtcdStore {
     }
 }
 
-/// Something to claim.
+/// An operation to claim.
 struct ClaimCandidate {
     revision: i64,
     job: StoredOperation,
@@ -275,7 +275,7 @@ struct ClaimCandidate {
 fn pick(view: &View, queues: &[(Queue, usize)], now: StoreTime) -> Vec<ClaimCandidate> {
     let orphans: Vec<_> = view.orphans().collect();
     let mut picked = Vec::new();
-    let mut seen = BTreeSet::new();
+    let mut reached = BTreeSet::new();
     for (queue, limit) in queues {
         let mut due: Vec<(StoreTime, OperationId)> =
             view.operations.due(queue, now).take(*limit).collect();
@@ -286,8 +286,8 @@ fn pick(view: &View, queues: &[(Queue, usize)], now: StoreTime) -> Vec<ClaimCand
         due.sort();
         due.truncate(*limit);
         picked.extend(due.into_iter().filter_map(|(_, id)| {
-            // A queue may be named twice.
-            let entry = view.operations.get(id).filter(|_| seen.insert(id))?;
+            // A queue may be listed twice.
+            let entry = view.operations.get(id).filter(|_| reached.insert(id))?;
             Some(ClaimCandidate {
                 revision: entry.revision,
                 job: entry.job()?,
@@ -301,7 +301,7 @@ fn store(trouble: crate::client::EtcdError) -> LeaseError {
     LeaseError::Store(trouble.into())
 }
 
-/// etcd's leases last whole seconds: never less than was asked for.
+/// Leases of etcd last whole seconds: rounds up.
 fn whole_seconds(ttl: Duration) -> i64 {
     let seconds = ttl.as_secs() + u64::from(ttl.subsec_nanos() > 0);
     i64::try_from(seconds.max(1)).unwrap_or(i64::MAX)

@@ -1,8 +1,8 @@
 //! Client of etcd's JSON gateway: reads, transactions, leases; one member after the other.
 //!
-//! A request that only reads is tried at every member. One that writes is tried at the next only if
-//! it certainly did nothing; else the result is [`EtcdError::Unanswered`]. Passwords and
-//! tokens go into headers and bodies, never into an error. Not here: watching (`watch.rs`).
+//! A read is tried at every member. A write is tried at the next member only if it certainly had no
+//! effect; otherwise the result is [`EtcdError::Unanswered`]. Passwords and tokens are sent in
+//! headers and bodies, and never included in an error. Not here: watching (`watch.rs`).
 
 use crate::clock::ServerClock;
 use crate::settings::{EtcdSettings, Login, Tls};
@@ -19,13 +19,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use sutler_journal::StoreError;
 
-/// Longest answer: a page of the largest values, in base64.
+/// Longest response: a page of the largest values, in base64.
 const ANSWER_BYTES_MAX: usize = 512 * 1024 * 1024;
-/// After how long a silent connection is checked: a watch may be silent for hours.
+/// Time after which an idle connection is checked: a watch may be silent for hours.
 const KEEPALIVE: Duration = Duration::from_secs(15);
-/// Most connections that are kept for later, per member.
+/// Maximum idle connections per member.
 const IDLE_MAX: usize = 32;
-/// Most keys that one transaction reads; etcd takes 128 steps by default.
+/// Maximum keys read by one transaction; etcd accepts 128 operations by default.
 pub(crate) const STEPS_MAX: usize = 100;
 
 /// Errors of a request.
@@ -33,9 +33,9 @@ pub(crate) const STEPS_MAX: usize = 100;
 pub(crate) enum EtcdError {
     /// Nothing was done.
     NotDone(StoreError),
-    /// Whether anything was done is not known.
+    /// It is unknown whether anything was done.
     Unanswered(StoreError),
-    /// etcd has forgotten the revision that was asked for.
+    /// etcd has compacted the requested revision.
     Compacted,
 }
 
@@ -53,9 +53,9 @@ impl From<EtcdError> for StoreError {
 /// Effect of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestEffect {
-    /// Nothing: it can be repeated.
+    /// No effect: it can be repeated.
     Reads,
-    /// Something, at most once.
+    /// An effect, at most once.
     Writes,
 }
 
@@ -63,7 +63,7 @@ pub(crate) enum RequestEffect {
 pub(crate) struct Client {
     http: reqwest::Client,
     addresses: Vec<String>,
-    /// The member that answered last.
+    /// Index of the member that responded last.
     current: AtomicUsize,
     login: Option<Login>,
     token: Mutex<Option<SecretString>>,
@@ -101,12 +101,12 @@ impl Client {
         })
     }
 
-    /// Reads a range; as current as anything that was acknowledged before.
+    /// Reads a range; includes everything acknowledged before.
     pub(crate) async fn range(&self, range: &Range) -> Result<RangeResponse, EtcdError> {
         self.call("/v3/kv/range", range, RequestEffect::Reads).await
     }
 
-    /// Does a transaction.
+    /// Runs a transaction.
     pub(crate) async fn txn(
         &self,
         txn: &Txn,
@@ -115,7 +115,7 @@ impl Client {
         self.call("/v3/kv/txn", txn, effect).await
     }
 
-    /// Reads many keys as they were at one revision, the present one if none is given.
+    /// Reads many keys at one revision; the current one if none is given.
     pub(crate) async fn get_all(
         &self,
         keys: &[Vec<u8>],
@@ -135,7 +135,7 @@ impl Client {
         Ok(found)
     }
 
-    /// Makes a lease; its number.
+    /// Grants a lease; returns its id.
     pub(crate) async fn grant(&self, seconds: i64) -> Result<i64, EtcdError> {
         let body = serde_json::json!({ "TTL": seconds });
         let lease: LeaseGrantResponse = self
@@ -144,7 +144,7 @@ impl Client {
         Ok(lease.id.0)
     }
 
-    /// Prolongs a lease; whether it is still there.
+    /// Extends a lease; returns whether it still exists.
     pub(crate) async fn keep_alive(&self, lease: i64) -> Result<bool, EtcdError> {
         let body = serde_json::json!({ "ID": lease });
         let line: StreamLine<LeaseGrantResponse> = self
@@ -159,7 +159,7 @@ impl Client {
         }
     }
 
-    /// Ends a lease; one that is not there has ended.
+    /// Revokes a lease; a missing one counts as revoked.
     pub(crate) async fn revoke(&self, lease: i64) {
         let body = serde_json::json!({ "ID": lease });
         let ended: Result<serde_json::Value, EtcdError> = self
@@ -170,7 +170,7 @@ impl Client {
         }
     }
 
-    /// Asks one member after the other, as far as that is safe.
+    /// Sends a request to one member after the other, as far as that is safe.
     async fn call<A: DeserializeOwned>(
         &self,
         path: &str,
@@ -230,7 +230,7 @@ impl Client {
             .timeout(self.timeout);
         let mut response = request.send().await.map_err(unanswered)?;
         if let Some(date) = response.headers().get(DATE).and_then(|it| it.to_str().ok()) {
-            self.clock.heard(sent, date);
+            self.clock.received(sent, date);
         }
         let fine = response.status().is_success();
         let missing = response.status() == reqwest::StatusCode::NOT_FOUND;
@@ -256,7 +256,7 @@ impl Client {
         })
     }
 
-    /// A request to one member, without a limit on its time.
+    /// A request to one member, without a time limit.
     pub(crate) fn request(
         &self,
         member: usize,
@@ -272,13 +272,13 @@ impl Client {
         }
     }
 
-    /// The member to ask, and how to be let in.
+    /// The member to use, and the token for it.
     pub(crate) async fn member(&self) -> Result<(usize, Option<SecretString>), EtcdError> {
         let token = self.token().await?;
         Ok((self.current.load(Ordering::Relaxed), token))
     }
 
-    /// The token to go with a request, if etcd wants one.
+    /// The token for a request, if etcd requires one.
     async fn token(&self) -> Result<Option<SecretString>, EtcdError> {
         let Some(login) = &self.login else {
             return Ok(None);
@@ -328,7 +328,7 @@ impl Client {
         token.clone()
     }
 
-    /// Drops a token that etcd no longer takes, unless there is already another.
+    /// Drops a token that etcd no longer accepts, unless it was replaced already.
     pub(crate) fn forget(&self, refused: Option<SecretString>) {
         let mut token = self.token.lock().unwrap_or_else(PoisonError::into_inner);
         let same = token.as_ref().map(ExposeSecret::expose_secret)
@@ -339,18 +339,18 @@ impl Client {
     }
 }
 
-/// Nothing was done by a request that was never sent, whatever became of the login before it.
+/// A request that was never sent had no effect, whatever the result of the login before it.
 fn not_done(trouble: EtcdError) -> EtcdError {
     EtcdError::NotDone(trouble.into())
 }
 
-/// How one member answered, if it did not do what was asked.
+/// Why one member did not serve a request.
 enum MemberRefusal {
-    /// The token is old.
+    /// The token expired.
     TokenRefused,
-    /// Every member would say this.
+    /// Every member would refuse it.
     Refused(EtcdError),
-    /// Another member may do better.
+    /// Another member may serve it.
     Elsewhere(EtcdError),
 }
 
@@ -367,7 +367,7 @@ fn unanswered(cause: reqwest::Error) -> MemberRefusal {
     })
 }
 
-/// Codes of gRPC.
+/// gRPC status codes.
 const INVALID_ARGUMENT: i64 = 3;
 const NOT_FOUND: i64 = 5;
 const PERMISSION_DENIED: i64 = 7;
@@ -397,21 +397,21 @@ fn refused(missing: bool, answer: &[u8]) -> MemberRefusal {
 
 /// Meaning of a refusal.
 pub(crate) fn decide(refusal: &EtcdErrorBody) -> EtcdError {
-    let said = |what: &str| StoreError::new(format!("{what} ({})", refusal.message));
+    let with_message = |what: &str| StoreError::new(format!("{what} ({})", refusal.message));
     match refusal.code {
         OUT_OF_RANGE if refusal.message.contains("compacted") => EtcdError::Compacted,
-        RESOURCE_EXHAUSTED => EtcdError::NotDone(said(
+        RESOURCE_EXHAUSTED => EtcdError::NotDone(with_message(
             "etcd is full or busy: give it more room, or compact and defragment it",
         )),
         INVALID_ARGUMENT if refusal.message.contains("auth") => EtcdError::NotDone(not_allowed()),
         PERMISSION_DENIED | UNAUTHENTICATED => EtcdError::NotDone(not_allowed()),
-        INVALID_ARGUMENT | NOT_FOUND | FAILED_PRECONDITION | OUT_OF_RANGE => {
-            EtcdError::NotDone(said("etcd refuses: check its version and its limits"))
-        }
-        _ if refusal.message.contains("no leader") => {
-            EtcdError::NotDone(said("etcd has no leader: see that most of its members run"))
-        }
-        _ => EtcdError::Unanswered(said("etcd did not say what became of a request")),
+        INVALID_ARGUMENT | NOT_FOUND | FAILED_PRECONDITION | OUT_OF_RANGE => EtcdError::NotDone(
+            with_message("etcd refuses: check its version and its limits"),
+        ),
+        _ if refusal.message.contains("no leader") => EtcdError::NotDone(with_message(
+            "etcd has no leader: see that most of its members run",
+        )),
+        _ => EtcdError::Unanswered(with_message("etcd did not say what became of a request")),
     }
 }
 
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_certainly_did_nothing_is_said_to_have_done_nothing() {
+    fn only_requests_without_effect_are_reported_as_not_done() {
         for (code, message) in [
             (3, "etcdserver: request is too large"),
             (7, "etcdserver: permission denied"),

@@ -1,10 +1,10 @@
-//! The time of the servers, learnt from the `Date` of their answers.
+//! Time of the servers, derived from the `Date` header of their responses.
 //!
-//! etcd has no time inside a transaction, but every answer has its time to the second.
-//! A server that says 12:00:05 is at 12:00:05 or later when the answer arrives: each answer gives a
-//! lower bound, and the best of them comes closer with every second that begins between two answers.
-//! Replicas tell each other the best bound they know, so those whose own clocks disagree agree on this
-//! one. Leases do not go by it: they are etcd's.
+//! etcd has no time inside a transaction, but every response has a time in whole seconds.
+//! A server that reports 12:00:05 is at 12:00:05 or later when the response arrives: each response is a
+//! lower bound, and the best bound improves with every second that begins between two responses.
+//! Replicas share the best bound they know, so replicas whose own clocks disagree agree on this
+//! one. Leases do not use it: they expire by etcd's clock.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -12,7 +12,7 @@ use sutler_journal::StoreTime;
 
 /// `Date` has whole seconds: the server may be almost this much later.
 const STEP: Duration = Duration::from_secs(1);
-/// How fast the clocks of two machines drift apart, at most: a second in three hours.
+/// Maximum drift between the clocks of two machines: a second in three hours.
 const DRIFT_PER_MILLION: u32 = 100;
 
 /// A clock that follows the servers'.
@@ -28,17 +28,17 @@ struct State {
     last: StoreTime,
 }
 
-/// Best lower bound: at `heard` after the origin the time was at least `time`.
+/// Best lower bound: at `received` after the origin the time was at least `time`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ClockBound {
-    heard: Duration,
+    received: Duration,
     time: StoreTime,
 }
 
 impl ClockBound {
     /// Lower bound at a later moment.
     fn at(self, moment: Duration) -> StoreTime {
-        self.time.plus(moment.saturating_sub(self.heard))
+        self.time.plus(moment.saturating_sub(self.received))
     }
 }
 
@@ -50,25 +50,25 @@ impl ServerClock {
         }
     }
 
-    /// Takes note of an answer.
-    pub(crate) fn heard(&self, sent: Instant, date: &str) {
+    /// Records the time of a response.
+    pub(crate) fn received(&self, sent: Instant, date: &str) {
         let Some(date) = read_date(date) else { return };
         let sent = sent.saturating_duration_since(self.origin);
-        let heard = self.origin.elapsed();
+        let received = self.origin.elapsed();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.bound = Some(better(state.bound, sent, heard, date));
+        state.bound = Some(better(state.bound, sent, received, date));
     }
 
-    /// Takes over what another replica knows.
+    /// Adopts a bound of another replica.
     pub(crate) fn is_at_least(&self, time: StoreTime) {
-        let heard = self.origin.elapsed();
+        let received = self.origin.elapsed();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.bound.is_none_or(|bound| bound.at(heard) < time) {
-            state.bound = Some(ClockBound { heard, time });
+        if state.bound.is_none_or(|bound| bound.at(received) < time) {
+            state.bound = Some(ClockBound { received, time });
         }
     }
 
-    /// Now, never earlier than before; by this machine's clock until the first answer.
+    /// The current time, never earlier than before; by this machine's clock until the first response.
     pub(crate) fn now(&self) -> StoreTime {
         let moment = self.origin.elapsed();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -81,27 +81,31 @@ impl ServerClock {
     }
 }
 
-/// The better of two bounds; what was known is dropped if this answer contradicts it.
+/// The better of two bounds; the known one is dropped if this response contradicts it.
 fn better(
     known: Option<ClockBound>,
     sent: Duration,
-    heard: Duration,
+    received: Duration,
     date: StoreTime,
 ) -> ClockBound {
-    let new = ClockBound { heard, time: date };
+    let new = ClockBound {
+        received,
+        time: date,
+    };
     let Some(known) = known else { return new };
-    let age = heard.saturating_sub(known.heard);
-    let doubt = age * DRIFT_PER_MILLION / 1_000_000;
-    // When it was asked the server was not a second past what it said: else its clock went back.
-    let impossible = known.at(sent).minus(doubt) > date.plus(STEP);
-    if impossible || date > known.at(heard).minus(doubt) {
+    let age = received.saturating_sub(known.received);
+    let drift = age * DRIFT_PER_MILLION / 1_000_000;
+    // When the request was sent, the server was at most a second past its `Date`, unless its clock
+    // was set back.
+    let impossible = known.at(sent).minus(drift) > date.plus(STEP);
+    if impossible || date > known.at(received).minus(drift) {
         new
     } else {
         known
     }
 }
 
-/// Reads `Sun, 15 Nov 2026 17:29:35 GMT`.
+/// Parses `Sun, 15 Nov 2026 17:29:35 GMT`.
 fn read_date(text: &str) -> Option<StoreTime> {
     let timestamp = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text);
     Some(StoreTime(timestamp.ok()?.as_microsecond()))
@@ -122,7 +126,7 @@ mod tests {
     }
 
     /// `Date` of a server whose clock is this much ahead, at a moment.
-    fn said(moment: Duration, ahead: Duration) -> StoreTime {
+    fn date_of(moment: Duration, ahead: Duration) -> StoreTime {
         StoreTime::default().plus(Duration::from_secs((moment + ahead).as_secs()))
     }
 
@@ -134,35 +138,38 @@ mod tests {
     }
 
     #[test]
-    fn many_answers_tell_the_time_better_than_to_the_second() {
+    fn many_responses_give_the_time_better_than_to_the_second() {
         let ahead = ms(1_000_730);
         let mut bound = None;
         for sent in (0..40).map(|n| ms(n * 37)) {
-            bound = Some(better(bound, sent, sent + ms(1), said(sent, ahead)));
+            bound = Some(better(bound, sent, sent + ms(1), date_of(sent, ahead)));
         }
-        let (now, told) = (ms(2000), bound.unwrap().at(ms(2000)));
+        let (now, estimate) = (ms(2000), bound.unwrap().at(ms(2000)));
         let truth = StoreTime::default().plus(now + ahead);
-        assert!(told <= truth, "a lower bound");
-        assert!(truth.since(told) <= ms(40), "as close as the answers are");
+        assert!(estimate <= truth, "a lower bound");
+        assert!(
+            truth.since(estimate) <= ms(40),
+            "as close as the answers are"
+        );
     }
 
     #[test]
-    fn what_another_replica_knows_counts_and_this_machines_clock_does_not() {
+    fn bounds_of_other_replicas_count_and_the_local_clock_does_not() {
         let clock = ServerClock::new();
-        let far = seconds(4_000_000_000);
-        assert!(clock.now() < far);
+        let far_future = seconds(4_000_000_000);
+        assert!(clock.now() < far_future);
         clock.is_at_least(seconds(50));
         assert!(clock.now() < seconds(60), "not the time of this machine");
-        clock.is_at_least(far);
-        assert!(clock.now() >= far);
+        clock.is_at_least(far_future);
+        assert!(clock.now() >= far_future);
         clock.is_at_least(seconds(50));
-        assert!(clock.now() >= far, "it never goes back");
+        assert!(clock.now() >= far_future, "it never goes back");
     }
 
     #[test]
     fn a_server_whose_clock_went_back_is_believed() {
         let known = ClockBound {
-            heard: ms(0),
+            received: ms(0),
             time: seconds(100),
         };
         let later = better(Some(known), ms(500), ms(501), seconds(100));

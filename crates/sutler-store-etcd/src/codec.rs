@@ -1,9 +1,9 @@
-//! How numbers and bytes are laid out inside values. Not here: what the values are (`rows.rs`).
+//! Encoding of numbers and bytes inside values. Not here: the values (`rows.rs`).
 
 use sutler_journal::StoreError;
 use uuid::Uuid;
 
-/// Appends seven bits a byte, the lowest first; the top bit says that more follow.
+/// Appends a number in groups of seven bits, the lowest first; the top bit marks that more follow.
 pub(crate) fn put_number(to: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         to.push(number as u8 | 0x80);
@@ -12,13 +12,13 @@ pub(crate) fn put_number(to: &mut Vec<u8>, mut number: u64) {
     to.push(number as u8);
 }
 
-/// Appends bytes behind their length.
+/// Appends bytes with a length prefix.
 pub(crate) fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
     put_number(to, bytes.len() as u64);
     to.extend_from_slice(bytes);
 }
 
-/// Reads a value from its beginning to its end. What cannot be read is `None`.
+/// Reads a value from start to end. Returns `None` for unreadable data.
 pub(crate) struct ByteReader<'a>(pub(crate) &'a [u8]);
 
 impl<'a> ByteReader<'a> {
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_is_not_read() {
+    fn truncated_values_are_not_read() {
         assert_eq!(ByteReader(&[5, 1, 2]).bytes(), None);
         assert_eq!(ByteReader(&[0x80]).number(), None);
         assert_eq!(ByteReader(&[0; 15]).uuid(), None);

@@ -1,8 +1,8 @@
-//! Sends a commit: one transaction, unless the view turns out to be behind.
+//! Sends a commit: one transaction, unless the view lags.
 //!
-//! A transaction whose conditions do not hold tells in the same answer how far behind the view is; the
-//! commit is judged again once the view has caught up. `Stale` is only said by a view that was seen
-//! to be current after the commit was asked for. Not here: what a commit means (`transaction.rs`).
+//! If the conditions of a transaction fail, the same response shows how far the view lags; the commit is
+//! decided again once the view has caught up. `Stale` is only returned by a view that was verified
+//! to be current after the commit was requested. Not here: translating a commit (`transaction.rs`).
 
 use crate::client::{EtcdError, RequestEffect};
 use crate::rows::read_operation;
@@ -12,8 +12,8 @@ use crate::wire::{Range, RequestOp, Txn, TxnResponse};
 use std::collections::{BTreeMap, BTreeSet};
 use sutler_journal::{Commit, CommitError, CommitId, OperationId, StoreError, WorkerId};
 
-/// Attempts of a commit that others interfere with. Each time another commit got
-/// through, so this ends; the bound is there in case it does not.
+/// Attempts of a commit that other commits interfere with. Each failed attempt means that another commit
+/// succeeded, so this ends; the limit is a safeguard.
 const TRIES_MAX: usize = 200;
 
 /// Facts learned about a commit while trying.
@@ -21,9 +21,9 @@ const TRIES_MAX: usize = 200;
 struct CommitKnowledge {
     dead: BTreeSet<WorkerId>,
     fetched: BTreeMap<OperationId, FetchedOperation>,
-    /// The view has everything from before the commit was asked for.
+    /// The view includes everything from before the commit was requested.
     current: bool,
-    /// When earlier tries were declared void.
+    /// Revision at which earlier attempts were voided.
     void: i64,
 }
 
@@ -89,7 +89,7 @@ impl EtcdStore {
         }))
     }
 
-    /// Sends a transaction; whether the commit is applied.
+    /// Sends a transaction; returns whether the commit is applied.
     async fn send(
         &self,
         commit: &Commit,
@@ -112,14 +112,14 @@ impl EtcdStore {
         };
         if answer.succeeded {
             self.unknown_commits.clear(commit.id());
-            // Later reads of this process rely on this. In any case the commit is durable.
+            // Later reads of this process rely on this. The commit is durable in any case.
             let _ = self.follower.reach(answer.header.revision.0).await;
             return Ok(true);
         }
         self.learn(&answer, &workers, known).await
     }
 
-    /// The steps that tell how far the store is, whether a commit is in it, and who lives.
+    /// Operations that read the head, the record of a commit, and live leases.
     fn look(&self, commit: CommitId, workers: &[WorkerId]) -> Vec<RequestOp> {
         let void = self.keys.void(commit);
         let fixed = [self.keys.head(), self.keys.commit(commit), void];
@@ -128,7 +128,7 @@ impl EtcdStore {
         keys.map(|key| RequestOp::Range(Range::one(key))).collect()
     }
 
-    /// Takes in what [`EtcdStore::look`] found; whether the commit was applied before.
+    /// Evaluates the results of [`EtcdStore::look`]; returns whether the commit was applied before.
     async fn learn(
         &self,
         answer: &TxnResponse,
@@ -150,7 +150,7 @@ impl EtcdStore {
         Ok(false)
     }
 
-    /// Reads operations that the view does not hold whole.
+    /// Reads operations that the view holds without contents.
     async fn fetch(
         &self,
         ids: &[OperationId],

@@ -1,24 +1,24 @@
-//! Where things are in etcd: the prefix of the store, a NUL byte, one letter, and a name.
+//! Keys in etcd: the prefix of the store, a NUL byte, one letter, and a name.
 //!
 //! | letter | name | holds |
 //! |---|---|---|
-//! | `C` | commit id | that a commit was applied, when, and what it changed: the feed |
+//! | `C` | commit id | record of an applied commit, its time and changes: the feed |
 //! | `D` | document key | a document: version, terms, body |
-//! | `F` | – | the number of this layout |
-//! | `H` | – | the time; written by every change, so its revision is that of the newest |
-//! | `K` | – | how many operations were swept |
-//! | `N` | worker | that this name was used, and when |
-//! | `O` | operation id | an operation: its row, and its contents as far as they are small |
+//! | `F` | – | the layout version |
+//! | `H` | – | the time; written by every change, so its revision is that of the newest change |
+//! | `K` | – | number of swept operations |
+//! | `N` | worker | that this worker id was used, and when |
+//! | `O` | operation id | an operation: its row, and its small contents |
 //! | `T` | – | the revision up to which the feed was trimmed |
-//! | `W` | worker | a live lease: etcd takes the key away when the lease runs out |
-//! | `b` | commit id | a *sheet*: what a commit wrote into operations that is not small |
-//! | `l` | operation id | how many chunks and bytes the log has |
+//! | `W` | worker | a live lease: etcd deletes the key when the lease expires |
+//! | `b` | commit id | an *overflow value*: the larger contents of operations that a commit wrote |
+//! | `l` | operation id | number of chunks and bytes of the log |
 //! | `l` | operation id, number | a chunk of the log |
-//! | `v` | commit id | that every try of a commit so far is void |
+//! | `v` | commit id | that every attempt of a commit so far is void |
 //!
 //! Capital letters are followed by every replica (`watch_view.rs`), small ones are read when needed.
 //! Names are raw bytes: etcd sorts them as the journal does. A prefix has no NUL byte, so no store
-//! lies inside another.
+//! contains another.
 
 use sutler_journal::{CommitId, Key, OperationId, WorkerId};
 use uuid::Uuid;
@@ -32,7 +32,7 @@ const NAME: u8 = b'N';
 const OPERATION: u8 = b'O';
 const TRIMMED: u8 = b'T';
 const WORKER: u8 = b'W';
-const SHEET: u8 = b'b';
+const OVERFLOW: u8 = b'b';
 const LOG: u8 = b'l';
 const VOID: u8 = b'v';
 
@@ -47,18 +47,18 @@ pub(crate) enum KeyTarget<'a> {
     Operation(OperationId),
     Trimmed,
     Worker(WorkerId),
-    /// Nothing that has to be known all the time.
+    /// A key that is not needed in the view.
     Other,
 }
 
-/// Makes and reads the keys of one store.
+/// Builds and parses the keys of one store.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
     prefix: Vec<u8>,
 }
 
 impl Keys {
-    /// The keys of the store with this name.
+    /// Keys of the store with this prefix.
     pub(crate) fn below(prefix: &str) -> Self {
         let mut prefix = prefix.as_bytes().to_vec();
         prefix.push(0);
@@ -109,13 +109,13 @@ impl Keys {
         self.key(WORKER, worker.0.as_bytes())
     }
 
-    pub(crate) fn sheet(&self, commit: CommitId) -> Vec<u8> {
-        self.key(SHEET, commit.0.as_bytes())
+    pub(crate) fn overflow(&self, commit: CommitId) -> Vec<u8> {
+        self.key(OVERFLOW, commit.0.as_bytes())
     }
 
-    /// Every sheet: from, and up to but not including.
-    pub(crate) fn sheets(&self) -> (Vec<u8>, Vec<u8>) {
-        (self.key(SHEET, &[]), self.key(SHEET + 1, &[]))
+    /// Range of all overflow values; the end is exclusive.
+    pub(crate) fn overflows(&self) -> (Vec<u8>, Vec<u8>) {
+        (self.key(OVERFLOW, &[]), self.key(OVERFLOW + 1, &[]))
     }
 
     pub(crate) fn void(&self, commit: CommitId) -> Vec<u8> {
@@ -128,12 +128,12 @@ impl Keys {
         key
     }
 
-    /// How long the log of an operation is; sorts before its chunks.
+    /// Length of an operation's log; sorts before its chunks.
     pub(crate) fn log_length(&self, operation: OperationId) -> Vec<u8> {
         self.key(LOG, operation.0.as_bytes())
     }
 
-    /// The whole log of an operation: from, and up to but not including.
+    /// Range of the whole log of an operation; the end is exclusive.
     pub(crate) fn log(&self, operation: OperationId) -> (Vec<u8>, Vec<u8>) {
         let from = self.key(LOG, operation.0.as_bytes());
         let mut to = from.clone();
@@ -141,19 +141,19 @@ impl Keys {
         (from, to)
     }
 
-    /// Every log: from, and up to but not including.
+    /// Range of all logs; the end is exclusive.
     pub(crate) fn logs(&self) -> (Vec<u8>, Vec<u8>) {
         (self.key(LOG, &[]), self.key(LOG + 1, &[]))
     }
 
-    /// The operation whose log, or piece of one, this key names.
+    /// The operation of a key of a log or of one of its chunks.
     pub(crate) fn log_of(&self, key: &[u8]) -> Option<OperationId> {
         let (letter, name) = key.strip_prefix(self.prefix.as_slice())?.split_first()?;
         let id = Uuid::from_slice(name.get(..16)?).ok()?;
         (*letter == LOG).then_some(OperationId(id))
     }
 
-    /// Everything that replicas follow: from, and up to but not including.
+    /// Range of all keys that replicas follow; the end is exclusive.
     pub(crate) fn followed(&self) -> (Vec<u8>, Vec<u8>) {
         (self.key(b'A', &[]), self.key(b'Z' + 1, &[]))
     }
@@ -174,14 +174,14 @@ impl Keys {
         })
     }
 
-    /// The commit whose sheet this key names.
-    pub(crate) fn sheet_of(&self, key: &[u8]) -> Option<CommitId> {
+    /// The commit of an overflow value's key.
+    pub(crate) fn overflow_of(&self, key: &[u8]) -> Option<CommitId> {
         let (letter, name) = key.strip_prefix(self.prefix.as_slice())?.split_first()?;
         let id = Uuid::from_slice(name).ok()?;
-        (*letter == SHEET).then_some(CommitId(id))
+        (*letter == OVERFLOW).then_some(CommitId(id))
     }
 
-    /// The number of the log chunk that this key names.
+    /// The number in a log chunk's key.
     pub(crate) fn chunk_number(&self, key: &[u8]) -> Option<u32> {
         let number = key.get(self.prefix.len() + 17..)?;
         Some(u32::from_be_bytes(number.try_into().ok()?))
@@ -194,7 +194,7 @@ mod tests {
     use sutler_journal::{CommitId, Key, Kind, OperationId, Realm, WorkerId};
 
     #[test]
-    fn every_key_tells_what_it_names() {
+    fn every_key_parses_to_its_target() {
         let keys = Keys::below("sutler");
         let key = Key::new(&Realm::new("r").unwrap(), Kind::new("k"), &["a/b"]).unwrap();
         let (commit, operation) = (CommitId(uuid::Uuid::max()), OperationId::fresh());
@@ -214,13 +214,13 @@ mod tests {
             let (from, to) = keys.followed();
             assert!(from <= made && made < to, "{place:?} is followed");
         }
-        assert_eq!(keys.sheet_of(&keys.sheet(commit)), Some(commit));
+        assert_eq!(keys.overflow_of(&keys.overflow(commit)), Some(commit));
         assert_eq!(keys.log_of(&keys.log_chunk(operation, 7)), Some(operation));
         assert_eq!(keys.chunk_number(&keys.log_chunk(operation, 7)), Some(7));
     }
 
     #[test]
-    fn no_store_lies_inside_another() {
+    fn no_store_contains_another() {
         let (outer, inner) = (Keys::below("a"), Keys::below("a/D"));
         let (from, to) = outer.followed();
         let key = inner.head();

@@ -1,18 +1,18 @@
 //! The journal's store in etcd (3.4 or later), through its JSON gateway.
 //!
-//! etcd keeps rows; indexes are kept by each replica, which reads the rows once and then follows a
-//! watch. So a commit touches one key for each document and operation it writes and a constant
-//! number besides, however many terms there are, and is one transaction: one round trip. Leases are
-//! etcd's own, the feed is in the order of etcd's revisions. It maps and remembers, and takes no
-//! decisions: those are in the crates above `sutler-journal`, whose
+//! etcd stores rows; each replica maintains indexes, which it builds from one read of all rows and then
+//! updates from a watch. So a commit touches one key for each document and operation it writes, and a
+//! constant number of others, however many terms there are, and is one transaction: one round trip.
+//! Leases are etcd's own, the feed is in the order of etcd's revisions. The store makes no decisions:
+//! those are in the crates above `sutler-journal`, whose
 //! [`Store`](sutler_journal::Store) this implements.
 //!
 //! etcd must compact old revisions (`--auto-compaction-retention=1h`, for example), or it fills up.
-//! A user of etcd needs a role with read and write access to the prefix, and nothing else.
+//! The etcd user needs a role with read and write access to the prefix, and nothing else.
 //!
-//! Reading order: `keys.rs` for what is where, `rows.rs` for what stands in it, `view.rs` for the
-//! indexes, `transaction.rs` for what a commit becomes, `commit.rs` for how it is sent, `watch_view.rs` for how
-//! a replica keeps up, `claim.rs` for leases.
+//! Reading order: `keys.rs` and `rows.rs` for keys and values, `view.rs` for the indexes,
+//! `transaction.rs` for the translation of a commit, `commit.rs` for sending it, `watch_view.rs` for
+//! following changes, `claim.rs` for leases.
 
 mod settings;
 
@@ -21,12 +21,12 @@ mod client;
 mod clock;
 mod codec;
 mod commit;
-mod info;
 mod keys;
 mod logs;
 mod read;
 mod rows;
 mod store;
+mod store_info;
 mod sweep;
 mod transaction;
 mod unknown_commits;

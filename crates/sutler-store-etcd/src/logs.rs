@@ -10,9 +10,9 @@ use crate::wire::{Compare, Range, RequestOp, Txn};
 use bytes::Bytes;
 use sutler_journal::{LOG_BYTES_MAX, LOG_CHUNK_BYTES_MAX, LogChunk, OperationId, StoreError};
 
-/// How often a chunk looks for its place because others wrote to the same log.
+/// Attempts to append a chunk while others append to the same log.
 const TRIES_MAX: usize = 100;
-/// Most chunks that are read at a time: as many as the longest log has if none is tiny.
+/// Maximum chunks per read: as many as the longest log has unless chunks are tiny.
 const CHUNKS_MAX: usize = 1000;
 
 impl EtcdStore {
@@ -37,7 +37,7 @@ impl EtcdStore {
             };
             let chunk = self.keys.log_chunk(operation, length.chunks);
             let exists = self.keys.operation(operation);
-            // A swept operation must not leave a log behind.
+            // A swept operation must not get a new log.
             let txn = Txn {
                 compare: vec![
                     Compare::present(exists.clone()),
@@ -84,7 +84,7 @@ impl EtcdStore {
     }
 }
 
-/// How long a log is.
+/// Length of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct LogLength {
     chunks: u32,
@@ -92,7 +92,7 @@ struct LogLength {
 }
 
 impl LogLength {
-    /// With one more chunk; `None` if there is no room for it.
+    /// The length with one more chunk; `None` if the log is full.
     fn with(self, bytes: usize) -> Option<Self> {
         let bytes = self.bytes + bytes;
         let chunks = self.chunks.checked_add(1)?;

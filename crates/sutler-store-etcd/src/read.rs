@@ -1,8 +1,8 @@
-//! Reads: single things straight from etcd, lists by the view's indexes.
+//! Reads: single records directly from etcd, lists through the view's indexes.
 //!
-//! A document, an operation and a poll are one key, read as it is now. A list first makes sure that
-//! the view is current, then reads what the index names as it was at the view's own revision: so a
-//! page is never half before and half after a commit.
+//! A document, an operation and a poll are one key, read in its current state. A list first waits until
+//! the view is current, then reads the listed rows at the view's own revision, so a page never mixes
+//! the states before and after a commit.
 
 use crate::client::EtcdError;
 use crate::rows::{
@@ -18,9 +18,9 @@ use sutler_journal::{
     OperationRow, Page, PolledOperation, Position, Stats, StoreError,
 };
 
-/// How often something is read again that was taken away while it was read.
+/// Attempts to read a row that is deleted concurrently.
 pub(crate) const READS_MAX: usize = 5;
-/// Most commits that are read from the feed at a time.
+/// Maximum commits per read of the feed.
 const COMMITS_MAX: usize = 500;
 
 /// The contents of an operation.
@@ -92,33 +92,37 @@ impl EtcdStore {
         Err(restless())
     }
 
-    /// What stands in some parts, in their order; `None` where a sheet is gone. No round trip if
-    /// nothing stands on a sheet.
+    /// Contents of operations, in order; `None` if an overflow value is gone. No round trip if
+    /// nothing is in an overflow value.
     pub(crate) async fn contents(
         &self,
         parts: &[OperationValues],
         revision: Option<i64>,
     ) -> Result<Vec<Option<OperationContents>>, StoreError> {
-        let mut sheets: BTreeMap<CommitId, Option<Bytes>> = BTreeMap::new();
-        let used = parts.iter().flat_map(OperationValues::sheets);
-        sheets.extend(used.map(|sheet| (sheet, None)));
-        if !sheets.is_empty() {
-            let keys: Vec<Vec<u8>> = sheets.keys().map(|it| self.keys.sheet(*it)).collect();
+        let mut overflows: BTreeMap<CommitId, Option<Bytes>> = BTreeMap::new();
+        let used = parts.iter().flat_map(OperationValues::overflows);
+        overflows.extend(used.map(|overflow| (overflow, None)));
+        if !overflows.is_empty() {
+            let keys: Vec<Vec<u8>> = overflows.keys().map(|it| self.keys.overflow(*it)).collect();
             let found = match self.client.get_all(&keys, revision).await {
                 // A read of the current state shows whether it has changed.
                 Err(EtcdError::Compacted) => self.client.get_all(&keys, None).await?,
                 other => other?,
             };
-            for (sheet, kv) in sheets.values_mut().zip(found) {
-                *sheet = kv.map(|kv| kv.value.0);
+            for (overflow, kv) in overflows.values_mut().zip(found) {
+                *overflow = kv.map(|kv| kv.value.0);
             }
         }
         let read = |part: &OperationValue| match part {
             OperationValue::Inline(bytes) => Some(bytes.clone()),
-            OperationValue::Sheet { sheet, at, length } => {
-                let sheet = sheets.get(sheet)?.as_ref()?;
-                let fits = at.checked_add(*length)? <= sheet.len();
-                fits.then(|| sheet.slice(*at..at + length))
+            OperationValue::Overflow {
+                overflow,
+                at,
+                length,
+            } => {
+                let overflow = overflows.get(overflow)?.as_ref()?;
+                let fits = at.checked_add(*length)? <= overflow.len();
+                fits.then(|| overflow.slice(*at..at + length))
             }
         };
         let contents = parts.iter().map(|parts| {
@@ -150,21 +154,21 @@ impl EtcdStore {
                 places.collect::<Result<Vec<(Vec<u8>, Key)>, StoreError>>()
             };
             let (places, revision) = self.follower.current(find).await?;
-            let shown = places.get(..limit.min(places.len())).unwrap_or_default();
-            let keys: Vec<Vec<u8>> = shown.iter().map(|it| self.keys.document(&it.1)).collect();
+            let listed = places.get(..limit.min(places.len())).unwrap_or_default();
+            let keys: Vec<Vec<u8>> = listed.iter().map(|it| self.keys.document(&it.1)).collect();
             let found = match self.client.get_all(&keys, Some(revision)).await {
                 Ok(found) => found,
                 Err(EtcdError::Compacted) => continue,
                 Err(other) => return Err(other.into()),
             };
-            let mut documents = Vec::with_capacity(shown.len());
-            for ((_, key), kv) in shown.iter().zip(&found) {
+            let mut documents = Vec::with_capacity(listed.len());
+            for ((_, key), kv) in listed.iter().zip(&found) {
                 if let Some(kv) = kv {
                     documents.push(document_of(key.clone(), kv)?);
                 }
             }
             let more = places.len() > limit;
-            let last = shown.last().filter(|_| more).cloned();
+            let last = listed.last().filter(|_| more).cloned();
             let next = last.map(|(value, key)| Position { value, key });
             return Ok(Page { documents, next });
         }
@@ -208,8 +212,8 @@ impl EtcdStore {
     }
 
     pub(crate) async fn feed(&self, after: &Cursor, limit: usize) -> Result<Changes, StoreError> {
-        let asked = revision_of(after)?;
-        let mut reached = asked;
+        let requested = revision_of(after)?;
+        let mut reached = requested;
         let mut changes: Vec<Change> = Vec::new();
         let mut tries = 0;
         loop {
@@ -242,14 +246,14 @@ impl EtcdStore {
                 changes.extend(each.map(|subject| Change { commit, subject }));
                 reached = at;
             }
-            // Commits without changes are skipped: they must not look like the end.
+            // Commits without changes are skipped: an empty response would look like the end.
             if changes.is_empty() && some {
                 continue;
             }
             return Ok(Changes {
                 changes,
                 next: Cursor::at(reached),
-                gap: asked < trimmed,
+                gap: requested < trimmed,
             });
         }
     }
@@ -282,11 +286,11 @@ pub(crate) fn operation_of(job: StoredOperation, contents: OperationContents) ->
 }
 
 fn document_of(key: Key, kv: &KeyValue) -> Result<Document, StoreError> {
-    let filed = read_document(&kv.value.0)?;
+    let stored = read_document(&kv.value.0)?;
     Ok(Document {
         key,
-        version: filed.version,
-        body: filed.body,
+        version: stored.version,
+        body: stored.body,
     })
 }
 

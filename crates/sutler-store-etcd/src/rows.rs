@@ -1,9 +1,9 @@
 //! Encoding of values: documents, operations, commits, and the overflow values that operations share.
 //!
-//! Both directions of each form are here. Small contents of an operation stand in its own value, so
-//! that a poll reads one key. Larger ones stand together in one *sheet* per commit: so a commit
-//! touches one key for each operation and one for all their contents, and moving an operation on
-//! never writes anew what did not change. Not here: where the values are kept (`keys.rs`).
+//! Both directions of each encoding are here. Small contents of an operation are in its own value, so
+//! that a poll reads one key. Larger ones are together in one overflow value per commit, so a commit
+//! touches one key for each operation and one for all their contents, and advancing an operation
+//! never rewrites unchanged contents. Not here: the keys (`keys.rs`).
 
 use crate::codec::{ByteReader, damaged, put_bytes, put_number};
 use bytes::Bytes;
@@ -13,18 +13,18 @@ use sutler_journal::{
     Subject, Term, Version, WorkerId,
 };
 
-/// The longest content that stands in the operation's own value. A hundred operations with three of
-/// these each, and a megabyte beside them, stay below etcd's limit for one request.
+/// Longest content in the operation's own value. A hundred operations with three of
+/// these each, plus a megabyte, stay below etcd's limit for one request.
 pub(crate) const INLINE_BYTES_MAX: usize = 1024;
 
-/// A document as it is kept.
+/// A document as stored.
 pub(crate) struct DocumentRow {
     pub(crate) version: Version,
     pub(crate) terms: Vec<(String, Vec<u8>)>,
     pub(crate) body: Bytes,
 }
 
-/// A document's value.
+/// Encodes a document.
 pub(crate) fn document(version: Version, terms: &[Term], body: &[u8]) -> Vec<u8> {
     let mut value = version.0.0.as_bytes().to_vec();
     put_number(&mut value, terms.len() as u64);
@@ -36,7 +36,7 @@ pub(crate) fn document(version: Version, terms: &[Term], body: &[u8]) -> Vec<u8>
     value
 }
 
-/// Reads a document's value.
+/// Decodes a document.
 pub(crate) fn read_document(value: &Bytes) -> Result<DocumentRow, StoreError> {
     let read = || {
         let mut reader = ByteReader(value);
@@ -55,23 +55,23 @@ pub(crate) fn read_document(value: &Bytes) -> Result<DocumentRow, StoreError> {
     read().ok_or_else(|| damaged("a document"))
 }
 
-/// Some content of an operation: here, or on a sheet.
+/// Content of an operation: inline, or in an overflow value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OperationValue {
     Inline(Bytes),
-    Sheet {
-        sheet: CommitId,
+    Overflow {
+        overflow: CommitId,
         at: usize,
         length: usize,
     },
 }
 
 impl OperationValue {
-    /// The sheet it stands on.
-    pub(crate) fn sheet(&self) -> Option<CommitId> {
+    /// Commit of the overflow value it is in.
+    pub(crate) fn overflow(&self) -> Option<CommitId> {
         match self {
             Self::Inline(_) => None,
-            Self::Sheet { sheet, .. } => Some(*sheet),
+            Self::Overflow { overflow, .. } => Some(*overflow),
         }
     }
 }
@@ -85,14 +85,14 @@ pub(crate) struct OperationValues {
 }
 
 impl OperationValues {
-    /// The sheets they stand on, each as often as it is used.
-    pub(crate) fn sheets(&self) -> impl Iterator<Item = CommitId> {
+    /// The overflow values they are in, each as often as it is used.
+    pub(crate) fn overflows(&self) -> impl Iterator<Item = CommitId> {
         let parts = [&self.detail, &self.request, &self.progress];
-        parts.map(OperationValue::sheet).into_iter().flatten()
+        parts.map(OperationValue::overflow).into_iter().flatten()
     }
 }
 
-/// An operation as it is kept. The row's detail is empty: it is one of the parts.
+/// An operation as stored. The row's detail is empty: it is one of the parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoredOperation {
     pub(crate) row: OperationRow,
@@ -105,7 +105,7 @@ const PINNED: u8 = 2;
 const FINISHED: u8 = 4;
 const HELD: u8 = 8;
 
-/// An operation's value.
+/// Encodes an operation.
 pub(crate) fn operation(job: &StoredOperation) -> Vec<u8> {
     let row = &job.row;
     let mut value = Vec::with_capacity(256);
@@ -137,7 +137,7 @@ pub(crate) fn operation(job: &StoredOperation) -> Vec<u8> {
     value
 }
 
-/// Reads an operation's value.
+/// Decodes an operation.
 pub(crate) fn read_operation(
     id: OperationId,
     value: &Bytes,
@@ -186,7 +186,7 @@ pub(crate) fn read_operation(
 }
 
 const INLINE: u8 = 0;
-const ON_SHEET: u8 = 1;
+const IN_OVERFLOW: u8 = 1;
 
 fn put_part(to: &mut Vec<u8>, part: &OperationValue) {
     match part {
@@ -194,9 +194,13 @@ fn put_part(to: &mut Vec<u8>, part: &OperationValue) {
             to.push(INLINE);
             put_bytes(to, bytes);
         }
-        OperationValue::Sheet { sheet, at, length } => {
-            to.push(ON_SHEET);
-            to.extend_from_slice(sheet.0.as_bytes());
+        OperationValue::Overflow {
+            overflow,
+            at,
+            length,
+        } => {
+            to.push(IN_OVERFLOW);
+            to.extend_from_slice(overflow.0.as_bytes());
             put_number(to, *at as u64);
             put_number(to, *length as u64);
         }
@@ -206,8 +210,8 @@ fn put_part(to: &mut Vec<u8>, part: &OperationValue) {
 fn part(reader: &mut ByteReader<'_>) -> Option<OperationValue> {
     Some(match reader.byte()? {
         INLINE => OperationValue::Inline(Bytes::copy_from_slice(reader.bytes()?)),
-        ON_SHEET => OperationValue::Sheet {
-            sheet: CommitId(reader.uuid()?),
+        IN_OVERFLOW => OperationValue::Overflow {
+            overflow: CommitId(reader.uuid()?),
             at: usize::try_from(reader.number()?).ok()?,
             length: usize::try_from(reader.number()?).ok()?,
         },
@@ -249,7 +253,7 @@ const PUT: u8 = 0;
 const REMOVED: u8 = 1;
 const OPERATION: u8 = 2;
 
-/// A commit's value.
+/// Encodes a commit record.
 pub(crate) fn record(record: &CommitRecord) -> Vec<u8> {
     let mut value = record.at.0.to_be_bytes().to_vec();
     for subject in &record.subjects {
@@ -271,7 +275,7 @@ pub(crate) fn record(record: &CommitRecord) -> Vec<u8> {
     value
 }
 
-/// Reads a commit's value.
+/// Decodes a commit record.
 pub(crate) fn read_record(value: &[u8]) -> Result<CommitRecord, StoreError> {
     let read = || {
         let mut reader = ByteReader(value);
@@ -290,31 +294,31 @@ pub(crate) fn read_record(value: &[u8]) -> Result<CommitRecord, StoreError> {
     read().ok_or_else(|| damaged("a commit"))
 }
 
-/// A value that is a moment.
+/// Encodes a time.
 pub(crate) fn time(time: StoreTime) -> Vec<u8> {
     time.0.to_be_bytes().to_vec()
 }
 
-/// The moment at the beginning of a value.
+/// Decodes the time at the beginning of a value.
 pub(crate) fn read_time(value: &[u8]) -> Result<StoreTime, StoreError> {
     let time = ByteReader(value).time().map(StoreTime);
     time.ok_or_else(|| damaged("a time"))
 }
 
-/// Collects what does not stand in the operations' own values.
+/// Collects contents that are too large for the operations' own values.
 #[derive(Default)]
 pub(crate) struct OverflowValue(pub(crate) Vec<u8>);
 
 impl OverflowValue {
-    /// Finds a place for some content of an operation.
+    /// Stores a content inline or appends it here.
     pub(crate) fn place(&mut self, commit: CommitId, content: &Bytes) -> OperationValue {
         if content.len() <= INLINE_BYTES_MAX {
             return OperationValue::Inline(content.clone());
         }
         let at = self.0.len();
         self.0.extend_from_slice(content);
-        OperationValue::Sheet {
-            sheet: commit,
+        OperationValue::Overflow {
+            overflow: commit,
             at,
             length: content.len(),
         }
@@ -357,8 +361,8 @@ mod tests {
         };
         let parts = OperationValues {
             detail: OperationValue::Inline(Bytes::from_static(b"detail")),
-            request: OperationValue::Sheet {
-                sheet: CommitId(Uuid::from_u128(7)),
+            request: OperationValue::Overflow {
+                overflow: CommitId(Uuid::from_u128(7)),
                 at: 5,
                 length: 70_000,
             },
@@ -368,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_comes_back_as_it_was_written() {
+    fn an_operation_round_trips() {
         for job in [
             job(State::Waiting, None, None),
             job(State::Ready, None, None),
@@ -389,13 +393,13 @@ mod tests {
         let version = Version(CommitId(Uuid::from_u128(3)));
         let terms = [Term::new("plan", b"\0\xff".to_vec()), Term::new("x", "")];
         let value = Bytes::from(document(version, &terms, b"body"));
-        let filed = read_document(&value).unwrap();
-        assert_eq!((filed.version, &filed.body[..]), (version, &b"body"[..]));
+        let stored = read_document(&value).unwrap();
+        assert_eq!((stored.version, &stored.body[..]), (version, &b"body"[..]));
         let expected = [
             ("plan".to_owned(), b"\0\xff".to_vec()),
             ("x".to_owned(), Vec::new()),
         ];
-        assert_eq!(filed.terms, expected);
+        assert_eq!(stored.terms, expected);
 
         let written = CommitRecord {
             at: StoreTime(12),
@@ -410,22 +414,22 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_large_stands_on_a_sheet() {
-        let (commit, mut sheet) = (CommitId(Uuid::from_u128(1)), OverflowValue::default());
+    fn only_large_contents_are_in_the_overflow_value() {
+        let (commit, mut overflow) = (CommitId(Uuid::from_u128(1)), OverflowValue::default());
         let small = Bytes::from(vec![1; INLINE_BYTES_MAX]);
         assert_eq!(
-            sheet.place(commit, &small),
+            overflow.place(commit, &small),
             OperationValue::Inline(small.clone())
         );
         for at in [0, INLINE_BYTES_MAX + 1] {
             let large = Bytes::from(vec![2; INLINE_BYTES_MAX + 1]);
-            let placed = OperationValue::Sheet {
-                sheet: commit,
+            let placed = OperationValue::Overflow {
+                overflow: commit,
                 at,
                 length: large.len(),
             };
-            assert_eq!(sheet.place(commit, &large), placed);
+            assert_eq!(overflow.place(commit, &large), placed);
         }
-        assert_eq!(sheet.0.len(), 2 * (INLINE_BYTES_MAX + 1));
+        assert_eq!(overflow.0.len(), 2 * (INLINE_BYTES_MAX + 1));
     }
 }

@@ -1,7 +1,7 @@
-//! Settings of the connection to etcd, and how they are read from a URL.
+//! Settings of the connection to etcd, and parsing them from a URL.
 //!
 //! `etcd://user:password@host:2379,host2:2379/prefix?tls=true&ca=FILE&cert=FILE&key=FILE`. Passwords
-//! are secrets from the first moment: no sentence here repeats any part of a URL that may hold one.
+//! are secret types from the start: no message here repeats any part of a URL that may hold one.
 
 use percent_encoding::percent_decode_str;
 use secrecy::SecretString;
@@ -10,27 +10,27 @@ use std::time::Duration;
 
 const SCHEME: &str = "etcd://";
 const PORT: u16 = 2379;
-/// The name of a store whose URL has no path.
+/// Prefix of a store whose URL has no path.
 const PREFIX: &str = "sutler";
 /// Longest prefix, in bytes: every key begins with it.
 const PREFIX_BYTES_MAX: usize = 128;
-/// Most endpoints; etcd clusters have up to seven members.
+/// Maximum endpoints; etcd clusters have up to seven members.
 const ENDPOINTS_MAX: usize = 16;
 
-/// How etcd is reached.
+/// Settings of the connection.
 #[derive(Clone, Debug)]
 pub struct EtcdSettings {
     /// `host:port` of every member, at least one.
     pub endpoints: Vec<String>,
     /// Prefix of all keys; stores with different prefixes are independent.
     pub prefix: String,
-    /// Who to be, where etcd asks for it.
+    /// Credentials, if etcd requires them.
     pub login: Option<Login>,
     /// TLS, or none.
     pub tls: Option<Tls>,
-    /// How long a connection may take to come about.
+    /// Time limit for connecting.
     pub connect_timeout: Duration,
-    /// How long an answer may take.
+    /// Time limit for a response.
     pub request_timeout: Duration,
 }
 
@@ -46,13 +46,13 @@ pub struct Login {
 /// Files for TLS.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tls {
-    /// Certificates of those who may vouch for the servers; without: those of the system.
+    /// CA certificates for the servers; without: those of the system.
     pub ca: Option<PathBuf>,
     /// This client's certificate and key.
     pub identity: Option<(PathBuf, PathBuf)>,
 }
 
-/// Why a URL is none.
+/// Why a URL is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the URL of an etcd store {0}")]
 pub struct InvalidUrlError(&'static str);
@@ -70,10 +70,10 @@ impl EtcdSettings {
         }
     }
 
-    /// Reads a URL.
+    /// Parses a URL.
     ///
     /// # Errors
-    /// Says what is missing or not understood, without repeating the URL.
+    /// Describes the missing or unknown part, without repeating the URL.
     pub fn from_url(url: &str) -> Result<Self, InvalidUrlError> {
         let rest = url
             .strip_prefix(SCHEME)
@@ -133,7 +133,7 @@ impl EtcdSettings {
         Ok(())
     }
 
-    /// Where requests go to.
+    /// URLs of the members.
     pub(crate) fn addresses(&self) -> Vec<String> {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         let endpoints = self.endpoints.iter();
@@ -177,7 +177,7 @@ fn read_host(host: &str) -> Result<String, InvalidUrlError> {
             "names hosts like etcd-1:2379,etcd-2:2379 behind etcd://",
         ));
     }
-    // An address of IPv6 stands in brackets; its colons are no port.
+    // An IPv6 address is in brackets; its colons do not separate a port.
     let behind = host.rsplit_once(']').map_or(host, |(_, behind)| behind);
     match behind.rsplit_once(':') {
         Some((_, port)) if port.parse::<u16>().is_ok() => Ok(host.to_owned()),

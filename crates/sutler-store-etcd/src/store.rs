@@ -1,4 +1,4 @@
-//! The way in: opening a store, and the journal's `Store` over it.
+//! Entry point: opens a store, and implements the journal's `Store`.
 
 use crate::client::{Client, RequestEffect};
 use crate::keys::Keys;
@@ -21,16 +21,16 @@ use sutler_journal::{
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// The layout that this program writes; see `keys.rs`.
+/// Layout version that this program writes; see `keys.rs`.
 const FORMAT: u64 = 1;
 
-/// Why a store was not opened. Names no secret.
+/// Why a store was not opened. Contains no secret.
 #[derive(Debug, thiserror::Error)]
 pub enum EtcdOpenError {
-    /// The URL is none.
+    /// The URL is invalid.
     #[error(transparent)]
     Url(#[from] InvalidUrlError),
-    /// etcd does not answer, or does not let this program in.
+    /// etcd does not respond, or refuses the login.
     #[error("the etcd store cannot be opened")]
     Unavailable(#[source] StoreError),
     /// A newer program wrote here.
@@ -41,7 +41,7 @@ pub enum EtcdOpenError {
 }
 
 /// The journal in etcd. Any number of replicas share it; each follows the others through a watch,
-/// which ends with the drop.
+/// which ends on drop.
 pub struct EtcdStore {
     pub(crate) client: Arc<Client>,
     pub(crate) keys: Keys,
@@ -52,7 +52,7 @@ pub struct EtcdStore {
 }
 
 impl EtcdStore {
-    /// Opens the store that a URL names, or makes it. The form of the URL: see [`EtcdSettings`].
+    /// Opens the store at a URL, or creates it. Format of the URL: see [`EtcdSettings`].
     ///
     /// # Errors
     /// See [`EtcdOpenError`].
@@ -60,7 +60,7 @@ impl EtcdStore {
         Self::open_with(&EtcdSettings::from_url(url.expose_secret())?).await
     }
 
-    /// Opens a store with settings of one's own.
+    /// Opens a store with custom settings.
     ///
     /// # Errors
     /// See [`EtcdOpenError`].
@@ -90,12 +90,12 @@ impl EtcdStore {
     }
 }
 
-/// Writes the number of the format if there is none, and refuses a newer one. However many replicas
-/// begin at once, one of them writes it. Says what was found.
+/// Writes the layout version if there is none, and refuses a newer one. However many replicas
+/// start concurrently, one of them writes it. Returns the version found.
 async fn agree_on_format(client: &Client, keys: &Keys) -> Result<Layout, EtcdOpenError> {
     let layout = |found| Layout { found, now: FORMAT };
     let place = keys.format();
-    // The first answer also has the time of etcd, before anything is written.
+    // The first response also has the time of etcd, before anything is written.
     let found = client.range(&Range::one(place.clone())).await;
     found.map_err(|it| EtcdOpenError::Unavailable(it.into()))?;
     let txn = Txn {
@@ -106,7 +106,7 @@ async fn agree_on_format(client: &Client, keys: &Keys) -> Result<Layout, EtcdOpe
         ],
         failure: vec![RequestOp::Range(Range::one(place))],
     };
-    // It can be repeated: what was written once is not written again.
+    // It can be repeated: an existing version is not written again.
     let answer = client.txn(&txn, RequestEffect::Reads).await;
     let answer = answer.map_err(|it| EtcdOpenError::Unavailable(it.into()))?;
     let mut found = answer.ranges().filter_map(|it| it.kvs.first());
@@ -187,7 +187,7 @@ impl Store for EtcdStore {
         worker: WorkerId,
         queues: &[(Queue, usize)],
     ) -> Result<Vec<Operation>, LeaseError> {
-        self.hand_out(worker, queues).await
+        self.assign(worker, queues).await
     }
 
     async fn release(&self, worker: WorkerId) -> Result<(), StoreError> {

@@ -1,7 +1,7 @@
 //! Sweeps: ended operations, the feed with its commit records, and overflow values without users.
 //!
-//! Each batch is one transaction that demands that the counter it writes was not written meanwhile:
-//! so two replicas that sweep at once never count anything twice.
+//! Each batch is one transaction that requires that the counter it writes is unchanged, so two
+//! replicas that sweep concurrently never count an operation twice.
 
 use crate::client::RequestEffect;
 use crate::store::EtcdStore;
@@ -11,12 +11,12 @@ use sutler_journal::{
     CommitId, OperationId, Outcome, State, StoreError, StoreTime, Sweep, WorkerId,
 };
 
-/// Most things that one transaction sweeps: an operation takes two steps.
+/// Maximum records swept by one transaction: an operation takes two steps.
 const BATCH: usize = 50;
-/// How often a batch is tried again because others wrote meanwhile.
+/// Attempts of a batch that concurrent writes interfere with.
 const TRIES_MAX: usize = 100;
 
-/// Which operations may go.
+/// Selects operations to delete.
 struct SweepFilter<'a> {
     lanes: &'a [u8],
     outcome: Option<Outcome>,
@@ -41,7 +41,7 @@ impl EtcdStore {
                 self.sweep_operations(&wanted, *limit).await
             }
             Sweep::Feed { before, limit } => {
-                self.sweep_sheets().await?;
+                self.sweep_overflows().await?;
                 self.forget_names(*before).await?;
                 self.sweep_feed(*before, *limit).await
             }
@@ -126,7 +126,7 @@ impl EtcdStore {
         Ok(swept as u64)
     }
 
-    /// Forgets names of workers that hold neither a lease nor work.
+    /// Deletes ids of workers that hold neither a lease nor operations.
     async fn forget_names(&self, before: StoreTime) -> Result<(), StoreError> {
         let names: Vec<WorkerId> = {
             let view = self.follower.view()?;
@@ -150,30 +150,30 @@ impl EtcdStore {
     }
 
     /// Deletes overflow values without users; they never get new ones.
-    async fn sweep_sheets(&self) -> Result<(), StoreError> {
-        let sheets: Vec<CommitId> = self.follower.view()?.operations.garbage().collect();
-        for batch in sheets.chunks(BATCH) {
-            let places = batch.iter().map(|sheet| self.keys.sheet(*sheet));
+    async fn sweep_overflows(&self) -> Result<(), StoreError> {
+        let overflows: Vec<CommitId> = self.follower.view()?.operations.garbage().collect();
+        for batch in overflows.chunks(BATCH) {
+            let places = batch.iter().map(|overflow| self.keys.overflow(*overflow));
             let txn = Txn {
                 success: places.map(RequestOp::delete).collect(),
                 ..Txn::default()
             };
             self.client.txn(&txn, RequestEffect::Reads).await?;
             self.follower.amend(|view| {
-                for sheet in batch {
-                    view.operations.forget_sheet(*sheet);
+                for overflow in batch {
+                    view.operations.forget_overflow(*overflow);
                 }
             });
         }
         Ok(())
     }
 
-    /// Does a transaction that changes what is followed; whether its conditions held.
+    /// Runs a transaction that changes followed keys; returns whether its conditions held.
     async fn change(&self, mut txn: Txn) -> Result<bool, StoreError> {
         txn.success.push(self.head());
         let answer = self.client.txn(&txn, RequestEffect::Writes).await?;
         if answer.succeeded {
-            // Late or not, it is done; whatever rests on it finds out.
+            // The change is done even if the view lags; later reads wait for the view.
             let _ = self.follower.reach(answer.header.revision.0).await;
         } else {
             self.follower.catch_up().await?;
@@ -196,7 +196,7 @@ fn sweepable(view: &View, wanted: &SweepFilter<'_>, limit: usize) -> Vec<(Operat
         .collect()
 }
 
-/// Whether a sweep for this outcome takes an operation in this state.
+/// Whether a sweep for this outcome deletes an operation in this state.
 fn is_covered(wanted: Option<Outcome>, state: State) -> bool {
     let State::Done(outcome) = state else {
         return false;
@@ -209,7 +209,7 @@ fn is_covered(wanted: Option<Outcome>, state: State) -> bool {
     }
 }
 
-/// The oldest commits of the feed, up to the first that is too young.
+/// The oldest commits of the feed, up to the first that is too recent.
 fn oldest(view: &View, before: StoreTime, limit: usize) -> Vec<(i64, CommitId)> {
     let old = view.feed.iter().take_while(|(_, (_, at))| *at < before);
     old.take(limit).map(|(at, it)| (*at, it.0)).collect()

@@ -1,9 +1,9 @@
 //! Turns a commit into the conditions and operations of one etcd transaction. Pure: no I/O, no clock.
 //!
-//! A commit is judged against a [`View`], and the transaction demands that whatever the judgement
-//! rests on is still so. If it is not, nothing was written, and the commit is judged again against a
+//! A commit is decided against a [`View`], and the transaction requires that everything the decision
+//! depends on is unchanged. If it is not, nothing was written, and the commit is decided again against a
 //! newer view. One key is written for each document and each operation, however many terms a document
-//! has; besides these the commit's own record, the head, and at most one sheet. `commit.rs` sends the
+//! has; in addition the commit's own record, the head, and at most one overflow value. `commit.rs` sends the
 //! transaction.
 
 #[cfg(test)]
@@ -22,23 +22,23 @@ use sutler_journal::{
     Version, WorkerId, Write,
 };
 
-/// Most conditions of one transaction; etcd takes 128 by default. Beyond, one condition
-/// stands for all: that nothing at all was changed.
+/// Maximum conditions of one transaction; etcd accepts 128 by default. Beyond that, one condition
+/// replaces all: that nothing at all was changed.
 const CONDITIONS_MAX: usize = 110;
-/// Most steps of one transaction, with those that throw old sheets away.
+/// Maximum steps of one transaction, including deletions of old overflow values.
 const STEPS_MAX: usize = 120;
 
-/// Everything that a judgement rests on.
+/// Everything that a decision depends on.
 pub(crate) struct CommitContext<'a> {
     pub(crate) view: &'a View,
     pub(crate) keys: &'a Keys,
     pub(crate) commit: &'a Commit,
     pub(crate) now: StoreTime,
-    /// Workers that etcd said hold no lease, though the view may not know yet.
+    /// Workers that hold no lease according to etcd, though the view may not know yet.
     pub(crate) dead: &'a BTreeSet<WorkerId>,
-    /// Operations that the view does not hold whole.
+    /// Operations that the view holds without contents.
     pub(crate) fetched: &'a BTreeMap<OperationId, FetchedOperation>,
-    /// When earlier tries of this commit were declared void; 0: they were not.
+    /// Revision at which earlier attempts of this commit were voided; 0: they were not.
     pub(crate) void: i64,
 }
 
@@ -52,21 +52,21 @@ pub(crate) struct FetchedOperation {
 
 /// Decision about a commit.
 pub(crate) enum CommitDecision {
-    /// Nothing: it was applied before.
+    /// It was applied before.
     Applied,
-    /// Something does not hold, as far as this view knows.
+    /// A condition does not hold, according to this view.
     Stale(StaleItem),
     /// These operations must be read first.
     Fetch(Vec<OperationId>),
-    /// This transaction.
+    /// This transaction applies it.
     Write(Transaction),
 }
 
-/// A transaction to be.
+/// A transaction to send.
 pub(crate) struct Transaction {
     pub(crate) conditions: Vec<Compare>,
     pub(crate) steps: Vec<RequestOp>,
-    /// Whose leases it demands.
+    /// Workers whose leases it requires.
     pub(crate) workers: BTreeSet<WorkerId>,
 }
 
@@ -76,7 +76,7 @@ enum Condition {
     Unchanged(i64),
 }
 
-/// Judges a commit.
+/// Decides a commit.
 pub(crate) fn decide(case: &CommitContext<'_>) -> CommitDecision {
     if case.view.remembers(case.commit.id()) {
         return CommitDecision::Applied;
@@ -94,16 +94,16 @@ pub(crate) fn decide(case: &CommitContext<'_>) -> CommitDecision {
     CommitDecision::Write(builder.finish())
 }
 
-/// One judgement under way.
+/// State of one decision.
 struct TransactionBuilder<'a> {
     case: &'a CommitContext<'a>,
     conditions: BTreeMap<Vec<u8>, Condition>,
     workers: BTreeSet<WorkerId>,
-    /// Operations that cannot be written before they are read.
+    /// Operations that must be read before they can be written.
     unread: BTreeSet<OperationId>,
     jobs: BTreeMap<OperationId, StoredOperation>,
-    sheet: OverflowValue,
-    /// Sheets that lost a user.
+    overflow: OverflowValue,
+    /// Overflow values that lost a user.
     left: Vec<CommitId>,
     subjects: Vec<Subject>,
     steps: Vec<RequestOp>,
@@ -117,14 +117,14 @@ impl<'a> TransactionBuilder<'a> {
             workers: BTreeSet::new(),
             unread: BTreeSet::new(),
             jobs: BTreeMap::new(),
-            sheet: OverflowValue::default(),
+            overflow: OverflowValue::default(),
             left: Vec::new(),
             subjects: Vec::new(),
             steps: Vec::new(),
         }
     }
 
-    /// Names the first thing that does not hold before the commit.
+    /// Returns the first condition that does not hold before the commit.
     fn verify(&mut self) -> Result<(), StaleItem> {
         for (n, expect) in self.case.commit.expects().iter().enumerate() {
             if !self.holds(expect) {
@@ -225,7 +225,7 @@ impl<'a> TransactionBuilder<'a> {
         }
     }
 
-    /// Does one write; what it changed.
+    /// Applies one write; returns the subject it changed.
     fn write(&mut self, write: &Write) -> Option<Subject> {
         let (now, id) = (self.case.now, self.case.commit.id());
         match write {
@@ -311,9 +311,9 @@ impl<'a> TransactionBuilder<'a> {
     fn parts(&mut self, detail: &Bytes, request: &Bytes, progress: &Bytes) -> OperationValues {
         let commit = self.case.commit.id();
         OperationValues {
-            detail: self.sheet.place(commit, detail),
-            request: self.sheet.place(commit, request),
-            progress: self.sheet.place(commit, progress),
+            detail: self.overflow.place(commit, detail),
+            request: self.overflow.place(commit, request),
+            progress: self.overflow.place(commit, progress),
         }
     }
 
@@ -323,14 +323,14 @@ impl<'a> TransactionBuilder<'a> {
         content: &Bytes,
         part: fn(&mut OperationValues) -> &mut OperationValue,
     ) {
-        let new = self.sheet.place(self.case.commit.id(), content);
+        let new = self.overflow.place(self.case.commit.id(), content);
         if let Some(job) = self.jobs.get_mut(&id) {
             let old = std::mem::replace(part(&mut job.parts), new);
-            self.left.extend(old.sheet());
+            self.left.extend(old.overflow());
         }
     }
 
-    /// The operation as this commit has left it so far.
+    /// The operation as changed by this commit so far.
     fn job(&mut self, id: OperationId) -> Option<&mut StoredOperation> {
         if self.jobs.contains_key(&id) {
             return self.jobs.get_mut(&id);
@@ -354,7 +354,7 @@ impl<'a> TransactionBuilder<'a> {
         Some(self.jobs.entry(id).or_insert(job))
     }
 
-    /// The same, unless it is done: what ended never changes, so that needs no condition.
+    /// Like `job`, unless it is done: an ended operation never changes, so that needs no condition.
     fn unfinished(&mut self, id: OperationId) -> Option<&mut StoredOperation> {
         let entry = self.case.view.operations.get(id);
         if !self.jobs.contains_key(&id) && entry.is_some_and(|entry| is_done(entry.row.state)) {
@@ -378,13 +378,13 @@ impl<'a> TransactionBuilder<'a> {
         self.steps.push(RequestOp::put(keys.commit(id), value));
         let now = rows::time(self.case.now);
         self.steps.push(RequestOp::put(keys.head(), now));
-        if !self.sheet.0.is_empty() {
-            let sheet = std::mem::take(&mut self.sheet.0);
-            self.steps.push(RequestOp::put(keys.sheet(id), sheet));
+        if !self.overflow.0.is_empty() {
+            let overflow = std::mem::take(&mut self.overflow.0);
+            self.steps.push(RequestOp::put(keys.overflow(id), overflow));
         }
-        for sheet in self.unused_sheets() {
+        for overflow in self.unused_overflows() {
             if self.steps.len() < STEPS_MAX {
-                self.steps.push(RequestOp::delete(keys.sheet(sheet)));
+                self.steps.push(RequestOp::delete(keys.overflow(overflow)));
             }
         }
         Transaction {
@@ -395,16 +395,17 @@ impl<'a> TransactionBuilder<'a> {
     }
 
     /// Overflow values without users after this commit.
-    fn unused_sheets(&self) -> BTreeSet<CommitId> {
-        let still = |sheet: CommitId| {
+    fn unused_overflows(&self) -> BTreeSet<CommitId> {
+        let still = |overflow: CommitId| {
             let jobs = self.jobs.values();
-            jobs.flat_map(|job| job.parts.sheets())
-                .filter(|used| *used == sheet)
+            jobs.flat_map(|job| job.parts.overflows())
+                .filter(|used| *used == overflow)
                 .count()
         };
-        let left = |sheet: &CommitId| self.left.iter().filter(|it| *it == sheet).count();
-        let unused = |sheet: &&CommitId| {
-            still(**sheet) == 0 && left(sheet) == self.case.view.operations.uses_of(**sheet)
+        let left = |overflow: &CommitId| self.left.iter().filter(|it| *it == overflow).count();
+        let unused = |overflow: &&CommitId| {
+            still(**overflow) == 0
+                && left(overflow) == self.case.view.operations.uses_of(**overflow)
         };
         self.left.iter().filter(unused).copied().collect()
     }

@@ -1,8 +1,8 @@
 //! Commits of unknown outcome.
 //!
-//! Such a transaction may still be on its way. If its commit is asked for again and is stale by now,
-//! the answer must stay true: so a mark is written first that makes every earlier try void, wherever
-//! it is. Without it a try could arrive when its expectations happen to hold again.
+//! The transaction of such a commit may still be in flight. If the commit is repeated and is stale by now,
+//! that result must stay true: so a mark is written first that voids every earlier attempt, wherever
+//! it is. Without it an attempt could arrive when its expectations happen to hold again.
 
 use crate::client::RequestEffect;
 use crate::store::EtcdStore;
@@ -11,12 +11,12 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use sutler_journal::{CommitError, CommitId};
 
-/// Most commits in doubt that are remembered; beyond, the oldest are forgotten.
-const DOUBTS_MAX: usize = 10_000;
-/// How long a mark stays in etcd. No request is on its way for so long.
+/// Maximum unknown commits that are remembered; beyond that, the oldest are forgotten.
+const UNKNOWN_MAX: usize = 10_000;
+/// Lifetime of a mark in etcd. No request is in flight for this long.
 const MARK_SECONDS: i64 = 3600;
 
-/// Commits in doubt, and when their tries were declared void; 0: they were not.
+/// Unknown commits, and the revision at which their attempts were voided; 0: they were not.
 #[derive(Default)]
 pub(crate) struct UnknownCommits(Mutex<BTreeMap<CommitId, i64>>);
 
@@ -25,21 +25,21 @@ impl UnknownCommits {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An attempt was sent, and its outcome is unknown.
+    /// Records that an attempt was sent and its outcome is unknown.
     pub(crate) fn add(&self, commit: CommitId) {
         let mut unknown_commits = self.lock();
         unknown_commits.entry(commit).or_default();
-        if unknown_commits.len() > DOUBTS_MAX {
+        if unknown_commits.len() > UNKNOWN_MAX {
             unknown_commits.pop_first();
         }
     }
 
-    /// When the tries of a commit were declared void; 0: they were not.
+    /// Revision at which the attempts of a commit were voided; 0: they were not.
     pub(crate) fn void(&self, commit: CommitId) -> i64 {
         self.lock().get(&commit).copied().unwrap_or_default()
     }
 
-    /// It was applied.
+    /// Removes a commit that was applied.
     pub(crate) fn clear(&self, commit: CommitId) {
         self.lock().remove(&commit);
     }
@@ -54,7 +54,7 @@ impl UnknownCommits {
 }
 
 impl EtcdStore {
-    /// Makes sure that no earlier try of a commit happens from now on; whether one already did.
+    /// Ensures that no earlier attempt of a commit takes effect from now on; returns whether one already did.
     pub(crate) async fn rule_out(&self, commit: CommitId) -> Result<bool, CommitError> {
         if !self.unknown_commits.is_open(commit) {
             return Ok(false);

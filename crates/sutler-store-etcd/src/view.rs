@@ -1,10 +1,10 @@
-//! The indexes of one replica: the store as it was at one revision. No I/O.
+//! The indexes of one replica: the store at one revision. No I/O.
 //!
-//! etcd can neither list by term nor by due time, and a commit that wrote index entries would touch
+//! etcd can list neither by term nor by due time, and a commit that wrote index entries would touch
 //! as many keys as there are terms. So indexes are not in etcd at all: each replica reads the rows
-//! once, then follows the watch, and so holds the same maps as every other replica at the same
-//! revision. Bodies are not kept here; contents of operations are, while they may be written again.
-//! Read `view/operations.rs` for those, `watch_view.rs` for who calls [`View::apply`].
+//! once, then follows the watch, and so has the same maps as every other replica at the same
+//! revision. Bodies are not included; contents of operations are, while they may be written again.
+//! Read `view/operations.rs` for those, `watch_view.rs` for the caller of [`View::apply`].
 
 mod operations;
 
@@ -21,7 +21,7 @@ use sutler_journal::{
 
 /// Realm, kind and name of a term, with NUL bytes between.
 type Scope = Arc<[u8]>;
-/// A term's value, and the key of a document that has it. Both are kept once and shared.
+/// A term's value, and the key of a document that has it. Both are stored once and shared.
 type TermEntry = (Arc<[u8]>, Arc<[u8]>);
 
 /// A document without its body.
@@ -38,39 +38,39 @@ pub(crate) struct EtcdLease {
     pub(crate) seconds: i64,
 }
 
-/// A number that only sweeps write, and when it was written.
+/// A number that only sweeps write, and the revision at which it was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counter {
     pub(crate) value: i64,
     pub(crate) revision: i64,
 }
 
-/// The store as it was at one revision.
+/// The store at one revision.
 #[derive(Default)]
 pub(crate) struct View {
-    /// Everything up to here is in.
+    /// All changes up to this revision are included.
     pub(crate) revision: i64,
-    /// When the store was last changed by a replica, as opposed to the end of a lease.
+    /// Revision of the last change made by a replica, as opposed to the end of a lease.
     pub(crate) head: i64,
     documents: BTreeMap<Arc<[u8]>, DocumentSummary>,
     terms: BTreeMap<Scope, BTreeSet<TermEntry>>,
     pub(crate) operations: Operations,
     pub(crate) workers: BTreeMap<WorkerId, EtcdLease>,
-    /// Names of workers, and when they were first used.
+    /// Ids of workers, and the time of their first use.
     pub(crate) names: BTreeMap<WorkerId, StoreTime>,
     commits: HashMap<CommitId, i64>,
-    /// Commits by revision, and when they were made.
+    /// Commits by revision, and their times.
     pub(crate) feed: BTreeMap<i64, (CommitId, StoreTime)>,
     pub(crate) trimmed: Counter,
     pub(crate) cleaned: Counter,
 }
 
-/// Meaning of a change for waiting workers.
+/// Effect of a change on waiting workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ViewChange {
-    /// Something may have become claimable.
+    /// An operation may have become claimable.
     Claimable,
-    /// Nothing of that sort.
+    /// No effect.
     Other,
 }
 
@@ -83,7 +83,7 @@ impl View {
         self.commits.contains_key(&commit)
     }
 
-    /// Takes in one change. Changes come in the order of their revisions.
+    /// Applies one change. Changes come in the order of their revisions.
     pub(crate) fn apply(
         &mut self,
         keys: &Keys,
@@ -158,11 +158,11 @@ impl View {
         ViewChange::Other
     }
 
-    fn file(&mut self, key: &[u8], filed: rows::DocumentRow, revision: i64) {
+    fn file(&mut self, key: &[u8], stored: rows::DocumentRow, revision: i64) {
         self.discard(key);
         let key: Arc<[u8]> = key.into();
-        let mut terms = Vec::with_capacity(filed.terms.len());
-        for (name, value) in filed.terms {
+        let mut terms = Vec::with_capacity(stored.terms.len());
+        for (name, value) in stored.terms {
             let scope = self.scope(&scope_of(&key, name.as_bytes()));
             let value: Arc<[u8]> = value.into();
             let index = self.terms.entry(Arc::clone(&scope)).or_default();
@@ -171,7 +171,7 @@ impl View {
         }
         let sketch = DocumentSummary {
             revision,
-            version: filed.version,
+            version: stored.version,
             terms,
         };
         self.documents.insert(key, sketch);
@@ -188,7 +188,7 @@ impl View {
         }
     }
 
-    /// The one copy of a scope.
+    /// The shared copy of a scope.
     fn scope(&self, scope: &[u8]) -> Scope {
         match self.terms.get_key_value(scope) {
             Some((known, _)) => Arc::clone(known),
@@ -196,7 +196,7 @@ impl View {
         }
     }
 
-    /// The first places of a list behind a position; at most `limit`, and one more if there is one.
+    /// The first entries of a list after a position; at most `limit`, and one more if there is one.
     pub(crate) fn list(
         &self,
         list: &List,
@@ -221,7 +221,7 @@ impl View {
         }
     }
 
-    /// How many documents there are.
+    /// Number of documents.
     pub(crate) fn count(&self) -> usize {
         self.documents.len()
     }
@@ -244,12 +244,12 @@ impl View {
         keys.map(|key| (Arc::from([]), Arc::clone(key))).collect()
     }
 
-    /// Whether a worker holds a lease, as far as is known here.
+    /// Whether a worker holds a lease, according to this view.
     pub(crate) fn is_alive(&self, worker: WorkerId) -> bool {
         self.workers.contains_key(&worker)
     }
 
-    /// Running operations whose workers hold no lease any more.
+    /// Running operations whose workers hold no lease.
     pub(crate) fn orphans(&self) -> impl Iterator<Item = (OperationId, &ViewOperation)> {
         self.operations
             .holders()
@@ -276,7 +276,7 @@ fn list_by_term(
     found.cloned().collect()
 }
 
-/// The scope of a term of the document with this key.
+/// Scope of a term of the document with this key.
 fn scope_of(key: &[u8], name: &[u8]) -> Vec<u8> {
     let parts = key.split(|byte| *byte == 0).take(2);
     let mut scope: Vec<u8> = Vec::with_capacity(key.len());

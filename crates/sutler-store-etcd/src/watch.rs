@@ -1,7 +1,7 @@
-//! A watch: the changes of a range of keys, from a revision on, as lines of JSON without end.
+//! A watch: the changes of a range of keys, from a revision on, as an endless stream of JSON lines.
 //!
-//! etcd never splits what was written in one transaction over two messages unless asked to, so after
-//! each message everything up to its last revision is known. Not here: what becomes of it
+//! etcd never splits the writes of one transaction over two messages unless configured to, so after
+//! each message everything up to its last revision is known. Not here: applying the changes
 //! (`watch_view.rs`).
 
 use crate::client::{Client, EtcdError, decide};
@@ -28,12 +28,12 @@ struct WatchRequest {
 pub(crate) struct Watch {
     response: reqwest::Response,
     read: Vec<u8>,
-    /// How far `read` was searched for the end of a line.
+    /// Length of the part of `read` that was searched for the end of a line.
     searched: usize,
 }
 
 impl Watch {
-    /// Opens a watch on what is written from a revision on.
+    /// Opens a watch from a revision on.
     pub(crate) async fn open(
         client: &Client,
         (key, range_end): (Vec<u8>, Vec<u8>),
@@ -69,7 +69,7 @@ impl Watch {
         }
     }
 
-    /// The next changes; what was done at one revision comes together.
+    /// The next changes; all changes of one revision come together.
     pub(crate) async fn next(&mut self) -> Result<Vec<Event>, EtcdError> {
         loop {
             let line = self.line().await?;

@@ -1,9 +1,9 @@
 //! Keeps the view of one replica up to date: reads everything once, then follows the watch.
 //!
-//! Whoever needs to see all that was acknowledged before asks etcd for the revision of the head and
-//! waits until the view has reached it ([`WatchFollower::catch_up`]). A watch that does not deliver what
-//! etcd has is given up and opened again, at the next member. A revision that etcd has compacted away
-//! makes the view be read anew. Hints for workers come from here too, whichever replica wrote.
+//! A read that must include everything acknowledged before gets the revision of the head from etcd and
+//! waits until the view has reached it ([`WatchFollower::catch_up`]). A watch that does not deliver
+//! changes that etcd has is closed and opened again at the next member. If etcd has compacted the needed
+//! revision, the view is read again. Hints for workers come from here too, for changes of any replica.
 
 use crate::client::{Client, EtcdError};
 use crate::keys::{KeyTarget, Keys};
@@ -16,20 +16,20 @@ use std::time::{Duration, Instant};
 use sutler_journal::{StoreError, StoreTime};
 use tokio::sync::watch;
 
-/// How many keys are read at a time at the start: first, at least and at most. etcd 3.4 visits every
-/// key behind a page to count it, so pages are as large as their contents allow.
+/// Keys per read at the start: first, minimum and maximum. etcd 3.4 visits every
+/// key after a page to count it, so pages are as large as their contents allow.
 const PAGE: usize = 500;
 const PAGE_MIN: usize = 50;
 const PAGE_MAX: usize = 10_000;
-/// How many bytes one of these answers should have, about.
+/// Approximate size in bytes of one of these responses.
 const PAGE_BYTES: usize = 16 * 1024 * 1024;
-/// How often everything is read if etcd is compacted meanwhile.
+/// Attempts to read everything while etcd is compacted.
 const LOADS_MAX: usize = 10;
-/// How long to wait before a watch is opened again: first, and at most.
+/// Wait before a watch is opened again: first, and maximum.
 const PAUSE_MIN: Duration = Duration::from_millis(20);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// The view of one replica, and who waits for it.
+/// The view of one replica, and its waiters.
 pub(crate) struct WatchFollower {
     pub(crate) client: Arc<Client>,
     pub(crate) keys: Keys,
@@ -37,8 +37,8 @@ pub(crate) struct WatchFollower {
     reached: watch::Sender<i64>,
     hints: watch::Sender<u64>,
     /// Start of the longest wait for the watch to deliver.
-    doubt: watch::Sender<Option<Instant>>,
-    patience: Duration,
+    stalled_since: watch::Sender<Option<Instant>>,
+    deliver_within: Duration,
 }
 
 impl WatchFollower {
@@ -46,7 +46,7 @@ impl WatchFollower {
     pub(crate) async fn load(
         client: Arc<Client>,
         keys: Keys,
-        patience: Duration,
+        deliver_within: Duration,
     ) -> Result<Self, StoreError> {
         let view = read_all(&client, &keys).await?;
         Ok(Self {
@@ -55,19 +55,19 @@ impl WatchFollower {
             client,
             keys,
             hints: watch::Sender::new(0),
-            doubt: watch::Sender::new(None),
-            patience,
+            stalled_since: watch::Sender::new(None),
+            deliver_within,
         })
     }
 
-    /// The view as it is; never held while waiting for anything.
+    /// The current view; the lock is never held across a wait.
     pub(crate) fn view(&self) -> Result<RwLockReadGuard<'_, View>, StoreError> {
         self.view.read().map_err(|_| {
             StoreError::new("this replica's view of etcd is half changed: restart the process")
         })
     }
 
-    /// Changes what is only known here; for sheets that were thrown away.
+    /// Changes local knowledge of the view; for deleted overflow values.
     pub(crate) fn amend(&self, change: impl FnOnce(&mut View)) {
         let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
         change(&mut view);
@@ -77,8 +77,8 @@ impl WatchFollower {
         self.hints.subscribe()
     }
 
-    /// Makes sure that the view has all that was acknowledged before: one round trip. Gives the
-    /// revision that etcd is at; from the head's to this one no document, operation or commit changed.
+    /// Waits until the view includes everything acknowledged before: one round trip. Returns the current
+    /// revision of etcd; from the head's to this one no document, operation or commit changed.
     pub(crate) async fn catch_up(&self) -> Result<i64, StoreError> {
         let head = Range::one(self.keys.head());
         let answer = self.client.range(&head).await?;
@@ -87,9 +87,9 @@ impl WatchFollower {
         Ok(answer.header.revision.0)
     }
 
-    /// Reads from a view with all that was acknowledged before. What the view names is in etcd at the
-    /// revision that comes with the answer, which is as new as can be: other users of the same etcd may
-    /// have had much compacted away since this store last changed.
+    /// Reads from a view with everything acknowledged before. Rows named by the view are in etcd at the
+    /// returned revision, which is as new as possible: other users of the same etcd may have compacted
+    /// many revisions since this store last changed.
     pub(crate) async fn current<T>(
         &self,
         read: impl FnOnce(&View) -> Result<T, StoreError>,
@@ -99,15 +99,15 @@ impl WatchFollower {
         Ok((read(&view)?, at.max(view.revision)))
     }
 
-    /// Waits until the view has come to a revision.
+    /// Waits until the view has reached a revision.
     pub(crate) async fn reach(&self, revision: i64) -> Result<(), StoreError> {
         let began = Instant::now();
         let mut reached = self.reached.subscribe();
         let arrival = reached.wait_for(|reached| *reached >= revision);
-        match tokio::time::timeout(self.patience, arrival).await {
+        match tokio::time::timeout(self.deliver_within, arrival).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(_)) | Err(_) => {
-                self.doubt.send_replace(Some(began));
+                self.stalled_since.send_replace(Some(began));
                 Err(StoreError::new(
                     "etcd's watch lags behind; it is opened again, so ask again",
                 ))
@@ -115,7 +115,7 @@ impl WatchFollower {
         }
     }
 
-    /// Follows the store until the task is ended.
+    /// Follows the store until the task is aborted.
     pub(crate) async fn run(self: Arc<Self>) {
         let mut pause = PAUSE_MIN;
         loop {
@@ -138,23 +138,23 @@ impl WatchFollower {
     async fn follow(&self, pause: &mut Duration) -> Result<(), EtcdError> {
         let next = *self.reached.borrow() + 1;
         let opening = Watch::open(&self.client, self.keys.followed(), next);
-        let Ok(opened) = tokio::time::timeout(self.patience, opening).await else {
+        let Ok(opened) = tokio::time::timeout(self.deliver_within, opening).await else {
             return self.go_elsewhere().await;
         };
         let mut watch = opened?;
         let opened = Instant::now();
-        let (mut heard, mut doubt) = (opened, self.doubt.subscribe());
+        let (mut received, mut stalled_since) = (opened, self.stalled_since.subscribe());
         loop {
-            // Whoever waited longer than this watch was silent has nothing to say about it.
+            // A wait that started before the last message does not mean that this watch is stuck.
             let in_vain = async {
-                let after = |began: &Option<Instant>| began.is_some_and(|began| began > heard);
-                drop(doubt.wait_for(after).await);
+                let after = |began: &Option<Instant>| began.is_some_and(|began| began > received);
+                drop(stalled_since.wait_for(after).await);
             };
             let events = tokio::select! {
                 events = watch.next() => events,
                 () = in_vain => break,
             };
-            heard = Instant::now();
+            received = Instant::now();
             if opened.elapsed() > PAUSE_MAX {
                 *pause = PAUSE_MIN;
             }
@@ -167,7 +167,7 @@ impl WatchFollower {
         self.go_elsewhere().await
     }
 
-    /// Leaves a member that does not deliver.
+    /// Switches to another member after this one did not deliver.
     async fn go_elsewhere(&self) -> Result<(), EtcdError> {
         let (member, _) = self.client.member().await?;
         self.client.leave(member);
@@ -202,8 +202,8 @@ impl WatchFollower {
     }
 }
 
-/// Whoever wrote the head knew how late it was at least: replicas agree on the latest of these, so
-/// what one of them calls due is due for all.
+/// Adopts the lower bound of the time in the head: replicas agree on the latest of these, so an
+/// operation that is due for one of them is due for all.
 fn learn_time(client: &Client, keys: &Keys, event: &Event) {
     if let (EventKind::Put, Some(KeyTarget::Head)) = (event.kind, keys.place(&event.kv.key.0))
         && let Ok(time) = read_time(&event.kv.value.0)
@@ -212,7 +212,7 @@ fn learn_time(client: &Client, keys: &Keys, event: &Event) {
     }
 }
 
-/// Reads everything, again if etcd is compacted under way.
+/// Reads everything; starts again if etcd is compacted meanwhile.
 async fn read_all(client: &Client, keys: &Keys) -> Result<View, StoreError> {
     for _ in 0..LOADS_MAX {
         match read_once(client, keys).await {
@@ -223,7 +223,7 @@ async fn read_all(client: &Client, keys: &Keys) -> Result<View, StoreError> {
     Err(EtcdError::Compacted.into())
 }
 
-/// Reads all that is followed, and which sheets there are, as they were at one revision.
+/// Reads all followed keys, and the list of overflow values, at one revision.
 async fn read_once(client: &Client, keys: &Keys) -> Result<View, EtcdError> {
     let mut view = View::default();
     let (mut from, to) = keys.followed();
@@ -254,11 +254,11 @@ async fn read_once(client: &Client, keys: &Keys) -> Result<View, EtcdError> {
             }
         }
     }
-    let mut sheets = Range::between(keys.sheets()).at(revision);
-    sheets.keys_only = true;
-    for kv in client.range(&sheets).await?.kvs {
-        if let Some(sheet) = keys.sheet_of(&kv.key.0) {
-            view.operations.found_sheet(sheet);
+    let mut overflows = Range::between(keys.overflows()).at(revision);
+    overflows.keys_only = true;
+    for kv in client.range(&overflows).await?.kvs {
+        if let Some(overflow) = keys.overflow_of(&kv.key.0) {
+            view.operations.found_overflow(overflow);
         }
     }
     Ok(view)

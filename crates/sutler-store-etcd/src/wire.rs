@@ -1,7 +1,7 @@
-//! The bodies of etcd's JSON gateway, as far as this store speaks them.
+//! The bodies of etcd's JSON gateway that this store uses.
 //!
-//! Keys and values are base64, 64-bit numbers come as strings, and what is zero, false or empty is
-//! left out. Not here: how requests are sent (`client.rs`) or what is asked for (everything else).
+//! Keys and values are base64, 64-bit numbers come as strings, and zero, false or empty fields are
+//! omitted. Not here: sending requests (`client.rs`).
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -47,7 +47,7 @@ impl<'de> Deserialize<'de> for Base64 {
     }
 }
 
-/// A 64-bit number, in a string or not.
+/// A 64-bit number, as a string or a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Int(pub(crate) i64);
 
@@ -101,7 +101,7 @@ impl Range {
         }
     }
 
-    /// All keys from one on, up to but not including another.
+    /// All keys from one on, up to another, exclusive.
     pub(crate) fn between((from, to): (Vec<u8>, Vec<u8>)) -> Self {
         Self {
             key: from.into(),
@@ -116,7 +116,7 @@ impl Range {
         self
     }
 
-    /// As it was at a revision.
+    /// Reads at a revision.
     pub(crate) fn at(mut self, revision: Option<i64>) -> Self {
         self.revision = revision;
         self
@@ -146,17 +146,17 @@ impl Compare {
         }
     }
 
-    /// There is no such key.
+    /// The key does not exist.
     pub(crate) fn absent(key: Vec<u8>) -> Self {
         Self::created(key, "EQUAL")
     }
 
-    /// There is such a key.
+    /// The key exists.
     pub(crate) fn present(key: Vec<u8>) -> Self {
         Self::created(key, "GREATER")
     }
 
-    /// The key was last written at this revision; 0: there is none.
+    /// The key was last written at this revision; 0: it does not exist.
     pub(crate) fn unchanged(key: Vec<u8>, revision: i64) -> Self {
         Self {
             key: key.into(),
@@ -185,7 +185,7 @@ pub(crate) struct DeleteRange {
     range_end: Option<Base64>,
 }
 
-/// One step of a transaction.
+/// One operation of a transaction.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) enum RequestOp {
     #[serde(rename = "request_range")]
@@ -226,7 +226,7 @@ impl RequestOp {
     }
 }
 
-/// Conditions, what to do if all hold, and what to do if one does not.
+/// Conditions, operations if all hold, and operations if one does not.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Txn {
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -237,14 +237,14 @@ pub(crate) struct Txn {
     pub(crate) failure: Vec<RequestOp>,
 }
 
-/// Header of every answer.
+/// Header of every response.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Header {
     pub(crate) revision: Int,
 }
 
-/// A key and what it holds.
+/// A key and its value.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct KeyValue {
@@ -254,7 +254,7 @@ pub(crate) struct KeyValue {
     pub(crate) lease: Int,
 }
 
-/// The answer to a [`Range`].
+/// The response to a [`Range`].
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct RangeResponse {
@@ -263,7 +263,7 @@ pub(crate) struct RangeResponse {
     pub(crate) more: bool,
 }
 
-/// The answer to one [`RequestOp`].
+/// The response to one [`RequestOp`].
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct OpResponse {
@@ -273,7 +273,7 @@ pub(crate) struct OpResponse {
     pub(crate) txn: Option<Box<TxnResponse>>,
 }
 
-/// The answer to a [`Txn`].
+/// The response to a [`Txn`].
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct TxnResponse {
@@ -289,7 +289,7 @@ impl TxnResponse {
     }
 }
 
-/// A lease, as granted or prolonged; one that is not there has no time to live.
+/// A lease, as granted or extended; one that does not exist has no time to live.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct LeaseGrantResponse {
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_gateway_leaves_out_is_zero_false_or_empty() {
+    fn omitted_fields_are_zero_false_or_empty() {
         let text = r#"{"header":{"revision":"3"},"responses":[
             {"response_range":{"header":{"revision":"2"},"kvs":[{"key":"YQ==","mod_revision":"2"}]}},
             {"response_put":{"header":{"revision":"3"}}},
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_puts_unless_they_say_otherwise() {
+    fn an_event_without_a_kind_is_a_put() {
         let text = r#"{"result":{"header":{},"events":[
             {"kv":{"key":"YQ==","mod_revision":"2","value":"dg=="}},
             {"type":"DELETE","kv":{"key":"YQ==","mod_revision":"3"}}]}}"#;

@@ -1,9 +1,10 @@
 //! Leases and claims.
 //!
-//! A worker's lease is one document; it lives before the moment `until`, by the server's clock. What can
-//! be claimed carries `o`: whatever is ready, and what dead workers ran, which whoever claims next marks
-//! when it meets their lease. A lease that ended stays `open` to this for two minutes, because a commit
-//! that began in its time may end later; then it is settled. Not here: the fence of a commit (`commit_steps.rs`).
+//! A worker's lease is one document, valid before the moment `until`, by the server's clock. Claimable
+//! operations have the field `o`: all ready ones, and those of dead workers, which the next claim marks
+//! when it finds their expired lease. An expired lease stays `open` for two minutes, because a commit
+//! that began before the expiry may end later; then it is closed. Not here: the fence of a commit
+//! (`commit_steps.rs`).
 
 use crate::commit::{is_worth_another_try, jittered};
 use crate::commit_steps::{StepResult, update};
@@ -21,18 +22,18 @@ use sutler_journal::{
 };
 use uuid::Uuid;
 
-/// How often a claim looks again because others took what it found.
-const LOOKS: usize = 4;
-/// How long a commit may end after the lease under which it began, in microseconds: longer than a
-/// transaction may last.
+/// Attempts of a claim when others took the operations it found.
+const ATTEMPTS: usize = 4;
+/// Maximum time from the expiry of a lease to the end of a commit that began under it, in microseconds:
+/// longer than a transaction may last.
 const LATE: i64 = 120_000_000;
 /// Interval of the search for operations of a worker that died recently.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How long an operation is left that an open transaction holds.
+/// Time for which an operation that an open transaction holds is skipped.
 const LEAVE_FOR: Duration = Duration::from_secs(2);
-/// How many dead workers are remembered.
+/// Maximum number of dead workers in memory.
 const DEAD_MAX: usize = 10_000;
-/// How often a release is tried that others are in the way of.
+/// Attempts of a release that other transactions interfere with.
 const TRIES: usize = 20;
 
 /// Memory of claims, locked during a claim: within a process claims run one after the other, so
@@ -41,13 +42,13 @@ const TRIES: usize = 20;
 pub(crate) struct ClaimMemory {
     /// Time of the last search for operations of dead workers.
     dead: HashMap<Uuid, Instant>,
-    /// Operations that an open transaction holds, and when that was seen: they are left for a while, so
-    /// that they do not take the place of others.
+    /// Operations that an open transaction holds, and when that was found: they are skipped for a while, so
+    /// that they do not displace others.
     stuck: HashMap<Uuid, Instant>,
 }
 
 impl ClaimMemory {
-    /// Whether it is time to look for a worker's work.
+    /// Whether it is time to search for operations of a dead worker.
     fn is_due(&mut self, worker: Uuid) -> bool {
         let last = self.dead.get(&worker);
         if last.is_some_and(|it| it.elapsed() < LOOK_EVERY) {
@@ -62,7 +63,8 @@ impl ClaimMemory {
 
     /// Operations that are skipped for now.
     fn stuck(&mut self) -> Vec<Bson> {
-        self.stuck.retain(|_, seen| seen.elapsed() < LEAVE_FOR);
+        self.stuck
+            .retain(|_, found_at| found_at.elapsed() < LEAVE_FOR);
         self.stuck.keys().map(|it| uuid(*it)).collect()
     }
 }
@@ -141,23 +143,23 @@ impl MongoStore {
         let mut claim_memory = self.claim_memory.lock().await;
         let mut claimed: Vec<Operation> = Vec::new();
         let mut wanted: Vec<(Queue, usize)> = queues.to_vec();
-        for _ in 0..LOOKS {
-            let seen = self
-                .look_around(worker, &wanted, claim_memory.stuck())
+        for _ in 0..ATTEMPTS {
+            let view = self
+                .read_claim_view(worker, &wanted, claim_memory.stuck())
                 .await;
-            let seen = seen.map_err(StoreError::from)?;
-            if !seen.lives {
+            let view = view.map_err(StoreError::from)?;
+            if !view.lives {
                 return Err(LeaseError::Lost);
             }
             let offered = self
-                .offer_work_of_the_dead(&seen.dead, &mut claim_memory)
+                .make_expired_claimable(&view.dead, &mut claim_memory)
                 .await;
             if offered.map_err(StoreError::from)? {
                 continue;
             }
-            let taken = self.take(worker, &seen.claimable, &mut claim_memory).await;
+            let taken = self.take(worker, &view.claimable, &mut claim_memory).await;
             let taken = taken.map_err(StoreError::from)?;
-            let all = taken.len() == seen.claimable.len();
+            let all = taken.len() == view.claimable.len();
             for operation in &taken {
                 for (queue, left) in &mut wanted {
                     *left -= usize::from(*queue == operation.row.queue && *left > 0);
@@ -171,8 +173,8 @@ impl MongoStore {
         Ok(claimed)
     }
 
-    /// Leases and what is due, in one round trip.
-    async fn look_around(
+    /// Reads leases and due operations in one round trip.
+    async fn read_claim_view(
         &self,
         worker: WorkerId,
         wanted: &[(Queue, usize)],
@@ -203,11 +205,11 @@ impl MongoStore {
             .commands
             .aggregate(Collection::Leases, pipeline)
             .await?;
-        read_seen(worker, found)
+        parse_claim_view(worker, found)
     }
 
-    /// Marks what dead workers ran as claimable; whether there was anything.
-    async fn offer_work_of_the_dead(
+    /// Marks operations of dead workers as claimable; returns whether there were any.
+    async fn make_expired_claimable(
         &self,
         dead: &[DeadLease],
         claim_memory: &mut ClaimMemory,
@@ -250,31 +252,31 @@ impl MongoStore {
             .any(|it| matches!(it, Some(StepResult::Count(_)))))
     }
 
-    /// Takes what is still as it was seen.
+    /// Claims operations that are still as they were read.
     async fn take(
         &self,
         worker: WorkerId,
-        seen: &[Bsons],
+        view: &[Bsons],
         claim_memory: &mut ClaimMemory,
     ) -> Result<Vec<Operation>, MongoError> {
-        if seen.is_empty() {
+        if view.is_empty() {
             return Ok(Vec::new());
         }
         let mut steps = Vec::new();
         let mut operations = Vec::new();
-        for row in seen {
+        for row in view {
             let mut operation = rows::read_operation(row)?;
             let was_running = operation.row.state == State::Running;
             operation.row.state = State::Running;
             operation.row.fence = Fence(operation.row.fence.0 + 1);
             operation.row.takeovers += u32::from(was_running);
-            let as_seen = doc! { "_id": row.get("_id"), "r": row.get("r") };
+            let as_read = doc! { "_id": row.get("_id"), "r": row.get("r") };
             let change = doc! {
                 "$set": { "s": RUNNING, "w": uuid(worker.0) },
                 "$unset": { "o": 1 },
                 "$inc": { "f": 1_i64, "r": 1_i64, "k": i64::from(was_running) },
             };
-            steps.push(update(Collection::Operations, as_seen, change));
+            steps.push(update(Collection::Operations, as_read, change));
             operations.push(operation);
         }
         let found = self.commands.write_free(steps).await?;
@@ -287,7 +289,7 @@ impl MongoStore {
         }
         let is_taken = |it: &Option<StepResult>| matches!(it, Some(StepResult::Count(1..)));
         if !found.iter().all(is_taken) {
-            operations = self.really_taken(worker, operations).await?;
+            operations = self.confirm_claims(worker, operations).await?;
         }
         for operation in &operations {
             let row = &operation.row;
@@ -296,8 +298,8 @@ impl MongoStore {
         Ok(operations)
     }
 
-    /// Those that the worker has. Others were faster with the rest, or are in the way.
-    async fn really_taken(
+    /// Those that the worker now holds. Others claimed the rest, or hold them in transactions.
+    async fn confirm_claims(
         &self,
         worker: WorkerId,
         mut operations: Vec<Operation>,
@@ -334,9 +336,9 @@ impl MongoStore {
         let steps = vec![update(Collection::Leases, lease, vec![end]), back];
         let mut pause = Duration::from_millis(2);
         for n in 1..=TRIES {
-            let look = |_: &[StepResult]| CommitInspection::<()>::Commit(None);
+            let inspect = |_: &[StepResult]| CommitInspection::<()>::Commit(None);
             let gate = SendGate::default();
-            match self.commands.transact(steps.clone(), &gate, look).await {
+            match self.commands.transact(steps.clone(), &gate, inspect).await {
                 TransactionResult::Committed | TransactionResult::Declined(()) => {
                     self.hints.give();
                     return Ok(());
@@ -346,7 +348,7 @@ impl MongoStore {
                 {
                     return Err(it);
                 }
-                // Releasing twice is releasing once.
+                // A release can be repeated.
                 TransactionResult::Failed(_) | TransactionResult::Unknown(_) => {}
             }
             tokio::time::sleep(jittered(pause)).await;
@@ -356,26 +358,26 @@ impl MongoStore {
     }
 }
 
-fn read_seen(worker: WorkerId, found: Vec<Bsons>) -> Result<ClaimView, MongoError> {
-    let mut seen = ClaimView {
+fn parse_claim_view(worker: WorkerId, found: Vec<Bsons>) -> Result<ClaimView, MongoError> {
+    let mut view = ClaimView {
         lives: false,
         dead: Vec::new(),
         claimable: Vec::new(),
     };
     for row in found {
         if row.contains_key("lane") {
-            seen.claimable.push(row);
+            view.claimable.push(row);
             continue;
         }
         let id = rows::read_uuid(&row, "_id")?;
         let is = |name| row.get_bool(name).map_err(|_| MongoError::odd("a lease"));
         match (is("lives")?, is("late")?) {
-            (true, _) => seen.lives |= id == worker.0,
-            (false, late) => seen.dead.push(DeadLease {
+            (true, _) => view.lives |= id == worker.0,
+            (false, late) => view.dead.push(DeadLease {
                 worker: id,
                 settled: !late,
             }),
         }
     }
-    Ok(seen)
+    Ok(view)
 }

@@ -1,6 +1,6 @@
-//! Commands to the server, each with a limit of time, and their answers as rows.
+//! Commands to the server, each with a time limit, and their results as rows.
 //!
-//! Reads are answered by the primary, from what a majority has. Not here: what is asked.
+//! Reads go to the primary, with majority read concern. Not here: which commands.
 
 use crate::commit_steps::StepResult;
 use crate::error::MongoError;
@@ -13,13 +13,13 @@ use mongodb::{Client, ClientSession, Database};
 use std::future::Future;
 use std::time::Duration;
 
-/// How long a write waits that must not wait for others.
+/// Time limit of a write that must not wait for others.
 const A_MOMENT: Duration = Duration::from_millis(500);
-/// The server's codes for a write that waited too long for another.
+/// Error codes of the server for a write that waited too long for another.
 const TIME_IS_UP: i32 = 50;
 const WRITE_CONFLICT: i32 = 112;
 
-fn is_in_the_way(found: &StepResult) -> bool {
+fn is_blocked(found: &StepResult) -> bool {
     matches!(found, StepResult::Error(TIME_IS_UP | WRITE_CONFLICT))
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct CommandClient {
 }
 
 impl CommandClient {
-    /// Waits for an answer, within the time limit.
+    /// Waits for a response, within the time limit.
     pub(crate) async fn bounded<T, E: Into<MongoError>>(
         &self,
         work: impl Future<Output = Result<T, E>>,
@@ -52,7 +52,7 @@ impl CommandClient {
         self.bounded(admin.run_command(command).into_future()).await
     }
 
-    /// Writes outside a transaction: each step by itself, all of them on a majority.
+    /// Writes outside a transaction: each step on its own, acknowledged by a majority.
     pub(crate) async fn write_each(
         &self,
         steps: Vec<Bsons>,
@@ -61,15 +61,15 @@ impl CommandClient {
             .await
     }
 
-    /// The same, but a step that an open transaction is in the way of is left after a moment, and `None`:
-    /// a process that died in the middle of a commit must not stop those who live. A step may have been
-    /// done though it then seems to have found nothing.
+    /// Like `write_each`, but a step that an open transaction blocks is given up after a moment and returns
+    /// `None`: a process that died in the middle of a commit must not block the others. A step may have been
+    /// applied even if it reports that it found nothing.
     pub(crate) async fn write_free(
         &self,
         steps: Vec<Bsons>,
     ) -> Result<Vec<Option<StepResult>>, MongoError> {
         match self.write_within(steps.clone(), A_MOMENT).await {
-            Ok(found) if !found.iter().any(is_in_the_way) => {
+            Ok(found) if !found.iter().any(is_blocked) => {
                 return Ok(found.into_iter().map(Some).collect());
             }
             Ok(_)
@@ -85,7 +85,7 @@ impl CommandClient {
         let mut found = Vec::new();
         for answer in futures_util::future::join_all(each).await {
             found.push(match answer {
-                Ok(mut answer) => answer.pop().filter(|it| !is_in_the_way(it)),
+                Ok(mut answer) => answer.pop().filter(|it| !is_blocked(it)),
                 Err(MongoError::Refused {
                     code: TIME_IS_UP | WRITE_CONFLICT,
                     ..
@@ -150,7 +150,7 @@ impl CommandClient {
         self.bounded(found).await
     }
 
-    /// One that fits a filter, with these fields only; all if none are named.
+    /// One document that matches a filter, with these fields only; all if none are named.
     pub(crate) async fn find_one(
         &self,
         collection: Collection,
@@ -161,8 +161,8 @@ impl CommandClient {
         Ok(found.pop())
     }
 
-    /// The same, but what is not found is certain not to be there: it is asked for once more, from one
-    /// who is known to be the primary still.
+    /// Like `find_one`, but an absent result is certain: the read is repeated on a server that is known to
+    /// still be the primary.
     pub(crate) async fn find_surely(
         &self,
         collection: Collection,
@@ -211,7 +211,7 @@ impl CommandClient {
     }
 }
 
-/// One, with these fields only; all if none are named.
+/// One document, with these fields only; all if none are named.
 fn one_with(fields: &[&str]) -> FindOptions {
     let fields = fields.iter().map(|it| ((*it).to_owned(), Bson::Int32(1)));
     let fields: Bsons = fields.collect();
@@ -221,7 +221,7 @@ fn one_with(fields: &[&str]) -> FindOptions {
     options
 }
 
-/// Waits for an answer, but not for ever.
+/// Waits for a response, up to a limit.
 pub(crate) async fn bounded<T, E: Into<MongoError>>(
     limit: Duration,
     work: impl Future<Output = Result<T, E>>,
@@ -232,7 +232,7 @@ pub(crate) async fn bounded<T, E: Into<MongoError>>(
     }
 }
 
-/// For the server, which counts in milliseconds.
+/// Duration for the server, in milliseconds.
 pub(crate) fn millis(time: Duration) -> i64 {
     i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
@@ -253,11 +253,11 @@ fn read_results(answer: &Bsons) -> Result<Vec<StepResult>, MongoError> {
         let result = result.as_document().ok_or_else(odd)?;
         let n = usize::try_from(rows::int(result, "idx")?).map_err(|_| odd())?;
         let code = result.get("code").and_then(Bson::as_i32);
-        let said = match code {
+        let step_result = match code {
             Some(code) => StepResult::Error(code),
             None => StepResult::Count(rows::int(result, "n")?),
         };
-        *found.get_mut(n).ok_or_else(odd)? = Some(said);
+        *found.get_mut(n).ok_or_else(odd)? = Some(step_result);
     }
     found
         .into_iter()

@@ -1,9 +1,9 @@
-//! How a commit is tried, and what is done when others are in the way or its answer does not come.
+//! Attempts of a commit, with retries after conflicts and lost responses.
 //!
-//! A try that MongoDB aborts because another transaction touched the same things is made again. One
-//! whose fate is unknown is left to its author to repeat: while the first try is open on the server,
-//! the repeat cannot make its record and gets nowhere; afterwards it finds the record, or nothing. So
-//! "stale" is never answered to a commit that is applied later. Not here: the steps (`commit_steps.rs`).
+//! An attempt that MongoDB aborts because another transaction touched the same documents is repeated. One
+//! of unknown outcome is left to its author to repeat: while the first attempt is open on the server,
+//! the repeat cannot write its record and fails; afterwards it finds the record, or none. So
+//! "stale" is never returned for a commit that is applied later. Not here: the steps (`commit_steps.rs`).
 
 use crate::commit_steps::{self, CommitStep, CommitSteps, StepsResult};
 use crate::error::MongoError;
@@ -20,14 +20,14 @@ use sutler_journal::{
 };
 use uuid::Uuid;
 
-/// The first pause before a try is made again; it doubles up to the longest.
+/// First pause before another attempt; doubles up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(64);
-/// How many are remembered: claims, and commits of unknown fate.
+/// Maximum entries in memory: claims, and commits of unknown outcome.
 const REMEMBERED_MAX: usize = 100_000;
 
-/// Who made which claim, as far as this process knows. A claim is never made twice with the same number,
-/// so what is known stays true.
+/// Workers of claims, as far as this process knows. A fence is never used by two claims, so an entry
+/// stays true.
 #[derive(Default)]
 pub(crate) struct ClaimCache(Mutex<HashMap<OperationId, (Fence, WorkerId)>>);
 
@@ -45,7 +45,7 @@ impl ClaimCache {
         known.filter(|it| it.0 == fence).map(|it| it.1)
     }
 
-    /// Keeps up with what a commit did.
+    /// Updates the cache after a commit.
     fn follow(&self, commit: &Commit) {
         for write in commit.writes() {
             match write {
@@ -69,7 +69,7 @@ impl ClaimCache {
     }
 }
 
-/// Commits whose fate is unknown: of those, "not written" is never said.
+/// Commits of unknown outcome: `NotWritten` is never returned for these.
 #[derive(Default)]
 pub(crate) struct UnknownCommits(Mutex<HashSet<CommitId>>);
 
@@ -94,8 +94,8 @@ impl UnknownCommits {
 }
 
 impl MongoStore {
-    /// Commits, in as many tries as there is time for. The attempts are a task of their own: a caller that stops
-    /// waiting leaves no transaction open.
+    /// Commits, with as many attempts as the time allows. The attempts run in their own task: a caller that
+    /// stops waiting leaves no transaction open.
     pub(crate) async fn apply(&self, commit: &Commit) -> Result<(), CommitError> {
         commit.check().map_err(|reason| {
             CommitError::NotWritten(StoreError::caused("the commit cannot be taken", reason))
@@ -131,7 +131,7 @@ impl MongoStore {
                 self.unknown_commits.add(commit.id());
                 Err(CommitError::Unknown(error))
             }
-            // This try was not written; an earlier one may have been.
+            // This attempt was not written; an earlier one may have been.
             Err(CommitError::NotWritten(error)) if self.unknown_commits.has(commit.id()) => {
                 Err(CommitError::Unknown(error))
             }
@@ -156,12 +156,12 @@ impl MongoStore {
         let plan = plan.map_err(|it| CommitError::NotWritten(it.into()))?;
         let mut pause = FIRST_PAUSE;
         loop {
-            let steps: Vec<Bsons> = plan.steps.iter().map(CommitStep::told).collect();
-            let look = |found: &[commit_steps::StepResult]| match plan.evaluate(found) {
+            let steps: Vec<Bsons> = plan.steps.iter().map(CommitStep::wire_form).collect();
+            let inspect = |found: &[commit_steps::StepResult]| match plan.evaluate(found) {
                 StepsResult::Fits(correction) => CommitInspection::Commit(correction),
                 other => CommitInspection::Decline(other),
             };
-            match self.commands.transact(steps, gate, look).await {
+            match self.commands.transact(steps, gate, inspect).await {
                 TransactionResult::Committed => return Ok(()),
                 TransactionResult::Declined(StepsResult::Stale(which)) => {
                     return Err(CommitError::Stale(which));
@@ -189,7 +189,7 @@ impl MongoStore {
         }
     }
 
-    /// Whether a record that is there is on a majority. Asks until it is, or is gone again.
+    /// Whether an existing record is on a majority. Repeats the read until it is, or the record is gone.
     async fn is_durable(&self, commit: CommitId) -> Result<bool, CommitError> {
         let command = doc! {
             "find": Collection::Commits.name(),
@@ -209,7 +209,7 @@ impl MongoStore {
         }
     }
 
-    /// Who made the claims that a commit rests on. Those that this process made it knows.
+    /// The workers of the claims that a commit requires. Those of this process are in the cache.
     async fn holders(
         &self,
         commit: &Commit,
@@ -250,7 +250,7 @@ fn unknown(trouble: MongoError) -> CommitError {
     CommitError::Unknown(trouble.into())
 }
 
-/// Whether a transaction that failed may succeed if it is made again soon.
+/// Whether a failed transaction may succeed if it is repeated soon.
 pub(crate) fn is_worth_another_try(trouble: &MongoError) -> bool {
     match trouble {
         MongoError::Refused { transient, .. } => *transient,
@@ -259,8 +259,8 @@ pub(crate) fn is_worth_another_try(trouble: &MongoError) -> bool {
     }
 }
 
-/// Those who got in each other's way do not come back at the same moment.
+/// Adds jitter, so that conflicting transactions do not retry at the same moment.
 pub(crate) fn jittered(pause: Duration) -> Duration {
-    let dice = Uuid::new_v4().as_bytes()[0];
-    pause.mul_f64(0.5 + f64::from(dice) / 256.0)
+    let jitter = Uuid::new_v4().as_bytes()[0];
+    pause.mul_f64(0.5 + f64::from(jitter) / 256.0)
 }

@@ -1,12 +1,12 @@
 //! Turns a commit into the steps of one `bulkWrite`, and evaluates their results. Pure.
 //!
-//! The first step makes the commit's own record, which fails if it is there already: so a repeat is
-//! found out before anything else, and while an earlier try is still open on the server, a later one
-//! gets nowhere. Then come the expectations, in their order, then the writes: the first step that
-//! does not find what it looks for tells what is stale. A write of a document stands in the place of
-//! its expectation, so that both are one step. What is only read is written too (a field that nobody
-//! reads), or a thing that is absent is made and removed: that is how MongoDB notices that two
-//! transactions depend on each other. Not here: how steps are sent (`transaction.rs`).
+//! The first step inserts the commit's own record, which fails if it exists: so a repeat is
+//! detected before anything else, and while an earlier attempt is still open on the server, a later one
+//! fails. Then come the expectations, in their order, then the writes: the first step that matches
+//! nothing identifies the stale item. A write of a document replaces its expectation, so that both are
+//! one step. A document that is only read is written too (a field that is never read), and an absent one
+//! is inserted and removed, because MongoDB only detects conflicts between transactions that write the
+//! same document. Not here: sending the steps (`transaction.rs`).
 
 mod operations;
 
@@ -19,40 +19,40 @@ use sutler_journal::{
     Commit, Expect, Fence, Key, OperationId, StaleItem, Start, Subject, Version, WorkerId, Write,
 };
 
-/// One step, and what its result means.
+/// One step, and the meaning of its result.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CommitStep {
-    told: Bsons,
+    wire_form: Bsons,
     role: StepRole,
 }
 
 impl CommitStep {
-    /// As it is sent.
-    pub(crate) fn told(&self) -> Bsons {
-        self.told.clone()
+    /// The step as it is sent.
+    pub(crate) fn wire_form(&self) -> Bsons {
+        self.wire_form.clone()
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum StepRole {
-    /// Makes the record of the commit.
+    /// Inserts the record of the commit.
     Record,
-    /// Finds what it looks for, or the commit is stale.
+    /// Must match a document, or the commit is stale.
     Must(StaleItem),
-    /// May find nothing; then this subject is none, unless another step found it.
+    /// May match nothing; then this subject is removed from the record, unless another step matched it.
     May(usize),
-    /// Its result says nothing.
+    /// Its result is ignored.
     Whatever,
 }
 
-/// A commit, laid out for the server.
+/// A commit as steps for the server.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CommitSteps {
     /// In order.
     pub(crate) steps: Vec<CommitStep>,
     /// Subjects in the record of the commit.
     subjects: Vec<Subject>,
-    /// Which of them each write is about.
+    /// Index of the subject of each write.
     written: Vec<usize>,
     record: Bson,
 }
@@ -62,29 +62,29 @@ pub(crate) struct CommitSteps {
 pub(crate) enum StepResult {
     /// Number of documents found.
     Count(i64),
-    /// It failed, and with it everything.
+    /// It failed, and with it the whole transaction.
     Error(i32),
 }
 
 /// Result of a commit.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum StepsResult {
-    /// It fits; the record names what was not touched after all, and this step puts it right.
+    /// All conditions hold. If the record names subjects that were not touched, this step corrects it.
     Fits(Option<Bsons>),
-    /// It is there already.
+    /// It was applied before.
     Repeated,
-    /// Something else came first.
+    /// A condition does not hold.
     Stale(StaleItem),
-    /// Something that has no business here.
+    /// An unexpected error.
     Odd(MongoError),
 }
 
-/// A step that changes documents which fit a filter.
+/// A step that updates documents that match a filter.
 pub(crate) fn update(collection: Collection, filter: Bsons, mods: impl Into<Bson>) -> Bsons {
     doc! { "update": collection.number(), "filter": filter, "updateMods": mods.into() }
 }
 
-/// A step that removes a document which fits a filter.
+/// A step that deletes a document that matches a filter.
 pub(crate) fn delete(collection: Collection, filter: Bsons) -> Bsons {
     doc! { "delete": collection.number(), "filter": filter }
 }
@@ -94,7 +94,7 @@ fn insert(collection: Collection, document: Bsons) -> Bsons {
 }
 
 impl CommitSteps {
-    /// Lays a commit out. `holder` returns the worker of a claim; `None` if no live worker holds it.
+    /// Builds the steps. `holder` returns the worker of a claim; `None` if no live worker holds it.
     pub(crate) fn of(
         commit: &Commit,
         holder: impl Fn(OperationId, Fence) -> WorkerId,
@@ -119,11 +119,11 @@ impl CommitSteps {
         Ok(plan)
     }
 
-    fn add(&mut self, role: StepRole, told: Bsons) {
-        self.steps.push(CommitStep { told, role });
+    fn add(&mut self, role: StepRole, wire_form: Bsons) {
+        self.steps.push(CommitStep { wire_form, role });
     }
 
-    /// The number of what a write is about.
+    /// Index of the subject of a write.
     fn name(&mut self, write: &Write) -> usize {
         let subject = match write {
             Write::Put { key, .. } => Subject::Put(key.clone()),
@@ -146,7 +146,7 @@ impl CommitSteps {
         let subjects: Vec<Bson> = self.subjects.iter().map(rows::subject).collect();
         let fields = doc! {
             "at": now(),
-            // No later commit that begins after this one was acknowledged gets a smaller one.
+            // No commit that begins after this one was acknowledged gets a smaller one.
             "ts": "$$CLUSTER_TIME",
             "new": true,
             "hint": commit.is_worth_a_hint(),
@@ -177,17 +177,17 @@ impl CommitSteps {
         };
         match merged.get(key) {
             Some(merge) if merge.at == n => self.merge(must, commit, merge),
-            // It demands the same as the one before it.
+            // It requires the same as the one before it.
             Some(_) => Ok(()),
             None => {
-                self.look(must, expect, key, commit);
+                self.expect_document(must, expect, key, commit);
                 Ok(())
             }
         }
     }
 
-    /// Demands that a document is so, and makes MongoDB notice if another commit changes it.
-    fn look(&mut self, must: StepRole, expect: &Expect, key: &Key, commit: &Commit) {
+    /// Requires a state of a document, and lets MongoDB detect if another commit changes it.
+    fn expect_document(&mut self, must: StepRole, expect: &Expect, key: &Key, commit: &Commit) {
         let name = key_encoding::key(key);
         match expect {
             Expect::Version(_, read) | Expect::Unchanged(_, read) => {
@@ -202,7 +202,7 @@ impl CommitSteps {
                     must,
                     insert(Collection::Documents, doc! { "_id": &name, "absent": true }),
                 );
-                // Those who demand a version of it as well must not find it gone for another reason.
+                // Steps that require a version of it as well must not find it absent because of this one.
                 let filter = doc! { "_id": name, "absent": true };
                 self.add(StepRole::Whatever, delete(Collection::Documents, filter));
             }
@@ -216,7 +216,7 @@ impl CommitSteps {
         commit: &Commit,
         merge: &MergedWrite,
     ) -> Result<(), MongoError> {
-        let told = match (&commit.writes()[merge.write], merge.read) {
+        let wire_form = match (&commit.writes()[merge.write], merge.read) {
             (Write::Put { key, terms, body }, read) => {
                 one_of_each(terms)?;
                 let document = rows::document(key, commit.id(), terms, body);
@@ -234,7 +234,7 @@ impl CommitSteps {
             ),
             _ => return Err(MongoError::odd("a plan")),
         };
-        self.add(must, told);
+        self.add(must, wire_form);
         Ok(())
     }
 
@@ -287,8 +287,8 @@ impl CommitSteps {
                 request,
                 progress,
             } => {
-                let anew = (detail, request, progress);
-                self.add(must, operations::reseal(*operation, read, anew));
+                let resealed = (detail, request, progress);
+                self.add(must, operations::reseal(*operation, read, resealed));
             }
         }
         Ok(())
@@ -333,7 +333,7 @@ impl CommitSteps {
         StepsResult::Fits(self.correction(&missed, &hit))
     }
 
-    /// The step that strikes from the record what was not touched.
+    /// The step that removes untouched subjects from the record.
     fn correction(&self, missed: &[bool], hit: &[bool]) -> Option<Bsons> {
         let touched = |n: &usize| !missed[*n] || hit[*n];
         let left: Vec<usize> = (0..self.subjects.len()).filter(touched).collect();
@@ -350,16 +350,16 @@ impl CommitSteps {
     }
 }
 
-/// A write that is one step with its expectation.
+/// A write combined with its expectation in one step.
 struct MergedWrite {
-    /// The expectation in whose place it stands.
+    /// Index of the expectation that it replaces.
     at: usize,
     write: usize,
-    /// The version expected; `None` if it must be absent.
+    /// The expected version; `None` if the document must be absent.
     read: Option<Version>,
 }
 
-/// Which writes of documents are one step with an expectation: those whose expectations agree.
+/// Writes of documents that are combined with an expectation: those whose expectations agree.
 fn merged(commit: &Commit) -> BTreeMap<&Key, MergedWrite> {
     let mut demands: BTreeMap<&Key, (usize, Option<Version>, bool)> = BTreeMap::new();
     for (n, expect) in commit.expects().iter().enumerate() {
@@ -398,7 +398,7 @@ fn as_read(name: &str, read: Version) -> Bsons {
     doc! { "_id": name, "v": uuid(read.0.0) }
 }
 
-/// A term has one place in a document, and one value there.
+/// Refuses a document with two terms of one name: a term has one field, with one value.
 fn one_of_each(terms: &[sutler_journal::Term]) -> Result<(), MongoError> {
     for (n, term) in terms.iter().enumerate() {
         let twice = |it: &sutler_journal::Term| it.name == term.name && it.value != term.value;

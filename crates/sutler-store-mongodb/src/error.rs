@@ -1,39 +1,39 @@
-//! Errors of a command, by what a caller can do about them.
+//! Errors of a command, grouped by what a caller can do about them.
 //!
-//! Texts name codes and the server's names for them, never its messages: those quote keys and values.
+//! Texts contain the server's codes and their names, never its messages: those quote keys and values.
 
 use mongodb::error::{
     Error, ErrorKind, TRANSIENT_TRANSACTION_ERROR, UNKNOWN_TRANSACTION_COMMIT_RESULT, WriteFailure,
 };
 use sutler_journal::StoreError;
 
-/// A key that must be unique is there already.
+/// A unique key exists already.
 pub(crate) const DUPLICATE_KEY: i32 = 11000;
 
 /// A command that did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MongoError {
-    /// There is no primary.
+    /// No primary is available.
     Unsent(String),
     /// The server refused it and changed nothing.
     Refused {
-        /// Its number for the reason.
+        /// Error code.
         code: i32,
-        /// Its name for the reason.
+        /// Name of the error code.
         name: String,
         /// A repeat may succeed.
         transient: bool,
     },
-    /// The connection broke or the answer did not come in time: the outcome is unknown.
+    /// The connection broke or the response did not arrive in time: the outcome is unknown.
     Lost(String),
-    /// The answer cannot be read.
+    /// The response cannot be read.
     Odd(String),
     /// The value cannot be stored here.
     Unfit(&'static str),
 }
 
 impl MongoError {
-    /// Meaning of an error of the driver.
+    /// Classifies an error of the driver.
     pub(crate) fn of(error: &Error) -> Self {
         let transient = error.contains_label(TRANSIENT_TRANSACTION_ERROR);
         let refused = |code: i32, name: &str| Self::Refused {
@@ -64,12 +64,12 @@ impl MongoError {
         }
     }
 
-    /// An answer that is not as it should be.
+    /// An unexpected response.
     pub(crate) fn odd(what: &str) -> Self {
         Self::Odd(what.to_owned())
     }
 
-    /// For those who only read, or may do it again.
+    /// Converts the error for reads and for calls that may be repeated.
     pub(crate) fn into_store_error(self) -> StoreError {
         StoreError::new(self.sentence())
     }
@@ -122,7 +122,7 @@ mod tests {
     use mongodb::error::{Error, ErrorKind};
 
     #[test]
-    fn what_may_have_arrived_is_lost_and_what_was_never_sent_is_not() {
+    fn a_sent_statement_is_lost_and_an_unsent_one_is_not() {
         let broken = Error::from(std::io::Error::from(std::io::ErrorKind::ConnectionReset));
         assert!(matches!(MongoError::of(&broken), MongoError::Lost(_)));
         let closing = Error::from(ErrorKind::Shutdown);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn every_sentence_says_what_to_do() {
+    fn every_message_has_a_remedy() {
         for (trouble, advice) in [
             (MongoError::Unsent("x".into()), "see that a majority"),
             (MongoError::Lost("x".into()), "made anew"),

@@ -1,10 +1,10 @@
-//! The feed: which commit comes after which.
+//! The feed: order of the commits.
 //!
-//! A commit makes its record without a place in the feed: a counter would make all commits conflict.
-//! Whoever reads the feed first gives places to the records that have none, in the order of the
-//! cluster's time at which they were made. A record that is seen is committed, and one that was
-//! acknowledged before another began is seen with it and has an earlier time: so places are in
-//! commit order, and since they are given only to what is seen, nothing appears behind a cursor.
+//! A commit writes its record without a position in the feed: a counter would make all commits conflict.
+//! The next read of the feed assigns positions to the records that have none, in the order of the
+//! cluster time of their writes. A visible record is committed, and one that was acknowledged before
+//! another began is visible with it and has an earlier time: so positions are in commit order, and
+//! since only visible records get one, nothing appears before a cursor later.
 
 use crate::commit::jittered;
 use crate::commit_steps::{StepResult, update};
@@ -17,41 +17,41 @@ use mongodb::bson::{Bson, Document as Bsons, doc};
 use std::time::Duration;
 use sutler_journal::{Change, Changes, CommitId, Cursor, StoreError};
 
-/// Most records that get their places at once.
-const PLACES_MAX: i64 = 500;
+/// Maximum records that get positions at once.
+const POSITIONS_MAX: i64 = 500;
 /// Attempts to assign positions, or to trim, without progress.
 const TRIES: usize = 50;
 const PAUSE: Duration = Duration::from_millis(2);
 const PAUSE_MAX: Duration = Duration::from_millis(50);
-/// Fewest commits that are read at once: some have no changes.
+/// Minimum commits per read: some have no changes.
 const COMMITS_MIN: usize = 100;
 
-/// The cluster's time: seconds, and a number within the second.
+/// Cluster time: seconds, and a number within the second.
 type ClusterTime = (u32, u32);
 
 /// Result of one read of the feed.
 struct FeedWindow {
     last: i64,
     trimmed: i64,
-    /// The first of those without a place, in the order of their places.
+    /// The first records without a position, in the order of their future positions.
     new: Vec<Bsons>,
-    /// The time of the last of all those without a place.
+    /// Time of the last record without a position.
     newest: Option<ClusterTime>,
-    /// Those after the cursor, in order.
+    /// Records after the cursor, in order.
     placed: Vec<Bsons>,
 }
 
 impl MongoStore {
     pub(crate) async fn feed(&self, after: &Cursor, limit: usize) -> Result<Changes, StoreError> {
-        let asked = number(after)?;
-        let mut from = asked;
+        let requested = number(after)?;
+        let mut from = requested;
         let mut gap = false;
         loop {
-            let want = limit.max(COMMITS_MIN);
-            let seen = self.placed_after(from, want).await?;
-            gap |= asked < seen.trimmed;
-            let all = seen.placed.len() < want;
-            let (changes, reached) = whole_commits(&seen, from.max(seen.trimmed), limit)?;
+            let page_size = limit.max(COMMITS_MIN);
+            let window = self.placed_after(from, page_size).await?;
+            gap |= requested < window.trimmed;
+            let all = window.placed.len() < page_size;
+            let (changes, reached) = whole_commits(&window, from.max(window.trimmed), limit)?;
             if !changes.is_empty() || all {
                 return Ok(Changes {
                     changes,
@@ -63,36 +63,36 @@ impl MongoStore {
         }
     }
 
-    /// What comes after a place: as many as wanted, or all that was committed before. What is committed
-    /// meanwhile is not waited for, or this would not end while others commit.
+    /// Records after a position: as many as requested, or all that were committed before the call. Later
+    /// commits are not waited for; otherwise this would not end while others commit.
     async fn placed_after(&self, from: i64, limit: usize) -> Result<FeedWindow, MongoError> {
-        let mut seen = self.look(from, limit).await?;
-        let newest = seen.newest;
+        let mut window = self.read_window(from, limit).await?;
+        let newest = window.newest;
         let mut pause = PAUSE;
         let mut failed = 0;
         while failed < TRIES {
-            let oldest = seen.new.first().map(time);
-            if seen.placed.len() >= limit || oldest.is_none_or(|it| newest < Some(it)) {
-                return Ok(seen);
+            let oldest = window.new.first().map(time);
+            if window.placed.len() >= limit || oldest.is_none_or(|it| newest < Some(it)) {
+                return Ok(window);
             }
             let _alone = match self.numbering.try_lock() {
                 Ok(alone) => alone,
                 Err(_) => {
                     let alone = self.numbering.lock().await;
-                    // Another call may have done it meanwhile.
-                    seen = self.look(from, limit).await?;
+                    // Another call may have assigned them meanwhile.
+                    window = self.read_window(from, limit).await?;
                     alone
                 }
             };
-            let last = seen.last;
-            let failing = !seen.new.is_empty() && !self.give_places(&seen).await?;
+            let last = window.last;
+            let failing = !window.new.is_empty() && !self.assign_positions(&window).await?;
             if failing {
                 tokio::time::sleep(jittered(pause)).await;
                 pause = (pause * 2).min(PAUSE_MAX);
             }
-            seen = self.look(from, limit).await?;
-            // Others who were faster gave the same places.
-            failed += usize::from(failing && seen.last == last);
+            window = self.read_window(from, limit).await?;
+            // A faster replica assigned the same positions.
+            failed += usize::from(failing && window.last == last);
         }
         Err(MongoError::Refused {
             code: 112,
@@ -101,12 +101,12 @@ impl MongoStore {
         })
     }
 
-    /// All of one moment.
-    async fn look(&self, from: i64, limit: usize) -> Result<FeedWindow, MongoError> {
+    /// Reads the feed from one snapshot.
+    async fn read_window(&self, from: i64, limit: usize) -> Result<FeedWindow, MongoError> {
         let new = vec![
             doc! { "$match": { "new": true } },
             doc! { "$sort": { "ts": 1 } },
-            doc! { "$limit": PLACES_MAX },
+            doc! { "$limit": POSITIONS_MAX },
         ];
         let newest = vec![
             doc! { "$match": { "new": true } },
@@ -126,27 +126,28 @@ impl MongoStore {
             union(Collection::Commits, newest),
             union(Collection::Commits, placed),
         ];
-        read_seen(self.commands.snapshot(Collection::Meta, pipeline).await?)
+        parse_window(self.commands.snapshot(Collection::Meta, pipeline).await?)
     }
 
-    /// Gives places to what was seen; whether it was this one who did.
-    async fn give_places(&self, seen: &FeedWindow) -> Result<bool, MongoError> {
-        let count = i64::try_from(seen.new.len()).unwrap_or(PLACES_MAX);
-        let as_seen = doc! { "_id": "feed", "last": seen.last };
-        let moved = doc! { "$set": { "last": seen.last + count } };
-        let mut steps = vec![update(Collection::Meta, as_seen, moved)];
-        for (n, record) in (seen.last + 1..).zip(&seen.new) {
+    /// Assigns positions to the records read; returns whether this call did so.
+    async fn assign_positions(&self, window: &FeedWindow) -> Result<bool, MongoError> {
+        let count = i64::try_from(window.new.len()).unwrap_or(POSITIONS_MAX);
+        let as_read = doc! { "_id": "feed", "last": window.last };
+        let moved = doc! { "$set": { "last": window.last + count } };
+        let mut steps = vec![update(Collection::Meta, as_read, moved)];
+        for (n, record) in (window.last + 1..).zip(&window.new) {
             let without = doc! { "_id": record.get("_id"), "new": true };
             let place = doc! { "$set": { "n": n }, "$unset": { "new": 1 } };
             steps.push(update(Collection::Commits, without, place));
         }
-        let look = |found: &[StepResult]| match found.iter().all(|it| *it == StepResult::Count(1)) {
-            true => CommitInspection::Commit(None),
-            false => CommitInspection::Decline(()),
-        };
+        let inspect =
+            |found: &[StepResult]| match found.iter().all(|it| *it == StepResult::Count(1)) {
+                true => CommitInspection::Commit(None),
+                false => CommitInspection::Decline(()),
+            };
         match self
             .commands
-            .transact(steps, &SendGate::default(), look)
+            .transact(steps, &SendGate::default(), inspect)
             .await
         {
             TransactionResult::Committed => Ok(true),
@@ -160,30 +161,30 @@ impl MongoStore {
         }
     }
 
-    /// Forgets commits from before a moment, oldest first; how many.
+    /// Trims commits from before a moment, oldest first; returns how many.
     pub(crate) async fn trim(&self, before: i64, limit: usize) -> Result<u64, MongoError> {
         let mut pause = PAUSE;
         for _ in 0..TRIES {
-            let seen = self.placed_after(0, limit).await?;
+            let window = self.placed_after(0, limit).await?;
             let old = |it: &&Bsons| int(it, "at").is_ok_and(|at| at < before);
-            let old: Vec<&Bsons> = seen.placed.iter().take_while(old).take(limit).collect();
+            let old: Vec<&Bsons> = window.placed.iter().take_while(old).take(limit).collect();
             let Some(last) = old.last() else {
                 return Ok(0);
             };
             let last = int(last, "n")?;
-            let as_seen = doc! { "_id": "feed", "trimmed": seen.trimmed };
+            let as_read = doc! { "_id": "feed", "trimmed": window.trimmed };
             let moved = doc! { "$set": { "trimmed": last } };
-            let gone = doc! { "n": { "$gt": seen.trimmed, "$lte": last } };
+            let gone = doc! { "n": { "$gt": window.trimmed, "$lte": last } };
             let mut forget = crate::commit_steps::delete(Collection::Commits, gone);
             forget.insert("multi", true);
-            let steps = vec![update(Collection::Meta, as_seen, moved), forget];
-            let look = |found: &[StepResult]| match found.first() {
+            let steps = vec![update(Collection::Meta, as_read, moved), forget];
+            let inspect = |found: &[StepResult]| match found.first() {
                 Some(StepResult::Count(1)) => CommitInspection::Commit(None),
                 _ => CommitInspection::Decline(()),
             };
             match self
                 .commands
-                .transact(steps, &SendGate::default(), look)
+                .transact(steps, &SendGate::default(), inspect)
                 .await
             {
                 TransactionResult::Committed => return Ok(old.len() as u64),
@@ -202,8 +203,8 @@ impl MongoStore {
     }
 }
 
-fn read_seen(found: Vec<Bsons>) -> Result<FeedWindow, MongoError> {
-    let mut seen = FeedWindow {
+fn parse_window(found: Vec<Bsons>) -> Result<FeedWindow, MongoError> {
+    let mut window = FeedWindow {
         last: 0,
         trimmed: 0,
         new: Vec::new(),
@@ -212,22 +213,22 @@ fn read_seen(found: Vec<Bsons>) -> Result<FeedWindow, MongoError> {
     };
     for row in found {
         if row.contains_key("trimmed") {
-            seen.last = int(&row, "last")?;
-            seen.trimmed = int(&row, "trimmed")?;
+            window.last = int(&row, "last")?;
+            window.trimmed = int(&row, "trimmed")?;
         } else if let Some(Bson::Timestamp(it)) = row.get("newest") {
-            seen.newest = Some((it.time, it.increment));
+            window.newest = Some((it.time, it.increment));
         } else if row.contains_key("n") {
-            seen.placed.push(row);
+            window.placed.push(row);
         } else {
-            seen.new.push(row);
+            window.new.push(row);
         }
     }
-    seen.new.sort_by_key(time);
-    seen.placed.sort_by_key(|row| int(row, "n").unwrap_or(0));
-    Ok(seen)
+    window.new.sort_by_key(time);
+    window.placed.sort_by_key(|row| int(row, "n").unwrap_or(0));
+    Ok(window)
 }
 
-/// When a record was made.
+/// Time of a record.
 fn time(row: &Bsons) -> ClusterTime {
     match row.get("ts") {
         Some(Bson::Timestamp(it)) => (it.time, it.increment),
@@ -235,16 +236,16 @@ fn time(row: &Bsons) -> ClusterTime {
     }
 }
 
-/// Whole commits until there are `limit` changes, and how far that is; at least one with changes.
+/// Whole commits up to `limit` changes, and the position reached; at least one with changes.
 fn whole_commits(
-    seen: &FeedWindow,
+    window: &FeedWindow,
     from: i64,
     limit: usize,
 ) -> Result<(Vec<Change>, i64), MongoError> {
     let odd = || MongoError::odd("a record of the feed");
     let mut changes = Vec::new();
     let mut reached = from;
-    for row in &seen.placed {
+    for row in &window.placed {
         let about = row.get_array("about").map_err(|_| odd())?;
         if !changes.is_empty() && changes.len() + about.len() > limit {
             break;
@@ -272,7 +273,7 @@ mod tests {
     use sutler_journal::Cursor;
     use uuid::Uuid;
 
-    fn seen(sizes: &[usize]) -> FeedWindow {
+    fn window(sizes: &[usize]) -> FeedWindow {
         let row = |(n, size): (i64, &usize)| {
             let about = vec![doc! { "o": uuid(Uuid::nil()) }; *size];
             doc! { "_id": uuid(Uuid::nil()), "n": n, "about": about }
@@ -294,7 +295,7 @@ mod tests {
             (vec![0, 0, 5], 1, 5, 3),
             (vec![], 5, 0, 0),
         ] {
-            let (changes, at) = whole_commits(&seen(&sizes), 0, limit).expect("commits");
+            let (changes, at) = whole_commits(&window(&sizes), 0, limit).expect("commits");
             assert_eq!((changes.len(), at), (count, reached), "{sizes:?}");
         }
     }

@@ -1,17 +1,16 @@
-//! How keys, term names and term values become text that MongoDB sorts as bytes.
+//! Encoding of keys, term names and term values as text that MongoDB sorts as bytes.
 //!
-//! MongoDB sorts binary data by its length first, so binary data cannot stand for keys. Text without
+//! MongoDB sorts binary data by its length first, so keys cannot be binary data. Text without
 //! a collation is sorted by its code points: so every byte is written as the character of that number,
-//! and lists come in the order of the bytes. Text for lookups, lists and indexes is made here and
-//! nowhere else.
+//! and lists are in the order of the bytes. All text for lookups, lists and indexes is built here.
 
 use sutler_journal::Key;
 
-/// Stands between the parts of an entry of a term.
+/// Separates the parts of a term's entry.
 const END: char = '\0';
 /// The character after [`END`].
 const AFTER_END: char = '\u{1}';
-/// Above every character that stands for a byte.
+/// Sorts above every character that encodes a byte.
 const ABOVE: char = '\u{100}';
 
 /// Bytes as text in the same order.
@@ -19,7 +18,7 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     bytes.iter().copied().map(char::from).collect()
 }
 
-/// Takes back what [`text`] gave; `None` if it is none of ours.
+/// Decodes [`text`]; `None` if the text is not an encoding of bytes.
 pub(crate) fn bytes(text: &str) -> Option<Vec<u8>> {
     text.chars()
         .map(|it| u8::try_from(u32::from(it)).ok())
@@ -31,12 +30,12 @@ pub(crate) fn key(key: &Key) -> String {
     text(key.as_bytes())
 }
 
-/// The text above everything that begins with this text.
+/// The text above everything with this prefix.
 pub(crate) fn above(prefix: &str) -> String {
     format!("{prefix}{ABOVE}")
 }
 
-/// The field in which a term stands; names are ours, but may have any character.
+/// The field of a term; names may contain any character.
 pub(crate) fn field(name: &str) -> String {
     let mut field = String::with_capacity(name.len());
     for byte in name.bytes() {
@@ -48,7 +47,7 @@ pub(crate) fn field(name: &str) -> String {
     field
 }
 
-/// The name of a term that stands in a field; `None` if it is none of ours.
+/// The name of the term in a field; `None` if it is not an encoded name.
 pub(crate) fn name(field: &str) -> Option<String> {
     let mut name = Vec::with_capacity(field.len());
     let mut rest = field.bytes();
@@ -69,24 +68,24 @@ pub(crate) fn entry(realm: &str, kind: &str, value: &[u8], key: &[u8]) -> String
     format!("{}{END}{}", value_of(realm, kind, value), text(key))
 }
 
-/// The smallest entry with a value of at least this.
+/// The smallest entry with at least this value.
 pub(crate) fn first_entry(realm: &str, kind: &str, value: &[u8]) -> String {
     format!("{}{END}", value_of(realm, kind, value))
 }
 
-/// The text above every entry with a value of at most this.
+/// The text above every entry with at most this value.
 pub(crate) fn past_entry(realm: &str, kind: &str, value: &[u8]) -> String {
     format!("{}{AFTER_END}", value_of(realm, kind, value))
 }
 
-/// The value in an entry; `None` if it is none of ours.
+/// The value in an entry; `None` if it is not an encoded entry.
 pub(crate) fn value(entry: &str) -> Option<Vec<u8>> {
     let moved = entry.split(END).nth(2)?;
     let byte = |it: char| u8::try_from(u32::from(it).checked_sub(1)?).ok();
     moved.chars().map(byte).collect()
 }
 
-/// A value's bytes are moved up by one, so that the end of the value sorts before all of them.
+/// The bytes of a value are increased by one, so that the end of the value sorts before all of them.
 fn value_of(realm: &str, kind: &str, value: &[u8]) -> String {
     let mut place = text(realm.as_bytes());
     place.push(END);
@@ -114,7 +113,7 @@ mod tests {
     ];
 
     #[test]
-    fn text_is_in_the_order_of_the_bytes_and_comes_back() {
+    fn text_sorts_like_its_bytes_and_round_trips() {
         for value in VALUES {
             assert_eq!(bytes(&text(value)).as_deref(), Some(value));
         }

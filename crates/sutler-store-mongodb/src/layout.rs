@@ -1,6 +1,6 @@
 //! Requirements of the server, and the collections and indexes of a store.
 //!
-//! Everything here can be done by several replicas at once, and again: what is there already stays.
+//! Several replicas can do all of this concurrently and repeatedly: existing objects stay.
 
 use crate::commands::CommandClient;
 use crate::error::{DUPLICATE_KEY, MongoError};
@@ -9,14 +9,14 @@ use crate::settings::MongoOpenError;
 use mongodb::bson::{Bson, Document as Bsons, doc};
 use sutler_journal::Layout;
 
-/// The layout that this program writes.
+/// Layout version that this program writes.
 const LAYOUT: i64 = 1;
 /// The wire version of MongoDB 8.0, the first with a `bulkWrite` over several collections.
 const WIRE_8_0: i64 = 25;
-/// How often something is tried that another replica does at the same time.
+/// Attempts of a step that another replica does at the same time.
 const TRIES: usize = 20;
 
-/// Refuses servers that cannot keep a store.
+/// Refuses servers that cannot hold a store.
 pub(crate) async fn check_server(
     commands: &CommandClient,
     server: &str,
@@ -52,7 +52,7 @@ fn check_layout(hello: &Bsons, server: &str) -> Result<(), MongoOpenError> {
     }
 }
 
-/// Makes what is missing. A newer layout is refused before anything is touched.
+/// Creates missing objects. A newer layout is refused before anything is changed.
 pub(crate) async fn prepare(
     commands: &CommandClient,
     server: &str,
@@ -99,7 +99,7 @@ async fn layout(commands: &CommandClient) -> Result<Option<i64>, MongoError> {
     found.as_ref().map(|it| int(it, "version")).transpose()
 }
 
-/// A collection and its indexes. Making an index makes its collection.
+/// Creates a collection and its indexes. Creating an index creates its collection.
 async fn create(commands: &CommandClient, collection: Collection) -> Result<(), MongoError> {
     let indexes = indexes(collection);
     let command = if indexes.is_empty() {
@@ -107,7 +107,7 @@ async fn create(commands: &CommandClient, collection: Collection) -> Result<(), 
     } else {
         doc! { "createIndexes": collection.name(), "indexes": indexes }
     };
-    /// The collection is there already.
+    /// Error code: the collection exists already.
     const NAMESPACE_EXISTS: i32 = 48;
     for _ in 1..TRIES {
         match commands.command(command.clone()).await {
@@ -116,7 +116,7 @@ async fn create(commands: &CommandClient, collection: Collection) -> Result<(), 
                 code: NAMESPACE_EXISTS,
                 ..
             }) => return Ok(()),
-            // Another replica makes the same one at this moment.
+            // Another replica creates the same one at this moment.
             Err(MongoError::Refused { .. }) => {
                 let pause = crate::commit::jittered(std::time::Duration::from_millis(50));
                 tokio::time::sleep(pause).await;
@@ -175,7 +175,7 @@ fn indexes(collection: Collection) -> Vec<Bson> {
     }
 }
 
-/// Writes a document of its own kind, unless it is there.
+/// Inserts a document of the `Meta` collection, unless it exists.
 async fn begin_with(commands: &CommandClient, id: &str, fields: Bsons) -> Result<(), MongoError> {
     let collection = commands
         .database

@@ -1,15 +1,15 @@
 //! The journal's store in MongoDB (8.0 or later, a replica set).
 //!
-//! A document is one document, an operation is one document, and what a commit demands and changes is
-//! one `bulkWrite` inside a transaction: the server judges it, and two round trips make it durable on a
-//! majority. No two commits write the same thing unless they are about the same thing, so independent
-//! lanes never conflict; their order in the feed is settled afterwards. It maps and remembers, and
-//! takes no decisions: those are in the crates above `sutler-journal`, whose
+//! A document is one document, an operation is one document, and the expectations and writes of a commit
+//! are one `bulkWrite` inside a transaction: the server checks them, and two round trips make it durable on
+//! a majority. Commits only write the same document if they concern the same resource, so independent
+//! lanes never conflict; their order in the feed is assigned afterwards. The store makes no decisions:
+//! those are in the crates above `sutler-journal`, whose
 //! [`Store`](sutler_journal::Store) this implements.
 //!
-//! Reading order: `key_encoding.rs` for how bytes become text that sorts like bytes, `rows.rs` for what stands
-//! in a document, `commit_steps.rs` for what a commit becomes, `commit.rs` for how it is tried, `transaction.rs`
-//! for how it is sent, `feed.rs` for the order of commits, `claim.rs` for leases, `layout.rs` for
+//! Reading order: `key_encoding.rs` for text that sorts like bytes, `rows.rs` for the fields of documents,
+//! `commit_steps.rs` for the translation of a commit, `commit.rs` for its attempts, `transaction.rs` for
+//! sending it, `feed.rs` for the order of commits, `claim.rs` for leases, `layout.rs` for
 //! collections and indexes.
 
 mod settings;
@@ -20,7 +20,6 @@ mod commit;
 mod commit_steps;
 mod error;
 mod feed;
-mod info;
 mod key_encoding;
 mod layout;
 mod locks;
@@ -28,6 +27,7 @@ mod logs;
 mod read;
 mod rows;
 mod store;
+mod store_info;
 mod sweep;
 mod transaction;
 mod wakeups;

@@ -1,7 +1,7 @@
-//! Order among the commits of one process: who wants the same document or operation waits.
+//! Locks among the commits of one process: commits of the same document or operation wait for each other.
 //!
-//! MongoDB has no queue for that: of two transactions that touch the same thing, one is aborted. Within
-//! a process nobody needs to be. Between processes it is left to MongoDB, and tried again.
+//! MongoDB has no queue for that: of two transactions that touch the same document, one is aborted. Locks
+//! avoid this within a process. Between processes MongoDB aborts one, and it is repeated.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,12 +13,12 @@ const NAMES_MAX: usize = 4096;
 
 type Lock = Arc<tokio::sync::Mutex<()>>;
 
-/// The names in use.
+/// Names in use.
 #[derive(Default)]
 pub(crate) struct CommitLocks(Mutex<HashMap<Vec<u8>, Lock>>);
 
 impl CommitLocks {
-    /// Waits for every name of a commit. All lock in the same order, so there is no deadlock.
+    /// Locks every name of a commit. All commits lock in the same order, so there is no deadlock.
     pub(crate) async fn hold(&self, commit: &Commit) -> Vec<OwnedMutexGuard<()>> {
         let mut held = Vec::new();
         for lock in self.locks(names(commit)) {
@@ -39,8 +39,8 @@ impl CommitLocks {
     }
 }
 
-/// What a commit is about. Keys have separators, ids of operations are of another length: no two
-/// things share a name.
+/// The names of everything a commit concerns. Keys have separators, ids of operations have another length:
+/// no two subjects share a name.
 fn names(commit: &Commit) -> BTreeSet<Vec<u8>> {
     let mut names = BTreeSet::new();
     for expect in commit.expects() {
@@ -62,7 +62,7 @@ fn names(commit: &Commit) -> BTreeSet<Vec<u8>> {
             Write::Cancel(id) | Write::Wake(id) | Write::Unpin(id) => id.0.as_bytes().to_vec(),
         });
     }
-    // A commit that is repeated at once waits for itself.
+    // A concurrent repeat of a commit waits for the first.
     names.insert([b"commit".as_slice(), commit.id().0.as_bytes()].concat());
     names
 }

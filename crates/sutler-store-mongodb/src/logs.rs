@@ -1,4 +1,4 @@
-//! Logs of runs: bounded pieces, outside commits.
+//! Logs of runs: bounded chunks, outside commits.
 
 use crate::commit_steps::delete;
 use crate::error::{DUPLICATE_KEY, MongoError};
@@ -10,14 +10,14 @@ use mongodb::bson::{Bson, Document as Bsons, doc};
 use mongodb::options::ReturnDocument;
 use sutler_journal::{LOG_BYTES_MAX, LOG_CHUNK_BYTES_MAX, LogChunk, OperationId};
 
-/// The name of a piece: all are of the same length, so they are sorted as bytes.
+/// Id of a chunk: all have the same length, so they are sorted as bytes.
 fn piece(operation: OperationId, number: u32) -> Bson {
     let mut name = operation.0.as_bytes().to_vec();
     name.extend(number.to_be_bytes());
     binary(&name)
 }
 
-/// The steps that remove a log.
+/// Steps that delete a log.
 pub(crate) fn removal(operation: OperationId) -> [Bsons; 2] {
     let pieces = doc! { "$gte": piece(operation, 0), "$lte": piece(operation, u32::MAX) };
     let mut all = delete(Collection::Logs, doc! { "_id": pieces });
@@ -52,7 +52,7 @@ impl MongoStore {
         self.commands.bounded(added).await.map(drop)
     }
 
-    /// The number of the next piece; `None` if the log is full.
+    /// Number of the next chunk; `None` if the log is full.
     async fn next_number(
         &self,
         operation: OperationId,
@@ -74,7 +74,7 @@ impl MongoStore {
         match self.commands.bounded(counted).await {
             Ok(Some(head)) => Ok(u32::try_from(int(&head, "pieces")? - 1).ok()),
             Ok(None) => Err(MongoError::odd("a log")),
-            // There is one, and it is full.
+            // The log exists and is full.
             Err(MongoError::Refused {
                 code: DUPLICATE_KEY,
                 ..

@@ -1,4 +1,4 @@
-//! Reading: single things, pages, counts, the clock.
+//! Reads: single records, pages, counts, the clock.
 
 use crate::error::MongoError;
 use crate::key_encoding;
@@ -11,10 +11,10 @@ use sutler_journal::{
     Page, PolledOperation, Position, Queue, QueueStats, Stats, StoreTime,
 };
 
-/// Most that is asked for in one answer; the server bounds an answer's bytes by itself.
+/// Maximum documents per response; the server limits the bytes itself.
 const BATCH_MAX: usize = 10_000;
 
-/// Which documents, in which field's order.
+/// A range of documents, ordered by one field.
 #[derive(Debug, PartialEq)]
 struct DocumentRange {
     field: String,
@@ -110,7 +110,7 @@ impl MongoStore {
         let range = DocumentRange::of(list, after);
         let sort = doc! { &range.field: 1 };
         let filter = doc! { &range.field: range.bounds };
-        // One more than the page shows whether anything follows.
+        // One more than the page shows whether more follow.
         let options = options(sort, limit.saturating_add(1));
         let mut found = self
             .commands
@@ -149,7 +149,7 @@ impl MongoStore {
         }
         let mut options = options(doc! { "_id": -1 }, list.limit);
         options.projection = Some(doc! { "rq": 0, "pr": 0 });
-        // The server might choose another that looks good while there are few.
+        // While there are few documents, the server might choose another index.
         options.hint = Some(Hint::Name(index.to_owned()));
         let found = self
             .commands
@@ -158,7 +158,7 @@ impl MongoStore {
         found.iter().map(rows::read_row).collect()
     }
 
-    /// Counts, all of one moment.
+    /// Counts at one moment.
     pub(crate) async fn counts(&self) -> Result<Stats, MongoError> {
         let in_state =
             |state: i32| doc! { "$sum": { "$cond": [{ "$eq": ["$s", state] }, 1_i64, 0_i64] } };
@@ -173,7 +173,7 @@ impl MongoStore {
             } },
         ];
         let all = vec![
-            // An index is smaller than what it is over.
+            // The index is smaller than the collection.
             doc! { "$match": { "lane": { "$gte": "" } } },
             doc! { "$group": { "_id": Bson::Null, "all": { "$sum": 1_i64 } } },
         ];
@@ -203,7 +203,7 @@ pub(crate) fn union(collection: Collection, pipeline: Vec<Bsons>) -> Bsons {
     doc! { "$unionWith": { "coll": collection.name(), "pipeline": pipeline } }
 }
 
-/// Sorts, limits, and asks for one batch if it fits.
+/// Options with sort order, limit, and one batch if it fits.
 pub(crate) fn options(sort: Bsons, limit: usize) -> FindOptions {
     let mut options = FindOptions::default();
     options.sort = Some(sort);

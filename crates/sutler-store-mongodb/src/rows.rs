@@ -1,7 +1,7 @@
 //! Encoding of MongoDB documents: their fields, written and read.
 //!
-//! Field names are short, because MongoDB keeps them in every document. Times are microseconds, and
-//! those that are "now" are filled in by the server. Not here: which of it changes when (`commit_steps.rs`).
+//! Field names are short, because MongoDB stores them in every document. Times are in microseconds; the
+//! server fills in the current time. Not here: when fields change (`commit_steps.rs`).
 
 use crate::error::MongoError;
 use crate::key_encoding;
@@ -21,7 +21,7 @@ pub(crate) const WAITING: i32 = 0;
 pub(crate) const READY: i32 = 1;
 pub(crate) const RUNNING: i32 = 2;
 pub(crate) const DONE: i32 = 3;
-/// The longest wait that is added to the server's clock: a thousand years, in microseconds.
+/// Longest wait that is added to the server's clock: a thousand years, in microseconds.
 const WAIT_MAX: i64 = 31_557_600_000_000_000;
 
 /// The collections of a store.
@@ -31,15 +31,15 @@ pub(crate) enum Collection {
     Documents,
     /// Operations.
     Operations,
-    /// One for each commit: the feed, and the memory of commit ids.
+    /// One document per commit: the feed with its commit ids.
     Commits,
-    /// One for each worker: `until` when it lives.
+    /// One document per worker: its lease is valid before `until`.
     Leases,
-    /// The layout, the feed's numbers, the count of what was swept.
+    /// Layout version, numbers of the feed, count of swept operations.
     Meta,
-    /// Pieces of logs.
+    /// Chunks of logs.
     Logs,
-    /// How long each log is.
+    /// Lengths of logs.
     LogHeads,
 }
 
@@ -68,7 +68,7 @@ impl Collection {
         }
     }
 
-    /// Its place in [`Collection::ALL`].
+    /// Index in [`Collection::ALL`].
     pub(crate) fn number(self) -> i32 {
         self as i32
     }
@@ -100,7 +100,7 @@ pub(crate) fn binary(bytes: &[u8]) -> Bson {
     })
 }
 
-/// An id; all are of the same length, so they are sorted as bytes.
+/// An id; all have the same length, so they are sorted as bytes.
 pub(crate) fn uuid(id: Uuid) -> Bson {
     Bson::Binary(Binary {
         subtype: BinarySubtype::Uuid,
@@ -108,12 +108,12 @@ pub(crate) fn uuid(id: Uuid) -> Bson {
     })
 }
 
-/// Text that an update must not take for an expression.
+/// Text that an update must not evaluate as an expression.
 pub(crate) fn literal(value: impl Into<Bson>) -> Bson {
     Bson::Document(doc! { "$literal": value.into() })
 }
 
-/// A document, as it is written.
+/// Encodes a document.
 pub(crate) fn document(key: &Key, version: CommitId, terms: &[Term], body: &Bytes) -> Bsons {
     let mut row = doc! { "_id": key_encoding::key(key), "v": uuid(version.0), "b": binary(body) };
     if !terms.is_empty() {
@@ -127,7 +127,7 @@ pub(crate) fn document(key: &Key, version: CommitId, terms: &[Term], body: &Byte
     row
 }
 
-/// A document, as it was read.
+/// Decodes a document.
 pub(crate) fn read_document(row: &Bsons) -> Result<Document, MongoError> {
     Ok(Document {
         key: read_key(row, "_id")?,
@@ -190,7 +190,7 @@ pub(crate) fn read_polled(row: &Bsons) -> Result<PolledOperation, MongoError> {
     })
 }
 
-/// The small part of an operation, as it was read.
+/// Decodes the row of an operation.
 pub(crate) fn read_row(row: &Bsons) -> Result<OperationRow, MongoError> {
     let small = |name| u32::try_from(int(row, name)?).map_err(|_| MongoError::odd(name));
     let flag = |name| row.get_bool(name).map_err(|_| MongoError::odd(name));
@@ -212,7 +212,7 @@ pub(crate) fn read_row(row: &Bsons) -> Result<OperationRow, MongoError> {
     })
 }
 
-/// A whole operation, as it was read.
+/// Decodes a whole operation.
 pub(crate) fn read_operation(row: &Bsons) -> Result<Operation, MongoError> {
     Ok(Operation {
         row: read_row(row)?,
@@ -221,23 +221,23 @@ pub(crate) fn read_operation(row: &Bsons) -> Result<Operation, MongoError> {
     })
 }
 
-/// The number of the present claim.
+/// Fence of the present claim.
 pub(crate) fn read_fence(row: &Bsons) -> Result<Fence, MongoError> {
     let fence = u64::try_from(int(row, "f")?);
     fence.map(Fence).map_err(|_| MongoError::odd("a fence"))
 }
 
-/// A fence, as it is written.
+/// Encodes a fence.
 pub(crate) fn fence(fence: Fence) -> i64 {
     i64::try_from(fence.0).unwrap_or(i64::MAX)
 }
 
-/// Who runs it.
+/// Worker that holds the operation.
 pub(crate) fn read_worker(row: &Bsons) -> Option<WorkerId> {
     read_uuid(row, "w").ok().map(WorkerId)
 }
 
-/// A whole number, however the server chose to write it.
+/// A whole number of any BSON number type.
 pub(crate) fn int(row: &Bsons, name: &str) -> Result<i64, MongoError> {
     match row.get(name) {
         Some(Bson::Int64(it)) => Ok(*it),
@@ -267,7 +267,7 @@ fn read_key(row: &Bsons, name: &str) -> Result<Key, MongoError> {
     key.ok_or_else(|| MongoError::odd(name))
 }
 
-/// Binary data, whatever it stands for.
+/// Binary data of any subtype.
 fn bytes_of<'a>(row: &'a Bsons, name: &str) -> Option<&'a [u8]> {
     match row.get(name) {
         Some(Bson::Binary(it)) => Some(&it.bytes),

@@ -1,24 +1,24 @@
 //! Settings of a store, and the errors of opening it.
 //!
-//! TLS, credentials and the name of the replica set are in the URL, as the driver's documentation has
-//! it (`tls=true&tlsCAFile=…`). Not here: what is asked of the server itself (`layout.rs`).
+//! TLS, credentials and the name of the replica set are in the URL, as in the driver's documentation
+//! (`tls=true&tlsCAFile=…`). Not here: requirements of the server (`layout.rs`).
 
 use std::time::Duration;
 
-/// How a store is run. The defaults are right for a broker.
+/// Settings of a store. The defaults are right for a broker.
 #[derive(Clone, Debug)]
 pub struct MongoSettings {
-    /// Most connections to each member at a time; who comes later waits.
+    /// Maximum connections to each member; further requests wait.
     pub connections: u32,
-    /// How long making a connection may take.
+    /// Time limit for connecting.
     pub connect_timeout: Duration,
-    /// How long the store searches for a primary before it reports that there is none.
+    /// Time limit of the search for a primary.
     pub select_timeout: Duration,
-    /// How long the server may work on one command before it gives up.
+    /// Time limit of the server for one command.
     pub command_timeout: Duration,
-    /// How long an answer is waited for; longer than the server's own limit, so that it can tell of it.
+    /// Time limit for a response; longer than the server's own limit, so that its error arrives.
     pub answer_timeout: Duration,
-    /// Interval of wakeups by timer: makes up for lost ones.
+    /// Interval of wakeups by timer, which compensate for lost ones.
     pub hint_every: Duration,
 }
 
@@ -35,17 +35,17 @@ impl Default for MongoSettings {
     }
 }
 
-/// Why a store cannot be opened. Says no password, and nothing of the URL but hosts and database.
+/// Why a store cannot be opened. Contains no password, and of the URL only hosts and database.
 #[derive(Debug, thiserror::Error)]
 pub enum MongoOpenError {
-    /// The URL is none.
+    /// The URL is invalid.
     #[error(
         "the store's URL cannot be used: it must look like \
          mongodb://user:password@host:27017/database?replicaSet=name, with the characters : / ? # [ ] @ \
          of a password written as %3A and so on"
     )]
     Url,
-    /// The server does not answer, or refuses the login.
+    /// The server does not respond, or refuses the login.
     #[error(
         "{server} cannot be reached: {said}; see that the replica set runs and has a primary, and check \
          hosts, name and password in the store's URL, and in which database that user is known \
@@ -57,7 +57,7 @@ pub enum MongoOpenError {
         /// Reason.
         said: String,
     },
-    /// A server by itself has no transactions.
+    /// A standalone server has no transactions.
     #[error(
         "{server} is a standalone server, which has no transactions: start mongod with --replSet rs0, \
          then run rs.initiate() in mongosh once; one member is enough"
@@ -82,7 +82,7 @@ pub enum MongoOpenError {
         /// Version found.
         found: String,
     },
-    /// A later version of this program made the collections.
+    /// A later version of this program created the collections.
     #[error(
         "{server} has layout {found}, this program knows layouts up to {known}: use the newer \
          program, or a backup made before it was upgraded"
@@ -90,12 +90,12 @@ pub enum MongoOpenError {
     Newer {
         /// Hosts and database.
         server: String,
-        /// The layout there.
+        /// Layout version found.
         found: i64,
-        /// The newest layout known here.
+        /// Newest layout version that this program knows.
         known: i64,
     },
-    /// The collections could not be made.
+    /// The collections could not be created.
     #[error(
         "the collections in {server} cannot be made: {said}; the user of the URL needs the role \
          readWrite on its database"

@@ -1,4 +1,4 @@
-//! The way in: opening a store, and the journal's `Store` over it.
+//! Entry point: opens a store, and implements the journal's `Store`.
 
 use crate::claim::ClaimMemory;
 use crate::commands::CommandClient;
@@ -25,11 +25,11 @@ use sutler_journal::{
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-/// The database of a URL that names none.
+/// Database of a URL that names none.
 const DATABASE: &str = "sutler";
 
-/// The journal in MongoDB. Any number of replicas share it. A clone is the same store; what it does in
-/// the background ends with the last of them.
+/// The journal in MongoDB. Any number of replicas share it. A clone is the same store; its background
+/// tasks end with the last clone.
 #[derive(Clone)]
 pub struct MongoStore {
     pub(crate) commands: CommandClient,
@@ -38,7 +38,7 @@ pub struct MongoStore {
     pub(crate) claims: Arc<ClaimCache>,
     pub(crate) unknown_commits: Arc<UnknownCommits>,
     pub(crate) claim_memory: Arc<tokio::sync::Mutex<ClaimMemory>>,
-    /// Who gives places in the feed does so alone.
+    /// Serializes the assignment of positions in the feed.
     pub(crate) numbering: Arc<tokio::sync::Mutex<()>>,
     pub(crate) layout: Layout,
     _background: Arc<BackgroundTasks>,
@@ -55,7 +55,7 @@ impl Drop for BackgroundTasks {
 }
 
 impl MongoStore {
-    /// Opens the store that a URL names, or makes it: `mongodb://user:password@host/database?…`, with
+    /// Opens the store at a URL, or creates it: `mongodb://user:password@host/database?…`, with
     /// the parameters of MongoDB's own connection strings.
     ///
     /// # Errors
@@ -64,7 +64,7 @@ impl MongoStore {
         Self::open_with(url, MongoSettings::default()).await
     }
 
-    /// Opens a store with settings of one's own.
+    /// Opens a store with custom settings.
     ///
     /// # Errors
     /// See [`MongoOpenError`].
@@ -204,7 +204,7 @@ impl Store for MongoStore {
     }
 
     async fn info(&self) -> Result<StoreInfo, StoreError> {
-        Ok(self.tell().await?)
+        Ok(self.read_info().await?)
     }
 
     async fn now(&self) -> Result<StoreTime, StoreError> {

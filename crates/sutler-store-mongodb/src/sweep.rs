@@ -14,12 +14,12 @@ use mongodb::options::Hint;
 use std::time::Duration;
 use sutler_journal::{OperationId, Outcome, Sweep};
 
-/// Most operations that go in one transaction.
+/// Maximum operations deleted in one transaction.
 const AT_ONCE: usize = 250;
-/// How often a part is tried that others are in the way of.
+/// Attempts of a batch that other transactions interfere with.
 const TRIES: usize = 20;
 const PAUSE: Duration = Duration::from_millis(5);
-/// Most leases that are forgotten at a time.
+/// Maximum leases deleted at a time.
 const LEASES_MAX: i64 = 1000;
 
 impl MongoStore {
@@ -54,7 +54,7 @@ impl MongoStore {
         Ok(swept as u64)
     }
 
-    /// Sweeps a part, and counts it, in one transaction.
+    /// Deletes and counts a batch in one transaction.
     async fn sweep_some(&self, filter: &Bsons, wanted: usize) -> Result<usize, MongoError> {
         for n in 1..=TRIES {
             let mut options = options(doc! { "end": 1, "_id": 1 }, wanted);
@@ -69,7 +69,7 @@ impl MongoStore {
             }
             let steps = removal(&found)?;
             let count = found.len();
-            let look = |results: &[StepResult]| {
+            let inspect = |results: &[StepResult]| {
                 let mine = results.iter().take(count + 1);
                 match mine.clone().all(|it| *it == StepResult::Count(1)) {
                     true => CommitInspection::Commit(None),
@@ -78,7 +78,7 @@ impl MongoStore {
             };
             match self
                 .commands
-                .transact(steps, &SendGate::default(), look)
+                .transact(steps, &SendGate::default(), inspect)
                 .await
             {
                 TransactionResult::Committed => return Ok(count),
@@ -94,8 +94,8 @@ impl MongoStore {
         Ok(0)
     }
 
-    /// Forgets leases that ran out before a moment and cover nothing. Those that cover something after
-    /// all, which was seen too late, are open again: the next claim looks for their operations.
+    /// Deletes leases that expired before a moment and cover no operation. A lease for which an operation
+    /// appeared late is opened again, so that the next claim searches for its operations.
     async fn forget_leases(&self, before: i64) -> Result<(), MongoError> {
         let theirs = doc! { "$lookup": {
             "from": Collection::Operations.name(),
@@ -154,7 +154,7 @@ fn sweepable(lanes: &[u8], outcome: Option<Outcome>, finished_before: i64) -> Bs
     filter
 }
 
-/// First those that must all find something: the count, and each operation. Then their logs.
+/// Steps that delete operations. First those that must match: the count, and each operation. Then their logs.
 fn removal(found: &[Bsons]) -> Result<Vec<Bsons>, MongoError> {
     let count = i64::try_from(found.len()).unwrap_or(i64::MAX);
     let counted = doc! { "$inc": { "n": count } };

@@ -1,8 +1,8 @@
-//! One transaction: steps, a look at their results, and the commit. And ending those that went wrong.
+//! One transaction: sends steps, inspects their results, commits; and aborts failed transactions.
 //!
-//! A transaction whose connection broke stays open on the server, and holds what it wrote, until the
-//! server ends it (after a minute) or its session is ended: which is done here, in the background, for
-//! as long as it takes. Not here: what steps mean (`commit_steps.rs`), when one is tried again (`commit.rs`).
+//! A transaction whose connection broke stays open on the server, and blocks the documents it wrote, until
+//! the server aborts it (after a minute) or its session is ended: this is done here in the background,
+//! with retries. Not here: the steps (`commit_steps.rs`), repeated attempts (`commit.rs`).
 
 use crate::commands::{self, CommandClient};
 use crate::commit_steps::StepResult;
@@ -14,9 +14,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-/// How often a commit is sent whose answer does not come; the driver sends each twice.
+/// How often a commit is sent when its response does not arrive; the driver sends each twice.
 const SENDS: u32 = 2;
-/// How long it is tried to end a session: the server itself ends its transaction after a minute.
+/// Attempts to end a session: the server itself aborts its transaction after a minute.
 const ENDINGS: u32 = 60;
 const BETWEEN_ENDINGS: Duration = Duration::from_secs(1);
 
@@ -29,7 +29,7 @@ const GIVEN_UP: u8 = 2;
 pub(crate) struct SendGate(Arc<AtomicU8>);
 
 impl SendGate {
-    /// Gives up: no further try is sent. Whether it is certain that none was.
+    /// Gives up: no further attempt is sent. Returns whether it is certain that none was.
     pub(crate) fn give_up(&self) -> bool {
         self.0.fetch_or(GIVEN_UP, Ordering::SeqCst) & SENT == 0
     }
@@ -39,7 +39,7 @@ impl SendGate {
         self.0.load(Ordering::SeqCst) & GIVEN_UP != 0
     }
 
-    /// Passes, unless it was given up.
+    /// Marks an attempt as sent, unless the commit was given up.
     fn pass(&self) -> bool {
         let sent = |it: u8| (it & GIVEN_UP == 0).then_some(it | SENT);
         let passed = self
@@ -48,13 +48,13 @@ impl SendGate {
         passed.is_ok()
     }
 
-    /// A try that was sent and is known to have come to nothing counts as not sent.
+    /// Marks an attempt as not sent after it is known to have had no effect.
     fn return_through(&self) {
         self.0.fetch_and(!SENT, Ordering::SeqCst);
     }
 }
 
-/// How a transaction ended.
+/// Result of a transaction.
 #[derive(Debug)]
 pub(crate) enum TransactionResult<T> {
     /// It is durable on a majority.
@@ -71,7 +71,7 @@ pub(crate) enum TransactionResult<T> {
 pub(crate) enum CommitInspection<T> {
     /// Commit, after one more step.
     Commit(Option<Bsons>),
-    /// Leave it.
+    /// Abort.
     Decline(T),
 }
 
@@ -81,7 +81,7 @@ impl CommandClient {
         &self,
         steps: Vec<Bsons>,
         gate: &SendGate,
-        look: impl FnOnce(&[StepResult]) -> CommitInspection<T>,
+        inspect: impl FnOnce(&[StepResult]) -> CommitInspection<T>,
     ) -> TransactionResult<T> {
         let mut session = match self.begin().await {
             Ok(session) => session,
@@ -91,7 +91,7 @@ impl CommandClient {
             Ok(found) => found,
             Err(trouble) => return self.fail(session, trouble).await,
         };
-        match look(&found) {
+        match inspect(&found) {
             CommitInspection::Decline(why) => return TransactionResult::Declined(why),
             CommitInspection::Commit(None) => {}
             CommitInspection::Commit(Some(more)) => {
@@ -112,7 +112,7 @@ impl CommandClient {
             .journal(true)
             .build();
         let begun = async {
-            // Causal consistency would make each transaction wait for what this client saw last.
+            // Causal consistency would make each transaction wait for the latest read of this client.
             let session = self.client.start_session().causal_consistency(false);
             let mut session = session.await?;
             session
@@ -126,7 +126,7 @@ impl CommandClient {
         self.bounded(begun).await
     }
 
-    /// Nothing was sent that could commit it. What may be open on the server is ended.
+    /// Fails before a commit was sent. A transaction that may be open on the server is aborted.
     async fn fail<T>(&self, session: ClientSession, trouble: MongoError) -> TransactionResult<T> {
         if matches!(trouble, MongoError::Lost(_) | MongoError::Odd(_)) {
             self.end(session).await;
@@ -141,7 +141,7 @@ impl CommandClient {
             let answer = session.commit_transaction().into_future();
             match self.bounded(answer).await {
                 Ok(()) => return TransactionResult::Committed,
-                // Only of these the server says that it was not committed, and will not be.
+                // Only for these does the server guarantee that it was not committed, and will not be.
                 Err(
                     refused @ MongoError::Refused {
                         transient: true, ..
@@ -159,7 +159,7 @@ impl CommandClient {
         }
     }
 
-    /// Ends a session and what is open in it: now, or else by and by.
+    /// Ends a session and its transaction: now, or else in the background.
     async fn end(&self, session: ClientSession) {
         let command = doc! { "killSessions": [session.id().clone()] };
         let soon = Duration::from_millis(500);
@@ -185,7 +185,7 @@ mod tests {
     use super::SendGate;
 
     #[test]
-    fn what_was_given_up_is_not_sent() {
+    fn a_given_up_commit_is_not_sent() {
         let gate = SendGate::default();
         assert!(gate.give_up());
         assert!(!gate.pass());
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_cannot_be_given_up() {
+    fn a_sent_commit_cannot_be_given_up() {
         let gate = SendGate::default();
         assert!(gate.pass());
         assert!(!gate.give_up());
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_up_while_it_was_sent_is_not_sent_again() {
+    fn a_commit_given_up_while_sending_is_not_sent_again() {
         let gate = SendGate::default();
         assert!(gate.pass());
         assert!(!gate.give_up());

@@ -1,7 +1,7 @@
-//! Wakeups when something may have become claimable: sent by this process, received from others, and sent
-//! from time to time in any case.
+//! Wakeups when an operation may have become claimable: sent by this process, received from others, and
+//! sent periodically in any case.
 //!
-//! Those of others are received through a change stream over the records of commits. It may break and be late:
+//! Those of others are received through a change stream over the commit records. It may break or lag:
 //! a hint is only a hint.
 
 use crate::commands::CommandClient;
@@ -13,12 +13,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// How long the server waits for something to tell before it says that there is nothing.
+/// How long the server waits for an event before it returns an empty batch.
 const LISTEN: Duration = Duration::from_secs(1);
-/// The pause before a stream that broke is opened again.
+/// Pause before a broken stream is opened again.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// The giving end.
+/// Sender of hints.
 #[derive(Clone)]
 pub(crate) struct Wakeups(Arc<watch::Sender<u64>>);
 
@@ -38,7 +38,7 @@ impl Wakeups {
     }
 }
 
-/// Gives a hint from time to time.
+/// Sends a hint periodically.
 pub(crate) async fn tick(every: Duration, hints: Wakeups) {
     loop {
         tokio::time::sleep(every).await;
@@ -46,7 +46,7 @@ pub(crate) async fn tick(every: Duration, hints: Wakeups) {
     }
 }
 
-/// Gives a hint whenever a commit of any replica is worth one.
+/// Sends a hint for every commit of any replica that may make an operation claimable.
 pub(crate) async fn follow(commands: CommandClient, hints: Wakeups) {
     loop {
         if let Err(trouble) = listen(&commands, &hints).await {
@@ -64,7 +64,7 @@ async fn listen(commands: &CommandClient, hints: &Wakeups) -> Result<(), MongoEr
         .collection::<Bsons>(Collection::Commits.name());
     let stream = commits.watch().pipeline([wanted]).max_await_time(LISTEN);
     let mut stream = stream.await?;
-    // Whatever came before the stream was open.
+    // For commits before the stream was open.
     hints.give();
     while let Some(event) = stream.next().await {
         event?;

@@ -1,4 +1,4 @@
--- The baseline of an accepting commit: the same rows from a procedure that checks and locks nothing.
+-- Baseline of an accepting commit: the same rows from a procedure without checks and locks.
 DROP PROCEDURE IF EXISTS bare_accept;
 DELIMITER //
 CREATE PROCEDURE bare_accept(IN p_id BINARY(16)) MODIFIES SQL DATA

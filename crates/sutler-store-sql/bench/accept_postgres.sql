@@ -1,4 +1,4 @@
--- The baseline of an accepting commit: the same rows in one statement, with nothing checked or locked.
+-- Baseline of an accepting commit: the same rows in one statement, without checks and locks.
 WITH fresh AS (
     SELECT gen_random_uuid() AS id,
            convert_to('broker', 'UTF8') || '\x00'::bytea || convert_to('instance', 'UTF8') || '\x00'::bytea

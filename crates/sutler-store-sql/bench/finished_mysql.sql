@@ -1,4 +1,4 @@
--- Operations that ended two hours ago and to which nothing points: for a sweep. @count says how many.
+-- Unpinned operations that ended two hours ago, for a sweep. @count is their number.
 SET @now = (SELECT micros FROM sutler_clock);
 INSERT INTO sutler_op (id, worker, due, fence, accepted, finished, attempt, takeovers, state, cancel, pinned,
     verb, queue, lane, detail, request, progress)

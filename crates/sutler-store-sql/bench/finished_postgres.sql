@@ -1,4 +1,4 @@
--- Operations that ended two hours ago and to which nothing points: for a sweep. `count` says how many.
+-- Unpinned operations that ended two hours ago, for a sweep. `count` is their number.
 INSERT INTO sutler_op (id, worker, due, fence, accepted, finished, attempt, takeovers, state, cancel, pinned,
     verb, queue, lane, detail, request, progress)
 SELECT gen_random_uuid(), NULL, 1, 1, 1, sutler_now() - 7200000000 - n, 1, 0, 3 + n % 2, false, false,

@@ -9,11 +9,11 @@ use std::time::Duration;
 use sutler_journal::{Operation, Queue, Renewal, Sweep, WorkerId};
 use uuid::Uuid;
 
-/// Most operations or commits that one statement deletes; a larger sweep takes several.
+/// Maximum operations or commits deleted by one statement; a larger sweep takes several.
 const SWEPT_AT_ONCE: usize = 1000;
 
 impl<D: Dialect> SqlShared<D> {
-    /// `None` if the lease was lost.
+    /// Renews a lease; `None` if it was lost.
     pub(crate) async fn renew(
         &self,
         worker: WorkerId,
@@ -24,7 +24,7 @@ impl<D: Dialect> SqlShared<D> {
         rows::renewal(&found)
     }
 
-    /// `None` if the worker holds no lease.
+    /// Claims operations; `None` if the worker holds no lease.
     pub(crate) async fn claim(
         &self,
         worker: WorkerId,
@@ -47,7 +47,7 @@ impl<D: Dialect> SqlShared<D> {
         Ok(())
     }
 
-    /// Deletes in several statements if there is much, so that no lock is held for long.
+    /// Deletes in several statements if there are many rows, so that no lock is held for long.
     pub(crate) async fn sweep(&self, sweep: &Sweep) -> Result<u64, SqlError> {
         let wanted = match sweep {
             Sweep::Operations { limit, .. } | Sweep::Feed { limit, .. } => *limit,

@@ -1,6 +1,6 @@
-//! How values of the journal look inside columns: states, times, subjects, cursors, locks.
+//! Encoding of the journal's values in columns: states, times, subjects, cursors, locks.
 //!
-//! Both sides of each form stand together here, and both families of servers use them. Not here: whole
+//! Both directions of each encoding are here, and both families of servers use them. Not here: whole
 //! rows (`postgres/rows.rs`).
 
 use crate::error::{SqlError, odd};
@@ -17,7 +17,7 @@ const SUCCEEDED: i16 = 3;
 const FAILED: i16 = 4;
 const CANCELLED: i16 = 5;
 
-/// Longest wait that is written down: a hundred years, which no addition to a time overflows.
+/// Longest stored wait: a hundred years, which never overflows when added to a time.
 const WAIT_MAX: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 pub(crate) fn state_number(state: State) -> i16 {
@@ -37,7 +37,7 @@ pub(crate) fn outcome_number(outcome: Outcome) -> i16 {
     }
 }
 
-/// Whether nothing comes after this state.
+/// Whether a state is final.
 #[cfg(feature = "postgres")]
 pub(crate) fn is_end(number: i16) -> bool {
     [SUCCEEDED, FAILED, CANCELLED].contains(&number)
@@ -55,7 +55,7 @@ pub(crate) fn state_of(number: i16) -> Result<State, SqlError> {
     }
 }
 
-/// The states that a sweep for this outcome takes.
+/// States that a sweep for this outcome deletes.
 pub(crate) fn swept_states(wanted: Option<Outcome>) -> Vec<i16> {
     match wanted {
         None => vec![SUCCEEDED, FAILED, CANCELLED],
@@ -79,7 +79,7 @@ pub(crate) fn scope(realm: &str, kind: &str, name: &str) -> Vec<u8> {
     [realm.as_bytes(), kind.as_bytes(), name.as_bytes()].join(&0)
 }
 
-/// A term as it stands in a scope and its value.
+/// Decodes a term from its scope and value.
 pub(crate) fn term(scope: &[u8], value: &[u8]) -> Result<Term, SqlError> {
     let name = scope.rsplit(|byte| *byte == 0).next().unwrap_or_default();
     let name = std::str::from_utf8(name).map_err(odd)?;
@@ -95,8 +95,8 @@ pub(crate) fn layout(found: i64, known: i64) -> Layout {
     }
 }
 
-/// The first bytes that sort behind every key with this prefix. Keys are UTF-8, so nothing in them
-/// begins with the byte 255.
+/// The first bytes that sort after every key with this prefix. Keys are UTF-8, so none of them
+/// contains the byte 255.
 pub(crate) fn end_of_prefix(prefix: &[u8]) -> Vec<u8> {
     let mut end = prefix.to_vec();
     while let Some(last) = end.pop() {
@@ -108,15 +108,15 @@ pub(crate) fn end_of_prefix(prefix: &[u8]) -> Vec<u8> {
     vec![u8::MAX]
 }
 
-/// The first bytes that sort behind these.
+/// The first bytes that sort after these.
 pub(crate) fn behind(bytes: &[u8]) -> Vec<u8> {
     [bytes, &[0]].concat()
 }
 
-/// The number of the lock that guards a name: the same in every replica, so never to be changed.
-/// Two names that share one only wait for each other. The two highest bits are left to others.
+/// Number of the lock of a name: the same in every replica, so it must never change.
+/// Two names with one number only wait for each other. The two highest bits are reserved.
 pub(crate) fn lock_number(sort: Lock, name: &[u8]) -> i64 {
-    // FNV-1a, then stirred so that all bits depend on all bytes.
+    // FNV-1a, then mixed so that all bits depend on all bytes.
     let mut hash = 0xcbf2_9ce4_8422_2325_u64 ^ sort as u64;
     for byte in name {
         hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
@@ -128,7 +128,7 @@ pub(crate) fn lock_number(sort: Lock, name: &[u8]) -> i64 {
 /// Kind of a lock.
 #[derive(Clone, Copy)]
 pub(crate) enum Lock {
-    /// A document, there or not.
+    /// A document, existing or not.
     Document = 1,
     /// The lease of a worker.
     Worker = 2,
@@ -193,16 +193,16 @@ mod tests {
         let realm = Realm::new("r").unwrap();
         let key = |id: &str| Key::new(&realm, Kind::new("k"), &[id]).unwrap();
         let operation = Subject::Operation(OperationId(Uuid::from_u128(7)));
-        let told = [
+        let subjects = [
             Subject::Put(key("a")),
             operation.clone(),
             Subject::Removed(key("a")),
             operation,
         ];
-        let encoded: Vec<u8> = told.iter().flat_map(subject).collect();
+        let encoded: Vec<u8> = subjects.iter().flat_map(subject).collect();
         let back = changes(CommitId(Uuid::nil()), &encoded).unwrap();
         let back: Vec<Subject> = back.into_iter().map(|change| change.subject).collect();
-        assert_eq!(back, told[..3]);
+        assert_eq!(back, subjects[..3]);
         assert!(changes(CommitId(Uuid::nil()), &encoded[..9]).is_err());
     }
 

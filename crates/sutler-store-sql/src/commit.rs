@@ -1,4 +1,4 @@
-//! One attempt of a commit. How often it is tried: `commit_retry.rs`.
+//! One attempt of a commit. Retries: `commit_retry.rs`.
 
 use crate::commit_retry::{CommitAttempt, Committer, UnresolvedCommits, verdict_of};
 use crate::commit_rows::CommitRows;

@@ -1,8 +1,8 @@
-//! How a commit is tried, and what is done when its answer does not come: the same for every server.
+//! Retries of a commit, and handling of lost responses: the same for every server.
 //!
-//! A commit whose connection broke may still be on its way to a session that lives. Before the same
-//! commit is sent again, that session is ended: so "stale" is never answered to a commit that is
-//! applied later. What a session had finished by then, the repeat finds in the feed.
+//! A commit whose connection broke may still be in flight to a live session. Before the same
+//! commit is sent again, that session is ended: so "stale" is never returned for a commit that is
+//! applied later. If the session had applied it by then, the repeat finds it in the feed.
 
 use crate::commit_rows::CommitRows;
 use crate::error::SqlError;
@@ -16,13 +16,13 @@ use tokio::time::sleep;
 
 /// Attempts of a commit that other transactions interfere with.
 const TRIES: usize = 8;
-/// Most commits of unknown fate that are remembered with their session; who repeats does so at once.
+/// Maximum commits of unknown outcome that are remembered with their session; repeats come soon.
 const UNRESOLVED_MAX: usize = 4096;
 /// Checks whether a session has ended, and the first pause between two.
 const LOOKS: u32 = 8;
 const FIRST_LOOK: Duration = Duration::from_millis(2);
 
-/// Commits whose answer never came, and the sessions that had them.
+/// Commits without a response, and their sessions.
 pub(crate) struct UnresolvedCommits<S>(Mutex<VecDeque<(CommitId, S)>>);
 
 impl<S> Default for UnresolvedCommits<S> {
@@ -61,7 +61,7 @@ pub enum CommitAttempt<S> {
     /// Another transaction interfered; nothing was written.
     Again(SqlError),
     /// The connection broke; this session may still have the commit. `stale`: it may have been broken
-    /// before.
+    /// before the commit was sent.
     Broke {
         error: SqlError,
         session: S,
@@ -69,15 +69,15 @@ pub enum CommitAttempt<S> {
     },
 }
 
-/// A store that can try a commit once.
+/// A store that can attempt a commit.
 pub(crate) trait Committer: Sync {
-    /// Names a session of the server; never reused.
+    /// Id of a session of the server; never reused.
     type Session: Clone + PartialEq + Send + Sync;
-    /// Commits whose answer never came.
+    /// Commits without a response.
     fn unresolved(&self) -> &UnresolvedCommits<Self::Session>;
-    /// Wakes workers when something becomes claimable.
+    /// Wakes workers when an operation becomes claimable.
     fn wakeups(&self) -> &Wakeups;
-    /// Tries once.
+    /// Makes one attempt.
     fn try_commit(
         &self,
         staged: &CommitRows<'_>,
@@ -89,7 +89,7 @@ pub(crate) trait Committer: Sync {
     ) -> impl Future<Output = Result<bool, SqlError>> + Send;
 }
 
-/// Commits, in as many tries as it takes.
+/// Commits, in as many attempts as needed.
 pub(crate) async fn commit<C: Committer>(store: &C, commit: &Commit) -> Result<(), CommitError> {
     commit.check().map_err(|reason| {
         CommitError::NotWritten(StoreError::caused("the commit cannot be taken", reason))
@@ -118,8 +118,8 @@ pub(crate) async fn commit<C: Committer>(store: &C, commit: &Commit) -> Result<(
     }
 }
 
-/// Answer after an attempt; `None`: try again. `broke`: an earlier try broke and may have been
-/// applied, so that nothing is certainly not written. `left`: how many tries there are still. Pure.
+/// Result after an attempt; `None`: try again. `broke`: an earlier attempt broke and may have been
+/// applied, so `NotWritten` is not certain. `left`: number of attempts left. Pure.
 fn answer_to<S>(
     tried: CommitAttempt<S>,
     broke: bool,
@@ -138,7 +138,7 @@ fn answer_to<S>(
     })
 }
 
-/// Ends every session that may still have this commit before it.
+/// Ends every session that may still have this commit.
 async fn resolve<C: Committer>(store: &C, commit: CommitId) -> Result<(), SqlError> {
     for session in store.unresolved().sessions(commit) {
         let mut wait = FIRST_LOOK;
@@ -164,7 +164,7 @@ pub(crate) fn unknown(trouble: &SqlError) -> CommitError {
     CommitError::Unknown(StoreError::new(trouble.sentence()))
 }
 
-/// Result from a server's answer: 0, an expectation from 1, or a write from -1.
+/// Decodes the result of the server: 0, an expectation from 1, or a write from -1.
 pub(crate) fn verdict_of(verdict: i64) -> Result<(), CommitError> {
     let place = |n: i64| usize::try_from(n - 1).unwrap_or_default();
     match verdict {
@@ -185,7 +185,7 @@ mod tests {
     use std::sync::Mutex;
     use sutler_journal::{Commit, CommitError, StaleItem, StoreError};
 
-    /// Tries whose outcome is written beforehand, and sessions that end or do not.
+    /// Scripted outcomes of attempts, and sessions that end or do not.
     struct Script {
         tries: Mutex<Vec<CommitAttempt<u32>>>,
         unresolved: UnresolvedCommits<u32>,
@@ -266,9 +266,9 @@ mod tests {
         }
     }
 
-    /// Others are in the way in every try but the one that breaks, if there is one.
+    /// Other transactions interfere in every attempt except the one that breaks, if there is one.
     #[tokio::test]
-    async fn what_others_were_in_the_way_of_is_not_written_unless_a_try_broke() {
+    async fn a_commit_after_conflicts_is_not_written_unless_an_attempt_broke() {
         for at in [None, Some(0), Some(TRIES / 2), Some(TRIES - 1)] {
             let tries = (0..TRIES).map(|n| match Some(n) == at {
                 true => broke(true),

@@ -1,8 +1,8 @@
-//! A commit as it is laid out for a server: plain rows of what is expected and what is written.
+//! A commit as parameters for a server: plain rows of expectations and writes.
 //!
-//! Everything that can be known before the server is asked is worked out here: which locks, in which
-//! order; what the feed will say; where terms belong. Not here: what becomes of it, which the server
-//! decides (`postgres/layout_1/commit.sql`).
+//! Everything that does not depend on the state of the server is computed here: the locks and their
+//! order, the subjects in the feed, the scopes of terms. Not here: applying it, which the server
+//! does (`postgres/layout_1/commit.sql`).
 
 use crate::codec::{self, Lock};
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub(crate) const WAKE: i16 = 6;
 pub(crate) const UNPIN: i16 = 7;
 pub(crate) const RESEAL: i16 = 8;
 pub(crate) const IMPORT: i16 = 9;
-/// The next of an advance, besides the states.
+/// Codes for the next state of an advance, in addition to the states.
 const STAYS: i16 = 6;
 const TRIED_AGAIN: i16 = 7;
 
@@ -41,7 +41,7 @@ pub(crate) struct ExpectRow<'c> {
     pub(crate) fence: Option<i64>,
 }
 
-/// A write. What `a` to `e` mean depends on the kind.
+/// A write. The meaning of `a` to `e` depends on the kind.
 #[derive(Default)]
 pub(crate) struct WriteRow<'c> {
     pub(crate) kind: i16,
@@ -50,7 +50,7 @@ pub(crate) struct WriteRow<'c> {
     pub(crate) id: Option<Uuid>,
     pub(crate) worker: Option<Uuid>,
     pub(crate) state: Option<i16>,
-    /// Microseconds until it is due.
+    /// Microseconds until the due time.
     pub(crate) wait: Option<i64>,
     pub(crate) verb: Option<&'c [u8]>,
     pub(crate) queue: Option<&'c [u8]>,
@@ -69,7 +69,7 @@ pub(crate) struct WriteRow<'c> {
 /// A whole commit.
 pub struct CommitRows<'c> {
     pub(crate) id: Uuid,
-    /// Numbers of locks in the order in which they are taken, and whether others may share them.
+    /// Numbers of locks in the order in which they are taken, and whether they are shared.
     pub(crate) locks: Vec<(i64, bool)>,
     /// Operations whose rows are locked, in order.
     pub(crate) operations: Vec<Uuid>,
@@ -107,7 +107,7 @@ impl<'c> CommitRows<'c> {
     }
 }
 
-/// Locks by number, with whether they are shared: sorted, so that there is no deadlock.
+/// Locks by number, and whether they are shared: sorted, so that there is no deadlock.
 #[derive(Default)]
 struct Locks {
     numbers: BTreeMap<i64, bool>,
@@ -288,7 +288,7 @@ fn import(operation: &Operation) -> WriteRow<'_> {
     }
 }
 
-/// Sorted and each once, so that the same terms are the same rows.
+/// Sorts terms and removes duplicates, so that equal terms are equal rows.
 fn scoped<'c>(realm: &str, kind: &str, terms: &'c [Term]) -> Vec<(Vec<u8>, &'c [u8])> {
     let mut terms: Vec<(Vec<u8>, &[u8])> = terms
         .iter()

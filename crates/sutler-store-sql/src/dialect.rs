@@ -1,7 +1,7 @@
 //! The differences between the servers: statements, parameters, sessions, and the meaning of errors.
 //!
 //! Everything else is written once over a [`Dialect`]: `store.rs`, `query.rs`, `read.rs`, `claims.rs`,
-//! `logs.rs`, `info.rs`, `commit.rs`. Not here: the layout of a commit (`commit_rows.rs`).
+//! `logs.rs`, `store_info.rs`, `commit.rs`. Not here: the layout of a commit (`commit_rows.rs`).
 
 use crate::commit_retry::CommitAttempt;
 use crate::commit_rows::CommitRows;
@@ -65,33 +65,33 @@ pub struct SessionConnection<D: Dialect> {
 pub trait Dialect: Sized + Send + Sync + 'static {
     /// The driver's connection.
     type Driver: sqlx::Connection;
-    /// A row of an answer.
+    /// A row of a result.
     type Row: Cells + Send + Sync;
     /// The parameters of a statement.
     type Arguments: Default + Send;
-    /// Names a session of the server; never reused.
+    /// Id of a session of the server; never reused.
     type Session: Clone + PartialEq + Send + Sync + 'static;
 
     /// The store's name in debug output.
     const STORE_NAME: &'static str;
     /// The statements.
     const SQL: Statements;
-    /// Brings the counts of [`Statements::stats`] up to date.
+    /// Statement that updates the counts of [`Statements::stats`].
     const FOLD: Option<&'static str>;
-    /// Which parameter of [`Statements::list_by_term`] stands at each place.
+    /// Position of each parameter of [`Statements::list_by_term`].
     const LIST_BY_TERM_ORDER: &'static [usize];
     /// Number of states that one statement sweeps.
     const SWEPT_STATES: usize;
     /// Whether a sweep whose connection broke is sent again.
     const SWEEP_REPEATS: bool;
-    /// Whether every number of the feed is given to a commit.
+    /// Whether the numbers of the feed have no gaps.
     const DENSE_FEED: bool;
-    /// Ends the part of a statement that names it in a log.
+    /// Character that ends the part of a statement that names it in a log.
     const NAME_END: char;
     /// Number of layouts known.
     const LAYOUTS: usize;
 
-    /// Reads a URL.
+    /// Parses a URL.
     fn at(url: &SecretString, settings: &SqlSettings) -> Result<Self, SqlOpenError>;
 
     /// Product, host, port and database.
@@ -135,17 +135,17 @@ pub trait Dialect: Sized + Send + Sync + 'static {
     /// Number of the lock of a worker's lease.
     fn worker_lock(worker: WorkerId) -> i64;
 
-    /// Sends a statement and reads the answer to its end.
+    /// Sends a statement and reads the result to its end.
     fn run(
         driver: &mut Self::Driver,
         statement: &'static str,
         arguments: Self::Arguments,
     ) -> impl Future<Output = Result<Vec<Self::Row>, SqlError>> + Send;
 
-    /// Meaning of an error that the server reported; `None` if it is of another server.
+    /// Classifies an error reported by the server; `None` if it is of another server.
     fn server_error(error: &dyn DatabaseError) -> Option<SqlError>;
 
-    /// Meaning of an error of the driver.
+    /// Classifies an error of the driver.
     fn driver_error(cause: sqlx::Error) -> SqlError {
         match &cause {
             sqlx::Error::Database(error) => Self::server_error(error.as_ref())
@@ -155,7 +155,7 @@ pub trait Dialect: Sized + Send + Sync + 'static {
         }
     }
 
-    /// Whether the server undid a statement because of a deadlock.
+    /// Whether the server rolled back a statement because of a deadlock.
     fn is_deadlock(code: &str) -> bool;
 
     /// Reads the totals of a row of [`Statements::stats`]; `live` is set. Returns whether to fold.
@@ -171,7 +171,7 @@ pub trait Dialect: Sized + Send + Sync + 'static {
         rows: &CommitRows<'_>,
     ) -> impl Future<Output = Result<i64, SqlError>> + Send;
 
-    /// Meaning of a refused commit.
+    /// Classifies a refused commit.
     fn refused_commit(error: SqlError) -> CommitAttempt<Self::Session>;
 
     /// Ends a session of the server. Returns whether it is gone already.

@@ -1,7 +1,7 @@
-//! Errors of a statement, by what a caller can do about them.
+//! Errors of a statement, grouped by what a caller can do about them.
 //!
-//! Texts name codes and the server's own words, never values: what the server says in detail (rows,
-//! keys) is left out.
+//! Texts contain codes and the server's message, never values: the details of the server (rows,
+//! keys) are left out.
 
 use sutler_journal::{CommitError, StoreError};
 
@@ -12,19 +12,19 @@ pub enum SqlError {
     Unsent(String),
     /// The server refused it and changed nothing.
     Refused {
-        /// Its code: five characters of SQLSTATE, or the number of an error.
+        /// Code: five characters of SQLSTATE, or the number of an error.
         code: String,
         /// Its message.
         said: String,
     },
-    /// The connection broke or the answer did not come in time: the outcome is unknown.
+    /// The connection broke or the response did not arrive in time: the outcome is unknown.
     Lost(String),
-    /// The answer cannot be read.
+    /// The response cannot be read.
     Odd(String),
 }
 
 impl SqlError {
-    /// The server's words, with its code.
+    /// The server's message, with its code.
     pub(crate) fn said(self) -> String {
         match self {
             Self::Refused { code, said } => format!("{code}: {said}"),
@@ -32,12 +32,12 @@ impl SqlError {
         }
     }
 
-    /// Meaning of an error while connecting: nothing was sent.
+    /// Converts an error of connecting: nothing was sent.
     pub(crate) fn into_unsent(self) -> Self {
         Self::Unsent(self.said())
     }
 
-    /// For a commit that was tried once.
+    /// Converts the error for a commit that was attempted once.
     pub(crate) fn into_commit_error(self) -> CommitError {
         let error = StoreError::new(self.sentence());
         match self {
@@ -72,7 +72,7 @@ impl From<SqlError> for StoreError {
     }
 }
 
-/// An answer that is not as it should be.
+/// An unexpected response.
 pub(crate) fn odd(cause: impl std::fmt::Display) -> SqlError {
     SqlError::Odd(cause.to_string())
 }
@@ -83,7 +83,7 @@ mod tests {
     use sutler_journal::CommitError;
 
     #[test]
-    fn only_what_may_have_arrived_is_unknown() {
+    fn only_requests_that_may_have_arrived_are_unknown() {
         let refused = SqlError::Refused {
             code: "40001".into(),
             said: "no".into(),

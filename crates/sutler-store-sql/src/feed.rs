@@ -1,16 +1,16 @@
-//! Reading the feed: whole commits, in their order, up to a limit; the same for every server.
+//! Reads of the feed: whole commits, in their order, up to a limit; the same for every server.
 //!
-//! Not here: which commits a server shows (`sql.rs` of each), and what a change looks like (`codec.rs`).
+//! Not here: which commits a server returns (`sql.rs` of each), and decoding changes (`codec.rs`).
 
 use crate::codec;
 use crate::error::SqlError;
 use sutler_journal::{Change, Changes, CommitId, Cursor, StoreError};
 use uuid::Uuid;
 
-/// Most commits that one statement fetches.
+/// Maximum commits fetched by one statement.
 const COMMITS_MAX: usize = 1000;
 
-/// One row of an answer: up to where the feed is gone, and a commit if there is one.
+/// One row of a result: the number up to which the feed is trimmed, and a commit if there is one.
 pub(crate) struct FeedEntry<'r> {
     pub(crate) trimmed: i64,
     pub(crate) commit: Option<(i64, Uuid, &'r [u8])>,
@@ -18,9 +18,9 @@ pub(crate) struct FeedEntry<'r> {
 
 /// A page of the feed while it is read.
 pub(crate) struct FeedPage {
-    /// Whether every number is given to a commit.
+    /// Whether the numbers have no gaps.
     dense: bool,
-    asked: i64,
+    requested: i64,
     limit: usize,
     reached: i64,
     trimmed: i64,
@@ -28,26 +28,26 @@ pub(crate) struct FeedPage {
 }
 
 impl FeedPage {
-    /// A page that begins behind a cursor. `dense`: every number is given to a commit. If one is missing,
-    /// its commit cannot be seen yet, though later ones can: MariaDB takes its view of which
-    /// transactions are over bit by bit, while they end. Otherwise numbers may be missing, and the server
-    /// shows none before all below it are settled.
+    /// A page that starts after a cursor. `dense`: every number belongs to a commit. If one is missing,
+    /// its commit is not visible yet, though later ones are: MariaDB builds its view of finished
+    /// transactions step by step, while they end. Otherwise numbers may be missing, and the server
+    /// returns none before all below it have ended.
     pub(crate) fn new(cursor: &Cursor, limit: usize, dense: bool) -> Result<Self, StoreError> {
         Ok(Self::of(codec::seq_of(cursor)?, limit, dense))
     }
 
-    fn of(asked: i64, limit: usize, dense: bool) -> Self {
+    fn of(requested: i64, limit: usize, dense: bool) -> Self {
         Self {
             dense,
-            asked,
+            requested,
             limit,
-            reached: asked,
+            reached: requested,
             trimmed: 0,
             changes: Vec::new(),
         }
     }
 
-    /// From behind which number, and how many commits, to ask for next.
+    /// Cursor and limit of the next statement.
     pub(crate) fn wanted(&self) -> (i64, i64) {
         (self.reached, codec::limit(self.most()))
     }
@@ -56,8 +56,8 @@ impl FeedPage {
         self.limit.clamp(1, COMMITS_MAX)
     }
 
-    /// Takes whole commits up to the limit; whether that is the answer. Commits that changed nothing do
-    /// not end the feed.
+    /// Adds whole commits up to the limit; returns whether the page is complete. Commits without changes
+    /// do not end the feed.
     pub(crate) fn add<'r>(
         &mut self,
         entries: impl Iterator<Item = Result<FeedEntry<'r>, SqlError>>,
@@ -88,7 +88,7 @@ impl FeedPage {
         Changes {
             changes: self.changes,
             next: Cursor::at(self.reached),
-            gap: self.asked < self.trimmed,
+            gap: self.requested < self.trimmed,
         }
     }
 }
@@ -100,8 +100,8 @@ mod tests {
     use sutler_journal::{Cursor, OperationId, Subject};
     use uuid::Uuid;
 
-    /// Reads commits of one change each; what was read, and up to where.
-    fn read(mut gathered: FeedPage, trimmed: i64, seqs: &[i64]) -> (usize, Cursor) {
+    /// Reads commits of one change each; returns the number read, and the last position.
+    fn read(mut page: FeedPage, trimmed: i64, seqs: &[i64]) -> (usize, Cursor) {
         let subject = codec::subject(&Subject::Operation(OperationId(Uuid::nil())));
         let entry = |seq: &i64| {
             Ok(FeedEntry {
@@ -109,13 +109,13 @@ mod tests {
                 commit: Some((*seq, Uuid::from_u128(1), &subject[..])),
             })
         };
-        assert!(gathered.add(seqs.iter().map(entry)).unwrap());
-        let read = gathered.into_changes();
+        assert!(page.add(seqs.iter().map(entry)).unwrap());
+        let read = page.into_changes();
         (read.changes.len(), read.next)
     }
 
     #[test]
-    fn where_every_number_is_given_nobody_reads_past_one_that_is_missing() {
+    fn a_dense_feed_is_not_read_past_a_missing_number() {
         let dense = |after| FeedPage::of(after, 10, true);
         let at = Cursor::at;
         assert_eq!(read(dense(0), 0, &[1, 2, 3]), (3, at(3)));

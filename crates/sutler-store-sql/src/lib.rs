@@ -1,6 +1,6 @@
 //! The journal's store in PostgreSQL, MySQL and MariaDB: for many replicas over one server.
 //!
-//! Implements [`Store`](sutler_journal::Store) and takes no decisions. Each family of servers is a cargo
+//! Implements [`Store`](sutler_journal::Store) and makes no decisions. Each family of servers is a cargo
 //! feature.
 //!
 //! Reading order: `postgres/layout_1/tables.sql` for the tables, `postgres/layout_1/commit.sql` for a
@@ -15,7 +15,6 @@ mod commit_rows;
 mod dialect;
 mod error;
 mod feed;
-mod info;
 mod logs;
 mod pool;
 mod query;
@@ -23,6 +22,7 @@ mod read;
 mod rows;
 mod settings;
 mod store;
+mod store_info;
 mod wakeups;
 
 #[cfg(feature = "mysql")]

@@ -1,7 +1,7 @@
-//! MySQL and MariaDB as a [`Dialect`]. A commit is one call of a procedure that the migrations made
+//! MySQL and MariaDB as a [`Dialect`]. A commit is one call of a procedure that the migrations created
 //! (`layout_1/commit.sql`): nothing else in these servers can read, decide and write in one round trip.
 //!
-//! Commits take their number in the feed one after the other, at their end; that is the price of an order
+//! Commits take their number in the feed one after the other, at their end; this is the price of an order
 //! that can be read without knowing which commits are still open. Read `connect.rs` for sessions,
 //! `procedure_args.rs` for the parameters of a commit.
 
@@ -191,7 +191,7 @@ impl Dialect for MySqlDialect {
 
     fn refused_commit(error: SqlError) -> CommitAttempt<Session> {
         match &error {
-            // Two made the same thing at once, or locked the same things: one of them gave way.
+            // Two transactions created or locked the same rows: one of them was rolled back.
             SqlError::Refused { code, .. } if [DUPLICATE_KEY, DEADLOCK].contains(&&code[..]) => {
                 CommitAttempt::Again(error)
             }

@@ -1,6 +1,6 @@
 //! A bounded pool of connections.
 //!
-//! Nothing is asked of a connection before it is pooled: a round trip more would double the cost of a
+//! Connections are not checked before use: another round trip would double the cost of a
 //! poll. So one that broke while idle is noticed when it is used; `PooledConnection::is_fresh` returns
 //! whether that is a possible reason. A connection returns to the pool only by
 //! [`PooledConnection::keep`]: one whose user was cancelled is closed.
@@ -13,15 +13,15 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-/// Lifetime of a connection, after which it is replaced: a change behind a name or a load
-/// balancer is noticed.
+/// Lifetime of a connection, after which it is replaced, so that changes behind a DNS name or a load
+/// balancer take effect.
 const OLD: Duration = Duration::from_secs(30 * 60);
 
-/// Makes connections.
+/// Creates connections.
 pub trait Connector: Send + Sync + 'static {
     /// A connection that is ready for statements.
     type Connection: Send + 'static;
-    /// Makes one.
+    /// Connects.
     fn connect(&self) -> impl Future<Output = Result<Self::Connection, SqlError>> + Send;
 }
 
@@ -33,7 +33,7 @@ struct IdleConnection<T> {
 
 struct IdleConnections<T> {
     kept: Vec<IdleConnection<T>>,
-    /// Grows when all connections are taken to be broken.
+    /// Increases when all connections are assumed to be broken.
     era: u64,
 }
 
@@ -58,13 +58,13 @@ impl<L: Connector> Pool<L> {
         }
     }
 
-    /// Makes the connections.
+    /// The connector.
     #[cfg(feature = "postgres")]
     pub(crate) fn connector(&self) -> &L {
         &self.link
     }
 
-    /// A connection, from those that are kept or a new one.
+    /// An idle connection, or a new one.
     pub(crate) async fn acquire(&self) -> Result<PooledConnection<'_, L>, SqlError> {
         let permit = self.permit().await?;
         let kept = self.idle().take();
@@ -79,7 +79,7 @@ impl<L: Connector> Pool<L> {
         self.make(permit).await
     }
 
-    /// One broke: those that lie idle are most likely broken, too.
+    /// Drops all idle connections after one broke: they are most likely broken, too.
     pub(crate) fn distrust(&self) {
         let mut idle = self.idle();
         idle.era += 1;
@@ -148,12 +148,12 @@ impl<L: Connector> PooledConnection<'_, L> {
         &mut self.kept.line
     }
 
-    /// Whether it was made for this loan.
+    /// Whether it was created for this use.
     pub(crate) fn is_fresh(&self) -> bool {
         self.fresh
     }
 
-    /// Gives back a connection that is in order.
+    /// Returns a working connection to the pool.
     pub(crate) fn keep(self) {
         let mut idle = self.pool.idle();
         if self.kept.era == idle.era {
@@ -170,7 +170,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
-    /// Numbers in the place of connections.
+    /// Numbers instead of connections.
     #[derive(Default)]
     struct Numbers(AtomicUsize);
 
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_kept_is_lent_again_and_what_was_not_is_closed() {
+    async fn a_kept_connection_is_reused_and_others_are_closed() {
         let pool = pool(2);
         let mut first = pool.acquire().await.unwrap();
         assert_eq!((*first.connection(), first.is_fresh()), (0, true));
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn there_are_never_more_than_allowed() {
+    async fn the_number_of_connections_is_limited() {
         let pool = pool(1);
         let held = pool.acquire().await.unwrap();
         assert!(matches!(pool.acquire().await, Err(SqlError::Unsent(_))));

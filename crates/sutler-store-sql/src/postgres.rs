@@ -1,4 +1,4 @@
-//! PostgreSQL as a [`Dialect`]. A commit is one call of a function that the migrations made
+//! PostgreSQL as a [`Dialect`]. A commit is one call of a function that the migrations created
 //! (`layout_1/commit.sql`).
 //!
 //! Read `connect.rs` for sessions, `commit.rs` for commits, `notify.rs` for wakeups of other replicas.
@@ -40,7 +40,7 @@ use uuid::Uuid;
 /// The journal in a PostgreSQL database.
 pub type PostgresStore = SqlStore<PostgresDialect>;
 
-/// Number of unfolded commits above which the counts are brought up to date.
+/// Number of unfolded commits above which the counts are folded.
 const FOLD_AFTER: i64 = 5000;
 
 /// A PostgreSQL server.
@@ -130,7 +130,7 @@ impl Dialect for PostgresDialect {
         query.fetch_all(driver).await.map_err(Self::driver_error)
     }
 
-    /// An ERROR leaves nothing behind; after a FATAL one the session is gone, at an unknown moment.
+    /// An ERROR leaves nothing behind; after a FATAL the session is gone, and its progress is unknown.
     fn server_error(error: &dyn DatabaseError) -> Option<SqlError> {
         let error = error.try_downcast_ref::<PgDatabaseError>()?;
         Some(match error.severity() {
@@ -148,7 +148,7 @@ impl Dialect for PostgresDialect {
         })
     }
 
-    /// Functions here take their locks in one order: no deadlock is expected.
+    /// Functions here take their locks in one order, so no deadlock is expected.
     fn is_deadlock(_: &str) -> bool {
         false
     }

@@ -1,7 +1,7 @@
-//! One statement and its answer: the only place where a store talks to its server.
+//! Sends one statement and reads its result: the only place where a store talks to its server.
 //!
-//! An answer is read to its end: a procedure's rows come before its status, and rows that arrive before
-//! the end of a transaction mean nothing yet.
+//! A result is read to its end: a procedure's rows come before its status, and rows that arrive before
+//! the end of a transaction are not final.
 
 use crate::dialect::{Dialect, Value};
 use crate::error::SqlError;
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 pub(crate) type Fill<'f, D> =
     dyn Fn(&mut <D as Dialect>::Arguments) -> Result<(), BoxDynError> + Sync + 'f;
 
-/// Attempts of a statement that the server undoes because of a deadlock.
+/// Attempts of a statement that the server rolls back because of a deadlock.
 const TRIES: usize = 8;
 
 impl<D: Dialect> SqlShared<D> {
@@ -41,7 +41,7 @@ impl<D: Dialect> SqlShared<D> {
         self.ask_once(statement, fill).await
     }
 
-    /// Runs a statement that must not run twice. A deadlock undoes it, so then it is repeated.
+    /// Runs a statement that must not run twice. A deadlock rolls it back, so then it is repeated.
     pub(crate) async fn ask_once(
         &self,
         statement: &'static str,
@@ -59,7 +59,7 @@ impl<D: Dialect> SqlShared<D> {
         }
     }
 
-    /// Sends a statement and reads the answer.
+    /// Sends a statement and reads the result.
     pub(crate) async fn send(
         &self,
         pooled: &mut PooledConnection<'_, D>,

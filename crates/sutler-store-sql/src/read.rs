@@ -12,7 +12,7 @@ use sutler_journal::{
 };
 use uuid::Uuid;
 
-/// Most log chunks, operations or documents that one statement fetches.
+/// Maximum log chunks, operations or documents fetched by one statement.
 pub(crate) const ROWS_MAX: usize = 10_000;
 
 type Read<T> = Result<T, SqlError>;
@@ -44,7 +44,7 @@ impl<D: Dialect> SqlShared<D> {
         limit: usize,
     ) -> Read<Page> {
         let limit = limit.min(ROWS_MAX);
-        // One more than the page shows whether anything follows.
+        // One more than the page shows whether more follow.
         let one_more = Value::Number(codec::limit(limit + 1));
         let found = match list {
             List::Prefix(prefix) => {
@@ -94,7 +94,7 @@ impl<D: Dialect> SqlShared<D> {
         found.iter().map(rows::operation_row).collect()
     }
 
-    /// `page` is empty and starts at the cursor.
+    /// Reads the feed. `page` is empty and starts at the cursor.
     pub(crate) async fn changes(&self, mut page: FeedPage) -> Read<Changes> {
         loop {
             let (from, most) = page.wanted();
@@ -119,7 +119,7 @@ impl<D: Dialect> SqlShared<D> {
             None => false,
         };
         if let Some(fold) = D::FOLD.filter(|_| folds) {
-            // Only makes the next count cheaper.
+            // Only makes the next count cheaper, so errors are ignored.
             drop(self.ask(fold, &[]).await);
         }
         Ok(stats)

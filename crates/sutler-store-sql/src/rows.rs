@@ -1,7 +1,7 @@
-//! Rows of answers as values of the journal; the same for every server.
+//! Conversion of result rows to values of the journal; the same for every server.
 //!
-//! All that differs is how a server's driver hands out the cells of a row ([`Cells`]). Not here: what
-//! stands in a cell (`codec.rs`), and which columns are asked for (`sql.rs` of each).
+//! Only access to the cells of a row differs between drivers ([`Cells`]). Not here: encoding of a
+//! cell (`codec.rs`), and the selected columns (`sql.rs` of each).
 
 use crate::codec;
 use crate::error::{SqlError, odd};
@@ -14,11 +14,11 @@ use sutler_journal::{
 };
 use uuid::Uuid;
 
-/// A row of an answer. Cells are asked for by their place; `None` is NULL.
+/// A row of a result. Cells are accessed by index; `None` is NULL.
 pub trait Cells {
-    /// A number of any size, or a truth as 0 or 1.
+    /// A number of any size, or a boolean as 0 or 1.
     fn integer(&self, n: usize) -> Result<Option<i64>, SqlError>;
-    /// Bytes, or the sixteen of an id.
+    /// Bytes, or the sixteen bytes of an id.
     fn blob(&self, n: usize) -> Result<Option<&[u8]>, SqlError>;
 }
 
@@ -51,22 +51,22 @@ fn key(row: &impl Cells, n: usize) -> Result<Key, SqlError> {
     Key::from_bytes(blob(row, n)?).map_err(odd)
 }
 
-fn word(row: &impl Cells, n: usize) -> Result<String, SqlError> {
-    let word = std::str::from_utf8(blob(row, n)?).map_err(odd)?;
-    Ok(word.to_owned())
+fn utf8_text(row: &impl Cells, n: usize) -> Result<String, SqlError> {
+    let utf8_text = std::str::from_utf8(blob(row, n)?).map_err(odd)?;
+    Ok(utf8_text.to_owned())
 }
 
-/// The only row of an answer.
+/// The only row of a result.
 pub(crate) fn only<R: Cells>(found: &[R]) -> Result<&R, SqlError> {
     found.first().ok_or_else(|| odd("an answer without a row"))
 }
 
-/// The only value of an answer.
+/// The only value of a result.
 pub(crate) fn one<R: Cells>(found: &[R]) -> Result<i64, SqlError> {
     number(only(found)?, 0)
 }
 
-/// A document whose version and body stand in this column and the next.
+/// A document whose version and body are in this column and the next.
 pub(crate) fn document(key: Key, row: &impl Cells, n: usize) -> Result<Document, SqlError> {
     Ok(Document {
         key,
@@ -75,7 +75,7 @@ pub(crate) fn document(key: Key, row: &impl Cells, n: usize) -> Result<Document,
     })
 }
 
-/// A document behind its key.
+/// A document, with its key in the first column.
 pub(crate) fn keyed(row: &impl Cells) -> Result<Document, SqlError> {
     document(key(row, 0)?, row, 1)
 }
@@ -100,7 +100,7 @@ pub(crate) fn page<R: Cells>(found: &[R], by_term: bool, limit: usize) -> Result
 pub(crate) fn polled(row: &impl Cells) -> Result<PolledOperation, SqlError> {
     Ok(PolledOperation {
         state: codec::state_of(number(row, 0)?)?,
-        verb: Cow::Owned(word(row, 1)?),
+        verb: Cow::Owned(utf8_text(row, 1)?),
         detail: bytes(row, 2)?,
     })
 }
@@ -110,8 +110,8 @@ pub(crate) fn operation_row(row: &impl Cells) -> Result<OperationRow, SqlError> 
     Ok(OperationRow {
         id: OperationId(id(row, 0)?),
         lane: key(row, 1)?,
-        verb: Cow::Owned(word(row, 2)?),
-        queue: Queue::of(word(row, 3)?),
+        verb: Cow::Owned(utf8_text(row, 2)?),
+        queue: Queue::of(utf8_text(row, 3)?),
         state: codec::state_of(number(row, 4)?)?,
         due: StoreTime(number(row, 5)?),
         fence: Fence(number(row, 6)?),
@@ -125,7 +125,7 @@ pub(crate) fn operation_row(row: &impl Cells) -> Result<OperationRow, SqlError> 
     })
 }
 
-/// All sixteen.
+/// All sixteen columns of an operation.
 pub(crate) fn operation(row: &impl Cells) -> Result<Operation, SqlError> {
     Ok(Operation {
         row: operation_row(row)?,
@@ -134,7 +134,7 @@ pub(crate) fn operation(row: &impl Cells) -> Result<Operation, SqlError> {
     })
 }
 
-/// Up to where the feed is gone, and a commit with its number, id and subjects if there is one.
+/// The number up to which the feed is trimmed, and a commit with its number, id and subjects if there is one.
 pub(crate) fn entry(row: &impl Cells) -> Result<FeedEntry<'_>, SqlError> {
     let commit = match row.integer(1)? {
         Some(seq) => Some((seq, id(row, 2)?, blob(row, 3)?)),
@@ -183,13 +183,13 @@ pub(crate) fn chunk(row: &impl Cells) -> Result<LogChunk, SqlError> {
     })
 }
 
-/// A queue from its name in the fourth column on; `None` if there is none.
+/// A queue with its name in the fourth column; `None` if there is none.
 pub(crate) fn queue(row: &impl Cells) -> Result<Option<QueueStats>, SqlError> {
     if row.blob(3)?.is_none() {
         return Ok(None);
     }
     Ok(Some(QueueStats {
-        queue: Queue::of(word(row, 3)?),
+        queue: Queue::of(utf8_text(row, 3)?),
         waiting: number(row, 4)?,
         ready: number(row, 5)?,
         running: number(row, 6)?,

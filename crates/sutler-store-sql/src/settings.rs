@@ -4,23 +4,23 @@
 
 use std::time::Duration;
 
-/// How a store is run. The defaults are right for a broker.
+/// Settings of a store. The defaults are right for a broker.
 #[derive(Clone, Debug)]
 pub struct SqlSettings {
-    /// Most connections at a time; who comes later waits.
+    /// Maximum connections; further calls wait.
     pub connections: usize,
-    /// How long making a connection may take.
+    /// Time limit for connecting.
     pub connect_timeout: Duration,
-    /// How long a call waits for a free connection.
+    /// Time limit of a call for a free connection.
     pub wait_timeout: Duration,
-    /// How long the server may work on one statement before it gives up.
+    /// Time limit of the server for one statement.
     pub statement_timeout: Duration,
-    /// How long a statement may wait for another's lock before the server gives up.
+    /// Time limit of a statement for a lock of another.
     pub lock_timeout: Duration,
-    /// How long an answer is waited for; longer than the server's own timeouts, so that it can tell
-    /// of them.
+    /// Time limit for a response; longer than the server's own limits, so that its error
+    /// arrives.
     pub answer_timeout: Duration,
-    /// Interval of wakeups by timer: makes up for lost ones, and for servers
+    /// Interval of wakeups by timer, which compensate for lost ones, and for servers
     /// that cannot send them.
     pub hint_every: Duration,
 }
@@ -39,13 +39,13 @@ impl Default for SqlSettings {
     }
 }
 
-/// Why a store cannot be opened. Says no password, and nothing of the URL but host and database.
+/// Why a store cannot be opened. Contains no password, and of the URL only host and database.
 #[derive(Debug, thiserror::Error)]
 pub enum SqlOpenError {
     /// The URL is invalid.
     #[error("the store's URL cannot be used: {0}")]
     Url(String),
-    /// The server does not answer, or refuses the login.
+    /// The server does not respond, or refuses the login.
     #[error("{server} cannot be reached: {said}; {}", advice(said))]
     Unreachable {
         /// Host, port and database.
@@ -53,7 +53,7 @@ pub enum SqlOpenError {
         /// Reason.
         said: String,
     },
-    /// The server is too old, or of another make.
+    /// The server is too old, or another product.
     #[error("{server} is {found}; this store needs {needed}: upgrade it, or name another server")]
     Unfit {
         /// Host, port and database.
@@ -63,7 +63,7 @@ pub enum SqlOpenError {
         /// Version needed.
         needed: &'static str,
     },
-    /// A later version of this program made the tables.
+    /// A later version of this program created the tables.
     #[error(
         "{server} has layout {found}, this program knows layouts up to {known}: use the newer \
          program, or a backup made before it was upgraded"
@@ -71,12 +71,12 @@ pub enum SqlOpenError {
     Newer {
         /// Host, port and database.
         server: String,
-        /// The layout there.
+        /// Layout version found.
         found: i64,
-        /// The newest layout known here.
+        /// Newest layout version that this program knows.
         known: i64,
     },
-    /// The tables could not be made or brought up to date.
+    /// The tables could not be created or upgraded.
     #[error(
         "the tables in {server} cannot be made or brought up to date: {said}; the role of the URL \
          needs the right to create tables and functions in its schema"
@@ -100,7 +100,7 @@ fn advice(said: &str) -> &'static str {
         "3D000" | "1049" => "create the database, or name another one in the store's URL",
         "53300" | "1040" => "let the server take more connections, or stop who holds them",
         "3159" | "1827" => "it wants TLS: take away what turns that off in the store's URL",
-        // The driver's words, which have no code.
+        // Messages of the driver have no code.
         _ if said.contains("certificate") => {
             "see that the URL names the authority of the server's certificate (sslrootcert, ssl-ca)"
         }
@@ -113,7 +113,7 @@ mod tests {
     use super::SqlOpenError;
 
     #[test]
-    fn what_to_do_depends_on_what_the_server_said() {
+    fn the_advice_depends_on_the_error_code() {
         for (said, todo) in [
             ("28P01: no such password", "check name and password"),
             ("1045: Access denied", "check name and password"),

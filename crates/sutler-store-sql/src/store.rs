@@ -1,6 +1,6 @@
 //! The journal in a SQL database, for any number of replicas: opening it, and the journal's `Store`.
 //!
-//! Every method is one statement; a commit calls a function that the migrations made
+//! Every method is one statement; a commit calls a function that the migrations created
 //! (`postgres/layout_1/commit.sql`, `mysql/layout_1/commit.sql`). Read `dialect.rs` next.
 
 use crate::commit_retry::{self, UnresolvedCommits};
@@ -107,7 +107,7 @@ async fn migrate<D: Dialect>(dialect: &D, within: Duration) -> Result<Layout, Sq
     Ok(crate::codec::layout(found, known))
 }
 
-/// Makes up for wakeups that were lost, and for servers that send none.
+/// Compensates for lost wakeups, and for servers that send none.
 async fn wake_regularly<D: Dialect>(shared: Arc<SqlShared<D>>) {
     let mut ticks = interval(shared.settings.hint_every.max(WAKEUP_MIN));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

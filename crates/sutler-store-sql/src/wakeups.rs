@@ -1,13 +1,13 @@
-//! Wakeups that something may have become claimable: given here, and passed on to other replicas.
+//! Wakeups when an operation may have become claimable: sent in this process, and to other replicas.
 //!
 //! A commit wakes its own process at once. Other replicas are woken by a separate task, not by the
-//! commit: a notification inside a transaction makes PostgreSQL commit one after the other. Wakeups that
-//! come close together are passed on as one. Not here: how they travel (`postgres/notify.rs`).
+//! commit: a notification inside a transaction makes PostgreSQL serialize commits. Wakeups within a
+//! short time are sent as one. Not here: the transport (`postgres/notify.rs`).
 
 use std::sync::Arc;
 use tokio::sync::{Notify, watch};
 
-/// The giving end.
+/// Sender of wakeups.
 #[derive(Clone)]
 pub(crate) struct Wakeups {
     counter: Arc<watch::Sender<u64>>,
@@ -24,12 +24,12 @@ impl Default for Wakeups {
 }
 
 impl Wakeups {
-    /// For those in this process.
+    /// Wakes workers of this process.
     pub(crate) fn here(&self) {
         self.counter.send_modify(|hints| *hints += 1);
     }
 
-    /// For everybody.
+    /// Wakes workers of all replicas.
     pub(crate) fn everywhere(&self) {
         self.here();
         self.outward.notify_one();
@@ -39,7 +39,7 @@ impl Wakeups {
         self.counter.subscribe()
     }
 
-    /// Waits until there is something to pass on.
+    /// Waits until there is a wakeup for other replicas.
     #[cfg(feature = "postgres")]
     pub(crate) async fn until_outward(&self) {
         self.outward.notified().await;

@@ -1,10 +1,10 @@
-//! How fast is the store beside a bare group-commit loop over the same database library?
+//! Benchmark of the store against a bare group-commit loop over the same database library.
 //!
 //! `cargo run --profile bench --example store_bench -- [DIRECTORY] [SECONDS] [PAIRS] [CALLERS]`
 //!
-//! The bare loop writes two rows a commit (a 400-byte upsert, a 150-byte insert) and knows nothing
-//! else. The store takes what a broker sends: an accepted request, then its result. Both run in turn,
-//! so that a busy machine is busy for both; the medians are compared. See `store_growth.rs` for the
+//! The bare loop writes two rows per commit (a 400-byte upsert, a 150-byte insert) and nothing
+//! else. The store gets the commits of a broker: an accepted request, then its result. Both run in turn,
+//! so that other load affects both; the medians are compared. See `store_growth.rs` for the
 //! cost among a million documents.
 
 #![expect(clippy::print_stdout, reason = "it prints its figures")]
@@ -28,8 +28,8 @@ type BenchError = Box<dyn Error + Send + Sync>;
 
 const INSTANCE: Kind = Kind::new("instance");
 
-/// Commits a second, their latencies, and what the writer's thread spent on each: the last is what
-/// can be compared on a machine that others use as well.
+/// Commits per second, their latencies, and the CPU time of the writer's thread per commit: the last
+/// is comparable on a machine with other load.
 struct Measurement {
     rate: f64,
     count: usize,
@@ -73,7 +73,7 @@ impl fmt::Display for Measurement {
     }
 }
 
-/// What threads of this name have spent so far, in microseconds.
+/// CPU time of threads of this name so far, in microseconds.
 fn spent(name: &str) -> Result<f64, BenchError> {
     let mut nanoseconds = 0.0;
     for task in std::fs::read_dir("/proc/self/task")? {
@@ -87,7 +87,7 @@ fn spent(name: &str) -> Result<f64, BenchError> {
     Ok(nanoseconds / 1000.0)
 }
 
-/// A file system in memory syncs for nothing, and would make every number a lie.
+/// Refuses a file system in memory, where a sync costs nothing.
 fn refuse_memory(directory: &Path) -> Result<(), BenchError> {
     let real = directory.canonicalize()?;
     let mounts = std::fs::read_to_string("/proc/mounts")?;
@@ -218,7 +218,7 @@ async fn run_store(place: &Path, callers: usize, seconds: f64) -> Result<Measure
     Ok(measured)
 }
 
-/// What a provision writes: once when it is accepted, once when it has ended.
+/// The commits of a provision: one when it is accepted, one when it has ended.
 fn request(worker: WorkerId) -> (Commit, Commit) {
     let realm = Realm::new("broker").expect("a realm");
     let instance = Uuid::new_v4().to_string();

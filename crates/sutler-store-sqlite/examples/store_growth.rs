@@ -1,8 +1,8 @@
-//! Does a request cost more among a million documents than among a thousand?
+//! Benchmark: cost of a request among a million documents and among a thousand.
 //!
 //! `cargo run --profile bench --example store_growth -- [DIRECTORY] [DOCUMENTS…]`
 //!
-//! Each store is loaded with SQL, past the store itself, with one unfinished operation for every ten
+//! Each store is loaded with SQL, bypassing the store itself, with one unfinished operation for every ten
 //! documents (at most 100,000); then it is opened, and single callers are timed. Read
 //! `store_bench.rs` for throughput.
 
@@ -25,7 +25,7 @@ type BenchError = Box<dyn Error + Send + Sync>;
 const INSTANCE: Kind = Kind::new("instance");
 const ROUNDS: usize = 1500;
 
-/// Numbers 1 to ?1, as documents of one plan, with keys as random as a platform's.
+/// Numbers 1 to ?1, as documents of one plan, with keys as random as those of a platform.
 const LOAD: &str = "
 INSERT INTO word VALUES (1, CAST('sbroker' || x'00' || 'instance' || x'00' || 'plan' || x'00' AS BLOB)),
     (2, CAST('qbroker' AS BLOB)), (3, CAST('vprovision' AS BLOB));

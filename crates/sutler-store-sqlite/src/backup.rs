@@ -1,10 +1,10 @@
-//! A copy of the file while it is in use.
+//! Backup of the file while it is in use.
 //!
-//! Written under a temporary name, checked, and only then given its own: a file with that name is
-//! a whole copy. Copies some pages at a time, so commits go on. Not here: restoring, which is
-//! stopping the program and putting the copy in the file's place.
+//! Written under a temporary name, checked, and only then renamed: a file with the final name is
+//! a complete copy. Copies some pages at a time, so commits continue. Not here: restoring, which is
+//! stopping the program and replacing the file by the copy.
 
-use crate::file_lock::beside;
+use crate::file_lock::with_suffix;
 use crate::sql;
 use crate::store::{SqliteShared, SqliteStore};
 use rusqlite::backup::{Backup, StepResult};
@@ -16,10 +16,10 @@ use std::time::Duration;
 use sutler_journal::StoreError;
 use tokio::task;
 
-/// Copied in one step, between which writers and the file's closing get their turn: 4 MiB.
+/// Pages copied in one step; writers and closing proceed between two steps: 4 MiB.
 const STEP_PAGES: i32 = 1024;
 
-/// How far a backup is.
+/// Progress of a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackupProgress {
     /// Pages copied.
@@ -28,19 +28,19 @@ pub struct BackupProgress {
     pub total: u64,
 }
 
-/// Why there is no backup. Nothing is left under its name.
+/// Why a backup failed. Nothing is left under its name.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    /// There is something there.
+    /// The target exists.
     #[error("{} exists already; name another file, or remove it first", .0.display())]
     Exists(PathBuf),
-    /// The copy is not what it should be.
+    /// The copy is invalid.
     #[error("the copy was thrown away because it is not whole: {0}")]
     NotWhole(String),
-    /// The store was closed in the middle of it.
+    /// The store was closed during the backup.
     #[error("the store was closed before the copy was done")]
     Closed,
-    /// The file system or the database said no.
+    /// The file system or the database failed.
     #[error("the copy could not be made ({doing})")]
     Failed {
         /// Step that failed.
@@ -67,11 +67,11 @@ impl SqliteStore {
     /// Copies the store to a new file while it is in use, and checks the copy.
     ///
     /// # Guarantees
-    /// The copy holds every commit acknowledged before the call, and no half of any. The name
-    /// appears only when the copy is whole and on the disk.
+    /// The copy contains every commit acknowledged before the call, and none partially. The name
+    /// appears only when the copy is complete and on the disk.
     ///
     /// # Errors
-    /// See [`BackupError`]; the store itself is not harmed by any of them.
+    /// See [`BackupError`]; none of them harms the store itself.
     pub async fn backup(
         &self,
         to: impl AsRef<Path>,
@@ -80,10 +80,10 @@ impl SqliteStore {
         let to = to.as_ref().to_owned();
         let shared = Arc::clone(&self.shared);
         task::spawn_blocking(move || {
-            let partial = beside(&to, ".partial");
+            let partial = with_suffix(&to, ".partial");
             let made = make(&shared, &to, &partial, progress);
             if made.is_err() {
-                // It may not have come into being at all.
+                // It may not exist.
                 let _ = fs::remove_file(&partial);
             }
             made
@@ -102,7 +102,7 @@ fn make(
     if to.exists() {
         return Err(BackupError::Exists(to.to_owned()));
     }
-    // Left by a backup that was broken off.
+    // Left by an interrupted backup.
     let _ = fs::remove_file(partial);
     copy(shared, partial, progress)?;
     verify(partial)?;
@@ -125,7 +125,7 @@ fn copy(
         .readers
         .take()
         .map_err(|reason| BackupError::failed("reading the store")(StoreError::from(reason)))?;
-    // One view for all steps: otherwise every commit in between would restart the copy.
+    // One snapshot for all steps: otherwise every commit in between would restart the copy.
     let view = reader
         .unchecked_transaction()
         .map_err(BackupError::failed("reading the store"))?;
@@ -153,12 +153,12 @@ fn copy(
     }
 }
 
-/// Looks at the copy as a stranger would: its structure, its indexes, its counts.
+/// Checks the copy independently: its structure, its indexes, its counts.
 fn verify(partial: &Path) -> Result<(), BackupError> {
     let checking = || BackupError::failed("checking it");
     let copy = Connection::open_with_flags(partial, OpenFlags::SQLITE_OPEN_READ_WRITE)
         .map_err(checking())?;
-    // A copy of a file with a write-ahead log says it has one; a backup is a single file.
+    // A copy of a file with a write-ahead log is marked to have one; a backup is a single file.
     copy.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))
         .map_err(checking())?;
     let verdict: String = copy

@@ -1,7 +1,7 @@
-//! Moves what is in the write-ahead log to its place in the file, beside the commits.
+//! Checkpoints: copies the write-ahead log into the file, concurrently with commits.
 //!
-//! A thread of its own copies while the writer goes on writing; the writer itself copies only the
-//! short rest, between two groups, after which the log starts anew from its beginning. So the log
+//! A separate thread copies while the writer continues; the writer itself copies only the
+//! short rest, between two groups, after which the log restarts from its beginning. So the log
 //! stays bounded and no commit waits for a long copy.
 
 use crate::sql;
@@ -15,7 +15,7 @@ use std::thread::{self, JoinHandle};
 
 /// Length of the log at which copying begins: 8 MiB.
 const PAGES_TO_COPY: i32 = 2_000;
-/// Length at which the writer waits for no one and copies by itself: 128 MiB.
+/// Length at which the writer copies by itself without waiting: 128 MiB.
 const PAGES_MAX: i32 = 32_000;
 
 thread_local! {
@@ -23,40 +23,40 @@ thread_local! {
     static LOG_PAGES: Cell<i32> = const { Cell::new(0) };
 }
 
-/// The writer's end.
+/// Handle of the writer.
 pub(crate) struct Checkpoints {
     ask: Option<SyncSender<()>>,
     copied: Arc<AtomicBool>,
-    asked_at: i32,
+    requested_at: i32,
     watching: bool,
     thread: Option<JoinHandle<()>>,
 }
 
 /// Starts the thread.
 pub(crate) fn start(shared: Arc<SqliteShared>) -> std::io::Result<Checkpoints> {
-    let (ask, asked) = sync_channel(1);
+    let (ask, requests) = sync_channel(1);
     let copied = Arc::new(AtomicBool::new(false));
     let done = Arc::clone(&copied);
     let thread = thread::Builder::new()
         .name("sutler-sqlite-checkpoint".to_owned())
-        .spawn(move || copy_when_asked(&shared, &asked, &done))?;
+        .spawn(move || copy_on_request(&shared, &requests, &done))?;
     Ok(Checkpoints {
         ask: Some(ask),
         copied,
-        asked_at: 0,
+        requested_at: 0,
         watching: false,
         thread: Some(thread),
     })
 }
 
-fn copy_when_asked(shared: &SqliteShared, asked: &Receiver<()>, done: &AtomicBool) {
-    while asked.recv().is_ok() {
+fn copy_on_request(shared: &SqliteShared, requests: &Receiver<()>, done: &AtomicBool) {
+    while requests.recv().is_ok() {
         let Ok(reader) = shared.readers.take() else {
             continue;
         };
         match copy(&reader) {
             Ok(()) => done.store(true, Ordering::Release),
-            // The log keeps everything until a copy succeeds; the writer's own copy will say so.
+            // The log stays complete until a copy succeeds; the writer's own copy will report the failure.
             Err(cause) => tracing::warn!(
                 error = &cause as &dyn std::error::Error,
                 "the write-ahead log could not be copied into the store's file"
@@ -80,27 +80,27 @@ impl Checkpoints {
             }));
         }
         let pages = LOG_PAGES.get();
-        if pages < self.asked_at {
-            self.asked_at = 0;
+        if pages < self.requested_at {
+            self.requested_at = 0;
         }
         if pages >= PAGES_TO_COPY && self.copied.swap(false, Ordering::AcqRel) || pages >= PAGES_MAX
         {
-            self.asked_at = 0;
+            self.requested_at = 0;
             LOG_PAGES.set(0);
             return copy(db);
         }
-        if pages >= self.asked_at + PAGES_TO_COPY
+        if pages >= self.requested_at + PAGES_TO_COPY
             && let Some(ask) = &self.ask
         {
-            self.asked_at = pages;
-            // Full means that it is asked already.
+            self.requested_at = pages;
+            // A full channel means that a request is pending already.
             let _ = ask.try_send(());
         }
         Ok(())
     }
 
-    /// The file was opened again: its new connection must be watched too.
-    pub(crate) fn watch_anew(&mut self) {
+    /// Installs the hook on the new connection after the file was opened again.
+    pub(crate) fn watch_again(&mut self) {
         self.watching = false;
     }
 

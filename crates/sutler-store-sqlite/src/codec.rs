@@ -1,6 +1,6 @@
-//! How values of the journal look inside columns: states, terms, subjects, cursors.
+//! Encoding of the journal's values in columns: states, terms, subjects, cursors.
 //!
-//! Written by the writer, read by the readers; both sides of each form stand together here. Not
+//! Written by the writer, read by the readers; both directions of each encoding are here. Not
 //! here: whole rows (`rows.rs`).
 
 use sutler_journal::{
@@ -15,7 +15,7 @@ const SUCCEEDED: i64 = 3;
 const FAILED: i64 = 4;
 const CANCELLED: i64 = 5;
 
-/// Every state of an operation that ended.
+/// Every final state of an operation.
 pub(crate) const ENDED: [i64; 3] = [SUCCEEDED, FAILED, CANCELLED];
 
 pub(crate) fn is_done(state: i64) -> bool {
@@ -30,7 +30,7 @@ pub(crate) fn outcome_number(outcome: Outcome) -> i64 {
     }
 }
 
-/// The states that a sweep for this outcome takes.
+/// States that a sweep for this outcome deletes.
 pub(crate) fn swept_states(wanted: Option<Outcome>) -> &'static [i64] {
     match wanted {
         None => &ENDED,
@@ -52,13 +52,13 @@ pub(crate) fn state_of(number: i64) -> Result<State, StoreError> {
     }
 }
 
-/// The part of a key behind realm and kind; two keys of one scope sort by it as they do whole.
+/// The part of a key after realm and kind; two keys of one scope sort by it as by the whole key.
 pub(crate) fn ids_of(key: &[u8]) -> &[u8] {
     let mut parts = key.splitn(3, |byte| *byte == 0);
     parts.nth(2).unwrap_or_default()
 }
 
-/// The first bytes that sort behind everything with this prefix; `None` if nothing does.
+/// The first bytes that sort after everything with this prefix; `None` if nothing does.
 pub(crate) fn end_of_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|byte| *byte != u8::MAX)?;
     let mut end = prefix.get(..=last)?.to_vec();
@@ -85,7 +85,7 @@ const PUT: u8 = 0;
 const REMOVED: u8 = 1;
 const OPERATION: u8 = 2;
 
-/// Subjects of one commit, in their stored form; each operation once.
+/// Subjects of one commit, encoded; each operation once.
 #[derive(Default)]
 pub(crate) struct Subjects {
     encoded: Vec<u8>,
@@ -121,7 +121,7 @@ impl Subjects {
     }
 }
 
-/// Reads back the changes of one commit.
+/// Decodes the changes of one commit.
 pub(crate) fn changes(commit: CommitId, mut encoded: &[u8]) -> Result<Vec<Change>, StoreError> {
     let mut changes = Vec::new();
     while let Some((kind, rest)) = encoded.split_first() {
@@ -170,7 +170,7 @@ fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
     to.extend_from_slice(bytes);
 }
 
-/// Seven bits a byte, the lowest first; the top bit says that more follow.
+/// Seven bits per byte, the lowest first; the top bit marks that more follow.
 fn put_number(to: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         to.push(number as u8 | 0x80);

@@ -1,14 +1,14 @@
-//! Reading documents: one by key, pages by key or by term.
+//! Reads of documents: one by key, pages by key or by term.
 //!
-//! A page walks one index from one place and stops at its limit, wherever it is, and merges in the
-//! few documents that are not in the index yet (`unindexed.rs`). These are looked up first and the
-//! view of the file is taken afterwards: filed in between, a document is in both and told once.
+//! A page scans one index from one position to its limit, and merges in the few documents that are not
+//! in the index yet (`unindexed_documents.rs`). These are looked up first and the snapshot of the file is
+//! taken afterwards: a document indexed in between is in both and returned once.
 
 use crate::codec;
 use crate::interned_strings::{self, Interner};
 use crate::rows::{self, unreadable};
 use crate::sql;
-use crate::unindexed::{ListPlace, UnindexedDocuments};
+use crate::unindexed_documents::{ListPlace, UnindexedDocuments};
 use rusqlite::{Connection, OptionalExtension, Rows};
 use std::collections::HashSet;
 use std::iter::Peekable;
@@ -19,21 +19,21 @@ use sutler_journal::{Document, IndexedDocument, Key, List, Page, Position, Store
 /// Result of a read.
 pub(crate) type ReadResult<T> = Result<T, StoreError>;
 
-/// All that a read looks at.
+/// Everything a read uses.
 pub(crate) struct View<'v> {
     pub(crate) db: &'v Connection,
     pub(crate) words: &'v Interner,
-    pub(crate) young: &'v UnindexedDocuments,
+    pub(crate) unindexed: &'v UnindexedDocuments,
 }
 
 pub(crate) fn get(view: &View<'_>, key: &Key) -> ReadResult<Option<Document>> {
-    let young = view.young.number(key.as_bytes());
-    let text = match young {
+    let unindexed = view.unindexed.number(key.as_bytes());
+    let text = match unindexed {
         Some(_) => sql::DOC_GET_YOUNG,
         None => sql::DOC_GET,
     };
     let mut statement = view.db.prepare_cached(text).map_err(unreadable)?;
-    let mut found = match young {
+    let mut found = match unindexed {
         Some(number) => statement.query([number]),
         None => statement.query([key.as_bytes()]),
     }
@@ -66,7 +66,7 @@ pub(crate) fn list(
         } => {
             let word = interned_strings::scope(realm.as_str(), kind.as_str(), name);
             let Some(scope) = scope_number(view, word)? else {
-                // A term without a number is on no document.
+                // A term without a number occurs in no document.
                 return Ok(Page {
                     documents: Vec::new(),
                     next: None,
@@ -95,7 +95,7 @@ pub(crate) fn list(
     }
 }
 
-pub(crate) fn filed(
+pub(crate) fn indexed(
     view: &View<'_>,
     from: &[u8],
     limit: usize,
@@ -140,7 +140,7 @@ fn scope_number(view: &View<'_>, word: Vec<u8>) -> ReadResult<Option<i64>> {
     Ok(found)
 }
 
-/// Which index, from where.
+/// An index and the start position.
 enum IndexScan<'w> {
     From(&'w [u8]),
     Keys {
@@ -155,7 +155,7 @@ enum IndexScan<'w> {
     },
 }
 
-/// Some of a walk, and where to go on.
+/// Part of a scan, and the next position.
 struct ScanPage<T> {
     items: Vec<T>,
     next: Option<Position>,
@@ -174,19 +174,19 @@ impl IndexScan<'_> {
         make: Make<'_, T>,
     ) -> ReadResult<Option<ScanPage<T>>> {
         let one_more = limit.saturating_add(1);
-        let young = self.young(view.young, one_more);
-        let all_young = young.len() < one_more;
+        let unindexed = self.unindexed(view.unindexed, one_more);
+        let all_unindexed = unindexed.len() < one_more;
         let snapshot = view.db.unchecked_transaction().map_err(unreadable)?;
         let mut statement = snapshot.prepare_cached(self.text()).map_err(unreadable)?;
-        let filed = self.filed(&mut statement)?;
+        let indexed = self.indexed(&mut statement)?;
         let mut read = snapshot.prepare_cached(text).map_err(unreadable)?;
         let mut items = Vec::new();
         let (mut last, mut next) = (None, None);
-        let mut merged = MergedDocuments::of(young, filed, self);
+        let mut merged = MergedDocuments::of(unindexed, indexed, self);
         while let Some(place) = merged.next()? {
             let mut found = read.query([place.number]).map_err(unreadable)?;
             let Some(row) = found.next().map_err(unreadable)? else {
-                if !all_young {
+                if !all_unindexed {
                     return Ok(None);
                 }
                 continue;
@@ -207,19 +207,19 @@ impl IndexScan<'_> {
         Ok(Some(ScanPage { items, next }))
     }
 
-    fn young(&self, young: &UnindexedDocuments, limit: usize) -> Vec<ListPlace> {
+    fn unindexed(&self, unindexed: &UnindexedDocuments, limit: usize) -> Vec<ListPlace> {
         match self {
-            IndexScan::From(from) => young.with_prefix(&[], Bound::Included(from), limit),
+            IndexScan::From(from) => unindexed.with_prefix(&[], Bound::Included(from), limit),
             IndexScan::Keys { prefix, after } => {
                 let start = after.map_or(Bound::Included(*prefix), Bound::Excluded);
-                young.with_prefix(prefix, start, limit)
+                unindexed.with_prefix(prefix, start, limit)
             }
             IndexScan::Term {
                 scope,
                 from,
                 to,
                 after,
-            } => young.with_term(*scope, (from, to), *after, limit),
+            } => unindexed.with_term(*scope, (from, to), *after, limit),
         }
     }
 
@@ -232,7 +232,7 @@ impl IndexScan<'_> {
         }
     }
 
-    fn filed<'s>(&self, statement: &'s mut rusqlite::Statement<'_>) -> ReadResult<Rows<'s>> {
+    fn indexed<'s>(&self, statement: &'s mut rusqlite::Statement<'_>) -> ReadResult<Rows<'s>> {
         match self {
             IndexScan::From(from) => statement.query([from]),
             IndexScan::Keys { prefix, after } => statement.query([after.unwrap_or(prefix)]),
@@ -266,44 +266,46 @@ impl IndexScan<'_> {
 
 /// Unindexed and indexed documents in one order, each once.
 struct MergedDocuments<'m> {
-    young: Peekable<IntoIter<ListPlace>>,
-    young_numbers: HashSet<i64>,
-    filed: Rows<'m>,
-    next_filed: Option<ListPlace>,
+    unindexed: Peekable<IntoIter<ListPlace>>,
+    unindexed_numbers: HashSet<i64>,
+    indexed: Rows<'m>,
+    next_indexed: Option<ListPlace>,
     ended: bool,
     walk: &'m IndexScan<'m>,
 }
 
 impl<'m> MergedDocuments<'m> {
-    fn of(young: Vec<ListPlace>, filed: Rows<'m>, walk: &'m IndexScan<'m>) -> Self {
+    fn of(unindexed: Vec<ListPlace>, indexed: Rows<'m>, walk: &'m IndexScan<'m>) -> Self {
         Self {
-            young_numbers: young.iter().map(|place| place.number).collect(),
-            young: young.into_iter().peekable(),
-            filed,
-            next_filed: None,
+            unindexed_numbers: unindexed.iter().map(|place| place.number).collect(),
+            unindexed: unindexed.into_iter().peekable(),
+            indexed,
+            next_indexed: None,
             ended: false,
             walk,
         }
     }
 
     fn next(&mut self) -> ReadResult<Option<ListPlace>> {
-        while self.next_filed.is_none() && !self.ended {
-            let row = self.filed.next().map_err(unreadable)?;
+        while self.next_indexed.is_none() && !self.ended {
+            let row = self.indexed.next().map_err(unreadable)?;
             let place = row.map(|row| self.walk.place(row)).transpose()?.flatten();
             match place {
-                Some(place) if self.young_numbers.contains(&place.number) => {}
-                Some(place) => self.next_filed = Some(place),
+                Some(place) if self.unindexed_numbers.contains(&place.number) => {}
+                Some(place) => self.next_indexed = Some(place),
                 None => self.ended = true,
             }
         }
-        let young_first = match (self.young.peek(), &self.next_filed) {
-            (Some(young), Some(filed)) => (&young.value, &young.key) < (&filed.value, &filed.key),
+        let unindexed_first = match (self.unindexed.peek(), &self.next_indexed) {
+            (Some(unindexed), Some(indexed)) => {
+                (&unindexed.value, &unindexed.key) < (&indexed.value, &indexed.key)
+            }
             (Some(_), None) => true,
             (None, _) => false,
         };
-        Ok(match young_first {
-            true => self.young.next(),
-            false => self.next_filed.take(),
+        Ok(match unindexed_first {
+            true => self.unindexed.next(),
+            false => self.next_indexed.take(),
         })
     }
 }

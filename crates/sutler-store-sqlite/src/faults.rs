@@ -6,14 +6,14 @@ use rusqlite::Connection;
 use std::fmt;
 use std::sync::Arc;
 
-/// A place in the life of a group of commits.
+/// A point in the execution of a group of commits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultPoint {
     /// Everything is written, nothing is committed.
     BeforeCommit,
     /// COMMIT was sent; its outcome is unknown.
     DuringCommit,
-    /// COMMIT has returned, the answers have not left.
+    /// COMMIT has returned, the responses are not sent.
     AfterCommit,
 }
 
@@ -22,15 +22,15 @@ pub enum FaultPoint {
 pub enum Fault {
     /// Nothing.
     None,
-    /// The line is cut. Before: nothing is written, and known not to be. During: nothing is written,
-    /// and not known. After: all is written, and not known.
+    /// Simulates a broken connection. Before: nothing is written, and that is known. During: nothing is
+    /// written, and that is not known. After: all is written, and that is not known.
     Cut,
 }
 
 /// Called at every point; may block, which stalls the writer.
 pub type Hook = dyn Fn(FaultPoint) -> Fault + Send + Sync;
 
-/// An optional hook, and an optional lie about durability.
+/// An optional hook, and optionally false durability.
 #[derive(Clone, Default)]
 pub struct Faults {
     hook: Option<Arc<Hook>>,

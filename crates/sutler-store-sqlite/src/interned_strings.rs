@@ -1,19 +1,19 @@
-//! Strings that repeat in every row are kept once and stand in rows as numbers.
+//! Interned strings: strings that repeat in every row are stored once and are numbers in rows.
 //!
-//! A word is never removed and never changes its number, so this memory needs no invalidation; it
-//! fills as words are met. Not here: adding a word to the file, which only the writer does.
+//! A string is never removed and never changes its number, so this cache needs no invalidation; it
+//! is filled on use. Not here: adding a string to the file, which only the writer does.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// A word in the form in which it is kept: what it is for, then its text.
+/// A string as stored: its purpose, then its text.
 pub(crate) type Word = Vec<u8>;
 
 const SCOPE: u8 = b's';
 const QUEUE: u8 = b'q';
 const VERB: u8 = b'v';
 
-/// The word for one term of one kind in one realm.
+/// The string for one term of one kind in one realm.
 pub(crate) fn scope(realm: &str, kind: &str, term: &str) -> Word {
     let mut word = vec![SCOPE];
     for part in [realm, kind, term] {
@@ -29,17 +29,17 @@ pub(crate) fn term_of(scope: &str) -> &str {
     parts.rsplit('\0').next().unwrap_or_default()
 }
 
-/// The word for a queue.
+/// The string for a queue.
 pub(crate) fn queue(name: &str) -> Word {
     [&[QUEUE], name.as_bytes()].concat()
 }
 
-/// The word for a verb.
+/// The string for a verb.
 pub(crate) fn verb(name: &str) -> Word {
     [&[VERB], name.as_bytes()].concat()
 }
 
-/// Strings met so far, both ways.
+/// Strings used so far, in both directions.
 #[derive(Default)]
 pub(crate) struct Interner(RwLock<InternedStrings>);
 
@@ -61,7 +61,7 @@ impl Interner {
         both.texts.get(&number).cloned()
     }
 
-    /// Remembers a word that is durable in the file.
+    /// Caches a string that is durable in the file.
     pub(crate) fn learn(&self, word: Word, number: i64) {
         let mut both = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let text = String::from_utf8_lossy(word.get(1..).unwrap_or_default());

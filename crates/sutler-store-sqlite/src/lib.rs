@@ -1,12 +1,12 @@
 //! The journal's store in one SQLite file: a production store for one machine.
 //!
-//! One thread writes, and gathers what is waiting into one transaction and one `fdatasync`; readers
-//! stand beside it. It maps and remembers, and takes no decisions: those are in the crates above
+//! One thread writes, and groups waiting commits into one transaction and one `fdatasync`; reads
+//! are concurrent. The store makes no decisions: those are in the crates above
 //! `sutler-journal`, whose [`Store`](sutler_journal::Store) this implements.
 //!
-//! Reading order: `schema.rs` and `sql.rs` for what is kept, `store.rs` for the way in, `writer.rs`
-//! for how a group is committed, `unindexed.rs` for why new documents are indexed late, `documents.rs` and
-//! `lists.rs` for how things are read.
+//! Reading order: `schema.rs` and `sql.rs` for the tables, `store.rs` for the entry point, `writer.rs`
+//! for group commit, `unindexed_documents.rs` for why new documents are indexed late, `documents.rs` and
+//! `lists.rs` for reads.
 
 mod settings;
 
@@ -24,7 +24,7 @@ mod schema;
 mod sql;
 mod staged_commit;
 mod store;
-mod unindexed;
+mod unindexed_documents;
 mod writer;
 
 #[cfg(test)]

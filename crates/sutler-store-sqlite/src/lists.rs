@@ -1,7 +1,7 @@
-//! Reading operations, the feed, counts and logs.
+//! Reads of operations, the feed, counts and logs.
 //!
-//! Every list walks one index from one place and stops at its limit, wherever the page is; the two
-//! exceptions are the unfinished operations and their counts, which visit what is unfinished. Not
+//! Every list scans one index from one position to its limit; the two exceptions are the unfinished
+//! operations and their counts, which visit all unfinished ones. Not
 //! here: documents (`documents.rs`).
 
 use crate::codec;
@@ -58,7 +58,7 @@ pub(crate) fn poll(
 pub(crate) fn operations(view: &View<'_>, list: &OperationList) -> ReadResult<Vec<OperationRow>> {
     let (db, words) = (view.db, view.words);
     let most = i64::try_from(list.limit).unwrap_or(i64::MAX);
-    // Longer than any id, and so behind all of them.
+    // Longer than any id, so it sorts after all of them.
     let before = list
         .before
         .map_or(vec![u8::MAX; 17], |id| id.0.as_bytes().to_vec());
@@ -86,7 +86,7 @@ pub(crate) fn operations(view: &View<'_>, list: &OperationList) -> ReadResult<Ve
 }
 
 fn lane_number(view: &View<'_>, lane: &Key) -> ReadResult<Option<i64>> {
-    if let Some(number) = view.young.number(lane.as_bytes()) {
+    if let Some(number) = view.unindexed.number(lane.as_bytes()) {
         return Ok(Some(number));
     }
     let mut statement = view
@@ -100,12 +100,12 @@ fn lane_number(view: &View<'_>, lane: &Key) -> ReadResult<Option<i64>> {
 }
 
 pub(crate) fn changes(db: &Connection, after: &Cursor, limit: usize) -> ReadResult<Changes> {
-    let asked = codec::seq_of(after)?;
+    let requested = codec::seq_of(after)?;
     let view = db.unchecked_transaction().map_err(unreadable)?;
     let trimmed: i64 = view
         .query_row(sql::TALLY_READ, [], |row| row.get(4))
         .map_err(unreadable)?;
-    let mut reached = asked.max(trimmed);
+    let mut reached = requested.max(trimmed);
     let mut changes = Vec::new();
     let mut statement = view.prepare_cached(sql::FEED_AFTER).map_err(unreadable)?;
     let mut found = statement.query([reached]).map_err(unreadable)?;
@@ -121,7 +121,7 @@ pub(crate) fn changes(db: &Connection, after: &Cursor, limit: usize) -> ReadResu
     Ok(Changes {
         changes,
         next: Cursor::at(reached),
-        gap: asked < trimmed,
+        gap: requested < trimmed,
     })
 }
 
@@ -156,7 +156,7 @@ pub(crate) fn stats(db: &Connection, words: &Interner) -> ReadResult<Stats> {
     })
 }
 
-/// Facts about the store, apart from its layout.
+/// Facts about the store except its layout.
 pub(crate) fn survey(db: &Connection, leases: LeaseCounts) -> ReadResult<StoreInfo> {
     let read = db.query_row(sql::SURVEY, [], |row| {
         Ok(StoreInfo {

@@ -1,20 +1,20 @@
 //! Cache of poll results, valid until the operation changes.
 //!
-//! Platforms ask the same question again and again. One process owns the file, so an answer stays right
-//! until that process writes to its operation: the writer strikes it out before the write is
-//! acknowledged. Only what was found is kept, never that something was not found. Nothing depends on
-//! this file but speed: what is not here is read (`lists.rs`).
+//! Platforms poll repeatedly. One process owns the file, so an entry stays valid until that process
+//! writes to its operation: the writer removes it before the write is acknowledged. Only found
+//! operations are cached, never absent ones. This cache affects only speed: without an entry the
+//! operation is read (`lists.rs`).
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use sutler_journal::{Key, OperationId, PolledOperation};
 
-/// Parts with a lock each, so that polls do not wait for each other.
+/// Shards with a lock each, so that polls do not wait for each other.
 const PARTS: usize = 16;
-/// Answers in one part; when it is full, it is cleared. All of them together take a few MB.
+/// Entries in one shard; a full shard is cleared. All of them together take a few MB.
 const PART_MAX: usize = 1024;
-/// Longer answers are read each time.
+/// Longer details are read each time.
 const DETAIL_BYTES_MAX: usize = 1024;
 
 type PollMap = HashMap<OperationId, (Key, PolledOperation)>;
@@ -27,39 +27,39 @@ pub(crate) struct TouchedOperations {
 }
 
 impl TouchedOperations {
-    /// One operation changed.
+    /// Adds one operation.
     pub(crate) fn one(&mut self, id: OperationId) {
         self.operations.push(id);
     }
 
-    /// Any operation may have changed.
+    /// Records that any operation may have changed.
     pub(crate) fn all(&mut self) {
         self.all = true;
     }
 }
 
-/// The answers.
+/// The cached poll results.
 #[derive(Default)]
 pub(crate) struct PollCache {
     parts: [Mutex<PollMap>; PARTS],
-    /// Grows before anything is struck out. An answer read under an older number is not kept.
+    /// Increases before entries are removed. A result read under an older number is not cached.
     generation: AtomicU64,
 }
 
 impl PollCache {
-    /// The answer, if it is known.
+    /// The cached result.
     pub(crate) fn find(&self, lane: &Key, id: OperationId) -> Option<PolledOperation> {
         let part = self.part(id);
         let (of, polled) = part.get(&id)?;
         (of == lane).then(|| polled.clone())
     }
 
-    /// To be read before an answer, and passed to [`PollCache::keep`] with it.
+    /// Must be read before the operation, and passed to [`PollCache::keep`] with the result.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// Keeps an answer, unless something was written since the generation.
+    /// Caches a result, unless the generation has changed.
     pub(crate) fn keep(
         &self,
         lane: &Key,
@@ -81,7 +81,7 @@ impl PollCache {
     }
 
     /// Removes changed operations. Later polls read them from the file.
-    pub(crate) fn strike_out(&self, touched: &mut TouchedOperations) {
+    pub(crate) fn invalidate(&self, touched: &mut TouchedOperations) {
         if touched.operations.is_empty() && !touched.all {
             return;
         }
@@ -127,24 +127,24 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_given_in_its_lane_until_its_operation_is_written_to() {
+    fn a_result_is_cached_for_its_lane_until_the_operation_changes() {
         let (polls, id) = (PollCache::default(), OperationId::fresh());
         polls.keep(&lane("a"), id, &polled(State::Running), polls.generation());
         assert_eq!(polls.find(&lane("a"), id), Some(polled(State::Running)));
         assert_eq!(polls.find(&lane("b"), id), None);
         let mut touched = TouchedOperations::default();
         touched.one(id);
-        polls.strike_out(&mut touched);
+        polls.invalidate(&mut touched);
         assert_eq!(polls.find(&lane("a"), id), None);
     }
 
     #[test]
-    fn an_answer_that_was_read_before_a_write_is_not_kept_after_it() {
+    fn a_result_read_before_a_write_is_not_cached_after_it() {
         let (polls, id) = (PollCache::default(), OperationId::fresh());
         let before = polls.generation();
         let mut touched = TouchedOperations::default();
         touched.one(id);
-        polls.strike_out(&mut touched);
+        polls.invalidate(&mut touched);
         polls.keep(&lane("a"), id, &polled(State::Running), before);
         assert_eq!(polls.find(&lane("a"), id), None);
         let done = polled(State::Done(Outcome::Succeeded));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_are_kept_than_there_is_room_for() {
+    fn the_cache_is_bounded() {
         let polls = PollCache::default();
         for _ in 0..3 * PARTS * PART_MAX {
             let id = OperationId::fresh();
@@ -167,7 +167,7 @@ mod tests {
         assert!(kept <= PARTS * PART_MAX, "{kept}");
         let mut touched = TouchedOperations::default();
         touched.all();
-        polls.strike_out(&mut touched);
+        polls.invalidate(&mut touched);
         assert!(
             polls
                 .parts

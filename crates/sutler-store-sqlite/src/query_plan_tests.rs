@@ -7,7 +7,7 @@ use crate::documents::{self, View};
 use crate::interned_strings::{self, Interner};
 use crate::schema;
 use crate::sql;
-use crate::unindexed::UnindexedDocuments;
+use crate::unindexed_documents::UnindexedDocuments;
 use rusqlite::{Connection, StatementStatus};
 use std::path::PathBuf;
 use sutler_journal::{Key, Kind, List, Position, Realm};
@@ -45,7 +45,7 @@ fn key(n: usize) -> Key {
     Key::new(&realm, KIND, &[&format!("{n:08}")]).expect("a key")
 }
 
-/// How many machine steps a statement took since it was last asked, and whether it scanned.
+/// Machine steps, scans and sorts of a statement since the last call.
 fn cost(db: &Connection, text: &str) -> (i32, i32, i32) {
     let statement = db.prepare_cached(text).expect("a statement");
     (
@@ -55,15 +55,15 @@ fn cost(db: &Connection, text: &str) -> (i32, i32, i32) {
     )
 }
 
-/// The machine steps of one page in the middle, in the index and for the documents.
+/// Machine steps of one page in the middle, in the index and for the documents.
 fn steps_of_a_page(documents: usize, by_term: bool, limit: usize) -> i32 {
     let (_directory, path, _writer) = store_with(documents);
     let db = schema::open_reader(&path, 512).expect("a reader");
-    let (words, young) = (Interner::default(), UnindexedDocuments::default());
+    let (words, unindexed) = (Interner::default(), UnindexedDocuments::default());
     let view = View {
         db: &db,
         words: &words,
-        young: &young,
+        unindexed: &unindexed,
     };
     let realm = Realm::new("r").expect("a realm");
     let (list, index) = match by_term {
@@ -151,7 +151,7 @@ fn every_hot_statement_searches_an_index_and_sorts_nothing() {
 
 #[test]
 fn a_poll_reads_no_overflow_page() {
-    // The columns of a poll, and what stands before them, must fit in what stays on a leaf.
+    // The columns of a poll, and those before them, must fit in the part of a row that stays on a leaf.
     let columns = plan_columns("op");
     let place = |name: &str| columns.iter().position(|column| column == name);
     for small in ["state", "verb", "lane_key", "detail"] {

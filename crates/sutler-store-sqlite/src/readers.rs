@@ -1,7 +1,7 @@
 //! Connections that read while the writer writes.
 //!
 //! A reader sees every commit that was acknowledged before it began. One is taken for each read and
-//! given back; point reads hold theirs for microseconds on the caller's own thread. When the file must
+//! returned; point reads hold theirs for microseconds on the caller's own thread. When the file must
 //! be opened again, all of them are closed first, and reads wait ([`Readers::until_open`]).
 
 use crate::rows::unreadable;
@@ -15,24 +15,24 @@ use sutler_journal::StoreError;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// How many stay open while idle; each costs some 100 kB.
+/// Maximum idle readers; each costs some 100 kB.
 const IDLE_MAX: usize = 4;
 
-/// How long a read waits for the file to be opened again.
+/// Time limit of a read for the file to be opened again.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// Whether the file can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Yes.
+    /// It can be read.
     Open,
-    /// Not now.
+    /// It is being opened again.
     Reopening,
-    /// No more.
+    /// The store is closed.
     Closed,
 }
 
-/// Why no reader can be had.
+/// Why no reader is available.
 pub(crate) enum ReaderError {
     /// The file is being opened again.
     NotNow,
@@ -56,7 +56,7 @@ pub(crate) struct Readers {
     path: PathBuf,
     cache_kib: u32,
     state: Mutex<State>,
-    given_back: Condvar,
+    returned: Condvar,
     phase: watch::Sender<Phase>,
 }
 
@@ -76,7 +76,7 @@ impl Readers {
                 taken: 0,
                 phase: Phase::Open,
             }),
-            given_back: Condvar::new(),
+            returned: Condvar::new(),
             phase: watch::Sender::new(Phase::Open),
         }
     }
@@ -107,7 +107,7 @@ impl Readers {
         Ok(reader)
     }
 
-    /// Waits while the file is being opened again, but not for ever.
+    /// Waits while the file is being opened again, up to a limit.
     pub(crate) async fn until_open(&self) -> Result<(), StoreError> {
         let mut phase = self.phase.subscribe();
         let changed = phase.wait_for(|phase| *phase != Phase::Reopening);
@@ -117,12 +117,12 @@ impl Readers {
         }
     }
 
-    /// Whether readers are still wanted; long reads ask between their steps.
+    /// Whether reads may continue; long reads check this between their steps.
     pub(crate) fn is_open(&self) -> bool {
         self.lock().phase == Phase::Open
     }
 
-    /// Closes every reader; waits for those that are in use.
+    /// Closes every reader; waits for those in use.
     pub(crate) fn close(&self, phase: Phase) {
         let mut state = self.lock();
         state.phase = phase;
@@ -130,13 +130,13 @@ impl Readers {
         state.idle.clear();
         while state.taken > 0 {
             state = self
-                .given_back
+                .returned
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
         }
     }
 
-    /// Lets readers be opened again.
+    /// Allows readers to be opened again.
     pub(crate) fn open(&self) {
         self.lock().phase = Phase::Open;
         self.phase.send_replace(Phase::Open);
@@ -159,7 +159,7 @@ impl Deref for Reader<'_> {
     fn deref(&self) -> &Connection {
         match &self.connection {
             Some(connection) => connection,
-            // `take` gives out no reader without one.
+            // `take` returns no reader without one.
             None => unreachable!("a reader has a connection until it is dropped"),
         }
     }
@@ -173,10 +173,10 @@ impl Drop for Reader<'_> {
             Some(connection) if state.phase == Phase::Open && state.idle.len() < IDLE_MAX => {
                 state.idle.push(connection);
             }
-            // Closed before the one who waits for it goes on.
+            // Closed before the waiting `close` continues.
             other => drop(other),
         }
         drop(state);
-        self.of.given_back.notify_all();
+        self.of.returned.notify_all();
     }
 }

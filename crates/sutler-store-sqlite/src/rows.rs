@@ -1,7 +1,7 @@
-//! Rows of the file as values of the journal.
+//! Conversion of rows to values of the journal.
 //!
-//! The column order is that of the `OP_…` and `LIST_…` statements in `sql.rs`. Not here: the small
-//! forms inside a column (`codec.rs`).
+//! The column order is that of the `OP_…` and `LIST_…` statements in `sql.rs`. Not here: encodings
+//! inside a column (`codec.rs`).
 
 use crate::codec;
 use crate::interned_strings::Interner;
@@ -15,12 +15,12 @@ use sutler_journal::{
     StoreTime, Version,
 };
 
-/// Says that the database could not answer, with its reason behind it.
+/// Error for a failed read of the database, with its cause.
 pub(crate) fn unreadable(cause: rusqlite::Error) -> StoreError {
     StoreError::caused("the store's file cannot be read", cause)
 }
 
-/// A document: version and body stand in the row from `first` on.
+/// A document: version and body are in the row from `first` on.
 pub(crate) fn document(key: Key, row: &Row<'_>, first: usize) -> Result<Document, StoreError> {
     Ok(Document {
         key,
@@ -33,7 +33,7 @@ pub(crate) fn version(id: &[u8]) -> Result<Version, StoreError> {
     Ok(Version(CommitId(codec::uuid(id)?)))
 }
 
-/// The small part of an operation: columns 0 to 13.
+/// The row of an operation: columns 0 to 13.
 pub(crate) fn operation_row(
     row: &Row<'_>,
     words: &Interner,
@@ -72,7 +72,7 @@ pub(crate) fn operation(
     })
 }
 
-/// The text of a queue or verb; asks the file for one not met since it was opened.
+/// The text of a queue or verb; reads it from the file if it is not cached.
 pub(crate) fn text(number: i64, words: &Interner, db: &Connection) -> Result<Arc<str>, StoreError> {
     if let Some(text) = words.text(number) {
         return Ok(text);

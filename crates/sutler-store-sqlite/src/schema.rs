@@ -1,21 +1,21 @@
 //! Layout of the file, and setup of connections to it.
 //!
-//! A layout is never changed once released: a new one is appended to [`LAYOUTS`] and takes the file
-//! from the one before. Not here: what is asked of the tables (`sql.rs`).
+//! A layout is never changed once released: a new one is appended to [`LAYOUTS`] and upgrades the file
+//! from the one before. Not here: queries of the tables (`sql.rs`).
 
 use crate::settings::SqliteOpenError;
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
 use sutler_journal::Layout;
 
-/// `SUTL`: says whose file this is.
+/// `SUTL`: identifies the file as a store.
 const APPLICATION_ID: i64 = 0x5355_544C;
 
-/// Each takes the file from the layout before it to its own number, counted from 1.
+/// Each upgrades the file from the layout before it to its own number, counted from 1.
 const LAYOUTS: &[&str] = &[FIRST];
 
 /// Small columns come first and blobs last, so that a read of the small ones never reads an
-/// overflow page. Indexes are partial wherever most rows do not belong in them.
+/// overflow page. Indexes are partial where they exclude most rows.
 const FIRST: &str = "
 -- Strings that repeat: the scopes of terms, the queues, the verbs.
 CREATE TABLE word (
@@ -119,8 +119,8 @@ CREATE TABLE tally (
 INSERT INTO tally VALUES (1, 0, 0, 0, 0, 0, 0, 0, 0);
 ";
 
-/// Opens the file for the writer: makes it if it is new, brings it up to date if it is old. Says what
-/// was found.
+/// Opens the file for the writer: creates it if it is new, upgrades it if it is old. Returns the layout
+/// found.
 pub(crate) fn open_writer(
     path: &Path,
     cache_kib: u32,
@@ -147,7 +147,7 @@ pub(crate) fn open_reader(path: &Path, cache_kib: u32) -> rusqlite::Result<Conne
     Ok(db)
 }
 
-/// Refuses a file that holds something else, before a byte of it is changed.
+/// Refuses a file with other contents, before a byte of it is changed.
 fn claim_file(db: &Connection, path: &Path) -> Result<(), SqliteOpenError> {
     let number = |pragma: &str| db.query_row(pragma, [], |row| row.get::<_, i64>(0));
     let foreign = || SqliteOpenError::Foreign {
@@ -171,8 +171,8 @@ fn claim_file(db: &Connection, path: &Path) -> Result<(), SqliteOpenError> {
     }
 }
 
-/// `synchronous = FULL`: COMMIT returns after the log is on the disk. Checkpoints are made by a
-/// thread of their own (`checkpoint.rs`), so that no commit waits for one.
+/// `synchronous = FULL`: COMMIT returns after the log is on the disk. A separate thread makes
+/// checkpoints (`checkpoint.rs`), so that no commit waits for one.
 fn set_up(db: &Connection, cache_kib: u32) -> rusqlite::Result<()> {
     db.execute_batch("PRAGMA busy_timeout = 5000; PRAGMA page_size = 4096;")?;
     db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
@@ -184,7 +184,7 @@ fn set_up(db: &Connection, cache_kib: u32) -> rusqlite::Result<()> {
     keep_pages(db, cache_kib)
 }
 
-/// How much of the file a connection keeps in memory.
+/// Sets the page cache of a connection.
 pub(crate) fn keep_pages(db: &Connection, cache_kib: u32) -> rusqlite::Result<()> {
     db.execute_batch(&format!("PRAGMA cache_size = -{cache_kib};"))
 }

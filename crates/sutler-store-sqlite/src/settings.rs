@@ -1,6 +1,6 @@
 //! Settings of a store, and the errors of opening it.
 //!
-//! Not here: the pragmas, which are not a matter of taste (`schema.rs`).
+//! Not here: the pragmas, which are fixed (`schema.rs`).
 
 #[cfg(any(test, feature = "testing"))]
 use crate::faults::Faults;
@@ -9,14 +9,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use sutler_journal::{Clock, SystemClock};
 
-/// How a store is run. The defaults are right for a broker.
+/// Settings of a store. The defaults are right for a broker.
 #[derive(Clone)]
 pub struct SqliteSettings {
     /// Clock for leases and due times.
     pub clock: Arc<dyn Clock>,
-    /// How much of the file the writer keeps in memory, in KiB.
+    /// Page cache of the writer, in KiB.
     pub writer_cache_kib: u32,
-    /// How much of the file each reader keeps in memory, in KiB.
+    /// Page cache of each reader, in KiB.
     pub reader_cache_kib: u32,
     /// Cuts and stalls for tests.
     #[cfg(any(test, feature = "testing"))]
@@ -56,7 +56,7 @@ pub enum SqliteOpenError {
         /// Path of the file.
         path: PathBuf,
     },
-    /// It holds something else.
+    /// It is not a store.
     #[error(
         "{} is not a Sutler store; name another file, this one was left as it is",
         path.display()
@@ -74,9 +74,9 @@ pub enum SqliteOpenError {
     Newer {
         /// Path of the file.
         path: PathBuf,
-        /// The layout in the file.
+        /// Layout version of the file.
         found: i64,
-        /// The newest layout known here.
+        /// Newest layout version that this program knows.
         known: i64,
     },
     /// The file system or the database failed.

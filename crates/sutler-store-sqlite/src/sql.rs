@@ -1,7 +1,7 @@
-//! Every statement of this crate, in one place. What the tables mean is in `schema.rs`.
+//! All statements of this crate. The tables are described in `schema.rs`.
 //!
-//! Nothing here is put together from parts at run time. Statements of the writer come first, then
-//! those of the readers; a test holds each list to its index (`query_plan_tests.rs`).
+//! No statement is assembled at run time. Statements of the writer come first, then
+//! those of the readers; a test checks that each list uses its index (`query_plan_tests.rs`).
 
 // Interned strings
 
@@ -79,7 +79,7 @@ pub(crate) const OP_WHOLE_BY_NUMBER: &str =
             finished, lane_key, detail, request, progress
      FROM op WHERE no = ?1";
 
-// The writer: feed, logs, sweeping, numbers
+// The writer: feed, logs, sweeps, numbers
 
 pub(crate) const FEED_ADD: &str =
     "INSERT INTO feed (seq, at, id, subjects) VALUES (?1, ?2, ?3, ?4)";

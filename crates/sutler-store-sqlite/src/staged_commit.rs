@@ -1,14 +1,14 @@
 //! A commit prepared for the writer by its caller.
 //!
-//! The writer is one thread and the narrowest place of the store, so everything that can be worked
-//! out before is worked out here, on the caller's thread. Not here: whether it holds
+//! The writer is one thread and the bottleneck of the store, so everything that can be computed
+//! in advance is computed here, on the caller's thread. Not here: checking the expectations
 //! (`writer/apply.rs`).
 
 use crate::codec::put_term;
 use crate::interned_strings::{self, Interner, Word};
 use sutler_journal::{Commit, NewOperation, Term, Write};
 
-/// A commit, and what the writer would otherwise have to work out.
+/// A commit, with precomputed data for the writer.
 pub(crate) struct StagedCommit {
     pub(crate) commit: Commit,
     /// One for each write, in the same order.
@@ -19,10 +19,10 @@ pub(crate) struct StagedCommit {
 pub(crate) enum WriteExtra {
     /// Nothing.
     None,
-    /// The terms of a document, as they are kept in its row.
+    /// The terms of a document, encoded for its row.
     Terms(Vec<u8>),
     /// The numbers of an operation's queue and verb.
-    Words {
+    QueueAndVerb {
         /// Of the queue.
         queue: i64,
         /// Of the verb.
@@ -30,7 +30,7 @@ pub(crate) enum WriteExtra {
     },
 }
 
-/// Stages a commit, or names the words that the writer must learn first.
+/// Prepares a commit, or returns the strings that the writer must intern first.
 pub(crate) fn stage(commit: &Commit, known: &Interner) -> Result<Box<StagedCommit>, Vec<Word>> {
     let mut missing = Vec::new();
     let mut number = |word: Word| match known.number(&word) {
@@ -49,11 +49,11 @@ pub(crate) fn stage(commit: &Commit, known: &Interner) -> Result<Box<StagedCommi
                     |term: &Term| interned_strings::scope(key.realm(), key.kind(), &term.name);
                 WriteExtra::Terms(encode(terms, |term| number(scope(term))))
             }
-            Write::Start(NewOperation { queue, verb, .. }) => WriteExtra::Words {
+            Write::Start(NewOperation { queue, verb, .. }) => WriteExtra::QueueAndVerb {
                 queue: number(interned_strings::queue(queue.as_str())),
                 verb: number(interned_strings::verb(verb)),
             },
-            Write::Import(operation) => WriteExtra::Words {
+            Write::Import(operation) => WriteExtra::QueueAndVerb {
                 queue: number(interned_strings::queue(operation.row.queue.as_str())),
                 verb: number(interned_strings::verb(&operation.row.verb)),
             },
@@ -77,7 +77,7 @@ pub(crate) fn stage(commit: &Commit, known: &Interner) -> Result<Box<StagedCommi
 fn encode(terms: &[Term], mut number: impl FnMut(&Term) -> i64) -> Vec<u8> {
     let mut encoded = Vec::with_capacity(terms.iter().map(|term| term.value.len() + 4).sum());
     for (n, term) in terms.iter().enumerate() {
-        // A term said twice is said once.
+        // A duplicate term is stored once.
         if !terms.get(..n).unwrap_or_default().contains(term) {
             put_term(&mut encoded, number(term), &term.value);
         }

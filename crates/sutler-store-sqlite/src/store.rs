@@ -1,7 +1,7 @@
-//! The way in: opening a file, and the journal's `Store` over it.
+//! Entry point: opens a file, and implements the journal's `Store`.
 //!
 //! Point reads run on the caller's own thread (a few microseconds, less than a hop to another);
-//! lists go to a thread that may block; everything that writes goes to the one writer.
+//! lists run on a thread that may block; all writes are sent to the one writer.
 
 use crate::documents::{self, View};
 use crate::file_lock::FileLock;
@@ -11,7 +11,7 @@ use crate::poll_cache::PollCache;
 use crate::readers::{ReaderError, Readers};
 use crate::settings::{SqliteOpenError, SqliteSettings};
 use crate::staged_commit::stage;
-use crate::unindexed::UnindexedDocuments;
+use crate::unindexed_documents::UnindexedDocuments;
 use crate::writer::{self, Job, JobError, WriteSession};
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -36,7 +36,7 @@ pub(crate) struct SqliteShared {
     pub(crate) settings: SqliteSettings,
     pub(crate) readers: Readers,
     pub(crate) words: Interner,
-    pub(crate) young: UnindexedDocuments,
+    pub(crate) unindexed: UnindexedDocuments,
     pub(crate) polls: PollCache,
     pub(crate) hints: watch::Sender<u64>,
     _owner: FileLock,
@@ -47,12 +47,12 @@ impl SqliteShared {
         View {
             db,
             words: &self.words,
-            young: &self.young,
+            unindexed: &self.unindexed,
         }
     }
 }
 
-/// The journal in one SQLite file. One process owns the file; closing ends with the drop.
+/// The journal in one SQLite file. One process owns the file; it is closed on drop.
 pub struct SqliteStore {
     pub(crate) shared: Arc<SqliteShared>,
     layout: Layout,
@@ -61,7 +61,7 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens a store's file, or makes it.
+    /// Opens a store's file, or creates it.
     ///
     /// # Errors
     /// See [`SqliteOpenError`]; a file that is refused was not changed.
@@ -69,7 +69,7 @@ impl SqliteStore {
         Self::open_with(path, SqliteSettings::default()).await
     }
 
-    /// Opens a store that goes by this clock.
+    /// Opens a store with this clock.
     ///
     /// # Errors
     /// As [`SqliteStore::open`].
@@ -84,7 +84,7 @@ impl SqliteStore {
         Self::open_with(path, settings).await
     }
 
-    /// Opens a store with settings of one's own.
+    /// Opens a store with custom settings.
     ///
     /// # Errors
     /// As [`SqliteStore::open`].
@@ -111,7 +111,7 @@ impl SqliteStore {
             path,
             settings,
             words: Interner::default(),
-            young: UnindexedDocuments::default(),
+            unindexed: UnindexedDocuments::default(),
             polls: PollCache::default(),
             hints: watch::Sender::new(0),
         });
@@ -125,7 +125,7 @@ impl SqliteStore {
         })
     }
 
-    /// Ends what is under way and closes the file. Dropping the store does the same, and blocks.
+    /// Finishes pending work and closes the file. Dropping the store does the same, and blocks.
     pub async fn close(self) {
         // Dropped on a thread that may wait for the writer.
         let _ = task::spawn_blocking(move || drop(self)).await;
@@ -138,7 +138,7 @@ impl SqliteStore {
         }
     }
 
-    /// Has the writer do something other than a commit.
+    /// Runs a job other than a commit on the writer.
     async fn ask<T: Send + 'static>(
         &self,
         work: impl FnMut(&mut WriteSession<'_>, StoreTime) -> Result<T, JobError> + Send + 'static,
@@ -278,7 +278,7 @@ impl Store for SqliteStore {
         limit: usize,
     ) -> Result<Vec<IndexedDocument>, StoreError> {
         let from = from.to_vec();
-        self.read_many(move |view| documents::filed(view, &from, limit))
+        self.read_many(move |view| documents::indexed(view, &from, limit))
             .await
     }
 

@@ -1,9 +1,9 @@
-//! The one thread that writes, and how its work is grouped.
+//! The writer thread, and how its work is grouped.
 //!
-//! Callers put jobs into a bounded channel and wait. The thread takes all that wait, does them in one
-//! transaction, and answers after COMMIT has returned: one `fdatasync` for all of them. If a sync
+//! Callers put jobs into a bounded channel and wait. The thread takes all waiting jobs, runs them in one
+//! transaction, and responds after COMMIT has returned: one `fdatasync` for all of them. If a sync
 //! fails, the contents of the disk are unknown: every waiter of the group gets `Unknown`, every connection is
-//! closed, and nothing is taken until the file was opened again and is whole (`reopen`).
+//! closed, and no job is accepted until the file was opened again and is valid (`reopen`).
 //!
 //! Read `writer/group.rs` next for one group, then `writer/apply.rs` for one commit.
 
@@ -38,12 +38,12 @@ use sutler_journal::{Layout, StoreError};
 use tokio::sync::mpsc;
 use write_session::WriterState;
 
-/// Most jobs in one transaction; bounds the answers that wait for one sync.
+/// Maximum jobs in one transaction; bounds the responses that wait for one sync.
 const GROUP_MAX: usize = 1024;
-/// Most jobs that wait for the writer; further callers wait for a place.
+/// Maximum jobs that wait for the writer; further callers wait for a slot.
 pub(crate) const WAITING_MAX: usize = 4096;
 
-/// Opens the file and starts the thread; returns once it serves, or why it cannot.
+/// Opens the file and starts the thread; returns once it serves, or the error.
 pub(crate) fn start(
     shared: Arc<SqliteShared>,
     jobs: mpsc::Receiver<Job>,
@@ -54,7 +54,7 @@ pub(crate) fn start(
     #[cfg(any(test, feature = "testing"))]
     shared.settings.faults.set_up(&db).map_err(failed)?;
     let memory = WriterState::of_new_boot(&db).map_err(failed)?;
-    read_young(&shared, &db).map_err(failed)?;
+    read_unindexed(&shared, &db).map_err(failed)?;
     let checkpoints = checkpoint::start(Arc::clone(&shared))
         .map_err(|cause| SqliteOpenError::failed(&path, "starting its threads", cause))?;
     let mut thread = WriterThread {
@@ -70,12 +70,12 @@ pub(crate) fn start(
         .map_err(|cause| SqliteOpenError::failed(&path, "starting its threads", cause))
 }
 
-/// Reads what is not filed yet. That passes over as many pages as the writer may keep, and needs none of them
-/// twice: what is allocated once in a thread is not given back.
-fn read_young(shared: &SqliteShared, db: &Connection) -> rusqlite::Result<()> {
+/// Reads unindexed documents. That visits as many pages as the writer may cache, and needs none of them
+/// twice; memory that a thread has allocated once is not returned.
+fn read_unindexed(shared: &SqliteShared, db: &Connection) -> rusqlite::Result<()> {
     let settings = &shared.settings;
     schema::keep_pages(db, settings.reader_cache_kib)?;
-    shared.young.reload(db)?;
+    shared.unindexed.reload(db)?;
     schema::keep_pages(db, settings.writer_cache_kib)
 }
 
@@ -119,7 +119,7 @@ impl WriterThread {
 
     /// Serves group after group until the store is closed or the file must be opened again.
     fn serve(&mut self, db: &Connection) -> WriterExit {
-        self.checkpoints.watch_anew();
+        self.checkpoints.watch_again();
         let mut session = match WriteSession::new(db, &self.shared, &mut self.memory) {
             Ok(session) => session,
             Err(_) => return WriterExit::MustReopen,
@@ -137,8 +137,8 @@ impl WriterThread {
         WriterExit::Closed
     }
 
-    /// Opens the file again, and writes everything in its log to its place with a sync of its own:
-    /// only then is what can be read also what is on the disk.
+    /// Opens the file again, and checkpoints everything in its log with its own sync:
+    /// only then is everything that can be read also on the disk.
     fn reopen(&mut self) -> Result<Connection, SqliteOpenError> {
         let path = &self.shared.path;
         let failed = |cause| SqliteOpenError::failed(path, "verifying it", cause);
@@ -156,16 +156,16 @@ impl WriterThread {
             ));
         }
         self.memory.reload(&db).map_err(failed)?;
-        read_young(&self.shared, &db).map_err(failed)?;
+        read_unindexed(&self.shared, &db).map_err(failed)?;
         let mut touched = TouchedOperations::default();
         touched.all();
-        self.shared.polls.strike_out(&mut touched);
+        self.shared.polls.invalidate(&mut touched);
         self.shared.readers.open();
         tracing::info!(path = %path.display(), "the store's file is open again");
         Ok(db)
     }
 
-    /// Refuses what waits; then the file is tried again.
+    /// Refuses waiting jobs; then the file is tried again.
     fn refuse_next(&mut self) -> WriterExit {
         let mut group = Vec::new();
         if self.jobs.blocking_recv_many(&mut group, GROUP_MAX) == 0 {

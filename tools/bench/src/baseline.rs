@@ -1,4 +1,4 @@
-//! The baselines: what any broker on hyper and SQLite would have to do, and nothing more.
+//! The baselines: the minimal work of any broker on hyper and SQLite.
 
 use crate::broker::{CATALOG_BYTES, catalog_bytes};
 use crate::load::BoxError;
@@ -119,7 +119,7 @@ pub(crate) async fn skeleton_provision(port: u16, dir: &Path) -> ServeResult {
     .await
 }
 
-/// As many bytes in as many rows as the broker writes for a provision with a trivial hook.
+/// Writes as many bytes in as many rows as the broker for a provision with a trivial hook.
 pub(crate) async fn two_commits(store: &dyn Store, key: Key, worker: WorkerId) {
     let id = OperationId::fresh();
     let terms = |lifecycle: &str| {

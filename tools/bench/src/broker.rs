@@ -56,7 +56,7 @@ impl UntypedService for TrivialService {
     }
 }
 
-/// A broker on the database of a directory.
+/// A broker on the database in a directory.
 pub(crate) async fn start(
     dir: &Path,
     pace: ResponseMode,
@@ -66,7 +66,7 @@ pub(crate) async fn start(
     let broker = Broker::new(CatalogFile::parse(CATALOG, None)?)
         .untyped_service(SERVICE, Arc::new(TrivialService(pace)))
         .store(store, keys)
-        // One user sends all there is.
+        // One user sends all requests.
         .settings(|settings| {
             settings.limits.rate_per_caller = None;
             settings.limits.requests_per_caller = 4_096;

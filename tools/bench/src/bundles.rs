@@ -1,12 +1,12 @@
-//! Runs of bundles as processes: the broker's own share of the work, how soon an action is started, and
-//! what a run costs that only waits.
+//! Runs of bundles as processes: the broker's own share of the work, the delay before an action starts, and
+//! the cost of a waiting run.
 //!
 //! The broker under measurement is [`serve`]; the bundles are written by `bundles/fixture.rs`.
 
 mod fixture;
 
 use crate::load::{BoxError, UserConnection};
-use crate::report::{bound, median, say};
+use crate::report::{bound, median, print_line};
 use crate::subject::{PASSWORD, Server, Subject, USER};
 use crate::{http_pairs, machine};
 use clap::Args;
@@ -27,7 +27,7 @@ use tokio::task::JoinSet;
 
 /// Interval of polls.
 const POLL_EVERY: Duration = Duration::from_millis(500);
-/// Most of everything that a whole measurement may take.
+/// Time limit of a whole measurement.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Sizes of the measurement.
@@ -48,15 +48,15 @@ pub(crate) struct BundleArgs {
 pub(crate) async fn serve(port: u16, dir: &Path) -> Result<(), BoxError> {
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
     let work = dir.join("work");
-    let shelf = Arc::new(VersionStore::open(&work)?);
+    let version_store = Arc::new(VersionStore::open(&work)?);
     let roots = vec![dir.join("bundles")];
     let snapshot =
-        Arc::new(BundleFolders::new(roots, shelf.clone(), OfferSettings::default()).look());
+        Arc::new(BundleFolders::new(roots, version_store.clone(), OfferSettings::default()).look());
     if let Some(fault) = snapshot.faults.first() {
         return Err(fault.clone().into());
     }
     let service = Arc::new(BundleService::new(ServiceParts {
-        shelf,
+        shelf: version_store,
         runners: Arc::new(Runners {
             processes: Arc::new(ProcessRunner::open(ProcessSettings::new(work))?),
             containers: None,
@@ -72,7 +72,7 @@ pub(crate) async fn serve(port: u16, dir: &Path) -> Result<(), BoxError> {
         .other_services(service.clone())
         .store(store, KeyRing::file(dir.join("broker.key"))?)
         .settings(|settings| {
-            // One user sends all there is.
+            // One user sends all requests.
             settings.limits.rate_per_caller = None;
             settings.limits.requests_per_caller = 4_096;
             settings.limits.changes_at_once = 4_096;
@@ -80,9 +80,9 @@ pub(crate) async fn serve(port: u16, dir: &Path) -> Result<(), BoxError> {
         .basic_auth(USER, PASSWORD)
         .start()
         .await?;
-    let fates = Arc::new(running.clone());
+    let operation_lookup = Arc::new(running.clone());
     tokio::join!(
-        service.reap(fates),
+        service.reap(operation_lookup),
         running.serve(listener, std::future::pending())
     );
     Ok(())
@@ -92,7 +92,7 @@ pub(crate) async fn measure(args: BundleArgs) -> Result<(), BoxError> {
     std::fs::create_dir_all(&args.dir)?;
     machine::describe(&args.dir)?;
     small_supervisor()?;
-    say("\n-- bundles as processes --");
+    print_line("\n-- bundles as processes --");
     let fixture = BundleFixture::new(&http_pairs::fresh_dir(&args.dir.join("bundles"))?)?;
     let server = Server::start(Subject::Bundles, fixture.dir()).await?;
     starts(&fixture, &server, args.starts).await?;
@@ -105,7 +105,7 @@ pub(crate) async fn measure(args: BundleArgs) -> Result<(), BoxError> {
     waits(&fixture, &server, args.provisions).await
 }
 
-/// Supervisors wait in hundreds, so they use the small executable if it is built; the large one does the same.
+/// Hundreds of supervisors wait, so they use the small executable if it is built; the large one does the same.
 fn small_supervisor() -> Result<(), BoxError> {
     let small = std::env::current_exe()?.with_file_name("sutler-supervisor");
     match small.is_file() {
@@ -117,16 +117,16 @@ fn small_supervisor() -> Result<(), BoxError> {
     }
 }
 
-/// From the acceptance of an operation to its action, one after the other on a broker that does nothing else.
+/// Time from the acceptance of an operation to its action, one after the other on an idle broker.
 async fn starts(fixture: &BundleFixture, server: &Server, count: usize) -> Result<(), BoxError> {
     let (mut from_request, mut from_answer) = (Vec::new(), Vec::new());
-    let mut line = UserConnection::to(server.port).await.map_err(told)?;
+    let mut line = UserConnection::to(server.port).await.map_err(as_text)?;
     for nth in 0..=count {
         let sent = now_ms();
         let operation = accept(&mut line, &STAMP, &format!("s{nth}"))
             .await
-            .map_err(told)?;
-        let heard = now_ms();
+            .map_err(as_text)?;
+        let answered_at = now_ms();
         done(
             &mut line,
             &format!("s{nth}"),
@@ -134,12 +134,12 @@ async fn starts(fixture: &BundleFixture, server: &Server, count: usize) -> Resul
             Duration::from_millis(20),
         )
         .await
-        .map_err(told)?;
+        .map_err(as_text)?;
         let stamp = fixture.stamp(&operation)?;
-        // The first warms everything up.
+        // The first one warms up.
         if nth > 0 {
             from_request.push(stamp - sent);
-            from_answer.push(stamp - heard);
+            from_answer.push(stamp - answered_at);
         }
     }
     let p95 = |times: &mut Vec<f64>| {
@@ -188,14 +188,14 @@ async fn shares(
         });
     }
     while let Some(ended) = provisions.join_next().await {
-        ended?.map_err(told)?;
+        ended?.map_err(as_text)?;
     }
     let took = began.elapsed().as_secs_f64();
     fixture.until_no_run_is_left(PATIENCE).await?;
     let own = server.cpu_micros() - before.0;
     let children = server.cpu_micros_of_children() - before.1;
     let each = |micros: f64| micros / 1e3 / count as f64;
-    say(&format!(
+    print_line(&format!(
         "{count} provisions of {}: {took:.1} s; processor time of each: broker {:.2} ms, all else {:.2} ms",
         of.name,
         each(own),
@@ -208,19 +208,19 @@ async fn shares(
 
 /// Cost of a waiting run: memory of its supervisor, and growth of the broker.
 async fn waits(fixture: &BundleFixture, server: &Server, count: usize) -> Result<(), BoxError> {
-    let mut line = UserConnection::to(server.port).await.map_err(told)?;
+    let mut line = UserConnection::to(server.port).await.map_err(as_text)?;
     for nth in 0..5 {
         let id = format!("warm{nth}");
-        let operation = accept(&mut line, &BARE, &id).await.map_err(told)?;
+        let operation = accept(&mut line, &BARE, &id).await.map_err(as_text)?;
         done(&mut line, &id, &operation, Duration::from_millis(20))
             .await
-            .map_err(told)?;
+            .map_err(as_text)?;
     }
     let before = server.resident_mb() * 1024.0;
     let mut operations = Vec::with_capacity(count);
     for nth in 0..count {
         let id = format!("w{nth}");
-        let operation = accept(&mut line, &WAITS, &id).await.map_err(told)?;
+        let operation = accept(&mut line, &WAITS, &id).await.map_err(as_text)?;
         operations.push((id, operation));
     }
     fixture.until_waiting(count, PATIENCE).await?;
@@ -230,21 +230,21 @@ async fn waits(fixture: &BundleFixture, server: &Server, count: usize) -> Result
     for (id, operation) in &operations {
         done(&mut line, id, operation, POLL_EVERY)
             .await
-            .map_err(told)?;
+            .map_err(as_text)?;
     }
     fixture.until_no_run_is_left(PATIENCE).await?;
     if supervisors.len() != count {
         return Err(format!("{} supervisors were seen of {count}", supervisors.len()).into());
     }
     let each = supervisors.iter().sum::<f64>() / count as f64;
-    say(&format!(
+    print_line(&format!(
         "{count} runs that wait: supervisor {each:.0} kB each, the broker grows by {grown:.0} kB each"
     ));
     bound("memory of a run that waits", each + grown, 200.0, "kB");
     Ok(())
 }
 
-fn told(fault: BoxError) -> BoxError {
+fn as_text(fault: BoxError) -> BoxError {
     fault.to_string().into()
 }
 

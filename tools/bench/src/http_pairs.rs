@@ -2,13 +2,13 @@
 
 use crate::RunArgs;
 use crate::load::{self, Kind, LoadResult};
-use crate::report::{median, ratio, say};
+use crate::report::{median, print_line, ratio};
 use crate::subject::{Server, Subject};
 use std::path::Path;
 
 use crate::load::BoxError;
 
-/// One comparison: what is asked, of which baseline, and how near the broker should come.
+/// One comparison: the requests, the baseline, and the target ratio.
 struct Comparison {
     what: &'static str,
     kind: Kind,
@@ -50,7 +50,7 @@ const COMPARISONS: [Comparison; 5] = [
 ];
 
 pub(crate) async fn measure(args: &RunArgs) -> Result<(), BoxError> {
-    say("\n-- requests over HTTP, 64 connections from another process --");
+    print_line("\n-- requests over HTTP, 64 connections from another process --");
     let dir = fresh_dir(&args.dir.join("http"))?;
     let list = dir.join("accepted.txt");
     let broker = Server::start(Subject::Broker, &dir).await?;
@@ -82,7 +82,7 @@ pub(crate) async fn measure(args: &RunArgs) -> Result<(), BoxError> {
                     (it, cpu)
                 })
             };
-            // The order alternates, so that a machine that slows down favours neither.
+            // The order alternates, so that a slowdown of the machine favours neither.
             let (ours, theirs): ((LoadResult, f64), (LoadResult, f64)) = if pair % 2 == 0 {
                 let theirs = once(&baseline)?;
                 (once(&broker)?, theirs)
@@ -96,13 +96,13 @@ pub(crate) async fn measure(args: &RunArgs) -> Result<(), BoxError> {
             cpu.1.push(theirs.1);
         }
         ratio(comparison.what, &ratios, comparison.target);
-        say(&format!(
+        print_line(&format!(
             "    {:.0} against {:.0} requests a second",
             median(&rates.0),
             median(&rates.1)
         ));
         let (ours, theirs) = (median(&cpu.0), median(&cpu.1));
-        say(&format!(
+        print_line(&format!(
             "    {ours:.1} against {theirs:.1} µs of the server's processor time, {:.2} ×",
             theirs / ours
         ));
@@ -111,7 +111,7 @@ pub(crate) async fn measure(args: &RunArgs) -> Result<(), BoxError> {
     Ok(())
 }
 
-/// Counts fdatasync calls under load with strace, where it is there.
+/// Counts fdatasync calls under load with strace, if it is installed.
 fn syncs(args: &RunArgs, pid: u32, port: u16) {
     let output = args.dir.join("syncs.txt");
     let tracer = std::process::Command::new("strace")
@@ -121,7 +121,7 @@ fn syncs(args: &RunArgs, pid: u32, port: u16) {
         .stderr(std::process::Stdio::null())
         .spawn();
     let Ok(mut tracer) = tracer else {
-        say("fsyncs per request: not counted, strace is missing");
+        print_line("fsyncs per request: not counted, strace is missing");
         return;
     };
     std::thread::sleep(std::time::Duration::from_millis(500));
@@ -138,7 +138,7 @@ fn syncs(args: &RunArgs, pid: u32, port: u16) {
         .and_then(|n| n.parse().ok())
         .unwrap_or(0.0);
     let requests = measured.per_second * 2.0;
-    say(&format!(
+    print_line(&format!(
         "fsyncs per synchronous provision with 64 connections (traced): {:.3}",
         calls / requests.max(1.0)
     ));

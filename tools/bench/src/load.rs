@@ -1,4 +1,4 @@
-//! The load: raw HTTP/1.1 on kept-alive connections, from a process of its own.
+//! The load: raw HTTP/1.1 on kept-alive connections, from a separate process.
 
 use crate::broker::{PLAN, SERVICE};
 use crate::subject::{PASSWORD, USER};
@@ -52,7 +52,7 @@ pub(crate) struct LoadResult {
     pub(crate) p99_us: f64,
 }
 
-/// Starts a load process and reads what it measured.
+/// Starts a load process and reads its measurements.
 pub(crate) fn spawn(
     kind: Kind,
     port: u16,
@@ -124,7 +124,7 @@ pub(crate) async fn run(args: LoadArgs) -> Result<(), BoxError> {
             .copied()
             .unwrap_or(0)
     };
-    crate::report::say(&format!(
+    crate::report::print_line(&format!(
         "{} {} {}",
         times.len() as f64 / took,
         at(0.5),
@@ -231,7 +231,7 @@ impl UserConnection {
     }
 }
 
-/// Whether a server answers on a port.
+/// Whether a server responds on a port.
 pub(crate) async fn answers(port: u16) -> bool {
     let request = request(Kind::Catalog, "", &[], 0);
     match HttpConnection::connect(("127.0.0.1", port)).await {

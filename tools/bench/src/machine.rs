@@ -1,12 +1,12 @@
 //! The machine of the figures: file system, and the duration of one fdatasync.
 
 use crate::load::BoxError;
-use crate::report::{median, say};
+use crate::report::{median, print_line};
 use std::io::Write as _;
 use std::path::Path;
 use std::time::Instant;
 
-/// Prints it, and refuses a file system that forgets.
+/// Prints it, and refuses a file system without durable storage.
 pub(crate) fn describe(dir: &Path) -> Result<(), BoxError> {
     let output = std::process::Command::new("stat")
         .args(["-f", "-c", "%T"])
@@ -20,11 +20,11 @@ pub(crate) fn describe(dir: &Path) -> Result<(), BoxError> {
     }
     let cores = std::thread::available_parallelism()?;
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    say(&format!(
+    print_line(&format!(
         "file system {kind}, {cores} cores, load average {}",
         load.trim()
     ));
-    say(&format!(
+    print_line(&format!(
         "one fdatasync after a 4 kB write: {:.0} µs (median of 100)",
         sync_micros(dir)?
     ));

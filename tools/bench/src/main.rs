@@ -1,8 +1,8 @@
 //! The benchmark: `cargo run --profile bench -p sutler-bench`.
 //!
 //! Every figure is a ratio to a baseline measured in the same run, interleaved with it, as the median
-//! of several pairs; absolute times mean nothing on shared machines. Servers and load are processes
-//! of their own (this executable, started again). What the figures mean: `docs/PERFORMANCE.md`.
+//! of several pairs; absolute times mean nothing on shared machines. Servers and load are separate
+//! processes (this executable, started again). The figures are explained in `docs/PERFORMANCE.md`.
 
 mod baseline;
 mod broker;

@@ -1,11 +1,11 @@
-//! What a refresh of a large registry costs, with store and catalog: a real `sutler broker` on SQLite, beside a
-//! bare loop of the same questions in the same run.
+//! Cost of a refresh of a large registry, with store and catalog: a real `sutler broker` on SQLite, compared with
+//! a bare loop of the same requests in the same run.
 //!
-//! Twice: images in Debian's docker-registry (`registries/test_registry.rs`), where every digest has to be asked for, and
-//! an index whose list says all versions (`registries/index_server.rs`). The broker is the executable beside this one
-//! (`registries/broker.rs`). What its users notice is the time of `GET /v2/catalog` (`registries/catalog_latency.rs`), while
-//! a refresh runs and while none does, in turns; where a registry is asked also while somebody else asks it the
-//! same, because on a small machine the registry's own work is noticed, too.
+//! Twice: images in Debian's docker-registry (`registries/test_registry.rs`), where every digest needs a request, and
+//! an index whose list contains all versions (`registries/index_server.rs`). The broker is the executable in the
+//! directory of this one (`registries/broker.rs`). The effect on users is the time of `GET /v2/catalog`
+//! (`registries/catalog_latency.rs`), with and without a refresh, in turns; for a registry also while another client
+//! sends the same requests, because on a small machine the registry's own load has an effect, too.
 
 mod broker;
 mod catalog_latency;
@@ -14,7 +14,7 @@ mod test_registry;
 
 use crate::http_pairs::fresh_dir;
 use crate::machine;
-use crate::report::{bound, median, say};
+use crate::report::{bound, median, print_line};
 use broker::Broker;
 use catalog_latency::{CatalogTimes, CatalogWatch};
 use index_server::IndexServer;
@@ -28,12 +28,12 @@ use crate::load::BoxError;
 const GOAL: f64 = 1.3;
 /// The same for a listing with versions, in seconds.
 const GOAL_SECONDS: f64 = 3.0;
-/// Most memory of the broker, in MB.
+/// Maximum memory of the broker, in MB.
 const MEMORY_MB: f64 = 100.0;
 /// Limits of the effect of a refresh on users: multiples of the time without one.
 const GOAL_P50: f64 = 1.1;
 const GOAL_P99: f64 = 2.0;
-/// Refreshes of an index that are watched in one go: each takes part of a second.
+/// Refreshes of an index that are measured together: each takes part of a second.
 const INDEX_REFRESHES: usize = 50;
 
 /// Sizes and repetitions.
@@ -68,14 +68,14 @@ pub(crate) struct BareArgs {
     images: usize,
 }
 
-/// (internal) Asks a registry for everything once, in a process of its own.
+/// (internal) Requests everything from a registry once, in a separate process.
 pub(crate) async fn bare(args: BareArgs) -> Result<(), BoxError> {
     let took = test_registry::bare_loop(&args.url, args.images).await?;
-    say(&took.as_secs_f64().to_string());
+    print_line(&took.as_secs_f64().to_string());
     Ok(())
 }
 
-/// Measures, and prints what came of it.
+/// Measures, and prints the results.
 pub(crate) async fn measure(args: RegistryArgs) -> Result<(), BoxError> {
     std::fs::create_dir_all(&args.dir)?;
     machine::describe(&args.dir)?;
@@ -90,13 +90,13 @@ pub(crate) async fn measure(args: RegistryArgs) -> Result<(), BoxError> {
 
 async fn images(args: &RegistryArgs) -> Result<(), BoxError> {
     let count = args.images;
-    say(&format!("\n-- {count} images in a registry --"));
+    print_line(&format!("\n-- {count} images in a registry --"));
     let dir = fresh_dir(&args.dir.join("images"))?;
     let registry = LargeRegistry::open(count, args.beside)?;
     let url = registry.url();
     let block = |url: &str| format!("{{type: oci, name: large, url: '{url}'}}");
     let broker = first(&dir, &block(&url), args).await?;
-    say(&format!(
+    print_line(&format!(
         "the catalog has {:.1} MB",
         broker.catalog_mb().await?
     ));
@@ -109,7 +109,7 @@ async fn images(args: &RegistryArgs) -> Result<(), BoxError> {
     drop(broker);
 
     let broker = Broker::start(&dir, &block(&url)).await?;
-    say(&format!(
+    print_line(&format!(
         "started again in {:.2} s",
         broker.ready.as_secs_f64()
     ));
@@ -119,7 +119,7 @@ async fn images(args: &RegistryArgs) -> Result<(), BoxError> {
     for round in 0..=args.rounds {
         let bare = test_registry::bare_loop(&url, count).await?;
         let took = broker.refresh().await?;
-        // The first round warms everything up.
+        // The first round warms up.
         if round > 0 {
             loops.push(bare.as_secs_f64());
             refreshes.push(took.as_secs_f64());
@@ -127,7 +127,7 @@ async fn images(args: &RegistryArgs) -> Result<(), BoxError> {
             noticed(&broker, &registry, count, took, &mut times).await?;
         }
     }
-    say(&format!(
+    print_line(&format!(
         "bare loop {:.2} s, refresh {:.2} s",
         median(&loops),
         median(&refreshes)
@@ -138,10 +138,10 @@ async fn images(args: &RegistryArgs) -> Result<(), BoxError> {
         GOAL,
         "×",
     );
-    tell(&times);
+    print_times(&times);
     registry.change(0..args.changed)?;
     let took = broker.refresh().await?;
-    say(&format!(
+    print_line(&format!(
         "refresh, {} changed: {:.2} s",
         args.changed,
         took.as_secs_f64()
@@ -167,16 +167,19 @@ async fn counts(
     let broker = Broker::start(dir, &block).await?;
     broker.settled().await?;
     drop(front.requests());
-    let manifests = |asked: &[String], method: &str| {
+    let manifests = |request_log: &[String], method: &str| {
         let is = |it: &&String| it.starts_with(method) && it.contains("/manifests/");
-        asked.iter().filter(is).count()
+        request_log.iter().filter(is).count()
     };
     broker.refresh().await?;
-    let asked = front.requests();
-    let (heads, gets) = (manifests(&asked, "HEAD"), manifests(&asked, "GET"));
-    say(&format!(
+    let request_log = front.requests();
+    let (heads, gets) = (
+        manifests(&request_log, "HEAD"),
+        manifests(&request_log, "GET"),
+    );
+    print_line(&format!(
         "nothing changed: {} questions, {heads} of them HEAD",
-        asked.len()
+        request_log.len()
     ));
     bound("manifests read, nothing changed", gets as f64, 0.0, "");
     registry.change(args.changed..2 * args.changed)?;
@@ -193,14 +196,14 @@ async fn counts(
 
 async fn of_index(args: &RegistryArgs) -> Result<(), BoxError> {
     let count = args.images;
-    say(&format!("\n-- {count} bundles in an index --"));
+    print_line(&format!("\n-- {count} bundles in an index --"));
     let dir = fresh_dir(&args.dir.join("index"))?;
     let index = IndexServer::open(count)?;
     let block = format!("{{type: index, name: large, url: '{}'}}", index.url());
     drop(first(&dir, &block, args).await?);
     let broker = Broker::start(&dir, &block).await?;
     broker.settled().await?;
-    index.asked();
+    index.take_counts();
     let mut seconds = Vec::new();
     let mut times = CatalogTimes::default();
     for _ in 0..args.rounds {
@@ -209,13 +212,13 @@ async fn of_index(args: &RegistryArgs) -> Result<(), BoxError> {
             seconds.push(broker.refresh().await?.as_secs_f64());
         }
         times.refreshing.extend(watch.end());
-        let quiet = seconds.iter().rev().take(INDEX_REFRESHES).sum::<f64>();
+        let idle = seconds.iter().rev().take(INDEX_REFRESHES).sum::<f64>();
         let watch = CatalogWatch::begin(broker.port);
-        tokio::time::sleep(Duration::from_secs_f64(quiet)).await;
-        times.quiet.extend(watch.end());
+        tokio::time::sleep(Duration::from_secs_f64(idle)).await;
+        times.idle.extend(watch.end());
     }
-    let (lists, manifests) = index.asked();
-    say(&format!(
+    let (lists, manifests) = index.take_counts();
+    print_line(&format!(
         "{} refreshes: {lists} lists asked for",
         seconds.len()
     ));
@@ -226,11 +229,11 @@ async fn of_index(args: &RegistryArgs) -> Result<(), BoxError> {
         GOAL_SECONDS,
         "s",
     );
-    tell(&times);
+    print_times(&times);
     index.change(0..args.changed);
     let took = broker.refresh().await?;
-    let (_, manifests) = index.asked();
-    say(&format!(
+    let (_, manifests) = index.take_counts();
+    print_line(&format!(
         "refresh, {} changed: {:.2} s",
         args.changed,
         took.as_secs_f64()
@@ -259,15 +262,15 @@ async fn first(
     let began = Instant::now();
     let broker = Broker::start(dir, block).await?;
     broker.until_offered(args.images).await?;
-    say(&format!(
+    print_line(&format!(
         "read for the first time in {:.1} s",
         began.elapsed().as_secs_f64()
     ));
     Ok(broker)
 }
 
-/// Watches the catalog for as long as a refresh takes: without one, while somebody else asks the same, and
-/// with one.
+/// Measures the catalog for the duration of a refresh: without one, while another client sends the same
+/// requests, and with one.
 async fn noticed(
     broker: &Broker,
     registry: &LargeRegistry,
@@ -277,7 +280,7 @@ async fn noticed(
 ) -> Result<(), BoxError> {
     let watch = CatalogWatch::begin(broker.port);
     tokio::time::sleep(took).await;
-    times.quiet.extend(watch.end());
+    times.idle.extend(watch.end());
     let watch = CatalogWatch::begin(broker.port);
     registry.bare_loop_elsewhere(count).await?;
     times.beside.extend(watch.end());
@@ -287,22 +290,22 @@ async fn noticed(
     Ok(())
 }
 
-fn tell(times: &CatalogTimes) {
+fn print_times(times: &CatalogTimes) {
     let of = |what: &str, times: &[f64]| {
         let (p50, p99) = (
             catalog_latency::share(times, 0.5),
             catalog_latency::share(times, 0.99),
         );
         let count = times.len();
-        say(&format!(
+        print_line(&format!(
             "catalog, {what}: p50 {p50:.2} ms, p99 {p99:.2} ms ({count} times)"
         ));
         (p50, p99)
     };
-    let quiet = of("no refresh", &times.quiet);
+    let idle = of("no refresh", &times.idle);
     let with = of("with a refresh", &times.refreshing);
-    bound("catalog p50 / no refresh", with.0 / quiet.0, GOAL_P50, "×");
-    bound("catalog p99 / no refresh", with.1 / quiet.1, GOAL_P99, "×");
+    bound("catalog p50 / no refresh", with.0 / idle.0, GOAL_P50, "×");
+    bound("catalog p99 / no refresh", with.1 / idle.1, GOAL_P99, "×");
     if !times.beside.is_empty() {
         let beside = of("somebody else asks the registry", &times.beside);
         bound(
@@ -320,7 +323,7 @@ fn tell(times: &CatalogTimes) {
     }
 }
 
-/// A manifest of usual size; no two have the same schemas.
+/// A manifest of typical size; no two have the same schemas.
 fn manifest(number: usize, version: &str) -> String {
     format!(
         "version: 1.0\nname: bundle-{number:05}\ndescription: A database of its own, {version}, number {number}.\n\

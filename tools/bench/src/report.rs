@@ -1,9 +1,9 @@
-//! Lines people read: a ratio, its target, and whether it was met.
+//! Printed lines: a ratio, its target, and whether it was met.
 
 use std::io::Write as _;
 
 /// Prints one line.
-pub(crate) fn say(line: &str) {
+pub(crate) fn print_line(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
@@ -12,7 +12,7 @@ pub(crate) fn ratio(what: &str, ratios: &[f64], target: f64) {
     let median = median(ratios);
     let verdict = if median >= target { "met" } else { "MISSED" };
     let (low, high) = (smallest(ratios), largest(ratios));
-    say(&format!(
+    print_line(&format!(
         "{what:<44} {median:>6.2} ×  ({low:.2} … {high:.2})  target ≥ {target:.2}  {verdict}"
     ));
 }
@@ -20,12 +20,12 @@ pub(crate) fn ratio(what: &str, ratios: &[f64], target: f64) {
 /// Prints a value that must stay below a bound.
 pub(crate) fn bound(what: &str, value: f64, most: f64, unit: &str) {
     let verdict = if value <= most { "met" } else { "MISSED" };
-    say(&format!(
+    print_line(&format!(
         "{what:<44} {value:>8.2} {unit}  target ≤ {most:.2}  {verdict}"
     ));
 }
 
-/// The middle one.
+/// The median.
 pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

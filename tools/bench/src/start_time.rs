@@ -1,17 +1,17 @@
-//! Starting: idle memory, and the time to the first answer, also with much left to do.
+//! Start-up: idle memory, and the time to the first response, also with many unfinished operations.
 
 use crate::RunArgs;
 use crate::http_pairs::fresh_dir;
 use crate::load::BoxError;
 use crate::load::{self, Kind};
-use crate::report::{bound, say};
+use crate::report::{bound, print_line};
 use crate::subject::{Server, Subject};
 
 /// Operations left unfinished before a start.
 const UNFINISHED: f64 = 100_000.0;
 
 pub(crate) async fn measure(args: &RunArgs) -> Result<(), BoxError> {
-    say("\n-- starting --");
+    print_line("\n-- starting --");
     let dir = fresh_dir(&args.dir.join("starts"))?;
     drop(Server::start(Subject::Broker, &dir).await?);
     let idle = Server::start(Subject::Broker, &dir).await?;
@@ -35,7 +35,7 @@ pub(crate) async fn measure(args: &RunArgs) -> Result<(), BoxError> {
     let port = loaded.port;
     let connections = args.connections;
     let load = std::thread::spawn(move || {
-        // It ends with an error when the server is killed under it; that is the point.
+        // It ends with an error when the server is killed, as intended.
         let _ = load::spawn(Kind::Accept, port, 5.0, connections, None);
     });
     tokio::time::sleep(std::time::Duration::from_secs(2)).await;

@@ -4,7 +4,7 @@ use crate::RunArgs;
 use crate::broker::{self, PLAN, ResponseMode, SERVICE};
 use crate::http_pairs::fresh_dir;
 use crate::load::{self, Kind, LoadResult};
-use crate::report::{bound, median, say};
+use crate::report::{bound, median, print_line};
 use crate::subject::{PASSWORD, Server, Subject, USER};
 use axum::body::Body;
 use base64::Engine as _;
@@ -19,11 +19,11 @@ use crate::load::BoxError;
 
 /// The small size.
 const FEW: usize = 1000;
-/// Provisions under way while filling.
+/// Concurrent provisions while filling.
 const FILLERS: usize = 512;
 
 pub(crate) async fn measure(args: &RunArgs) -> Result<(), BoxError> {
-    say(&format!(
+    print_line(&format!(
         "\n-- growth: {FEW} and {} instances --",
         args.instances
     ));
@@ -104,7 +104,7 @@ async fn fill(dir: &Path, instances: usize) -> Result<(), BoxError> {
     }
     std::fs::write(dir.join("list.txt"), list)?;
     running.shut_down().await;
-    say(&format!(
+    print_line(&format!(
         "filled {instances} instances in {:.0} s",
         began.elapsed().as_secs_f64()
     ));

@@ -1,12 +1,12 @@
 //! The store alone, compared with a bare group-commit loop on the same disk.
 //!
-//! The bare loop does what the fastest hand-written writer would: one thread, one transaction for all
-//! that waits, two rows for each caller. The store does the broker's two commits of a provision.
+//! The bare loop does the same as the fastest hand-written writer: one thread, one transaction for all
+//! waiting callers, two rows for each. The store does the broker's two commits of a provision.
 
 use crate::RunArgs;
 use crate::baseline::two_commits;
 use crate::http_pairs::fresh_dir;
-use crate::report::{median, ratio, say};
+use crate::report::{median, print_line, ratio};
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::load::BoxError;
 
-/// Most callers in one group.
+/// Maximum callers in one group.
 const GROUP_MAX: usize = 1024;
 
 pub(crate) async fn measure(args: &RunArgs) -> Result<(), BoxError> {
-    say("\n-- the store alone, 64 callers --");
+    print_line("\n-- the store alone, 64 callers --");
     let dir = fresh_dir(&args.dir.join("store"))?;
     let (mut ratios, mut bare, mut ours) = (Vec::new(), Vec::new(), Vec::new());
     let store: Arc<dyn Store> = Arc::new(SqliteStore::open(dir.join("store.db")).await?);
@@ -36,7 +36,7 @@ pub(crate) async fn measure(args: &RunArgs) -> Result<(), BoxError> {
         ours.push(store_rate);
     }
     ratio("store commits / bare two-row commits", &ratios, 0.7);
-    say(&format!(
+    print_line(&format!(
         "    {:.0} against {:.0} commits a second",
         median(&ours),
         median(&bare)

@@ -1,4 +1,4 @@
-//! Subjects of measurements, each in a process of its own: bare hyper, the skeletons, the broker.
+//! Subjects of measurements, each in a separate process: bare hyper, the skeletons, the broker.
 
 use crate::load::BoxError;
 use crate::{baseline, broker, bundles};
@@ -61,12 +61,12 @@ pub(crate) async fn serve(args: ServeArgs) -> Result<(), BoxError> {
 pub(crate) struct Server {
     child: Child,
     pub(crate) port: u16,
-    /// From the start of the process to the first answer.
+    /// Time from the start of the process to the first response.
     pub(crate) ready: Duration,
 }
 
 impl Server {
-    /// Starts a subject and waits for its first answer.
+    /// Starts a subject and waits for its first response.
     pub(crate) async fn start(subject: Subject, dir: &Path) -> Result<Self, BoxError> {
         let port = free_port()?;
         let name = subject
@@ -104,7 +104,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Kills it as a power cut would kill a process.
+    /// Kills it without a clean shut-down.
     pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -131,12 +131,12 @@ impl Server {
         self.ticks(11) + self.ticks(12)
     }
 
-    /// The same of its children that ended, and of theirs.
+    /// The same of its ended children, and of theirs.
     pub(crate) fn cpu_micros_of_children(&self) -> f64 {
         self.ticks(13) + self.ticks(14)
     }
 
-    /// One of the times that the kernel keeps of it, in microseconds.
+    /// One of the times that the kernel records for it, in microseconds.
     fn ticks(&self, nth: usize) -> f64 {
         let stat =
             std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! After the last victim ended: opens its store and counts.
+//! After the last victim ended: opens its store and checks counts.
 
 use crate::effects::EffectsReport;
 use crate::platform::Platform;
@@ -11,9 +11,9 @@ use sutler_journal::{
 };
 use sutler_store_sqlite::SqliteStore;
 
-/// Operations read at a time.
+/// Operations per read.
 const PAGE: usize = 500;
-/// The broker's own scheduled work, which always waits for its next turn.
+/// The broker's own scheduled work, which always waits for its next run.
 const SCHEDULED: &str = "cleanup";
 
 /// Result of the audit.
@@ -28,12 +28,12 @@ pub struct AuditReport {
 /// Compares the store with the responses to platforms and with the effect log.
 ///
 /// # Guarantees
-/// Every acknowledged operation is there and succeeded; none is unfinished; none failed; each
-/// resource was made and removed by exactly one operation, with all its steps; the counts add up;
-/// what the ledger saw end is still there.
+/// Every acknowledged operation exists and succeeded; none is unfinished; none failed; each
+/// resource was created and removed by exactly one operation, with all its steps; the counts add up;
+/// operations that ended according to the effect log still exist.
 ///
 /// # Errors
-/// The first that does not hold.
+/// The first violation.
 pub async fn audit(
     db: &Path,
     platforms: &[Platform],

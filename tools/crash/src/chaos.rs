@@ -1,13 +1,12 @@
-//! Several replicas over one server, under load, while replicas are killed, paused and cut off and the
-//! server is restarted; and whether everything was as it should be.
+//! Several replicas over one server, under load, while replicas are killed, paused and isolated and the
+//! server is restarted; and checks of the results.
 //!
-//! `run.rs` is one round from beginning to end: it starts replicas (`replica.rs`), each with its own way
-//! to the server (`cuttable_link.rs`), has clients ask (`client.rs`) and things broken (`fault_injector.rs`), and reads
-//! what is left (`final_state.rs`).
-//! Pure parts: `fault_plan.rs` plans the faults; `history.rs` records what clients saw; `sequential_model.rs`,
-//! `operation_ends.rs` and `linearizability.rs` check whether it is possible; `executions.rs`, `external_world.rs`
-//! and
-//! `leftovers.rs` check what was done and what is left.
+//! `run.rs` is one round from start to end: it starts replicas (`replica.rs`), each with its own link
+//! to the server (`cuttable_link.rs`), runs clients (`client.rs`) and injects faults (`fault_injector.rs`), and
+//! reads the final state (`final_state.rs`).
+//! Pure parts: `fault_plan.rs` plans the faults; `history.rs` records the responses to clients;
+//! `sequential_model.rs`, `operation_ends.rs` and `linearizability.rs` check whether they are possible;
+//! `executions.rs`, `external_world.rs` and `leftovers.rs` check executions and leftovers.
 
 mod client;
 mod cuttable_link;

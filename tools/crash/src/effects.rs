@@ -1,4 +1,4 @@
-//! Judges the victim's ledger: no memoised step is repeated, no operation ends twice.
+//! Checks the victim's effect log: no memoised step is repeated, no operation ends twice.
 
 use crate::victim::{EffectEntry, steps_of};
 use crate::violation::{CheckResult, Violation};
@@ -10,9 +10,9 @@ use std::path::Path;
 pub struct EffectsReport {
     /// Steps done.
     pub effects: u64,
-    /// Steps done again because the crash fell between the effect and its memo.
+    /// Steps done again because the crash happened between the effect and its memo.
     pub repeats: u64,
-    /// Operations that were seen to end.
+    /// Operations that ended.
     pub done: BTreeSet<String>,
     /// The last step done of each operation.
     pub steps: BTreeMap<String, u32>,
@@ -21,7 +21,7 @@ pub struct EffectsReport {
 #[derive(Debug, Default)]
 struct OperationStory {
     verb: String,
-    /// The last step done, and in which start of the victim.
+    /// The last step, and the start of the victim in which it ran.
     last: Option<(u32, u64)>,
     memoised: BTreeSet<u32>,
     ended: bool,
@@ -30,12 +30,12 @@ struct OperationStory {
 /// Reads and checks an effect log.
 ///
 /// # Flow
-/// A step may be repeated only if nothing was written down after it: no memo, no later step, no end;
+/// A step may be repeated only if nothing was logged after it: no memo, no later step, no end;
 /// and only by another start of the victim. At most `concurrent` steps may be repeated after each
-/// death, since no more were under way.
+/// death, because no more were in progress.
 ///
 /// # Errors
-/// The first broken promise, with its operation.
+/// The first violation, with its operation.
 pub fn check_effects(path: &Path, concurrent: u64) -> CheckResult<EffectsReport> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Violation::new(format!("no ledger: {error}")))?;
@@ -85,7 +85,7 @@ pub fn check_effects(path: &Path, concurrent: u64) -> CheckResult<EffectsReport>
 }
 
 impl OperationStory {
-    /// Another effect; if it is a repeat, after the death of which start.
+    /// Adds an effect; for a repeat, returns the start of the victim that died before.
     fn effect(&mut self, step: u32, boot: u64) -> CheckResult<Option<u64>> {
         let broken = |what: &str| Err(Violation::new(format!("{} step {step}: {what}", self.verb)));
         if self.ended {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_steps_are_repeated_than_were_under_way() {
+    fn no_more_steps_are_repeated_than_were_in_progress() {
         let lines = "effect a bind 1 1 1\neffect b bind 1 1 1\n\
                      effect a bind 1 1 2\neffect b bind 1 1 2\n";
         assert!(broken(lines).contains("2 steps were repeated"));

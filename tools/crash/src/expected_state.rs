@@ -2,22 +2,22 @@
 
 use serde_json::Value;
 
-/// A change that was asked for and has not been acknowledged as finished.
+/// A requested change that is not acknowledged as finished.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PendingChange {
     /// `provision`, `update` …
     pub verb: &'static str,
-    /// Named by a 202; `None` while no answer has come.
+    /// Named by a 202; `None` before a response.
     pub operation: Option<String>,
 }
 
 /// Last acknowledged state of a resource.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum AcknowledgedState {
-    /// Nothing: it was never there.
+    /// It never existed.
     #[default]
     Never,
-    /// It is there, with these parameters or credentials.
+    /// It exists, with these parameters or credentials.
     There(Value),
     /// It was deleted.
     Gone,
@@ -26,16 +26,16 @@ pub enum AcknowledgedState {
 /// Expected state of a resource.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExpectedState {
-    /// Acknowledged.
+    /// Acknowledged state.
     pub settled: AcknowledgedState,
-    /// Under way.
+    /// Change in progress.
     pub pending: Option<PendingChange>,
 }
 
 /// Allowed responses to a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpectedFetch {
-    /// 200 with what was acknowledged.
+    /// 200 with the acknowledged state.
     Exactly,
     /// 404.
     Never,
@@ -53,20 +53,20 @@ impl ExpectedState {
         }
     }
 
-    /// A change is asked for.
-    pub fn ask(&mut self, verb: &'static str) {
+    /// Records a requested change.
+    pub fn request_change(&mut self, verb: &'static str) {
         self.pending = Some(PendingChange {
             verb,
             operation: None,
         });
     }
 
-    /// The operation of the change under way, if it was ever named.
+    /// The operation of the change in progress, if it was ever named.
     pub fn operation(&self) -> Option<&str> {
         self.pending.as_ref()?.operation.as_deref()
     }
 
-    /// The change was acknowledged as finished.
+    /// Records that the change was acknowledged as finished.
     pub fn settle(&mut self, settled: AcknowledgedState) {
         self.settled = settled;
         self.pending = None;

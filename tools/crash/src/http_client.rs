@@ -8,10 +8,10 @@ use sutler_servers::http::HttpConnection;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Longest wait for one answer; the broker's own bound for requests that wait is 50 s.
+/// Longest wait for one response; the broker's own limit for waiting requests is 50 s.
 const ANSWER_WITHIN: Duration = Duration::from_secs(55);
 
-/// An answer that arrived whole.
+/// A complete response.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HttpResponse {
     /// Its status.
@@ -23,7 +23,7 @@ pub struct HttpResponse {
 }
 
 impl HttpResponse {
-    /// The operation that an answer names.
+    /// The operation named by a response.
     pub fn operation(&self) -> Option<&str> {
         self.body["operation"].as_str()
     }
@@ -34,12 +34,12 @@ impl HttpResponse {
     }
 }
 
-/// No whole answer arrived. Whether the request was carried out is not known.
+/// No complete response arrived. Whether the request was executed is unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lost {
-    /// The line broke, or there was none.
+    /// The connection broke, or could not be opened.
     Line,
-    /// Nothing came in time: that is never right.
+    /// No response within the time limit: always an error of the broker.
     Time,
 }
 
@@ -59,7 +59,7 @@ impl HttpClient {
         }
     }
 
-    /// Sends a request and waits for the whole answer.
+    /// Sends a request and waits for the complete response.
     ///
     /// # Errors
     /// See [`Lost`].

@@ -1,7 +1,7 @@
 //! Kills a victim once at every point where it changes its store, and checks each life to its end.
 //!
-//! One platform walks one instance through a whole life. The first life is killed at the first call
-//! to the store, the second at the second, and so on until a life ends before its kill would come;
+//! One platform runs one instance through a whole life. The first life is killed at the first call
+//! to the store, the second at the second, and so on until a life ends before its kill;
 //! and all that for every moment of a call. `random_kills.rs` kills under load instead.
 
 use crate::audit::audit;
@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 
 /// Limit of calls per life; more means an endless loop.
 const CALLS_MAX: u64 = 400;
-/// Every so often the victim is killed once more while it recovers.
+/// In every life of this interval the victim is killed once more during recovery.
 const TWICE_EVERY: u64 = 3;
 /// Store call of a recovery at which a second kill happens.
 const SECOND_KILL_WITHIN: u64 = 9;
@@ -32,11 +32,11 @@ pub struct KillPointsReport {
     pub kills: u64,
     /// Lives begun.
     pub lives: u64,
-    /// Steps done, and how many of them again after a death.
+    /// Steps done.
     pub effects: u64,
     /// Steps repeated.
     pub repeats: u64,
-    /// Longest time from a restart to the end of what was under way.
+    /// Longest time from a restart to the end of the interrupted operation.
     pub recovery: Duration,
 }
 
@@ -61,7 +61,7 @@ impl fmt::Display for KillPointsReport {
 /// Kills at every point, `workers` lives at a time.
 ///
 /// # Errors
-/// The first broken promise, with the point at which the victim was killed.
+/// The first violation, with the point at which the victim was killed.
 pub async fn kill_at_every_point(
     program: &Path,
     dir: &Path,
@@ -138,11 +138,11 @@ async fn one_life(
     .await
 }
 
-/// Leads one whole life through all deaths of its victims, and checks it at the end. `after_death`
-/// prepares the next start; it is told how many deaths there were.
+/// Runs one whole life through all deaths of its victims, and checks it at the end. `after_death`
+/// prepares the next start; its argument is the number of deaths so far.
 ///
 /// # Errors
-/// The first broken promise.
+/// The first violation.
 pub async fn live_through(
     mut launch: Launch,
     mut after_death: impl FnMut(&mut Launch, u64),
@@ -191,7 +191,7 @@ fn second_kill(number: u64, moment: Moment, kills: u64) -> Option<(u64, Moment)>
     second.then_some((number % SECOND_KILL_WITHIN + 1, moment))
 }
 
-/// A victim that was to die later may do so while it drains; that is not an error.
+/// Ends a life. A victim with a pending kill may die while it drains; that is not an error.
 async fn end(victim: VictimProcess, launch: &Launch) -> CheckResult<()> {
     if launch.mortal() {
         victim.kill().await

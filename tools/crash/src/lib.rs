@@ -1,12 +1,12 @@
 //! Kills a broker with SIGKILL, fills its disk, fails its syncs, and checks that nothing it
-//! acknowledged is lost and nothing it wrote down is done twice. The same for replicas over a server,
-//! which are also paused and cut off, is in `chaos.rs`; what follows is about one process on one file.
+//! acknowledged is lost and nothing it recorded is done twice. The same for replicas over a server,
+//! which are also paused and isolated, is in `chaos.rs`; the rest is about one process on one file.
 //!
 //! Two halves, in two processes. The *victim* (`victim.rs`) is a small broker over a SQLite store that
-//! logs every effect and every memo. The rest plays the platform: `process.rs` starts and kills the
-//! victim, `platform.rs` sends requests and remembers what was acknowledged, `effects.rs` and
+//! logs every effect and every memo. The rest is the platform: `process.rs` starts and kills the
+//! victim, `platform.rs` sends requests and remembers acknowledgements, `effects.rs` and
 //! `audit.rs` check the logs and the store afterwards, `random_kills.rs` and `kill_points.rs` decide when to kill.
-//! `trace.rs` reads system-call traces. Run it long with `cargo run -p sutler-crash -- --kills 5000`.
+//! `trace.rs` reads system-call traces. For a long run: `cargo run -p sutler-crash -- --kills 5000`.
 
 mod audit;
 pub mod chaos;

@@ -1,10 +1,10 @@
-//! One platform: walks one instance through its life, survives the broker's deaths, and holds the
-//! broker to everything it acknowledged.
+//! One platform: runs one instance through its life, survives the broker's deaths, and checks that the
+//! broker keeps everything it acknowledged.
 //!
-//! A request without an answer is repeated as it was, as platforms do. After every restart all that
-//! is known is checked (`platform/verify.rs`) before the life goes on. Other tests have smaller platforms:
-//! `kill_at_every_step` of the executable (blocking, no expectations beyond success) and `store_fault_matrix` of
-//! the broker (in one process, on a clock that is moved).
+//! A request without a response is repeated unchanged, as platforms do. After every restart the expected
+//! state is checked (`platform/verify.rs`) before the life continues. Other tests have smaller platforms:
+//! `kill_at_every_step` of the executable is blocking and checks only success, `store_fault_matrix` of the broker
+//! stays in one process and has a paused clock.
 
 mod verify;
 
@@ -22,9 +22,9 @@ use tokio::time::timeout;
 pub const SERVICE: &str = "0c6f1f0e-2f7a-4a6a-8d41-3f0b6a1c0001";
 /// Its plan.
 pub const PLAN: &str = "0c6f1f0e-2f7a-4a6a-8d41-3f0b6a1c0002";
-/// Longest wait for another victim after the line broke.
+/// Longest wait for another victim after the connection broke.
 const RESTART_WITHIN: Duration = Duration::from_secs(30);
-/// Longest time an operation may take while its victim lives: else its lane is stuck.
+/// Time limit of an operation while its victim lives: a longer one means a stuck lane.
 const SETTLED_WITHIN: Duration = Duration::from_secs(20);
 /// Maximum time for bytes of a dead victim to arrive.
 const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
@@ -33,19 +33,19 @@ const POLL_EVERY: Duration = Duration::from_millis(3);
 /// Address of the current victim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Grows with every start.
+    /// Increases with every start.
     pub generation: u64,
     /// Its address.
     pub address: SocketAddr,
 }
 
-/// Tells platforms where the present victim serves.
+/// Receives the address of the current victim.
 pub type TargetReceiver = watch::Receiver<Option<Target>>;
 
 /// With or without `accepts_incomplete`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestMode {
-    /// The answer is the result.
+    /// The response is the result.
     Sync,
     /// 202, then polls.
     Async,
@@ -62,11 +62,11 @@ pub enum PlatformAction {
     Bind(&'static str),
     /// DELETE of a binding.
     Unbind(&'static str),
-    /// DELETE of the instance, with whatever bindings are left.
+    /// DELETE of the instance, with the remaining bindings.
     Deprovision,
 }
 
-/// A whole life: one binding is deleted by itself, the other with its instance.
+/// A whole life: one binding is deleted on its own, the other with its instance.
 pub const SCRIPT: [(PlatformAction, RequestMode); 6] = [
     (PlatformAction::Provision, RequestMode::Async),
     (PlatformAction::Bind("own"), RequestMode::Sync),
@@ -77,7 +77,7 @@ pub const SCRIPT: [(PlatformAction, RequestMode); 6] = [
 ];
 
 impl PlatformAction {
-    /// The broker's word for it.
+    /// Verb of the broker.
     pub fn verb(self) -> &'static str {
         match self {
             Self::Provision => "provision",
@@ -92,7 +92,7 @@ impl PlatformAction {
         matches!(self, Self::Unbind(_) | Self::Deprovision)
     }
 
-    /// The binding it is about; `None`: the instance itself.
+    /// The binding of the action; `None`: the instance itself.
     fn binding(self) -> Option<&'static str> {
         match self {
             Self::Bind(name) | Self::Unbind(name) => Some(name),
@@ -109,11 +109,11 @@ impl PlatformAction {
     }
 }
 
-/// Why something could not be done now.
+/// Why an action could not be completed.
 pub(crate) enum Stop {
     /// The victim is dead.
     Dead,
-    /// A promise was broken.
+    /// A guarantee was violated.
     Broken(Violation),
 }
 
@@ -141,15 +141,15 @@ pub struct Platform {
     pub sent: BTreeMap<&'static str, u64>,
     /// Number of deaths of the victim.
     pub deaths: u64,
-    /// Longest time from a restart to the end of an operation that was under way.
+    /// Longest time from a restart to the end of an interrupted operation.
     pub recovery: Duration,
 }
 
 impl Platform {
-    /// A platform that begins with the victim that serves now.
+    /// A platform that starts with the current victim.
     ///
     /// # Errors
-    /// None serves in time.
+    /// No victim serves in time.
     pub async fn new(mut home: TargetReceiver, instance: String) -> CheckResult<Self> {
         let target = next_target(&mut home, 0).await?;
         Ok(Self {
@@ -168,12 +168,12 @@ impl Platform {
         })
     }
 
-    /// Does one change, through any number of deaths, until it is acknowledged as finished.
+    /// Makes one change, through any number of deaths, until it is acknowledged as finished.
     ///
     /// # Errors
-    /// A promise was broken.
+    /// A guarantee was violated.
     pub async fn perform(&mut self, act: PlatformAction, mode: RequestMode) -> CheckResult<()> {
-        self.known_of(act).ask(act.verb());
+        self.expected_of(act).request_change(act.verb());
         if let PlatformAction::Update(size) = act {
             self.size = size;
         }
@@ -202,10 +202,10 @@ impl Platform {
         mode: RequestMode,
         doubted: bool,
     ) -> Result<(), Stop> {
-        if let Some(operation) = self.known_of(act).operation().map(str::to_owned) {
+        if let Some(operation) = self.expected_of(act).operation().map(str::to_owned) {
             return self.await_end(act, &operation).await;
         }
-        let answer = self.ask(act, mode).await?;
+        let answer = self.send_action(act, mode).await?;
         match (answer.status, mode) {
             (202, RequestMode::Async) => {
                 let operation = self.named(act, &answer)?;
@@ -223,13 +223,13 @@ impl Platform {
         }
     }
 
-    /// Remembers the operation that a 202 names; it must be the same every time.
+    /// Records the operation named by a 202; it must be the same every time.
     fn named(&mut self, act: PlatformAction, answer: &HttpResponse) -> CheckResult<String> {
         let operation = answer
             .operation()
             .ok_or_else(|| unexpected("a 202", answer))?
             .to_owned();
-        let known = self.known_of(act);
+        let known = self.expected_of(act);
         match &mut known.pending {
             Some(pending)
                 if pending
@@ -264,7 +264,7 @@ impl Platform {
         }
     }
 
-    /// A change was acknowledged as finished: what it made is there, what it deleted is not.
+    /// Records an acknowledged change: its created resource must exist, its deleted one must not.
     async fn settle(&mut self, act: PlatformAction, answer: &HttpResponse) -> Result<(), Stop> {
         let settled = match act {
             PlatformAction::Provision | PlatformAction::Update(_) => {
@@ -287,11 +287,11 @@ impl Platform {
             left.filter(|it| it.settled != AcknowledgedState::Gone)
                 .for_each(|it| it.settle(AcknowledgedState::Gone));
         }
-        self.known_of(act).settle(settled);
+        self.expected_of(act).settle(settled);
         self.verify_one(act.binding()).await
     }
 
-    fn known_of(&mut self, act: PlatformAction) -> &mut ExpectedState {
+    fn expected_of(&mut self, act: PlatformAction) -> &mut ExpectedState {
         match act.binding() {
             Some(name) => self.bindings.entry(name).or_default(),
             None => &mut self.known,
@@ -302,7 +302,7 @@ impl Platform {
         json!({ "size": self.size })
     }
 
-    /// Waits for the next victim and holds it to all that is known.
+    /// Waits for the next victim and checks the expected state.
     async fn rejoin(&mut self) -> CheckResult<()> {
         loop {
             self.deaths += 1;
@@ -318,7 +318,11 @@ impl Platform {
         }
     }
 
-    async fn ask(&mut self, act: PlatformAction, mode: RequestMode) -> Result<HttpResponse, Stop> {
+    async fn send_action(
+        &mut self,
+        act: PlatformAction,
+        mode: RequestMode,
+    ) -> Result<HttpResponse, Stop> {
         *self.sent.entry(act.verb()).or_default() += 1;
         let path = change_path(&self.instance, act.binding(), mode);
         let body = match act {
@@ -392,7 +396,7 @@ fn unexpected(what: &str, answer: &HttpResponse) -> Violation {
     ))
 }
 
-/// Ends some time after the victim has a successor: the process on the port is then not the one that
+/// Resolves some time after the victim has a successor: the process on the port is then not the one that
 /// got the request, and bytes of the dead one have arrived by then.
 async fn superseded(mut home: TargetReceiver, generation: u64) {
     let newer = home.wait_for(|it| it.is_some_and(|target| target.generation > generation));

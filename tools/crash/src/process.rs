@@ -17,12 +17,12 @@ const READY_WITHIN: Duration = Duration::from_secs(20);
 /// Maximum time for a victim to stop.
 const STOP_WITHIN: Duration = Duration::from_secs(30);
 
-/// How victims in one directory are started.
+/// Configuration of victims in one directory.
 #[derive(Clone, Debug)]
 pub struct Launch {
     /// This package's executable.
     pub program: PathBuf,
-    /// Words in front of it: a tracer, a namespace.
+    /// Arguments before it: a tracer, a namespace.
     pub wrapper: Vec<String>,
     /// The store's file.
     pub db: PathBuf,
@@ -32,14 +32,14 @@ pub struct Launch {
     pub log: PathBuf,
     /// Number of the start.
     pub boot: u64,
-    /// When it kills itself, if it does.
+    /// Call and moment at which it kills itself, if it does.
     pub kill_at: Option<(u64, Moment)>,
     /// Further arguments.
     pub extra: Vec<String>,
 }
 
 impl Launch {
-    /// With everything in one directory.
+    /// All files in one directory.
     pub fn new(program: &Path, dir: &Path) -> Self {
         Self {
             program: program.to_owned(),
@@ -130,14 +130,14 @@ impl Launch {
     /// Starts the next victim, which must become ready.
     ///
     /// # Errors
-    /// It did not.
-    pub async fn start_whole(&mut self) -> CheckResult<VictimProcess> {
+    /// It did not become ready.
+    pub async fn start_ready(&mut self) -> CheckResult<VictimProcess> {
         let started = self.start().await?;
         started.ok_or_else(|| Violation::new("the victim died before it was ready"))
     }
 }
 
-/// A victim at work. Killed with its drop.
+/// A running victim. Killed on drop.
 #[derive(Debug)]
 pub struct VictimProcess {
     child: Child,
@@ -156,7 +156,7 @@ impl VictimProcess {
     /// SIGKILL, and waits for its end.
     ///
     /// # Errors
-    /// It had already ended in another way than by SIGKILL.
+    /// It had already ended, and not by SIGKILL.
     pub async fn kill(mut self) -> CheckResult<()> {
         let _ = self.child.start_kill();
         self.died().await
@@ -165,9 +165,9 @@ impl VictimProcess {
     /// Waits for a victim that kills itself, or kills it after a while.
     ///
     /// # Errors
-    /// It ended in another way than by SIGKILL.
-    pub async fn await_death(mut self, patience: Duration) -> CheckResult<()> {
-        if timeout(patience, self.child.wait()).await.is_err() {
+    /// It ended, and not by SIGKILL.
+    pub async fn await_death(mut self, limit: Duration) -> CheckResult<()> {
+        if timeout(limit, self.child.wait()).await.is_err() {
             let _ = self.child.start_kill();
         }
         self.died().await
@@ -176,7 +176,7 @@ impl VictimProcess {
     /// Waits for a victim that kills itself.
     ///
     /// # Errors
-    /// It ended in another way than by SIGKILL.
+    /// It ended, and not by SIGKILL.
     pub async fn death(&mut self) -> CheckResult<()> {
         self.died().await
     }
@@ -192,7 +192,7 @@ impl VictimProcess {
         )))
     }
 
-    /// SIGTERM: it must drain and end with 0.
+    /// SIGTERM: it must drain and exit with 0.
     ///
     /// # Errors
     /// It does not end in time, or not with 0.

@@ -1,6 +1,6 @@
-//! Kills a victim under load at random, again and again, and checks it after every restart.
+//! Kills a victim under load at random, repeatedly, and checks it after every restart.
 //!
-//! Kills come in rounds of a few dozen on one file; between kills the platforms verify and go on.
+//! Kills come in rounds of a few dozen on one file; between kills the platforms verify and continue.
 //! After each round the platforms finish, the victim drains, and effect log and store are checked.
 
 use crate::audit::audit;
@@ -20,16 +20,16 @@ use tokio::task::JoinSet;
 
 /// Kills on one file.
 const KILLS_PER_ROUND: u64 = 25;
-/// A victim lives at most so long before it is killed from outside, in milliseconds.
+/// Maximum lifetime of a victim before it is killed from outside, in milliseconds.
 const LIFE_MAX_MS: u64 = 60;
 /// Maximum number of the store call at which a victim kills itself.
 const CALLS_MAX: u64 = 80;
 /// Maximum time to wait for a victim that should kill itself.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Every so many kills the victim may work until every platform got on: an operation that is
-/// interrupted more than five times without progress is rightly given up.
+/// Number of kills after which the victim may work until every platform made progress: an operation that
+/// is interrupted more than five times without progress is correctly given up.
 const REST_EVERY: u64 = 4;
-/// Longest such rest; a platform that does not get on says why by itself.
+/// Time limit of such a rest; a platform without progress reports the reason itself.
 const REST_MAX: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
@@ -44,7 +44,7 @@ pub struct RandomKills {
     pub kills: u64,
     /// Number of concurrent platforms.
     pub clients: usize,
-    /// Repeats the same chances.
+    /// The same seed gives the same random choices.
     pub seed: u64,
 }
 
@@ -53,19 +53,19 @@ pub struct RandomKills {
 pub struct RandomKillsReport {
     /// Deaths.
     pub kills: u64,
-    /// Lives that platforms led to their end.
+    /// Lives that platforms completed.
     pub lives: u64,
     /// Operations in the stores.
     pub operations: u64,
-    /// Operations that 202s had named.
+    /// Operations named by a 202.
     pub acknowledged: u64,
     /// Steps done.
     pub effects: u64,
-    /// Steps repeated because the crash fell before their memo.
+    /// Steps repeated because the crash happened before their memo.
     pub repeats: u64,
     /// Longest start until ready.
     pub ready: Duration,
-    /// Longest time from a restart to the end of what was under way.
+    /// Longest time from a restart to the end of an interrupted operation.
     pub recovery: Duration,
 }
 
@@ -90,7 +90,7 @@ impl fmt::Display for RandomKillsReport {
 /// Kills until the number is reached; `progress` gets a line after each round.
 ///
 /// # Errors
-/// The first broken promise, with its round.
+/// The first violation, with its round.
 pub async fn kill_at_random(
     rounds: &RandomKills,
     mut progress: impl FnMut(String),
@@ -127,7 +127,7 @@ struct Round<'r> {
     dir: PathBuf,
     kills: u64,
     rng: SeededRng,
-    /// Changes that each platform has brought to their end.
+    /// Number of changes that each platform has completed.
     changes: Arc<[AtomicU64]>,
 }
 
@@ -156,7 +156,7 @@ impl Round<'_> {
             }
         }
         launch.kill_at = None;
-        let victim = launch.start_whole().await?;
+        let victim = launch.start_ready().await?;
         announce(&homes, &launch, &victim);
         ending.store(true, Ordering::Relaxed);
         let mut platforms = Vec::new();
@@ -182,7 +182,7 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Starts a victim and has it die, from outside or by its own hand.
+    /// Starts a victim that is killed, from outside or by itself.
     async fn one_death(
         &mut self,
         launch: &mut Launch,
@@ -214,7 +214,7 @@ impl Round<'_> {
         victim.kill().await
     }
 
-    /// Waits until every platform has brought a change to its end.
+    /// Waits until every platform has completed a change.
     async fn rest(&self) {
         let now = || self.changes.iter().map(|it| it.load(Ordering::Relaxed));
         let before: Vec<u64> = now().collect();
@@ -232,7 +232,7 @@ fn announce(homes: &watch::Sender<Option<Target>>, launch: &Launch, victim: &Vic
     }));
 }
 
-/// Leads one life after another, in any pace, until the round ends.
+/// Runs one life after another, in any mode, until the round ends.
 async fn live(
     home: TargetReceiver,
     client: usize,

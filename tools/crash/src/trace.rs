@@ -1,12 +1,12 @@
-//! Reads a system-call trace and looks for answers that left before their commit was on the disk.
+//! Reads a system-call trace and searches for responses that were sent before their commit was on the disk.
 //!
-//! The trace is made by `strace -f -yy` ([`TRACER`]) of a victim that is sent one request after the
-//! other and does nothing else meanwhile. Then the rule is simple: when an answer leaves, nothing may
-//! be in the write-ahead log that a finished sync does not cover.
+//! The trace is made by `strace -f -yy` ([`TRACER`]) of a victim that gets one request after the
+//! other and is otherwise idle. Then the rule is simple: when a response is sent, the write-ahead log must
+//! not contain writes that a finished sync does not cover.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Runs a program under trace, as its own parent's child; the trace's file comes next.
+/// Runs a program under trace, as its own parent's child; the trace's file is the next argument.
 pub const TRACER: [&str; 7] = [
     "strace",
     "-D",
@@ -17,26 +17,26 @@ pub const TRACER: [&str; 7] = [
     "-o",
 ];
 
-/// One answer that left.
+/// One sent response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SentAnswer {
     /// Its status.
     pub status: u16,
-    /// Writes to the log that became durable since the answer before.
+    /// Writes to the log that became durable since the previous response.
     pub durable: usize,
-    /// Writes to the log that were not durable when it left.
+    /// Writes to the log that were not durable when it was sent.
     pub not_durable: usize,
 }
 
 /// Result of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceReport {
-    /// Every answer, in order.
+    /// Every response, in order.
     pub answers: Vec<SentAnswer>,
 }
 
 impl TraceReport {
-    /// Answers that left too early: before a sync, or without any.
+    /// Responses that were sent too early: before a sync, or without any.
     pub fn early(&self) -> Vec<&SentAnswer> {
         let early = |it: &&SentAnswer| it.not_durable > 0 || it.durable == 0;
         self.answers.iter().filter(early).collect()
@@ -67,7 +67,7 @@ struct Reader {
     report: TraceReport,
 }
 
-/// Judges a trace.
+/// Checks a trace.
 pub fn read_trace(text: &str) -> TraceReport {
     let mut reader = Reader::default();
     for (thread, rest) in text.lines().filter_map(thread_and_rest) {
@@ -76,14 +76,14 @@ pub fn read_trace(text: &str) -> TraceReport {
     reader.report
 }
 
-/// Whether the trace has come to the kill of a process.
+/// Whether the trace has reached the kill of a process.
 pub fn ends_with_kill_of(text: &str, pid: u32) -> bool {
     let pid = pid.to_string();
     text.lines()
         .any(|line| thread_and_rest(line) == Some((&pid, "+++ killed by SIGKILL +++")))
 }
 
-/// A line's two parts. Process ids are padded to five characters.
+/// Splits a line into thread and rest. Process ids are padded to five characters.
 fn thread_and_rest(line: &str) -> Option<(&str, &str)> {
     let (thread, rest) = line.split_once(' ')?;
     Some((thread, rest.trim_start()))
@@ -110,7 +110,7 @@ impl Reader {
             return Call::Other;
         };
         let file = arguments.split_once('<').map_or("", |(_, path)| path);
-        // Sockets have a `>` inside, so the end of a path is looked for from its kind.
+        // Sockets contain a `>`, so the end of a path is searched by its kind.
         let is_log = file
             .split('>')
             .next()
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kill_is_seen_whether_its_process_id_is_short_or_long() {
+    fn the_kill_is_found_with_short_and_long_process_ids() {
         for pid in ["1524  ", "31524 "] {
             let text = format!("{WRITE}{pid}+++ killed by SIGKILL +++\n");
             assert!(ends_with_kill_of(
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sync_covers_only_what_was_written_before_it_began() {
+    fn a_sync_covers_only_earlier_writes() {
         let begun = "7 fdatasync(13</d/v.db-wal> <unfinished ...>\n";
         let ended = "7 <... fdatasync resumed>) = 0\n";
         let other = WRITE.replace("7 pwrite64", "9 pwrite64");

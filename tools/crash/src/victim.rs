@@ -2,8 +2,8 @@
 //! replicas over a server.
 //!
 //! It prints `ready ADDRESS` when it serves. Its hooks (`victim/service.rs`) log effects, its store
-//! (`victim/instrumented_store.rs`) logs what became durable and knows the moments at which to die. The log is
-//! `victim/effect_log.rs`, or `victim/replica_log.rs` where replicas share it. It checks nothing: that is done
+//! (`victim/instrumented_store.rs`) logs durable changes and kills the process at given moments. The log is
+//! `victim/effect_log.rs`, or `victim/replica_log.rs` if replicas share it. It checks nothing: that is done
 //! from outside.
 
 mod effect_log;
@@ -63,7 +63,7 @@ pub struct VictimArgs {
     pub answer_before_sync: bool,
 }
 
-/// A moment in the life of a call to the store.
+/// A moment of a call to the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Moment {
     /// Before the call reaches the store.
@@ -88,7 +88,7 @@ impl Moment {
         Self::Synced,
     ];
 
-    /// As an argument.
+    /// As a command-line argument.
     pub fn word(self) -> &'static str {
         match self {
             Self::Before => "before",

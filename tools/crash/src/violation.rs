@@ -1,22 +1,22 @@
 //! Violations: broken guarantees that the harness found.
 
-/// A promise that was broken, in words.
+/// A violated guarantee, as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Violation(String);
 
 impl Violation {
-    /// With a sentence.
+    /// A violation with a message.
     pub fn new(sentence: impl Into<String>) -> Self {
         Self(sentence.into())
     }
 
-    /// With where it was found put in front.
+    /// Prefixes the place where it was found.
     #[must_use]
     pub fn at(self, place: &str) -> Self {
         Self(format!("{place}: {}", self.0))
     }
 }
 
-/// Holds unless a promise was broken.
+/// `Err` if a guarantee was violated.
 pub type CheckResult<T> = Result<T, Violation>;

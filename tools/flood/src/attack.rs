@@ -1,4 +1,4 @@
-//! The attackers: connections that are held, headers and bodies that trickle, one user who floods.
+//! The attackers: idle connections, slow headers and bodies, and one flooding user.
 //!
 //! Each attacker opens its connections, reports that on its standard output, and continues until it is
 //! killed or its time is over. A connection that the server closes is opened again.
@@ -18,25 +18,25 @@ use tokio::time::{sleep, timeout};
 
 /// Maximum lifetime of an attacker, even if its parent dies.
 const LIFE_MAX: Duration = Duration::from_secs(300);
-/// Most connections from one address: fewer than the broker allows to one.
+/// Maximum connections from one address: fewer than the broker allows.
 const PER_ADDRESS: usize = 900;
-/// Pause between the bytes of who sends slowly.
+/// Pause between the bytes of a slow sender.
 const TRICKLE: Duration = Duration::from_secs(1);
 /// Pause before a connection is opened again.
 const AGAIN: Duration = Duration::from_millis(200);
-/// Connections that are being opened at one time.
+/// Connections opened concurrently.
 const OPENING: usize = 200;
 
 /// Kind of attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kind {
-    /// Connections that ask once and then stay.
+    /// Connections that send one request and then stay open.
     Held,
     /// Headers, a byte a second.
     SlowHeaders,
     /// Bodies, a byte a second, by one user.
     SlowBodies,
-    /// All requests that one user can send.
+    /// As many requests as one user can send.
     Flood,
 }
 
@@ -85,7 +85,7 @@ pub(crate) async fn run(args: AttackArgs) -> ToolResult {
     };
     let in_time = timeout(Duration::from_secs(60), all_open).await.is_ok();
     let open = opened.load(Ordering::SeqCst);
-    crate::process::say(if in_time { "open" } else { "not all open" });
+    crate::process::print_line(if in_time { "open" } else { "not all open" });
     if !in_time {
         return Err(format!("only {open} of {} connections could be opened", args.count).into());
     }

@@ -76,7 +76,7 @@ pub(crate) async fn serve(args: ServeArgs) -> ToolResult {
         .start()
         .await?;
     let listener = TcpListener::bind("127.0.0.1:0").await?;
-    crate::process::say(&listener.local_addr()?.to_string());
+    crate::process::print_line(&listener.local_addr()?.to_string());
     running.serve_until_signalled(listener).await;
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! The flood: `cargo run --profile bench -p sutler-flood`.
 //!
 //! Starts a broker on 127.0.0.1 with default limits, lets a few users work, attacks it in several
-//! ways, each bounded in number and time, and compares what the users notice with what they noticed
-//! just before. Servers and attackers are processes of their own (this executable, started again).
-//! What the figures mean: `docs/PERFORMANCE.md`.
+//! ways, each bounded in number and time, and compares the latency of the users with the latency
+//! just before. Servers and attackers are separate processes (this executable, started again).
+//! The figures are explained in `docs/PERFORMANCE.md`.
 
 mod attack;
 mod broker;
@@ -48,7 +48,7 @@ async fn main() -> ExitCode {
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            process::say(&format!("sutler-flood: {error}"));
+            process::print_line(&format!("sutler-flood: {error}"));
             ExitCode::FAILURE
         }
     }

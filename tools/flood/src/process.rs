@@ -1,20 +1,20 @@
-//! Processes of this run: started, asked about, and ended by their handle.
+//! Processes of this run: started, inspected, and ended by their handle.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 
 /// One line on standard output.
-pub(crate) fn say(line: &str) {
+pub(crate) fn print_line(line: &str) {
     let mut out = std::io::stdout();
     let _ = writeln!(out, "{line}");
     let _ = out.flush();
 }
 
-/// A part of this run in a process of its own; ended when dropped.
+/// A part of this run in a separate process; ended when dropped.
 pub(crate) struct ChildProcess {
     child: Child,
     /// First line of its output.
-    pub said: String,
+    pub first_line: String,
 }
 
 impl ChildProcess {
@@ -25,12 +25,12 @@ impl ChildProcess {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()?;
-        let mut said = String::new();
+        let mut first_line = String::new();
         if let Some(stdout) = child.stdout.take() {
-            BufReader::new(stdout).read_line(&mut said)?;
+            BufReader::new(stdout).read_line(&mut first_line)?;
         }
-        let said = said.trim().to_owned();
-        Ok(Self { child, said })
+        let first_line = first_line.trim().to_owned();
+        Ok(Self { child, first_line })
     }
 
     /// Number of its open files and connections.
@@ -39,7 +39,7 @@ impl ChildProcess {
         Ok(std::fs::read_dir(folder)?.count())
     }
 
-    /// The most memory it ever had, in bytes.
+    /// Its peak memory, in bytes.
     pub(crate) fn peak_memory(&self) -> std::io::Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         peak_of(&status).ok_or_else(|| std::io::ErrorKind::InvalidData.into())

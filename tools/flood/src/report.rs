@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Measurements of one attack.
 pub(crate) struct Row {
     pub name: String,
-    pub calm: UserLatency,
+    pub baseline: UserLatency,
     pub attacked: UserLatency,
 }
 
@@ -14,7 +14,7 @@ impl Row {
     /// The users' p99 under attack, as a multiple of the one before.
     pub(crate) fn ratio(&self) -> f64 {
         let seconds = |it: &UserLatency| it.percentile(99).as_secs_f64();
-        seconds(&self.attacked) / seconds(&self.calm).max(f64::EPSILON)
+        seconds(&self.attacked) / seconds(&self.baseline).max(f64::EPSILON)
     }
 
     pub(crate) fn line(&self) -> String {
@@ -22,8 +22,8 @@ impl Row {
         format!(
             "{:<34} {:>9.2} {:>9.2} {:>9.2} {:>9.2} {:>7.2} {:>9} {:>6}",
             self.name,
-            ms(self.calm.percentile(50)),
-            ms(self.calm.percentile(99)),
+            ms(self.baseline.percentile(50)),
+            ms(self.baseline.percentile(99)),
             ms(self.attacked.percentile(50)),
             ms(self.attacked.percentile(99)),
             self.ratio(),
@@ -41,8 +41,8 @@ pub(crate) fn head() -> String {
     )
 }
 
-/// One promise, and whether it was kept.
-pub(crate) fn verdict(kept: bool, what: &str) -> (bool, String) {
-    let word = if kept { "met   " } else { "MISSED" };
-    (kept, format!("{word} {what}"))
+/// One guarantee, and whether it held.
+pub(crate) fn verdict(held: bool, what: &str) -> (bool, String) {
+    let word = if held { "met   " } else { "MISSED" };
+    (held, format!("{word} {what}"))
 }

@@ -2,7 +2,7 @@
 
 use crate::ToolResult;
 use crate::attack::Kind;
-use crate::process::{ChildProcess, say};
+use crate::process::{ChildProcess, print_line};
 use crate::report::{Row, head, verdict};
 use crate::users::{UserLatency, work};
 use clap::{Args, ValueEnum};
@@ -10,8 +10,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// The memory that the broker may have had: as much as it may have for bodies, and so much for each
-/// connection it may have.
+/// Maximum memory of the broker: its limit for bodies, and an amount for each
+/// allowed connection.
 const MEMORY_FIXED_BYTES: u64 = 160 * 1024 * 1024;
 const MEMORY_PER_CONNECTION_BYTES: u64 = 24 * 1024;
 /// Descriptors that a database may open and close meanwhile.
@@ -42,7 +42,7 @@ pub(crate) struct RunArgs {
     ratio_max: f64,
 }
 
-/// The attacks: what is done at the same time.
+/// The attacks, each a set of concurrent ones.
 fn attacks(args: &RunArgs) -> Vec<(String, Vec<(Kind, usize)>)> {
     let held = (Kind::Held, args.held);
     let slow = [
@@ -71,33 +71,33 @@ pub(crate) async fn run(args: RunArgs) -> ToolResult {
     let folder = tempfile::tempdir()?;
     let path = folder.path().display().to_string();
     let server = ChildProcess::start(&["serve", "--dir", &path])?;
-    let to: SocketAddr = server.said.parse()?;
+    let to: SocketAddr = server.first_line.parse()?;
     let lasting = Duration::from_secs(args.seconds);
-    // Everything is warm, and every table has its size, before anything is counted.
+    // Warm up, so that every table has its size before anything is measured.
     work(to, lasting.min(Duration::from_secs(2)), 0).await;
     let before = server.descriptors()?;
-    say(&head());
+    print_line(&head());
     let (mut rows, mut round, mut failed) = (Vec::new(), 0, 0);
     for (name, kinds) in attacks(&args) {
         let mut pairs = Vec::new();
         for _ in 0..args.pairs.max(1) {
-            let calm = work(to, lasting, next(&mut round)).await;
+            let baseline = work(to, lasting, next(&mut round)).await;
             let attacked = under_attack(to, &kinds, lasting, next(&mut round)).await?;
-            failed += calm.unanswered + attacked.unanswered;
+            failed += baseline.unanswered + attacked.unanswered;
             settle(&server, before).await?;
             let name = name.clone();
             pairs.push(Row {
                 name,
-                calm,
+                baseline,
                 attacked,
             });
         }
         pairs.sort_by(|a, b| a.ratio().total_cmp(&b.ratio()));
         let median = pairs.swap_remove(pairs.len() / 2);
-        say(&median.line());
+        print_line(&median.line());
         rows.push(median);
     }
-    judge(&args, &server, before, &rows, failed).await
+    check_guarantees(&args, &server, before, &rows, failed).await
 }
 
 fn next(round: &mut usize) -> usize {
@@ -125,15 +125,15 @@ async fn under_attack(
             &count,
         ];
         let attacker = ChildProcess::start(&arguments)?;
-        if attacker.said != "open" {
-            return Err(format!("an attacker did not begin: {}", attacker.said).into());
+        if attacker.first_line != "open" {
+            return Err(format!("an attacker did not begin: {}", attacker.first_line).into());
         }
         attackers.push(attacker);
     }
     Ok(work(to, lasting, round).await)
 }
 
-/// Waits until the attackers' connections are gone: how many descriptors there are then.
+/// Waits until the attackers' connections are gone; returns the number of descriptors then.
 async fn settle(server: &ChildProcess, before: usize) -> std::io::Result<usize> {
     let until = Instant::now() + SETTLE_WITHIN;
     loop {
@@ -145,7 +145,7 @@ async fn settle(server: &ChildProcess, before: usize) -> std::io::Result<usize> 
     }
 }
 
-async fn judge(
+async fn check_guarantees(
     args: &RunArgs,
     server: &ChildProcess,
     before: usize,
@@ -178,7 +178,7 @@ async fn judge(
         &format!("descriptors {before} before, {after} after"),
     ));
     for (_, line) in &verdicts {
-        say(line);
+        print_line(line);
     }
     if verdicts.iter().all(|(kept, _)| *kept) {
         return Ok(());

@@ -1,7 +1,7 @@
-//! The other users: a steady load, and how long each answer took.
+//! The other users: a constant load, and the latency of each response.
 //!
-//! Requests have their times before they are sent, and an answer is late by the time it was due: a
-//! server that stalls cannot hide requests without a response.
+//! Requests have scheduled times, and latency is measured from them: a
+//! stalled server cannot hide requests without a response.
 
 use crate::broker::{USERS, user};
 use crate::http::{connect, provision, request};
@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 /// Pause between the requests of one user.
 const EVERY: Duration = Duration::from_millis(25);
-/// An answer that takes longer counts as none.
+/// A response that takes longer counts as missing.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Response times of the users.
@@ -42,7 +42,7 @@ impl UserLatency {
     }
 }
 
-/// All users at work for a time. `round` keeps their instances apart from earlier ones.
+/// Runs all users for a time. `round` separates their instances from earlier ones.
 pub(crate) async fn work(to: SocketAddr, lasting: Duration, round: usize) -> UserLatency {
     let tasks: Vec<_> = (0..USERS)
         .map(|n| tokio::spawn(one(to, n, lasting, round)))
@@ -68,7 +68,7 @@ async fn one(to: SocketAddr, n: usize, lasting: Duration, round: usize) -> (Vec<
             break;
         }
         sleep_until(due).await;
-        let asked = match turn % 5 {
+        let request_bytes = match turn % 5 {
             0 => provision(&name, &format!("{own}-{turn}")),
             1 => request(&name, &format!("GET /v2/service_instances/{own}-0"), ""),
             2 => {
@@ -82,7 +82,7 @@ async fn one(to: SocketAddr, n: usize, lasting: Duration, round: usize) -> (Vec<
                 Some(open) => open,
                 None => HttpConnection::new(connect(to, 1).await?)?,
             };
-            let status = open.send(asked.as_bytes()).await?.status;
+            let status = open.send(request_bytes.as_bytes()).await?.status;
             stream = Some(open);
             Ok::<_, std::io::Error>(status)
         };

@@ -1,4 +1,4 @@
-//! The kept inputs: seeds written by hand, and every input that ever broke a property.
+//! The corpus: handwritten seeds, and every input that ever broke a property.
 //!
 //! One directory per target. The name of a file describes it; `regression-…` was found by a run.
 
@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// One kept input.
+/// One input of the corpus.
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// The file's name.
@@ -15,10 +15,10 @@ pub struct Entry {
     pub bytes: Vec<u8>,
 }
 
-/// The kept inputs of a target, by name.
+/// The corpus of a target, by name.
 ///
 /// # Errors
-/// The folder or a file cannot be read.
+/// The directory or a file cannot be read.
 pub fn entries(target: &str) -> io::Result<Vec<Entry>> {
     let mut found = Vec::new();
     for file in fs::read_dir(folder(target))? {
@@ -42,7 +42,7 @@ pub fn entries(target: &str) -> io::Result<Vec<Entry>> {
 /// # Errors
 /// The file cannot be written.
 pub fn keep(target: &str, prefix: &str, input: &[u8]) -> io::Result<PathBuf> {
-    // FNV-1a: the name only has to differ.
+    // FNV-1a: the name only has to be unique.
     let hash = input.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     });

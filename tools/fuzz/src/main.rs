@@ -1,7 +1,7 @@
-//! `cargo run -p sutler-fuzz --profile bench -- --seconds 30`: every target for so long, some at a time.
+//! `cargo run -p sutler-fuzz --profile bench -- --seconds 30`: every target for this time, some in parallel.
 //!
-//! Each target runs in a process of its own: a stack that overflows ends that one, and a second run
-//! with the same seed writes every input down first, so that the one that did it is kept.
+//! Each target runs in a separate process: a stack overflow ends only that one, and a second run
+//! with the same seed saves every input before it is tried, so that the failing one is kept.
 
 use clap::Parser;
 use std::io::{self, Write as _};
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use sutler_fuzz::{Limits, Report, TARGETS, Target, run};
 
-/// A worker of the real server has as much.
+/// The stack size of a worker of the real server.
 const STACK_BYTES: usize = 2 * 1024 * 1024;
 
 /// Longest time for one input.
@@ -55,7 +55,7 @@ fn main() -> io::Result<ExitCode> {
             .first()
             .map_or(Ok(ExitCode::FAILURE), |target| inside(target, arguments));
     }
-    say(&format!(
+    print_text(&format!(
         "{} targets, {} s each, seed {seed}",
         targets.len(),
         arguments.seconds
@@ -79,7 +79,7 @@ fn main() -> io::Result<ExitCode> {
     })
 }
 
-/// Runs a target in a process of its own; returns whether it succeeded.
+/// Runs a target in a separate process; returns whether it succeeded.
 fn outside(target: &Target, arguments: &Arguments) -> io::Result<bool> {
     let start = |seconds: u64, trace: Option<&PathBuf>| {
         let mut command = Command::new(std::env::current_exe()?);
@@ -97,7 +97,7 @@ fn outside(target: &Target, arguments: &Arguments) -> io::Result<bool> {
     if ended.code().is_some() {
         return Ok(ended.success());
     }
-    say(&format!(
+    print_text(&format!(
         "{}: the process ended with {ended}; looking for the input",
         target.name
     ))?;
@@ -110,7 +110,7 @@ fn outside(target: &Target, arguments: &Arguments) -> io::Result<bool> {
     if again.code().is_none() {
         let input = std::fs::read(&trace)?;
         let kept = sutler_fuzz::keep(target.name, "crash", &input)?;
-        say(&format!(
+        print_text(&format!(
             "{}: {} bytes end the process: {}",
             target.name,
             input.len(),
@@ -121,7 +121,7 @@ fn outside(target: &Target, arguments: &Arguments) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Runs a target here and prints what it came to.
+/// Runs a target here and prints its report.
 fn inside(target: &'static Target, arguments: Arguments) -> io::Result<ExitCode> {
     let limits = Limits {
         time: Duration::from_secs(arguments.seconds),
@@ -176,9 +176,9 @@ fn print(target: &Target, report: &Report) -> io::Result<()> {
             text.push_str(&format!("\n    kept as {}", kept.display()));
         }
     }
-    say(&text)
+    print_text(&text)
 }
 
-fn say(text: &str) -> io::Result<()> {
+fn print_text(text: &str) -> io::Result<()> {
     writeln!(io::stdout().lock(), "{text}")
 }

@@ -1,4 +1,4 @@
-//! From a known input to a new one that is nearly right.
+//! Mutates a known input into a new one that is nearly valid.
 //!
 //! Steps on bytes and on lines are here; steps on JSON, which keep everything else valid, are in
 //! `mutate/json.rs`. Several steps may follow each other.
@@ -106,7 +106,7 @@ pub(crate) fn mutated(
         };
         match changed {
             Some(changed) if changed.len() <= INPUT_BYTES_MAX => bytes = changed,
-            // Steps would multiply: what is large enough stays as it is.
+            // Steps would multiply: a large input stays as it is.
             Some(_) => (),
             None if syntax == Syntax::Lines && rng.one_in(2) => {
                 bytes = on_lines(&bytes, other, rng);

@@ -7,7 +7,7 @@ thread_local! {
     static LAST: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Runs something; its panics are noted, not printed.
+/// Runs a function; its panics are recorded, not printed.
 pub(crate) fn noted<T>(run: impl FnOnce() -> T) -> T {
     std::panic::set_hook(Box::new(|info| {
         let text = info.payload_as_str().unwrap_or("no message");
@@ -20,12 +20,12 @@ pub(crate) fn noted<T>(run: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Panics since the last call, also those that were caught.
+/// Panics since the last call, including caught ones.
 pub(crate) fn taken() -> Option<String> {
     LAST.take()
 }
 
-/// Runs something; `None` if it panicked.
+/// Runs a function; `None` if it panicked.
 pub(crate) fn caught<T>(run: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(run)).ok()
 }

@@ -1,4 +1,4 @@
-//! Properties that many parsers share: sentences that help, secrets that stay, round trips.
+//! Properties that many parsers share: helpful messages, no leaked secrets, round trips.
 
 use crate::targets::Verdict;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 use sutler_osb::from_json;
 
-/// Longest sentence, in bytes.
+/// Longest message, in bytes.
 const SENTENCE_BYTES_MAX: usize = 2_000;
 
 /// Marker of secrets in the seeds; no error may repeat it.
@@ -17,7 +17,7 @@ const CANARY: &str = "hush";
 /// Marker of secret numbers.
 const CANARY_NUMBER: &str = "424242";
 
-/// A body: round trips if it parses, else the error is a sentence.
+/// A body: round trips if it parses, otherwise the error is a sentence.
 pub(crate) fn body<T>(input: &[u8]) -> Verdict
 where
     T: Serialize + DeserializeOwned + PartialEq,
@@ -28,7 +28,7 @@ where
     }
 }
 
-/// A parsed value is written, parsed again, and the same.
+/// Writing a parsed value and parsing it again gives the same value.
 pub(crate) fn round_trip<T>(value: &T) -> Verdict
 where
     T: Serialize + DeserializeOwned + PartialEq,
@@ -49,7 +49,7 @@ where
     Ok(format!("read: {}", skeleton(&written)))
 }
 
-/// A refusal of some input: its text must help, and must not repeat a secret.
+/// A refusal of an input: its text must help, and must not repeat a secret.
 pub(crate) fn refused(text: &str, input: &[u8]) -> Verdict {
     sentence(text)?;
     for canary in [CANARY, CANARY_NUMBER] {
@@ -60,7 +60,7 @@ pub(crate) fn refused(text: &str, input: &[u8]) -> Verdict {
     Ok(kind_of(text))
 }
 
-/// A text for people: something, not too much, on one line, more than a word.
+/// A readable text: not empty, not too long, on one line, more than a word.
 pub(crate) fn sentence(text: &str) -> Result<(), String> {
     if text.trim().is_empty() {
         return Err("says nothing".to_owned());
@@ -78,7 +78,7 @@ pub(crate) fn sentence(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Two values that must be the same.
+/// Two values that must be equal.
 pub(crate) fn same<T: PartialEq + Debug + ?Sized>(
     one: &T,
     other: &T,
@@ -91,7 +91,7 @@ pub(crate) fn same<T: PartialEq + Debug + ?Sized>(
     }
 }
 
-/// Whether the word is in a key or another name: names may be repeated.
+/// Whether the word is part of a key or another name: names may be repeated.
 fn is_name(word: &str, input: &[u8]) -> bool {
     let text = String::from_utf8_lossy(input);
     text.match_indices(word).any(|(at, _)| {
@@ -101,7 +101,7 @@ fn is_name(word: &str, input: &[u8]) -> bool {
     })
 }
 
-/// A text without what differs from input to input: digits, and all but the first words.
+/// A text without variable parts: digits, and all but the first words.
 pub(crate) fn kind_of(text: &str) -> String {
     let mut kind = String::new();
     for c in text.chars().take(120) {
@@ -114,7 +114,7 @@ pub(crate) fn kind_of(text: &str) -> String {
     kind
 }
 
-/// The keys of a JSON text, three levels deep: what sort of success it was.
+/// The keys of a JSON text, three levels deep: the kind of success.
 fn skeleton(written: &[u8]) -> String {
     let mut paths = BTreeSet::new();
     if let Ok(value) = serde_json::from_slice::<Value>(written) {

@@ -1,7 +1,7 @@
 //! One target, fuzzed for a while.
 //!
-//! An input whose answer was not seen before joins the pool and is mutated further. An input that
-//! breaks a property is made smaller, as long as it breaks the same one, and kept in the corpus.
+//! An input with a new response joins the pool and is mutated further. An input that
+//! breaks a property is shrunk, as long as it breaks the same one, and saved in the corpus.
 
 use crate::corpus;
 use crate::mutate::mutated;
@@ -13,29 +13,29 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use sutler_servers::SeededRng;
 
-/// Most inputs in the pool; beyond that, new ones take the place of old ones.
+/// Maximum inputs in the pool; beyond that, new ones replace old ones.
 const POOL_MAX: usize = 4_096;
-/// Longest input in the pool, in bytes: long ones are tried, but nothing is made from them.
+/// Longest input in the pool, in bytes: longer ones are tried, but not mutated further.
 const POOLED_BYTES_MAX: usize = 4_096;
-/// Most failures that are looked into in one run.
+/// Maximum failures examined in one run.
 const FAILURES_MAX: usize = 5;
-/// Most tries to make one failure smaller.
+/// Maximum attempts to shrink one failure.
 const SHRINK_TRIES_MAX: usize = 3_000;
 /// Number of retries of a slow input: the machine may have been busy.
 const SLOW_TRIES: usize = 4;
 
-/// When to stop, and how slow is too slow.
+/// Limits of a run and of one input.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Stops after so long.
+    /// Duration of the run.
     pub time: Duration,
     /// Maximum number of inputs.
     pub inputs: u64,
     /// Longest time for one input.
     pub per_input: Duration,
-    /// Whether failures are kept in the corpus.
+    /// Whether failures are saved in the corpus.
     pub keep: bool,
-    /// Every input is written here before it is tried: what is left after a crash did it.
+    /// Every input is written here before it is tried: after a crash it contains the cause.
     pub trace: Option<PathBuf>,
 }
 
@@ -44,9 +44,9 @@ pub struct Limits {
 pub struct Report {
     /// Inputs tried.
     pub executions: u64,
-    /// Kept inputs that it began with.
+    /// Number of inputs in the corpus.
     pub corpus: usize,
-    /// Different answers seen.
+    /// Number of different responses.
     pub answers: usize,
     /// The longest time an input took.
     pub slowest: Duration,
@@ -59,7 +59,7 @@ pub struct Report {
 pub struct Failure {
     /// Broken property.
     pub reason: String,
-    /// The input, made small.
+    /// The shrunk input.
     pub input: Vec<u8>,
     /// Path of the saved input.
     pub kept: Option<PathBuf>,
@@ -137,7 +137,7 @@ impl Session<'_> {
         if self.pool.len() < POOL_MAX {
             self.pool.push(input);
         } else {
-            // Not a seed: those are few, and in front.
+            // Not a seed: those are few, and at the front.
             let kept = self.report.corpus;
             let at = kept + rng.index(self.pool.len() - kept);
             self.pool[at] = input;
@@ -199,7 +199,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Cuts pieces out of a failing input while it fails in the same way.
+    /// Removes parts of a failing input while it fails in the same way.
     fn shrunk(&mut self, input: &[u8], kind: &str) -> Vec<u8> {
         let mut smallest = input.to_vec();
         let mut tries = 0;
@@ -240,7 +240,7 @@ fn judged(check: &mut dyn Check, input: &[u8]) -> Verdict {
     }
 }
 
-/// The processor time this thread has used: what an input costs, whatever else the machine is doing.
+/// CPU time of this thread: the cost of an input, independent of other load.
 fn worked() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     let nanos = u32::try_from(time.tv_nsec).unwrap_or_default();

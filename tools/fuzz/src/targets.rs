@@ -1,9 +1,10 @@
-//! Every parser of outside bytes, by name, with what its inputs look like.
+//! Every parser of external bytes, by name, with the syntax of its inputs.
 //!
-//! What must hold is in the files below: what brokers answer in `broker_responses.rs`, bodies in `bodies.rs`, headers, ids and other short texts in
-//! `texts.rs`, catalogs, settings and schemas in `catalogs.rs`, configurations in `configs.rs`, manifests in `manifests.rs`, what registries answer in `registries.rs`, what
-//! stores keep in `stored_bytes.rs`, whole requests in `requests.rs`, tokens and
-//! their keys in `tokens.rs`. A new parser gets a line here and a folder in `corpus/`.
+//! The properties are in the files below: responses of brokers in `broker_responses.rs`, bodies in `bodies.rs`,
+//! headers, ids and other short texts in `texts.rs`, catalogs, settings and schemas in `catalogs.rs`,
+//! configurations in `configs.rs`, manifests in `manifests.rs`, responses of registries in `registries.rs`,
+//! stored bytes in `stored_bytes.rs`, whole requests in `requests.rs`, tokens and their keys in `tokens.rs`.
+//! A new parser gets a line here and a directory in `corpus/`.
 
 mod bodies;
 mod broker_responses;
@@ -21,13 +22,13 @@ use crate::mutate::Syntax;
 /// Result of an input: the kind of response, or the broken property.
 pub type Verdict = Result<String, String>;
 
-/// Judges inputs one after the other.
+/// Checks inputs one after the other.
 pub trait Check {
-    /// Feeds an input to the parser and looks at the answer.
+    /// Passes an input to the parser and checks the result.
     fn check(&mut self, input: &[u8]) -> Verdict;
 }
 
-/// A parser that remembers nothing.
+/// A parser without state.
 struct PlainCheck(fn(&[u8]) -> Verdict);
 
 impl Check for PlainCheck {
@@ -36,13 +37,13 @@ impl Check for PlainCheck {
     }
 }
 
-/// A parser and how to get at it.
+/// A parser and its check.
 pub struct Target {
-    /// Its name, and its folder in the corpus.
+    /// Its name, and its directory in the corpus.
     pub name: &'static str,
     /// Syntax of its inputs.
     pub(crate) syntax: Syntax,
-    /// Words that mean something to it.
+    /// Words with a meaning for it.
     pub(crate) words: &'static [&'static str],
     /// Creates the check.
     pub(crate) check: fn() -> Box<dyn Check>,

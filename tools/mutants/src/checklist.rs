@@ -9,7 +9,7 @@ use sutler_spec_map::{Level, Line, checklist};
 /// Short form of the checklist, in the directory of the tool that maps it to tests.
 const CHECKLIST: &str = "tools/spec-map/checklist.txt";
 
-/// The MUST lines that nothing breaks.
+/// The MUST lines without a mutation.
 pub(crate) fn without_mutation(
     root: &Path,
     mutations: &[Mutation],

@@ -1,20 +1,20 @@
-//! Breaks every MUST line of the checklist once, and sees whether the tests of that line notice.
+//! Breaks every MUST line of the checklist once, and checks whether the tests of that line fail.
 //!
-//! `mutations.txt` says, for each line, one expression of the broker and what to put in its place.
-//! All mutations are built into one copy of the workspace, each behind a switch that a run turns on
+//! `mutations.txt` contains, for each line, one expression of the broker and its replacement.
+//! All mutations are built into one copy of the workspace, each behind a switch that a run enables
 //! by its name, so one build serves them all. Then the tests run once without a mutant, and once
 //! with each.
 //!
-//! Only tests that hold some line take part. A mutant is *killed* if a test that holds its line (`/// Holds: B-083.`) is red, and *exact* if no
-//! other test is. Two kinds of tests hold more than their own words say. The tests that hold the
-//! rules to a table (`… as_the_table_says`) hold every line that their table cites. The tests that
-//! play random lives (`whatever_happens_…`) hold the invariants of all lines at once: they kill only
-//! what they cite, but are never strangers.
-//! A mutation may say with `* why` that all tests stand on what it breaks; then red tests of other
+//! Only tests that hold some line take part. A mutant is *killed* if a test that holds its line
+//! (`/// Holds: B-083.`) fails, and *exact* if no other test does. Two kinds of tests hold more lines than
+//! their comments name. Tests that compare the rules with a table (`… as_the_table_says`) hold every line
+//! that their table cites. Tests that run random lives (`whatever_happens_…`) hold the invariants of all
+//! lines at once: they kill only mutants of lines that they cite, but never count against exactness.
+//! A mutation may state with `* why` that all tests depend on what it breaks; then failing tests of other
 //! lines are expected.
 //!
-//! Not here: looking for mutations by itself, and lines that are not MUST. Read `mutation.rs` for the
-//! file, `mutated_copy.rs` for the copy, `test_runs.rs` for the runs, `verdict.rs` for what they mean.
+//! Not here: generating mutations, and lines that are not MUST. Read `mutation.rs` for the
+//! file, `mutated_copy.rs` for the copy, `test_runs.rs` for the runs, `verdict.rs` for the results.
 
 mod checklist;
 mod mutated_copy;
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether every MUST line has a mutation and none survives.
+/// Returns whether every MUST line has a mutation and none survives.
 fn run(options: &Options) -> Result<bool, BoxError> {
     let begun = Instant::now();
     let root = workspace()?;
@@ -129,7 +129,7 @@ fn chosen(mutations: Vec<Mutation>, options: &Options) -> Vec<Mutation> {
         .collect()
 }
 
-/// The workspace, here or above.
+/// The workspace, in this directory or above.
 fn workspace() -> Result<PathBuf, BoxError> {
     let here = std::env::current_dir()?;
     let found = here

@@ -28,13 +28,13 @@ pub(crate) fn sites<'m>(root: &Path, mutations: &'m [Mutation]) -> Result<Sites<
     let mut faults = Vec::new();
     for one in mutations {
         let text = std::fs::read_to_string(root.join(&one.file)).unwrap_or_default();
-        let places = places(&text, one);
-        let [place] = &places[..] else {
+        let positions = positions(&text, one);
+        let [place] = &positions[..] else {
             faults.push(format!(
                 "{}: `{}` is {} times in {}",
                 one.name,
                 one.original,
-                places.len(),
+                positions.len(),
                 one.file.display()
             ));
             continue;
@@ -64,8 +64,8 @@ fn overlaps(one: &Range<usize>, other: &Range<usize>) -> bool {
 }
 
 /// Positions of the expression in its function, on lines that contain the other text.
-fn places(text: &str, one: &Mutation) -> Vec<Range<usize>> {
-    let mut places = Vec::new();
+fn positions(text: &str, one: &Mutation) -> Vec<Range<usize>> {
+    let mut positions = Vec::new();
     let mut start = 0;
     let within = match &one.within {
         Some(name) => function(text, name),
@@ -73,17 +73,17 @@ fn places(text: &str, one: &Mutation) -> Vec<Range<usize>> {
     };
     for line in text.split_inclusive('\n') {
         if one
-            .beside
+            .same_line
             .as_deref()
-            .is_none_or(|beside| line.contains(beside))
+            .is_none_or(|same_line| line.contains(same_line))
         {
             let found = line.match_indices(&one.original);
-            places.extend(found.map(|(at, it)| start + at..start + at + it.len()));
+            positions.extend(found.map(|(at, it)| start + at..start + at + it.len()));
         }
         start += line.len();
     }
-    places.retain(|place| within.contains(&place.start));
-    places
+    positions.retain(|place| within.contains(&place.start));
+    positions
 }
 
 /// Extent of a function: from its name to the brace in the column in which its line begins.
@@ -100,7 +100,7 @@ fn function(text: &str, name: &str) -> Range<usize> {
         .map_or(text.len(), |length| at + length)
 }
 
-/// Copies the workspace and puts the mutations in. Gives the copy's place.
+/// Copies the workspace and inserts the mutations. Returns the path of the copy.
 pub(crate) fn plant(root: &Path, to: &Path, sites: &Sites) -> Result<PathBuf, BoxError> {
     let files = listed(root)?;
     let crates: BTreeSet<PathBuf> = sites.keys().map(|file| root_of(file)).collect();
@@ -108,10 +108,10 @@ pub(crate) fn plant(root: &Path, to: &Path, sites: &Sites) -> Result<PathBuf, Bo
         let bytes = std::fs::read(root.join(file))?;
         let bytes = match (sites.get(file), crates.contains(file)) {
             (None, false) => bytes,
-            (places, is_root) => {
+            (positions, is_root) => {
                 let mut text = String::from_utf8(bytes)?;
-                if let Some(places) = places {
-                    text = switched(&text, places);
+                if let Some(positions) = positions {
+                    text = switched(&text, positions);
                 }
                 if is_root {
                     text.push_str(SWITCH);
@@ -131,12 +131,12 @@ fn root_of(file: &Path) -> PathBuf {
     src.unwrap_or(file).join("lib.rs")
 }
 
-fn switched(text: &str, places: &[(Range<usize>, Vec<&Mutation>)]) -> String {
-    let mut places: Vec<_> = places.iter().collect();
-    places.sort_by_key(|(range, _)| range.start);
+fn switched(text: &str, positions: &[(Range<usize>, Vec<&Mutation>)]) -> String {
+    let mut positions: Vec<_> = positions.iter().collect();
+    positions.sort_by_key(|(range, _)| range.start);
     let mut new = String::with_capacity(text.len() * 2);
     let mut done = 0;
-    for (range, mutations) in places {
+    for (range, mutations) in positions {
         new.push_str(&text[done..range.start]);
         new.push('(');
         for one in mutations {
@@ -186,7 +186,7 @@ fn write_if_new(path: &Path, bytes: &[u8]) -> Result<(), BoxError> {
     Ok(())
 }
 
-/// Removes what an earlier copy left behind.
+/// Removes files of an earlier copy.
 fn remove_others(folder: &Path, to: &Path, files: &BTreeSet<PathBuf>) -> Result<(), BoxError> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
@@ -201,15 +201,15 @@ fn remove_others(folder: &Path, to: &Path, files: &BTreeSet<PathBuf>) -> Result<
 
 #[cfg(test)]
 mod tests {
-    use super::{places, switched};
+    use super::{positions, switched};
     use crate::mutation::Mutation;
 
-    fn mutation(original: &str, mutated: &str, beside: Option<&str>) -> Mutation {
+    fn mutation(original: &str, mutated: &str, same_line: Option<&str>) -> Mutation {
         Mutation {
             name: "B-001".to_owned(),
             original: original.to_owned(),
             mutated: mutated.to_owned(),
-            beside: beside.map(str::to_owned),
+            same_line: same_line.map(str::to_owned),
             ..Mutation::default()
         }
     }
@@ -218,7 +218,7 @@ mod tests {
     fn an_expression_becomes_a_choice_and_the_rest_stays() {
         let text = "let a = one();\nlet b = one();\n";
         let one = mutation("one()", "two()", Some("let b"));
-        let found = places(text, &one);
+        let found = positions(text, &one);
         assert_eq!(found.len(), 1);
         let new = switched(text, &[(found[0].clone(), vec![&one])]);
         let choice = r#"let b = (if crate::mutant("B-001") { two() } else { one() });"#;
@@ -231,16 +231,19 @@ mod tests {
         let mut one = mutation("x()", "y()", None);
         for (name, at) in [("one", text.find("x()")), ("two", text.rfind("x()"))] {
             one.within = Some(name.to_owned());
-            let found: Vec<_> = places(text, &one).iter().map(|it| it.start).collect();
+            let found: Vec<_> = positions(text, &one).iter().map(|it| it.start).collect();
             assert_eq!(found.first().copied(), at, "{name}");
             assert_eq!(found.len(), 1, "{name}");
         }
         one.within = Some("three".to_owned());
-        assert!(places(text, &one).is_empty());
+        assert!(positions(text, &one).is_empty());
     }
 
     #[test]
     fn an_expression_that_is_there_twice_is_found_twice() {
-        assert_eq!(places("x(); x();", &mutation("x()", "y()", None)).len(), 2);
+        assert_eq!(
+            positions("x(); x();", &mutation("x()", "y()", None)).len(),
+            2
+        );
     }
 }

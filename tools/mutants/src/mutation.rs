@@ -1,8 +1,8 @@
-//! The file of mutations: which line of the checklist each breaks, where, and how.
+//! The file of mutations: the line of the checklist that each breaks, the expression, and its replacement.
 //!
-//! A block begins with the name and the file. `-` is the expression as it stands, `+` what takes its
-//! place, `@` another text of the same line and `in` its function (where the expression alone is
-//! there more than once), `#` says what this breaks, `*` why all tests stand on it:
+//! A block begins with the name and the file. `-` is the original expression, `+` its
+//! replacement, `@` another text of the same line and `in` its function (if the expression alone
+//! occurs more than once), `#` describes the effect, `*` the reason why all tests depend on it:
 //!
 //! ```text
 //! B-083  crates/sutler-broker/src/lifecycle.rs
@@ -11,26 +11,26 @@
 //!   # 202 without being asked for
 //! ```
 //!
-//! A line may have several mutations: `B-083/join`. Where they stand in the source: `mutated_copy.rs`.
+//! A line may have several mutations: `B-083/join`. Their positions in the source: `mutated_copy.rs`.
 
 use crate::BoxError;
 use std::path::{Path, PathBuf};
 
-/// One small thing broken.
+/// One mutation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mutation {
-    /// `B-083`, or `B-083/join` where there are several.
+    /// `B-083`, or `B-083/join` if there are several.
     pub name: String,
     /// The file, from the workspace's root.
     pub file: PathBuf,
     pub original: String,
     /// Another text of its line.
-    pub beside: Option<String>,
+    pub same_line: Option<String>,
     /// Its function.
     pub within: Option<String>,
     pub mutated: String,
     pub breaks: String,
-    /// Why tests of other lines are red, too.
+    /// Why tests of other lines fail, too.
     pub broad: Option<String>,
 }
 
@@ -73,7 +73,7 @@ fn parse(text: &str) -> Result<Vec<Mutation>, BoxError> {
         match mark {
             "-" => rest.clone_into(&mut current.original),
             "+" => rest.clone_into(&mut current.mutated),
-            "@" => current.beside = Some(rest.to_owned()),
+            "@" => current.same_line = Some(rest.to_owned()),
             "in" => current.within = Some(rest.to_owned()),
             "#" => rest.clone_into(&mut current.breaks),
             "*" => current.broad = Some(rest.to_owned()),
@@ -112,7 +112,7 @@ mod tests {
         let read = parse(GOOD).expect("well-formed");
         assert_eq!(read.len(), 2);
         assert_eq!((read[0].line(), read[1].line()), ("B-001", "B-001"));
-        assert_eq!(read[0].beside.as_deref(), Some("z"));
+        assert_eq!(read[0].same_line.as_deref(), Some("z"));
         assert_eq!(
             (read[1].original.as_str(), read[1].mutated.as_str()),
             ("p q", "r")

@@ -12,16 +12,16 @@ const CRATES: [&str; 3] = ["sutler-osb", "sutler-server", "sutler-broker"];
 #[derive(Clone, Debug)]
 pub(crate) struct Binary {
     pub path: PathBuf,
-    /// The package's folder in the copy: tests run there.
+    /// The package's directory in the copy: tests run there.
     pub package: PathBuf,
     /// The crate's root in the source, such as `src/lib.rs`.
     pub source: PathBuf,
-    /// Every test in it.
+    /// All tests in it.
     pub tests: Vec<String>,
 }
 
 impl Binary {
-    /// Whether a mutation of that file can make a difference here.
+    /// Whether a mutation of that file can affect this binary.
     pub(crate) fn sees(&self, file: &Path) -> bool {
         let nth = |path: &Path| {
             let named = |name: &&str| path.iter().any(|part| *part == **name);

@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use sutler_spec_map::held_by_tests;
 
-/// The ending of tests that hold the rules to a whole table.
+/// Suffix of tests that compare the rules with a whole table.
 const TABLE_TEST: &str = "as_the_table_says";
-/// The beginning of tests that play random lives.
+/// Prefix of tests that run random lives.
 const RANDOM_TEST: &str = "whatever_happens";
 
-/// The lines each test holds, for every binary in turn.
+/// Lines that each test holds, per binary.
 pub(crate) struct TestCoverage(Vec<BTreeMap<String, BTreeSet<String>>>);
 
 impl TestCoverage {
@@ -28,7 +28,7 @@ impl TestCoverage {
         self.0[binary].keys().cloned().collect()
     }
 
-    /// Leaves tests out.
+    /// Removes tests.
     pub(crate) fn forget(&mut self, tests: &[String]) {
         let known = self.0.iter_mut();
         known.for_each(|binary| binary.retain(|test, _| !tests.contains(test)));
@@ -79,7 +79,7 @@ pub(crate) fn read(tree: &Path, binaries: &[Binary]) -> Result<TestCoverage, Box
     Ok(TestCoverage(all))
 }
 
-/// The name of a test in a binary, if it is there; `test` is as `tools/spec-map` writes it.
+/// The name of a test in a binary, if it contains it; `test` is in the form of `tools/spec-map`.
 fn name_in<'t>(binary: &Binary, test: &'t str) -> Option<&'t str> {
     let name = test.strip_prefix(&crate_of(binary))?.strip_prefix("::")?;
     binary.tests.iter().any(|it| it == name).then_some(name)
@@ -90,7 +90,7 @@ fn package_of(binary: &Binary) -> String {
     format!("{}::", folder.to_string_lossy())
 }
 
-/// A binary's name as `tools/spec-map` writes it: `sutler-broker`, `sutler-broker::it`.
+/// A binary's name in the form of `tools/spec-map`: `sutler-broker`, `sutler-broker::it`.
 fn crate_of(binary: &Binary) -> String {
     let name = |path: &Path| {
         let last = path.file_stem().unwrap_or_default();

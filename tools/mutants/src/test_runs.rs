@@ -12,16 +12,16 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// Mutants tried at a time.
+/// Mutants run concurrently.
 const AT_ONCE: usize = 2;
-/// Tests that one binary runs at a time: most of them wait.
+/// Concurrent tests of one binary: most of them wait.
 const TEST_THREADS: &str = "4";
-/// A run that takes longer hangs; what it has not finished counts as red.
+/// Time limit of a run; unfinished tests count as failed.
 const RUN_MAX: Duration = Duration::from_secs(45);
-/// The same without a mutant, where nothing should hang.
+/// Time limit without a mutant, where nothing should hang.
 const GREEN_RUN_MAX: Duration = Duration::from_secs(300);
 
-/// Databases of tests go here if it is there: what a mutant breaks does not depend on the disk.
+/// Databases of tests are created here if it exists: the effect of a mutant does not depend on the disk.
 const IN_MEMORY: &str = "/dev/shm";
 
 /// When a run may end early.
@@ -31,7 +31,7 @@ enum RunLimit {
     FirstRed,
 }
 
-/// The tests that are red without any mutant: they mean nothing with one.
+/// Tests that fail without any mutant: their results with one mean nothing.
 pub(crate) fn without_a_mutant(
     binaries: &[Binary],
     holds: &TestCoverage,
@@ -44,7 +44,7 @@ pub(crate) fn without_a_mutant(
     Ok(red)
 }
 
-/// Tries every mutation.
+/// Runs every mutation.
 pub(crate) fn all(
     mutations: &[Mutation],
     binaries: &[Binary],
@@ -119,7 +119,7 @@ fn one(
     })
 }
 
-/// Runs tests of a binary and gives the red ones.
+/// Runs tests of a binary and returns the failed ones.
 fn run(
     binary: &Binary,
     mutant: Option<&str>,
@@ -162,11 +162,11 @@ fn run(
                 }
             }
             Err(RecvTimeoutError::Timeout) => break true,
-            // It ended; if it was by an abort, what was open is red.
+            // It ended; after an abort, unfinished tests have failed.
             Err(RecvTimeoutError::Disconnected) => break !open.is_empty(),
         }
     };
-    // Only this child, which we started: it may have ended by itself.
+    // Only this child, which we started: it may have ended already.
     let _ = child.kill();
     child.wait()?;
     if hangs {
@@ -190,7 +190,7 @@ fn lines_of(child: &mut Child) -> Receiver<String> {
     lines
 }
 
-/// A line of the test harness: which test, and whether it is green.
+/// A line of the test harness: the test, and whether it passed.
 fn result_of(line: &str) -> Option<(&str, bool)> {
     let (test, result) = line.strip_prefix("test ")?.rsplit_once(" ... ")?;
     let test = test.strip_suffix(" - should panic").unwrap_or(test);

@@ -2,13 +2,13 @@
 
 use crate::mutation::Mutation;
 
-/// A test that a mutant turned red.
+/// A test that failed because of a mutant.
 #[derive(Clone, Debug)]
 pub(crate) struct FailedTest {
     pub test: String,
     /// It holds the mutant's line.
     pub holds: bool,
-    /// It plays random lives and holds all lines at once.
+    /// It runs random lives and holds all lines at once.
     pub random: bool,
 }
 
@@ -24,22 +24,22 @@ pub(crate) struct Verdict {
 }
 
 impl Verdict {
-    /// Whether a test of its line noticed.
+    /// Whether a test of its line failed.
     pub(crate) fn killed(&self) -> bool {
         self.red.iter().any(|red| red.holds)
     }
 
-    /// Red tests of other lines.
-    fn strangers(&self) -> impl Iterator<Item = &str> {
+    /// Failed tests of other lines.
+    fn other_failures(&self) -> impl Iterator<Item = &str> {
         let strange = |red: &&FailedTest| !red.holds && !red.random;
         self.red.iter().filter(strange).map(|red| red.test.as_str())
     }
 
-    /// In a few words.
+    /// Short summary.
     pub(crate) fn words(&self) -> String {
         let (own, strange) = (
             self.red.iter().filter(|red| red.holds).count(),
-            self.strangers().count(),
+            self.other_failures().count(),
         );
         let of = self.holders;
         if self.killed() && !self.all_ran {
@@ -60,34 +60,37 @@ impl Verdict {
 }
 
 impl Verdict {
-    /// In full: every red test that is not as it should be, or every red test.
-    fn story(&self, verbose: bool) -> String {
+    /// Full report: every unexpected failure, or every failure.
+    fn full_report(&self, verbose: bool) -> String {
         let Mutation { name, breaks, .. } = &self.mutation;
-        let mut story = format!("{name}: {breaks}: {}\n", self.words());
+        let mut full_report = format!("{name}: {breaks}: {}\n", self.words());
         let own = self.red.iter().filter(|red| verbose && red.holds);
-        story.extend(own.map(|red| format!("    own:   {}\n", red.test)));
-        story.extend(self.strangers().map(|test| format!("    other: {test}\n")));
-        story
+        full_report.extend(own.map(|red| format!("    own:   {}\n", red.test)));
+        full_report.extend(
+            self.other_failures()
+                .map(|test| format!("    other: {test}\n")),
+        );
+        full_report
     }
 }
 
-/// Shows the mutations and the lines without one.
+/// Prints the mutations and the lines without one.
 pub(crate) fn list(mutations: &[Mutation], without: &[String]) {
     for one in mutations {
-        say(&format!(
+        print_text(&format!(
             "{:<14} {}\n    - {}\n    + {}\n",
             one.name, one.breaks, one.original, one.mutated
         ));
     }
-    say(&format!("{} mutations\n", mutations.len()));
+    print_text(&format!("{} mutations\n", mutations.len()));
     missing(without);
 }
 
-/// Shows what is not as it should be; whether all is well.
+/// Prints everything unexpected; returns whether all is well.
 pub(crate) fn report(verdicts: &[Verdict], without: &[String], verbose: bool) -> bool {
     let (mut fast, mut exact, mut broad, mut inexact, mut survived) = (0, 0, 0, 0, 0);
     for verdict in verdicts {
-        let strange: Vec<&str> = verdict.strangers().collect();
+        let strange: Vec<&str> = verdict.other_failures().collect();
         match (
             verdict.killed(),
             strange.is_empty(),
@@ -103,10 +106,10 @@ pub(crate) fn report(verdicts: &[Verdict], without: &[String], verbose: bool) ->
         if fine && !verbose {
             continue;
         }
-        say(&verdict.story(verbose));
+        print_text(&verdict.full_report(verbose));
     }
     missing(without);
-    say("\n");
+    print_text("\n");
     let rows = [
         (verdicts.len(), "mutants"),
         (fast, "killed (tests of other lines did not run)"),
@@ -117,7 +120,7 @@ pub(crate) fn report(verdicts: &[Verdict], without: &[String], verbose: bool) ->
         (without.len(), "MUST lines without a mutation"),
     ];
     for (count, words) in rows {
-        say(&format!("{count:>5}  {words}\n"));
+        print_text(&format!("{count:>5}  {words}\n"));
     }
     survived == 0 && without.is_empty()
 }
@@ -125,12 +128,12 @@ pub(crate) fn report(verdicts: &[Verdict], without: &[String], verbose: bool) ->
 fn missing(without: &[String]) {
     without
         .iter()
-        .for_each(|line| say(&format!("{line}: no mutation\n")));
+        .for_each(|line| print_text(&format!("{line}: no mutation\n")));
 }
 
 /// The report is written to standard output, progress to standard error.
-fn say(text: &str) {
+fn print_text(text: &str) {
     use std::io::Write as _;
-    // A reader that went away needs no report.
+    // A closed output needs no report.
     let _ = std::io::stdout().write_all(text.as_bytes());
 }

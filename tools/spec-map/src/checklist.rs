@@ -1,12 +1,12 @@
-//! The lines of the specification and their levels, as `checklist.txt` has them.
+//! The lines of the specification and their levels, from `checklist.txt`.
 //!
-//! Only numbers and levels: what a line says is in the specification. The project's own decisions
+//! Only numbers and levels: the text of a line is in the specification. The project's own decisions
 //! from D-14 on have their headings in `docs/DECISIONS.md` and need no entry.
 
-/// Why a decision of our own may be without a test here.
+/// Reason why a decision of our own may have no test here.
 const NAMED_THERE: &str = "Its rows and tests are named in `docs/DECISIONS.md`.";
 
-/// How binding a line is.
+/// Requirement level of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// A broker must.
@@ -15,9 +15,9 @@ pub enum Level {
     Should,
     /// A broker may.
     May,
-    /// The specification says nothing of how binding it is.
+    /// The specification states no level.
     Unsaid,
-    /// A decision where the specification is silent.
+    /// A decision of ours where the specification leaves it open.
     Decision,
 }
 
@@ -33,7 +33,7 @@ impl Level {
         }
     }
 
-    /// Its word on the page.
+    /// Its name on the page.
     pub fn word(self) -> &'static str {
         match self {
             Self::Must => "must",
@@ -50,9 +50,9 @@ impl Level {
 pub struct Line {
     /// `B-082`, `D-03`.
     pub number: String,
-    /// How binding it is.
+    /// Requirement level.
     pub level: Level,
-    /// Why no test holds it, where none can or need.
+    /// Why no test holds it, if none can or needs to.
     pub reason: Option<String>,
 }
 
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_or_there_twice_is_said() {
+    fn malformed_and_duplicate_lines_are_errors() {
         assert!(parse("B-001 X\n", "").is_err());
         assert!(parse("B-001\n", "").is_err());
         assert!(parse("B-001 M\nB-001 O\n", "").is_err());

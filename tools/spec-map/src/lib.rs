@@ -1,6 +1,6 @@
-//! The lines of the specification, and the tests that say they hold them.
+//! The lines of the specification, and the tests that hold them.
 //!
-//! The program in `main.rs` makes a page of both; `tools/mutants` asks the same questions.
+//! The program in `main.rs` makes a page of both; `tools/mutants` uses the same data.
 
 mod checklist;
 mod page;

@@ -1,8 +1,8 @@
-//! Writes `docs/spec-coverage.md`: which test holds which line of the specification.
+//! Writes `docs/spec-coverage.md`: the tests that hold each line of the specification.
 //!
-//! Tests say so themselves, in a doc comment that begins with `Holds:`. The lines are in
-//! `checklist.txt`. The library beside this finds them (`scan.rs`) and writes the table (`page.rs`);
-//! nothing here judges whether a test is a good one (`tools/mutants` does).
+//! Tests declare this in a doc comment that begins with `Holds:`. The lines are in
+//! `checklist.txt`. The library finds the tests (`scan.rs`) and writes the table (`page.rs`);
+//! the quality of a test is checked by `tools/mutants`, not here.
 
 use clap::Parser;
 use std::path::{Path, PathBuf};
@@ -65,7 +65,7 @@ fn read(root: &Path, path: &str) -> Result<String, String> {
     std::fs::read_to_string(root.join(path)).map_err(|error| format!("{path}: {error}"))
 }
 
-/// The folder that holds the checklist, here or above.
+/// The directory that contains the checklist, here or above.
 fn workspace() -> Result<PathBuf, String> {
     let here = std::env::current_dir().map_err(|error| error.to_string())?;
     let found = here

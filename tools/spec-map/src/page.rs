@@ -1,4 +1,4 @@
-//! The page: a table of lines and their tests, counts, and what is held by no test, with the reason.
+//! The page: a table of lines and their tests, counts, and lines without a test, with the reason.
 
 use crate::checklist::{Level, Line};
 use crate::scan::HeldLine;
@@ -11,7 +11,7 @@ pub struct Map<'a> {
 }
 
 impl<'a> Map<'a> {
-    /// Puts both together.
+    /// Combines both.
     pub fn new(lines: &'a [Line], held: &'a [HeldLine]) -> Result<Self, String> {
         let mut tests: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for held in held {
@@ -31,7 +31,7 @@ impl<'a> Map<'a> {
         Ok(Self { rows })
     }
 
-    /// The lines that a broker must keep and no test holds.
+    /// The MUST lines of a broker that no test holds.
     pub fn missing(&self) -> Vec<&'a str> {
         let open = |(line, tests): &&(&Line, Vec<&str>)| {
             line.level == Level::Must && line.reason.is_none() && tests.is_empty()
@@ -40,7 +40,7 @@ impl<'a> Map<'a> {
         missing.map(|(line, _)| line.number.as_str()).collect()
     }
 
-    /// How much is held, in one sentence.
+    /// Summary of the coverage in one sentence.
     pub fn summary(&self) -> String {
         let (held, all) = self.count(None);
         format!("{held} of {all} lines are held by tests")

@@ -1,11 +1,11 @@
-//! Finds tests that say which lines they hold, in all Rust sources of the workspace.
+//! Finds tests that declare the lines they hold, in all Rust sources of the workspace.
 //!
 //! It reads text, not syntax: a doc comment that begins with `Holds:`, then attributes of which one
-//! is a test's, then the function. What does not look like that is a fault, never silently left out.
+//! is a test's, then the function. Any other form is an error, never silently ignored.
 
 use std::path::{Path, PathBuf};
 
-/// Where the sources are.
+/// Directories of the sources.
 const FOLDERS: [&str; 3] = ["crates", "examples", "tools"];
 const MARK: &str = "/// Holds:";
 
@@ -18,7 +18,7 @@ pub struct HeldLine {
     pub test: String,
 }
 
-/// Everything that tests of the workspace say they hold.
+/// All lines that tests of the workspace declare to hold.
 pub fn workspace(root: &Path) -> Result<Vec<HeldLine>, String> {
     let mut files = Vec::new();
     for folder in FOLDERS {
@@ -52,18 +52,18 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
 fn module(path: &Path) -> String {
     let path = path.with_extension("");
     let parts = path.iter().filter_map(|part| part.to_str()).skip(1);
-    // The folder of the sources and the name of a root are silent; a module called `tests` is not.
-    let is_silent = |(nth, part): &(usize, &str)| match *part {
+    // Source directories and names of roots are omitted; a module called `tests` is not.
+    let is_omitted = |(nth, part): &(usize, &str)| match *part {
         "src" | "tests" => *nth == 1,
         "main" | "lib" | "mod" => true,
         _ => false,
     };
-    let said = parts.enumerate().filter(|part| !is_silent(part));
+    let said = parts.enumerate().filter(|part| !is_omitted(part));
     let parts: Vec<&str> = said.map(|(_, part)| part).collect();
     parts.join("::")
 }
 
-/// What the tests of one file hold.
+/// The lines that the tests of one file hold.
 fn source(module: &str, text: &str) -> Result<Vec<HeldLine>, String> {
     let mut held = Vec::new();
     let mut inner = String::new();
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_above_no_test_or_names_no_line_is_a_fault() {
+    fn a_declaration_without_a_test_or_a_line_is_an_error() {
         assert!(source("m", "/// Holds: B-001.\nfn one() {}\n").is_err());
         assert!(source("m", "/// Holds: everything.\n#[test]\nfn one() {}\n").is_err());
         assert!(source("m", "/// Holds: B-001.\n\nfn one() {}\n").is_err());

@@ -1,4 +1,4 @@
-//! Which top-level modules of a crate use each other, and the largest cycle among them.
+//! Dependencies between the top-level modules of a crate, and the largest cycle among them.
 //!
 //! An edge is a path that begins with `crate::` (or as many `super::` as lead to the root of the crate)
 //! outside of tests, or a name that the root re-exports from a module. Not a parser: groups in braces
@@ -90,7 +90,7 @@ fn code(file: &ProductFile) -> String {
         .collect()
 }
 
-/// `pub use module::{A, B}` in the root: which name comes from which module.
+/// `pub use module::{A, B}` in the root: the module of each name.
 fn re_exports(file: &ProductFile, modules: &BTreeSet<String>) -> Vec<(String, String)> {
     let code = code(file);
     let uses = code

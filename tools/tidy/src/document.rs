@@ -1,6 +1,6 @@
 //! One Markdown page: its links, its headings, the names in its code spans.
 
-/// A page, with fenced blocks known apart from prose.
+/// A page, with fenced blocks separated from prose.
 #[derive(Clone, Debug)]
 pub struct Document {
     prose: Vec<String>,
@@ -26,7 +26,7 @@ impl Document {
         }
     }
 
-    /// How many lines it has.
+    /// Number of lines.
     #[must_use]
     pub fn lines(&self) -> usize {
         self.lines
@@ -41,7 +41,7 @@ impl Document {
             .collect()
     }
 
-    /// What stands between single back-quotes.
+    /// Texts between single back-quotes.
     #[must_use]
     pub fn code_spans(&self) -> Vec<&str> {
         self.prose
@@ -50,7 +50,7 @@ impl Document {
             .collect()
     }
 
-    /// Its headings, as they are linked to.
+    /// Anchors of its headings.
     #[must_use]
     pub fn anchors(&self) -> Vec<String> {
         let headings = self.prose.iter().filter(|line| line.starts_with('#'));

@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
 
-/// Errors whose names are in the glossary as they are.
+/// Errors whose names are fixed by the glossary.
 pub const ERRORS_BY_GLOSSARY: [&str; 2] = ["Refusal", "Lost"];
 /// Names that may be defined three times or more: each module has its own.
 pub const SHARED_NAMES: [&str; 5] = ["Error", "Settings", "Event", "State", "Inner"];
-/// From so many definitions on a name is ambiguous.
+/// Number of definitions from which a name is ambiguous.
 pub const AMBIGUOUS_FROM: usize = 3;
 
 /// All figures of one working tree.
@@ -80,14 +80,14 @@ impl Figures {
         self.types.iter().filter(|(_, it)| it.error)
     }
 
-    /// Errors whose names do not say that they are.
+    /// Errors whose names do not end in `Error`.
     pub fn unlike_errors(&self) -> impl Iterator<Item = &(PathBuf, Definition)> {
         self.errors().filter(|(_, it)| {
             !it.name.ends_with("Error") && !ERRORS_BY_GLOSSARY.contains(&it.name.as_str())
         })
     }
 
-    /// Names with too many definitions, and how many.
+    /// Names with too many definitions, and their number.
     #[must_use]
     pub fn ambiguous(&self) -> BTreeMap<&str, usize> {
         let mut counts = BTreeMap::new();

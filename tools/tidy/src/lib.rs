@@ -1,7 +1,7 @@
-//! Reads the repository so that tests can hold it to its house rules.
+//! Reads the repository so that tests can check the house rules.
 //!
-//! [`Repository`] lists files, [`Source`] is one Rust file with strings and comments taken out,
-//! [`Workspace`] is what cargo knows, [`licence`] judges licence expressions, [`Document`] is one
+//! [`Repository`] lists files, [`Source`] is one Rust file with strings and comments blanked,
+//! [`Workspace`] is the metadata of cargo, [`licence`] checks licence expressions, [`Document`] is one
 //! Markdown page. [`product`] is the code without tests, of which [`figures`] counts [`names`],
 //! [`cycles`] and lines; [`picture`] draws the crates. The rules themselves are the tests in `tests/it/`.
 

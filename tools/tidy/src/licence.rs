@@ -1,4 +1,4 @@
-//! Licence expressions: whether what a package allows is among what we accept.
+//! Licence expressions: whether one of the allowed licences of a package is accepted.
 //!
 //! SPDX as cargo packages write it, with the old slash for "or".
 

@@ -1,11 +1,11 @@
-//! The names of types: where they are defined, of how many words they are, and which are participles.
+//! The names of types: their definitions, their numbers of words, and which are participles.
 //!
 //! Pure over [`Source`] texts; the rules that use it are in `tests/it/names.rs`, the figures are printed
 //! by `cargo run -p sutler-tidy -- names`.
 
 use crate::Source;
 
-/// A type where it is defined.
+/// A definition of a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
     /// The type's name.
@@ -80,7 +80,7 @@ const IRREGULAR: [&str; 53] = [
     "Written",
 ];
 
-/// Participles of parts that are put before another: `Unread`, `Rewritten`.
+/// Prefixes of participles: `Unread`, `Rewritten`.
 const PREFIXES: [&str; 3] = ["Un", "Re", "Over"];
 
 /// The words of a name in camel case; digits belong to the word before them.

@@ -1,15 +1,15 @@
-//! A picture of the crates and their arrows, drawn from what cargo knows.
+//! A diagram of the crates and their dependencies, from the metadata of cargo.
 //!
-//! Mermaid, so that it is readable as text and drawn where pages are shown. An arrow that follows from
-//! two others is left out; dependencies of tests are not drawn. What is allowed is in
+//! Mermaid, so that it is readable as text and rendered on pages. An arrow that follows from
+//! two others is left out; dependencies of tests are not drawn. The allowed arrows are in
 //! `tests/it/arrows.rs`, not here.
 
 use crate::{ArrowKind, Repository, Workspace};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The page that has the picture.
+/// The page with the diagram.
 pub const PAGE: &str = "docs/crates.md";
-/// How the picture is drawn again.
+/// Command that draws the diagram again.
 pub const COMMAND: &str = "run cargo run -p sutler-tidy -- picture";
 
 const BEGIN: &str = "<!-- crates: drawn by cargo run -p sutler-tidy -- picture -->";
@@ -18,7 +18,7 @@ const END: &str = "<!-- crates: end -->";
 /// Crates, and the crates that each depends on.
 type Arrows = BTreeMap<String, BTreeSet<String>>;
 
-/// The picture as a fenced block.
+/// The diagram as a fenced block.
 #[must_use]
 pub fn draw(repository: &Repository, workspace: &Workspace) -> String {
     let crates = workspace
@@ -43,7 +43,7 @@ pub fn draw(repository: &Repository, workspace: &Workspace) -> String {
     block(&arrows)
 }
 
-/// The page with this picture between its markers.
+/// The page with this diagram between its markers.
 ///
 /// # Errors
 /// The page has no markers.

@@ -2,13 +2,13 @@
 //!
 //! Left out: files under `tests/`, modules and blocks that compile only for tests or for a feature of
 //! tests, and the crates that exist only for tests ([`ONLY_FOR_TESTS`]). `names.rs` and `cycles.rs`
-//! measure what is left.
+//! measure the rest.
 
 use crate::{Repository, Source};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Crates that nothing but tests depends on.
+/// Crates that only tests depend on.
 pub const ONLY_FOR_TESTS: [&str; 1] = ["sutler-servers"];
 
 /// One file of the product.
@@ -41,7 +41,7 @@ impl ProductFile {
             .filter(|(n, _)| !self.is_test(*n))
     }
 
-    /// How many lines are neither tests nor comments nor blank.
+    /// Number of lines that are neither tests nor comments nor blank.
     #[must_use]
     pub fn lines(&self) -> usize {
         let lines = self.source.text().lines().enumerate();

@@ -1,4 +1,4 @@
-//! The files of the repository: everything but build output and hidden folders.
+//! The files of the repository: everything except build output and hidden directories.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// The repository whose tests cargo runs. Not the one this was compiled in: a build folder may be
+    /// The repository whose tests cargo runs. Not the one this was compiled in: a build directory may be
     /// shared by several working trees.
     #[must_use]
     pub fn here() -> Self {
@@ -22,7 +22,7 @@ impl Repository {
         }
     }
 
-    /// Its top folder.
+    /// Its top directory.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
@@ -31,7 +31,7 @@ impl Repository {
     /// All files, by their path from the top, sorted.
     ///
     /// # Panics
-    /// A folder cannot be read.
+    /// A directory cannot be read.
     #[must_use]
     pub fn files(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
@@ -40,7 +40,7 @@ impl Repository {
         found
     }
 
-    /// All files whose name ends so.
+    /// All files whose name has this suffix.
     #[must_use]
     pub fn files_ending(&self, ending: &str) -> Vec<PathBuf> {
         let mut files = self.files();
@@ -48,7 +48,7 @@ impl Repository {
         files
     }
 
-    /// The text of a file; `None` if it is not there or no text.
+    /// The text of a file; `None` if it does not exist or is not text.
     #[must_use]
     pub fn read(&self, path: impl AsRef<Path>) -> Option<String> {
         fs::read_to_string(self.root.join(path)).ok()
@@ -60,7 +60,7 @@ impl Repository {
             let path = entry.path();
             let name = entry.file_name();
             let name = name.to_string_lossy();
-            // `.ci` is ours; other hidden folders and the build output are not.
+            // `.ci` is ours; other hidden directories and the build output are not.
             let hidden = name.starts_with('.') && name != ".ci";
             if hidden || name == "target" {
                 continue;

@@ -1,7 +1,7 @@
-//! One Rust file, as far as a reader of its outline needs it.
+//! One Rust file: its functions and modules.
 //!
-//! Not a parser: strings and comments are blanked out, then braces and a few words are enough to
-//! find functions and modules. It relies on rustfmt's layout nowhere.
+//! Not a parser: strings and comments are blanked, then braces and a few words are enough to
+//! find functions and modules. It does not rely on rustfmt's layout.
 
 /// A file with its text twice: as written, and with strings and comments blanked.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub struct Function {
 }
 
 impl Function {
-    /// How long it is, signature included.
+    /// Number of lines, including the signature.
     #[must_use]
     pub fn lines(&self) -> usize {
         self.last_line - self.first_line + 1
@@ -58,7 +58,7 @@ impl Source {
         starts.filter_map(|(at, _)| self.function(at)).collect()
     }
 
-    /// The modules declared in files of their own; `true` for those compiled only for tests.
+    /// The modules declared in separate files; `true` for those compiled only for tests.
     #[must_use]
     pub fn modules(&self) -> Vec<(String, bool)> {
         let mut modules = Vec::new();
@@ -152,7 +152,7 @@ impl Source {
 /// Features that only tests, fuzzing and benchmarks switch on.
 const FEATURES_OF_TESTS: [&str; 4] = ["testing", "conformance", "fuzzing", "faults"];
 
-/// Whether an attribute leaves what follows out of the product.
+/// Whether an attribute excludes the next item from the product.
 fn is_for_tests(line: &str) -> bool {
     let Some(condition) = line
         .strip_prefix("#[cfg(")
@@ -179,7 +179,7 @@ fn words(code: &str) -> impl Iterator<Item = (usize, &str)> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let mut at = 0;
     code.split(move |c| !is_word(c)).map(move |word| {
-        // The pieces lie side by side in `code`, one separator apart.
+        // The pieces are adjacent in `code`, one separator apart.
         let start = at;
         let separator = code[start + word.len()..]
             .chars()
@@ -190,7 +190,7 @@ fn words(code: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Where the scanner is.
+/// State of the scanner.
 enum In {
     Code,
     LineComment,
@@ -241,7 +241,7 @@ fn blank(text: &str) -> String {
     out
 }
 
-/// What begins here in code, and how much of it belongs together.
+/// The state that begins here in code, and the length of its start.
 fn begins(rest: &str, before: Option<char>) -> (In, usize) {
     if rest.starts_with("//") {
         return (In::LineComment, 2);

@@ -1,11 +1,11 @@
-//! What cargo knows of the workspace: its packages, their arrows and their licences.
+//! Metadata of cargo: packages, their dependencies and their licences.
 
 use crate::Repository;
 use serde::Deserialize;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// All packages, ours and others'.
+/// All packages, ours and third-party ones.
 #[derive(Debug, Deserialize)]
 pub struct Workspace {
     packages: Vec<Package>,
@@ -20,11 +20,11 @@ pub struct Package {
     pub name: String,
     /// Its version.
     pub version: String,
-    /// What it says of its licence.
+    /// Its licence expression.
     pub license: Option<String>,
     /// Its `Cargo.toml`.
     pub manifest_path: PathBuf,
-    /// What it depends on.
+    /// Its dependencies.
     #[serde(rename = "dependencies")]
     pub arrows: Vec<Arrow>,
 }
@@ -32,14 +32,14 @@ pub struct Package {
 /// One dependency.
 #[derive(Debug, Deserialize)]
 pub struct Arrow {
-    /// On which package.
+    /// Name of the package.
     pub name: String,
-    /// For what.
+    /// Kind; `None` for a dependency of the product.
     #[serde(default)]
     pub kind: Option<ArrowKind>,
 }
 
-/// What a dependency is for, where it is not part of the product.
+/// Kind of a dependency that is not part of the product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ArrowKind {
@@ -50,10 +50,10 @@ pub enum ArrowKind {
 }
 
 impl Workspace {
-    /// Asks cargo.
+    /// Runs `cargo metadata`.
     ///
     /// # Panics
-    /// Cargo does not answer, for instance because `Cargo.lock` is not up to date.
+    /// Cargo fails, for instance because `Cargo.lock` is not up to date.
     #[must_use]
     pub fn of(repository: &Repository) -> Self {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
@@ -73,7 +73,7 @@ impl Workspace {
         self.packages.iter().filter(is_ours)
     }
 
-    /// Every package that is in the lock file, ours included.
+    /// Every package in the lock file, including ours.
     #[must_use]
     pub fn packages(&self) -> &[Package] {
         &self.packages
@@ -81,7 +81,7 @@ impl Workspace {
 }
 
 impl Package {
-    /// Its folder from the top of the repository, such as `crates/sutler`.
+    /// Its directory from the top of the repository, such as `crates/sutler`.
     #[must_use]
     pub fn folder(&self, repository: &Repository) -> PathBuf {
         let folder = self.manifest_path.parent().unwrap_or(&self.manifest_path);

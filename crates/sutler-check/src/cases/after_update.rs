@@ -56,7 +56,7 @@ pub(super) async fn shown(
     let judgement = is_shown("plan_id").then(|| compare::field(now, "plan_id", expected));
     check(run, case, &fetched, judgement);
     let (case, judgement) = match parameters {
-        Some(asked) => (&APPLIED, compare::parameters(Some(asked), now)),
+        Some(requested) => (&APPLIED, compare::parameters(Some(requested), now)),
         None => (&KEEPS_PARAMETERS, compare::kept(&before, now)),
     };
     let judgement = is_shown("parameters").then_some(judgement);
@@ -66,7 +66,7 @@ pub(super) async fn shown(
     Ok(())
 }
 
-/// Enters what was shown, or that it was not.
+/// Records the verdict about the fetched fields.
 fn check(
     run: &PlanRun,
     case: &'static Case,
@@ -79,7 +79,7 @@ fn check(
     }
 }
 
-/// Fetches an instance for the first time, where that is possible.
+/// Fetches an instance for the first time, if that is possible.
 pub(super) async fn look(run: &PlanRun, live: &mut LiveInstance) -> Result<(), StopReason> {
     if run.offering().flag("instances_retrievable") {
         live.fetched = Some(Value::Null);
@@ -111,8 +111,8 @@ fn dashboard(before: &Value, first: &Exchange, now: &Value) -> Result<(), String
         before["dashboard_url"].as_str(),
         now["dashboard_url"].as_str(),
     );
-    let told = first.field("dashboard_url").and_then(Value::as_str);
-    if now == before || now.is_none() || told == now {
+    let in_response = first.field("dashboard_url").and_then(Value::as_str);
+    if now == before || now.is_none() || in_response == now {
         return Ok(());
     }
     Err("`dashboard_url` has changed, and the first answer did not say so".to_owned())
@@ -125,7 +125,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn a_dashboard_that_changes_has_to_be_told_at_once() {
+    fn a_changed_dashboard_must_be_in_the_response() {
         let shown = |url: &str| json!({"dashboard_url": url});
         let judged = |first: Value, now: &Value| {
             dashboard(&shown("a"), &Exchange::answered(202, &first), now).is_ok()

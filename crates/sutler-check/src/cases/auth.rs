@@ -42,7 +42,7 @@ const TLS: Case = Case {
 
 pub(crate) const CASES: &[&Case] = &[&MISSING, &WRONG, &FIRST, &TLS];
 
-/// Tries to get in.
+/// Sends requests with missing and wrong credentials.
 pub(crate) async fn walk(run: &PlanRun) -> Result<(), StopReason> {
     match by_tls(run.client.connection.base()) {
         Some(judgement) => run.record_broker_alone(&TLS, judgement),
@@ -80,7 +80,7 @@ fn all_outside(run: &PlanRun, case: &'static Case, answers: &[Arc<Exchange>]) {
     }
 }
 
-/// Whether the connection is safe from others; on one machine there are none.
+/// Whether the connection is encrypted; not required on one machine.
 fn by_tls(base: &str) -> Option<Result<(), String>> {
     let Some(rest) = base.strip_prefix("http://") else {
         return Some(Ok(()));
@@ -96,7 +96,7 @@ mod tests {
     use super::by_tls;
 
     #[test]
-    fn only_what_crosses_a_network_needs_tls() {
+    fn only_remote_brokers_need_tls() {
         assert_eq!(by_tls("https://broker.example"), Some(Ok(())));
         assert!(matches!(by_tls("http://broker.example"), Some(Err(_))));
         for here in ["http://127.0.0.1:80", "http://localhost", "http://[::1]:8"] {

@@ -42,15 +42,15 @@ const CASES: &[&[&Case]] = &[
     unbind_during_bind::CASES,
 ];
 
-/// A binding that was made and is there.
+/// An existing binding.
 pub(crate) struct LiveBinding {
     pub id: BindingId,
-    /// The body that made it.
+    /// The body that created it.
     pub body: Value,
     pub mode: bind_body::BindMode,
-    /// The answer that made it, or began to.
+    /// The first answer to the bind that created it.
     pub made_by: Arc<Exchange>,
-    /// The answer to the first fetch, where bindings can be fetched.
+    /// The answer to the first fetch, if bindings can be fetched.
     pub fetched: Option<Arc<Exchange>>,
     /// Whether a later fetch returned the same: some brokers generate new credentials each time.
     pub is_stable: bool,
@@ -61,19 +61,19 @@ impl LiveBinding {
         Target::Binding(&self.id)
     }
 
-    /// Whether it was made while the platform polled.
+    /// Whether it was created asynchronously.
     pub(crate) fn was_asynchronous(&self) -> bool {
         self.made_by.is(&[202])
     }
 
-    /// The answers that may say what there is to know of it.
+    /// The answers that may contain its fields.
     pub(crate) fn answers(&self) -> impl Iterator<Item = &Arc<Exchange>> {
         let made_by = (!self.was_asynchronous()).then_some(&self.made_by);
         made_by.into_iter().chain(&self.fetched)
     }
 }
 
-/// Walks everything about bindings on one instance.
+/// Runs all cases about bindings on one instance.
 pub(crate) async fn walk(run: &PlanRun, live: &LiveInstance) -> Result<(), StopReason> {
     let unseen = if run.plan().flag(run.offering(), "bindable") {
         walk_bindable(run, live).await?
@@ -121,7 +121,7 @@ async fn walk_bindable(run: &PlanRun, live: &LiveInstance) -> Result<&'static st
     Ok("the walk did not come by it")
 }
 
-/// Removes what an answer may have made, without judging how.
+/// Deletes a binding that an answer may have created, without verdicts.
 pub(crate) async fn discard(
     run: &PlanRun,
     target: Target<'_>,

@@ -90,7 +90,7 @@ pub(crate) const CASES: &[&Case] = &[
     &schemas::VALID,
 ];
 
-/// Fetches and judges the catalog.
+/// Fetches and checks the catalog.
 pub(crate) async fn walk(client: &CheckClient) -> Result<Arc<Exchange>, StopReason> {
     let first = client.ask(request()).await?;
     let is_catalog = services(&first);
@@ -103,8 +103,8 @@ pub(crate) async fn walk(client: &CheckClient) -> Result<Arc<Exchange>, StopReas
         return Ok(first);
     }
     let catalog = first.json().unwrap_or(&Value::Null);
-    for (case, seen) in check(catalog, client.options.profile) {
-        match seen {
+    for (case, case_verdict) in check(catalog, client.options.profile) {
+        match case_verdict {
             CatalogVerdict::Judged(judgement) => {
                 client.record(case, &Subject::Broker, &first, judgement)
             }
@@ -159,7 +159,7 @@ fn services(exchange: &Exchange) -> Result<(), String> {
     }
 }
 
-/// Checks the catalog by itself.
+/// Checks one catalog.
 fn check(catalog: &Value, profile: Profile) -> Vec<(&'static Case, CatalogVerdict)> {
     let mut all = Vec::new();
     names::check(catalog, profile, &mut all);

@@ -3,7 +3,7 @@
 use crate::exchange::Exchange;
 use serde_json::{Map, Value};
 
-/// A repeat of a request that runs: 202, and the operation that the first answer named.
+/// The repeat of a request in progress must be 202 with the operation of the first answer.
 pub(crate) fn operation(first: &Exchange, repeat: &Exchange) -> Result<(), String> {
     repeat.must_be(&[202])?;
     let named = |it: &Exchange| it.field("operation").filter(|it| !it.is_null()).cloned();
@@ -21,14 +21,17 @@ pub(crate) fn operation(first: &Exchange, repeat: &Exchange) -> Result<(), Strin
     ))
 }
 
-/// Every parameter that was asked for and is shown has the value that was asked for. Others may be
-/// shown, and any may be left out (B-154).
-pub(crate) fn parameters(asked: Option<&Map<String, Value>>, shown: &Value) -> Result<(), String> {
+/// Every requested parameter that is returned has the requested value. Others may be
+/// returned, and any may be omitted (B-154).
+pub(crate) fn parameters(
+    requested: Option<&Map<String, Value>>,
+    shown: &Value,
+) -> Result<(), String> {
     let Some(shown) = shown.get("parameters").and_then(Value::as_object) else {
         return Ok(());
     };
-    let asked = asked.into_iter().flatten();
-    let wrong: Vec<&str> = asked
+    let requested = requested.into_iter().flatten();
+    let wrong: Vec<&str> = requested
         .filter(|(name, value)| shown.get(*name).is_some_and(|it| it != *value))
         .map(|(name, _)| name.as_str())
         .collect();
@@ -41,8 +44,8 @@ pub(crate) fn parameters(asked: Option<&Map<String, Value>>, shown: &Value) -> R
     ))
 }
 
-/// Every parameter that was shown before is shown as it was, if parameters are shown at all. Others
-/// may have come.
+/// Every parameter returned before has the same value, if parameters are returned at all. Others
+/// may have been added.
 pub(crate) fn kept(before: &Value, now: &Value) -> Result<(), String> {
     let shown = |it: &Value| it.get("parameters").and_then(Value::as_object).cloned();
     let (Some(before), Some(now)) = (shown(before), shown(now)) else {
@@ -57,7 +60,7 @@ pub(crate) fn kept(before: &Value, now: &Value) -> Result<(), String> {
     }
 }
 
-/// Plan and parameters are what they were.
+/// Plan and parameters are unchanged.
 pub(crate) fn unchanged(before: &Value, now: &Value) -> Result<(), String> {
     if let Some(plan) = before["plan_id"].as_str() {
         field(now, "plan_id", plan)?;
@@ -66,7 +69,7 @@ pub(crate) fn unchanged(before: &Value, now: &Value) -> Result<(), String> {
     kept(now, before)
 }
 
-/// A field that is shown has the value that it has to have.
+/// A returned field has the expected value.
 pub(crate) fn field(shown: &Value, name: &str, expected: &str) -> Result<(), String> {
     match shown.get(name) {
         None | Some(Value::Null) => Ok(()),
@@ -97,9 +100,9 @@ mod tests {
 
     #[test]
     fn parameters_may_be_left_out_or_added_and_not_changed() {
-        let asked = json!({"size": 1, "name": "x"});
-        let shown = |it: Value| parameters(asked.as_object(), &json!({"parameters": it}));
-        assert_eq!(parameters(asked.as_object(), &json!({})), Ok(()));
+        let requested = json!({"size": 1, "name": "x"});
+        let shown = |it: Value| parameters(requested.as_object(), &json!({"parameters": it}));
+        assert_eq!(parameters(requested.as_object(), &json!({})), Ok(()));
         assert_eq!(shown(json!({"size": 1, "more": true})), Ok(()));
         assert_eq!(
             parameters(None, &json!({"parameters": {"size": 2}})),
@@ -109,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_may_be_joined_and_what_is_unchanged_may_not() {
+    fn kept_parameters_may_be_extended_and_unchanged_ones_may_not() {
         let of = |it: Value| json!({"plan_id": "a", "parameters": it});
         let (one, two) = (of(json!({"x": 1})), of(json!({"x": 1, "y": 2})));
         assert_eq!(kept(&one, &two), Ok(()));

@@ -51,10 +51,10 @@ pub(crate) const CASES: &[&Case] = &[
     &NESTED,
 ];
 
-/// Brackets of a body that is nested without measure: deeper than any parser should follow.
+/// Nesting depth of a malicious body: deeper than any parser should follow.
 const NESTED_LEVELS: usize = 20_000;
 
-/// Repeats the provision of the walk's instance in all kinds of dress.
+/// Repeats the provision of the tested instance with other content types and encodings.
 pub(crate) async fn walk(run: &PlanRun, live: &LiveInstance) -> Result<(), StopReason> {
     let plain = repeat(run, live, &live.body.to_string(), |it| it).await?;
     same_in_other_dress(run, live, &plain).await?;
@@ -82,7 +82,7 @@ pub(crate) async fn walk(run: &PlanRun, live: &LiveInstance) -> Result<(), StopR
     Ok(())
 }
 
-/// Says the same with more around it.
+/// Sends equivalent bodies with additions.
 async fn same_in_other_dress(
     run: &PlanRun,
     live: &LiveInstance,
@@ -103,7 +103,7 @@ async fn same_in_other_dress(
     Ok(())
 }
 
-/// The provision once more.
+/// Sends the provision again.
 async fn repeat(
     run: &PlanRun,
     live: &LiveInstance,
@@ -115,7 +115,7 @@ async fn repeat(
     run.client.ask_bare(alter(with_headers(put))).await
 }
 
-/// A body that nothing can come of, to each endpoint that takes one.
+/// Sends an invalid body to each endpoint that takes one.
 async fn everywhere(
     run: &PlanRun,
     live: &LiveInstance,
@@ -144,7 +144,7 @@ async fn everywhere(
     Ok(answers)
 }
 
-/// The same status for both.
+/// Both have the same status.
 fn same(one: &Exchange, other: &Exchange) -> Result<(), String> {
     if one.status() == other.status() {
         return Ok(());

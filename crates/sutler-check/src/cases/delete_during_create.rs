@@ -36,7 +36,7 @@ const WRONG_PLAN: Case = Case::may(
 
 pub(crate) const CASES: &[&Case] = &[&REUSED, &WRONG_PLAN, &ACCEPTED, &HALTED];
 
-/// Provisions under an id that was used before, or a new one, and deletes it at once.
+/// Provisions with a used id or a new one, and deletes it at once.
 pub(crate) async fn walk(
     run: &PlanRun,
     live: &LiveInstance,
@@ -81,7 +81,7 @@ pub(crate) async fn walk(
     halt(run, live, target, &first).await
 }
 
-/// A deprovision that names a plan which does not exist.
+/// A deprovision with an unknown plan.
 async fn wrong_plan(run: &PlanRun, target: Target<'_>) -> Result<(), StopReason> {
     let mut owner = run.owner_of(target);
     NOWHERE.clone_into(&mut owner.plan_id);
@@ -116,8 +116,8 @@ async fn halt(
     let (after, _) = run.remove(target).await?;
     if deleted.is(&[200, 202]) && gone {
         let judgement = after.must_be(&[410]);
-        let said = judgement.map_err(|said| format!("deleting it once more: {said}"));
-        run.record(&HALTED, &after, said);
+        let message = judgement.map_err(|message| format!("deleting it once more: {message}"));
+        run.record(&HALTED, &after, message);
     } else {
         run.skip(
             &HALTED,

@@ -151,7 +151,7 @@ async fn running(
     Ok(gone)
 }
 
-/// Whatever is answered while another operation runs: if it is 422, it says why.
+/// Checks an answer during another operation: a 422 must have an error code.
 pub(super) fn concurrent(run: &PlanRun, answer: &Arc<Exchange>) {
     if answer.is(&[422]) {
         let judgement = answer.must_be_error(422, "ConcurrencyError");
@@ -199,7 +199,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_a_poll_after_a_delete_says_depends_on_the_profile() {
+    fn polls_after_a_delete_depend_on_the_profile() {
         let judged = |status, state, profile| {
             let polled = Exchange::answered(status, &json!({"state": state}));
             gone(&polled, profile).is_ok()

@@ -1,4 +1,4 @@
-//! Requests to each of the ten endpoints, for rules that hold for every request. Takes no decisions.
+//! Requests to each of the ten endpoints, for rules that hold for every request. Makes no decisions.
 
 use crate::client::{StopReason, with_headers};
 use crate::created::{BindingId, InstanceId};
@@ -9,8 +9,8 @@ use serde_json::json;
 use std::sync::Arc;
 use sutler_client::wire::{Method, Request};
 
-/// Asks all ten, each request altered, and gives the answers in order: fewer, if the broker does not
-/// want to be asked so often. Whatever a PUT makes all the same is in the ledger.
+/// Sends one altered request to each endpoint and returns the answers in order: fewer, if the broker
+/// limits the rate. Resources that a PUT may create are recorded in `created.rs`.
 pub(super) async fn ask(
     run: &PlanRun,
     alter: impl Fn(Request) -> Request,
@@ -25,7 +25,7 @@ pub(super) async fn ask(
             run.client.created.may_exist(made.clone(), run.owner());
         }
         let answer = run.client.ask_bare(alter(with_headers(request))).await?;
-        // Who is refused has made nothing; `provision-refused-makes-nothing` holds brokers to it.
+        // A refused request has created nothing; `provision-refused-makes-nothing` checks that.
         let is_refused = answer.status().is_some_and(|it| (400..500).contains(&it));
         if let Some(made) = made.filter(|_| is_refused) {
             run.client.created.is_gone(&made);
@@ -44,8 +44,8 @@ pub(super) fn is_provision(answer: &Exchange) -> bool {
     answer.request.method == Method::Put && answer.request.path.len() == 3
 }
 
-/// The catalog first, and nothing that could come to be: a broker that lets everybody in is not to
-/// work for hours. The provision names no service, and so nothing can be told from its 400.
+/// The catalog first, and nothing that creates a resource: a broker without authentication must not
+/// work for hours. The provision names no service, so its 400 proves nothing.
 fn requests<'a>(
     run: &PlanRun,
     instance: &'a InstanceId,

@@ -93,8 +93,8 @@ pub(crate) async fn walk(run: &PlanRun, live: &mut LiveInstance) -> Result<(), S
     let ids = compare::field(shown, "service_id", &run.offering().id)
         .and_then(|()| compare::field(shown, "plan_id", &run.plan().id));
     run.record(&IDS, &fetched, ids);
-    let asked = live.body["parameters"].as_object();
-    run.record(&PARAMETERS, &fetched, compare::parameters(asked, shown));
+    let requested = live.body["parameters"].as_object();
+    run.record(&PARAMETERS, &fetched, compare::parameters(requested, shown));
     run.record(
         &VERSION,
         &fetched,
@@ -138,7 +138,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_version_shown_is_the_one_that_was_asked_for_or_none() {
+    fn the_returned_version_is_the_requested_one_or_absent() {
         let shown = json!({"maintenance_info": {"version": "1.0.0"}});
         assert_eq!(version(&json!({}), Some("1.0.0")), Ok(()));
         assert_eq!(version(&shown, Some("1.0.0")), Ok(()));

@@ -80,15 +80,15 @@ pub(crate) const CASES: &[&Case] = &[
     &IDENTITY_PRESENT,
 ];
 
-/// Sends other headers than platforms of today do.
+/// Sends headers other than those of current platforms.
 pub(crate) async fn walk(run: &PlanRun) -> Result<(), StopReason> {
     without_version(run).await?;
     other_versions(run).await?;
     let catalog = || Request::new(Method::Get, &["v2", "catalog"]);
     let bare = run.client.ask(catalog()).await?;
     run.record_broker(&IDENTITY_ABSENT, &bare, bare.must_be(&[200]));
-    for (platform, who) in identities() {
-        let value = format!("{platform} {}", BASE64_STANDARD.encode(who.to_string()));
+    for (platform, user) in identities() {
+        let value = format!("{platform} {}", BASE64_STANDARD.encode(user.to_string()));
         let answer = run.client.ask(catalog().header(IDENTITY, &value)).await?;
         run.record_broker(&IDENTITY_PRESENT, &answer, answer.must_be(&[200]));
     }
@@ -108,7 +108,7 @@ async fn without_version(run: &PlanRun) -> Result<(), StopReason> {
     Ok(())
 }
 
-/// 404 and 410 are right for what is not there, and no refusal for want of a version.
+/// 404 and 410 are correct for an absent resource, and do not refuse the missing version.
 fn is_refused(answer: &Exchange) -> Result<(), String> {
     match answer.status() {
         Some(400 | 412) => Ok(()),
@@ -148,7 +148,7 @@ async fn other_versions(run: &PlanRun) -> Result<(), StopReason> {
     Ok(())
 }
 
-/// Users of the platforms that are known, and of one that is not.
+/// Users of the known platforms, and of an unknown one.
 fn identities() -> [(&'static str, Value); 3] {
     [
         (

@@ -16,7 +16,7 @@ const UNUSUAL: Case = Case {
 
 pub(crate) const CASES: &[&Case] = &[&UNUSUAL];
 
-/// Asks for what is not there, under an id that has to be encoded.
+/// Requests an absent resource by an id that must be encoded.
 pub(crate) async fn walk(run: &PlanRun) -> Result<(), StopReason> {
     let id = InstanceId::unusual();
     let target = Target::Instance(&id);

@@ -100,7 +100,7 @@ pub(crate) fn judge_polls(run: &PlanRun, polled: &PollResult) {
     }
 }
 
-/// The answer is about an operation.
+/// Fails unless the answer has the state of an operation.
 pub(super) fn has_state(answer: &Exchange) -> Result<(), String> {
     answer.must_be(&[200])?;
     match answer.field("state") {

@@ -18,7 +18,7 @@ const PLAN: Case = Case::must(
 
 pub(crate) const CASES: &[&Case] = &[&PLAN];
 
-/// Enters that no plan could be changed.
+/// Records that no plan could be changed.
 pub(crate) fn skip(run: &PlanRun, reason: &str) {
     run.skip_all(&[&PLAN, &last_operation::OLD_PLAN], reason);
 }

@@ -59,7 +59,7 @@ pub(crate) const CASES: &[&Case] = &[
 const SYNCHRONOUS: &str = "the plan is provisioned synchronously";
 const ASYNCHRONOUS: &str = "the plan is provisioned asynchronously";
 
-/// Makes the instance; the reason if there is none.
+/// Creates the instance; the reason if there is none.
 pub(crate) async fn walk(
     run: &PlanRun,
     body: Value,
@@ -67,10 +67,10 @@ pub(crate) async fn walk(
     let id = InstanceId::new();
     let (body, first) = begin(run, Target::Instance(&id), body).await?;
     if first.must_be_refused().is_ok() {
-        let said = format!("the provision was refused: {}", first.describe());
+        let message = format!("the provision was refused: {}", first.describe());
         let advice = "if the plan needs parameters that its schema does not tell, give them";
-        run.record(&ACCEPTED, &first, Err(format!("{said}; {advice}")));
-        return Ok(Err(said));
+        run.record(&ACCEPTED, &first, Err(format!("{message}; {advice}")));
+        return Ok(Err(message));
     }
     run.record(&ACCEPTED, &first, Ok(()));
     let live = LiveInstance::new(id, body, first);
@@ -88,7 +88,7 @@ pub(crate) async fn walk(
     Ok(made.map(|()| live))
 }
 
-/// Sends the body, with the plan's version if it has one; without it, if that is a conflict.
+/// Sends the body with the plan's version, if it has one, and without it after a conflict.
 async fn begin(
     run: &PlanRun,
     target: Target<'_>,
@@ -109,8 +109,8 @@ async fn begin(
         run.record(&SAME_VERSION, &answer, Ok(()));
         return Ok((body, answer));
     }
-    let said = format!("{version:?} is the catalog's version, and yet it was a conflict");
-    run.record(&SAME_VERSION, &answer, Err(said));
+    let message = format!("{version:?} is the catalog's version, and yet it was a conflict");
+    run.record(&SAME_VERSION, &answer, Err(message));
     let answer = run.put(target, &plain, true).await?;
     Ok((plain, answer))
 }

@@ -64,15 +64,15 @@ pub(crate) const CASES: &[&Case] = &[
     &CASCADE,
 ];
 
-/// Makes further instances. `deleted` is the answer that removed the walk's first one.
+/// Creates further instances. `deleted` is the answer that deleted the first one.
 pub(crate) async fn walk(
     run: &PlanRun,
     live: &LiveInstance,
     deleted: Option<&Exchange>,
 ) -> Result<(), StopReason> {
-    let mut is_seen = false;
+    let mut is_observed = false;
     if live.is_async() {
-        is_seen = without_incomplete(run, live).await?;
+        is_observed = without_incomplete(run, live).await?;
     } else {
         let reason = "the plan is provisioned synchronously";
         run.skip_all(&[&PROVISION_ASYNC, &ASYNC_NOTHING_MADE], reason);
@@ -89,7 +89,7 @@ pub(crate) async fn walk(
             &DEPROVISION_ASYNC,
             "the plan is deprovisioned synchronously",
         );
-    } else if !is_seen {
+    } else if !is_observed {
         is_gone = delete_at_once(run, spare.target()).await?;
     }
     if is_gone {
@@ -104,8 +104,8 @@ pub(crate) async fn walk(
     deprovisions(run, spare.target(), binding.as_ref()).await
 }
 
-/// A provision that may not go on after its answer; if it need not, a deprovision of the same kind.
-/// Tells whether that was seen.
+/// A provision without `accepts_incomplete`, and such a deprovision if it succeeds. Returns whether
+/// that was observed.
 async fn without_incomplete(run: &PlanRun, live: &LiveInstance) -> Result<bool, StopReason> {
     let id = InstanceId::new();
     let target = Target::Instance(&id);
@@ -117,7 +117,7 @@ async fn without_incomplete(run: &PlanRun, live: &LiveInstance) -> Result<bool, 
     if is_made {
         delete_at_once(run, target).await?;
     } else if refused.is_ok() {
-        // To say no is the same as to say nothing.
+        // `false` means the same as an absent parameter.
         let request = target.request(Method::Put);
         let request = request.query("accepts_incomplete", "false");
         let request = request.body(live.body.to_string());
@@ -149,7 +149,7 @@ async fn delete_at_once(run: &PlanRun, target: Target<'_>) -> Result<bool, StopR
     Ok(answer.is(&[200, 202]))
 }
 
-/// The same provision several times at once; the instance, if one came of it.
+/// Sends the same provision several times in parallel; returns the instance, if one was created.
 async fn provisions(
     run: &PlanRun,
     live: &LiveInstance,
@@ -159,8 +159,8 @@ async fn provisions(
     let mut answers = put_thrice(run, live, target, &minimal(&live.body)).await?;
     let refused = |it: &Arc<Exchange>| served_or_blocked(it, &[200, 201, 202]).is_err();
     if answers.iter().all(refused) {
-        let said = format!("it was refused: {}", answers[0].describe());
-        run.record(&MINIMAL, &answers[0], Err(said));
+        let message = format!("it was refused: {}", answers[0].describe());
+        run.record(&MINIMAL, &answers[0], Err(message));
         answers = put_thrice(run, live, target, &live.body).await?;
     } else {
         run.record(&MINIMAL, &answers[0], Ok(()));
@@ -191,7 +191,7 @@ async fn put_thrice(
     Ok([one?, two?, three?])
 }
 
-/// A provision without anything that need not be there. Parameters may have to.
+/// A provision without optional fields except parameters, which may be required.
 fn minimal(body: &Value) -> Value {
     let mut body = body.clone();
     if let Some(fields) = body.as_object_mut() {
@@ -217,7 +217,7 @@ fn agree(run: &PlanRun, case: &'static Case, answers: &[Arc<Exchange>], served: 
 
 /// A binding that still exists when its instance is deleted.
 async fn bind(run: &PlanRun, id: &InstanceId) -> Result<Option<BindingId>, StopReason> {
-    // Its plan may have been changed.
+    // The plan may have been changed.
     let plan_id = run.owner_of(Target::Instance(id)).plan_id;
     let offering = run.offering();
     let plan = offering.plans.iter().find(|it| it.id == plan_id);
@@ -249,8 +249,8 @@ async fn bind(run: &PlanRun, id: &InstanceId) -> Result<Option<BindingId>, StopR
     Ok(Some(binding))
 }
 
-/// The same deprovision several times at once, with the binding if there is one, and without it if
-/// that is refused.
+/// Sends the same deprovision several times in parallel, while the binding exists if there is one, and
+/// without it if that is refused.
 async fn deprovisions(
     run: &PlanRun,
     target: Target<'_>,

@@ -7,12 +7,12 @@ use crate::exchange::Exchange;
 use crate::params::InvalidSample;
 use serde_json::{Value, json};
 
-/// An id that no catalog has.
+/// An id that is in no catalog.
 pub(crate) const NOWHERE: &str = "sutler-check-does-not-exist";
-/// A version that no catalog has.
+/// A version that is in no catalog.
 const NO_VERSION: &str = "0.0.1-sutler-check";
 
-/// How a refusal has to look.
+/// Expected form of a refusal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ExpectedRefusal {
     /// 400.
@@ -25,12 +25,12 @@ pub(crate) enum ExpectedRefusal {
     Refused,
 }
 
-/// A body that has to be refused.
+/// A body that must be refused.
 pub(crate) struct BadBody {
     pub case: &'static Case,
     /// The fault, to follow "with".
     pub what: String,
-    /// Bytes, as it need not be JSON.
+    /// Body; not necessarily JSON.
     pub body: String,
     pub expected: ExpectedRefusal,
 }
@@ -50,7 +50,7 @@ impl BadBody {
         }
     }
 
-    /// Bodies whose parameters do not fit the schema, at most `most`.
+    /// Bodies with parameters that violate the schema, at most `most`.
     pub(crate) fn unfit(
         case: &'static Case,
         invalid: &[InvalidSample],
@@ -65,7 +65,7 @@ impl BadBody {
         bad.collect()
     }
 
-    /// A body that asks for a version which the catalog does not have.
+    /// A body with a version that is not in the catalog.
     pub(crate) fn of_no_version(case: &'static Case, good: &Value) -> Self {
         let body = with(good, "maintenance_info", json!({"version": NO_VERSION}));
         let what = "a version that the catalog does not have";
@@ -77,7 +77,7 @@ impl BadBody {
         )
     }
 
-    /// Whether the answer is as it has to be.
+    /// Checks that the answer is the expected refusal.
     pub(crate) fn check(&self, answer: &Exchange) -> Result<(), String> {
         let judgement = match self.expected {
             ExpectedRefusal::BadRequest => answer.must_be(&[400]),
@@ -85,7 +85,7 @@ impl BadBody {
             ExpectedRefusal::Error(error) => answer.must_be_error(422, error),
             ExpectedRefusal::Refused => answer.must_be_refused(),
         };
-        judgement.map_err(|said| format!("with {}: {said}", self.what))
+        judgement.map_err(|message| format!("with {}: {message}", self.what))
     }
 }
 
@@ -115,7 +115,7 @@ mod tests {
     const CASE: Case = Case::must("some", "B-124", "Something is refused.");
 
     #[test]
-    fn a_refusal_has_to_look_as_expected_and_the_sentence_says_what_was_asked() {
+    fn a_refusal_must_have_the_expected_form_and_the_message_names_the_request() {
         let judged = |expected, status, error: &str| {
             let bad = BadBody::new(&CASE, "half a body", &json!({}), expected);
             bad.check(&Exchange::answered(status, &json!({"error": error})))
@@ -131,8 +131,11 @@ mod tests {
             (ExpectedRefusal::Refused, 201),
             (ExpectedRefusal::Refused, 500),
         ] {
-            let said = judged(expected, status, "Y").unwrap_err();
-            assert!(said.starts_with("with half a body: expected "), "{said}");
+            let message = judged(expected, status, "Y").unwrap_err();
+            assert!(
+                message.starts_with("with half a body: expected "),
+                "{message}"
+            );
         }
     }
 }

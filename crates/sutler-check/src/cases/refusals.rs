@@ -92,14 +92,14 @@ pub(crate) const CASES: &[&Case] = &[
     &NOTHING_MADE,
 ];
 
-/// Parameters that do not fit are tried this often at most.
+/// Maximum number of invalid parameters tried.
 const INVALID_PARAMETERS_MAX: usize = 4;
 
-/// Asks for what has to be refused. `good` is a body that would do.
+/// Sends requests that must be refused. `good` is a valid body.
 pub(crate) async fn walk(
     run: &PlanRun,
     good: &Value,
-    gone_is_told: bool,
+    gone_is_reported: bool,
 ) -> Result<(), StopReason> {
     let mut all = incomplete(good);
     all.extend(malformed(good));
@@ -114,10 +114,10 @@ pub(crate) async fn walk(
         run.record(bad.case, &answer, bad.check(&answer));
         if matches!(bad.case.line, "B-120") && answer.must_be_refused().is_ok() {
             let judgement = answer.must_be(&[400]);
-            let said = judgement.map_err(|said| format!("with {}: {said}", bad.what));
-            run.record(&INVALID_DATA, &answer, said);
+            let message = judgement.map_err(|message| format!("with {}: {message}", bad.what));
+            run.record(&INVALID_DATA, &answer, message);
         }
-        nothing_made(run, target, &answer, gone_is_told).await?;
+        nothing_made(run, target, &answer, gone_is_reported).await?;
     }
     Ok(())
 }
@@ -126,22 +126,22 @@ async fn nothing_made(
     run: &PlanRun,
     target: Target<'_>,
     refusal: &Exchange,
-    gone_is_told: bool,
+    gone_is_reported: bool,
 ) -> Result<(), StopReason> {
     let (deleted, _) = run.remove(target).await?;
     if refusal.must_be_refused().is_err() {
         return Ok(());
     }
-    if !gone_is_told {
+    if !gone_is_reported {
         run.skip(
             &NOTHING_MADE,
             "deletes do not tell whether there was anything",
         );
         return Ok(());
     }
-    let judgement = deleted.must_be(&[410]).map_err(|said| {
+    let judgement = deleted.must_be(&[410]).map_err(|message| {
         let refused = refusal.got();
-        format!("the provision was answered with {refused}, and then deleting it: {said}")
+        format!("the provision was answered with {refused}, and then deleting it: {message}")
     });
     run.record(&NOTHING_MADE, &deleted, judgement);
     Ok(())

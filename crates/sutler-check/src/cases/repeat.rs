@@ -57,7 +57,7 @@ pub(crate) const CASES: &[&Case] = &[
 
 const NOT_REPEATED: &str = "the same provision again is not answered with 200";
 
-/// Provisions what is there already.
+/// Repeats the provision of an existing instance.
 pub(crate) async fn walk(run: &PlanRun, live: &mut LiveInstance) -> Result<(), StopReason> {
     let mut repeats = true;
     for accepts_incomplete in [true, false] {
@@ -89,18 +89,18 @@ pub(crate) async fn walk(run: &PlanRun, live: &mut LiveInstance) -> Result<(), S
     Ok(())
 }
 
-/// The bodies that differ in one attribute.
+/// Bodies that differ in one attribute.
 fn others(run: &PlanRun, body: &Value) -> Vec<(&'static Case, Value)> {
     let mut space = with(body, "space_guid", "sutler-check-other-space");
     space["context"]["space_guid"] = json!("sutler-check-other-space");
     let mut all: Vec<(&'static Case, Value)> =
         vec![(&ORGANIZATION, other_organization(body)), (&SPACE, space)];
-    // With parameters that do not fit, it would be another refusal.
+    // With invalid parameters the refusal would have another reason.
     let fits = |it: &&Plan| it.raw["schemas"] == run.plan().raw["schemas"];
     match run.sibling().filter(fits) {
         Some(plan) => {
             let mut other = with(body, "plan_id", plan.id.as_str());
-            // The version belongs to the plan: with the wrong one this would be another conflict.
+            // The version belongs to the plan: a wrong one would be another conflict.
             match &plan.raw["maintenance_info"]["version"] {
                 Value::String(version) => {
                     other["maintenance_info"] = json!({"version": version});

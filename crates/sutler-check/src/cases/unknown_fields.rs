@@ -22,7 +22,7 @@ const UNKNOWN_FIELDS: Case = Case {
 
 pub(crate) const CASES: &[&Case] = &[&UNKNOWN_FIELDS];
 
-/// Asks with and without them.
+/// Sends requests with and without unknown fields.
 pub(crate) async fn walk(run: &PlanRun) -> Result<(), StopReason> {
     let instance = InstanceId::new();
     let binding = BindingId::new(&instance);
@@ -45,7 +45,7 @@ pub(crate) async fn walk(run: &PlanRun) -> Result<(), StopReason> {
     Ok(())
 }
 
-/// The body with additions at its top, and in a part of it that has a meaning.
+/// The body with unknown fields at the top level and in a known object.
 fn with_additions(body: &Value, known: &str) -> Value {
     let addition = json!({ "deep": [{ "deeper": null }, [1.5, "text"]] });
     let mut more = body.clone();
@@ -67,7 +67,7 @@ async fn ask(
     }
 }
 
-/// The same status for both; once something was made, the second is another question.
+/// Both have the same status; not compared once something was created.
 fn same(plain: &Exchange, more: &Exchange) -> Result<(), String> {
     let is_made = plain.is(&[200, 201, 202]) && more.is(&[200, 201, 202]);
     if is_made || plain.status() == more.status() {

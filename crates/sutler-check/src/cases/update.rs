@@ -67,17 +67,17 @@ pub(crate) const CASES: &[&Case] = &[
     &ASYNC_REQUIRED,
 ];
 
-/// The cases that only an update that runs can show.
+/// Cases that need an update in progress.
 const OF_RUNNING: &[&Case] = &[&ENDS, &REPEAT_RUNNING, &CONCURRENT, &ASYNC_REQUIRED];
 
-/// One update and what came of it.
+/// One update and its results.
 pub(super) struct UpdateAttempt {
     pub body: Value,
     pub first: Arc<Exchange>,
     pub ended: PollEnd,
 }
 
-/// Updates the instance in every way that is allowed.
+/// Sends all allowed kinds of updates.
 pub(crate) async fn walk(run: &PlanRun, live: &mut LiveInstance) -> Result<(), StopReason> {
     update_refusals::walk(run, live).await?;
     let changed = parameters(run, live).await?;
@@ -105,7 +105,7 @@ pub(crate) async fn walk(run: &PlanRun, live: &mut LiveInstance) -> Result<(), S
     Ok(())
 }
 
-/// Parameters to update to, and others if there are any. An update to none would show nothing.
+/// Parameters for an update, and others if there are any. Empty ones would prove nothing.
 fn two(sample: &Sample) -> Result<(Parameters, Option<Parameters>), String> {
     let other = sample.other().ok().cloned();
     match (sample.valid()?.cloned(), other) {
@@ -121,14 +121,14 @@ async fn parameters(
     run: &PlanRun,
     live: &mut LiveInstance,
 ) -> Result<Option<UpdateAttempt>, StopReason> {
-    let (asked, _) = match two(&run.samples().update) {
+    let (requested, _) = match two(&run.samples().update) {
         Ok(two) => two,
         Err(reason) => {
             run.skip_all(&[&PARAMETERS, &SAME_VERSION], &reason);
             return Ok(None);
         }
     };
-    let mut body = with(&plain(run, live), "parameters", asked.clone());
+    let mut body = with(&plain(run, live), "parameters", requested.clone());
     match run.maintenance_version() {
         Some(version) => body["maintenance_info"] = json!({"version": version}),
         None => run.skip(&SAME_VERSION, "the plan has no `maintenance_info`"),
@@ -151,7 +151,7 @@ async fn parameters(
     }
     let change = finish(run, live, body, first).await?;
     if change.ended == PollEnd::Succeeded {
-        after_update::shown(run, live, &change.first, Some(&asked), None).await?;
+        after_update::shown(run, live, &change.first, Some(&requested), None).await?;
     }
     Ok(Some(change))
 }
@@ -178,7 +178,7 @@ async fn context(
     Ok(Some(change))
 }
 
-/// The same kind of update that ran before, and now it may not.
+/// Repeats an update that was asynchronous, without `accepts_incomplete`.
 async fn without_incomplete(
     run: &PlanRun,
     live: &mut LiveInstance,
@@ -200,7 +200,7 @@ async fn without_incomplete(
     after_update::refresh(run, live).await.map(drop)
 }
 
-/// Whether an update was accepted. One that is not supported shows nothing.
+/// Whether an update was accepted. An unsupported one proves nothing.
 pub(super) fn accepted(run: &PlanRun, case: &'static Case, first: &Arc<Exchange>) -> bool {
     let reserved = [
         "AsyncRequired",
@@ -223,7 +223,7 @@ pub(super) fn accepted(run: &PlanRun, case: &'static Case, first: &Arc<Exchange>
     accepted
 }
 
-/// Sees an accepted update to its end.
+/// Completes an accepted update.
 pub(super) async fn finish(
     run: &PlanRun,
     live: &LiveInstance,
@@ -254,7 +254,7 @@ pub(super) async fn finish(
     Ok(UpdateAttempt { body, first, ended })
 }
 
-/// What can be asked while an update runs. Tells of a second one that was accepted beside it.
+/// Sends requests during an update. Returns a second update that was accepted meanwhile.
 async fn running(
     run: &PlanRun,
     live: &LiveInstance,
@@ -290,7 +290,7 @@ async fn running(
     Ok(other.filter(|it| it.is(&[202]) && it.operation() != first.operation()))
 }
 
-/// Served with one of these, or refused because something else is going on.
+/// Served with one of these, or refused because another operation is in progress.
 pub(super) fn served_or_blocked(answer: &Exchange, served: &[u16]) -> Result<(), String> {
     match answer.status() {
         Some(422) => answer.must_be_error(422, "ConcurrencyError"),
@@ -298,7 +298,7 @@ pub(super) fn served_or_blocked(answer: &Exchange, served: &[u16]) -> Result<(),
     }
 }
 
-/// An update that names nothing to be changed.
+/// An update without any change.
 pub(super) fn plain(run: &PlanRun, live: &LiveInstance) -> Value {
     json!({
         "service_id": run.offering().id,
@@ -314,7 +314,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_request_beside_another_is_served_or_blocked_by_name() {
+    fn a_concurrent_request_is_served_or_refused_with_a_code() {
         let judged = |status, error: &str| {
             let answer = Exchange::answered(status, &json!({"error": error}));
             served_or_blocked(&answer, &[200, 202]).is_ok()

@@ -74,10 +74,10 @@ pub(crate) const CASES: &[&Case] = &[
     &UNCHANGED,
 ];
 
-/// Parameters that do not fit are tried this often at most.
+/// Maximum number of invalid parameters tried.
 const INVALID_PARAMETERS_MAX: usize = 2;
 
-/// Asks for what has to be refused.
+/// Sends updates that must be refused.
 pub(crate) async fn walk(run: &PlanRun, live: &LiveInstance) -> Result<(), StopReason> {
     let good = json!({
         "service_id": run.offering().id,
@@ -107,7 +107,7 @@ pub(crate) async fn walk(run: &PlanRun, live: &LiveInstance) -> Result<(), StopR
     }
 }
 
-/// Sees whether the instance is as it was before.
+/// Checks that the instance is unchanged.
 pub(crate) async fn unchanged(run: &PlanRun, live: &LiveInstance) -> Result<(), StopReason> {
     let (answer, judgement) = if let Some(before) = &live.fetched {
         let now = run.fetch(live.target()).await?;

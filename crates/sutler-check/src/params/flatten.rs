@@ -6,7 +6,7 @@ use super::limits::CANDIDATES_MAX;
 use super::schema::Schema;
 use serde_json::{Map, Value, json};
 
-/// Keywords that are taken apart here, or are only there to be referred to.
+/// Keywords that are expanded here, or only exist to be referenced.
 const TAKEN_APART: [&str; 9] = [
     "$ref",
     "allOf",
@@ -18,7 +18,7 @@ const TAKEN_APART: [&str; 9] = [
     "definitions",
     "$defs",
 ];
-/// Of two such bounds the greater one counts.
+/// Of two such bounds the greater one applies.
 const LOWER: [&str; 5] = [
     "minimum",
     "exclusiveMinimum",
@@ -26,7 +26,7 @@ const LOWER: [&str; 5] = [
     "minItems",
     "minProperties",
 ];
-/// Of two such bounds the smaller one counts.
+/// Of two such bounds the smaller one applies.
 const UPPER: [&str; 5] = [
     "maximum",
     "exclusiveMaximum",
@@ -34,13 +34,13 @@ const UPPER: [&str; 5] = [
     "maxItems",
     "maxProperties",
 ];
-/// How often references and combinations are followed before they are left alone.
+/// Maximum depth of references and combinations followed.
 const FOLLOWED_MAX: usize = 16;
 
 /// One alternative of a schema.
 pub(super) type FlatSchema = Map<String, Value>;
 
-/// The alternatives of a schema, the likeliest first.
+/// The alternatives of a schema, the most likely first.
 pub(super) fn flats(schema: &Schema<'_>, value: &Value) -> Vec<FlatSchema> {
     alternatives(schema, value, FOLLOWED_MAX)
 }
@@ -98,7 +98,7 @@ fn alternatives(schema: &Schema<'_>, value: &Value, left: usize) -> Vec<FlatSche
     all
 }
 
-/// Both at once; none if they contradict each other.
+/// Conjunction of both; `None` if they contradict each other.
 fn merged(one: &FlatSchema, other: &FlatSchema) -> Option<FlatSchema> {
     let mut all = one.clone();
     for (name, theirs) in other {

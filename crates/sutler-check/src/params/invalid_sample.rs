@@ -7,17 +7,17 @@ use super::valid_sample::{as_number, size};
 use super::{InvalidSample, Parameters};
 use serde_json::{Map, Value, json};
 
-/// Most samples.
+/// Maximum samples.
 const FOUND_MAX: usize = 8;
-/// Most samples that are tried.
+/// Maximum samples tried.
 const TRIED_MAX: usize = 400;
-/// How deep broken values are put.
+/// Maximum depth of broken values.
 const DEPTH_MAX: usize = 3;
 /// Name of an entry that no closed schema allows.
 const NOBODY: &str = "sutler-check-is-not-allowed";
 
-/// Parameters that do not fit, each in another way. What the schema is worth to a broker shows in
-/// the first of each kind, so kinds come in turn: one of each before a second of any.
+/// Invalid parameters, each with another fault. The first of each kind shows best whether a broker applies
+/// the schema, so kinds alternate: one of each before a second of any.
 pub(super) fn parameters(schema: &Schema<'_>, valid: Option<&Parameters>) -> Vec<InvalidSample> {
     let empty = Map::new();
     let base = Value::Object(valid.unwrap_or(&empty).clone());

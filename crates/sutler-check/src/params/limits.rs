@@ -4,28 +4,28 @@ use serde_json::Value;
 
 /// Deepest sample, in levels below the top.
 pub(super) const DEPTH_MAX: usize = 6;
-/// Most entries or items of one value of a sample.
+/// Maximum entries or items of one value of a sample.
 pub(super) const WIDTH_MAX: usize = 32;
-/// Most values in a sample.
+/// Maximum values in a sample.
 pub(super) const VALUES_MAX: usize = 2_000;
 /// Longest text of a sample, in characters.
 pub(super) const TEXT_MAX: usize = 4_096;
-/// Most values that are tried for one place.
+/// Maximum values tried at one position.
 pub(super) const CANDIDATES_MAX: usize = 8;
-/// Most subschemas looked into while samples are made.
+/// Maximum subschemas visited while samples are derived.
 pub(super) const STEPS_MAX: u32 = 500;
 /// Longest schema, in bytes (B-079).
 pub(super) const SCHEMA_BYTES_MAX: usize = 65_536;
-/// Most values in a schema.
+/// Maximum values in a schema.
 pub(super) const SCHEMA_VALUES_MAX: usize = 8_000;
 /// Deepest chain of subschemas that apply to the same value.
 pub(super) const CHAIN_MAX: usize = 48;
-/// Most rules that the validator may apply to one sample.
+/// Maximum rules that the validator may apply to one sample.
 pub(super) const APPLICATIONS_MAX: u64 = 1_000_000;
-/// Most patterns in a schema, and the largest of them compiled, in bytes.
+/// Maximum patterns in a schema, and the largest of them compiled, in bytes.
 pub(super) const PATTERNS_MAX: usize = 100;
 pub(super) const PATTERN_BYTES_MAX: usize = 1024 * 1024;
-/// Most steps back that a pattern may take over one text.
+/// Maximum backtracking steps of a pattern over one text.
 pub(super) const BACKTRACKS_MAX: usize = 10_000;
 
 /// Whether a value is small enough to be used.

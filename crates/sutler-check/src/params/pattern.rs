@@ -6,22 +6,22 @@ use super::limits::TEXT_MAX;
 
 /// Deepest nesting of groups.
 const GROUPS_MAX: usize = 16;
-/// How many more repeats than needed are tried, until a text is long enough.
+/// Additional repeats tried, until a text is long enough.
 const EXTRAS: [usize; 9] = [0, 1, 2, 4, 8, 16, 32, 64, 256];
-/// Most texts for one pattern.
+/// Maximum texts for one pattern.
 const TEXTS_MAX: usize = 4;
 
 /// Part of a pattern.
 enum Part {
     /// One of these characters.
     One(Vec<char>),
-    /// One of these ways, each a sequence.
+    /// One of these alternatives, each a sequence.
     Group(Vec<Vec<Part>>),
-    /// A part with its least and greatest number of repeats.
+    /// A part with its minimum and maximum number of repeats.
     Repeat(Box<Part>, usize, usize),
 }
 
-/// Texts of at least and at most so many characters; none for a pattern that is not understood.
+/// Texts with a length in this range; empty for an unsupported pattern.
 pub(super) fn texts(pattern: &str, least: usize, most: usize) -> Vec<String> {
     let letters: Vec<char> = pattern.chars().collect();
     let mut reader = PatternReader {
@@ -52,7 +52,7 @@ pub(super) fn texts(pattern: &str, least: usize, most: usize) -> Vec<String> {
     all
 }
 
-/// Writes one text; `turn` chooses among characters and ways.
+/// Writes one text; `turn` selects characters and alternatives.
 fn write(part: &Part, extra: usize, turn: usize, text: &mut String) {
     if text.len() > 4 * TEXT_MAX {
         return;
@@ -174,7 +174,7 @@ impl PatternReader<'_> {
         digits.parse().ok()
     }
 
-    /// A class behind its `[`: some of the characters in it.
+    /// A class after its `[`: some of its characters.
     fn class(&mut self) -> Option<Vec<char>> {
         let not = self.skip('^');
         let mut ranges: Vec<(char, char)> = Vec::new();

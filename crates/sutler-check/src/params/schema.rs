@@ -32,7 +32,7 @@ const PARTS: [&str; 8] = [
 ];
 const PARTS_LISTS: [&str; 2] = ["items", "prefixItems"];
 const PARTS_MAPPINGS: [&str; 1] = ["patternProperties"];
-/// References by names that only a whole implementation of the dialect can follow.
+/// References by names that only a full implementation of the dialect can follow.
 const DYNAMIC: [&str; 2] = ["$dynamicRef", "$recursiveRef"];
 
 /// A schema that small values can be checked against.
@@ -69,7 +69,7 @@ impl<'a> Schema<'a> {
 }
 
 /// The reason why a schema is not a JSON Schema, if it is not, as the rest of a sentence that begins with
-/// "the schema". Does not report what is only too much for a check: work, unknown dialects, and patterns,
+/// "the schema". Does not report limits of the check: work, unknown dialects, and patterns,
 /// which have a language of their own.
 pub(crate) fn fault(root: &Value) -> Option<String> {
     if !root.is_object() {
@@ -113,7 +113,7 @@ pub(crate) fn external_references(root: &Value) -> BTreeSet<String> {
             }
         }
     });
-    // A name inside the document is found by its end: it may be relative to another.
+    // A name inside the document is recognised by its end: it may be relative to another.
     let inside = |reference: &str| {
         let document = reference.split('#').next().unwrap_or_default();
         document.is_empty()
@@ -129,10 +129,10 @@ fn compiled(root: &Value) -> Result<Validator, String> {
     let mut schema = root.clone();
     let draft = draft(root).unwrap_or(Draft::Draft4);
     if let Some(object) = schema.as_object_mut() {
-        // Decided here; the validator would look up a dialect that it does not know.
+        // Decided here; the validator would look up an unknown dialect.
         object.remove("$schema");
     }
-    // Patterns may look around and back, as in other languages: not in linear time, so limited.
+    // Patterns may have look-around and back-references: not in linear time, so limited.
     let patterns = PatternOptions::fancy_regex()
         .backtrack_limit(BACKTRACKS_MAX)
         .size_limit(PATTERN_BYTES_MAX)
@@ -184,7 +184,7 @@ fn each_object<'a>(root: &'a Value, mut see: impl FnMut(&'a serde_json::Map<Stri
     }
 }
 
-/// Refuses what cannot be followed, or takes too much work.
+/// Refuses references that cannot be followed, and too much work.
 fn bounded(root: &Value) -> Result<(), String> {
     if root.to_string().len() > SCHEMA_BYTES_MAX {
         return Err(format!("is longer than {SCHEMA_BYTES_MAX} bytes"));

@@ -1,5 +1,5 @@
-//! What is found for schemas as they are in the field, for schemas from a generator, and for
-//! schemas that want to do harm.
+//! Samples for schemas from real catalogs, for generated schemas, and for
+//! malicious schemas.
 
 use super::schema::{Schema, external_references, fault};
 use super::{Parameters, Sample, samples};
@@ -32,7 +32,7 @@ fn one(entry: &Value) -> Value {
 }
 
 #[test]
-fn what_is_required_is_there_and_nothing_else() {
+fn a_sample_has_the_required_entries_only() {
     let schema = json!({
         "$schema": "http://json-schema.org/draft-04/schema#",
         "type": "object",
@@ -113,7 +113,7 @@ fn references_inside_the_document_are_followed_and_may_be_recursive() {
 }
 
 #[test]
-fn each_rule_that_is_broken_is_told_by_a_word() {
+fn each_broken_rule_is_named() {
     for (entry, word) in [
         (json!({ "type": "integer" }), "is a text"),
         (
@@ -159,7 +159,7 @@ fn each_rule_that_is_broken_is_told_by_a_word() {
 }
 
 #[test]
-fn what_cannot_be_found_has_a_reason() {
+fn an_underivable_sample_has_a_reason() {
     let none = Sample::of(None, None, "a bind");
     assert_eq!(none.valid(), Ok(None));
     assert_eq!(
@@ -174,7 +174,7 @@ fn what_cannot_be_found_has_a_reason() {
 }
 
 #[test]
-fn what_the_caller_gives_wins_by_the_name_of_plan_or_service() {
+fn parameters_of_the_caller_take_precedence_by_plan_or_service() {
     let raw = json!({ "services": [{ "id": "s1", "name": "service", "plans": [
         { "id": "p1", "name": "plan", "schemas": { "service_instance": { "create": { "parameters": one(&json!({ "type": "integer" })) } } } },
     ] }] });
@@ -260,7 +260,7 @@ fn a_schema_that_wants_to_do_harm_is_left_alone_in_no_time() {
 }
 
 #[test]
-fn references_out_of_the_document_are_told_and_names_inside_it_are_not() {
+fn external_references_are_reported_and_internal_ones_are_not() {
     let out = |schema: &Value| external_references(schema).into_iter().collect::<Vec<_>>();
     let schema = json!({ "properties": { "a": { "$ref": "other.json#/a" } } });
     assert_eq!(out(&schema), ["other.json#/a"]);
@@ -275,7 +275,7 @@ fn references_out_of_the_document_are_told_and_names_inside_it_are_not() {
 }
 
 #[test]
-fn a_schema_that_is_none_is_told() {
+fn an_invalid_schema_is_reported() {
     assert!(fault(&json!({ "type": "strin" })).is_some());
     assert!(fault(&json!({ "properties": [] })).is_some());
     assert_eq!(fault(&json!({ "pattern": "\\cA(?<![a])" })), None);
@@ -343,7 +343,7 @@ fn object_schema(inner: impl Strategy<Value = Value>) -> impl Strategy<Value = V
         })
 }
 
-/// Names that mean something in a schema, and some that do not.
+/// Names with a meaning in a schema, and some without.
 const KEYWORDS: &str = "
     $schema $ref $id type properties required additionalProperties items prefixItems
     contains minItems maxItems uniqueItems minLength maxLength pattern format minimum
@@ -352,7 +352,7 @@ const KEYWORDS: &str = "
     patternProperties a b
 ";
 
-/// Anything that is JSON, and looks like a schema from afar.
+/// Any JSON that resembles a schema.
 fn nonsense() -> impl Strategy<Value = Value> {
     let words = [
         "object",
@@ -399,7 +399,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_the_schema_what_fits_fits_and_what_does_not_does_not(
+    fn samples_of_any_schema_are_valid_or_invalid_as_intended(
         mut schema in object_schema(any_schema())
     ) {
         schema["$schema"] = json!("http://json-schema.org/draft-07/schema#");

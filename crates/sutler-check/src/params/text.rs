@@ -5,10 +5,10 @@ use super::limits::TEXT_MAX;
 use super::pattern;
 use super::valid_sample::size;
 
-/// Texts without meaning, for where none is asked for.
+/// Default texts.
 const WORDS: [&str; 3] = ["sutler-check", "sutler-other", "abc"];
 
-/// Texts that probably fit, no two the same.
+/// Texts that probably fit, without duplicates.
 pub(super) fn texts(flat: &FlatSchema) -> Vec<String> {
     let least = size(flat, "minLength").unwrap_or(0);
     let most = size(flat, "maxLength").unwrap_or(usize::MAX);
@@ -34,7 +34,7 @@ pub(super) fn texts(flat: &FlatSchema) -> Vec<String> {
     kept
 }
 
-/// A word of at least and at most so many characters.
+/// A word with a length in this range.
 fn cut(word: &str, least: usize, most: usize) -> String {
     let letters = word.chars().cycle();
     let length = word.len().clamp(least, most.max(least));

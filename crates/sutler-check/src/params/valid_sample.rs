@@ -11,13 +11,13 @@ use super::text;
 use serde_json::{Map, Number, Value, json};
 use std::cell::Cell;
 
-/// Most parameters that are found, and most that are tried.
+/// Maximum parameters found, and maximum tried.
 const FOUND_MAX: usize = 6;
 const TRIED_MAX: usize = 200;
-/// Name of an entry that no schema names.
+/// Name of an entry that is in no schema.
 const ENTRY: &str = "sutler_check";
 
-/// Parameters that fit, the smallest likely ones first, no two the same.
+/// Valid parameters, the smallest likely ones first, without duplicates.
 pub(super) fn parameters(schema: &Schema<'_>) -> Vec<Parameters> {
     let maker = Maker {
         schema,
@@ -28,7 +28,7 @@ pub(super) fn parameters(schema: &Schema<'_>) -> Vec<Parameters> {
     for flat in flats(schema, schema.root) {
         let own = named(&flat).into_iter().filter(Value::is_object);
         let made = maker.objects(&flat, 0);
-        // Nothing at all is the least that can be asked for.
+        // No parameters at all is the minimum.
         let empty = std::iter::once(json!({}));
         for value in empty.chain(own).chain(made) {
             tried += 1;
@@ -54,7 +54,7 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    /// Values that probably fit, the likeliest first.
+    /// Values that probably fit, the most likely first.
     fn values(&self, schema: &Value, depth: usize) -> Vec<Value> {
         let steps = self.steps.get() + 1;
         self.steps.set(steps);
@@ -94,7 +94,7 @@ impl Maker<'_> {
         all
     }
 
-    /// Objects: with what is required only, then with another value of each entry, then with one
+    /// Objects: with required entries only, then with another value of each entry, then with one
     /// more entry each.
     fn objects(&self, flat: &FlatSchema, depth: usize) -> Vec<Value> {
         let empty = Map::new();
@@ -250,23 +250,23 @@ fn names(list: Option<&Value>) -> Vec<String> {
 /// A size that a schema names; 2.0 is a size too.
 pub(super) fn size(flat: &FlatSchema, name: &str) -> Option<usize> {
     let number = flat.get(name)?.as_f64()?;
-    // Saturates, which is what is wanted of a size too large to be served.
+    // Saturates, which is right for a size too large to be served.
     (number >= 0.0).then_some(number as usize)
 }
 
 /// The names, and the names that they require.
 fn with_dependencies(flat: &FlatSchema, mut needed: Vec<String>) -> Vec<String> {
-    let mut seen = 0;
-    while seen < needed.len() && needed.len() <= WIDTH_MAX {
+    let mut visited = 0;
+    while visited < needed.len() && needed.len() <= WIDTH_MAX {
         for keyword in ["dependencies", "dependentRequired"] {
-            let others = flat.get(keyword).and_then(|it| it.get(&needed[seen]));
+            let others = flat.get(keyword).and_then(|it| it.get(&needed[visited]));
             for other in names(others) {
                 if !needed.contains(&other) {
                     needed.push(other);
                 }
             }
         }
-        seen += 1;
+        visited += 1;
     }
     needed
 }
@@ -276,7 +276,7 @@ fn numbers(flat: &FlatSchema, grain: f64) -> Vec<Value> {
     let number = |name: &str| flat.get(name).and_then(Value::as_f64);
     let multiple = number("multipleOf").filter(|it| *it > 0.0);
     let step = match multiple {
-        // A whole number that is a multiple of a fraction is likeliest among multiples of a power.
+        // A whole number that is a multiple of a fraction is most likely a multiple of a power of ten.
         Some(step) if grain > 0.0 && step.fract() != 0.0 => step * 1000.0,
         Some(step) => step,
         None => 1.0,

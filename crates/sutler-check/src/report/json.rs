@@ -7,7 +7,7 @@ use crate::case::Level;
 use crate::verdicts::{Finding, Subject, Verdict};
 use serde_json::{Map, Value, json};
 
-/// The version of this form.
+/// Version of this format.
 const VERSION: u32 = 1;
 
 pub(super) fn render(report: &Report) -> String {

@@ -138,7 +138,7 @@ fn attribute(text: &str) -> String {
     escaped(text, true)
 }
 
-/// XML 1.0 has no way to write most control characters, nor two that Unicode calls none.
+/// Escapes a text. XML 1.0 cannot express most control characters and two noncharacters of Unicode.
 fn escaped(text: &str, quoted: bool) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

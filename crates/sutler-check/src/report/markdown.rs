@@ -92,9 +92,9 @@ fn failure(report: &Report, finding: &Finding, text: &mut String) {
     let Some(shown) = report.shown(finding) else {
         return;
     };
-    let asked = shown.request.iter().map(|it| format!("> {it}"));
+    let request_lines = shown.request.iter().map(|it| format!("> {it}"));
     let answered = shown.answer.iter().map(|it| format!("< {it}"));
-    let lines: Vec<String> = asked.chain(answered).collect();
+    let lines: Vec<String> = request_lines.chain(answered).collect();
     let lines: Vec<&str> = lines.iter().map(|it| it.trim_end()).collect();
     let lines = lines.join("\n");
     let fence = fence(&lines);
@@ -127,7 +127,7 @@ fn fence(text: &str) -> String {
     "`".repeat(longest.max(2) + 1)
 }
 
-/// Text of a broker that stays in its place: one line, no markup of its own but code.
+/// Text of a broker without effect on the layout: one line, no markup except code.
 fn cell(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -137,7 +137,7 @@ fn cell(text: &str) -> String {
                 out.push('\\');
                 out.push(c);
             }
-            // Somebody's name here would be told about every report.
+            // A user name here would be notified about every report.
             '@' => out.push_str("&#64;"),
             c => out.push(c),
         }
@@ -150,7 +150,7 @@ mod tests {
     use super::{cell, fence};
 
     #[test]
-    fn what_a_broker_says_is_no_markup() {
+    fn texts_of_a_broker_are_not_markup() {
         assert_eq!(cell("a|b\n# c <i> @me"), "a\\|b \\# c \\<i\\> &#64;me");
         assert_eq!(fence("x ``` y"), "````");
         assert_eq!(fence("plain"), "```");

@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 
 /// Replacement for a secret.
 pub(crate) const REDACTED: &str = "[redacted]";
-/// Shorter texts are not looked for in sentences: they would be found everywhere.
+/// Shorter texts are not searched for in sentences: they would be found everywhere.
 const TEXT_CHARS_MIN: usize = 4;
-/// Most texts that are looked for.
+/// Maximum texts searched for.
 const TEXTS_MAX: usize = 1_000;
 /// Members whose values are secret, with everything below them.
 const SECRET_MEMBERS: [&str; 1] = ["credentials"];
@@ -20,7 +20,7 @@ const SECRET_HEADERS: [&str; 4] = [
     "set-cookie",
 ];
 
-/// Knows what must not be shown.
+/// Secrets that must not be shown.
 #[derive(Clone, Default)]
 pub struct Redaction {
     /// Whether parameters are the caller's, and therefore redacted.
@@ -38,7 +38,7 @@ impl std::fmt::Debug for Redaction {
 }
 
 impl Redaction {
-    /// Keeps back these parameters, wherever a broker may repeat them.
+    /// Redacts these parameters, wherever a broker may repeat them.
     pub(crate) fn of<'a>(given: impl Iterator<Item = &'a Map<String, Value>>) -> Self {
         let mut redaction = Self::default();
         for parameters in given {
@@ -55,7 +55,7 @@ impl Redaction {
         hollow(&Value::Object(parameters.clone()))
     }
 
-    /// With the secrets that this exchange shows, for sentences about it.
+    /// Adds the secrets of this exchange, for sentences about it.
     pub(crate) fn with(&self, exchange: &Exchange) -> Self {
         let mut redaction = self.clone();
         if let Some(answer) = exchange.json() {
@@ -71,7 +71,7 @@ impl Redaction {
         self
     }
 
-    /// A text without secrets, and without anything that a terminal would obey.
+    /// A text without secrets and without control sequences for terminals.
     pub(crate) fn text(&self, text: &str) -> String {
         let mut text = without_userinfo(text);
         for secret in &self.texts {
@@ -138,7 +138,7 @@ fn is_type(value: &Value) -> bool {
     value.as_str().is_some_and(|it| types.contains(&it))
 }
 
-/// The same names with nothing behind them.
+/// The same names without values.
 fn hollow(value: &Value) -> Value {
     match value {
         Value::Object(members) => members
@@ -152,7 +152,7 @@ fn hollow(value: &Value) -> Value {
     }
 }
 
-/// Every text in a value that is long enough to be known again.
+/// Every text in a value that is long enough to be recognised.
 fn texts(value: &Value, into: &mut Vec<String>) {
     match value {
         Value::Object(members) => members.values().for_each(|it| texts(it, into)),
@@ -162,7 +162,7 @@ fn texts(value: &Value, into: &mut Vec<String>) {
     }
 }
 
-/// Every text below a member that is secret.
+/// Every text below a secret member.
 fn secrets(value: &Value, into: &mut Vec<String>) {
     match value {
         Value::Object(members) => {
@@ -220,14 +220,14 @@ mod tests {
     }
 
     #[test]
-    fn the_secret_of_a_dashboard_client_is_kept_back() {
+    fn the_secret_of_a_dashboard_client_is_redacted() {
         let value = json!({ "dashboard_client": { "id": "d", "secret": "s" } });
         let expected = json!({ "dashboard_client": { "id": "d", "secret": "[redacted]" } });
         assert_eq!(Redaction::default().value(&value), expected);
     }
 
     #[test]
-    fn parameters_of_the_caller_are_kept_back_wherever_they_are_repeated() {
+    fn parameters_of_the_caller_are_redacted_everywhere() {
         let given = json!({ "token": "open-sesame", "size": 3 });
         let redaction = Redaction::of(given.as_object().into_iter());
         let value = json!({ "parameters": given, "description": "open-sesame is too short" });

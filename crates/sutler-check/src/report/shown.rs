@@ -5,20 +5,20 @@ use crate::exchange::Exchange;
 use serde_json::Value;
 use sutler_client::wire::{Answer, Proof, Request};
 
-/// Longest body that is shown, in lines and in characters of each.
+/// Longest body shown, in lines and in characters of each.
 const LINES_MAX: usize = 40;
 const LINE_CHARS_MAX: usize = 200;
-/// Longest request line and longest header that are shown, in characters.
+/// Longest request line and longest header shown, in characters.
 const HEAD_CHARS_MAX: usize = 1_000;
-/// Most headers that are shown.
+/// Maximum headers shown.
 const HEADERS_MAX: usize = 40;
 
-/// A request and its answer, ready to be shown.
+/// A request and its answer, ready for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShownExchange {
     /// The request: method and target, headers, an empty line, the body.
     pub request: Vec<String>,
-    /// The answer: its status, headers, an empty line, the body; or why there is none.
+    /// The answer: its status, headers, an empty line, the body; or the reason why there is none.
     pub answer: Vec<String>,
 }
 
@@ -30,13 +30,13 @@ impl ShownExchange {
             Err(reason) => vec![redaction.text(&reason.to_string())],
         };
         Self {
-            request: asked(&exchange.request, &redaction),
+            request: request_lines(&exchange.request, &redaction),
             answer,
         }
     }
 }
 
-fn asked(request: &Request, redaction: &Redaction) -> Vec<String> {
+fn request_lines(request: &Request, redaction: &Redaction) -> Vec<String> {
     let mut lines = vec![head(&format!("{} {}", request.method, request.target()))];
     match request.proof {
         Proof::Right => {}
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn long_bodies_are_cut_and_say_so() {
+    fn long_bodies_are_truncated_with_a_note() {
         let items: Vec<usize> = (0..100).collect();
         let text = serde_json::to_string(&items).expect("a list");
         let shown = ShownExchange::of(&exchange(&["v2"], &text), &Redaction::default());
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_hold_credentials_and_cannot_be_read_is_not_shown() {
+    fn an_unreadable_body_with_possible_credentials_is_not_shown() {
         let path = ["v2", "service_instances", "i", "service_bindings", "b"];
         let shown = ShownExchange::of(
             &exchange(&path, "{\"credentials\":{\"p\":\"hush-hush\"}"),

@@ -1,4 +1,4 @@
-//! One report in all its forms, compared to the letter with the files in `tests/`.
+//! One report in all formats, compared exactly with the files in `tests/`.
 
 use super::{Redaction, Report};
 use crate::case::{Case, Level, Scope};
@@ -157,7 +157,7 @@ fn no_form_shows_a_secret() {
 }
 
 #[test]
-fn what_programs_print_of_a_report_holds_no_secret_either() {
+fn debug_output_of_a_report_contains_no_secret() {
     let given = json!({ "pin": "1234-5678" });
     let parameters = PlanParameters {
         bind: given.as_object().cloned(),
@@ -171,7 +171,7 @@ fn what_programs_print_of_a_report_holds_no_secret_either() {
 }
 
 #[test]
-fn a_broker_that_could_not_be_walked_is_said_so_in_every_form() {
+fn every_format_reports_a_broker_that_could_not_be_tested() {
     let mut report = report();
     report.not_walked = Some("there is no catalog".to_owned());
     for text in [report.to_json(), report.to_junit(), report.to_markdown()] {

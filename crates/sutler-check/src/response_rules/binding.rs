@@ -1,4 +1,4 @@
-//! The bodies of answers about bindings. No value of a credential is ever part of a sentence.
+//! Bodies of answers about bindings. No message ever contains a value of a credential.
 
 use super::Judgement;
 use super::endpoint::Verb;
@@ -81,7 +81,7 @@ const OF_A_BINDING: [&str; 6] = [
     "metadata",
 ];
 
-/// Judges the body of a success.
+/// Checks the body of a successful response.
 pub(super) fn check(verb: Verb, status: u16, json: Option<&Value>, into: &mut Vec<Judgement>) {
     let case = match (verb, status) {
         (Verb::Create, 202) => return into.push((&BIND_ACCEPTED_BODY, accepted(json))),
@@ -106,7 +106,7 @@ pub(super) fn check(verb: Verb, status: u16, json: Option<&Value>, into: &mut Ve
     }
 }
 
-/// Judges the answer to a poll.
+/// Checks the answer to a poll.
 pub(super) fn judge_operation(json: Option<&Value>, into: &mut Vec<Judgement>) {
     into.push((&LAST_OPERATION, operation(json)));
 }
@@ -227,7 +227,7 @@ fn times(metadata: &Map<String, Value>) -> Result<(), String> {
     }
 }
 
-/// A time as the specification writes it: `2031-02-03T04:05:06.0Z`.
+/// A time in the format of the specification: `2031-02-03T04:05:06.0Z`.
 fn time(metadata: &Map<String, Value>, name: &str) -> Result<Option<Timestamp>, String> {
     let Some(value) = metadata.get(name) else {
         return Ok(None);

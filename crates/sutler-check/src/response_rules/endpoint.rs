@@ -1,6 +1,6 @@
 //! The endpoint of a request, and the fields that the specification defines for its answers.
 //!
-//! Takes no decisions.
+//! Makes no decisions.
 
 use sutler_client::wire::{Method, Request};
 
@@ -24,7 +24,7 @@ pub(super) enum Verb {
 }
 
 impl EndpointShape {
-    /// The endpoint of a request; none if it asks for something else.
+    /// The endpoint of a request; `None` for any other path.
     pub(super) fn of(request: &Request) -> Option<Self> {
         let path: Vec<&str> = request.path.iter().map(String::as_str).collect();
         let is_get = request.method == Method::Get;
@@ -49,7 +49,7 @@ impl EndpointShape {
         }
     }
 
-    /// The fields that a success may have.
+    /// Fields that a successful response may have.
     pub(super) fn fields(self) -> &'static [&'static str] {
         match self {
             Self::Catalog => &["services"],

@@ -54,7 +54,7 @@ pub(super) const UPDATE_REPEATABLE: Case = Case {
     rule: "`update_repeatable` is a boolean, and only in errors of updates.",
 };
 
-/// The words that mean something to platforms.
+/// Error codes with a meaning for platforms.
 const CODES: [&str; 4] = [
     "AsyncRequired",
     "ConcurrencyError",
@@ -62,7 +62,7 @@ const CODES: [&str; 4] = [
     "MaintenanceInfoConflict",
 ];
 
-/// Judges the body of an error.
+/// Checks the body of an error.
 pub(super) fn check(
     endpoint: EndpointShape,
     status: u16,

@@ -62,7 +62,7 @@ pub(super) const LAST_OPERATION_USABLE: Case = Case {
     rule: "`instance_usable` and `update_repeatable` are booleans, and only where an operation is reported as failed.",
 };
 
-/// Judges the body of a success.
+/// Checks the body of a successful response.
 pub(super) fn check(verb: Verb, json: Option<&Value>, into: &mut Vec<Judgement>) {
     match verb {
         Verb::Create => into.push((&PROVISION_BODY, changed(json))),
@@ -72,7 +72,7 @@ pub(super) fn check(verb: Verb, json: Option<&Value>, into: &mut Vec<Judgement>)
     }
 }
 
-/// Judges the answer to a poll.
+/// Checks the answer to a poll.
 pub(super) fn judge_operation(json: Option<&Value>, into: &mut Vec<Judgement>) {
     into.push((&LAST_OPERATION, state(json)));
     if let Some(Value::Object(body)) = json {
@@ -82,7 +82,7 @@ pub(super) fn judge_operation(json: Option<&Value>, into: &mut Vec<Judgement>) {
     }
 }
 
-/// An object with a `state` that is known.
+/// An object with a known `state`.
 pub(super) fn state(json: Option<&Value>) -> Result<(), String> {
     match shape::words(shape::object(json)?, "state")? {
         "in progress" | "succeeded" | "failed" => Ok(()),

@@ -11,7 +11,7 @@ pub(super) fn object(json: Option<&Value>) -> Result<&Map<String, Value>, String
     }
 }
 
-/// A field that may be absent and else is an object.
+/// An optional object.
 pub(super) fn optional_object<'a>(
     body: &'a Map<String, Value>,
     name: &str,
@@ -23,7 +23,7 @@ pub(super) fn optional_object<'a>(
     }
 }
 
-/// A field that may be absent and else is a string.
+/// An optional string.
 pub(super) fn optional_string(body: &Map<String, Value>, name: &str) -> Result<(), String> {
     match body.get(name) {
         None | Some(Value::String(_)) => Ok(()),
@@ -31,7 +31,7 @@ pub(super) fn optional_string(body: &Map<String, Value>, name: &str) -> Result<(
     }
 }
 
-/// A field that may be absent or null and else is a string.
+/// An optional string or null.
 pub(super) fn nullable_string(body: &Map<String, Value>, name: &str) -> Result<(), String> {
     match body.get(name) {
         Some(Value::Null) => Ok(()),
@@ -39,7 +39,7 @@ pub(super) fn nullable_string(body: &Map<String, Value>, name: &str) -> Result<(
     }
 }
 
-/// A field that may be absent and else is a string with something in it.
+/// An optional non-empty string.
 pub(super) fn optional_words(body: &Map<String, Value>, name: &str) -> Result<(), String> {
     match body.get(name) {
         Some(Value::String(text)) if text.is_empty() => Err(format!("`{name}` is empty")),
@@ -47,7 +47,7 @@ pub(super) fn optional_words(body: &Map<String, Value>, name: &str) -> Result<()
     }
 }
 
-/// A field that may be absent and else is true or false.
+/// An optional boolean.
 pub(super) fn optional_bool(body: &Map<String, Value>, name: &str) -> Result<(), String> {
     match body.get(name) {
         None | Some(Value::Bool(_)) => Ok(()),
@@ -55,7 +55,7 @@ pub(super) fn optional_bool(body: &Map<String, Value>, name: &str) -> Result<(),
     }
 }
 
-/// A field that must be there as a string with something in it.
+/// A required non-empty string.
 pub(super) fn words<'a>(body: &'a Map<String, Value>, name: &str) -> Result<&'a str, String> {
     match body.get(name) {
         Some(Value::String(text)) if !text.is_empty() => Ok(text),
@@ -70,7 +70,7 @@ pub(super) fn is_unreserved(text: &str) -> bool {
     text.chars().all(plain)
 }
 
-/// Every field is known, or has something that can be a prefix.
+/// Fails unless every field is known or has a prefix.
 pub(super) fn prefixed(body: &Map<String, Value>, known: &[&str]) -> Result<(), String> {
     let bare = |name: &&String| {
         !known.contains(&name.as_str()) && !name.contains(['-', '_', '.', ':', '/'])

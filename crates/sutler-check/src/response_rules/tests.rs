@@ -1,4 +1,4 @@
-//! Good and bad answers, and the cases they fail.
+//! Valid and invalid answers, and the cases they fail.
 
 use super::check as check_exchange;
 use crate::exchange::Exchange;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use sutler_client::wire::{Answer, Method, Request};
 
-/// Method, place, status, the case that the answer fails or `-`, and its body.
+/// Method, path, status, the case that the answer fails or `-`, and its body.
 const GOOD: &str = r#"
 PUT instance 201 - {}
 PUT instance 202 - {"operation":null}
@@ -81,13 +81,13 @@ fn exchange(
     Exchange::new(request, Ok(answer))
 }
 
-/// The names of the cases that an answer fails.
+/// Names of the cases that an answer fails.
 fn failed(exchange: &Exchange) -> Vec<&'static str> {
     let all = check_exchange(exchange).into_iter();
     all.filter(|it| it.1.is_err()).map(|it| it.0.name).collect()
 }
 
-/// The cases that a body fails, as it comes to a request that accepts 202.
+/// The cases that a body fails, in the answer to a request that accepts 202.
 fn fails(method: Method, path: &str, status: u16, body: &Value) -> Vec<&'static str> {
     let path: Vec<&str> = path.split('/').collect();
     let request = Request::new(method, &path).query("accepts_incomplete", "true");
@@ -130,7 +130,7 @@ fn each_broken_answer_fails_the_case_of_its_rule() {
 }
 
 #[test]
-fn every_part_of_a_mount_an_endpoint_and_a_time_is_looked_at() {
+fn every_part_of_a_mount_an_endpoint_and_a_time_is_checked() {
     let mount = json!({
         "driver": "nfs", "container_dir": "/d", "mode": "rw", "device_type": "shared",
         "device": { "volume_id": "v" },
@@ -186,7 +186,7 @@ fn every_part_of_a_mount_an_endpoint_and_a_time_is_looked_at() {
 }
 
 #[test]
-fn what_the_request_did_not_allow_or_send_is_noticed() {
+fn a_response_must_match_its_request() {
     let put = Request::new(Method::Put, &["v2", "service_instances", "i"]);
     let json = ("content-type", "application/json");
     assert_eq!(
@@ -217,7 +217,7 @@ fn what_the_request_did_not_allow_or_send_is_noticed() {
     );
 }
 
-/// Anything that is JSON, with names that mean something here and there.
+/// Any JSON, with known field names in some places.
 fn anything() -> impl Strategy<Value = Value> {
     let names = [
         "operation",
@@ -263,7 +263,7 @@ fn anything() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn nothing_that_a_broker_says_is_more_than_can_be_judged(
+    fn any_answer_can_be_checked(
         body in anything(),
         status in 100_u16..600,
         place in prop::sample::select(vec![INSTANCE, BINDING]),

@@ -1,11 +1,11 @@
-//! What the walk of bindings promises besides its verdicts: few bindings, no failure of a broker that
-//! is right in another way, and flaws of SHOULD cases noticed too. The MUST cases have `flaws.rs`.
+//! Guarantees of the binding cases other than their verdicts: few bindings, no failure of a correct broker
+//! that behaves differently, and detection of SHOULD flaws. MUST cases: `flaws.rs`.
 
 use crate::faulty_broker::{BINDING_LIBERTIES, FaultyBroker, Flaws, Kit};
 use std::collections::BTreeSet;
 use sutler_check::{Check, Level, Report, all_cases};
 
-/// Most bindings that the walk of one plan makes, side by side or one after the other.
+/// Maximum bindings created for one plan, concurrently or one after the other.
 const BINDINGS_MAX: usize = 6;
 
 async fn checked(kit: Kit, flaws: Flaws) -> Report {
@@ -19,7 +19,7 @@ fn failed(report: &Report) -> BTreeSet<&'static str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_walk_of_a_plan_makes_few_bindings() {
+async fn the_test_of_a_plan_creates_few_bindings() {
     for kit in Kit::ALL {
         let report = checked(kit, Flaws::none()).await;
         let plans = report.subjects().len() - 1;
@@ -30,7 +30,7 @@ async fn the_walk_of_a_plan_makes_few_bindings() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_broker_that_binds_in_another_right_way_fails_nothing() {
+async fn conformant_variants_of_bindings_fail_nothing() {
     for liberty in BINDING_LIBERTIES {
         for kit in [Kit::Async, Kit::Sync, Kit::Requires] {
             let report = checked(kit, Flaws::liberty(liberty)).await;
@@ -71,7 +71,7 @@ async fn flaws_of_should_cases_of_bindings_are_noticed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_broker_may_leave_undone_with_bindings_shows_in_may_cases_only() {
+async fn unsupported_binding_options_show_in_may_cases_only() {
     let undone = [
         ("uses no id of a binding again", "bind-again"),
         (

@@ -1,11 +1,11 @@
-//! A broker of its own for tests of the check: in memory, of plain JSON, without any of Sutler's types.
-//! With no flaw it is conformant to every MUST and SHOULD; a flaw has the name of the case it breaks.
+//! A separate broker for tests of the check: in memory, of plain JSON, without any of Sutler's types.
+//! Without a flaw it is conformant to every MUST and SHOULD; a flaw has the name of the case it breaks.
 //!
-//! To add a flaw, go to the decision it spoils and ask `flaws.has("name-of-the-case")`, or change the
-//! answer on its way out in `faulty_broker/flaws_*.rs`. Operations end after a number of polls, never by
+//! To add a flaw, check `flaws.has("name-of-the-case")` at the decision that it breaks, or change the
+//! outgoing answer in `faulty_broker/flaws_*.rs`. Operations end after a number of polls, never by
 //! time. Reading order: `faulty_broker/routes.rs` (from bytes to a decision and back),
-//! `faulty_broker/instances.rs`, `faulty_broker/bindings.rs` (the decisions), `faulty_broker/state.rs` (what is
-//! kept), `faulty_broker/catalog.rs` (what is offered), `faulty_broker/answers.rs` (what is said).
+//! `faulty_broker/instances.rs`, `faulty_broker/bindings.rs` (the decisions), `faulty_broker/state.rs` (the
+//! state), `faulty_broker/catalog.rs` (the catalogs), `faulty_broker/answers.rs` (the answers).
 
 mod allowed_variants;
 mod allowed_variants_bindings;
@@ -27,7 +27,7 @@ mod updates;
 pub(crate) use allowed_variants::LIBERTIES;
 pub(crate) use allowed_variants_bindings::BINDING_LIBERTIES;
 pub(crate) use catalog::Kit;
-pub(crate) use switches::{Flaws, asked_for};
+pub(crate) use switches::{Flaws, checked_flaws};
 
 use secrecy::SecretString;
 use state::BrokerState;
@@ -36,11 +36,11 @@ use sutler_client::wire::Connection;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// Whom the broker lets in, and by which password.
+/// User and password of the broker.
 pub(crate) const USER: &str = "kit";
 pub(crate) const PASSWORD: &str = "kit-password";
 
-/// Which of two right answers the broker gives where the specification changed.
+/// Behaviour where the specification changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Era {
     /// As in 2.17.
@@ -57,12 +57,12 @@ pub(crate) struct FaultyBroker {
 }
 
 impl FaultyBroker {
-    /// Starts a broker that offers one of the kit's catalogs, with these flaws.
+    /// Starts a broker with one of the catalogs and these flaws.
     pub(crate) async fn start(kit: Kit, flaws: Flaws) -> Self {
         Self::start_of(kit, flaws, Era::Now).await
     }
 
-    /// The same, of an era.
+    /// Like `start`, with the behaviour of an era.
     pub(crate) async fn start_of(kit: Kit, flaws: Flaws, era: Era) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -91,12 +91,12 @@ impl FaultyBroker {
             .unwrap()
     }
 
-    /// How many instances are there now.
+    /// Number of existing instances.
     pub(crate) fn instances(&self) -> usize {
         self.world.lock().unwrap().living()
     }
 
-    /// How many requests it has been asked.
+    /// Number of requests received.
     pub(crate) fn requests(&self) -> usize {
         self.world.lock().unwrap().requests
     }

@@ -1,14 +1,14 @@
-//! A check that no flaw can fail is not a check: every MUST case is failed by the flaw of its name,
-//! and a broker without flaws fails none. Run with `--nocapture` to see what each flaw broke besides.
+//! Every MUST case is failed by the flaw of its name, and a broker without flaws fails none.
+//! Run with `--nocapture` to see which other cases each flaw breaks.
 
-use crate::faulty_broker::{Era, FaultyBroker, Flaws, Kit, asked_for};
+use crate::faulty_broker::{Era, FaultyBroker, Flaws, Kit, checked_flaws};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use sutler_check::{Case, Check, Finding, Level, Options, Profile, Report, Verdict, all_cases};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// How many brokers are checked at a time.
+/// Brokers checked in parallel.
 const SIDE_BY_SIDE: usize = 6;
 
 async fn checked(kit: Kit, flaws: Flaws, era: Era) -> Report {
@@ -25,14 +25,14 @@ async fn checked(kit: Kit, flaws: Flaws, era: Era) -> Report {
     check.run().await.unwrap()
 }
 
-/// The names of the cases that passed somewhere.
-fn seen(report: &Report) -> BTreeSet<&'static str> {
+/// Names of the cases that passed in some report.
+fn passed_cases(report: &Report) -> BTreeSet<&'static str> {
     let passed = |it: &&Finding| matches!(it.verdict, Verdict::Pass);
     let all = report.findings.iter().filter(passed);
     all.map(|it| it.case.name).collect()
 }
 
-/// The names of the cases that failed somewhere.
+/// Names of the cases that failed in some report.
 fn failed(report: &Report) -> BTreeSet<&'static str> {
     report
         .failures(Level::May)
@@ -41,7 +41,7 @@ fn failed(report: &Report) -> BTreeSet<&'static str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_broker_without_flaws_fails_nothing_and_keeps_nothing() {
+async fn a_broker_without_flaws_fails_nothing_and_has_no_leftovers() {
     for era in [Era::Now, Era::Compat] {
         for kit in Kit::ALL {
             let report = checked(kit, Flaws::none(), era).await;
@@ -60,7 +60,7 @@ async fn a_broker_without_flaws_fails_nothing_and_keeps_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_check_removes_what_it_made() {
+async fn a_check_deletes_its_resources() {
     for kit in Kit::ALL {
         let broken = FaultyBroker::start(kit, Flaws::none()).await;
         let check = Check::of(broken.connection());
@@ -70,19 +70,19 @@ async fn a_check_removes_what_it_made() {
     }
 }
 
-/// What came of one flaw.
+/// Result of one flaw.
 enum FlawOutcome {
     /// The case failed, and these others with it.
     Noticed(BTreeSet<&'static str>),
-    /// The check ran over the flaw in these catalogs and saw nothing.
+    /// The check passed with the flaw in these catalogs.
     Survived(Vec<Kit>),
-    /// The case passes nowhere, so no flaw can show it.
-    NeverSeen,
+    /// The case passes nowhere, so no flaw can break it.
+    NeverPassed,
 }
 
 async fn tried(case: &'static str, kits: Vec<Kit>) -> FlawOutcome {
     if kits.is_empty() {
-        return FlawOutcome::NeverSeen;
+        return FlawOutcome::NeverPassed;
     }
     for kit in &kits {
         let report = checked(*kit, Flaws::one(case), Era::Now).await;
@@ -96,19 +96,19 @@ async fn tried(case: &'static str, kits: Vec<Kit>) -> FlawOutcome {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_must_case_is_failed_by_the_flaw_of_its_name() {
-    let mut where_seen: BTreeMap<&str, Vec<Kit>> = BTreeMap::new();
+    let mut passed_in: BTreeMap<&str, Vec<Kit>> = BTreeMap::new();
     for kit in Kit::ALL {
-        for name in seen(&checked(kit, Flaws::none(), Era::Now).await) {
-            where_seen.entry(name).or_default().push(kit);
+        for name in passed_cases(&checked(kit, Flaws::none(), Era::Now).await) {
+            passed_in.entry(name).or_default().push(kit);
         }
     }
     let places = Arc::new(Semaphore::new(SIDE_BY_SIDE));
     let mut tries = JoinSet::new();
-    // Of the weaker cases, those that the kit has a flaw for.
-    let weaker = asked_for();
+    // Of the weaker cases, those with a flaw.
+    let weaker = checked_flaws();
     let tried_ones = |it: &&Case| it.level == Level::Must || weaker.contains(it.name);
     for case in all_cases().filter(tried_ones) {
-        let kits = where_seen.get(case.name).cloned().unwrap_or_default();
+        let kits = passed_in.get(case.name).cloned().unwrap_or_default();
         let places = places.clone();
         tries.spawn(async move {
             let _place = places.acquire_owned().await;
@@ -121,11 +121,11 @@ async fn every_must_case_is_failed_by_the_flaw_of_its_name() {
         let (name, came) = tried.unwrap();
         all.insert(name, came);
     }
-    let known = asked_for();
+    let known = checked_flaws();
     for (name, came) in all {
         match came {
             FlawOutcome::Noticed(others) => eprintln!("{name}: noticed, and {others:?}"),
-            FlawOutcome::NeverSeen => {
+            FlawOutcome::NeverPassed => {
                 faults.push(format!("{name}: passes in no catalog of the kit"))
             }
             FlawOutcome::Survived(_) if !known.contains(name) => {

@@ -1,7 +1,7 @@
-//! Brokers that mean harm, or are broken beyond HTTP: whatever they do, the check ends in a bounded
-//! time with a report that names it. Raw sockets, because no HTTP library would do this.
+//! Malicious brokers, and brokers that break HTTP: the check always ends in a bounded
+//! time with a report that names the problem. Uses raw sockets, because no HTTP library would do this.
 //!
-//! `hostile_brokers/server.rs` is the server; each test says what it does to a connection.
+//! `hostile_brokers/server.rs` is the server; each test defines its behaviour per connection.
 
 mod server;
 
@@ -15,16 +15,16 @@ use sutler_client::wire::Connection;
 use tokio::io::AsyncWriteExt as _;
 use tokio::task::JoinSet;
 
-/// How long one exchange may take here.
+/// Time limit of one exchange.
 const ANSWER_WITHIN: Duration = Duration::from_millis(300);
-/// How long an operation may take here, and the clean-up.
+/// Time limit of an operation, and of the clean-up.
 const OPERATION_WITHIN: Duration = Duration::from_millis(250);
-/// How long a whole check of such a broker may take.
+/// Time limit of a whole check of such a broker.
 const BOUND: Duration = Duration::from_secs(20);
-/// The check reads answers up to this length here.
+/// Maximum length of an answer.
 const ANSWER_BYTES_MAX: usize = 1024 * 1024;
 
-/// Checks it; fails if that takes too long.
+/// Runs a check; fails if that takes too long.
 async fn checked(hostile: &Hostile) -> Report {
     let connection = Connection::to(hostile.url())
         .answer_within(ANSWER_WITHIN)
@@ -45,7 +45,7 @@ async fn checked_over(connection: Connection) -> Report {
     report.expect("the check ends").unwrap()
 }
 
-/// What a report says of the failures of a case.
+/// Messages of the failures of a case.
 fn said(report: &Report, case: &str) -> Vec<String> {
     let of = report.failures(Level::Must);
     let of = of.filter(|it| it.case.name == case);
@@ -56,7 +56,7 @@ fn said(report: &Report, case: &str) -> Vec<String> {
     .collect()
 }
 
-/// The check must say of this case something with these words.
+/// Asserts that a message of this case contains these words.
 #[track_caller]
 fn names(report: &Report, case: &str, words: &str) {
     let said = said(report, case);
@@ -180,7 +180,7 @@ async fn an_answer_that_drips_is_cut_off() {
 }
 
 #[tokio::test]
-async fn an_answer_of_ten_megabytes_is_not_kept() {
+async fn an_answer_of_ten_megabytes_is_not_stored() {
     let hostile = Hostile::start(|mut stream| async move {
         head(&mut stream).await;
         let mut all = catalog();
@@ -196,7 +196,7 @@ async fn an_answer_of_ten_megabytes_is_not_kept() {
 }
 
 #[tokio::test]
-async fn what_is_not_json_is_named() {
+async fn a_body_that_is_not_json_is_named() {
     let bodies: [Vec<u8>; 4] = [
         "[".repeat(500_000).into_bytes(),
         "{\"services\":".repeat(50_000).into_bytes(),
@@ -232,7 +232,7 @@ async fn a_redirect_is_not_followed() {
 }
 
 #[tokio::test]
-async fn a_catalog_of_a_hundred_thousand_plans_is_not_walked_and_that_is_told() {
+async fn a_catalog_of_a_hundred_thousand_plans_is_not_tested_and_that_is_reported() {
     let plan =
         |n: u32| json!({ "id": format!("p{n}"), "name": format!("p{n}"), "description": "x" });
     let mut all = catalog();
@@ -275,7 +275,7 @@ async fn names_and_ids_that_would_steer_a_terminal_are_only_data() {
     assert!(report.failures(Level::Must).count() > 0);
 }
 
-/// Everything goes on for ever, and polls are told to wait this long.
+/// A broker whose operations never end, with this `Retry-After` for polls.
 async fn endless(retry_after: &'static str) -> Report {
     let hostile = Hostile::start(move |mut stream| async move {
         let head = head(&mut stream).await;
@@ -307,7 +307,7 @@ async fn an_operation_without_end_and_waits_without_end_are_given_up() {
         assert_eq!(report.not_walked, None, "{wait}");
         requests.insert(wait, report.requests);
     }
-    // Who says to come back at once has nobody ask without a pause.
+    // `Retry-After: 0` must not lead to polls without a pause.
     assert!(requests["0"] <= 2 * requests["soon"], "{requests:?}");
 }
 

@@ -1,14 +1,14 @@
-//! What the walk of instances promises besides its verdicts: few instances and requests, no failure of
-//! a broker that is right in another way, and flaws of SHOULD cases noticed too. The MUST cases have
+//! Guarantees of the instance cases other than their verdicts: few instances and requests, no failure of
+//! a correct broker that behaves differently, and detection of SHOULD flaws. MUST cases:
 //! `flaws.rs`.
 
 use crate::faulty_broker::{FaultyBroker, Flaws, Kit, LIBERTIES};
 use std::collections::BTreeSet;
 use sutler_check::{Check, Level, Report, all_cases};
 
-/// Most instances that the walk of one plan makes, side by side or one after the other.
+/// Maximum instances created for one plan, concurrently or one after the other.
 const INSTANCES_MAX: usize = 4;
-/// Most requests that the walk of one plan sends, bindings and all.
+/// Maximum requests sent for one plan, including bindings.
 const REQUESTS_MAX: usize = 300;
 
 async fn checked(kit: Kit, flaws: Flaws) -> Report {
@@ -22,7 +22,7 @@ fn failed(report: &Report) -> BTreeSet<&'static str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_walk_of_a_plan_makes_few_instances_and_asks_few_questions() {
+async fn the_test_of_a_plan_creates_few_instances_with_few_requests() {
     for kit in Kit::ALL {
         let report = checked(kit, Flaws::none()).await;
         let plans = report.subjects().len() - 1;
@@ -35,7 +35,7 @@ async fn the_walk_of_a_plan_makes_few_instances_and_asks_few_questions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_broker_that_is_right_in_another_way_fails_nothing() {
+async fn conformant_variants_fail_nothing() {
     for liberty in LIBERTIES {
         for kit in [Kit::Async, Kit::Sync] {
             let report = checked(kit, Flaws::liberty(liberty)).await;
@@ -75,7 +75,7 @@ async fn flaws_of_should_cases_of_instances_are_noticed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_broker_may_leave_undone_shows_in_may_cases_only() {
+async fn unsupported_options_show_in_may_cases_only() {
     let undone = [
         ("uses no id again", "provision-reuse"),
         ("deletes nothing that is bound", "deprovision-cascade"),

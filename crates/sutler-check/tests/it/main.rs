@@ -1,7 +1,7 @@
-//! The check, held to what it promises: a deliberately broken broker, one flaw at a time; brokers that
-//! mean harm; and our own, which keeps every rule.
+//! Tests of the check: a deliberately broken broker, one flaw at a time; malicious
+//! brokers; and our own broker, which conforms to every rule.
 //!
-//! Start with `faulty_broker.rs` (the broker of the test kit) and `flaws.rs` (what it is for).
+//! Start with `faulty_broker.rs` (the test broker) and `flaws.rs` (its use).
 
 mod bindings;
 mod faulty_broker;

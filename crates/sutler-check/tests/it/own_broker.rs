@@ -1,7 +1,7 @@
 //! The framework's own broker under the check: no MUST and no SHOULD fails, in any store, with either
-//! value of each switch. What it offers is in `own_broker/service.rs`.
+//! value of each switch. Its service is in `own_broker/service.rs`.
 //!
-//! A MUST that is never seen here proves nothing: what is out of sight is listed, with its reason.
+//! A MUST that is never observed here proves nothing: such cases are listed, with the reason.
 
 mod service;
 
@@ -15,8 +15,8 @@ use sutler_client::wire::Connection;
 use sutler_journal::Store;
 use tokio::task::JoinSet;
 
-/// The names of MUST cases that a check of our broker cannot see, and why.
-const OUT_OF_SIGHT: &[(&str, &str)] = &[];
+/// Names of MUST cases that a check of our broker cannot observe, and why.
+const NOT_OBSERVED: &[(&str, &str)] = &[];
 
 async fn checked(ours: &FullService, profile: Profile, plans: &[&str]) -> Report {
     let connection = Connection::to(ours.url())
@@ -44,48 +44,48 @@ fn nothing_fails(report: &Report) {
     assert!(report.left_behind.is_empty(), "{:#?}", report.left_behind);
 }
 
-/// Every MUST was seen somewhere, or is known to be out of sight.
+/// Asserts that every MUST was observed, or is listed as not observable.
 #[track_caller]
-fn all_is_seen(report: &Report) {
-    let seen: BTreeSet<&str> = report
+fn assert_all_observed(report: &Report) {
+    let observed: BTreeSet<&str> = report
         .findings
         .iter()
         .filter(|it| matches!(it.verdict, Verdict::Pass))
         .map(|it| it.case.name)
         .collect();
-    let known = |name: &str| OUT_OF_SIGHT.iter().any(|(known, _)| *known == name);
+    let known = |name: &str| NOT_OBSERVED.iter().any(|(known, _)| *known == name);
     let unseen: Vec<&str> = all_cases()
-        .filter(|it| it.level == Level::Must && !seen.contains(it.name) && !known(it.name))
+        .filter(|it| it.level == Level::Must && !observed.contains(it.name) && !known(it.name))
         .map(|it| it.name)
         .collect();
     assert!(unseen.is_empty(), "never seen: {unseen:#?}");
 }
 
-/// A broker as it is out of the box.
+/// A broker with default settings.
 async fn of(store: Arc<dyn Store>) -> FullService {
     FullService::start(store, MissingVersion::BadRequest, DeletedPoll::Succeeded).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn our_broker_in_memory_keeps_every_rule() {
+async fn our_broker_in_memory_conforms_to_every_rule() {
     let ours = of(FullService::memory()).await;
     let report = checked(&ours, Profile::V2_17, &[]).await;
     nothing_fails(&report);
-    all_is_seen(&report);
+    assert_all_observed(&report);
     assert_eq!(ours.left(), BTreeSet::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn our_broker_in_sqlite_keeps_every_rule() {
+async fn our_broker_in_sqlite_conforms_to_every_rule() {
     let folder = tempfile::tempdir().unwrap();
     let ours = of(FullService::sqlite(folder.path()).await).await;
     let report = checked(&ours, Profile::V2_17, &[]).await;
     nothing_fails(&report);
-    all_is_seen(&report);
+    assert_all_observed(&report);
     assert_eq!(ours.left(), BTreeSet::new());
 }
 
-/// The names of the cases that fail with these values of the switches.
+/// Names of the cases that fail with these values of the switches.
 async fn failing(version: MissingVersion, poll: DeletedPoll, profile: Profile) -> Vec<String> {
     let ours = FullService::start(FullService::memory(), version, poll).await;
     let report = checked(&ours, profile, &["async"]).await;
@@ -94,7 +94,7 @@ async fn failing(version: MissingVersion, poll: DeletedPoll, profile: Profile) -
     names.into_iter().collect()
 }
 
-/// Each switch decides what it is about, of instances and of bindings, and nothing else.
+/// Each switch affects its own cases, of instances and of bindings, and no others.
 #[tokio::test(flavor = "multi_thread")]
 async fn each_value_of_each_switch_satisfies_its_own_suites_and_no_others() {
     use DeletedPoll::{Gone, Succeeded};
@@ -105,7 +105,7 @@ async fn each_value_of_each_switch_satisfies_its_own_suites_and_no_others() {
     const UNBIND: &str = "unbind-poll-after";
     let expected: [(MissingVersion, DeletedPoll, Profile, &'static [&str]); 8] = [
         (BadRequest, Succeeded, V2_17, &[]),
-        // Since 2.17 either answer to a poll is right.
+        // Since 2.17 both answers to a poll are conformant.
         (BadRequest, Gone, V2_17, &[]),
         (PreconditionFailed, Succeeded, V2_17, &[VERSION]),
         (PreconditionFailed, Gone, V2_17, &[VERSION]),

@@ -1,11 +1,11 @@
-//! The list of all cases, and the macro that makes tests of it.
+//! The list of all cases, and the macro that makes tests of them.
 //!
-//! There is one list, and it takes no exceptions. A behaviour that is written but not listed here
+//! There is one list without exceptions. A behaviour that is written but not listed here
 //! fails `every_behaviour_is_listed` at the end of this file.
 
-/// Makes one test of every behaviour a store must have, each with a
-/// [`Candidate`](crate::conformance::Candidate) of its own: give an expression that makes one (it
-/// may `.await`). Use it once in a module; the crate needs tokio's `macros` and `rt-multi-thread`.
+/// Makes one test per behaviour, each with its own
+/// [`Candidate`](crate::conformance::Candidate): pass an expression that creates one (it
+/// may `.await`). Use it once per module; the crate needs tokio's `macros` and `rt-multi-thread`.
 #[macro_export]
 macro_rules! store_conformance {
     ($make:expr) => {
@@ -17,7 +17,7 @@ macro_rules! store_conformance {
                 a_commit_without_writes_can_be_repeated,
                 a_stale_commit_changes_nothing,
                 a_stale_commit_is_not_remembered,
-                stale_names_the_first_thing_that_does_not_hold,
+                stale_names_the_first_failed_condition,
                 writes_are_done_in_their_order,
                 writes_without_expectations_replace_and_remove,
             }
@@ -27,7 +27,7 @@ macro_rules! store_conformance {
                 a_document_that_is_gone_has_no_version,
                 unchanged_guards_a_document_that_is_only_read,
                 a_document_that_is_absent_is_not_unchanged,
-                a_version_never_comes_back,
+                a_version_is_never_reused,
                 expectations_do_not_see_the_commits_own_writes,
             }
             names {
@@ -43,28 +43,28 @@ macro_rules! store_conformance {
                 a_list_by_prefix_is_in_order_of_keys,
                 a_list_by_term_is_in_order_of_values_then_keys,
                 a_range_includes_both_its_ends,
-                the_last_page_says_that_nothing_follows,
+                the_last_page_has_no_next_position,
                 a_document_is_found_by_its_present_terms,
-                paging_goes_on_from_a_place_that_is_gone,
+                paging_continues_after_a_removed_position,
                 operations_are_listed_newest_first,
-                documents_are_told_with_their_terms,
+                scanned_documents_have_their_terms,
             }
             volume {
                 pages_among_100_000_documents_are_exact,
                 paging_visits_each_document_once_while_others_are_written,
             }
             operations {
-                a_new_operation_is_as_it_was_asked_for,
-                an_operation_id_is_taken_once,
-                moving_on_replaces_what_is_given,
+                a_new_operation_has_the_requested_fields,
+                an_operation_id_is_used_once,
+                advancing_replaces_only_the_given_fields,
                 a_retry_grows_the_attempt,
-                what_is_not_there_cannot_move_on,
-                what_ended_never_changes,
+                an_absent_operation_cannot_be_advanced,
+                an_ended_operation_never_changes,
                 waking_makes_claimable_now,
-                waking_what_is_due_keeps_its_place,
+                waking_a_due_operation_keeps_its_order,
                 cancelling_marks_and_moves_nothing,
-                sealing_anew_changes_nothing_else,
-                an_imported_operation_is_as_it_was,
+                resealing_changes_nothing_else,
+                an_imported_operation_keeps_its_fields,
             }
             claims {
                 a_ready_operation_is_handed_out_once,
@@ -74,25 +74,25 @@ macro_rules! store_conformance {
                 a_claim_is_limited_per_queue,
                 a_claim_needs_a_lease,
                 a_yielded_operation_can_be_claimed_by_anyone,
-                a_claim_tells_of_a_cancellation,
-                what_ended_is_not_claimed,
+                a_claim_returns_a_requested_cancellation,
+                an_ended_operation_is_not_claimed,
             }
             leases {
-                a_renewed_lease_goes_on,
+                a_renewed_lease_stays_valid,
                 a_paused_workers_renewal_is_lost,
                 a_renewal_is_for_one_worker,
-                work_of_a_dead_worker_is_taken_over,
+                operations_of_a_dead_worker_are_taken_over,
                 progress_ends_the_count_of_takeovers,
-                taken_over_work_is_limited_and_ordered_like_any_other,
-                a_release_gives_everything_back,
-                a_renewal_tells_of_cancellations,
+                takeovers_are_limited_and_ordered_like_other_claims,
+                a_release_makes_all_operations_ready,
+                a_renewal_returns_cancelled_operations,
                 a_renewal_sets_the_end_of_the_lease,
             }
             fences {
                 a_fence_holds_for_the_present_claim_only,
                 a_fence_holds_only_while_the_operation_runs,
                 an_expired_lease_writes_nothing,
-                a_worker_that_was_taken_over_writes_nothing,
+                a_worker_after_a_takeover_cannot_write,
                 a_claim_in_the_accepting_commit_needs_a_lease,
                 a_repeated_fenced_commit_succeeds_after_the_lease,
             }
@@ -102,21 +102,21 @@ macro_rules! store_conformance {
                 the_feed_has_nothing_but_applied_commits,
                 a_commit_is_never_split,
                 a_cursor_can_be_used_again,
-                a_commit_under_way_is_invisible,
+                a_commit_in_progress_is_invisible,
                 nothing_appears_behind_a_cursor,
-                a_trimmed_feed_says_so,
+                a_trimmed_feed_reports_a_gap,
                 a_commit_is_remembered_while_the_feed_has_it,
             }
             sweeps {
-                a_poll_tells_every_change_of_its_operation,
-                a_sweep_leaves_what_is_pinned_or_unfinished,
+                a_poll_returns_every_change_of_its_operation,
+                a_sweep_leaves_pinned_and_unfinished_operations,
                 a_sweep_counts_from_the_end,
                 a_sweep_can_be_for_one_outcome,
                 a_sweep_can_be_for_some_lanes,
                 a_sweep_is_limited,
-                a_sweep_takes_the_log_along,
+                a_sweep_deletes_the_log,
                 the_counts_are_by_queue,
-                a_survey_tells_what_is_there,
+                store_info_counts_leases_logs_and_commits,
             }
             logs {
                 a_log_is_read_in_order,
@@ -125,7 +125,7 @@ macro_rules! store_conformance {
                 a_log_needs_an_operation,
             }
             limits {
-                a_hundred_writes_are_taken,
+                a_hundred_writes_are_accepted,
                 more_writes_are_refused,
                 a_megabyte_is_the_most,
                 terms_are_limited,
@@ -139,7 +139,7 @@ macro_rules! store_conformance {
                 no_update_is_lost,
                 a_commit_repeated_at_once_is_applied_once,
                 claims_never_overlap,
-                one_of_many_heirs_takes_over,
+                exactly_one_of_many_workers_takes_over,
                 the_feed_is_stable_while_many_commit,
             }
             faults {
@@ -147,15 +147,15 @@ macro_rules! store_conformance {
                 a_commit_cut_in_the_middle_is_applied_once_by_repeating,
                 a_commit_cut_after_is_applied_once_by_repeating,
                 an_overtaken_commit_is_never_applied_late,
-                a_cut_disturbs_nothing_else,
+                a_cut_affects_no_other_commit,
             }
             restarts {
                 everything_acknowledged_survives_a_restart,
                 a_commit_can_be_repeated_after_a_restart,
-                what_ran_is_found_again_after_a_restart,
+                a_running_operation_is_taken_over_after_a_restart,
             }
             histories {
-                any_history_is_as_the_contract_says,
+                random_histories_match_the_model,
             }
         }
     };

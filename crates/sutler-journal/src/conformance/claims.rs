@@ -1,4 +1,4 @@
-//! Claims: who gets which operation, and when.
+//! Claims: selection, order and limits of the claimed operations.
 
 use super::Candidate;
 use super::fixture::{
@@ -9,7 +9,7 @@ use crate::operation::{Fence, OperationId, Outcome, Queue, State, WorkerId};
 use crate::store::LeaseError;
 use std::time::Duration;
 
-/// A claim hands out a ready operation whole, running, under the next fence, and only once.
+/// A claim returns a ready operation completely, running, under the next fence, and only once.
 pub async fn a_ready_operation_is_handed_out_once(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let id = fixture.start_ready().await;
@@ -24,7 +24,7 @@ pub async fn a_ready_operation_is_handed_out_once(candidate: &dyn Candidate) {
     assert_eq!(fixture.claim(second, 10).await, [], "another's");
 }
 
-/// Nobody gets what waits for another operation, however long.
+/// An operation that waits for another one is never claimed.
 pub async fn a_waiting_operation_is_never_claimed(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let id = fixture.start(Start::Waiting).await;
@@ -35,7 +35,7 @@ pub async fn a_waiting_operation_is_never_claimed(candidate: &dyn Candidate) {
     assert_eq!(fixture.state(id).await, State::Waiting);
 }
 
-/// What is due later is not handed out before, whether new, yielded or retried.
+/// An operation is not claimed before it is due, whether new, yielded or retried.
 pub async fn nothing_is_claimed_before_it_is_due(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let worker = fixture.worker(LASTING).await;
@@ -54,7 +54,7 @@ pub async fn nothing_is_claimed_before_it_is_due(candidate: &dyn Candidate) {
     assert_eq!(fixture.state(never).await, State::Ready);
 }
 
-/// What has been due longest comes first, in whatever order it was accepted.
+/// The operation with the oldest due time comes first, regardless of the order of acceptance.
 pub async fn the_longest_due_comes_first(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let seconds = |n| Due::In(Duration::from_secs(n));
@@ -69,7 +69,7 @@ pub async fn the_longest_due_comes_first(candidate: &dyn Candidate) {
     }
 }
 
-/// A claim takes from each queue at most its number, and from no other queue.
+/// A claim takes at most the given number from each queue, and nothing from other queues.
 pub async fn a_claim_is_limited_per_queue(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let queues = ["one", "One", "one ", "two"].map(Queue::named);
@@ -83,8 +83,12 @@ pub async fn a_claim_is_limited_per_queue(candidate: &dyn Candidate) {
     let worker = fixture.worker(LASTING).await;
     let mut left = [5_usize; 4];
     for limits in [[2, 0, 1, 0], [0, 5, 9, 1], [9, 9, 9, 9]] {
-        let asked: Vec<(Queue, usize)> = queues.iter().cloned().zip(limits).collect();
-        let claimed = fixture.store.claim(worker, &asked).await.expect("a claim");
+        let requested: Vec<(Queue, usize)> = queues.iter().cloned().zip(limits).collect();
+        let claimed = fixture
+            .store
+            .claim(worker, &requested)
+            .await
+            .expect("a claim");
         for (n, queue) in queues.iter().enumerate() {
             let taken = claimed.iter().filter(|c| c.row.queue == *queue).count();
             assert_eq!(taken, limits[n].min(left[n]), "{queue:?}");
@@ -95,7 +99,7 @@ pub async fn a_claim_is_limited_per_queue(candidate: &dyn Candidate) {
     assert_eq!(none, [], "no queue, no work");
 }
 
-/// Who has no lease gets nothing.
+/// A worker without a lease cannot claim.
 pub async fn a_claim_needs_a_lease(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let id = fixture.start_ready().await;
@@ -104,7 +108,7 @@ pub async fn a_claim_needs_a_lease(candidate: &dyn Candidate) {
     assert_eq!(fixture.state(id).await, State::Ready);
 }
 
-/// A worker that yields gives the operation up; whoever claims it next has another fence.
+/// A worker that yields releases the operation; the next claim has another fence.
 pub async fn a_yielded_operation_can_be_claimed_by_anyone(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let (_, id, fence) = fixture.running(LASTING).await;
@@ -120,8 +124,8 @@ pub async fn a_yielded_operation_can_be_claimed_by_anyone(candidate: &dyn Candid
     assert_eq!(row.takeovers, 0, "a yield is no takeover");
 }
 
-/// A claim tells whether somebody wants the operation to stop.
-pub async fn a_claim_tells_of_a_cancellation(candidate: &dyn Candidate) {
+/// A claim returns whether cancellation of the operation was requested.
+pub async fn a_claim_returns_a_requested_cancellation(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let id = fixture.start_ready().await;
     fixture.commit(only(Write::Cancel(id))).await;
@@ -129,8 +133,8 @@ pub async fn a_claim_tells_of_a_cancellation(candidate: &dyn Candidate) {
     assert!(fixture.claim(worker, 1).await[0].row.cancel);
 }
 
-/// An operation that ended while it was ready is not handed out.
-pub async fn what_ended_is_not_claimed(candidate: &dyn Candidate) {
+/// An operation that ended while it was ready is not claimed.
+pub async fn an_ended_operation_is_not_claimed(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let mut live: Vec<OperationId> = Vec::new();
     for n in 0..10 {

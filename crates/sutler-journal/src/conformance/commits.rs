@@ -7,14 +7,21 @@ use crate::document::Version;
 use crate::operation::{OperationId, Outcome, State};
 use crate::query::{Cursor, List, OperationFilter, Stats};
 
-/// A fresh store has nothing in it, and says so in every way it can be asked.
+/// Every read of a fresh store returns nothing.
 pub async fn an_empty_store_holds_nothing(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     assert_eq!(fixture.get("a").await, None);
-    let nobody = OperationId::fresh();
-    assert_eq!(fixture.store.operation(nobody).await.expect("a read"), None);
+    let absent_id = OperationId::fresh();
     assert_eq!(
-        fixture.store.poll(&key("a"), nobody).await.expect("a poll"),
+        fixture.store.operation(absent_id).await.expect("a read"),
+        None
+    );
+    assert_eq!(
+        fixture
+            .store
+            .poll(&key("a"), absent_id)
+            .await
+            .expect("a poll"),
         None
     );
     let everything = List::Prefix(Vec::new());
@@ -22,10 +29,10 @@ pub async fn an_empty_store_holds_nothing(candidate: &dyn Candidate) {
     assert_eq!(fixture.operations(OperationFilter::All).await, []);
     assert_eq!(fixture.feed(&Cursor::default()).await.0, []);
     assert_eq!(fixture.stats().await, Stats::default());
-    assert_eq!(fixture.log(nobody).await, []);
+    assert_eq!(fixture.log(absent_id).await, []);
 }
 
-/// Documents and operations of one commit are there together, under its version.
+/// Documents and operations of one commit appear together, under its version.
 pub async fn a_commit_writes_documents_and_operations_together(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let new = new_operation("a", Start::Waiting);
@@ -47,7 +54,7 @@ pub async fn a_commit_writes_documents_and_operations_together(candidate: &dyn C
     assert_eq!(fixture.row(id).await.lane, key("a"));
 }
 
-/// Repeating an applied commit succeeds and does nothing, even if others wrote since.
+/// Repeating an applied commit succeeds and changes nothing, even if others wrote since.
 pub async fn a_repeated_commit_succeeds_and_changes_nothing(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let id = fixture.start_ready().await;
@@ -73,7 +80,7 @@ pub async fn a_repeated_commit_succeeds_and_changes_nothing(candidate: &dyn Cand
     );
 }
 
-/// A commit that only expected something is remembered like any other.
+/// A commit with expectations only is remembered like any other.
 pub async fn a_commit_without_writes_can_be_repeated(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let commit = Commit::new().absent(key("a"));
@@ -83,7 +90,7 @@ pub async fn a_commit_without_writes_can_be_repeated(candidate: &dyn Candidate) 
     fixture.stale(Commit::new().absent(key("a"))).await;
 }
 
-/// What would have fitted is not written when something else does not.
+/// If one item of a commit fails, none of its writes is applied.
 pub async fn a_stale_commit_changes_nothing(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     fixture.commit(insert("taken", "old")).await;
@@ -112,7 +119,7 @@ pub async fn a_stale_commit_changes_nothing(candidate: &dyn Candidate) {
     assert_eq!(fixture.snapshot().await, before, "the last write failed");
 }
 
-/// A stale commit may be tried again under its id: only what was applied is remembered.
+/// A stale commit may be repeated under its id: only applied commits are remembered.
 pub async fn a_stale_commit_is_not_remembered(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     fixture.commit(insert("gate", "shut")).await;
@@ -129,24 +136,24 @@ pub async fn a_stale_commit_is_not_remembered(candidate: &dyn Candidate) {
     );
 }
 
-/// Of several things that do not hold, the first is named; expectations come before writes.
-pub async fn stale_names_the_first_thing_that_does_not_hold(candidate: &dyn Candidate) {
+/// Of several failed conditions, the first is named; expectations come before writes.
+pub async fn stale_names_the_first_failed_condition(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let read = Version(fixture.commit(insert("a", "x")).await);
-    let nobody = OperationId::fresh();
-    let commit = advance(nobody, Next::Same)
+    let absent_id = OperationId::fresh();
+    let commit = advance(absent_id, Next::Same)
         .unchanged(key("a"), read)
         .absent(key("b"))
         .absent(key("a"))
         .unchanged(key("b"), read);
     assert_eq!(fixture.stale(commit).await, StaleItem::Expect(2));
     let commit = insert("b", "y")
-        .advance(nobody, Next::Same, None, None)
+        .advance(absent_id, Next::Same, None, None)
         .advance(OperationId::fresh(), Next::Same, None, None);
     assert_eq!(fixture.stale(commit).await, StaleItem::Write(1));
 }
 
-/// Writes that may go together are done in the order in which they stand.
+/// Writes of one commit are applied in their order.
 pub async fn writes_are_done_in_their_order(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let id = fixture.start_ready().await;
@@ -183,7 +190,7 @@ pub async fn writes_are_done_in_their_order(candidate: &dyn Candidate) {
     assert!(row.cancel, "asked before it ended");
 }
 
-/// A write without an expectation goes through, whatever was there.
+/// A write without an expectation succeeds, whatever the state was.
 pub async fn writes_without_expectations_replace_and_remove(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let put = |body: &str| {

@@ -1,4 +1,4 @@
-//! Many at once: what is independent never conflicts, what is not is decided by exactly one.
+//! Concurrency: independent commits never conflict, and of conflicting ones exactly one wins.
 
 use super::Candidate;
 use super::fixture::{
@@ -11,7 +11,7 @@ use crate::query::{Change, Cursor};
 use std::future::Future;
 use tokio::task::JoinSet;
 
-/// Runs one task per number and gives back what they returned, in the order of the numbers.
+/// Runs one task per number and returns their results in the order of the numbers.
 async fn at_once<T, F>(count: usize, task: impl Fn(usize) -> F) -> Vec<T>
 where
     T: Send + 'static,
@@ -27,7 +27,7 @@ where
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-/// How many of these were applied; the rest must be stale.
+/// Number of applied commits; the rest must be stale.
 fn applied(results: &[Result<(), CommitError>]) -> usize {
     let mut count = 0;
     for result in results {
@@ -49,7 +49,7 @@ async fn both(fixture: &Fixture, one: Commit, other: Commit) -> usize {
     applied(&results.await)
 }
 
-/// 32 lanes that have nothing in common but a document they all read never conflict.
+/// 32 lanes that share only a document they all read never conflict.
 pub async fn independent_lanes_never_conflict(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let shared = Version(fixture.commit(insert("shared", "read by all")).await);
@@ -84,7 +84,7 @@ pub async fn independent_lanes_never_conflict(candidate: &dyn Candidate) {
     assert_eq!((stats.live, stats.terminal), (0, 32 * 15));
 }
 
-/// Two that each read what the other writes: one of them is stale, every time.
+/// Two commits that each read what the other writes: one of them is stale, every time.
 pub async fn write_skew_is_impossible(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     fixture.commit(insert("a", "0")).await;
@@ -101,7 +101,7 @@ pub async fn write_skew_is_impossible(candidate: &dyn Candidate) {
     }
 }
 
-/// Two that each make what the other expects to be absent: one of them is stale, every time.
+/// Two commits that each create what the other expects to be absent: one of them is stale, every time.
 pub async fn absence_is_guarded_like_presence(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     for round in 0..40 {
@@ -114,7 +114,7 @@ pub async fn absence_is_guarded_like_presence(candidate: &dyn Candidate) {
     }
 }
 
-/// Of many who read the same version, one writes.
+/// Of many writers that read the same version, one succeeds.
 pub async fn one_of_many_writers_wins(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     fixture.commit(insert("a", "start")).await;
@@ -136,7 +136,7 @@ pub async fn one_of_many_writers_wins(candidate: &dyn Candidate) {
     }
 }
 
-/// Whoever reads again after `Stale` loses no update.
+/// Writers that read again after `Stale` lose no update.
 pub async fn no_update_is_lost(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     fixture.commit(insert("count", "0")).await;
@@ -160,7 +160,7 @@ pub async fn no_update_is_lost(candidate: &dyn Candidate) {
     assert_eq!(fixture.get("count").await.expect("the count").body, "160");
 }
 
-/// The same commit from many at once is applied once, and all are told so.
+/// The same commit sent concurrently many times is applied once, and every call returns `Ok`.
 pub async fn a_commit_repeated_at_once_is_applied_once(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     for _ in 0..10 {
@@ -178,7 +178,7 @@ pub async fn a_commit_repeated_at_once_is_applied_once(candidate: &dyn Candidate
     assert_eq!(fixture.stats().await.accepted, 20);
 }
 
-/// Claims of several workers never overlap, keep to their limits and leave nothing.
+/// Claims of several workers never overlap, respect their limits and leave nothing.
 pub async fn claims_never_overlap(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let other = Queue::named("other");
@@ -219,8 +219,8 @@ pub async fn claims_never_overlap(candidate: &dyn Candidate) {
     assert_eq!(claimed, started, "each by exactly one");
 }
 
-/// What a dead worker ran is taken over by exactly one of many heirs.
-pub async fn one_of_many_heirs_takes_over(candidate: &dyn Candidate) {
+/// The operation of a dead worker is taken over by exactly one of many workers.
+pub async fn exactly_one_of_many_workers_takes_over(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let dead = fixture.worker(BRIEF).await;
     for _ in 0..3 {
@@ -251,22 +251,22 @@ pub async fn one_of_many_heirs_takes_over(candidate: &dyn Candidate) {
     }
 }
 
-/// A reader who follows the feed while many commit sees each commit once, in the final order.
+/// A reader that follows the feed during many commits gets each commit once, in the final order.
 pub async fn the_feed_is_stable_while_many_commit(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let (done, committing) = tokio::sync::watch::channel(());
     let reader = tokio::spawn({
         let fixture = fixture.clone();
         async move {
-            let mut seen: Vec<Change> = Vec::new();
+            let mut received: Vec<Change> = Vec::new();
             let mut cursor = Cursor::default();
             let mut last = false;
             loop {
                 let (changes, next) = fixture.feed(&cursor).await;
-                seen.extend(changes);
+                received.extend(changes);
                 cursor = next;
                 if last {
-                    return seen;
+                    return received;
                 }
                 last = committing.has_changed().is_err();
                 tokio::task::yield_now().await;
@@ -288,12 +288,12 @@ pub async fn the_feed_is_stable_while_many_commit(candidate: &dyn Candidate) {
     });
     let made = made.await;
     drop(done);
-    let seen = reader.await.expect("the reader");
-    assert_eq!(seen.len(), 8 * 40 * 3, "each change once");
+    let received = reader.await.expect("the reader");
+    assert_eq!(received.len(), 8 * 40 * 3, "each change once");
     let (again, _) = fixture.feed(&Cursor::default()).await;
-    assert_eq!(seen, again, "the order never changes");
+    assert_eq!(received, again, "the order never changes");
     for own in made {
-        let order = seen.iter().map(|change| change.commit);
+        let order = received.iter().map(|change| change.commit);
         let mut order: Vec<_> = order.filter(|commit| own.contains(commit)).collect();
         order.dedup();
         assert_eq!(order, own, "one writer's commits are in its order, whole");

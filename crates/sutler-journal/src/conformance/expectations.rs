@@ -1,4 +1,4 @@
-//! What a commit may expect of documents.
+//! Expectations about documents.
 
 use super::Candidate;
 use super::fixture::{Fixture, bytes, insert, key, new_operation};
@@ -10,7 +10,7 @@ fn replace(id: &str, read: Version, body: &str) -> Commit {
     Commit::new().replace(key(id), read, Vec::new(), bytes(body))
 }
 
-/// `Absent` holds until the document is made, and again once it is removed.
+/// `Absent` holds until the document is created, and again once it is removed.
 pub async fn absent_holds_while_there_is_no_document(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     fixture.commit(Commit::new().absent(key("a"))).await;
@@ -21,7 +21,7 @@ pub async fn absent_holds_while_there_is_no_document(candidate: &dyn Candidate) 
     fixture.commit(insert("a", "z")).await;
 }
 
-/// `Version` holds for the last writer's version and no other.
+/// `Version` holds only for the version of the last write.
 pub async fn version_holds_for_the_last_writer_only(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let first = Version(fixture.commit(insert("a", "1")).await);
@@ -41,7 +41,7 @@ pub async fn version_holds_for_the_last_writer_only(candidate: &dyn Candidate) {
     assert_eq!(fixture.get("a").await.expect("a").body, bytes("3"));
 }
 
-/// `Version` of a document that is not there does not hold.
+/// `Version` of an absent document does not hold.
 pub async fn a_document_that_is_gone_has_no_version(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let read = Version(fixture.commit(insert("a", "1")).await);
@@ -76,7 +76,7 @@ pub async fn unchanged_guards_a_document_that_is_only_read(candidate: &dyn Candi
     assert_eq!(fixture.get("binding-3").await, None);
 }
 
-/// `Unchanged` of a document that is not there does not hold: it changed into nothing.
+/// `Unchanged` of an absent document does not hold.
 pub async fn a_document_that_is_absent_is_not_unchanged(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let never = Version(CommitId(Uuid::now_v7()));
@@ -89,19 +89,19 @@ pub async fn a_document_that_is_absent_is_not_unchanged(candidate: &dyn Candidat
     assert_eq!(fixture.get("b").await, None);
 }
 
-/// A document that was removed and made again, with the same content, is another one.
-pub async fn a_version_never_comes_back(candidate: &dyn Candidate) {
+/// A document that was removed and created again with the same content has another version.
+pub async fn a_version_is_never_reused(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
-    let mut seen = vec![Version(fixture.commit(insert("a", "same")).await)];
+    let mut versions = vec![Version(fixture.commit(insert("a", "same")).await)];
     for _ in 0..5 {
         let read = fixture.version("a").await;
         fixture.commit(Commit::new().remove(key("a"), read)).await;
         fixture.commit(insert("a", "same")).await;
         let now = fixture.version("a").await;
-        assert!(!seen.contains(&now), "a version was used twice");
-        seen.push(now);
+        assert!(!versions.contains(&now), "a version was used twice");
+        versions.push(now);
     }
-    for old in &seen[..5] {
+    for old in &versions[..5] {
         assert_eq!(
             fixture.stale(replace("a", *old, "x")).await,
             StaleItem::Expect(0)
@@ -111,7 +111,7 @@ pub async fn a_version_never_comes_back(candidate: &dyn Candidate) {
     }
 }
 
-/// Expectations look at what was there before the commit, never at its own writes.
+/// Expectations refer to the state before the commit, never to its own writes.
 pub async fn expectations_do_not_see_the_commits_own_writes(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let read = Version(fixture.commit(insert("a", "x")).await);

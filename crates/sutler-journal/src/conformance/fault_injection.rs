@@ -1,10 +1,10 @@
-//! A few replicas of a store under load while somebody breaks things, for stores on a server.
+//! Replicas of a store on a server under load and injected faults.
 //!
-//! Each replica adds to shared counters and carries operations out, and remembers what it was told.
-//! Afterwards the store must agree: every acknowledged addition is there and no other, every operation
-//! ended once, every commit is in the feed once, and nothing is stuck. Not a case of the suite, because
-//! only a store's own tests know what can be broken: they hand in the blows. Chaos over whole brokers is
-//! in the crash tool.
+//! Each replica adds to shared counters and runs operations, and records every acknowledgement.
+//! Afterwards the store must agree: every acknowledged addition is applied and no other, every operation
+//! ended once, every commit is in the feed once, and no operation is stuck. Not a case of the suite, because
+//! only a store's own tests know which faults are possible: they pass a function that injects them. Chaos
+//! over whole brokers is in the crash tool.
 
 use super::fixture::{WORK, bytes, key, new_operation};
 use crate::commit::{Commit, CommitError, CommitId, Due, Next, Start};
@@ -23,7 +23,7 @@ const COUNTERS: usize = 4;
 const LEASE: Duration = Duration::from_secs(3);
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// One replica and what it was told.
+/// One replica and its acknowledgements.
 struct Replica {
     store: Arc<dyn Store>,
     added: AtomicU64,
@@ -41,7 +41,7 @@ impl Replica {
         })
     }
 
-    /// Repeats a commit until it is known what became of it; whether it was applied.
+    /// Repeats a commit until its outcome is known; returns whether it was applied.
     async fn settled_eventually(&self, commit: &Commit) -> bool {
         let began = Instant::now();
         let mut doubted = false;
@@ -76,7 +76,7 @@ impl Replica {
         }
     }
 
-    /// Ends an operation, unless somebody took it over.
+    /// Ends an operation, unless another worker took it over.
     async fn end(&self, operation: &Operation) {
         let (id, fence) = (operation.row.id, operation.row.fence);
         let done = Next::Done(Outcome::Succeeded);
@@ -88,7 +88,7 @@ impl Replica {
         }
     }
 
-    /// Claims and ends what there is, under one name after the other, until told to stop.
+    /// Claims and ends operations under successive worker ids, until stopped.
     async fn work_until(&self, stop: &AtomicBool) {
         let mut worker = WorkerId::fresh();
         while !stop.load(Ordering::SeqCst) {
@@ -97,7 +97,7 @@ impl Replica {
                 worker = WorkerId::fresh();
                 continue;
             }
-            // What a lost answer claimed is only heard of here.
+            // Operations claimed by a lost response are only listed here.
             for id in renewed.map(|it| it.held).unwrap_or_default() {
                 if let Ok(Some(operation)) = self.store.operation(id).await {
                     self.end(&operation).await;
@@ -131,20 +131,20 @@ fn number(document: &Document) -> u64 {
     text.parse().expect("a number")
 }
 
-/// Loads an empty store through all replicas while `strike` breaks and mends things, waits until
-/// everything has settled, and holds the store to what was acknowledged. `calm` is not broken.
+/// Puts load on an empty store through all replicas while `inject` injects and repairs faults, waits until
+/// no operation is live, and compares the store with the acknowledgements. `reliable` has no faults.
 ///
 /// # Panics
-/// If the store and what was acknowledged do not agree, or it does not settle within a minute.
+/// If the store and the acknowledgements differ, or operations are still live after a minute.
 pub async fn check_under_faults<F: Future<Output = ()>>(
-    calm: Arc<dyn Store>,
+    reliable: Arc<dyn Store>,
     replicas: Vec<Arc<dyn Store>>,
-    blows: usize,
-    mut strike: impl FnMut(usize) -> F,
+    faults: usize,
+    mut inject: impl FnMut(usize) -> F,
 ) {
     for n in 0..COUNTERS {
         let zero = Commit::new().insert(counter(n), Vec::new(), bytes("0"));
-        calm.commit(&zero).await.expect("a counter");
+        reliable.commit(&zero).await.expect("a counter");
     }
     let replicas: Vec<Arc<Replica>> = replicas.into_iter().map(Replica::of).collect();
     let stop_load = Arc::new(AtomicBool::new(false));
@@ -156,62 +156,64 @@ pub async fn check_under_faults<F: Future<Output = ()>>(
         let (working, stop) = (Arc::clone(replica), Arc::clone(&stop_work));
         work.spawn(async move { working.work_until(&stop).await });
     }
-    for blow in 0..blows {
-        strike(blow).await;
+    for fault in 0..faults {
+        inject(fault).await;
     }
     stop_load.store(true, Ordering::SeqCst);
     while let Some(ended) = load.join_next().await {
         ended.expect("the load ends");
     }
-    until_nothing_is_live(&*calm).await;
+    until_nothing_is_live(&*reliable).await;
     stop_work.store(true, Ordering::SeqCst);
     while let Some(ended) = work.join_next().await {
         ended.expect("the work ends");
     }
-    compare(&*calm, &replicas).await;
+    compare(&*reliable, &replicas).await;
 }
 
-async fn until_nothing_is_live(calm: &dyn Store) {
+async fn until_nothing_is_live(reliable: &dyn Store) {
     let began = Instant::now();
-    while !calm.stats().await.is_ok_and(|stats| stats.live == 0) {
+    while !reliable.stats().await.is_ok_and(|stats| stats.live == 0) {
         assert!(began.elapsed() < PATIENCE, "something is stuck");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 
-async fn compare(calm: &dyn Store, replicas: &[Arc<Replica>]) {
-    let sum = |told: fn(&Replica) -> &AtomicU64| -> u64 {
-        let told = replicas.iter().map(|it| told(it).load(Ordering::SeqCst));
-        told.sum()
+async fn compare(reliable: &dyn Store, replicas: &[Arc<Replica>]) {
+    let sum = |count_of: fn(&Replica) -> &AtomicU64| -> u64 {
+        let count_of = replicas
+            .iter()
+            .map(|it| count_of(it).load(Ordering::SeqCst));
+        count_of.sum()
     };
     let (added, accepted) = (sum(|it| &it.added), sum(|it| &it.accepted));
     let mut counted = 0;
     for n in 0..COUNTERS {
-        let read = calm.get(&counter(n)).await.expect("a read");
+        let read = reliable.get(&counter(n)).await.expect("a read");
         counted += number(&read.expect("a counter"));
     }
-    let stats = calm.stats().await.expect("counts");
+    let stats = reliable.stats().await.expect("counts");
     assert_eq!(counted, added, "additions");
     assert_eq!(stats.accepted, accepted, "operations");
     assert_eq!(stats.terminal, sum(|it| &it.ended), "each ended once");
     assert!(added > 10 && accepted > 10, "there was load");
     let made = COUNTERS as u64 + added + accepted + stats.terminal;
-    assert_eq!(commits_in_feed(calm).await, made, "the feed has each");
+    assert_eq!(commits_in_feed(reliable).await, made, "the feed has each");
 }
 
-/// How many commits the feed has, each of which must stand there once.
+/// Number of commits in the feed, each of which must occur once.
 async fn commits_in_feed(store: &dyn Store) -> u64 {
-    let mut seen: BTreeSet<CommitId> = BTreeSet::new();
+    let mut ids: BTreeSet<CommitId> = BTreeSet::new();
     let mut cursor = Cursor::default();
     loop {
         let part = store.changes(&cursor, 100).await.expect("changes");
         if part.changes.is_empty() {
-            return seen.len() as u64;
+            return ids.len() as u64;
         }
         let mut commits: Vec<CommitId> = part.changes.iter().map(|it| it.commit).collect();
         commits.dedup();
         for commit in commits {
-            assert!(seen.insert(commit), "twice in the feed");
+            assert!(ids.insert(commit), "twice in the feed");
         }
         cursor = part.next;
     }
@@ -226,7 +228,7 @@ mod tests {
     use std::time::Duration;
 
     #[tokio::test(start_paused = true)]
-    async fn a_store_that_nothing_can_break_holds() {
+    async fn the_memory_store_passes_without_faults() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let replicas = vec![Arc::clone(&store), Arc::clone(&store)];
         let pause = |_| tokio::time::sleep(Duration::from_millis(50));

@@ -1,4 +1,4 @@
-//! Broken connections: what is not known is found out by asking again, never by guessing.
+//! Broken connections: an unknown outcome is resolved by repeating, never by guessing.
 
 use super::fixture::{Fixture, advance, bytes, insert, key, new_operation};
 use super::{Candidate, Cut};
@@ -7,7 +7,7 @@ use crate::document::Version;
 use crate::operation::OperationId;
 use crate::query::Cursor;
 
-/// A commit whose effect shows how often it happened.
+/// A commit whose effect shows how often it was applied.
 struct CountedCommit {
     commit: Commit,
     document: String,
@@ -28,7 +28,7 @@ impl CountedCommit {
         }
     }
 
-    /// How often it happened: all of it, or the store is broken.
+    /// How often it was applied; panics if it was applied partially.
     async fn times(&self, fixture: &Fixture) -> u32 {
         let times = fixture.row(self.retried).await.attempt - 1;
         let document = fixture.get(&self.document).await;
@@ -57,7 +57,7 @@ async fn cut_and_resolve(candidate: &dyn Candidate, cut: Cut) {
         let counted = CountedCommit::prepare(&fixture, n).await;
         candidate.cut(cut).await;
         match fixture.store.commit(&counted.commit).await {
-            // A store may have asked again by itself.
+            // A store may have repeated the commit itself.
             Ok(()) => assert_eq!(counted.times(&fixture).await, 1, "acknowledged"),
             Err(CommitError::NotWritten(_)) => {
                 assert_eq!(
@@ -80,37 +80,37 @@ async fn cut_and_resolve(candidate: &dyn Candidate, cut: Cut) {
     assert_eq!(fixture.stats().await.accepted, 12);
 }
 
-/// Cut before COMMIT: nothing happened, and a repeat makes it happen once.
+/// Cut before COMMIT: nothing is applied, and a repeat applies it once.
 pub async fn a_commit_cut_before_is_applied_once_by_repeating(candidate: &dyn Candidate) {
     cut_and_resolve(candidate, Cut::BeforeCommit).await;
 }
 
-/// Cut during COMMIT: whatever happened, a repeat makes it have happened once.
+/// Cut during COMMIT: whatever the outcome, after a repeat it is applied once.
 pub async fn a_commit_cut_in_the_middle_is_applied_once_by_repeating(candidate: &dyn Candidate) {
     cut_and_resolve(candidate, Cut::DuringCommit).await;
 }
 
-/// Cut after COMMIT: it happened, and a repeat says so and changes nothing.
+/// Cut after COMMIT: it is applied, and a repeat succeeds and changes nothing.
 pub async fn a_commit_cut_after_is_applied_once_by_repeating(candidate: &dyn Candidate) {
     cut_and_resolve(candidate, Cut::AfterCommit).await;
 }
 
-/// A commit of unknown fate that others overtook is either part of history or stale for ever.
+/// A commit of unknown outcome that others overtook is either applied before them or stale for ever.
 pub async fn an_overtaken_commit_is_never_applied_late(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     fixture.commit(insert("a", "0")).await;
     let cuts = [Cut::BeforeCommit, Cut::DuringCommit, Cut::AfterCommit];
     for (round, cut) in cuts.into_iter().cycle().take(12).enumerate() {
-        let replace = |read: Version, who: &str| {
-            let body = bytes(&format!("{who} {round}"));
+        let replace = |read: Version, writer: &str| {
+            let body = bytes(&format!("{writer} {round}"));
             Commit::new().replace(key("a"), read, Vec::new(), body)
         };
         let lost = replace(fixture.version("a").await, "lost");
         candidate.cut(cut).await;
         drop(fixture.store.commit(&lost).await);
-        let seen = fixture.version("a").await;
-        let happened = seen == Version(lost.id());
-        fixture.commit(replace(seen, "later")).await;
+        let current = fixture.version("a").await;
+        let happened = current == Version(lost.id());
+        fixture.commit(replace(current, "later")).await;
         match repeat_until_known(&fixture, &lost).await {
             Ok(()) => assert!(happened, "{cut:?}: it came after what overtook it"),
             Err(CommitError::Stale(_)) => assert!(!happened, "{cut:?}: it had happened"),
@@ -121,8 +121,8 @@ pub async fn an_overtaken_commit_is_never_applied_late(candidate: &dyn Candidate
     }
 }
 
-/// After a cut the store goes on: others' commits, and the same client's next.
-pub async fn a_cut_disturbs_nothing_else(candidate: &dyn Candidate) {
+/// After a cut, commits of others and the next commits of the same client succeed.
+pub async fn a_cut_affects_no_other_commit(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     for cut in [Cut::BeforeCommit, Cut::DuringCommit, Cut::AfterCommit] {
         candidate.cut(cut).await;

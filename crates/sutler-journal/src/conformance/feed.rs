@@ -1,4 +1,4 @@
-//! The feed: every commit once, whole, in commit order, and nothing behind a cursor.
+//! The feed: every commit once, unsplit, in commit order, and nothing appears before a cursor later.
 
 use super::Candidate;
 use super::fixture::{Fixture, LASTING, advance, bytes, finish, insert, key, new_operation, only};
@@ -8,19 +8,19 @@ use crate::operation::{OperationId, Outcome};
 use crate::query::{Change, Cursor, Subject, Sweep};
 use std::time::Duration;
 
-/// The commits in some changes, each once if it is whole.
+/// The commits of some changes; each occurs once if it is not split.
 fn commits(changes: &[Change]) -> Vec<CommitId> {
     let mut commits: Vec<CommitId> = changes.iter().map(|change| change.commit).collect();
     commits.dedup();
     commits
 }
 
-/// Commits stand in the feed in the order in which they were acknowledged.
+/// The feed contains commits in the order in which they were acknowledged.
 pub async fn the_feed_is_in_commit_order(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let mut made = Vec::new();
     for n in 0..120 {
-        // Ids out of order: what counts is the commit, not its name.
+        // Ids out of order: the order of the commits counts, not that of their ids.
         let id = CommitId(uuid::Uuid::from_u128(u128::MAX - n * 7919 % 127));
         let commit = insert(&format!("{:03}", n * 31 % 120), "x").with_id(id);
         made.push(fixture.commit(commit).await);
@@ -38,7 +38,7 @@ pub async fn the_feed_is_in_commit_order(candidate: &dyn Candidate) {
     assert!(later > end, "cursors are ordered as bytes");
 }
 
-/// Whatever a commit changed is named: documents written and removed, operations.
+/// The feed names everything a commit changed: documents written and removed, operations.
 pub async fn the_feed_names_every_subject(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let read = Version(fixture.commit(insert("old", "x")).await);
@@ -84,7 +84,7 @@ pub async fn the_feed_names_every_subject(candidate: &dyn Candidate) {
     assert_eq!(changes.len(), expected.len(), "and nothing else");
 }
 
-/// What was not applied, or was applied before, is not in the feed; nor is what is no commit.
+/// The feed contains no commits that failed, no repeats, and no changes outside commits.
 pub async fn the_feed_has_nothing_but_applied_commits(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let first = insert("a", "x");
@@ -118,7 +118,7 @@ pub async fn the_feed_has_nothing_but_applied_commits(candidate: &dyn Candidate)
     assert_eq!(fixture.feed(&end).await.0, []);
 }
 
-/// However small the limit, an answer holds whole commits, and at least one.
+/// A response contains whole commits, and at least one, however small the limit.
 pub async fn a_commit_is_never_split(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let sizes = [1, 100, 3, 1, 40, 100, 2, 7];
@@ -132,7 +132,7 @@ pub async fn a_commit_is_never_split(candidate: &dyn Candidate) {
     }
     for limit in [1, 2, 30, 101, 1000] {
         let mut cursor = Cursor::default();
-        let mut seen = Vec::new();
+        let mut received = Vec::new();
         loop {
             let part = fixture
                 .store
@@ -146,15 +146,15 @@ pub async fn a_commit_is_never_split(candidate: &dyn Candidate) {
             assert!(part.next > cursor, "the cursor stands still");
             for id in commits(&part.changes) {
                 let size = part.changes.iter().filter(|c| c.commit == id).count();
-                seen.push((id, size));
+                received.push((id, size));
             }
             cursor = part.next;
         }
-        assert_eq!(seen, made, "by {limit}");
+        assert_eq!(received, made, "by {limit}");
     }
 }
 
-/// A cursor can be kept and used again: what came after it is always the same.
+/// A cursor can be stored and used again: the changes after it are always the same.
 pub async fn a_cursor_can_be_used_again(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let mut cursors = Vec::new();
@@ -171,8 +171,8 @@ pub async fn a_cursor_can_be_used_again(candidate: &dyn Candidate) {
     assert_eq!(sorted, cursors, "cursors are ordered as bytes");
 }
 
-/// A commit that is under way is not seen, and does not hold up others.
-pub async fn a_commit_under_way_is_invisible(candidate: &dyn Candidate) {
+/// A commit in progress is not visible and does not block others.
+pub async fn a_commit_in_progress_is_invisible(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let new = new_operation("a", Start::Ready(Due::Now));
     let id = new.id;
@@ -191,11 +191,11 @@ pub async fn a_commit_under_way_is_invisible(candidate: &dyn Candidate) {
     assert_eq!(commits(&fixture.feed(&Cursor::default()).await.0).len(), 6);
 }
 
-/// Commits that begin early and end late come after every cursor handed out in between.
+/// Commits that begin early and end late come after every cursor returned in between.
 pub async fn nothing_appears_behind_a_cursor(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let mut made = Vec::new();
-    let mut seen = Vec::new();
+    let mut received = Vec::new();
     let mut cursor = Cursor::default();
     let mut stalled = Vec::new();
     for n in 0..6 {
@@ -204,24 +204,24 @@ pub async fn nothing_appears_behind_a_cursor(candidate: &dyn Candidate) {
         stalled.push(candidate.stall(commit).await);
         made.push(fixture.commit(insert(&format!("quick-{n}"), "x")).await);
         let (changes, next) = fixture.feed(&cursor).await;
-        seen.extend(commits(&changes));
+        received.extend(commits(&changes));
         cursor = next;
     }
     while let Some(commit) = stalled.pop() {
         commit.finish().await.expect("the commit");
         let (changes, next) = fixture.feed(&cursor).await;
-        seen.extend(commits(&changes));
+        received.extend(commits(&changes));
         cursor = next;
     }
     let (all, _) = fixture.feed(&Cursor::default()).await;
-    assert_eq!(commits(&all), seen, "as a late reader sees it");
-    seen.sort();
+    assert_eq!(commits(&all), received, "as a late reader sees it");
+    received.sort();
     made.sort();
-    assert_eq!(seen, made, "each exactly once");
+    assert_eq!(received, made, "each exactly once");
 }
 
-/// What was trimmed is said to be missing, to those who have not seen it and to nobody else.
-pub async fn a_trimmed_feed_says_so(candidate: &dyn Candidate) {
+/// Trimmed changes are reported as a gap to cursors before them, and to no others.
+pub async fn a_trimmed_feed_reports_a_gap(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let mut cursors = Vec::new();
     for n in 0..10 {
@@ -261,7 +261,7 @@ pub async fn a_trimmed_feed_says_so(candidate: &dyn Candidate) {
     assert!(fixture.get("0").await.is_some(), "documents stay");
 }
 
-/// A commit is remembered for as long as the feed reaches back to it.
+/// A commit is remembered as long as the feed contains it.
 pub async fn a_commit_is_remembered_while_the_feed_has_it(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     fixture.commit(insert("before", "x")).await;

@@ -1,4 +1,4 @@
-//! Fences: who lost an operation, or its lease, writes nothing.
+//! Fences: a worker that lost an operation or its lease cannot write.
 
 use super::Candidate;
 use super::fixture::{
@@ -7,7 +7,7 @@ use super::fixture::{
 use crate::commit::{Commit, Due, Next, StaleItem, Start};
 use crate::operation::{Fence, OperationId, Outcome, State, WorkerId};
 
-/// The present claim's fence holds, and only that one.
+/// Only the fence of the present claim holds.
 pub async fn a_fence_holds_for_the_present_claim_only(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let (worker, id, first) = fixture.running(LASTING).await;
@@ -35,7 +35,7 @@ pub async fn a_fence_holds_for_the_present_claim_only(candidate: &dyn Candidate)
     fixture.commit(insert("a", "x").fenced(id, second)).await;
 }
 
-/// Nothing but a running operation has a fence that holds.
+/// Only a running operation has a fence that holds.
 pub async fn a_fence_holds_only_while_the_operation_runs(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let mut cases: Vec<(OperationId, Fence)> = Vec::new();
@@ -58,7 +58,7 @@ pub async fn a_fence_holds_only_while_the_operation_runs(candidate: &dyn Candida
     assert_eq!(fixture.get("a").await, None);
 }
 
-/// Once the lease ran out its fences hold no more, even before anybody claimed the work.
+/// After a lease expired its fences do not hold, even before another worker claimed the operations.
 pub async fn an_expired_lease_writes_nothing(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let (worker, id, fence) = fixture.running(BRIEF).await;
@@ -75,13 +75,13 @@ pub async fn an_expired_lease_writes_nothing(candidate: &dyn Candidate) {
     assert_eq!(fixture.snapshot().await, before);
 }
 
-/// After a takeover the old worker writes nothing, and the new one does.
-pub async fn a_worker_that_was_taken_over_writes_nothing(candidate: &dyn Candidate) {
+/// After a takeover the old worker cannot write, and the new one can.
+pub async fn a_worker_after_a_takeover_cannot_write(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let (_, id, old) = fixture.running(BRIEF).await;
     candidate.pass(AFTER_BRIEF).await;
-    let heir = fixture.worker(LASTING).await;
-    let new = fixture.claim(heir, 1).await[0].row.fence;
+    let successor = fixture.worker(LASTING).await;
+    let new = fixture.claim(successor, 1).await[0].row.fence;
     let result = |fence: Fence, text: &str| {
         Commit::new()
             .advance(id, Next::Done(Outcome::Succeeded), Some(bytes(text)), None)
@@ -100,7 +100,7 @@ pub async fn a_worker_that_was_taken_over_writes_nothing(candidate: &dyn Candida
     );
 }
 
-/// An operation can begin with its worker, under fence 1, if the worker holds a lease.
+/// An operation can start claimed by a worker, under fence 1, if the worker holds a lease.
 pub async fn a_claim_in_the_accepting_commit_needs_a_lease(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let worker = fixture.worker(BRIEF).await;
@@ -137,7 +137,7 @@ pub async fn a_claim_in_the_accepting_commit_needs_a_lease(candidate: &dyn Candi
     assert_eq!(fixture.get("a").await, None);
 }
 
-/// A repeat of a fenced commit succeeds though its fence is long gone: it was applied.
+/// A repeat of an applied fenced commit succeeds although its fence no longer holds.
 pub async fn a_repeated_fenced_commit_succeeds_after_the_lease(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let (_, id, fence) = fixture.running(BRIEF).await;

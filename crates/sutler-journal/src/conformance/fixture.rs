@@ -1,7 +1,7 @@
-//! The vocabulary of the suite: a fixture with a store in it, and short words for what is done there.
+//! Fixture of the suite: a store, and short functions for calls of it.
 //!
-//! A word that does something panics when the store does not do it; the words that ask (`stale`,
-//! `refused`) panic when it does. Not here: any behaviour.
+//! Functions that change the store panic if it refuses; `stale` and `refused` panic if it does not.
+//! Not here: any behaviour.
 
 use super::Candidate;
 pub(super) use super::samples::{THING, WORK, bytes, key, new_operation, realm};
@@ -17,31 +17,31 @@ use crate::store::{LeaseError, Store};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A lease that is meant to run out. Servers have coarse clocks, and slow days.
+/// A lease that is meant to expire. Servers have coarse clocks and may be slow.
 pub(super) const BRIEF: Duration = Duration::from_secs(4);
-/// Longer than [`BRIEF`], by enough for any clock.
+/// Longer than [`BRIEF`] by more than the error of any clock.
 pub(super) const AFTER_BRIEF: Duration = Duration::from_secs(6);
-/// A lease that is not.
+/// A lease that does not expire within a test.
 pub(super) const LASTING: Duration = Duration::from_secs(600);
-/// A time that no test reaches.
+/// A duration that no test reaches.
 pub(super) const NEVER: Duration = Duration::from_secs(86_400);
 
-/// The beginning of every thing's key.
+/// Prefix of all keys of kind [`THING`].
 pub(super) fn things() -> Vec<u8> {
     Key::prefix(&realm(), THING, &[]).expect("a prefix")
 }
 
-/// A commit that makes a document without terms.
+/// A commit that creates a document without terms.
 pub(super) fn insert(id: &str, body: &str) -> Commit {
     Commit::new().insert(key(id), Vec::new(), bytes(body))
 }
 
-/// A commit that makes a document with one term.
+/// A commit that creates a document with one term.
 pub(super) fn insert_with(id: &str, name: &'static str, value: impl Into<Vec<u8>>) -> Commit {
     Commit::new().insert(key(id), vec![Term::new(name, value)], bytes(id))
 }
 
-/// A commit that moves an operation on and says nothing new about it.
+/// A commit that advances an operation without detail or progress.
 pub(super) fn advance(operation: OperationId, next: Next) -> Commit {
     Commit::new().advance(operation, next, None, None)
 }
@@ -56,13 +56,13 @@ pub(super) fn only(write: Write) -> Commit {
     Commit::new().write(write)
 }
 
-/// The ids of some documents' keys.
+/// The ids in the keys of documents.
 pub(super) fn ids(documents: &[Document]) -> Vec<String> {
     let id = |document: &Document| document.key.id(0).to_owned();
     documents.iter().map(id).collect()
 }
 
-/// Everything that can be read of documents and operations.
+/// All readable documents and operations.
 #[derive(Debug, PartialEq)]
 pub(super) struct Snapshot {
     documents: Vec<Document>,
@@ -71,7 +71,7 @@ pub(super) struct Snapshot {
     changes: Vec<Change>,
 }
 
-/// A store and the words for it.
+/// A store and functions for it.
 #[derive(Clone)]
 pub(super) struct Fixture {
     pub(super) store: Arc<dyn Store>,
@@ -90,7 +90,7 @@ impl Fixture {
         }
     }
 
-    /// What made this commit stale.
+    /// The item that made this commit stale.
     pub(super) async fn stale(&self, commit: Commit) -> StaleItem {
         match self.store.commit(&commit).await {
             Err(CommitError::Stale(which)) => which,
@@ -98,7 +98,7 @@ impl Fixture {
         }
     }
 
-    /// Tries a commit that no store takes.
+    /// Tries a commit that every store refuses.
     pub(super) async fn refused(&self, commit: Commit) {
         match self.store.commit(&commit).await {
             Err(CommitError::NotWritten(_)) => {}
@@ -127,7 +127,7 @@ impl Fixture {
         self.row(id).await.state
     }
 
-    /// Starts an operation in a lane of its own.
+    /// Starts an operation in its own lane.
     pub(super) async fn start(&self, start: Start) -> OperationId {
         let new = new_operation("lane", start);
         let id = new.id;
@@ -146,13 +146,13 @@ impl Fixture {
         worker
     }
 
-    /// Claims from the usual queue.
+    /// Claims from the queue [`WORK`].
     pub(super) async fn claim(&self, worker: WorkerId, limit: usize) -> Vec<Operation> {
         let claimed = self.store.claim(worker, &[(WORK, limit)]).await;
         claimed.expect("a claim")
     }
 
-    /// The same, in short.
+    /// Claims from the queue [`WORK`]; returns ids only.
     pub(super) async fn claim_ids(&self, worker: WorkerId, limit: usize) -> Vec<OperationId> {
         let claimed = self.claim(worker, limit).await;
         claimed.iter().map(|operation| operation.row.id).collect()
@@ -180,7 +180,7 @@ impl Fixture {
         self.store.list(list, after, limit).await.expect("a page")
     }
 
-    /// A whole list, by pages.
+    /// A whole list, read in pages.
     pub(super) async fn list_all(&self, list: &List, limit: usize) -> Vec<Document> {
         let mut documents = Vec::new();
         let mut after = None;
@@ -220,7 +220,7 @@ impl Fixture {
         stats
     }
 
-    /// The feed from a cursor to its end, which must have no gap.
+    /// The feed from a cursor to its end, without a gap.
     pub(super) async fn feed(&self, from: &Cursor) -> (Vec<Change>, Cursor) {
         let mut all = Vec::new();
         let mut cursor = from.clone();
@@ -246,7 +246,7 @@ impl Fixture {
         self.store.now().await.expect("the time")
     }
 
-    /// Everything there is to see.
+    /// Reads all documents and operations.
     pub(super) async fn snapshot(&self) -> Snapshot {
         let mut operations = Vec::new();
         for id in self.operations(OperationFilter::All).await {
@@ -261,7 +261,7 @@ impl Fixture {
     }
 }
 
-/// Numbers that look random and are the same in every run.
+/// Pseudo-random numbers that are the same in every run.
 pub(super) struct SeededRng(u64);
 
 impl SeededRng {
@@ -271,7 +271,7 @@ impl SeededRng {
 
     /// A number below `sides`.
     pub(super) fn roll(&mut self, sides: usize) -> usize {
-        // A step of constant size through all 64-bit numbers, then stirred twice.
+        // SplitMix64: a constant step through all 64-bit numbers, then mixed twice.
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut n = self.0;
         n = (n ^ (n >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -279,7 +279,7 @@ impl SeededRng {
         ((n ^ (n >> 31)) % sides.max(1) as u64) as usize
     }
 
-    /// One of these; `None` if there are none.
+    /// One of these; `None` if the slice is empty.
     pub(super) fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
         from.get(self.roll(from.len()))
     }

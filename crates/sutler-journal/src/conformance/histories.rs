@@ -1,4 +1,4 @@
-//! Long random histories: after every step the store is where a tiny model says it is.
+//! Long random histories: after every step the store must equal a small model.
 
 use super::Candidate;
 use super::fixture::{
@@ -11,13 +11,13 @@ use crate::query::{OperationFilter, OperationList, Sweep};
 use crate::store::LeaseError;
 use std::time::Duration;
 
-/// How often all leases run out, and how many steps there are before each time.
+/// How often all leases expire, and the number of steps before each time.
 const ROUNDS: usize = 4;
 const STEPS: usize = 250;
 
-/// Whatever is done in whatever order: states, fences, attempts, takeovers and counts are as the
-/// contract says, and accepted = live + terminal + cleaned.
-pub async fn any_history_is_as_the_contract_says(candidate: &dyn Candidate) {
+/// For any sequence of steps, states, fences, attempts, takeovers and counts are as the contract
+/// requires, and accepted = live + terminal + cleaned.
+pub async fn random_histories_match_the_model(candidate: &dyn Candidate) {
     let mut model = ModelStore::default();
     let mut history = History {
         fixture: Fixture::of(candidate).await,
@@ -53,8 +53,8 @@ impl History {
             10..=12 => self.touch(model).await,
             13 => self.release(model).await,
             14 => self.sweep(model).await,
-            15 => self.burnt(model).await,
-            _ => self.hire(model).await,
+            15 => self.renew_expired(model).await,
+            _ => self.add_worker(model).await,
         }
     }
 
@@ -67,7 +67,7 @@ impl History {
         assert_eq!(found, expected, "{commit:?}");
     }
 
-    /// Mostly a live worker, if there is one.
+    /// Usually a live worker, if there is one.
     fn worker(&mut self, model: &ModelStore) -> WorkerId {
         let live = model
             .workers
@@ -85,7 +85,7 @@ impl History {
         }
     }
 
-    /// Mostly an operation in this state, if there is one.
+    /// Usually an operation in this state, if there is one.
     fn operation(&mut self, model: &ModelStore, wanted: fn(State) -> bool) -> (OperationId, Fence) {
         let fitting = model
             .entries
@@ -197,20 +197,20 @@ impl History {
         released.expect("a release");
     }
 
-    async fn hire(&mut self, model: &mut ModelStore) {
+    async fn add_worker(&mut self, model: &mut ModelStore) {
         let worker = self.fixture.worker(BRIEF).await;
         model.workers.push((worker, Lease::Live));
     }
 
-    /// A worker whose lease ran out stays lost.
-    async fn burnt(&mut self, model: &mut ModelStore) {
+    /// A worker whose lease expired gets `Lost` for ever.
+    async fn renew_expired(&mut self, model: &mut ModelStore) {
         let worker = self.worker(model);
         if model.workers.contains(&(worker, Lease::Expired)) {
             self.fixture.must_be_lost(worker).await;
         }
     }
 
-    /// Keeps every live lease alive, and hears of cancellations.
+    /// Renews every live lease and checks the returned cancellations.
     async fn renew_all(&mut self, model: &mut ModelStore) {
         for (worker, lease) in &model.workers {
             if *lease != Lease::Live {

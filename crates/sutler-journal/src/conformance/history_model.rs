@@ -1,12 +1,12 @@
-//! The contract once more, as small as it can be written: what `histories.rs` holds a store to.
+//! A minimal model of the contract, with which `histories.rs` compares a store.
 //!
-//! Lists and loops, no indexes. Time is only "all leases have run out" and "due never", so the
-//! model needs no clock. Not here: which steps are taken.
+//! Lists and loops, no indexes. Time is only "all leases have expired" and "never due", so the
+//! model needs no clock. Not here: the choice of steps.
 
 use crate::commit::{Due, Next, StaleItem, Start};
 use crate::operation::{Fence, OperationId, OperationRow, State, WorkerId};
 
-/// What the model knows of an operation.
+/// Fields of an operation that the model predicts.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ModelOperation {
     pub(super) id: OperationId,
@@ -19,7 +19,7 @@ pub(super) struct ModelOperation {
 }
 
 impl ModelOperation {
-    /// The part of a row that the model predicts.
+    /// Extracts the predicted fields of a row.
     pub(super) fn of(row: &OperationRow) -> Self {
         Self {
             id: row.id,
@@ -33,16 +33,16 @@ impl ModelOperation {
     }
 }
 
-/// An operation and what only the store sees of it.
+/// An operation with fields that only the store knows.
 #[derive(Clone, Debug)]
 pub(super) struct ModelEntry {
     pub(super) known: ModelOperation,
-    /// Due at once, as opposed to never.
+    /// Due at once; otherwise never.
     pub(super) due: bool,
     pub(super) worker: Option<WorkerId>,
 }
 
-/// A worker as the model knows it.
+/// State of a worker's lease.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Lease {
     Live,
@@ -50,7 +50,7 @@ pub(super) enum Lease {
     Released,
 }
 
-/// A store, as simple as can be.
+/// A minimal store.
 #[derive(Default)]
 pub(super) struct ModelStore {
     pub(super) entries: Vec<ModelEntry>,
@@ -163,7 +163,7 @@ impl ModelStore {
         }
     }
 
-    /// What anyone may claim now.
+    /// Operations that any worker may claim now.
     pub(super) fn claimable(&self) -> Vec<OperationId> {
         let claimable = self.entries.iter().filter(|entry| match entry.known.state {
             State::Ready => entry.due,
@@ -181,7 +181,7 @@ impl ModelStore {
         entry.worker = Some(worker);
     }
 
-    /// What of a worker's somebody wants to stop.
+    /// Operations of a worker with a requested cancellation.
     pub(super) fn cancelled(&self, worker: WorkerId) -> Vec<OperationId> {
         let wanted = self
             .entries
@@ -212,12 +212,12 @@ impl ModelStore {
         }
     }
 
-    /// What a sweep of everything may take.
+    /// Number of operations that a sweep of everything may delete.
     pub(super) fn sweepable(&self) -> usize {
         self.entries.iter().filter(|entry| may_go(entry)).count()
     }
 
-    /// Takes note of what a sweep took: whatever the store no longer has, if it may be gone.
+    /// Removes operations that the store no longer has; each of them must be sweepable.
     pub(super) fn swept(&mut self, left: &[OperationId]) {
         self.entries.retain(|entry| {
             let gone = !left.contains(&entry.known.id);

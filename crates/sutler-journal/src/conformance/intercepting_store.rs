@@ -1,7 +1,7 @@
-//! A store with a tap on it: whoever holds the tap sees every call and decides what becomes of it.
+//! A store wrapper with a hook that receives every call and decides what to do with it.
 //!
-//! [`super::UnreliableStore`] breaks commits in the ways a connection does. This one breaks anything, anywhere,
-//! once: it is how what stands on a store is made to fail, repeat and crash at each of its steps.
+//! [`super::UnreliableStore`] breaks commits as a connection does. This one breaks any call, once:
+//! tests use it to make code above a store fail, repeat and crash at each of its steps.
 
 use crate::clock::StoreTime;
 use crate::commit::{Commit, CommitError};
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
 
-/// One call of a store, as far as taps care.
+/// A call of a store, as passed to a hook.
 #[derive(Clone, Copy, Debug)]
 pub enum Call<'a> {
     /// [`Store::commit`].
@@ -34,11 +34,11 @@ pub enum Call<'a> {
     Release(WorkerId),
     /// [`Store::sweep`].
     Sweep(&'a Sweep),
-    /// Anything that only reads, by the method's name.
+    /// Any read, by the method's name.
     Read(&'static str),
 }
 
-/// What becomes of a call.
+/// Decision about an intercepted call.
 #[derive(Clone, Debug)]
 pub enum Intercept {
     /// Forward the call.
@@ -59,35 +59,35 @@ pub enum Intercept {
     CrashAfter,
 }
 
-type Tap = Box<dyn Fn(&Call<'_>) -> Intercept + Send + Sync>;
+type InterceptHook = Box<dyn Fn(&Call<'_>) -> Intercept + Send + Sync>;
 
-/// A store with a tap on it.
+/// A store whose calls are intercepted by a hook.
 pub struct InterceptingStore {
-    far: Arc<dyn Store>,
-    tap: Tap,
+    inner: Arc<dyn Store>,
+    hook: InterceptHook,
 }
 
 impl InterceptingStore {
-    /// Puts a tap on a store.
+    /// Wraps a store.
     pub fn new(
-        far: Arc<dyn Store>,
-        tap: impl Fn(&Call<'_>) -> Intercept + Send + Sync + 'static,
+        inner: Arc<dyn Store>,
+        hook: impl Fn(&Call<'_>) -> Intercept + Send + Sync + 'static,
     ) -> Self {
-        let tap = Box::new(tap);
-        Self { far, tap }
+        let hook = Box::new(hook);
+        Self { inner, hook }
     }
 
-    /// Does what the tap says with a call that is no commit.
-    async fn meet<T, E: From<StoreError>>(
+    /// Applies the hook's decision to a call other than a commit.
+    async fn intercept<T, E: From<StoreError>>(
         &self,
         call: Call<'_>,
         work: impl Future<Output = Result<T, E>> + Send,
     ) -> Result<T, E> {
-        match (self.tap)(&call) {
+        match (self.hook)(&call) {
             Intercept::Pass => work.await,
             Intercept::PassSlowly => {
                 let answer = work.await;
-                let_others_go().await;
+                yield_to_others().await;
                 answer
             }
             Intercept::Hold(until) => {
@@ -110,7 +110,7 @@ impl InterceptingStore {
         name: &'static str,
         work: impl Future<Output = Result<T, StoreError>> + Send,
     ) -> Result<T, StoreError> {
-        self.meet(Call::Read(name), work).await
+        self.intercept(Call::Read(name), work).await
     }
 }
 
@@ -124,7 +124,7 @@ fn broken() -> StoreError {
     StoreError::new("the tap was closed")
 }
 
-async fn let_others_go() {
+async fn yield_to_others() {
     for _ in 0..16 {
         tokio::task::yield_now().await;
     }
@@ -133,37 +133,37 @@ async fn let_others_go() {
 #[async_trait]
 impl Store for InterceptingStore {
     async fn commit(&self, commit: &Commit) -> Result<(), CommitError> {
-        match (self.tap)(&Call::Commit(commit)) {
-            Intercept::Pass => self.far.commit(commit).await,
+        match (self.hook)(&Call::Commit(commit)) {
+            Intercept::Pass => self.inner.commit(commit).await,
             Intercept::PassSlowly => {
-                let answer = self.far.commit(commit).await;
-                let_others_go().await;
+                let answer = self.inner.commit(commit).await;
+                yield_to_others().await;
                 answer
             }
             Intercept::Hold(until) => {
                 until.notified().await;
-                self.far.commit(commit).await
+                self.inner.commit(commit).await
             }
             Intercept::Refuse => Err(CommitError::NotWritten(broken())),
             Intercept::LoseRequest => Err(CommitError::Unknown(broken())),
             Intercept::LoseReply => {
-                drop(self.far.commit(commit).await);
+                drop(self.inner.commit(commit).await);
                 Err(CommitError::Unknown(broken()))
             }
             Intercept::CrashBefore => std::future::pending().await,
             Intercept::CrashAfter => {
-                drop(self.far.commit(commit).await);
+                drop(self.inner.commit(commit).await);
                 std::future::pending().await
             }
         }
     }
 
     async fn get(&self, key: &Key) -> Result<Option<Document>, StoreError> {
-        self.read("get", self.far.get(key)).await
+        self.read("get", self.inner.get(key)).await
     }
 
     async fn operation(&self, id: OperationId) -> Result<Option<Operation>, StoreError> {
-        self.read("operation", self.far.operation(id)).await
+        self.read("operation", self.inner.operation(id)).await
     }
 
     async fn poll(
@@ -171,7 +171,7 @@ impl Store for InterceptingStore {
         lane: &Key,
         id: OperationId,
     ) -> Result<Option<PolledOperation>, StoreError> {
-        self.read("poll", self.far.poll(lane, id)).await
+        self.read("poll", self.inner.poll(lane, id)).await
     }
 
     async fn list(
@@ -180,7 +180,7 @@ impl Store for InterceptingStore {
         after: Option<&Position>,
         limit: usize,
     ) -> Result<Page, StoreError> {
-        self.read("list", self.far.list(list, after, limit)).await
+        self.read("list", self.inner.list(list, after, limit)).await
     }
 
     async fn scan_documents(
@@ -188,16 +188,16 @@ impl Store for InterceptingStore {
         from: &[u8],
         limit: usize,
     ) -> Result<Vec<IndexedDocument>, StoreError> {
-        self.read("scan_documents", self.far.scan_documents(from, limit))
+        self.read("scan_documents", self.inner.scan_documents(from, limit))
             .await
     }
 
     async fn operations(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError> {
-        self.read("operations", self.far.operations(list)).await
+        self.read("operations", self.inner.operations(list)).await
     }
 
     async fn renew(&self, worker: WorkerId, ttl: Duration) -> Result<Renewal, LeaseError> {
-        self.meet(Call::Renew(worker), self.far.renew(worker, ttl))
+        self.intercept(Call::Renew(worker), self.inner.renew(worker, ttl))
             .await
     }
 
@@ -206,41 +206,42 @@ impl Store for InterceptingStore {
         worker: WorkerId,
         queues: &[(Queue, usize)],
     ) -> Result<Vec<Operation>, LeaseError> {
-        self.meet(Call::Claim(worker), self.far.claim(worker, queues))
+        self.intercept(Call::Claim(worker), self.inner.claim(worker, queues))
             .await
     }
 
     async fn release(&self, worker: WorkerId) -> Result<(), StoreError> {
-        self.meet(Call::Release(worker), self.far.release(worker))
+        self.intercept(Call::Release(worker), self.inner.release(worker))
             .await
     }
 
     async fn changes(&self, after: &Cursor, limit: usize) -> Result<Changes, StoreError> {
-        self.read("changes", self.far.changes(after, limit)).await
+        self.read("changes", self.inner.changes(after, limit)).await
     }
 
     fn hints(&self) -> watch::Receiver<u64> {
-        self.far.hints()
+        self.inner.hints()
     }
 
     async fn sweep(&self, sweep: &Sweep) -> Result<u64, StoreError> {
-        self.meet(Call::Sweep(sweep), self.far.sweep(sweep)).await
+        self.intercept(Call::Sweep(sweep), self.inner.sweep(sweep))
+            .await
     }
 
     async fn stats(&self) -> Result<Stats, StoreError> {
-        self.read("stats", self.far.stats()).await
+        self.read("stats", self.inner.stats()).await
     }
 
     async fn info(&self) -> Result<StoreInfo, StoreError> {
-        self.read("info", self.far.info()).await
+        self.read("info", self.inner.info()).await
     }
 
     async fn now(&self) -> Result<StoreTime, StoreError> {
-        self.read("now", self.far.now()).await
+        self.read("now", self.inner.now()).await
     }
 
     async fn append_log(&self, operation: OperationId, text: Bytes) -> Result<(), StoreError> {
-        self.read("append_log", self.far.append_log(operation, text))
+        self.read("append_log", self.inner.append_log(operation, text))
             .await
     }
 
@@ -250,7 +251,7 @@ impl Store for InterceptingStore {
         from: u32,
         limit: usize,
     ) -> Result<Vec<LogChunk>, StoreError> {
-        self.read("read_log", self.far.read_log(operation, from, limit))
+        self.read("read_log", self.inner.read_log(operation, from, limit))
             .await
     }
 }

@@ -1,4 +1,4 @@
-//! Leases: one per worker, covering all it runs, by the store's clock.
+//! Leases: one per worker, covering all its claims, by the store's clock.
 
 use super::Candidate;
 use super::fixture::{
@@ -9,8 +9,8 @@ use crate::operation::{Fence, Outcome, State, WorkerId};
 use crate::store::LeaseError;
 use std::time::Duration;
 
-/// A lease that is renewed in time goes on, and so do its claims.
-pub async fn a_renewed_lease_goes_on(candidate: &dyn Candidate) {
+/// A lease that is renewed in time stays valid, and so do its claims.
+pub async fn a_renewed_lease_stays_valid(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let (worker, id, fence) = fixture.running(BRIEF).await;
     let other = fixture.worker(LASTING).await;
@@ -23,8 +23,8 @@ pub async fn a_renewed_lease_goes_on(candidate: &dyn Candidate) {
     fixture.store.renew(worker, LASTING).await.expect("in time");
 }
 
-/// A worker that comes back after its lease ran out learns so, though nobody took its work; and
-/// its name is burnt.
+/// A worker that returns after its lease expired gets `Lost`, even if no other worker took its
+/// operations, and its id cannot be used again.
 pub async fn a_paused_workers_renewal_is_lost(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let (worker, id, _) = fixture.running(BRIEF).await;
@@ -44,7 +44,7 @@ pub async fn a_paused_workers_renewal_is_lost(candidate: &dyn Candidate) {
     fixture.must_be_lost(worker).await;
 }
 
-/// One worker's renewal prolongs nobody else's lease.
+/// A renewal extends only the lease of its own worker.
 pub async fn a_renewal_is_for_one_worker(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let (dead, theirs, _) = fixture.running(BRIEF).await;
@@ -55,8 +55,8 @@ pub async fn a_renewal_is_for_one_worker(candidate: &dyn Candidate) {
     assert_eq!(fixture.claim_ids(alive, 10).await, [theirs]);
 }
 
-/// What a dead worker ran goes to the next: another fence, one more takeover, the same attempt.
-pub async fn work_of_a_dead_worker_is_taken_over(candidate: &dyn Candidate) {
+/// An operation of a dead worker is claimed with another fence, one more takeover, the same attempt.
+pub async fn operations_of_a_dead_worker_are_taken_over(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let (_, id, fence) = fixture.running(BRIEF).await;
     let memo = Commit::new().advance(id, Next::Same, None, Some("memo".into()));
@@ -66,8 +66,8 @@ pub async fn work_of_a_dead_worker_is_taken_over(candidate: &dyn Candidate) {
         let next = fixture.worker(BRIEF).await;
         assert_eq!(fixture.claim(next, 10).await, [], "not while it is held");
         candidate.pass(AFTER_BRIEF).await;
-        let heir = fixture.worker(BRIEF).await;
-        let claimed = fixture.claim(heir, 10).await;
+        let successor = fixture.worker(BRIEF).await;
+        let claimed = fixture.claim(successor, 10).await;
         expected.row.fence = Fence(fence.0 + round);
         expected.row.takeovers += 1;
         assert_eq!(claimed, [expected.clone()]);
@@ -75,7 +75,7 @@ pub async fn work_of_a_dead_worker_is_taken_over(candidate: &dyn Candidate) {
     assert_eq!(expected.row.attempt, 1, "a takeover is no attempt");
 }
 
-/// Takeovers are counted from the last progress; a retry is none.
+/// Takeovers are counted since the last progress; a retry is not progress.
 pub async fn progress_ends_the_count_of_takeovers(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let names = ["same", "ready", "retry"];
@@ -87,8 +87,8 @@ pub async fn progress_ends_the_count_of_takeovers(candidate: &dyn Candidate) {
         fixture.commit(Commit::new().start(new)).await;
     }
     candidate.pass(AFTER_BRIEF).await;
-    let heir = fixture.worker(LASTING).await;
-    for operation in fixture.claim(heir, 10).await {
+    let successor = fixture.worker(LASTING).await;
+    for operation in fixture.claim(successor, 10).await {
         assert_eq!(operation.row.takeovers, 1);
     }
     for (id, next, left) in [
@@ -101,21 +101,21 @@ pub async fn progress_ends_the_count_of_takeovers(candidate: &dyn Candidate) {
     }
 }
 
-/// A takeover keeps its place: what was due before others is handed out before them.
-pub async fn taken_over_work_is_limited_and_ordered_like_any_other(candidate: &dyn Candidate) {
+/// Operations to take over are claimed in the order of their due times, like ready ones.
+pub async fn takeovers_are_limited_and_ordered_like_other_claims(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let worker = fixture.worker(BRIEF).await;
     let old = fixture.start(Start::Claimed(worker)).await;
     candidate.pass(AFTER_BRIEF).await;
     let new = fixture.start_ready().await;
-    let heir = fixture.worker(LASTING).await;
-    assert_eq!(fixture.claim_ids(heir, 0).await, []);
-    assert_eq!(fixture.claim_ids(heir, 1).await, [old]);
-    assert_eq!(fixture.claim_ids(heir, 1).await, [new]);
+    let successor = fixture.worker(LASTING).await;
+    assert_eq!(fixture.claim_ids(successor, 0).await, []);
+    assert_eq!(fixture.claim_ids(successor, 1).await, [old]);
+    assert_eq!(fixture.claim_ids(successor, 1).await, [new]);
 }
 
-/// A released worker's operations are ready at once, and were not taken over.
-pub async fn a_release_gives_everything_back(candidate: &dyn Candidate) {
+/// Operations of a released worker are ready at once, without a takeover.
+pub async fn a_release_makes_all_operations_ready(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let worker = fixture.worker(LASTING).await;
     let first = fixture.start(Start::Claimed(worker)).await;
@@ -139,8 +139,8 @@ pub async fn a_release_gives_everything_back(candidate: &dyn Candidate) {
     let claim = fixture.store.claim(worker, &[(WORK, 10)]).await;
     assert!(matches!(claim, Err(LeaseError::Lost)), "{claim:?}");
 
-    let heir = fixture.worker(LASTING).await;
-    let claimed = fixture.claim(heir, 10).await;
+    let successor = fixture.worker(LASTING).await;
+    let claimed = fixture.claim(successor, 10).await;
     assert_eq!(claimed.len(), 2);
     for operation in claimed {
         assert_eq!(operation.row.fence, Fence(2));
@@ -160,8 +160,8 @@ pub async fn a_release_gives_everything_back(candidate: &dyn Candidate) {
     assert_eq!(fixture.state(first).await, State::Running, "the heir's");
 }
 
-/// A renewal names the worker's running operations that somebody wants to stop, and no others.
-pub async fn a_renewal_tells_of_cancellations(candidate: &dyn Candidate) {
+/// A renewal returns exactly the worker's running operations with a requested cancellation.
+pub async fn a_renewal_returns_cancelled_operations(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let (worker, mine, fence) = fixture.running(LASTING).await;
     let spared = fixture.start(Start::Claimed(worker)).await;
@@ -191,7 +191,7 @@ pub async fn a_renewal_tells_of_cancellations(candidate: &dyn Candidate) {
     assert_eq!(renew(worker).await, []);
 }
 
-/// Renewing with another time sets the lease to it: it runs out that much from now.
+/// A renewal with another duration sets the expiry to that duration from now.
 pub async fn a_renewal_sets_the_end_of_the_lease(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let (worker, id, fence) = fixture.running(LASTING).await;
@@ -201,6 +201,6 @@ pub async fn a_renewal_sets_the_end_of_the_lease(candidate: &dyn Candidate) {
     let late = advance(id, Next::Same).fenced(id, fence);
     assert_eq!(fixture.stale(late).await, StaleItem::Expect(0));
     candidate.pass(Duration::from_secs(1)).await;
-    let heir = fixture.worker(LASTING).await;
-    assert_eq!(fixture.claim_ids(heir, 1).await, [id]);
+    let successor = fixture.worker(LASTING).await;
+    assert_eq!(fixture.claim_ids(successor, 1).await, [id]);
 }

@@ -1,4 +1,4 @@
-//! Limits: the same in every store, and nothing is written by what goes over them.
+//! Limits: the same in every store; a commit over a limit writes nothing.
 
 use super::Candidate;
 use super::fixture::{Fixture, advance, bytes, insert, key, new_operation, only};
@@ -15,15 +15,15 @@ fn many(count: usize) -> Commit {
     commit
 }
 
-/// A hundred writes are one commit.
-pub async fn a_hundred_writes_are_taken(candidate: &dyn Candidate) {
+/// A commit may have a hundred writes.
+pub async fn a_hundred_writes_are_accepted(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     fixture.commit(many(WRITES_MAX)).await;
     assert!(fixture.get("000").await.is_some());
     assert!(fixture.get("099").await.is_some());
 }
 
-/// A hundred and one are none.
+/// A commit with a hundred and one writes is refused.
 pub async fn more_writes_are_refused(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let before = fixture.snapshot().await;
@@ -31,7 +31,7 @@ pub async fn more_writes_are_refused(candidate: &dyn Candidate) {
     assert_eq!(fixture.snapshot().await, before);
 }
 
-/// Nearly a megabyte is taken and comes back; more is not, in one piece or in many.
+/// Nearly a megabyte is accepted and read back; more is refused, in one piece or in many.
 pub async fn a_megabyte_is_the_most(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let insert_bytes = |commit: Commit, id: &str, size: usize| {
@@ -60,7 +60,7 @@ pub async fn a_megabyte_is_the_most(candidate: &dyn Candidate) {
     assert_eq!(fixture.snapshot().await, before);
 }
 
-/// A document has so many terms of such a length, and no more.
+/// The number and length of a document's terms are limited.
 pub async fn terms_are_limited(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i"];
@@ -114,7 +114,7 @@ pub async fn contending_writes_are_refused(candidate: &dyn Candidate) {
     assert_eq!(fixture.version("old").await.0, version);
 }
 
-/// A commit with another's writes after its own.
+/// Appends the writes of another commit.
 fn merged(commit: Commit, other: &Commit) -> Commit {
     let writes = other.writes().iter().cloned();
     writes.fold(commit, Commit::write)

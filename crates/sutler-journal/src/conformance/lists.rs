@@ -21,7 +21,7 @@ fn range(name: &'static str, from: &[u8], to: &[u8]) -> List {
     }
 }
 
-/// By prefix: in the order of the keys' bytes, however they were written.
+/// By prefix: in byte order of the keys, regardless of the order of writes.
 pub async fn a_list_by_prefix_is_in_order_of_keys(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     for id in ["m", "b", "z", "a", "Z", "y"] {
@@ -34,7 +34,7 @@ pub async fn a_list_by_prefix_is_in_order_of_keys(candidate: &dyn Candidate) {
     }
 }
 
-/// By term: by value, then by key; documents come whole.
+/// By term: by value, then by key; documents are complete.
 pub async fn a_list_by_term_is_in_order_of_values_then_keys(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     for (id, value) in [("d", "2"), ("a", "3"), ("c", "1"), ("b", "2"), ("e", "10")] {
@@ -53,7 +53,7 @@ pub async fn a_list_by_term_is_in_order_of_values_then_keys(candidate: &dyn Cand
     }
 }
 
-/// Both ends of a range belong to it; one that is upside down is empty.
+/// A range includes both ends; a reversed one is empty.
 pub async fn a_range_includes_both_its_ends(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     for id in ["1", "2", "20", "3", "4"] {
@@ -72,8 +72,8 @@ pub async fn a_range_includes_both_its_ends(candidate: &dyn Candidate) {
     }
 }
 
-/// A position is given exactly while something follows.
-pub async fn the_last_page_says_that_nothing_follows(candidate: &dyn Candidate) {
+/// A next position is returned only if something follows.
+pub async fn the_last_page_has_no_next_position(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     for id in ["a", "b", "c", "d"] {
         fixture.commit(insert_with(id, "rank", "1")).await;
@@ -97,7 +97,7 @@ pub async fn the_last_page_says_that_nothing_follows(candidate: &dyn Candidate) 
     }
 }
 
-/// A document is found by the terms it has now, and by no others.
+/// A document is found by its present terms only.
 pub async fn a_document_is_found_by_its_present_terms(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let terms = |plan: &str, state: &str| vec![Term::new("plan", plan), Term::new("state", state)];
@@ -119,8 +119,8 @@ pub async fn a_document_is_found_by_its_present_terms(candidate: &dyn Candidate)
     assert_eq!(found("state", "new").await, 0, "it is gone");
 }
 
-/// A page goes on from where the last ended, even if what stood there is gone or has moved.
-pub async fn paging_goes_on_from_a_place_that_is_gone(candidate: &dyn Candidate) {
+/// A page continues after the last position, even if that document was removed or has moved.
+pub async fn paging_continues_after_a_removed_position(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     for id in ["a", "b", "c", "d"] {
         fixture.commit(insert_with(id, "rank", id)).await;
@@ -135,7 +135,7 @@ pub async fn paging_goes_on_from_a_place_that_is_gone(candidate: &dyn Candidate)
     }
 }
 
-/// Operations are listed newest first, from before an id on, whatever the filter.
+/// Operations are listed newest first, before an id, with any filter.
 pub async fn operations_are_listed_newest_first(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let mut started: Vec<(OperationId, &str)> = Vec::new();
@@ -199,9 +199,9 @@ async fn page_through(
     }
 }
 
-/// From any bytes on, documents come with their terms: whole, by key, across realms and kinds, as they
-/// are now. Whoever copies a store sees everything.
-pub async fn documents_are_told_with_their_terms(candidate: &dyn Candidate) {
+/// A scan returns documents with their terms from any bytes on: completely, by key, across realms and
+/// kinds, in their present state.
+pub async fn scanned_documents_have_their_terms(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let terms = || vec![Term::new("plan", "small"), Term::new("age", vec![0, 255])];
     let elsewhere = Realm::new("zone").expect("a realm");
@@ -240,10 +240,10 @@ pub async fn documents_are_told_with_their_terms(candidate: &dyn Candidate) {
             found.extend(page);
         }
         assert_eq!(found.len(), expected.len());
-        for (filed, (key, terms)) in found.into_iter().zip(&expected) {
+        for (indexed, (key, terms)) in found.into_iter().zip(&expected) {
             let document = fixture.store.get(key).await.expect("a document");
             let document = document.expect("it is there");
-            assert_eq!(filed, IndexedDocument::new(document, terms.clone()));
+            assert_eq!(indexed, IndexedDocument::new(document, terms.clone()));
         }
     }
     let from = fixture.store.scan_documents(key("b").as_bytes(), 1).await;

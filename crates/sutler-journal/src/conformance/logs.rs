@@ -13,7 +13,7 @@ async fn append(fixture: &Fixture, id: OperationId, text: Bytes) {
     appended.expect("a log");
 }
 
-/// Chunks are numbered from 0 in their order, each operation's apart.
+/// Chunks are numbered from 0 in their order, separately for each operation.
 pub async fn a_log_is_read_in_order(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let (one, other) = (
@@ -33,7 +33,7 @@ pub async fn a_log_is_read_in_order(candidate: &dyn Candidate) {
     assert_eq!(fixture.log(one).await, expected);
 }
 
-/// A log can be read from any chunk on, some at a time.
+/// A log can be read from any chunk on, in parts.
 pub async fn a_log_is_read_from_a_chunk_on(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let id = fixture.start(Start::Waiting).await;
@@ -60,7 +60,7 @@ pub async fn a_log_is_read_from_a_chunk_on(candidate: &dyn Candidate) {
     assert_eq!(read.len(), 1, "a reader goes on where it was");
 }
 
-/// No chunk and no log is longer than it may be, and the beginning is what is kept.
+/// Chunks and logs are limited in length; the beginning is kept.
 pub async fn a_log_is_bounded(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let id = fixture.start(Start::Waiting).await;
@@ -82,10 +82,10 @@ pub async fn a_log_is_bounded(candidate: &dyn Candidate) {
     }
 }
 
-/// What is written for an operation that is not there is dropped.
+/// A log of an operation that does not exist is dropped.
 pub async fn a_log_needs_an_operation(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
-    let nobody = OperationId::fresh();
-    append(&fixture, nobody, bytes("text")).await;
-    assert_eq!(fixture.log(nobody).await, []);
+    let absent_id = OperationId::fresh();
+    append(&fixture, absent_id, bytes("text")).await;
+    assert_eq!(fixture.log(absent_id).await, []);
 }

@@ -1,4 +1,4 @@
-//! Names and contents are bytes, compared as bytes; realms and kinds never see each other.
+//! Names and contents are bytes, compared as bytes; realms and kinds are separate.
 
 use super::Candidate;
 use super::fixture::{Fixture, THING, bytes, ids, insert_with, key, new_operation, realm};
@@ -9,7 +9,7 @@ use crate::query::{List, OperationFilter};
 use bytes::Bytes;
 use std::collections::BTreeSet;
 
-/// Ids that careless databases take for one another, and the longest ones.
+/// Ids that some databases treat as equal, and the longest ones.
 fn lookalikes() -> Vec<String> {
     let mut names: Vec<String> = [
         "a",
@@ -47,7 +47,7 @@ fn lookalikes() -> Vec<String> {
     names
 }
 
-/// Each of the lookalikes names its own document.
+/// Each lookalike names its own document.
 pub async fn ids_that_look_alike_are_different_documents(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let names = lookalikes();
@@ -65,7 +65,7 @@ pub async fn ids_that_look_alike_are_different_documents(candidate: &dyn Candida
     assert_eq!(ids(&all), sorted);
 }
 
-/// Each of the lookalikes is a term value of its own.
+/// Each lookalike is its own term value.
 pub async fn ids_that_look_alike_are_different_term_values(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let names = lookalikes();
@@ -80,7 +80,7 @@ pub async fn ids_that_look_alike_are_different_term_values(candidate: &dyn Candi
     }
 }
 
-/// Each of the lookalikes is a lane of its own.
+/// Each lookalike is its own lane.
 pub async fn ids_that_look_alike_are_different_lanes(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let mut started = Vec::new();
@@ -101,7 +101,7 @@ pub async fn ids_that_look_alike_are_different_lanes(candidate: &dyn Candidate) 
     }
 }
 
-/// A term's value is any bytes, also none, and is sorted as bytes.
+/// A term's value may be any bytes, including none, and is sorted as bytes.
 pub async fn term_values_are_any_bytes(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let values: [&[u8]; 8] = [
@@ -136,7 +136,7 @@ pub async fn term_values_are_any_bytes(candidate: &dyn Candidate) {
     }
 }
 
-/// A body comes back byte for byte, whatever the bytes, also none.
+/// A body of any bytes, including none, is read back unchanged.
 pub async fn bodies_are_any_bytes(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let every: Bytes = (0..=255).collect::<Vec<u8>>().into();
@@ -153,7 +153,7 @@ pub async fn bodies_are_any_bytes(candidate: &dyn Candidate) {
     }
 }
 
-/// The same ids in two realms, or of two kinds, are two documents that never meet in a list.
+/// The same ids in two realms, or of two kinds, are two documents that never share a list.
 pub async fn realms_and_kinds_never_see_each_other(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let realms = ["r", "R", "r ", "rr"].map(|name| Realm::new(name).expect("a realm"));
@@ -182,7 +182,7 @@ pub async fn realms_and_kinds_never_see_each_other(candidate: &dyn Candidate) {
             }
         }
     }
-    // Neighbours in the index that differ in the realm alone.
+    // Neighbours in the index that differ only in the realm.
     let lone = Kind::new("lone");
     let everywhere = |realm: &Realm| List::Term {
         realm: realm.clone(),
@@ -210,7 +210,7 @@ pub async fn realms_and_kinds_never_see_each_other(candidate: &dyn Candidate) {
     assert_eq!(everything, all.into_iter().collect::<Vec<_>>());
 }
 
-/// A list below one id takes what is below it, and nothing of ids that begin alike.
+/// A list below one id contains its children, and none of ids that only begin alike.
 pub async fn a_prefix_takes_the_children_and_no_neighbours(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     for instance in ["a", "A", "a ", "a/b", "aa", "ä"] {

@@ -1,4 +1,4 @@
-//! Operations: how they begin, move on and end.
+//! Operations: start, advance and end.
 
 use super::Candidate;
 use super::fixture::{Fixture, LASTING, NEVER, advance, bytes, finish, key, new_operation, only};
@@ -8,8 +8,8 @@ use crate::operation::{Fence, Operation, OperationId, Outcome, State};
 use crate::query::OperationFilter;
 use std::time::Duration;
 
-/// A new operation is what was asked for, in its first attempt, pinned.
-pub async fn a_new_operation_is_as_it_was_asked_for(candidate: &dyn Candidate) {
+/// A new operation has the requested fields, is in its first attempt, and is pinned.
+pub async fn a_new_operation_has_the_requested_fields(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let worker = fixture.worker(LASTING).await;
     let wait = Duration::from_secs(100);
@@ -59,8 +59,8 @@ pub async fn a_new_operation_is_as_it_was_asked_for(candidate: &dyn Candidate) {
     }
 }
 
-/// An id is started once; the second is stale at its write.
-pub async fn an_operation_id_is_taken_once(candidate: &dyn Candidate) {
+/// An id can be started once; a second start is stale at its write.
+pub async fn an_operation_id_is_used_once(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let new = new_operation("a", Start::Waiting);
     fixture.commit(Commit::new().start(new.clone())).await;
@@ -73,8 +73,8 @@ pub async fn an_operation_id_is_taken_once(candidate: &dyn Candidate) {
     assert_eq!(fixture.row(new.id).await.lane, key("a"));
 }
 
-/// Moving on changes what was said, and leaves everything else.
-pub async fn moving_on_replaces_what_is_given(candidate: &dyn Candidate) {
+/// Advancing replaces the given fields and leaves all others.
+pub async fn advancing_replaces_only_the_given_fields(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let (_, id, _) = fixture.running(LASTING).await;
     let before = fixture.operation(id).await;
@@ -98,7 +98,7 @@ pub async fn moving_on_replaces_what_is_given(candidate: &dyn Candidate) {
     );
 }
 
-/// Only a retry grows the attempt; what was done and said before it stays.
+/// Only a retry increases the attempt; detail and progress stay.
 pub async fn a_retry_grows_the_attempt(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let (worker, id, _) = fixture.running(LASTING).await;
@@ -122,18 +122,18 @@ pub async fn a_retry_grows_the_attempt(candidate: &dyn Candidate) {
     }
 }
 
-/// Nothing moves on that is not there.
-pub async fn what_is_not_there_cannot_move_on(candidate: &dyn Candidate) {
+/// An operation that does not exist cannot be advanced.
+pub async fn an_absent_operation_cannot_be_advanced(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
-    let nobody = OperationId::fresh();
+    let absent_id = OperationId::fresh();
     for next in every_next() {
         assert_eq!(
-            fixture.stale(advance(nobody, next)).await,
+            fixture.stale(advance(absent_id, next)).await,
             StaleItem::Write(0)
         );
     }
     let reseal = Write::Reseal {
-        operation: nobody,
+        operation: absent_id,
         read: (bytes("x"), bytes("x")),
         detail: bytes("x"),
         request: bytes("x"),
@@ -141,13 +141,13 @@ pub async fn what_is_not_there_cannot_move_on(candidate: &dyn Candidate) {
     };
     assert_eq!(fixture.stale(only(reseal)).await, StaleItem::Write(0));
     for write in [Write::Cancel, Write::Wake, Write::Unpin] {
-        fixture.commit(only(write(nobody))).await;
+        fixture.commit(only(write(absent_id))).await;
     }
     assert_eq!(fixture.operations(OperationFilter::All).await, []);
 }
 
-/// What ended stays as it ended: it cannot move on, be cancelled, woken, started or claimed.
-pub async fn what_ended_never_changes(candidate: &dyn Candidate) {
+/// An ended operation cannot be advanced, cancelled, woken, started or claimed.
+pub async fn an_ended_operation_never_changes(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let worker = fixture.worker(LASTING).await;
     for outcome in [Outcome::Succeeded, Outcome::Failed, Outcome::Cancelled] {
@@ -180,7 +180,7 @@ pub async fn what_ended_never_changes(candidate: &dyn Candidate) {
     }
 }
 
-/// Waking makes what waits, or is due later, claimable now; and does nothing else.
+/// Waking makes an operation that waits, or is due later, claimable now, and changes nothing else.
 pub async fn waking_makes_claimable_now(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let waiting = fixture.start(Start::Waiting).await;
@@ -202,8 +202,8 @@ pub async fn waking_makes_claimable_now(candidate: &dyn Candidate) {
     }
 }
 
-/// Waking what is already due does not send it to the end of the queue.
-pub async fn waking_what_is_due_keeps_its_place(candidate: &dyn Candidate) {
+/// Waking an operation that is already due does not move it to the end of the queue.
+pub async fn waking_a_due_operation_keeps_its_order(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let first = fixture.start_ready().await;
     candidate.pass(Duration::from_secs(1)).await;
@@ -215,7 +215,7 @@ pub async fn waking_what_is_due_keeps_its_place(candidate: &dyn Candidate) {
     assert_eq!(fixture.claim_ids(worker, 1).await, [second]);
 }
 
-/// Cancelling marks whatever has not ended, and leaves it where it is.
+/// Cancelling marks an operation that has not ended, and leaves its state.
 pub async fn cancelling_marks_and_moves_nothing(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let worker = fixture.worker(LASTING).await;
@@ -234,8 +234,8 @@ pub async fn cancelling_marks_and_moves_nothing(candidate: &dyn Candidate) {
     }
 }
 
-/// Sealing anew changes ciphertexts and nothing else, also of what ended.
-pub async fn sealing_anew_changes_nothing_else(candidate: &dyn Candidate) {
+/// Resealing changes only ciphertexts, also of an ended operation.
+pub async fn resealing_changes_nothing_else(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let (_, running, _) = fixture.running(LASTING).await;
     let ended = fixture.start_ready().await;
@@ -262,8 +262,8 @@ pub async fn sealing_anew_changes_nothing_else(candidate: &dyn Candidate) {
     }
 }
 
-/// An imported operation is as it was elsewhere; one that ran there is ready here.
-pub async fn an_imported_operation_is_as_it_was(candidate: &dyn Candidate) {
+/// An imported operation keeps its fields; a running one becomes ready.
+pub async fn an_imported_operation_keeps_its_fields(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let pattern = fixture.start(Start::Waiting).await;
     let pattern = fixture.operation(pattern).await;

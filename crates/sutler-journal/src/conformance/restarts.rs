@@ -1,4 +1,4 @@
-//! Restarts: what was acknowledged is there afterwards, and what ran is found again.
+//! Restarts: acknowledged data is still there, and running operations are taken over.
 
 use super::Candidate;
 use super::fixture::{
@@ -10,7 +10,7 @@ use crate::operation::{Fence, Outcome, State};
 use crate::query::{Cursor, List, Sweep};
 use std::time::Duration;
 
-/// Documents, terms, operations, counts, logs and the feed are as they were.
+/// Documents, terms, operations, counts, logs and the feed are unchanged by a restart.
 pub async fn everything_acknowledged_survives_a_restart(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     fixture.commit(insert_with("a", "plan", "small")).await;
@@ -54,7 +54,7 @@ pub async fn everything_acknowledged_survives_a_restart(candidate: &dyn Candidat
     );
 }
 
-/// A commit is remembered over a restart.
+/// A commit is remembered across a restart.
 pub async fn a_commit_can_be_repeated_after_a_restart(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let id = fixture.start_ready().await;
@@ -67,8 +67,8 @@ pub async fn a_commit_can_be_repeated_after_a_restart(candidate: &dyn Candidate)
     assert_eq!(fixture.row(id).await.attempt, 2);
 }
 
-/// What ran is taken over once its lease is over, in the same attempt, and the old fence is void.
-pub async fn what_ran_is_found_again_after_a_restart(candidate: &dyn Candidate) {
+/// A running operation is taken over once its lease expired, in the same attempt; the old fence is void.
+pub async fn a_running_operation_is_taken_over_after_a_restart(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let (_, id, fence) = fixture.running(BRIEF).await;
     let ready = fixture.start(Start::Ready(Due::In(BRIEF))).await;
@@ -80,8 +80,8 @@ pub async fn what_ran_is_found_again_after_a_restart(candidate: &dyn Candidate) 
     candidate.pass(AFTER_BRIEF).await;
     let late = finish(id, Outcome::Succeeded).fenced(id, fence);
     assert_eq!(fixture.stale(late).await, StaleItem::Expect(0));
-    let heir = fixture.worker(LASTING).await;
-    let claimed = fixture.claim(heir, 10).await;
+    let successor = fixture.worker(LASTING).await;
+    let claimed = fixture.claim(successor, 10).await;
     assert_eq!(claimed.len(), 2);
     for operation in claimed {
         let row = operation.row;

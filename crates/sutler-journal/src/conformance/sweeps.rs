@@ -1,4 +1,4 @@
-//! Sweeping what is done, and counting what was ever accepted.
+//! Sweeps of ended operations, and counts of all accepted ones.
 
 use super::Candidate;
 use super::fixture::{
@@ -42,7 +42,7 @@ async fn ended(fixture: &Fixture, lane: &str, outcome: Outcome) -> OperationId {
     id
 }
 
-/// Asks twice: a store that remembers answers gives the second from memory.
+/// Polls twice: a store with a cache serves the second from it.
 async fn poll(fixture: &Fixture, id: OperationId) -> Option<(State, Bytes)> {
     let lane = key("lane");
     let ask = || fixture.store.poll(&lane, id);
@@ -51,22 +51,34 @@ async fn poll(fixture: &Fixture, id: OperationId) -> Option<(State, Bytes)> {
     second.map(|polled| (polled.state, polled.detail))
 }
 
-/// Whatever changes an operation, the next poll tells it, and none tells of one that was swept.
-pub async fn a_poll_tells_every_change_of_its_operation(candidate: &dyn Candidate) {
+/// After any change of an operation the next poll returns it, and a swept one is not found.
+pub async fn a_poll_returns_every_change_of_its_operation(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let worker = fixture.worker(LASTING).await;
     let id = fixture.start(Start::Waiting).await;
-    let told = |state, detail| Some((state, bytes(detail)));
-    assert_eq!(poll(&fixture, id).await, told(State::Waiting, "detail"));
+    let poll_result = |state, detail| Some((state, bytes(detail)));
+    assert_eq!(
+        poll(&fixture, id).await,
+        poll_result(State::Waiting, "detail")
+    );
     fixture.commit(only(Write::Wake(id))).await;
-    assert_eq!(poll(&fixture, id).await, told(State::Ready, "detail"));
+    assert_eq!(
+        poll(&fixture, id).await,
+        poll_result(State::Ready, "detail")
+    );
     assert_eq!(fixture.claim_ids(worker, 1).await, [id]);
-    assert_eq!(poll(&fixture, id).await, told(State::Running, "detail"));
+    assert_eq!(
+        poll(&fixture, id).await,
+        poll_result(State::Running, "detail")
+    );
     let half = Commit::new().advance(id, Next::Same, Some(bytes("half")), None);
     fixture.commit(half).await;
-    assert_eq!(poll(&fixture, id).await, told(State::Running, "half"));
+    assert_eq!(
+        poll(&fixture, id).await,
+        poll_result(State::Running, "half")
+    );
     fixture.store.release(worker).await.expect("a release");
-    assert_eq!(poll(&fixture, id).await, told(State::Ready, "half"));
+    assert_eq!(poll(&fixture, id).await, poll_result(State::Ready, "half"));
     let reseal = Write::Reseal {
         operation: id,
         read: (bytes("half"), Bytes::new()),
@@ -75,18 +87,21 @@ pub async fn a_poll_tells_every_change_of_its_operation(candidate: &dyn Candidat
         progress: Bytes::new(),
     };
     fixture.commit(only(reseal)).await;
-    assert_eq!(poll(&fixture, id).await, told(State::Ready, "sealed anew"));
+    assert_eq!(
+        poll(&fixture, id).await,
+        poll_result(State::Ready, "sealed anew")
+    );
     let end = finish(id, Outcome::Failed).write(Write::Unpin(id));
     fixture.commit(end).await;
     let failed = State::Done(Outcome::Failed);
-    assert_eq!(poll(&fixture, id).await, told(failed, "sealed anew"));
+    assert_eq!(poll(&fixture, id).await, poll_result(failed, "sealed anew"));
     let before = later(&fixture, candidate).await;
     assert_eq!(swept(&fixture, &sweep(before)).await, 1);
     assert_eq!(poll(&fixture, id).await, None);
 }
 
-/// Whatever a document points to, and whatever is not done, stays.
-pub async fn a_sweep_leaves_what_is_pinned_or_unfinished(candidate: &dyn Candidate) {
+/// Pinned and unfinished operations are not swept.
+pub async fn a_sweep_leaves_pinned_and_unfinished_operations(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let worker = fixture.worker(LASTING).await;
     for start in [
@@ -116,7 +131,7 @@ pub async fn a_sweep_leaves_what_is_pinned_or_unfinished(candidate: &dyn Candida
     assert_eq!((stats.live, stats.terminal, stats.cleaned), (4, 0, 2));
 }
 
-/// Age counts from the end: what was accepted long ago and ended now is young.
+/// Age counts from the end: an operation accepted long ago that just ended is not swept.
 pub async fn a_sweep_counts_from_the_end(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let slow = fixture.start(Start::Waiting).await;
@@ -135,7 +150,7 @@ pub async fn a_sweep_counts_from_the_end(candidate: &dyn Candidate) {
     assert_eq!(swept(&fixture, &sweep(after)).await, 1);
 }
 
-/// A sweep can be for one outcome; to it, what was cancelled has failed.
+/// A sweep can be limited to one outcome; `Failed` includes cancelled operations.
 pub async fn a_sweep_can_be_for_one_outcome(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     for (wanted, left) in [
@@ -174,7 +189,7 @@ pub async fn a_sweep_can_be_for_one_outcome(candidate: &dyn Candidate) {
     }
 }
 
-/// A sweep can be for the lanes that begin alike: one realm, one kind, one instance.
+/// A sweep can be limited to lanes with a common prefix: one realm, one kind, one instance.
 pub async fn a_sweep_can_be_for_some_lanes(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let other = Kind::new("things");
@@ -205,7 +220,7 @@ pub async fn a_sweep_can_be_for_some_lanes(candidate: &dyn Candidate) {
     }
 }
 
-/// A sweep takes no more than it may; the next goes on.
+/// A sweep deletes at most its limit; the next one continues.
 pub async fn a_sweep_is_limited(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     for _ in 0..10 {
@@ -225,8 +240,8 @@ pub async fn a_sweep_is_limited(candidate: &dyn Candidate) {
     }
 }
 
-/// A swept operation takes its log along, and what comes late does not bring it back.
-pub async fn a_sweep_takes_the_log_along(candidate: &dyn Candidate) {
+/// A swept operation's log is deleted too, and late chunks do not create it again.
+pub async fn a_sweep_deletes_the_log(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let kept = fixture.start(Start::Waiting).await;
     let gone = fixture.start(Start::Waiting).await;
@@ -248,7 +263,7 @@ pub async fn a_sweep_takes_the_log_along(candidate: &dyn Candidate) {
     assert_eq!(fixture.log(kept).await.len(), 1);
 }
 
-/// The counts tell of each queue what waits, is ready and runs, and since when.
+/// The counts contain the waiting, ready and running operations of each queue, and the oldest.
 pub async fn the_counts_are_by_queue(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let worker = fixture.worker(LASTING).await;
@@ -297,8 +312,8 @@ pub async fn the_counts_are_by_queue(candidate: &dyn Candidate) {
     assert_eq!(fixture.stats().await.accepted, 7, "a retry is no new one");
 }
 
-/// A survey counts who works and who did, what dead workers left, and the commits of the feed.
-pub async fn a_survey_tells_what_is_there(candidate: &dyn Candidate) {
+/// Store information counts valid and expired leases, abandoned operations, and commits of the feed.
+pub async fn store_info_counts_leases_logs_and_commits(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let survey = async || fixture.store.info().await.expect("a survey");
     let empty = survey().await;

@@ -1,5 +1,5 @@
-//! A store at the other end of a wire that can be cut: how stores without a connection of their own
-//! take part in the cases about broken ones. Also of use to tests of whatever stands on a store.
+//! A store behind a simulated connection that can be cut: lets stores without a connection take part in
+//! the cases about broken ones. Also used by tests of code above a store.
 
 use super::{Cut, StalledCommit};
 use crate::clock::StoreTime;
@@ -19,45 +19,45 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// A store behind a wire.
+/// A store behind a simulated connection.
 pub struct UnreliableStore {
-    far: Arc<dyn Store>,
+    inner: Arc<dyn Store>,
     cuts: Mutex<Cuts>,
 }
 
 #[derive(Default)]
 struct Cuts {
     armed: VecDeque<Cut>,
-    /// How many were cut in the middle: every other one arrives.
+    /// Number of commits cut in the middle: every other one arrives.
     halves: usize,
 }
 
 impl UnreliableStore {
-    /// A whole wire to a store.
-    pub fn new(far: Arc<dyn Store>) -> Self {
+    /// An intact connection to a store.
+    pub fn new(inner: Arc<dyn Store>) -> Self {
         Self {
-            far,
+            inner,
             cuts: Mutex::default(),
         }
     }
 
-    /// Cuts the wire under the next commit that is not yet to be cut. Of those cut in the middle,
-    /// the first is lost and the second arrives, and so on in turn.
+    /// Cuts the connection at the next commit that has no cut yet. Of those cut in the middle,
+    /// the first is lost, the second arrives, and so on in turn.
     pub fn cut(&self, cut: Cut) {
         self.cuts().armed.push_back(cut);
     }
 
-    /// Keeps a commit at this end until it is finished.
+    /// Holds a commit back on this side until it is finished.
     pub fn stall(&self, commit: Commit) -> Box<dyn StalledCommit> {
-        let far = Arc::clone(&self.far);
-        Box::new(HeldCommit { far, commit })
+        let inner = Arc::clone(&self.inner);
+        Box::new(HeldCommit { inner, commit })
     }
 
     fn cuts(&self) -> MutexGuard<'_, Cuts> {
         self.cuts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The cut for the next commit, and whether what is cut in the middle arrives.
+    /// The cut for the next commit, and whether a commit cut in the middle arrives.
     fn next_cut(&self) -> Option<(Cut, bool)> {
         let mut cuts = self.cuts();
         let cut = cuts.armed.pop_front()?;
@@ -67,14 +67,14 @@ impl UnreliableStore {
 }
 
 struct HeldCommit {
-    far: Arc<dyn Store>,
+    inner: Arc<dyn Store>,
     commit: Commit,
 }
 
 #[async_trait]
 impl StalledCommit for HeldCommit {
     async fn finish(self: Box<Self>) -> Result<(), CommitError> {
-        self.far.commit(&self.commit).await
+        self.inner.commit(&self.commit).await
     }
 }
 
@@ -83,23 +83,23 @@ impl Store for UnreliableStore {
     async fn commit(&self, commit: &Commit) -> Result<(), CommitError> {
         let broken = || StoreError::new("the wire was cut");
         match self.next_cut() {
-            None => self.far.commit(commit).await,
+            None => self.inner.commit(commit).await,
             Some((Cut::BeforeCommit, _)) => Err(CommitError::NotWritten(broken())),
             Some((Cut::DuringCommit, false)) => Err(CommitError::Unknown(broken())),
             Some((Cut::DuringCommit, true) | (Cut::AfterCommit, _)) => {
-                // Whatever the store answered does not come through.
-                drop(self.far.commit(commit).await);
+                // The response of the store is lost.
+                drop(self.inner.commit(commit).await);
                 Err(CommitError::Unknown(broken()))
             }
         }
     }
 
     async fn get(&self, key: &Key) -> Result<Option<Document>, StoreError> {
-        self.far.get(key).await
+        self.inner.get(key).await
     }
 
     async fn operation(&self, id: OperationId) -> Result<Option<Operation>, StoreError> {
-        self.far.operation(id).await
+        self.inner.operation(id).await
     }
 
     async fn poll(
@@ -107,7 +107,7 @@ impl Store for UnreliableStore {
         lane: &Key,
         id: OperationId,
     ) -> Result<Option<PolledOperation>, StoreError> {
-        self.far.poll(lane, id).await
+        self.inner.poll(lane, id).await
     }
 
     async fn list(
@@ -116,7 +116,7 @@ impl Store for UnreliableStore {
         after: Option<&Position>,
         limit: usize,
     ) -> Result<Page, StoreError> {
-        self.far.list(list, after, limit).await
+        self.inner.list(list, after, limit).await
     }
 
     async fn scan_documents(
@@ -124,15 +124,15 @@ impl Store for UnreliableStore {
         from: &[u8],
         limit: usize,
     ) -> Result<Vec<IndexedDocument>, StoreError> {
-        self.far.scan_documents(from, limit).await
+        self.inner.scan_documents(from, limit).await
     }
 
     async fn operations(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError> {
-        self.far.operations(list).await
+        self.inner.operations(list).await
     }
 
     async fn renew(&self, worker: WorkerId, ttl: Duration) -> Result<Renewal, LeaseError> {
-        self.far.renew(worker, ttl).await
+        self.inner.renew(worker, ttl).await
     }
 
     async fn claim(
@@ -140,39 +140,39 @@ impl Store for UnreliableStore {
         worker: WorkerId,
         queues: &[(Queue, usize)],
     ) -> Result<Vec<Operation>, LeaseError> {
-        self.far.claim(worker, queues).await
+        self.inner.claim(worker, queues).await
     }
 
     async fn release(&self, worker: WorkerId) -> Result<(), StoreError> {
-        self.far.release(worker).await
+        self.inner.release(worker).await
     }
 
     async fn changes(&self, after: &Cursor, limit: usize) -> Result<Changes, StoreError> {
-        self.far.changes(after, limit).await
+        self.inner.changes(after, limit).await
     }
 
     fn hints(&self) -> watch::Receiver<u64> {
-        self.far.hints()
+        self.inner.hints()
     }
 
     async fn sweep(&self, sweep: &Sweep) -> Result<u64, StoreError> {
-        self.far.sweep(sweep).await
+        self.inner.sweep(sweep).await
     }
 
     async fn stats(&self) -> Result<Stats, StoreError> {
-        self.far.stats().await
+        self.inner.stats().await
     }
 
     async fn info(&self) -> Result<StoreInfo, StoreError> {
-        self.far.info().await
+        self.inner.info().await
     }
 
     async fn now(&self) -> Result<StoreTime, StoreError> {
-        self.far.now().await
+        self.inner.now().await
     }
 
     async fn append_log(&self, operation: OperationId, text: Bytes) -> Result<(), StoreError> {
-        self.far.append_log(operation, text).await
+        self.inner.append_log(operation, text).await
     }
 
     async fn read_log(
@@ -181,6 +181,6 @@ impl Store for UnreliableStore {
         from: u32,
         limit: usize,
     ) -> Result<Vec<LogChunk>, StoreError> {
-        self.far.read_log(operation, from, limit).await
+        self.inner.read_log(operation, from, limit).await
     }
 }

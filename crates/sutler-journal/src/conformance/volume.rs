@@ -1,4 +1,4 @@
-//! Many documents: pages deep inside a long list, and lists that are read while they grow.
+//! Many documents: pages deep in a long list, and lists read while they grow.
 
 use super::Candidate;
 use super::fixture::{Fixture, THING, bytes, key, realm, things};
@@ -8,18 +8,18 @@ use crate::query::{List, Position};
 use std::collections::BTreeMap;
 use tokio::task::JoinSet;
 
-/// How many documents a long list has.
+/// Number of documents of a long list.
 const MANY: usize = 100_000;
-/// How many share a value of `group`.
+/// Number of documents that share a value of `group`.
 const GROUP: usize = 1000;
-/// How many write at once.
+/// Number of concurrent writers.
 const WRITERS: usize = 8;
 
 fn id(n: usize) -> String {
     format!("{n:06}")
 }
 
-/// Neighbours by rank are far apart by key: a list by one order is no list by the other.
+/// Neighbours by rank are far apart by key, so the two orders differ.
 fn rank(n: usize) -> usize {
     n * 7919 % MANY
 }
@@ -52,7 +52,7 @@ async fn fill(fixture: &Fixture) {
     }
 }
 
-/// Any page of a list of 100,000 is exactly right: by prefix, by value, by a range of values.
+/// Any page of a list of 100,000 documents is exact: by prefix, by value, by a range of values.
 pub async fn pages_among_100_000_documents_are_exact(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     fill(&fixture).await;
@@ -95,7 +95,7 @@ pub async fn pages_among_100_000_documents_are_exact(candidate: &dyn Candidate) 
     assert_eq!(found, expected, "by value");
 }
 
-/// Paging meets each document that was there all the time exactly once, while others come and go.
+/// Paging returns each document that exists all the time exactly once, while others are written and removed.
 pub async fn paging_visits_each_document_once_while_others_are_written(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let lasting = |n: usize| format!("{n:04}-lasting");

@@ -1,7 +1,7 @@
-//! Commits of a copy: as many writes as fit, and the marker with them.
+//! Commits of a copy: as many writes as fit, together with the marker.
 //!
-//! Every commit replaces the marker as it was read, so of two processes that copy into one target one
-//! finds out. Not here: what is written.
+//! Every commit expects the marker as it was read, so of two processes that copy into one target one
+//! fails. Not here: which writes.
 
 use super::marker::{self, Marker};
 use super::{CopyError, Side};
@@ -12,7 +12,7 @@ use crate::store::Store;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes and writes that are left for the marker.
+/// Bytes and writes reserved for the marker.
 const MARKER_BYTES: usize = 8 * 1024;
 const MARKER_WRITES: usize = 1;
 
@@ -21,11 +21,11 @@ const MARKER_WRITES: usize = 1;
 pub(super) enum BatchResult {
     /// It was written.
     Written,
-    /// Something in it is not as it was read; nothing was written.
+    /// An expectation did not hold; nothing was written.
     Unfit,
 }
 
-/// Ranges of writes of these sizes, each for one commit. A write that is too large gets its own.
+/// Splits writes of these sizes into one range per commit. A write that is too large gets its own.
 pub(super) fn batches(sizes: &[usize]) -> Vec<Range<usize>> {
     let (most, room) = (WRITES_MAX - MARKER_WRITES, BYTES_MAX - MARKER_BYTES);
     let mut ranges: Vec<Range<usize>> = Vec::new();
@@ -45,12 +45,12 @@ pub(super) fn batches(sizes: &[usize]) -> Vec<Range<usize>> {
     ranges
 }
 
-/// How large writes are, for [`batches`].
+/// Sizes of writes, for [`batches`].
 pub(super) fn sizes<'w>(writes: impl IntoIterator<Item = &'w Write>) -> Vec<usize> {
     writes.into_iter().map(bytes_of).collect()
 }
 
-/// Writes to the target, and keeps the marker.
+/// Writes to the target and maintains the marker.
 pub(super) struct BatchWriter {
     target: Arc<dyn Store>,
     version: Version,
@@ -58,7 +58,7 @@ pub(super) struct BatchWriter {
 }
 
 impl BatchWriter {
-    /// Takes up a marker that was found.
+    /// Continues with an existing marker.
     pub(super) fn over(target: &Arc<dyn Store>, version: Version, marker: Marker) -> Self {
         Self {
             target: Arc::clone(target),
@@ -78,8 +78,8 @@ impl BatchWriter {
         }
     }
 
-    /// Writes these, and the marker as it shall be then; all or nothing, unless one of them leaves no
-    /// room for the marker: then it comes first, and is repeated if need be.
+    /// Writes these together with the next marker, all or nothing. If one of them leaves no room for the
+    /// marker, it is written first, and is repeated if necessary.
     pub(super) async fn write(
         &mut self,
         writes: Vec<Write>,
@@ -123,7 +123,7 @@ impl BatchWriter {
     }
 }
 
-/// Subject of the only write of a commit, for an error.
+/// Subject of a commit's only write, for an error.
 fn subject(commit: &Commit) -> String {
     match commit.writes().first() {
         Some(Write::Put { key, .. }) => format!("the document {key:?}"),

@@ -1,12 +1,12 @@
 //! Follows the feed of the source until few changes are left.
 //!
-//! The feed names what changed; the current state is read and copied. So repeated changes do not matter,
-//! nor that the feed has no claims.
+//! The feed names the subject of a change; the current state is read and copied. So repeated changes are
+//! harmless, and it does not matter that the feed has no claims.
 
 use super::batch_writer::{batches, sizes};
 use super::bulk::{is_done, put};
 use super::marker::{Binary, CopyPosition, Marker, is_ours};
-use super::operation_with_log::wholes;
+use super::operation_with_log::read_with_logs;
 use super::{CHANGES_MAX, CopyError, CopyStep, Side, StoreCopy};
 use crate::commit::Write;
 use crate::key::Key;
@@ -17,9 +17,9 @@ use std::collections::BTreeSet;
 /// Result of following the feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CatchUp {
-    /// Little enough was left.
+    /// Few enough changes were left.
     TheEnd,
-    /// Something was forgotten before it was read.
+    /// The feed was trimmed before it was read.
     AGap,
 }
 
@@ -47,9 +47,9 @@ fn touched(changes: &[Change]) -> ChangedItems {
 }
 
 impl StoreCopy {
-    /// Follows the feed until an answer has at most `enough` changes.
+    /// Follows the feed until a read returns at most `enough` changes.
     pub(super) async fn follow(&mut self, enough: usize) -> Result<CatchUp, CopyError> {
-        self.tell(CopyStep::Following);
+        self.report_step(CopyStep::Following);
         loop {
             let cursor = Cursor(self.writer.marker.feed.0.clone());
             let part = self.source.changes(&cursor, CHANGES_MAX).await;
@@ -82,7 +82,7 @@ impl StoreCopy {
             }
             self.progress
                 .send_modify(|progress| progress.changes += count as u64);
-            self.tell(CopyStep::Following);
+            self.report_step(CopyStep::Following);
             if count <= enough {
                 return Ok(CatchUp::TheEnd);
             }
@@ -91,22 +91,22 @@ impl StoreCopy {
 
     async fn copy_ended(&mut self, ids: &BTreeSet<OperationId>) -> Result<(), CopyError> {
         let ids: Vec<OperationId> = ids.iter().copied().collect();
-        let found = wholes(&self.source, &ids).await;
+        let found = read_with_logs(&self.source, &ids).await;
         let found = found.map_err(CopyError::of(Side::Source))?;
-        for whole in found.iter().filter(|it| is_done(it.operation.row.state)) {
-            self.copy_ended_operation(whole).await?;
+        for item in found.iter().filter(|it| is_done(it.operation.row.state)) {
+            self.copy_ended_operation(item).await?;
         }
         Ok(())
     }
 
-    /// The writes that make these documents as they are in the source now.
+    /// The writes that make these documents equal to the source's current ones.
     pub(super) async fn present(&self, keys: &BTreeSet<Key>) -> Result<Vec<Write>, CopyError> {
         let mut writes = Vec::with_capacity(keys.len());
         for key in keys {
             let found = self.source.scan_documents(key.as_bytes(), 1).await;
             let found = found.map_err(CopyError::of(Side::Source))?;
             let mut found = found.into_iter();
-            let here = found.next().filter(|filed| filed.document.key == *key);
+            let here = found.next().filter(|indexed| indexed.document.key == *key);
             writes.push(match here.and_then(put) {
                 Some(write) => write,
                 None => Write::Remove(key.clone()),
@@ -127,7 +127,7 @@ mod tests {
     use uuid::Uuid;
 
     #[test]
-    fn whatever_changed_is_looked_at_once() {
+    fn each_changed_record_is_read_once() {
         let realm = Realm::new("r").unwrap();
         let key = |id: &str| Key::new(&realm, Kind::new("thing"), &[id]).unwrap();
         let id = OperationId::fresh();

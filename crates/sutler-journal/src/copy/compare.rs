@@ -1,18 +1,18 @@
 //! Differences between two ordered lists of keys, window by window. Pure.
 //!
-//! A window is what was read of one side from one place on. Both are only known up to the nearer end of
-//! the two, so that is as far as one comparison goes; the next begins behind it.
+//! A window is a consecutive part of one side's keys. Both sides are only known up to the smaller end of
+//! the two windows, so one comparison covers that range, and the next starts after it.
 
 use std::cmp::Ordering;
 
-/// Keys of one side in their order, from a place on.
+/// Consecutive keys of one side.
 pub(super) struct DiffWindow<K> {
     pub(super) keys: Vec<K>,
-    /// Nothing follows.
-    pub(super) whole: bool,
+    /// The window reaches the end of its side.
+    pub(super) at_end: bool,
 }
 
-/// Which keys are on which side, up to a bound.
+/// Keys by side, up to a bound.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Difference<K> {
     pub(super) both: Vec<K>,
@@ -20,16 +20,16 @@ pub(super) struct Difference<K> {
     pub(super) missing: Vec<K>,
     /// Only in the target.
     pub(super) extra: Vec<K>,
-    /// How far this goes; `None`: to the end.
+    /// Last key compared; `None`: to the end.
     pub(super) bound: Option<K>,
 }
 
-/// Compares two windows that begin at the same place.
+/// Compares two windows with the same start.
 pub(super) fn part<K: Ord + Clone>(
     source: &DiffWindow<K>,
     target: &DiffWindow<K>,
 ) -> Difference<K> {
-    let end = |window: &DiffWindow<K>| match window.whole {
+    let end = |window: &DiffWindow<K>| match window.at_end {
         true => None,
         false => window.keys.last().cloned(),
     };
@@ -72,12 +72,12 @@ mod tests {
 
     /// The keys after a key, at most `limit`.
     fn window(keys: &BTreeSet<u16>, after: Option<u16>, limit: usize) -> DiffWindow<u16> {
-        let behind = keys
+        let bytes_after = keys
             .iter()
             .filter(|key| after.is_none_or(|after| **key > after));
-        let read: Vec<u16> = behind.copied().take(limit).collect();
+        let read: Vec<u16> = bytes_after.copied().take(limit).collect();
         DiffWindow {
-            whole: read.len() < limit,
+            at_end: read.len() < limit,
             keys: read,
         }
     }

@@ -1,17 +1,17 @@
 //! The end of a copy, when the source no longer changes: copies the rest and compares both stores.
 //!
-//! A pass reads both stores from end to end, side by side. What is missing, different or too much in the
-//! target is put right and counted; then there is another pass. A pass that found nothing is the proof.
-//! If it is interrupted, the next one begins at the front: the source may have moved in between.
+//! A pass reads both stores from end to end, side by side. Missing, different and extra records of the
+//! target are repaired and counted; then another pass follows. A pass without differences is the proof.
+//! An interrupted pass restarts from the beginning: the source may have changed in between.
 
 use super::batch_writer::{batches, sizes};
 use super::bulk::{PAGE, import, put};
 use super::catch_up::CatchUp;
 use super::compare::{DiffWindow, part};
 use super::marker::{CopyPosition, Marker, is_ours};
-use super::operation_with_log::{OperationWithLog, append, wholes};
-use super::repair::{Repair, Sum, mend, rest_of_log};
-use super::{CopyError, CopyReport, CopyStep, Side, StoreCopy, behind, every};
+use super::operation_with_log::{OperationWithLog, append, read_with_logs};
+use super::repair::{Repair, Sum, find_repair, rest_of_log};
+use super::{CopyError, CopyReport, CopyStep, Side, StoreCopy, bytes_after, every};
 use crate::clock::StoreTime;
 use crate::commit::{Next, Write};
 use crate::document::IndexedDocument;
@@ -23,18 +23,18 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Passes before it is given up. Three are enough without interference: deleting an extra operation may
+/// Passes before giving up. Three are enough without interference: deleting an extra operation may
 /// delete others too, which the next pass restores.
 const PASSES_MAX: u32 = 5;
-/// Operations that are swept at a time to make one go.
+/// Operations swept per call to delete one.
 const SWEEP: usize = 100;
 
 /// Result of one pass.
 struct Pass {
     documents: u64,
     operations: u64,
-    /// Documents and operations that were not the same.
-    put_right: (u64, u64),
+    /// Documents and operations that differed.
+    repaired: (u64, u64),
     sums: (Sum, Sum),
 }
 
@@ -42,15 +42,15 @@ impl StoreCopy {
     /// Copies the rest of a source that is not in use, and compares both stores.
     ///
     /// # Guarantees
-    /// After `Ok` both held the same: every document with its terms, every operation with its log.
+    /// After `Ok` both stores are equal: every document with its terms, every operation with its log.
     ///
     /// # Errors
-    /// `InUse` or `Changed` if the source does not stand still; see [`CopyError`].
+    /// `InUse` or `Changed` if the source is still in use; see [`CopyError`].
     pub async fn finish(&mut self) -> Result<CopyReport, CopyError> {
         if let Some(finished) = self.finished.clone() {
             return Ok(finished);
         }
-        self.stands_still().await?;
+        self.check_no_leases().await?;
         loop {
             self.catch_up().await?;
             if self.follow(0).await? == CatchUp::TheEnd {
@@ -60,7 +60,7 @@ impl StoreCopy {
         let mut found = (0, 0);
         for _ in 0..PASSES_MAX {
             let pass = self.pass().await?;
-            found = pass.put_right;
+            found = pass.repaired;
             if found == (0, 0) {
                 return self.end(pass).await;
             }
@@ -74,7 +74,7 @@ impl StoreCopy {
 
     async fn end(&mut self, pass: Pass) -> Result<CopyReport, CopyError> {
         self.unchanged().await?;
-        self.stands_still().await?;
+        self.check_no_leases().await?;
         let (source, target) = (pass.sums.0.digits(), pass.sums.1.digits());
         debug_assert_eq!(source, target, "nothing differed");
         let next = Marker {
@@ -94,7 +94,7 @@ impl StoreCopy {
     }
 
     /// Fails if a worker holds a lease in the source.
-    async fn stands_still(&self) -> Result<(), CopyError> {
+    async fn check_no_leases(&self) -> Result<(), CopyError> {
         let survey = self.source.info().await;
         match survey.map_err(CopyError::of(Side::Source))?.leases {
             0 => Ok(()),
@@ -102,7 +102,7 @@ impl StoreCopy {
         }
     }
 
-    /// Nothing came into the feed since it was last followed.
+    /// Fails if the feed has grown since it was last followed.
     async fn unchanged(&self) -> Result<(), CopyError> {
         let cursor = Cursor(self.writer.marker.feed.0.clone());
         let part = self.source.changes(&cursor, 1).await;
@@ -115,11 +115,11 @@ impl StoreCopy {
 
     async fn pass(&mut self) -> Result<Pass, CopyError> {
         self.progress.send_modify(|progress| progress.compared = 0);
-        self.tell(CopyStep::Comparing);
+        self.report_step(CopyStep::Comparing);
         let mut pass = Pass {
             documents: 0,
             operations: 0,
-            put_right: (0, 0),
+            repaired: (0, 0),
             sums: (Sum::new(), Sum::new()),
         };
         self.compare_documents(&mut pass).await?;
@@ -154,14 +154,14 @@ impl StoreCopy {
             }
             writes.extend(found.extra.into_iter().map(Write::Remove));
             pass.documents += (found.both.len() + found.missing.len()) as u64;
-            pass.put_right.0 += writes.len() as u64;
+            pass.repaired.0 += writes.len() as u64;
             for range in batches(&sizes(&writes)) {
                 let some = writes.get(range).unwrap_or_default().to_vec();
                 self.writer.write(some, self.writer.marker.clone()).await?;
             }
             self.compared(found.both.len());
             match found.bound {
-                Some(key) => from = behind(&key),
+                Some(key) => from = bytes_after(&key),
                 None => return Ok(()),
             }
         }
@@ -176,16 +176,16 @@ impl StoreCopy {
             let both: Vec<OperationId> = found.both.iter().map(|id| id.0).collect();
             self.compare_both(&both, pass).await?;
             let missing: Vec<OperationId> = found.missing.iter().map(|id| id.0).collect();
-            let missing = wholes(&self.source, &missing).await;
-            for whole in missing.map_err(CopyError::of(Side::Source))? {
-                self.add(&whole).await?;
-                pass.put_right.1 += 1;
+            let missing = read_with_logs(&self.source, &missing).await;
+            for item in missing.map_err(CopyError::of(Side::Source))? {
+                self.add(&item).await?;
+                pass.repaired.1 += 1;
             }
             let extra: Vec<OperationId> = found.extra.iter().map(|id| id.0).collect();
-            let extra = wholes(&self.target, &extra).await;
-            for whole in extra.map_err(CopyError::of(Side::Target))? {
-                self.take_away(&whole.operation).await?;
-                pass.put_right.1 += 1;
+            let extra = read_with_logs(&self.target, &extra).await;
+            for item in extra.map_err(CopyError::of(Side::Target))? {
+                self.delete_extra(&item.operation).await?;
+                pass.repaired.1 += 1;
             }
             pass.operations += (found.both.len() + found.missing.len()) as u64;
             self.compared(found.both.len());
@@ -201,29 +201,29 @@ impl StoreCopy {
         ids: &[OperationId],
         pass: &mut Pass,
     ) -> Result<(), CopyError> {
-        let ours = wholes(&self.source, ids).await;
+        let ours = read_with_logs(&self.source, ids).await;
         let ours = ours.map_err(CopyError::of(Side::Source))?;
-        let theirs = wholes(&self.target, ids).await;
+        let theirs = read_with_logs(&self.target, ids).await;
         let theirs = theirs.map_err(CopyError::of(Side::Target))?;
         let theirs: BTreeMap<OperationId, OperationWithLog> = theirs
             .into_iter()
-            .map(|whole| (whole.operation.row.id, whole))
+            .map(|item| (item.operation.row.id, item))
             .collect();
-        for whole in &ours {
-            let id = whole.operation.row.id;
+        for item in &ours {
+            let id = item.operation.row.id;
             let Some(there) = theirs.get(&id) else {
-                // Swept along with another a moment ago: the next pass brings it back.
-                pass.put_right.1 += 1;
+                // Swept together with another one just now: the next pass imports it again.
+                pass.repaired.1 += 1;
                 continue;
             };
-            pass.sums.0.operation(whole);
+            pass.sums.0.operation(item);
             pass.sums.1.operation(there);
-            let log = rest_of_log(&whole.log, &there.log);
-            match (mend(&whole.operation, &there.operation), log) {
+            let log = rest_of_log(&item.log, &there.log);
+            match (find_repair(&item.operation, &there.operation), log) {
                 (Repair::Nothing, Some([])) => continue,
                 (Repair::Replace, _) | (_, None) => {
-                    self.take_away(&there.operation).await?;
-                    self.add(whole).await?;
+                    self.delete_extra(&there.operation).await?;
+                    self.add(item).await?;
                 }
                 (Repair::Nothing, Some(rest)) => {
                     let appended = append(&*self.target, id, rest).await;
@@ -237,22 +237,22 @@ impl StoreCopy {
                     appended.map_err(CopyError::of(Side::Target))?;
                 }
             }
-            pass.put_right.1 += 1;
+            pass.repaired.1 += 1;
         }
         Ok(())
     }
 
-    async fn add(&mut self, whole: &OperationWithLog) -> Result<(), CopyError> {
+    async fn add(&mut self, item: &OperationWithLog) -> Result<(), CopyError> {
         let mut next = self.writer.marker.clone();
         next.operations += 1;
-        self.writer.write(vec![import(whole)], next).await?;
-        let id = whole.operation.row.id;
-        let appended = append(&*self.target, id, &whole.log).await;
+        self.writer.write(vec![import(item)], next).await?;
+        let id = item.operation.row.id;
+        let appended = append(&*self.target, id, &item.log).await;
         appended.map_err(CopyError::of(Side::Target))
     }
 
-    /// Makes an operation go that the target should not have: as anything goes, ended, unpinned, swept.
-    async fn take_away(&mut self, operation: &Operation) -> Result<(), CopyError> {
+    /// Deletes an operation that the target should not have: ends, unpins and sweeps it.
+    async fn delete_extra(&mut self, operation: &Operation) -> Result<(), CopyError> {
         let id = operation.row.id;
         let at_target = CopyError::of(Side::Target);
         let mut writes = Vec::new();
@@ -308,14 +308,14 @@ async fn documents(store: &dyn Store, from: &[u8], side: Side) -> Result<Documen
         .scan_documents(from, PAGE)
         .await
         .map_err(CopyError::of(side))?;
-    let whole = page.len() < PAGE;
-    let filed: BTreeMap<Key, IndexedDocument> = page
+    let at_end = page.len() < PAGE;
+    let indexed: BTreeMap<Key, IndexedDocument> = page
         .into_iter()
-        .filter(|filed| !is_ours(&filed.document.key))
-        .map(|filed| (filed.document.key.clone(), filed))
+        .filter(|indexed| !is_ours(&indexed.document.key))
+        .map(|indexed| (indexed.document.key.clone(), indexed))
         .collect();
-    let keys = filed.keys().cloned().collect();
-    Ok((filed, DiffWindow { keys, whole }))
+    let keys = indexed.keys().cloned().collect();
+    Ok((indexed, DiffWindow { keys, at_end }))
 }
 
 async fn operations(
@@ -326,7 +326,7 @@ async fn operations(
     let rows = store.operations(&every(before, PAGE)).await;
     let rows = rows.map_err(CopyError::of(side))?;
     Ok(DiffWindow {
-        whole: rows.len() < PAGE,
+        at_end: rows.len() < PAGE,
         keys: rows.into_iter().map(|row| Reverse(row.id)).collect(),
     })
 }

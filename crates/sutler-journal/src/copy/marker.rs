@@ -1,7 +1,7 @@
-//! State of a copy: one document of the target, in a realm of its own.
+//! State of a copy: one document of the target, in its own realm.
 //!
-//! It is never copied along. It stays when the copy is finished, and records that: a repeated command
-//! then has nothing to do. It holds no secret, and is not sealed: a copy has no keys.
+//! It is never copied. It stays when the copy is finished and records that, so a repeated command
+//! has nothing to do. It holds no secret and is not sealed: a copy has no keys.
 
 use super::{CopyError, CopyReport};
 use crate::key::{Key, Kind, Realm};
@@ -11,10 +11,10 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The colon keeps it apart from realms that are named in a configuration.
+/// The colon separates it from realms named in a configuration.
 const REALM: &str = "sutler:copy";
 const KIND: Kind = Kind::new("copy");
-/// The form of the document; a higher one is of a later program.
+/// Version of the document's format; a higher one is from a later program.
 const FORM: u32 = 1;
 
 /// The marker's key.
@@ -46,7 +46,7 @@ impl<'de> Deserialize<'de> for Binary {
     }
 }
 
-/// How far it is.
+/// Progress of the copy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum CopyPosition {
@@ -64,7 +64,7 @@ pub(super) enum CopyPosition {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Marker {
     pub(super) form: u32,
-    /// Which store is copied.
+    /// Name of the copied store.
     pub(super) source: String,
     /// Cursor of the feed: later changes are not copied yet.
     pub(super) feed: Binary,
@@ -74,7 +74,7 @@ pub(super) struct Marker {
 }
 
 impl Marker {
-    /// A copy of which nothing is done.
+    /// A copy that has not started.
     pub(super) fn new(source: &str, feed: Vec<u8>) -> Self {
         Self {
             form: FORM,
@@ -127,7 +127,7 @@ mod tests {
     use crate::operation::OperationId;
 
     #[test]
-    fn a_marker_comes_back_as_it_was_written() {
+    fn a_marker_round_trips() {
         let mut marker = Marker::new("postgres://db/one", vec![0, 255, 7]);
         for place in [
             CopyPosition::Documents {

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use std::future::Future;
 use std::sync::Arc;
 
-/// Operations that are read at the same time.
+/// Operations read concurrently.
 const AT_ONCE: usize = 16;
-/// Pieces of a log that are read at a time.
+/// Chunks of a log per read.
 const CHUNKS: usize = 64;
 
 /// An operation and its log.
@@ -18,8 +18,8 @@ pub(super) struct OperationWithLog {
     pub(super) log: Vec<Bytes>,
 }
 
-/// Those of these operations that are there, in their order.
-pub(super) async fn wholes(
+/// Reads these operations with their logs, in order; absent ones are omitted.
+pub(super) async fn read_with_logs(
     store: &Arc<dyn Store>,
     ids: &[OperationId],
 ) -> Result<Vec<OperationWithLog>, StoreError> {
@@ -27,7 +27,7 @@ pub(super) async fn wholes(
     for some in ids.chunks(AT_ONCE) {
         let reading: Vec<_> = some
             .iter()
-            .map(|id| tokio::spawn(whole(Arc::clone(store), *id)))
+            .map(|id| tokio::spawn(read_with_log(Arc::clone(store), *id)))
             .collect();
         for task in reading {
             let read = task.await;
@@ -38,7 +38,7 @@ pub(super) async fn wholes(
     Ok(found)
 }
 
-async fn whole(
+async fn read_with_log(
     store: Arc<dyn Store>,
     id: OperationId,
 ) -> Result<Option<OperationWithLog>, StoreError> {
@@ -49,7 +49,7 @@ async fn whole(
     Ok(Some(OperationWithLog { operation, log }))
 }
 
-/// All pieces of a log, by what reads [`CHUNKS`] of them from a number on. Numbers may be missing.
+/// All chunks of a log; `read` returns up to [`CHUNKS`] of them from a number on. Numbers may be missing.
 async fn pieces<F>(read: impl Fn(u32) -> F) -> Result<Vec<Bytes>, StoreError>
 where
     F: Future<Output = Result<Vec<LogChunk>, StoreError>>,
@@ -58,19 +58,19 @@ where
     let mut from = 0;
     loop {
         let chunks = read(from).await?;
-        let behind = match chunks.last() {
+        let bytes_after = match chunks.last() {
             Some(last) if chunks.len() >= CHUNKS => last.number.checked_add(1),
             Some(_) | None => None,
         };
         log.extend(chunks.into_iter().map(|chunk| chunk.text));
-        match behind {
+        match bytes_after {
             Some(number) => from = number,
             None => return Ok(log),
         }
     }
 }
 
-/// Adds pieces to logs.
+/// Appends chunks to logs.
 pub(super) async fn append(
     store: &dyn Store,
     id: OperationId,
@@ -89,7 +89,7 @@ mod tests {
     use bytes::Bytes;
     use std::future::ready;
 
-    /// A log whose pieces say their numbers.
+    /// A log whose chunks contain their numbers.
     fn log(numbers: impl Iterator<Item = u32>) -> Vec<LogChunk> {
         let chunk = |number: u32| LogChunk {
             number,
@@ -103,13 +103,13 @@ mod tests {
         for missing in [None, Some(0), Some(3), Some(63), Some(64), Some(65)] {
             for count in [0, 1, 63, 64, 65, 128, 200] {
                 let numbers = (0..count).filter(|number| Some(*number) != missing);
-                let kept = log(numbers);
+                let stored = log(numbers);
                 let read = pieces(|from| {
-                    let found = kept.iter().filter(|chunk| chunk.number >= from);
+                    let found = stored.iter().filter(|chunk| chunk.number >= from);
                     ready(Ok(found.take(CHUNKS).cloned().collect()))
                 });
                 let read = read.await.expect("a log");
-                let texts: Vec<Bytes> = kept.iter().map(|chunk| chunk.text.clone()).collect();
+                let texts: Vec<Bytes> = stored.iter().map(|chunk| chunk.text.clone()).collect();
                 assert_eq!(read, texts, "without {missing:?} of {count}");
             }
         }

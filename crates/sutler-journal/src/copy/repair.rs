@@ -13,17 +13,17 @@ use bytes::Bytes;
 /// How to repair an operation that both stores have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Repair {
-    /// Nothing: they are the same.
+    /// They are equal.
     Nothing,
-    /// These writes make it the same.
+    /// These writes make them equal.
     Writes(Vec<Write>),
-    /// It must go and be imported again.
+    /// It must be deleted and imported again.
     Replace,
 }
 
 /// Compares an operation of both stores.
-pub(super) fn mend(source: &Operation, target: &Operation) -> Repair {
-    let wanted = arrived(source, target);
+pub(super) fn find_repair(source: &Operation, target: &Operation) -> Repair {
+    let wanted = as_imported(source, target);
     if wanted == *target {
         return Repair::Nothing;
     }
@@ -60,8 +60,8 @@ pub(super) fn mend(source: &Operation, target: &Operation) -> Repair {
     Repair::Writes(writes)
 }
 
-/// The operation of the source as it is in a target that imported it.
-fn arrived(source: &Operation, target: &Operation) -> Operation {
+/// The source's operation as an import stores it in the target.
+fn as_imported(source: &Operation, target: &Operation) -> Operation {
     let mut operation = source.clone();
     if operation.row.state == State::Running {
         operation.row.state = State::Ready;
@@ -70,12 +70,12 @@ fn arrived(source: &Operation, target: &Operation) -> Operation {
     operation
 }
 
-/// The pieces that the target's log lacks; `None` if what it has is something else.
+/// The chunks missing from the target's log; `None` if its chunks are not a prefix of the source's.
 pub(super) fn rest_of_log<'s>(source: &'s [Bytes], target: &[Bytes]) -> Option<&'s [Bytes]> {
     source.strip_prefix(target)
 }
 
-/// Everything of one side in one number.
+/// Digest over all contents of one side.
 pub(super) struct Sum(Context);
 
 impl Sum {
@@ -92,24 +92,24 @@ impl Sum {
         self.0.update(bytes);
     }
 
-    /// Adds a document; its version is the store's own affair.
-    pub(super) fn document(&mut self, filed: &IndexedDocument) {
-        self.bytes(filed.document.key.as_bytes());
-        self.bytes(&filed.document.body);
-        self.number(filed.terms.len() as u64);
-        for term in &filed.terms {
+    /// Adds a document without its version, which differs between stores.
+    pub(super) fn document(&mut self, indexed: &IndexedDocument) {
+        self.bytes(indexed.document.key.as_bytes());
+        self.bytes(&indexed.document.body);
+        self.number(indexed.terms.len() as u64);
+        for term in &indexed.terms {
             self.bytes(term.name.as_bytes());
             self.bytes(&term.value);
         }
     }
 
-    /// Adds an operation; one that runs counts as ready, and when it is due does not count.
-    pub(super) fn operation(&mut self, whole: &OperationWithLog) {
+    /// Adds an operation; a running one counts as ready, and the due time is left out.
+    pub(super) fn operation(&mut self, item: &OperationWithLog) {
         let Operation {
             row,
             request,
             progress,
-        } = &whole.operation;
+        } = &item.operation;
         self.bytes(row.id.0.as_bytes());
         for part in [
             row.lane.as_bytes(),
@@ -130,16 +130,16 @@ impl Sum {
             u64::from(row.pinned),
             row.accepted.0.cast_unsigned(),
             row.finished.map_or(0, |at| at.0.cast_unsigned()),
-            whole.log.len() as u64,
+            item.log.len() as u64,
         ] {
             self.number(number);
         }
-        for piece in &whole.log {
+        for piece in &item.log {
             self.bytes(piece);
         }
     }
 
-    /// The number, in hexadecimal digits.
+    /// The digest, in hexadecimal digits.
     pub(super) fn digits(self) -> String {
         let digest = self.0.finish();
         let bytes = digest.as_ref().iter();

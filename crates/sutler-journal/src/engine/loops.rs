@@ -56,7 +56,7 @@ pub(super) fn spawn_run(
     let done = finished.clone();
     engine.0.tasks.spawn(async move {
         task.0.run_to_end(run).await;
-        let may_others_wait = permit.as_ref().is_some_and(Permit::is_the_last);
+        let may_others_wait = permit.as_ref().is_some_and(Permit::is_last_permit);
         drop(permit);
         task.0.forget(id, fence);
         done.cancel();
@@ -86,14 +86,14 @@ impl Engine {
                 }
                 continue;
             }
-            let asked = Instant::now();
+            let sent_at = Instant::now();
             match inner
                 .store
                 .renew(incarnation.worker, inner.settings.lease)
                 .await
             {
                 Ok(renewal) => {
-                    renewed = asked;
+                    renewed = sent_at;
                     renewal
                         .cancelled
                         .into_iter()
@@ -113,7 +113,7 @@ impl Engine {
         }
     }
 
-    /// Runs operations that this worker holds in the store but does not run, because the answer to a claim
+    /// Runs operations that this worker holds in the store but does not run, because the response to a claim
     /// was lost. Only those that were unknown at the previous renewal too: others may just be starting.
     async fn recover_unacknowledged_claims(
         &self,
@@ -146,11 +146,11 @@ impl Engine {
             }
             hints.borrow_and_update();
             self.claim_once().await;
-            let pause = inner.next_look();
+            let pause = inner.until_next_claim();
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 () = inner.look.notified() => {}
-                // A store that is gone gives no hints; the timer goes on.
+                // A store that was dropped sends no hints; the timer continues.
                 Ok(()) = hints.changed() => {}
                 () = inner.stopping.cancelled() => return,
             }
@@ -198,8 +198,8 @@ impl Engine {
         if worker != self.worker() {
             return;
         }
-        // Another operation may have taken the place meanwhile: then this one runs over the limit,
-        // which is better than to hold a claim and not run it.
+        // Another operation may have taken the slot meanwhile: then this one runs over the limit,
+        // which is better than holding a claim without running it.
         let permit = self.permit(&operation.row.queue);
         spawn_run(self, operation, permit);
     }
@@ -233,7 +233,7 @@ impl Inner {
         }
     }
 
-    /// A panic of the executor ends this attempt, not the worker. The lease is given up with it.
+    /// Executes the run. A panic of the executor ends this attempt, not the worker, and gives up the lease.
     async fn execute(&self, run: &Arc<Run>) -> Result<RunResult, Lost> {
         tokio::select! {
             ended = catch_panic(self.executor.execute(run.clone())) => ended.unwrap_or_else(|()| {
@@ -246,12 +246,12 @@ impl Inner {
 
     async fn put_back(&self, run: &Run, next: Next, wait: Duration) -> Result<(), Lost> {
         run.step(next, None, None).await?;
-        self.look_in(wait);
+        self.claim_within(wait);
         Ok(())
     }
 
-    fn next_look(&self) -> Duration {
-        let mut planned = self.look_at.lock().unwrap_or_else(PoisonError::into_inner);
+    fn until_next_claim(&self) -> Duration {
+        let mut planned = self.claim_at.lock().unwrap_or_else(PoisonError::into_inner);
         match *planned {
             Some(at) if at <= Instant::now() => {
                 *planned = None;
@@ -262,20 +262,20 @@ impl Inner {
         }
     }
 
-    /// Ends all runs of this worker: others may claim its operations now.
+    /// Ends all runs of this worker: other workers may claim its operations now.
     fn lease_lost(&self, incarnation: &Incarnation) {
         tracing::warn!("the lease ran out; starting again under a new name");
         metrics::record_lease_loss();
         incarnation.lost.cancel();
     }
 
-    /// Acquires a lease under a new worker id. Returns the time since which it is held.
+    /// Acquires a lease under a new worker id. Returns the moment from which it is held.
     async fn acquire_new_lease(&self) -> Option<Instant> {
         let next = Incarnation {
             worker: WorkerId::fresh(),
             lost: CancellationToken::new(),
         };
-        let asked = Instant::now();
+        let sent_at = Instant::now();
         match self.store.renew(next.worker, self.settings.lease).await {
             Ok(_) => {
                 *self
@@ -283,7 +283,7 @@ impl Inner {
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner) = next;
                 self.look.notify_one();
-                Some(asked)
+                Some(sent_at)
             }
             Err(error) => {
                 tracing::warn!(%error, "no new lease yet");

@@ -1,4 +1,4 @@
-//! One execution of one operation, as an executor sees it.
+//! One execution of one operation, as an executor uses it.
 //!
 //! Every write carries the fence. After the claim is lost every write returns [`Lost`].
 
@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// First wait before a commit that could not be made is tried again; doubles up to the last.
+/// First wait before a failed commit is tried again; doubles up to the last.
 const AGAIN_FIRST: Duration = Duration::from_millis(20);
 const AGAIN_LAST: Duration = Duration::from_secs(2);
 
@@ -101,8 +101,8 @@ impl Run {
         }
     }
 
-    /// Commits under the fence. An unknown outcome is resolved by repeating; a store that takes no
-    /// writes is waited for, as long as the claim lasts.
+    /// Commits under the fence. An unknown outcome is resolved by repeating. While the store accepts no
+    /// writes, waits for it as long as the claim is held.
     ///
     /// # Errors
     /// `Ok(Err(rejected))`: another commit came first, or the commit is too large; decide again.
@@ -114,7 +114,7 @@ impl Run {
         }
     }
 
-    /// Commits like [`Run::commit`], but waits no longer than this for a store that takes no writes.
+    /// Commits like [`Run::commit`], but waits at most this long for a store that accepts no writes.
     ///
     /// # Errors
     /// `Ok(Err(rejected))`: another commit came first, or the commit is too large; decide again.
@@ -171,7 +171,7 @@ impl Run {
         }
     }
 
-    /// Writes detail and progress without moving the operation.
+    /// Writes detail and progress without changing the state of the operation.
     pub async fn save_progress(
         &self,
         detail: Option<Bytes>,
@@ -187,7 +187,7 @@ impl Run {
         progress: Option<Bytes>,
     ) -> Result<(), Lost> {
         let commit = Commit::new().advance(self.id(), next, detail, progress);
-        // Without other expectations only the end of the operation itself can come first.
+        // Without other expectations only the end of this operation can make the commit stale.
         self.commit(commit).await?.map_err(|_| Lost)
     }
 

@@ -1,7 +1,7 @@
 //! Consistency check of a store.
 //!
-//! Documents are read first, then operations. In a store that is in use something may move between the
-//! two, so every suspect is read once more, by itself, before it is reported.
+//! Documents are read first, then operations. A store in use may change between the two, so every
+//! suspect is read again on its own before it is reported.
 
 use super::finding::{CheckReport, Finding, Severity};
 use super::{DocumentFacts, ProgressCallback, SealedReader, every_document, some_operations};
@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-/// Most findings reported; the rest is counted.
+/// Maximum findings reported; the rest is counted.
 const FINDINGS_MAX: usize = 1000;
 /// Operations read concurrently.
 const AT_ONCE: usize = 16;
@@ -29,7 +29,7 @@ struct Notes {
     pointed_to: HashMap<OperationId, Key>,
     /// Kinds whose documents point to operations.
     kinds: BTreeSet<(String, String)>,
-    seen: HashSet<OperationId>,
+    known_operations: HashSet<OperationId>,
     running: BTreeMap<Key, Vec<OperationId>>,
     /// Keys of lanes to read again.
     suspects: BTreeSet<Key>,
@@ -46,11 +46,11 @@ impl Notes {
         }
     }
 
-    fn document(&mut self, filed: &IndexedDocument, reader: Option<&dyn SealedReader>) {
+    fn document(&mut self, indexed: &IndexedDocument, reader: Option<&dyn SealedReader>) {
         self.checked.documents += 1;
-        let key = &filed.document.key;
+        let key = &indexed.document.key;
         let Some(reader) = reader else { return };
-        match reader.document(filed) {
+        match reader.document(indexed) {
             Ok(DocumentFacts {
                 points_to,
                 misfiled,
@@ -71,7 +71,7 @@ impl Notes {
 
     fn operation(&mut self, row: &OperationRow) {
         self.checked.operations += 1;
-        self.seen.insert(row.id);
+        self.known_operations.insert(row.id);
         if row.state == State::Running {
             let of_lane = self.running.entry(row.lane.clone()).or_default();
             of_lane.push(row.id);
@@ -86,10 +86,10 @@ impl Notes {
         }
     }
 
-    /// Documents that point to what was not seen.
+    /// Records documents that point to operations that were not found.
     fn dangling(&mut self) {
         let missing = self.pointed_to.iter();
-        let missing = missing.filter(|(id, _)| !self.seen.contains(id));
+        let missing = missing.filter(|(id, _)| !self.known_operations.contains(id));
         let keys: Vec<Key> = missing.map(|(_, key)| key.clone()).collect();
         self.suspects.extend(keys);
     }
@@ -113,12 +113,12 @@ impl Notes {
 pub async fn check(
     store: &Arc<dyn Store>,
     reader: Option<&dyn SealedReader>,
-    seen: ProgressCallback<'_>,
+    progress: ProgressCallback<'_>,
 ) -> Result<CheckReport, StoreError> {
     let mut notes = Notes::default();
-    every_document(&**store, |filed| {
-        notes.document(&filed, reader);
-        seen(notes.checked.documents, 0);
+    every_document(&**store, |indexed| {
+        notes.document(&indexed, reader);
+        progress(notes.checked.documents, 0);
     })
     .await?;
     let mut before = None;
@@ -132,11 +132,11 @@ pub async fn check(
         if let Some(reader) = reader {
             open_all(store, &rows, reader, &mut notes).await?;
         }
-        seen(notes.checked.documents, notes.checked.operations);
+        progress(notes.checked.documents, notes.checked.operations);
     }
     notes.dangling();
     for key in std::mem::take(&mut notes.suspects) {
-        for finding in look_again(&**store, &key, reader).await? {
+        for finding in recheck_lane(&**store, &key, reader).await? {
             notes.find(finding);
         }
     }
@@ -169,7 +169,7 @@ async fn open_all(
         for task in read.collect::<Vec<_>>() {
             let read = task.await;
             let read = read.map_err(|cause| StoreError::caused("a read was broken off", cause))?;
-            // One that is gone was swept meanwhile.
+            // An absent one was swept meanwhile.
             let Some(operation) = read? else { continue };
             if let Err(reason) = reader.operation(&operation) {
                 notes.find(Finding::SealedOperation(operation.row.id, reason.0));
@@ -179,8 +179,8 @@ async fn open_all(
     Ok(())
 }
 
-/// One lane by itself: its document, and its operations, of one moment.
-async fn look_again(
+/// Reads one lane on its own: its document and its operations at one moment.
+async fn recheck_lane(
     store: &dyn Store,
     key: &Key,
     reader: Option<&dyn SealedReader>,
@@ -189,17 +189,17 @@ async fn look_again(
     for _ in 0..LOOKS_MAX {
         let before = one(store, key).await?;
         let meaning = before.as_ref().zip(reader);
-        let meaning = meaning.and_then(|(filed, reader)| reader.document(filed).ok());
+        let meaning = meaning.and_then(|(indexed, reader)| reader.document(indexed).ok());
         let points_to = meaning.unwrap_or_default().points_to.unwrap_or_default();
         let operations = of_lane(store, key, &points_to).await?;
-        findings = judge(key, &points_to, &operations);
+        findings = lane_findings(key, &points_to, &operations);
         if reader.is_none() {
             // Without bodies only running operations can be checked.
             findings.retain(|it| matches!(it, Finding::TwoRun(..)));
         }
         let after = one(store, key).await?;
         let version =
-            |filed: &Option<IndexedDocument>| filed.as_ref().map(|it| it.document.version);
+            |indexed: &Option<IndexedDocument>| indexed.as_ref().map(|it| it.document.version);
         if findings.is_empty() || version(&before) == version(&after) {
             return Ok(findings);
         }
@@ -209,7 +209,7 @@ async fn look_again(
 }
 
 /// Inconsistencies of a lane whose document points to these operations.
-fn judge(key: &Key, points_to: &[OperationId], operations: &[Operation]) -> Vec<Finding> {
+fn lane_findings(key: &Key, points_to: &[OperationId], operations: &[Operation]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for id in points_to {
         match operations.iter().find(|it| it.row.id == *id) {
@@ -240,10 +240,10 @@ fn judge(key: &Key, points_to: &[OperationId], operations: &[Operation]) -> Vec<
 async fn one(store: &dyn Store, key: &Key) -> Result<Option<IndexedDocument>, StoreError> {
     let found = store.scan_documents(key.as_bytes(), 1).await?;
     let mut found = found.into_iter();
-    Ok(found.next().filter(|filed| filed.document.key == *key))
+    Ok(found.next().filter(|indexed| indexed.document.key == *key))
 }
 
-/// The operations of a lane that have not ended or are kept, and those that its document points to.
+/// The operations of a lane that have not ended or are pinned, and those that its document points to.
 async fn of_lane(
     store: &dyn Store,
     lane: &Key,
@@ -255,10 +255,10 @@ async fn of_lane(
         let rows = lane_page(store, lane, before).await?;
         let Some(last) = rows.last() else { break };
         before = Some(last.id);
-        let kept = rows
+        let pinned_rows = rows
             .iter()
             .filter(|row| row.pinned || row.finished.is_none());
-        ids.extend(kept.map(|row| row.id));
+        ids.extend(pinned_rows.map(|row| row.id));
     }
     let mut operations = Vec::new();
     for id in ids {

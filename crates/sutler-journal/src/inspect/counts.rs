@@ -70,14 +70,14 @@ fn word(state: State) -> &'static str {
 /// The store did not answer.
 pub async fn count_all(
     store: &dyn Store,
-    seen: ProgressCallback<'_>,
+    progress: ProgressCallback<'_>,
 ) -> Result<StoreCounts, StoreError> {
     let mut counts = StoreCounts::default();
     let mut documents = 0;
-    every_document(store, |filed| {
-        counts.document(&filed.document.key);
+    every_document(store, |indexed| {
+        counts.document(&indexed.document.key);
         documents += 1;
-        seen(documents, 0);
+        progress(documents, 0);
     })
     .await?;
     let (mut before, mut operations) = (None, 0);
@@ -91,6 +91,6 @@ pub async fn count_all(
             counts.operation(row);
         }
         operations += rows.len() as u64;
-        seen(documents, operations);
+        progress(documents, operations);
     }
 }

@@ -4,29 +4,29 @@ use crate::key::Key;
 use crate::operation::OperationId;
 use std::fmt;
 
-/// How bad it is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Normal after a crash or during work, and worth knowing.
     Notice,
-    /// Must not be.
+    /// An inconsistency that must not occur.
     Fault,
 }
 
-/// Something that does not hold.
+/// An inconsistency.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Finding {
-    /// A document points to an operation that is not there.
+    /// A document points to an operation that does not exist.
     NoOperation(Key, OperationId),
-    /// A document points to an operation that sweeping may take.
+    /// A document points to an operation that a sweep may delete.
     Unpinned(Key, OperationId),
     /// An operation has not ended, and the document of its lane does not point to it.
     NoDocument(Key, OperationId),
-    /// An operation is pinned, and no document points to it: it stays for ever.
+    /// An operation is pinned although no document points to it: it is never swept.
     PinnedInVain(Key, OperationId),
     /// Two operations of one lane run at the same time.
     TwoRun(Key, OperationId, OperationId),
-    /// A document has other terms than its content gives it: lists do not show it where it belongs.
+    /// The terms of a document differ from those of its content: lists do not find it by its content.
     Misfiled(Key),
     /// A document cannot be opened.
     SealedDocument(Key, String),
@@ -43,7 +43,7 @@ pub enum Finding {
 }
 
 impl Finding {
-    /// How bad it is.
+    /// Severity.
     pub fn verdict(&self) -> Severity {
         match self {
             Self::NoOperation(..)
@@ -61,7 +61,7 @@ impl Finding {
         }
     }
 
-    /// A word for machines.
+    /// Machine-readable name.
     pub fn word(&self) -> &'static str {
         match self {
             Self::NoOperation(..) => "operation_missing",
@@ -138,7 +138,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// A key for people.
+/// A readable form of a key.
 fn name(key: &Key) -> String {
     let ids = [key.id(0), key.id(1), key.id(2)];
     let ids: Vec<&str> = ids.into_iter().filter(|id| !id.is_empty()).collect();
@@ -159,7 +159,7 @@ pub struct CheckReport {
 }
 
 impl CheckReport {
-    /// Whether there is anything that must not be.
+    /// Whether there is any finding of severity `Fault`.
     pub fn has_faults(&self) -> bool {
         let fault = |it: &Finding| it.verdict() == Severity::Fault;
         self.findings.iter().any(fault)

@@ -1,8 +1,8 @@
 //! Checks the preconditions of a commit against the tables, and applies it.
 //!
-//! [`Tables::verify`] looks at everything before [`Tables::apply`] touches anything, and `apply`
-//! cannot fail: so a commit is whole or has not happened. `Commit::check` has made sure that no two
-//! writes contend for one thing, so looking at the state before the commit is enough.
+//! [`Tables::verify`] checks everything before [`Tables::apply`] changes anything, and `apply`
+//! cannot fail, so a commit is applied completely or not at all. `Commit::check` ensures that no two
+//! writes contend for one record, so checking the state before the commit is enough.
 
 use super::tables::{OperationEntry, Tables};
 use crate::clock::StoreTime;
@@ -13,7 +13,7 @@ use crate::query::Subject;
 use bytes::Bytes;
 
 impl Tables {
-    /// Names the first thing that does not hold.
+    /// Returns the first condition that does not hold.
     pub(super) fn verify(&self, commit: &Commit, now: StoreTime) -> Result<(), StaleItem> {
         for (n, expect) in commit.expects().iter().enumerate() {
             if !self.holds(expect, now) {
@@ -66,7 +66,7 @@ impl Tables {
         }
     }
 
-    /// Does what was verified; whether anything may have become claimable.
+    /// Applies a verified commit; returns whether an operation may have become claimable.
     pub(super) fn apply(&mut self, commit: &Commit, now: StoreTime) -> bool {
         let mut subjects = Vec::new();
         let mut claimable = false;
@@ -87,7 +87,7 @@ impl Tables {
         claimable
     }
 
-    /// Does one write; what it changed.
+    /// Applies one write; returns the subjects it changed.
     fn write(&mut self, write: &Write, version: Version, now: StoreTime) -> Option<Subject> {
         match write {
             Write::Put { key, terms, body } => {
@@ -105,7 +105,7 @@ impl Tables {
                 Some(Subject::Operation(new.id))
             }
             Write::Import(operation) => {
-                self.add(arrive(operation, now));
+                self.add(imported_entry(operation, now));
                 Some(Subject::Operation(operation.row.id))
             }
             Write::Advance {
@@ -167,8 +167,8 @@ fn begin(new: &NewOperation, now: StoreTime) -> OperationEntry {
     OperationEntry { operation, worker }
 }
 
-/// An operation of another store.
-fn arrive(operation: &Operation, now: StoreTime) -> OperationEntry {
+/// An operation of another store, without the worker it may have had there.
+fn imported_entry(operation: &Operation, now: StoreTime) -> OperationEntry {
     let mut operation = operation.clone();
     operation.row.import(now);
     OperationEntry {

@@ -1,7 +1,7 @@
-//! The feed of changes, and the memory of commits that goes with it.
+//! The feed of changes, which also remembers commit ids.
 //!
-//! Commits get their number under the store's lock, in the moment they are applied, so the numbers
-//! are in commit order and nothing can appear behind a cursor.
+//! Commits are numbered under the store's lock when they are applied, so the numbers are in commit
+//! order and nothing appears before a cursor later.
 
 use crate::clock::StoreTime;
 use crate::commit::CommitId;
@@ -22,7 +22,7 @@ pub(super) struct Feed {
     records: BTreeMap<u64, Record>,
     commits: BTreeSet<CommitId>,
     last: u64,
-    /// Everything up to here was thrown away.
+    /// Number of the last commit that was trimmed.
     trimmed: u64,
 }
 
@@ -42,15 +42,15 @@ impl Feed {
         self.records.insert(self.last, record);
     }
 
-    /// How many commits it has.
+    /// Number of commits.
     pub(super) fn len(&self) -> usize {
         self.records.len()
     }
 
     /// Whole commits after a cursor, until there are `limit` changes; at least one commit.
     pub(super) fn after(&self, cursor: &Cursor, limit: usize) -> Result<Changes, StoreError> {
-        let asked = number(cursor)?;
-        let mut reached = asked.max(self.trimmed);
+        let requested = number(cursor)?;
+        let mut reached = requested.max(self.trimmed);
         let mut changes = Vec::new();
         for (number, record) in self.records.range(reached + 1..) {
             let full = changes.len() + record.subjects.len() > limit;
@@ -66,11 +66,11 @@ impl Feed {
         Ok(Changes {
             changes,
             next: cursor_at(reached),
-            gap: asked < self.trimmed,
+            gap: requested < self.trimmed,
         })
     }
 
-    /// Forgets at most `limit` commits from before a moment; how many.
+    /// Trims at most `limit` commits from before a moment; returns how many.
     pub(super) fn trim(&mut self, before: StoreTime, limit: usize) -> u64 {
         let mut count = 0;
         while count < limit as u64

@@ -1,7 +1,7 @@
-//! Who works, until when, and what they hold.
+//! Workers, the expiry of their leases, and the operations they hold.
 //!
-//! One lease covers all of a worker's claims. A lease that ran out is kept, so that its worker learns
-//! of it; it is forgotten together with the feed of its time. Not here: the fence of a commit, which
+//! One lease covers all claims of a worker. An expired lease is kept, so that its worker gets `Lost`;
+//! it is removed together with the feed of its time. Not here: the fence of a commit, which
 //! `apply.rs` checks against [`Tables::holds_lease`].
 
 use super::tables::Tables;
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// A worker is alive before this moment.
+/// Lease of a worker, valid before this moment.
 pub(super) struct Lease {
     expires: StoreTime,
 }
@@ -21,7 +21,7 @@ pub(super) struct Lease {
 #[derive(Default)]
 pub(super) struct HeldOperations {
     pub(super) operations: BTreeSet<OperationId>,
-    /// The lease was seen to have run out, and the operations stand among the claimable ones.
+    /// The lease was found expired, and the operations are in the index of claimable ones.
     pub(super) void: bool,
 }
 
@@ -32,7 +32,7 @@ impl Tables {
             .is_some_and(|lease| now < lease.expires)
     }
 
-    /// Makes or prolongs a lease; `None` if it ran out.
+    /// Creates or extends a lease; `None` if it expired.
     pub(super) fn renew(
         &mut self,
         worker: WorkerId,
@@ -57,7 +57,7 @@ impl Tables {
         Some(Renewal { cancelled, held })
     }
 
-    /// Hands out what is due; `None` if the worker holds no lease.
+    /// Claims due operations; `None` if the worker holds no lease.
     pub(super) fn claim(
         &mut self,
         worker: WorkerId,
@@ -67,7 +67,7 @@ impl Tables {
         if !self.holds_lease(worker, now) {
             return None;
         }
-        self.offer_work_of_the_dead(now);
+        self.make_expired_claimable(now);
         let mut claimed = Vec::new();
         for (queue, limit) in queues {
             let first = (queue.clone(), StoreTime(i64::MIN), OperationId(Uuid::nil()));
@@ -85,9 +85,9 @@ impl Tables {
         Some(claimed)
     }
 
-    /// Ends a lease; whether anything became claimable.
+    /// Ends a lease; returns whether an operation became claimable.
     pub(super) fn release(&mut self, worker: WorkerId, now: StoreTime) -> bool {
-        // A lease that ran out stays: its worker may still be about, and must learn of it.
+        // An expired lease stays: its worker may still run, and must get `Lost`.
         if self.holds_lease(worker, now) {
             self.leases.remove(&worker);
         }
@@ -104,15 +104,15 @@ impl Tables {
         true
     }
 
-    /// Forgets leases that ran out before a moment and cover nothing.
+    /// Removes leases that expired before a moment and cover no operation.
     pub(super) fn forget_leases(&mut self, before: StoreTime) {
         let held = &self.held;
         self.leases
             .retain(|worker, lease| lease.expires >= before || held.contains_key(worker));
     }
 
-    /// Puts what dead workers run among the claimable.
-    fn offer_work_of_the_dead(&mut self, now: StoreTime) {
+    /// Makes the operations of workers with expired leases claimable.
+    fn make_expired_claimable(&mut self, now: StoreTime) {
         for (worker, held) in &mut self.held {
             let lease = self.leases.get(worker);
             if held.void || lease.is_some_and(|lease| now < lease.expires) {

@@ -1,7 +1,7 @@
-//! Reading many at once from the tables: pages of documents, operations, counts.
+//! Lists from the tables: pages of documents, operations, counts.
 //!
-//! Every list is a range of an ordered index: a page costs its own length, wherever it is. The one
-//! exception is the count of the queues, which visits what is unfinished.
+//! Every list is a range of an ordered index: a page costs its own length, at any position. The
+//! exception is the count of the queues, which visits all unfinished operations.
 
 use super::tables::{Tables, TermEntry};
 use crate::clock::StoreTime;
@@ -48,7 +48,7 @@ impl Tables {
             .documents
             .range::<[u8], _>((start, Bound::Unbounded))
             .take_while(|(key, _)| key.starts_with(prefix))
-            .map(|(_, filed)| (Vec::new(), &filed.document));
+            .map(|(_, indexed)| (Vec::new(), &indexed.document));
         page(found, limit)
     }
 
@@ -77,8 +77,8 @@ impl Tables {
                     && entry.value.as_slice() <= to
             })
             .filter_map(|entry| {
-                let filed = self.documents.get(&entry.key)?;
-                Some((entry.value.clone(), &filed.document))
+                let indexed = self.documents.get(&entry.key)?;
+                Some((entry.value.clone(), &indexed.document))
             });
         page(found, limit)
     }
@@ -86,7 +86,7 @@ impl Tables {
     pub(super) fn scan_documents(&self, from: &[u8], limit: usize) -> Vec<IndexedDocument> {
         let bounds = (Bound::Included(from), Bound::Unbounded);
         let found = self.documents.range::<[u8], _>(bounds).take(limit);
-        found.map(|(_, filed)| filed.clone()).collect()
+        found.map(|(_, indexed)| indexed.clone()).collect()
     }
 
     pub(super) fn info(&self, now: StoreTime) -> StoreInfo {
@@ -148,7 +148,7 @@ impl Tables {
     }
 }
 
-/// The first `limit` of what was found; a next position only if there is more.
+/// The first `limit` results; a next position only if there are more.
 fn page<'a>(mut found: impl Iterator<Item = (Vec<u8>, &'a Document)>, limit: usize) -> Page {
     let mut documents = Vec::new();
     let mut last = None;

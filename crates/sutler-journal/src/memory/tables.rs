@@ -1,8 +1,8 @@
 //! Tables of the memory store, and their indexes.
 //!
 //! Plain data under the store's lock. An operation is only changed through [`Tables::change`], which
-//! takes it out of every index and puts it back, so no index can be forgotten. Not here: what a
-//! commit means (`apply.rs`), who may claim (`leases.rs`), how lists are read (`lists.rs`).
+//! removes it from every index and adds it again, so no index can be forgotten. Not here: applying a
+//! commit (`apply.rs`), claims (`leases.rs`), lists (`lists.rs`).
 
 use super::feed::Feed;
 use super::leases::{HeldOperations, Lease};
@@ -16,7 +16,7 @@ use bytes::Bytes;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One place in the index of terms; the field order is the order of the list.
+/// One entry of the index of terms; the field order is the order of the list.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct TermEntry {
     pub(super) realm: String,
@@ -47,7 +47,7 @@ pub(super) struct Tables {
     pub(super) operations: BTreeMap<OperationId, OperationEntry>,
     pub(super) lanes: BTreeSet<(Key, OperationId)>,
     pub(super) unfinished: BTreeSet<OperationId>,
-    /// Ready operations, and running ones whose worker was seen to be dead; oldest due time first.
+    /// Ready operations, and running ones whose lease was found expired; oldest due time first.
     pub(super) claimable: BTreeSet<(Queue, StoreTime, OperationId)>,
     pub(super) held: BTreeMap<WorkerId, HeldOperations>,
     pub(super) leases: BTreeMap<WorkerId, Lease>,
@@ -63,7 +63,7 @@ impl Tables {
     pub(super) fn document(&self, key: &Key) -> Option<&Document> {
         self.documents
             .get(key.as_bytes())
-            .map(|filed| &filed.document)
+            .map(|indexed| &indexed.document)
     }
 
     pub(super) fn operation(&self, id: OperationId) -> Option<&Operation> {
@@ -71,27 +71,27 @@ impl Tables {
     }
 
     /// Stores a document in place of its predecessor.
-    pub(super) fn file(&mut self, filed: IndexedDocument) {
-        self.discard(&filed.document.key);
-        for term in &filed.terms {
-            self.terms.insert(term_entry(&filed.document.key, term));
+    pub(super) fn file(&mut self, indexed: IndexedDocument) {
+        self.discard(&indexed.document.key);
+        for term in &indexed.terms {
+            self.terms.insert(term_entry(&indexed.document.key, term));
         }
-        let key = filed.document.key.as_bytes().into();
-        self.documents.insert(key, filed);
+        let key = indexed.document.key.as_bytes().into();
+        self.documents.insert(key, indexed);
     }
 
-    /// Takes a document away; whether there was one.
+    /// Removes a document; returns whether it existed.
     pub(super) fn discard(&mut self, key: &Key) -> bool {
-        let Some(filed) = self.documents.remove(key.as_bytes()) else {
+        let Some(indexed) = self.documents.remove(key.as_bytes()) else {
             return false;
         };
-        for term in &filed.terms {
+        for term in &indexed.terms {
             self.terms.remove(&term_entry(key, term));
         }
         true
     }
 
-    /// Adds an operation whose id is free.
+    /// Adds an operation under a free id.
     pub(super) fn add(&mut self, entry: OperationEntry) {
         let id = entry.operation.row.id;
         self.accepted += 1;
@@ -100,7 +100,7 @@ impl Tables {
         self.operations.insert(id, entry);
     }
 
-    /// Changes an operation and everything that finds it; `None` if there is none.
+    /// Changes an operation and its index entries; `None` if there is none.
     pub(super) fn change(
         &mut self,
         id: OperationId,
@@ -205,7 +205,7 @@ impl Tables {
     }
 
     pub(super) fn append_log(&mut self, id: OperationId, mut text: Bytes) {
-        // A swept operation must not leave a log behind.
+        // A swept operation must not get a new log.
         if text.is_empty() || !self.operations.contains_key(&id) {
             return;
         }
@@ -233,7 +233,7 @@ impl Tables {
     }
 }
 
-/// Whether a sweep for this outcome takes an operation in this state.
+/// Whether a sweep for this outcome deletes an operation in this state.
 fn covers(wanted: Option<Outcome>, state: State) -> bool {
     match state {
         State::Waiting | State::Ready | State::Running => false,

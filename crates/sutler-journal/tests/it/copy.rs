@@ -1,7 +1,7 @@
-//! Copies between stores: everything arrives, whatever happens meanwhile.
+//! Copies between stores: everything is copied, whatever happens meanwhile.
 //!
-//! Here both stores are in memory, so that time stands still and every call can be made to fail. Between
-//! real stores it is the executable's tests that copy.
+//! Both stores are in memory, so that the clock is stopped and every call can be made to fail. The tests
+//! of the executable copy between real stores.
 
 mod fixture;
 
@@ -25,7 +25,7 @@ async fn begin(fixture: &Fixture, target: &Arc<dyn Store>) -> Result<StoreCopy, 
     StoreCopy::begin(fixture.store(), Arc::clone(target), NAME).await
 }
 
-/// Copies whatever there is, and holds the target against the source.
+/// Copies everything and compares the target with the source.
 async fn copy_whole(fixture: &Fixture, target: &Arc<dyn Store>) {
     let mut copying = begin(fixture, target).await.expect("a copy");
     let finished = copying.finish().await.expect("the end of it");
@@ -37,7 +37,7 @@ async fn copy_whole(fixture: &Fixture, target: &Arc<dyn Store>) {
 }
 
 #[tokio::test]
-async fn everything_arrives_in_whatever_state_it_is() {
+async fn records_of_every_state_are_copied() {
     let fixture = Fixture::new();
     fixture.fill(250).await;
     let target = memory();
@@ -54,7 +54,7 @@ async fn an_empty_store_is_copied_too() {
 }
 
 #[tokio::test]
-async fn what_changes_meanwhile_is_followed() {
+async fn concurrent_changes_are_followed() {
     let fixture = Fixture::new();
     fixture.fill(150).await;
     let target = memory();
@@ -69,9 +69,9 @@ async fn what_changes_meanwhile_is_followed() {
     assert_eq!(contents(&*fixture.store()).await, contents(&*target).await);
 }
 
-/// Whenever the feed was read, there is something new in it.
+/// After each read of the feed there are new changes in it.
 #[tokio::test]
-async fn a_source_that_never_rests_is_copied_too() {
+async fn a_constantly_changing_source_is_copied() {
     const READS_MAX: usize = 100;
     let fixture = Fixture::new();
     fixture.fill(250).await;
@@ -96,9 +96,9 @@ async fn a_source_that_never_rests_is_copied_too() {
     copy_whole(&fixture, &target).await;
 }
 
-/// The feed may be trimmed behind a copy that was interrupted for long.
+/// The feed may be trimmed before an interrupted copy resumes.
 #[tokio::test]
-async fn a_feed_that_forgot_is_made_up_for_by_looking_again() {
+async fn a_trimmed_feed_leads_to_another_scan() {
     let fixture = Fixture::new();
     fixture.fill(120).await;
     let target = memory();
@@ -116,9 +116,9 @@ async fn a_feed_that_forgot_is_made_up_for_by_looking_again() {
     assert_eq!(contents(&*fixture.store()).await, contents(&*target).await);
 }
 
-/// Sweeps are in no feed: what the source threw away goes from the target, and nothing else does.
+/// Sweeps are not in the feed: the finish deletes swept operations from the target, and nothing else.
 #[tokio::test]
-async fn what_was_swept_meanwhile_goes_and_what_was_not_stays() {
+async fn operations_swept_meanwhile_are_deleted_and_others_stay() {
     let fixture = Fixture::new();
     fixture.fill(60).await;
     let target = memory();
@@ -135,9 +135,9 @@ async fn what_was_swept_meanwhile_goes_and_what_was_not_stays() {
     assert_eq!(contents(&*fixture.store()).await, contents(&*target).await);
 }
 
-/// A finish that was broken off leaves unfinished operations; the source goes on, and they are replaced.
+/// An interrupted finish leaves unfinished operations; the source continues, and they are replaced.
 #[tokio::test]
-async fn a_source_that_went_on_after_a_broken_finish_is_copied_as_it_is_then() {
+async fn a_source_changed_after_an_interrupted_finish_is_copied_again() {
     let fixture = Fixture::new();
     fixture.fill(40).await;
     let target = memory();
@@ -159,23 +159,23 @@ async fn a_source_that_went_on_after_a_broken_finish_is_copied_as_it_is_then() {
     copy_whole(&fixture, &target).await;
 }
 
-/// A store that answers up to a call, and what tells that it was reached.
+/// A store that serves calls up to a certain one, and a flag that is set when that one is reached.
 fn dying(
     store: &Arc<dyn Store>,
     at: usize,
-    fate: Intercept,
+    intercept: Intercept,
     counts: impl Fn(&Call<'_>) -> bool + Send + Sync + 'static,
 ) -> (Arc<dyn Store>, Arc<Notify>) {
     let dead = Arc::new(Notify::new());
-    let (told, calls) = (Arc::clone(&dead), AtomicUsize::new(0));
-    let tapped = InterceptingStore::new(Arc::clone(store), move |call| {
+    let (notify, calls) = (Arc::clone(&dead), AtomicUsize::new(0));
+    let intercepted = InterceptingStore::new(Arc::clone(store), move |call| {
         if counts(call) && calls.fetch_add(1, Ordering::SeqCst) == at {
-            told.notify_one();
-            return fate.clone();
+            notify.notify_one();
+            return intercept.clone();
         }
         Intercept::Pass
     });
-    (Arc::new(tapped), dead)
+    (Arc::new(intercepted), dead)
 }
 
 fn changes_something(call: &Call<'_>) -> bool {
@@ -186,18 +186,18 @@ fn changes_something(call: &Call<'_>) -> bool {
     }
 }
 
-/// Killed before or after each single change that it makes in the target, it goes on and ends well.
+/// A copy killed before or after any single change of the target resumes and completes.
 #[tokio::test]
-async fn killed_at_any_moment_it_goes_on_where_it_was() {
+async fn a_copy_killed_at_any_moment_resumes() {
     let fixture = Fixture::new();
     fixture.fill(12).await;
     let mut deaths = 0;
-    for fate in [Intercept::CrashBefore, Intercept::CrashAfter] {
+    for intercept in [Intercept::CrashBefore, Intercept::CrashAfter] {
         for at in 0.. {
             let target = memory();
-            let (tapped, dead) = dying(&target, at, fate.clone(), changes_something);
+            let (intercepted, dead) = dying(&target, at, intercept.clone(), changes_something);
             let run = async {
-                let mut copying = begin(&fixture, &tapped).await?;
+                let mut copying = begin(&fixture, &intercepted).await?;
                 copying.finish().await
             };
             let ended = tokio::select! {
@@ -215,17 +215,17 @@ async fn killed_at_any_moment_it_goes_on_where_it_was() {
     assert!(deaths > 30, "it was killed {deaths} times");
 }
 
-/// A commit that nobody knows the outcome of is asked for again, and nothing is copied twice.
+/// A commit of unknown outcome is repeated, and nothing is copied twice.
 #[tokio::test(start_paused = true)]
-async fn a_commit_without_an_answer_is_resolved() {
+async fn a_commit_of_unknown_outcome_is_resolved() {
     let fixture = Fixture::new();
     fixture.fill(12).await;
-    for fate in [Intercept::LoseRequest, Intercept::LoseReply] {
+    for intercept in [Intercept::LoseRequest, Intercept::LoseReply] {
         for at in 0..8 {
             let target = memory();
             let commits = |call: &Call<'_>| matches!(call, Call::Commit(_));
-            let (tapped, _) = dying(&target, at, fate.clone(), commits);
-            let mut copying = begin(&fixture, &tapped).await.unwrap();
+            let (intercepted, _) = dying(&target, at, intercept.clone(), commits);
+            let mut copying = begin(&fixture, &intercepted).await.unwrap();
             copying.finish().await.unwrap();
             assert_eq!(contents(&*fixture.store()).await, contents(&*target).await);
         }
@@ -257,7 +257,7 @@ async fn the_copy_of_another_source_is_refused() {
 }
 
 #[tokio::test]
-async fn a_finished_copy_says_so_and_is_not_touched_again() {
+async fn a_finished_copy_is_reported_and_not_changed_again() {
     let fixture = Fixture::new();
     fixture.fill(5).await;
     let target = memory();
@@ -276,7 +276,7 @@ async fn feed(store: &dyn Store) -> (usize, Cursor) {
 }
 
 #[tokio::test]
-async fn of_two_copies_into_one_target_one_gives_way() {
+async fn of_two_copies_into_one_target_one_fails() {
     let fixture = Fixture::new();
     fixture.fill(5).await;
     let target = memory();
@@ -289,7 +289,7 @@ async fn of_two_copies_into_one_target_one_gives_way() {
 }
 
 #[tokio::test]
-async fn a_source_that_somebody_works_in_is_not_finished() {
+async fn a_source_with_leases_is_not_finished() {
     let fixture = Fixture::new();
     fixture.fill(5).await;
     fixture.work().await;
@@ -302,7 +302,7 @@ async fn a_source_that_somebody_works_in_is_not_finished() {
     copying.finish().await.unwrap();
 }
 
-/// A change in the last moment is noticed, and the copy is not called finished.
+/// A change at the last moment is detected, and the copy is not reported as finished.
 #[tokio::test]
 async fn a_change_while_it_is_finished_is_noticed() {
     let fixture = Fixture::new();
@@ -311,7 +311,7 @@ async fn a_change_while_it_is_finished_is_noticed() {
     let late = fixture.store();
     let source = InterceptingStore::new(fixture.store(), move |call| {
         if let Call::Read("scan_documents") = call {
-            // Whoever reads documents now has followed the feed before, or has not begun yet.
+            // A copy that reads documents now has followed the feed before, or has not started yet.
             let new = Fixture::new_operation("late", Start::Waiting);
             let id = new.id;
             let late = Arc::clone(&late);

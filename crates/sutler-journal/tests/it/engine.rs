@@ -1,7 +1,7 @@
-//! The engine, on a memory store whose clock is tokio's paused one: the words its tests are told in.
+//! Fixture of the engine's tests: a memory store whose clock is tokio's paused one.
 //!
-//! What a store must do is not asked here (`memory.rs` and the public suite), nor what operations
-//! mean. Read `engine/claims.rs` first.
+//! Not tested here: stores (`memory.rs` and the public suite), and the meaning of operations.
+//! Read `engine/claims.rs` first.
 
 mod claims;
 mod faults;
@@ -26,44 +26,50 @@ use tokio::time::Instant;
 const WORK: Queue = Queue::named("work");
 const LEASE: Duration = Duration::from_secs(30);
 
-/// The store's clock goes with tokio's, so paused time passes for both at once.
-struct Together(Instant);
+/// A store clock that follows tokio's, so paused time passes for both at once.
+struct TokioClock(Instant);
 
-impl Clock for Together {
+impl Clock for TokioClock {
     fn now(&self) -> StoreTime {
         StoreTime(1_700_000_000_000_000).plus(self.0.elapsed())
     }
 }
 
-type Tap = Box<dyn FnMut(&Call<'_>) -> Intercept + Send>;
+type InterceptHook = Box<dyn FnMut(&Call<'_>) -> Intercept + Send>;
 
-/// A store to work on, and a tap to break it with.
-struct Bench {
+/// A store, and a hook to break it.
+struct EngineFixture {
     store: Arc<dyn Store>,
-    tap: Arc<Mutex<Tap>>,
+    hook: Arc<Mutex<InterceptHook>>,
 }
 
-impl Bench {
+impl EngineFixture {
     fn new() -> Self {
-        let memory = MemoryStore::with_clock(Arc::new(Together(Instant::now())));
-        let tap: Arc<Mutex<Tap>> = Arc::new(Mutex::new(Box::new(|_: &Call<'_>| Intercept::Pass)));
-        let asked = Arc::clone(&tap);
-        let store =
-            InterceptingStore::new(Arc::new(memory), move |call| asked.lock().unwrap()(call));
+        let memory = MemoryStore::with_clock(Arc::new(TokioClock(Instant::now())));
+        let hook: Arc<Mutex<InterceptHook>> =
+            Arc::new(Mutex::new(Box::new(|_: &Call<'_>| Intercept::Pass)));
+        let shared_hook = Arc::clone(&hook);
+        let store = InterceptingStore::new(Arc::new(memory), move |call| {
+            shared_hook.lock().unwrap()(call)
+        });
         let store = Arc::new(store);
-        Self { store, tap }
+        Self { store, hook }
     }
 
-    /// From now on, calls meet this fate.
-    fn tap(&self, tap: impl FnMut(&Call<'_>) -> Intercept + Send + 'static) {
-        *self.tap.lock().unwrap() = Box::new(tap);
+    /// Sets the hook that decides about all later calls.
+    fn hook(&self, hook: impl FnMut(&Call<'_>) -> Intercept + Send + 'static) {
+        *self.hook.lock().unwrap() = Box::new(hook);
     }
 
-    async fn engine(&self, script: Arc<Script>) -> Engine {
-        self.engine_of(script, &[(WORK, 8)]).await
+    async fn engine(&self, executor: Arc<ScriptedExecutor>) -> Engine {
+        self.engine_of(executor, &[(WORK, 8)]).await
     }
 
-    async fn engine_of(&self, script: Arc<Script>, queues: &[(Queue, usize)]) -> Engine {
+    async fn engine_of(
+        &self,
+        executor: Arc<ScriptedExecutor>,
+        queues: &[(Queue, usize)],
+    ) -> Engine {
         let queues = queues.iter().cloned();
         let queues = queues.map(|(queue, limit)| QueueSettings { queue, limit });
         let settings = EngineSettings {
@@ -71,7 +77,7 @@ impl Bench {
             queues: queues.collect(),
             ..EngineSettings::for_queue(WORK, 8)
         };
-        let started = Engine::start(Arc::clone(&self.store), script, settings).await;
+        let started = Engine::start(Arc::clone(&self.store), executor, settings).await;
         started.expect("the store grants a lease")
     }
 
@@ -103,7 +109,7 @@ impl Bench {
         panic!("operation {id} did not end: {:?}", self.row(id).await);
     }
 
-    /// A worker that claims what is there and is never heard of again.
+    /// A worker that claims everything and never renews its lease.
     async fn claim_and_die(&self) {
         let worker = WorkerId::fresh();
         let ttl = Duration::from_secs(1);
@@ -129,25 +135,25 @@ fn operation(name: &str, queue: Queue, start: Start) -> NewOperation {
 
 type Playing = Pin<Box<dyn Future<Output = Result<RunResult, Lost>> + Send>>;
 
-/// What an executor saw of one claim.
+/// One claim as an executor received it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct SeenRun {
+struct ObservedRun {
     id: OperationId,
     fence: u64,
     attempt: u32,
     takeovers: u32,
 }
 
-/// An executor that does what the test says, and remembers what it saw.
-struct Script {
+/// An executor that runs a function of the test and records its runs.
+struct ScriptedExecutor {
     play: Box<dyn Fn(Arc<Run>, usize) -> Playing + Send + Sync>,
-    seen: Mutex<Vec<SeenRun>>,
-    given_up: Mutex<Vec<SeenRun>>,
+    observed: Mutex<Vec<ObservedRun>>,
+    given_up: Mutex<Vec<ObservedRun>>,
     inside: Mutex<HashMap<OperationId, u32>>,
 }
 
-impl Script {
-    /// `play` is given the run and how often this operation was run before.
+impl ScriptedExecutor {
+    /// `play` receives the run and the number of earlier runs of this operation.
     fn new<F, P>(play: F) -> Arc<Self>
     where
         F: Fn(Arc<Run>, usize) -> P + Send + Sync + 'static,
@@ -155,24 +161,24 @@ impl Script {
     {
         Arc::new(Self {
             play: Box::new(move |run, before| Box::pin(play(run, before))),
-            seen: Mutex::default(),
+            observed: Mutex::default(),
             given_up: Mutex::default(),
             inside: Mutex::default(),
         })
     }
 
-    fn seen(&self) -> Vec<SeenRun> {
-        self.seen.lock().unwrap().clone()
+    fn observed(&self) -> Vec<ObservedRun> {
+        self.observed.lock().unwrap().clone()
     }
 
-    fn given_up(&self) -> Vec<SeenRun> {
+    fn given_up(&self) -> Vec<ObservedRun> {
         self.given_up.lock().unwrap().clone()
     }
 }
 
-fn seen(run: &Run) -> SeenRun {
+fn observed(run: &Run) -> ObservedRun {
     let row = &run.operation().row;
-    SeenRun {
+    ObservedRun {
         id: row.id,
         fence: row.fence.0,
         attempt: row.attempt,
@@ -180,7 +186,7 @@ fn seen(run: &Run) -> SeenRun {
     }
 }
 
-/// Ends an operation well.
+/// Ends an operation as succeeded.
 async fn finish(run: &Run) -> Result<RunResult, Lost> {
     end(run, Outcome::Succeeded).await
 }
@@ -191,8 +197,8 @@ async fn end(run: &Run, outcome: Outcome) -> Result<RunResult, Lost> {
     Ok(RunResult::Finished)
 }
 
-/// Counts an operation as being run for as long as it lives.
-struct Inside<'a>(&'a Script, OperationId);
+/// Counts an operation as running until dropped.
+struct Inside<'a>(&'a ScriptedExecutor, OperationId);
 
 impl Drop for Inside<'_> {
     fn drop(&mut self) {
@@ -201,19 +207,23 @@ impl Drop for Inside<'_> {
 }
 
 #[async_trait]
-impl Executor for Script {
+impl Executor for ScriptedExecutor {
     async fn execute(&self, run: Arc<Run>) -> Result<RunResult, Lost> {
         let id = run.id();
         *self.inside.lock().unwrap().entry(id).or_default() += 1;
         let _inside = Inside(self, id);
         assert_eq!(self.inside.lock().unwrap()[&id], 1, "run twice at once");
-        let before = self.seen().iter().filter(|seen| seen.id == id).count();
-        self.seen.lock().unwrap().push(seen(&run));
+        let before = self
+            .observed()
+            .iter()
+            .filter(|observed| observed.id == id)
+            .count();
+        self.observed.lock().unwrap().push(observed(&run));
         (self.play)(run, before).await
     }
 
     async fn give_up(&self, run: Arc<Run>) -> Result<(), Lost> {
-        self.given_up.lock().unwrap().push(seen(&run));
+        self.given_up.lock().unwrap().push(observed(&run));
         end(&run, Outcome::Failed).await.map(|_| ())
     }
 }

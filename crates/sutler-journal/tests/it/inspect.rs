@@ -1,4 +1,4 @@
-//! Checks of a store that was put out of order on purpose, one thing at a time.
+//! Checks of a store with one injected inconsistency at a time.
 
 use bytes::Bytes;
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use sutler_journal::{
     Write,
 };
 
-/// Bodies are ids of operations, one a line; `sealed` cannot be opened.
+/// Bodies are ids of operations, one per line; `sealed` cannot be opened.
 struct Lines;
 
 impl SealedReader for Lines {
-    fn document(&self, filed: &IndexedDocument) -> Result<DocumentFacts, UnreadableError> {
-        let text = String::from_utf8_lossy(&filed.document.body);
+    fn document(&self, indexed: &IndexedDocument) -> Result<DocumentFacts, UnreadableError> {
+        let text = String::from_utf8_lossy(&indexed.document.body);
         if text == "sealed" {
             return Err(UnreadableError("no key".to_owned()));
         }
         let ids = text.lines().filter_map(OperationId::parse);
         Ok(DocumentFacts {
             points_to: Some(ids.collect()),
-            misfiled: filed.terms.iter().any(|term| term.value == b"wrong"),
+            misfiled: indexed.terms.iter().any(|term| term.value == b"wrong"),
         })
     }
 
@@ -74,7 +74,7 @@ impl Fixture {
         self.store.commit(&commit).await.unwrap();
     }
 
-    /// A thing whose document points to its one operation.
+    /// Creates a document that points to its one operation.
     async fn thing(&self, id: &str) -> OperationId {
         let new = operation(id, Start::Waiting);
         let operation = new.id;
@@ -94,7 +94,7 @@ impl Fixture {
 }
 
 #[tokio::test]
-async fn a_store_in_order_has_nothing_to_tell() {
+async fn a_consistent_store_has_no_findings() {
     let fixture = Fixture::new();
     for n in 0..450 {
         let id = fixture.thing(&format!("{n:03}")).await;
@@ -173,7 +173,7 @@ async fn two_that_run_in_one_lane_are_found_without_any_key() {
 }
 
 #[tokio::test]
-async fn what_no_key_opens_and_what_is_filed_wrongly_is_found() {
+async fn unreadable_and_misfiled_documents_are_found() {
     let fixture = Fixture::new();
     let sealed = Bytes::from_static(b"sealed");
     let insert = Commit::new().insert(key("a"), Vec::new(), sealed.clone());
@@ -196,7 +196,7 @@ async fn what_no_key_opens_and_what_is_filed_wrongly_is_found() {
 }
 
 #[tokio::test]
-async fn everything_is_counted_by_what_it_is() {
+async fn counts_are_by_realm_kind_and_state() {
     let fixture = Fixture::new();
     let first = fixture.thing("a").await;
     fixture.thing("b").await;

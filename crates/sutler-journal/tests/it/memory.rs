@@ -1,4 +1,4 @@
-//! The memory store passes the suite that every store must pass.
+//! The memory store passes the conformance suite of stores.
 
 use async_trait::async_trait;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use sutler_journal::{
     Start, Store, WorkerId, Write,
 };
 
-/// A memory store whose clock stands still until told, at the other end of a wire.
+/// A memory store behind a simulated connection, with a clock moved by hand.
 struct Memory {
     clock: Arc<ManualClock>,
     wire: Arc<UnreliableStore>,
@@ -36,7 +36,7 @@ impl Candidate for Memory {
         self.clock.advance(time);
     }
 
-    /// Nothing outlives the process, so the data and the leases of a memory store are as they were.
+    /// Data of a memory store does not outlive the process, so data and leases stay as they were.
     async fn reopen(&self) -> Arc<dyn Store> {
         self.store().await
     }
@@ -57,7 +57,7 @@ mod conformance {
 }
 
 #[tokio::test]
-async fn whatever_may_become_claimable_is_hinted_at() {
+async fn claimable_operations_cause_a_hint() {
     let store = MemoryStore::new();
     let mut hints = store.hints();
     let start = |start: Start| {

@@ -185,10 +185,10 @@ fn ask(
         media => request.with_body(media, body),
     };
     let answer = request.send(at).expect("the registry answers");
-    let said = String::from_utf8_lossy(&answer.body);
+    let message = String::from_utf8_lossy(&answer.body);
     assert!(
         (200..300).contains(&answer.status),
-        "{method} {target}: {} {said}",
+        "{method} {target}: {} {message}",
         answer.status
     );
     (answer.status, answer.header("location").map(str::to_owned))

@@ -99,12 +99,12 @@ impl OwnProcess {
         let logins = self
             .server_dir
             .private(&format!("logins-{number}"), &logins);
-        let told = self.server_dir.path(&format!("pushed-{number}"));
+        let digest_file = self.server_dir.path(&format!("pushed-{number}"));
         let to = format!("docker://{host}/{to}");
         let verify = format!("--tls-verify={}", host.starts_with("localhost"));
         let words = ["push", "--quiet", "--authfile", &logins, &verify];
-        self.must(&[&words[..], &["--digestfile", &told, image, &to]].concat());
-        let digest = fs::read_to_string(told).expect("a digest");
+        self.must(&[&words[..], &["--digestfile", &digest_file, image, &to]].concat());
+        let digest = fs::read_to_string(digest_file).expect("a digest");
         PushedImage {
             digest: digest.trim().to_owned(),
         }
@@ -114,7 +114,7 @@ impl OwnProcess {
     fn must(&self, words: &[&str]) {
         let ended = podman(&self.server_dir, &self.program).args(words).output();
         let ended = ended.expect("podman runs");
-        let said = String::from_utf8_lossy(&ended.stderr);
-        assert!(ended.status.success(), "podman {words:?}: {said}");
+        let message = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "podman {words:?}: {message}");
     }
 }

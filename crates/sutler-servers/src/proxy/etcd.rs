@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_ends_where_it_says() {
+    fn a_request_ends_after_its_content_length() {
         let request = b"POST /v3/kv/txn HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}POST";
         let message = EtcdDialect.client(request).expect("whole");
         assert_eq!(message.length, request.len() - 4);

@@ -76,8 +76,8 @@ mod tests {
     #[test]
     fn a_commit_is_known_by_its_name() {
         let commit = message("commitTransaction");
-        let seen = MongoDialect.client(&commit).expect("whole");
-        assert!(seen.commits && seen.length == commit.len());
+        let parsed = MongoDialect.client(&commit).expect("whole");
+        assert!(parsed.commits && parsed.length == commit.len());
         assert_eq!(MongoDialect.client(&commit[..9]), None, "not yet whole");
         let other = MongoDialect.client(&message("bulkWrite")).expect("whole");
         assert_eq!(other.asks.as_deref(), Some("bulkWrite"));

@@ -49,16 +49,16 @@ impl Dialect for MySqlDialect {
         }
         self.next = NextReply::Head;
         match *body.first()? {
-            QUERY => message.asks = Some(few_words(&body[1..])),
+            QUERY => message.asks = Some(short_text(&body[1..])),
             PREPARE => {
                 self.preparing = Some(body[1..].to_vec());
-                message.asks = Some(format!("prepare {}", few_words(&body[1..])));
+                message.asks = Some(format!("prepare {}", short_text(&body[1..])));
             }
             EXECUTE => {
                 let text = self.prepared.get(body.get(1..5)?);
                 let text = text.map(Vec::as_slice).unwrap_or_default();
                 message.commits = text.starts_with(COMMIT);
-                message.asks = Some(few_words(text));
+                message.asks = Some(short_text(text));
             }
             _ => {}
         }
@@ -99,7 +99,7 @@ impl Dialect for MySqlDialect {
     }
 }
 
-fn few_words(text: &[u8]) -> String {
+fn short_text(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(&text[..text.len().min(WORDS)]).into_owned();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

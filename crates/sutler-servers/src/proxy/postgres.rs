@@ -15,7 +15,7 @@ pub struct PostgresDialect {
     /// Texts of prepared statements, by name.
     prepared: HashMap<Vec<u8>, Vec<u8>>,
     /// Statements since the client last waited.
-    asked: Vec<u8>,
+    statement: Vec<u8>,
 }
 
 impl Dialect for PostgresDialect {
@@ -37,20 +37,20 @@ impl Dialect for PostgresDialect {
             // Parse: name, then text.
             b'P' => {
                 let name = words.next()?.to_vec();
-                self.asked = words.next()?.to_vec();
-                self.prepared.insert(name, self.asked.clone());
+                self.statement = words.next()?.to_vec();
+                self.prepared.insert(name, self.statement.clone());
             }
             // Bind: portal, then statement.
             b'B' => {
                 let text = self.prepared.get(words.nth(1)?);
-                self.asked = text.cloned().unwrap_or_default();
-                message.commits = self.asked.starts_with(COMMIT);
+                self.statement = text.cloned().unwrap_or_default();
+                message.commits = self.statement.starts_with(COMMIT);
             }
             b'Q' => {
                 let text = words.next()?;
-                message.asks = Some(few_words(text));
+                message.asks = Some(short_text(text));
             }
-            b'S' => message.asks = Some(few_words(&self.asked)),
+            b'S' => message.asks = Some(short_text(&self.statement)),
             _ => {}
         }
         Some(message)
@@ -62,7 +62,7 @@ impl Dialect for PostgresDialect {
     }
 }
 
-fn few_words(text: &[u8]) -> String {
+fn short_text(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(&text[..text.len().min(WORDS)]).into_owned();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -12,7 +12,7 @@ pub(super) struct TokenService {
     /// Authorization header that is required for a token.
     proof: String,
     /// Scopes, by token.
-    given: HashMap<String, String>,
+    issued: HashMap<String, String>,
     count: usize,
 }
 
@@ -22,13 +22,13 @@ impl TokenService {
         Self {
             realm: format!("http://{at}/token"),
             proof: format!("Basic {login}"),
-            given: HashMap::new(),
+            issued: HashMap::new(),
             count: 0,
         }
     }
 
     pub(super) fn forget(&mut self) {
-        self.given.clear();
+        self.issued.clear();
     }
 
     /// Responds with a token or a challenge; `None` if the request is authorized.
@@ -46,7 +46,7 @@ impl TokenService {
         }
         let scope = scope_of(path)?;
         let token = shown.strip_prefix("Bearer ").unwrap_or_default();
-        if self.given.get(token) == Some(&scope) {
+        if self.issued.get(token) == Some(&scope) {
             return None;
         }
         let realm = &self.realm;
@@ -62,7 +62,7 @@ impl TokenService {
         let scope = scope.map(|(_, value)| decoded(value)).unwrap_or_default();
         self.count += 1;
         let token = format!("token-{}-of-tests", self.count);
-        self.given.insert(token.clone(), scope);
+        self.issued.insert(token.clone(), scope);
         HttpResponse {
             status: 200,
             headers: vec![("Content-Type".to_owned(), "application/json".to_owned())],

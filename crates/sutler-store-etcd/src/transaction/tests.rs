@@ -1,4 +1,4 @@
-//! Transactions of commits, against small views. Not here: whether etcd takes them (`tests/it`).
+//! Transactions of commits, against small views. Not here: whether etcd accepts them (`tests/it`).
 
 use super::{CommitContext, CommitDecision, Transaction, decide};
 use crate::keys::Keys;
@@ -15,14 +15,14 @@ use uuid::Uuid;
 
 const NOW: StoreTime = StoreTime(1_000_000);
 
-/// A store in little: what was planned is applied to the view at once.
-struct Little {
+/// A minimal store: every transaction is applied to the view at once.
+struct MiniStore {
     keys: Keys,
     view: View,
     dead: BTreeSet<WorkerId>,
 }
 
-impl Little {
+impl MiniStore {
     fn new() -> Self {
         Self {
             keys: Keys::below("p"),
@@ -73,7 +73,7 @@ impl Little {
         applied.expect("it can be read");
     }
 
-    /// Plans a commit and takes it in.
+    /// Plans a commit and applies it.
     fn commit(&mut self, commit: &Commit) {
         let plan = serde_json::to_value(&self.plan(commit).steps).expect("steps");
         for step in plan.as_array().expect("steps") {
@@ -118,11 +118,11 @@ fn operation(start: Start) -> NewOperation {
 }
 
 #[test]
-fn a_commit_becomes_one_key_for_each_thing_and_two_more() {
-    let little = Little::new();
+fn a_commit_writes_one_key_per_record_and_two_more() {
+    let store = MiniStore::new();
     for terms in [0, 8] {
         let commit = insert("a", terms).start(operation(Start::Waiting));
-        let plan = little.plan(&commit);
+        let plan = store.plan(&commit);
         assert_eq!(plan.steps.len(), 4);
         // The commit itself and its void mark, the document, the operation.
         assert_eq!(plan.conditions.len(), 4);
@@ -130,15 +130,15 @@ fn a_commit_becomes_one_key_for_each_thing_and_two_more() {
 }
 
 #[test]
-fn what_was_applied_needs_nothing_more() {
-    let mut little = Little::new();
+fn an_applied_commit_needs_no_write() {
+    let mut store = MiniStore::new();
     let commit = insert("a", 1);
-    little.commit(&commit);
-    assert!(matches!(little.decide(&commit), CommitDecision::Applied));
-    assert_eq!(little.stale(&insert("a", 1)), StaleItem::Expect(0));
+    store.commit(&commit);
+    assert!(matches!(store.decide(&commit), CommitDecision::Applied));
+    assert_eq!(store.stale(&insert("a", 1)), StaleItem::Expect(0));
 }
 
-/// How many bytes etcd has to take for a plan, as it counts them.
+/// Size of a transaction in bytes, as etcd counts it.
 fn bytes_of(plan: &Transaction) -> usize {
     let json = serde_json::to_vec(&(&plan.steps, &plan.conditions));
     json.expect("JSON").len() * 3 / 4
@@ -146,8 +146,8 @@ fn bytes_of(plan: &Transaction) -> usize {
 
 #[test]
 fn the_largest_commit_fits_into_one_transaction() {
-    let mut little = Little::new();
-    little.keys = Keys::below(&"p".repeat(128));
+    let mut store = MiniStore::new();
+    store.keys = Keys::below(&"p".repeat(128));
     let long = ["a", "b", "c"].map(|id| id.repeat(512));
     let ids = long.each_ref().map(String::as_str);
     let realm = Realm::new("r".repeat(64)).expect("a realm");
@@ -158,14 +158,14 @@ fn the_largest_commit_fits_into_one_transaction() {
         let mut new = operation(Start::Ready(Due::Now));
         new.lane = Key::new(&realm, Kind::new("k"), &ids).expect("a key");
         (new.detail, new.request) = (inline.clone(), inline.clone());
-        // Ten times 100 kB: a megabyte, and for the rest what stands there is written again.
+        // Ten times 100 kB: a megabyte. The rest writes existing contents again.
         let large = (n < 10).then(|| Bytes::from(vec![2; 99_000]));
         next = next.advance(new.id, Next::Same, None, large);
         let start = &mut starts[n % 2];
         *start = std::mem::take(start).start(new);
     }
     for start in &starts {
-        little.commit(start);
+        store.commit(start);
     }
     for expects in [10, 100] {
         let mut commit = next.clone();
@@ -175,7 +175,7 @@ fn the_largest_commit_fits_into_one_transaction() {
             commit = commit.absent(Key::new(&realm, Kind::new("k"), &ids).expect("a key"));
         }
         commit.check().expect("a commit that every store takes");
-        let plan = little.plan(&commit);
+        let plan = store.plan(&commit);
         assert!(plan.conditions.len() <= 128, "{}", plan.conditions.len());
         assert!(plan.steps.len() <= 128, "{}", plan.steps.len());
         let bytes = bytes_of(&plan);
@@ -184,53 +184,49 @@ fn the_largest_commit_fits_into_one_transaction() {
 }
 
 #[test]
-fn a_fence_demands_the_lease_of_whoever_holds_it() {
-    let mut little = Little::new();
-    let worker = little.worker();
+fn a_fence_requires_the_lease_of_its_holder() {
+    let mut store = MiniStore::new();
+    let worker = store.worker();
     let new = operation(Start::Claimed(worker));
     let id = new.id;
-    little.commit(&Commit::new().start(new));
+    store.commit(&Commit::new().start(new));
     let done = |fence| {
         Commit::new()
             .advance(id, Next::Done(Outcome::Succeeded), None, None)
             .fenced(id, Fence(fence))
     };
-    assert_eq!(little.plan(&done(1)).workers, BTreeSet::from([worker]));
-    assert_eq!(little.stale(&done(2)), StaleItem::Expect(0));
-    little.dead.insert(worker);
-    assert_eq!(little.stale(&done(1)), StaleItem::Expect(0));
+    assert_eq!(store.plan(&done(1)).workers, BTreeSet::from([worker]));
+    assert_eq!(store.stale(&done(2)), StaleItem::Expect(0));
+    store.dead.insert(worker);
+    assert_eq!(store.stale(&done(1)), StaleItem::Expect(0));
     let stranger = Commit::new().start(operation(Start::Claimed(WorkerId::fresh())));
-    assert_eq!(little.stale(&stranger), StaleItem::Write(0));
+    assert_eq!(store.stale(&stranger), StaleItem::Write(0));
 }
 
 #[test]
-fn what_is_done_and_let_go_is_read_before_it_is_written_again() {
-    let mut little = Little::new();
+fn an_ended_unpinned_operation_is_fetched_before_it_is_written() {
+    let mut store = MiniStore::new();
     let new = operation(Start::Waiting);
     let id = new.id;
-    little.commit(&Commit::new().start(new));
+    store.commit(&Commit::new().start(new));
     let done = Next::Done(Outcome::Failed);
     let end = Commit::new().advance(id, done, None, None);
-    little.commit(&end.write(Write::Unpin(id)));
+    store.commit(&end.write(Write::Unpin(id)));
     let again = Commit::new().write(Write::Unpin(id));
-    assert!(matches!(little.decide(&again), CommitDecision::Fetch(ids) if ids == [id]));
+    assert!(matches!(store.decide(&again), CommitDecision::Fetch(ids) if ids == [id]));
     let cancel = Commit::new().write(Write::Cancel(id));
-    assert_eq!(
-        little.plan(&cancel).steps.len(),
-        2,
-        "nothing but the record"
-    );
+    assert_eq!(store.plan(&cancel).steps.len(), 2, "nothing but the record");
     let late = Commit::new().advance(id, Next::Same, None, None);
-    assert_eq!(little.stale(&late), StaleItem::Write(0));
+    assert_eq!(store.stale(&late), StaleItem::Write(0));
 }
 
 #[test]
 fn a_view_lists_by_present_terms_in_order() {
-    let mut little = Little::new();
+    let mut store = MiniStore::new();
     for (id, value) in [("b", "2"), ("a", "2"), ("c", "1"), ("a", "3")] {
         let version = Version(CommitId(Uuid::nil()));
         let value = rows::document(version, &[Term::new("rank", value)], b"");
-        little.put(little.keys.document(&key(id)), value);
+        store.put(store.keys.document(&key(id)), value);
     }
     let realm = Realm::new("r").expect("a realm");
     let list = List::Term {
@@ -240,7 +236,7 @@ fn a_view_lists_by_present_terms_in_order() {
         from: b"1".to_vec(),
         to: b"3".to_vec(),
     };
-    let found = little.view.list(&list, None, 10);
+    let found = store.view.list(&list, None, 10);
     let found: Vec<&[u8]> = found.iter().map(|(_, key)| &key[..]).collect();
     let expected = ["c", "b", "a"].map(key);
     assert_eq!(found, expected.each_ref().map(Key::as_bytes));
@@ -249,7 +245,7 @@ fn a_view_lists_by_present_terms_in_order() {
         value: Vec::new(),
         key: key("a"),
     };
-    let found = little.view.list(&all, Some(&after), 1);
+    let found = store.view.list(&all, Some(&after), 1);
     assert_eq!(found.len(), 2, "one more tells that something follows");
     assert_eq!(&found[0].1[..], key("b").as_bytes());
 }

@@ -1,9 +1,9 @@
-//! The operations of a view, and the indexes that find them.
+//! The operations of a view and their indexes.
 //!
-//! An operation enters and leaves all indexes together, in [`Operations::put`] and
-//! [`Operations::remove`]. Also counts who uses which sheet: a sheet that nobody uses any more is
-//! garbage for ever, because only the commit that wrote it can point to it. Not here: who may claim
-//! (`claim.rs`), what is swept (`sweep.rs`).
+//! An operation is added to and removed from all indexes together, in [`Operations::put`] and
+//! [`Operations::remove`]. Also counts the users of each overflow value: one without users is
+//! garbage for ever, because only the commit that wrote it can point to it. Not here: claims
+//! (`claim.rs`), sweeps (`sweep.rs`).
 
 use super::ViewChange;
 use crate::rows::{OperationValues, StoredOperation};
@@ -15,21 +15,21 @@ use sutler_journal::{
 };
 use uuid::Uuid;
 
-/// An operation as a view knows it.
+/// An operation in a view.
 #[derive(Clone, Debug)]
 pub(crate) struct ViewOperation {
-    /// When it was last written.
+    /// Revision of its last write.
     pub(crate) revision: i64,
     /// Without its detail.
     pub(crate) row: OperationRow,
     pub(crate) worker: Option<WorkerId>,
-    /// Kept while the operation is unfinished or pinned: then it may be written again.
+    /// Present while the operation is unfinished or pinned: then it may be written again.
     pub(crate) parts: Option<OperationValues>,
-    pub(crate) sheets: Vec<CommitId>,
+    pub(crate) overflows: Vec<CommitId>,
 }
 
 impl ViewOperation {
-    /// All of it, as it is written; `None` if the contents are not kept here.
+    /// The complete operation as stored; `None` if the view has no contents of it.
     pub(crate) fn job(&self) -> Option<StoredOperation> {
         Some(StoredOperation {
             row: self.row.clone(),
@@ -45,13 +45,13 @@ pub(crate) struct Operations {
     entries: BTreeMap<OperationId, ViewOperation>,
     lanes: BTreeSet<(Key, OperationId)>,
     unfinished: BTreeSet<OperationId>,
-    /// Ready ones, by the time from which on they may be claimed.
+    /// Ready ones, by due time.
     ready: BTreeSet<(Queue, StoreTime, OperationId)>,
     held: BTreeMap<WorkerId, BTreeSet<OperationId>>,
     /// Done and unpinned, by the time of their end.
     sweepable: BTreeSet<(StoreTime, OperationId)>,
-    /// How often each sheet is used.
-    sheets: BTreeMap<CommitId, usize>,
+    /// Number of uses of each overflow value.
+    overflows: BTreeMap<CommitId, usize>,
     /// Overflow values without users.
     garbage: BTreeSet<CommitId>,
 }
@@ -61,7 +61,7 @@ impl Operations {
         self.entries.get(&id)
     }
 
-    /// Takes in an operation in the place of what it was before.
+    /// Adds an operation or replaces it.
     pub(super) fn put(
         &mut self,
         job: StoredOperation,
@@ -69,15 +69,15 @@ impl Operations {
         now: StoreTime,
     ) -> ViewChange {
         let id = job.row.id;
-        let sheets: Vec<CommitId> = job.parts.sheets().collect();
-        for sheet in &sheets {
-            *self.sheets.entry(*sheet).or_default() += 1;
-            self.garbage.remove(sheet);
+        let overflows: Vec<CommitId> = job.parts.overflows().collect();
+        for overflow in &overflows {
+            *self.overflows.entry(*overflow).or_default() += 1;
+            self.garbage.remove(overflow);
         }
         let before = self.take(id);
         let (row, worker) = (job.row, job.worker);
         let finished = matches!(row.state, State::Done(_));
-        let news = match row.state {
+        let change = match row.state {
             State::Ready if row.due <= now => ViewChange::Claimable,
             State::Waiting | State::Ready | State::Running | State::Done(_) => ViewChange::Other,
         };
@@ -108,10 +108,10 @@ impl Operations {
             row,
             worker,
             parts: kept.then_some(job.parts),
-            sheets,
+            overflows,
         };
         self.entries.insert(id, entry);
-        news
+        change
     }
 
     pub(super) fn remove(&mut self, id: OperationId) {
@@ -120,7 +120,7 @@ impl Operations {
         }
     }
 
-    /// Takes an operation out of every index but that of the lanes.
+    /// Removes an operation from every index except the one of lanes.
     fn take(&mut self, id: OperationId) -> Option<ViewOperation> {
         let entry = self.entries.remove(&id)?;
         let row = &entry.row;
@@ -137,29 +137,29 @@ impl Operations {
                 self.held.remove(&worker);
             }
         }
-        for sheet in &entry.sheets {
-            if let Some(uses) = self.sheets.get_mut(sheet) {
+        for overflow in &entry.overflows {
+            if let Some(uses) = self.overflows.get_mut(overflow) {
                 *uses -= 1;
                 if *uses == 0 {
-                    self.sheets.remove(sheet);
-                    self.garbage.insert(*sheet);
+                    self.overflows.remove(overflow);
+                    self.garbage.insert(*overflow);
                 }
             }
         }
         Some(entry)
     }
 
-    /// Operations that a worker runs.
+    /// Operations that a worker holds.
     pub(crate) fn held(&self, worker: WorkerId) -> impl Iterator<Item = OperationId> {
         self.held.get(&worker).into_iter().flatten().copied()
     }
 
-    /// Workers that run something.
+    /// Workers that hold operations.
     pub(super) fn holders(&self) -> impl Iterator<Item = WorkerId> {
         self.held.keys().copied()
     }
 
-    /// Ready ones of a queue that are due, the longest due first.
+    /// Due ready operations of a queue, oldest due time first.
     pub(crate) fn due<'a>(
         &'a self,
         queue: &Queue,
@@ -171,34 +171,34 @@ impl Operations {
         due.map(|(_, due, id)| (*due, *id))
     }
 
-    /// Done and unpinned ones, the longest finished first.
+    /// Done and unpinned ones, earliest end first.
     pub(crate) fn sweepable(&self) -> impl Iterator<Item = (StoreTime, OperationId)> {
         self.sweepable.iter().copied()
     }
 
-    /// How often a sheet is used.
-    pub(crate) fn uses_of(&self, sheet: CommitId) -> usize {
-        self.sheets.get(&sheet).copied().unwrap_or_default()
+    /// Number of uses of an overflow value.
+    pub(crate) fn uses_of(&self, overflow: CommitId) -> usize {
+        self.overflows.get(&overflow).copied().unwrap_or_default()
     }
 
-    /// Sheets that may be thrown away.
+    /// Overflow values that may be deleted.
     pub(crate) fn garbage(&self) -> impl Iterator<Item = CommitId> {
         self.garbage.iter().copied()
     }
 
-    /// Takes note that a sheet is in etcd.
-    pub(crate) fn found_sheet(&mut self, sheet: CommitId) {
-        if !self.sheets.contains_key(&sheet) {
-            self.garbage.insert(sheet);
+    /// Records that an overflow value exists in etcd.
+    pub(crate) fn found_overflow(&mut self, overflow: CommitId) {
+        if !self.overflows.contains_key(&overflow) {
+            self.garbage.insert(overflow);
         }
     }
 
-    /// Takes note that a sheet was thrown away.
-    pub(crate) fn forget_sheet(&mut self, sheet: CommitId) {
-        self.garbage.remove(&sheet);
+    /// Records that an overflow value was deleted.
+    pub(crate) fn forget_overflow(&mut self, overflow: CommitId) {
+        self.garbage.remove(&overflow);
     }
 
-    /// The operations a list asks for, newest first.
+    /// Operations of a list, newest first.
     pub(crate) fn list(&self, list: &OperationList) -> Vec<OperationId> {
         let end = list.before.map_or(Bound::Unbounded, Bound::Excluded);
         let below = (Bound::Unbounded, end);
@@ -223,13 +223,13 @@ impl Operations {
         }
     }
 
-    /// How many are unfinished, and how many are done.
+    /// Numbers of unfinished and of done operations.
     pub(crate) fn counts(&self) -> (u64, u64) {
         let live = self.unfinished.len();
         (live as u64, (self.entries.len() - live) as u64)
     }
 
-    /// The queues with something unfinished in them.
+    /// Queues with unfinished operations.
     pub(crate) fn queues(&self) -> Vec<QueueStats> {
         let unfinished = self.unfinished.iter().filter_map(|id| self.get(*id));
         QueueStats::count(unfinished.map(|entry| &entry.row))

@@ -1,6 +1,6 @@
-//! Being let in: TLS with certificates on both sides, users and passwords.
+//! Access: TLS with certificates on both sides, users and passwords.
 
-use crate::candidate::open;
+use crate::conformance::open;
 use crate::fixture::{insert, key, until};
 use crate::server::settings_of;
 use secrecy::SecretString;
@@ -78,11 +78,11 @@ async fn a_user_is_let_in_by_password_and_again_when_the_token_is_old() {
             ..settings.clone()
         };
         let refused = EtcdStore::open_with(&settings).await.expect_err("refused");
-        let said = format!("{refused} {refused:?} {settings:?}");
-        assert!(said.contains("check name, password"), "{said}");
+        let message = format!("{refused} {refused:?} {settings:?}");
+        assert!(message.contains("check name, password"), "{message}");
         assert!(
-            !said.contains(PASSWORD) && !said.contains("wrong"),
-            "{said}"
+            !message.contains(PASSWORD) && !message.contains("wrong"),
+            "{message}"
         );
     }
     let nobody = EtcdStore::open_with(&settings).await;

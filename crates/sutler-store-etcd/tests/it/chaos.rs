@@ -1,6 +1,6 @@
-//! Three replicas under load while connections are cut, replicas are cut off and the server dies.
+//! Three replicas under load while connections are cut, replicas are isolated and the server is killed.
 
-use crate::candidate::{Etcd, endpoint};
+use crate::conformance::{Etcd, endpoint};
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::Store;
@@ -21,7 +21,7 @@ async fn replica(settings: &EtcdSettings, server: &Server) -> (Proxy, Arc<dyn St
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn what_was_acknowledged_is_there_once_whatever_breaks() {
+async fn acknowledged_commits_are_applied_once_under_faults() {
     let Some(server) = crate::server::own() else {
         return;
     };

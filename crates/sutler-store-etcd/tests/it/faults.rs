@@ -1,6 +1,6 @@
-//! Servers that die, freeze and come back: a store says so quickly, and recovers by itself.
+//! Servers that die, freeze and come back: a store reports it quickly, and recovers on its own.
 
-use crate::candidate::Etcd;
+use crate::conformance::Etcd;
 use crate::fixture::{insert, key, new_operation, until, worker};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use sutler_journal::{
 
 use sutler_servers::{CutPoint, Server};
 
-/// Longer than any answer may take.
+/// Longer than the time limit of any response.
 const SOON: Duration = Duration::from_secs(12);
 
 async fn own() -> Option<(Server, Etcd)> {
@@ -69,7 +69,7 @@ async fn a_server_that_died_is_missed_at_once_and_found_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_frozen_server_is_not_waited_for_and_what_it_did_is_found_out() {
+async fn a_frozen_server_times_out_and_its_commit_is_resolved() {
     let Some((server, etcd)) = own().await else {
         return;
     };
@@ -114,11 +114,11 @@ async fn a_lease_that_ran_out_while_cut_off_is_lost() {
     let id = new.id;
     store.commit(&Commit::new().start(new)).await.expect("it");
     etcd.proxy.set_down(true);
-    let (near, began) = (open_behind(&etcd).await, Instant::now());
+    let (direct, began) = (open_direct(&etcd).await, Instant::now());
     until("the lease ran out", || async {
-        let heir = crate::fixture::worker(&*near).await;
+        let successor = crate::fixture::worker(&*direct).await;
         let queues = [(crate::fixture::WORK, 1)];
-        let claimed = near.claim(heir, &queues).await.expect("a claim");
+        let claimed = direct.claim(successor, &queues).await.expect("a claim");
         claimed
             .iter()
             .any(|operation| operation.row.fence == Fence(2))
@@ -136,10 +136,10 @@ async fn a_lease_that_ran_out_while_cut_off_is_lost() {
     assert!(matches!(renewed, Err(LeaseError::Lost)), "{renewed:?}");
 }
 
-async fn open_behind(etcd: &Etcd) -> Arc<sutler_store_etcd::EtcdStore> {
+async fn open_direct(etcd: &Etcd) -> Arc<sutler_store_etcd::EtcdStore> {
     let mut settings = etcd.settings.clone();
     settings.endpoints = etcd.behind();
-    crate::candidate::open(&settings).await
+    crate::conformance::open(&settings).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -151,7 +151,7 @@ async fn a_dead_member_is_left_for_one_that_lives() {
     let proxied = settings.endpoints[0].clone();
     settings.endpoints = vec!["127.0.0.1:1".to_owned(), proxied];
     settings.endpoints.extend(etcd.behind());
-    let store = crate::candidate::open(&settings).await;
+    let store = crate::conformance::open(&settings).await;
     store.commit(&insert("a", 0)).await.expect("a commit");
     etcd.proxy.set_down(true);
     let commit = insert("b", 0);
@@ -171,7 +171,7 @@ async fn a_commit_that_was_called_stale_never_happens_late() {
         return;
     };
     let store = etcd.current();
-    // The transaction is on its way; its answer will not arrive.
+    // The transaction is in flight; its response will not arrive.
     let held = etcd.proxy.hold();
     let commit = insert("a", 0);
     let (sender, sent) = (Arc::clone(&store), commit.clone());
@@ -203,7 +203,7 @@ async fn a_commit_that_was_called_stale_never_happens_late() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_sentence_of_a_broken_connection_names_what_was_sent() {
+async fn no_message_about_a_broken_connection_quotes_the_request() {
     let Some(etcd) = Etcd::fresh().await else {
         return;
     };
@@ -211,9 +211,9 @@ async fn no_sentence_of_a_broken_connection_names_what_was_sent() {
     etcd.proxy.cut(CutPoint::After);
     let lost = store.commit(&insert("canary", 0)).await;
     let error = lost.expect_err("it was cut");
-    let said = format!("{error} {error:?}");
+    let message = format!("{error} {error:?}");
     assert!(
-        !said.contains("canary") && !said.contains("http://"),
-        "{said}"
+        !message.contains("canary") && !message.contains("http://"),
+        "{message}"
     );
 }

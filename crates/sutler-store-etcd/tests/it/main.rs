@@ -1,9 +1,8 @@
-//! Tests of the etcd store against a real server: the public suite, then what only a server can
-//! suffer.
+//! Tests of the etcd store against a real server: the conformance suite, then faults, access and costs.
 
 mod access;
-mod candidate;
 mod chaos;
+mod conformance;
 mod faults;
 mod fixture;
 mod replicas;

@@ -1,6 +1,6 @@
-//! Several replicas on one store: they hear of each other's work, and begin together.
+//! Several replicas on one store: they receive each other's wakeups, and start concurrently.
 
-use crate::candidate::{Etcd, open};
+use crate::conformance::{Etcd, open};
 use crate::fixture::{WORK, bytes, insert, key, new_operation, realm, until, worker};
 use std::time::{Duration, Instant};
 use sutler_journal::{
@@ -10,7 +10,7 @@ use sutler_journal::{
 use sutler_store_etcd::{EtcdOpenError, EtcdStore};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replica_hears_of_work_that_another_accepted() {
+async fn a_replica_is_woken_for_operations_of_another() {
     let Some(etcd) = Etcd::fresh().await else {
         return;
     };
@@ -23,8 +23,8 @@ async fn a_replica_hears_of_work_that_another_accepted() {
         let began = Instant::now();
         let accepted = one.commit(&Commit::new().start(new)).await;
         accepted.expect("accepted");
-        let heard = tokio::time::timeout(Duration::from_secs(10), hints.changed()).await;
-        heard.expect("in time").expect("a hint");
+        let received = tokio::time::timeout(Duration::from_secs(10), hints.changed()).await;
+        received.expect("in time").expect("a hint");
         times.push(began.elapsed());
     }
     times.sort();
@@ -38,7 +38,7 @@ async fn a_replica_hears_of_work_that_another_accepted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_one_replica_was_told_every_other_sees() {
+async fn an_acknowledged_commit_is_visible_to_every_replica() {
     let Some(etcd) = Etcd::fresh().await else {
         return;
     };
@@ -91,29 +91,32 @@ async fn a_newer_format_is_refused_with_a_sentence() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replica_that_was_cut_off_over_a_compaction_reads_everything_anew() {
+async fn a_replica_isolated_during_a_compaction_reads_everything_again() {
     let Some(server) = crate::server::own() else {
         return;
     };
     let etcd = Etcd::on(&server).await;
-    let far = etcd.current();
+    let isolated = etcd.current();
     let mut settings = etcd.settings.clone();
     settings.endpoints = etcd.behind();
-    let near = open(&settings).await;
+    let direct = open(&settings).await;
     etcd.proxy.set_down(true);
-    let gone = far.get(&key("a")).await;
+    let gone = isolated.get(&key("a")).await;
     gone.expect_err("it is cut off");
     for n in 0..20 {
-        near.commit(&insert(&format!("{n}"), 1)).await.expect("it");
+        direct
+            .commit(&insert(&format!("{n}"), 1))
+            .await
+            .expect("it");
     }
     compact(&settings.endpoints[0]).await;
     etcd.proxy.set_down(false);
     until("the replica is back", || async {
-        far.stats().await.is_ok() && far.commit(&insert("0", 0)).await.is_err()
+        isolated.stats().await.is_ok() && isolated.commit(&insert("0", 0)).await.is_err()
     })
     .await;
     let all = List::Prefix(Vec::new());
-    let page = far.list(&all, None, 100).await.expect("a page");
+    let page = isolated.list(&all, None, 100).await.expect("a page");
     assert_eq!(page.documents.len(), 20);
 }
 
@@ -145,7 +148,7 @@ async fn an_idle_store_can_be_read_though_others_had_etcd_compacted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replica_that_comes_later_knows_as_much_as_the_first() {
+async fn a_later_replica_has_the_same_view_as_the_first() {
     let Some(etcd) = Etcd::fresh().await else {
         return;
     };
@@ -175,7 +178,7 @@ async fn a_replica_that_comes_later_knows_as_much_as_the_first() {
     }
 }
 
-/// Asks etcd directly; the values are written in base64.
+/// Sends a request to etcd directly; the values are encoded in base64.
 async fn ask(etcd: &Etcd, path: &str, fields: &[(&str, &str)]) {
     use base64::Engine as _;
     let encode = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);

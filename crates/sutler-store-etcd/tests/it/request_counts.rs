@@ -1,6 +1,6 @@
-//! What things cost: round trips, and keys that a commit touches.
+//! Costs: round trips, and keys touched by a commit.
 
-use crate::candidate::Etcd;
+use crate::conformance::Etcd;
 use crate::fixture::{bytes, insert, key, new_operation, realm, worker};
 use bytes::Bytes;
 use std::collections::BTreeSet;
@@ -75,7 +75,7 @@ async fn a_commit_is_one_round_trip_and_so_is_a_poll() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_commit_touches_as_many_keys_however_many_terms_there_are() {
+async fn the_keys_a_commit_touches_do_not_depend_on_its_terms() {
     let Some(etcd) = Etcd::fresh().await else {
         return;
     };
@@ -101,12 +101,12 @@ async fn a_commit_touches_as_many_keys_however_many_terms_there_are() {
         store.commit(&replace).await.expect("a commit");
         touched.insert(keys_touched(&etcd));
     }
-    // The document, the operation, the commit itself, the head.
+    // The document, the operation, the commit record, the head.
     assert_eq!(touched, BTreeSet::from([4]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn large_contents_cost_one_key_and_go_when_nobody_needs_them() {
+async fn large_contents_are_one_key_and_are_deleted_without_users() {
     let Some(etcd) = Etcd::fresh().await else {
         return;
     };
@@ -131,7 +131,7 @@ async fn large_contents_cost_one_key_and_go_when_nobody_needs_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hundred_expectations_beside_a_hundred_writes_are_one_commit() {
+async fn a_commit_may_have_a_hundred_expectations_and_a_hundred_writes() {
     let Some(etcd) = Etcd::fresh().await else {
         return;
     };

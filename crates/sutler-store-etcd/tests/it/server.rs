@@ -1,4 +1,4 @@
-//! An etcd of the tests, as the store's settings describe it.
+//! An etcd server for the tests, with the store's settings for it.
 //!
 //! Not here: starting it (`sutler-servers`).
 
@@ -10,7 +10,7 @@ pub(crate) fn own() -> Option<Server> {
     etcd::own(Demands::default())
 }
 
-/// How it is reached.
+/// Settings to connect to it.
 pub(crate) fn settings_of(server: &Server) -> EtcdSettings {
     EtcdSettings::from_url(&server.admin_url().url()).expect("a URL")
 }

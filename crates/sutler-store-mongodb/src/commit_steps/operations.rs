@@ -1,7 +1,7 @@
-//! The steps of a commit that are about operations and their workers. Pure.
+//! Steps of a commit for operations and their workers. Pure.
 //!
-//! Every change of an operation moves its `r` on, which is how a claim notices one. `o` stands on what
-//! can be claimed, `u` on what is unfinished, `w` on what runs; they are there for indexes.
+//! Every change of an operation increases its `r`, which lets a claim detect changes. Claimable operations
+//! have `o`, unfinished ones `u`, running ones `w`; these fields exist for indexes.
 
 use super::update;
 use crate::key_encoding;
@@ -14,7 +14,7 @@ use sutler_journal::{
     Due, Fence, NewOperation, Next, Operation, OperationId, OperationRow, Start, State, WorkerId,
 };
 
-/// Finds a worker whose lease has not run out, and changes nothing: a renewal is never in the way.
+/// Matches a worker whose lease is valid, without changing it, so it never conflicts with a renewal.
 pub(super) fn lives(worker: WorkerId) -> Bsons {
     let filter = doc! { "_id": uuid(worker.0), "$expr": { "$gt": ["$until", now()] } };
     update(
@@ -24,7 +24,7 @@ pub(super) fn lives(worker: WorkerId) -> Bsons {
     )
 }
 
-/// Finds an operation that runs under this claim.
+/// Matches an operation that runs under this claim.
 pub(super) fn holds(id: OperationId, fence: Fence, worker: WorkerId) -> Bsons {
     let filter = doc! {
         "_id": uuid(id.0), "s": RUNNING, "f": rows::fence(fence), "w": uuid(worker.0),
@@ -32,7 +32,7 @@ pub(super) fn holds(id: OperationId, fence: Fence, worker: WorkerId) -> Bsons {
     update(Collection::Operations, filter, vec![set(Bsons::new())])
 }
 
-/// Makes an operation whose id is free.
+/// Inserts an operation under a free id.
 pub(super) fn start(new: &NewOperation) -> Bsons {
     let (state, due, fence) = match new.start {
         Start::Waiting => (WAITING, now(), 0_i64),
@@ -55,7 +55,7 @@ pub(super) fn start(new: &NewOperation) -> Bsons {
     make(new.id, fields)
 }
 
-/// Makes an operation of another store: its worker, if it had one, is none of ours.
+/// Inserts an operation of another store, without the worker it may have had there.
 pub(super) fn import(operation: &Operation) -> Bsons {
     let row = &operation.row;
     let mut fields = imported(row);
@@ -99,7 +99,7 @@ fn imported(row: &OperationRow) -> Bsons {
     }
 }
 
-/// Moves an operation on that is not done.
+/// Advances an operation that is not done.
 pub(super) fn advance(
     id: OperationId,
     next: Next,
@@ -140,7 +140,7 @@ pub(super) fn unpin(id: OperationId) -> Bsons {
     change(doc! { "_id": uuid(id.0) }, doc! { "p": false })
 }
 
-/// One that is already due keeps its place: waking often must not starve it.
+/// Wakes an operation. One that is already due keeps its due time: frequent wakes must not starve it.
 pub(super) fn wake(id: OperationId) -> Bsons {
     let waits = doc! { "$eq": ["$s", WAITING] };
     let due = doc! { "$switch": {
@@ -158,7 +158,7 @@ pub(super) fn wake(id: OperationId) -> Bsons {
     change(unfinished(id), fields)
 }
 
-/// Finds an operation as it was read, and replaces what is sealed.
+/// Matches an operation as it was read, and replaces its sealed fields.
 pub(super) fn reseal(
     id: OperationId,
     read: &(Bytes, Bytes),
@@ -188,7 +188,7 @@ fn make(id: OperationId, fields: Bsons) -> Bsons {
     step
 }
 
-/// Sets these, and moves the operation's own version on.
+/// Sets these fields, and increases the operation's own version.
 fn set(mut fields: Bsons) -> Bsons {
     fields.insert("r", doc! { "$add": ["$r", 1_i64] });
     doc! { "$set": fields }

@@ -30,9 +30,12 @@ fn plan(commit: &Commit) -> CommitSteps {
 
 /// Effect of each step, and the part of the commit it belongs to.
 fn outline(commit: &Commit) -> Vec<(String, StepRole)> {
-    let verb = |told: &Bsons| told.keys().next().cloned().unwrap_or_default();
+    let verb = |wire_form: &Bsons| wire_form.keys().next().cloned().unwrap_or_default();
     let steps = plan(commit).steps;
-    steps.iter().map(|it| (verb(&it.told), it.role)).collect()
+    steps
+        .iter()
+        .map(|it| (verb(&it.wire_form), it.role))
+        .collect()
 }
 
 fn check(commit: &Commit, expected: &[(&str, StepRole)]) {
@@ -62,7 +65,7 @@ fn a_write_and_its_expectation_are_one_step() {
 }
 
 #[test]
-fn what_is_only_read_is_written_so_that_others_notice() {
+fn a_read_document_is_written_to_detect_conflicts() {
     let unchanged = Commit::new().unchanged(key("a"), read());
     check(&unchanged, &[RECORD, ("update", must(0))]);
     let absent = Commit::new().absent(key("a"));
@@ -90,7 +93,7 @@ fn a_claim_is_a_lease_that_lives_and_an_operation_that_runs() {
 }
 
 #[test]
-fn expectations_that_contradict_each_other_are_each_looked_at() {
+fn contradicting_expectations_are_each_checked() {
     let both = Commit::new()
         .insert(key("a"), Vec::new(), body())
         .unchanged(key("a"), read());
@@ -113,7 +116,7 @@ fn expectations_that_contradict_each_other_are_each_looked_at() {
 }
 
 #[test]
-fn the_first_step_that_finds_nothing_tells_what_is_stale() {
+fn the_first_step_without_a_match_is_the_stale_item() {
     let commit = Commit::new()
         .unchanged(key("a"), read())
         .insert(key("b"), Vec::new(), body());
@@ -176,7 +179,7 @@ fn the_record_is_put_right_when_a_step_that_may_find_nothing_does() {
 }
 
 #[test]
-fn what_a_step_changed_stays_in_the_record_though_a_later_one_finds_nothing() {
+fn a_changed_subject_stays_in_the_record_if_a_later_step_matches_nothing() {
     let id = OperationId(Uuid::nil());
     let done = Next::Done(Outcome::Succeeded);
     let other = OperationId(Uuid::from_u128(1));
@@ -202,7 +205,7 @@ fn a_term_has_one_value() {
 }
 
 #[test]
-fn only_what_can_be_claimed_now_is_worth_a_hint() {
+fn only_claimable_operations_cause_a_wakeup() {
     let start = |start: Start| {
         Commit::new().start(NewOperation {
             id: OperationId(Uuid::nil()),

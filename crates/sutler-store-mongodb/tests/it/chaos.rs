@@ -1,6 +1,6 @@
-//! Three replicas under load while connections are cut, replicas are cut off and the server dies.
+//! Three replicas under load while connections are cut, replicas are isolated and the server is killed.
 
-use crate::candidate::Mongo;
+use crate::conformance::Mongo;
 use secrecy::SecretString;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ async fn replica(place: &ServerUrl, server: &Server) -> (Proxy, Arc<dyn Store>) 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn what_was_acknowledged_is_there_once_whatever_breaks() {
+async fn acknowledged_commits_are_applied_once_under_faults() {
     let Some(server) = servers::own(Demands::default()) else {
         return;
     };

@@ -1,6 +1,6 @@
-//! What things cost: round trips, and what is visited.
+//! Costs: round trips, and documents visited.
 
-use crate::candidate::Mongo;
+use crate::conformance::Mongo;
 use crate::fixture::{THING, WORK, bytes, insert, key, new_operation, realm, until, worker};
 use futures_util::TryStreamExt as _;
 use mongodb::bson::{Bson, Document as Bsons, doc};
@@ -10,7 +10,7 @@ use sutler_journal::{
     Start, Store, Sweep, Term, Version, Write,
 };
 
-/// An empty store that has done what it does by itself: it listens to what others commit.
+/// An empty store whose change stream is open.
 async fn settled() -> Option<Mongo> {
     let mongo = Mongo::fresh().await?;
     until("the store listens", || async {
@@ -32,26 +32,26 @@ async fn a_commit_is_two_round_trips_and_a_poll_is_one() {
     let store = mongo.current();
     let worker = worker(&*store).await;
     let both = ["bulkWrite", "commitTransaction"];
-    let asked = |before: usize| mongo.proxy.messages_since(before);
+    let commands_since = |before: usize| mongo.proxy.messages_since(before);
     let before = mongo.proxy.round_trips();
     let new = new_operation("a", Start::Claimed(worker));
     let id = new.id;
     let accept = insert("a", 4).start(new);
     let read = Version(accept.id());
     store.commit(&accept).await.expect("accepted");
-    assert_eq!(asked(before), both, "accepting");
+    assert_eq!(commands_since(before), both, "accepting");
     let before = mongo.proxy.round_trips();
     store.poll(&key("a"), id).await.expect("a poll");
-    assert_eq!(asked(before), ["find"], "a poll");
+    assert_eq!(commands_since(before), ["find"], "a poll");
     let before = mongo.proxy.round_trips();
     store.get(&key("a")).await.expect("a read");
-    assert_eq!(asked(before), ["find"], "a read");
+    assert_eq!(commands_since(before), ["find"], "a read");
     let memo = Commit::new()
         .advance(id, Next::Same, None, Some(bytes("memo")))
         .fenced(id, Fence(1));
     let before = mongo.proxy.round_trips();
     store.commit(&memo).await.expect("a memo");
-    assert_eq!(asked(before), both, "a memo");
+    assert_eq!(commands_since(before), both, "a memo");
     let done = Next::Done(Outcome::Succeeded);
     let result = Commit::new()
         .replace(key("a"), read, vec![Term::new("a", "x")], bytes("live"))
@@ -59,13 +59,13 @@ async fn a_commit_is_two_round_trips_and_a_poll_is_one() {
         .fenced(id, Fence(1));
     let before = mongo.proxy.round_trips();
     store.commit(&result).await.expect("a result");
-    assert_eq!(asked(before), both, "a result");
+    assert_eq!(commands_since(before), both, "a result");
     let next = Commit::new()
         .write(Write::Unpin(id))
         .start(new_operation("a", Start::Waiting));
     let before = mongo.proxy.round_trips();
     store.commit(&next).await.expect("the next operation");
-    assert_eq!(asked(before), both, "letting go of the last");
+    assert_eq!(commands_since(before), both, "letting go of the last");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -93,7 +93,7 @@ async fn a_claim_that_finds_nothing_is_one_round_trip() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_found_is_asked_for_once_more_of_a_primary_that_is_sure_of_itself() {
+async fn an_absent_record_is_read_again_with_linearizable_concern() {
     let Some(mongo) = settled().await else {
         return;
     };
@@ -113,7 +113,7 @@ async fn what_is_not_found_is_asked_for_once_more_of_a_primary_that_is_sure_of_i
     assert_eq!(sure, 3);
 }
 
-/// Everything that the server did for this database, from now on, is written down there.
+/// Turns on the profiler for this database.
 async fn watched(mongo: &Mongo) -> mongodb::Database {
     let client = mongodb::Client::with_uri_str(mongo.place.url()).await;
     let database = client.expect("a client").database(&mongo.place.path);
@@ -122,7 +122,7 @@ async fn watched(mongo: &Mongo) -> mongodb::Database {
     database
 }
 
-/// What searched more than it found, by much, or sorted, or read a whole collection.
+/// Queries that visited many more documents than they returned, sorted in memory, or scanned a collection.
 async fn wasteful(database: &mongodb::Database) -> (usize, Vec<String>) {
     let profile = database.collection::<Bsons>("system.profile");
     let read = doc! { "op": { "$in": ["query", "command", "bulkWrite", "update"] } };
@@ -204,13 +204,13 @@ async fn every_hot_query_searches_an_index_and_sorts_nothing() {
         limit: 3,
     };
     assert_eq!(store.sweep(&sweep).await.expect("a sweep"), 3);
-    let (seen, wasteful) = wasteful(&database).await;
-    assert!(seen > 10, "{seen} commands were seen");
+    let (profiled, wasteful) = wasteful(&database).await;
+    assert!(profiled > 10, "{profiled} commands were seen");
     assert!(wasteful.is_empty(), "{wasteful:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_feed_without_news_is_one_round_trip() {
+async fn a_read_of_an_unchanged_feed_is_one_round_trip() {
     let Some(mongo) = settled().await else {
         return;
     };

@@ -1,7 +1,7 @@
-//! Servers that die, freeze and refuse, connections that break: a store says so quickly, and recovers by
-//! itself.
+//! Servers that die, freeze and refuse, connections that break: a store reports it quickly, and recovers
+//! on its own.
 
-use crate::candidate::{Mongo, open};
+use crate::conformance::{Mongo, open};
 use crate::fixture::{WORK, bytes, insert, key, new_operation, until, worker};
 use mongodb::bson::{Document as Bsons, doc};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use sutler_journal::{
 };
 use sutler_servers::{CutPoint, Demands, mongodb as servers};
 
-/// Longer than any answer may take.
+/// Longer than the time limit of any response.
 const SOON: Duration = Duration::from_secs(12);
 
 fn is_not_acknowledged(answer: &Result<(), CommitError>) -> bool {
@@ -67,7 +67,7 @@ async fn a_frozen_server_is_not_waited_for_and_nothing_stays_locked() {
     assert!(took < SOON, "quickly, not in {took:?}");
     server.thaw();
     until("the server goes on", || async { store.now().await.is_ok() }).await;
-    // What arrived while it was frozen left a transaction open, which is ended by and by.
+    // Commands that arrived while it was frozen left a transaction open, which is aborted later.
     until("the commit is taken", || async {
         commit_until_known(&*store, &commit).await.is_ok()
     })
@@ -76,7 +76,7 @@ async fn a_frozen_server_is_not_waited_for_and_nothing_stays_locked() {
     assert_eq!(stats.accepted, 1, "once");
 }
 
-/// Has the server fail commands of a kind, in a way.
+/// Makes the server fail commands of a kind.
 async fn fail(mongo: &Mongo, command: &str, times: i32, how: Bsons) {
     let client = mongodb::Client::with_uri_str(mongo.place.url()).await;
     let client = client.expect("a client");
@@ -102,7 +102,7 @@ async fn a_commit_is_applied_once_whatever_the_server_answers() {
         ("commitTransaction", 2, transient),
         ("commitTransaction", 1, doc! { "closeConnection": true }),
         ("commitTransaction", 3, doc! { "closeConnection": true }),
-        // Shutting down, and not on a majority: what became of it is not known.
+        // Shutting down, and not on a majority: the outcome is unknown.
         ("commitTransaction", 1, doc! { "errorCode": 91 }),
         (
             "commitTransaction",
@@ -122,7 +122,7 @@ async fn a_commit_is_applied_once_whatever_the_server_answers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_a_commit_that_is_refused_for_good_it_is_not_said_that_it_was_not_written() {
+async fn a_finally_refused_commit_is_not_reported_as_not_written() {
     let Some(server) = servers::own(Demands::default()) else {
         return;
     };
@@ -143,19 +143,19 @@ async fn of_a_commit_that_is_refused_for_good_it_is_not_said_that_it_was_not_wri
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_commit_that_is_still_on_its_way_is_never_told_to_be_stale() {
+async fn a_commit_in_flight_is_never_reported_as_stale() {
     let Some(mongo) = Mongo::fresh().await else {
         return;
     };
     let store = mongo.current();
-    // The transaction is open, and its commit on the way; its answer will not come in time.
+    // The transaction is open and its commit in flight; the response will not arrive in time.
     let held = mongo.proxy.hold();
     let commit = insert("a", 0);
     let (sender, sent) = (store.clone(), commit.clone());
     let first = tokio::spawn(async move { sender.commit(&sent).await });
     held.arrived.await.expect("it is sent");
     let near = mongo.replica().await;
-    // Nobody can overtake it meanwhile, from whichever replica; nor can it be told to be stale.
+    // No replica can overtake it meanwhile, and it cannot be reported as stale.
     let other = insert("a", 0);
     let repeated = near.commit(&commit).await;
     assert!(
@@ -188,9 +188,9 @@ async fn a_lease_that_ran_out_while_cut_off_is_lost() {
     store.commit(&Commit::new().start(new)).await.expect("it");
     let near = mongo.replica().await;
     mongo.proxy.set_down(true);
-    let heir = crate::fixture::worker(&*near).await;
+    let successor = crate::fixture::worker(&*near).await;
     until("the lease ran out", || async {
-        let claimed = near.claim(heir, &[(WORK, 1)]).await.expect("a claim");
+        let claimed = near.claim(successor, &[(WORK, 1)]).await.expect("a claim");
         claimed.iter().any(|it| it.row.fence == Fence(2))
     })
     .await;
@@ -237,7 +237,7 @@ async fn a_primary_that_died_is_replaced_and_nothing_acknowledged_is_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_sentence_names_what_was_sent() {
+async fn no_message_quotes_a_request() {
     let Some(mongo) = Mongo::fresh().await else {
         return;
     };
@@ -247,8 +247,8 @@ async fn no_sentence_names_what_was_sent() {
     }
     let commit = Commit::new().insert(key("canary"), Vec::new(), bytes("canary"));
     if let Err(error) = store.commit(&commit).await {
-        let said = format!("{error} {error:?}");
-        assert!(!said.contains("canary"), "{said}");
-        assert!(!said.contains("mongodb://"), "{said}");
+        let message = format!("{error} {error:?}");
+        assert!(!message.contains("canary"), "{message}");
+        assert!(!message.contains("mongodb://"), "{message}");
     }
 }

@@ -1,6 +1,6 @@
-//! The feed when many commit and few read it.
+//! The feed with many commits and few reads.
 
-use crate::candidate::Mongo;
+use crate::conformance::Mongo;
 use crate::fixture::{insert, until};
 use mongodb::bson::{Bson, Document as Bsons, Timestamp, Uuid, doc};
 use std::collections::HashSet;
@@ -10,12 +10,12 @@ use std::time::Duration;
 use sutler_journal::{CommitId, Cursor, Store, Sweep};
 use tokio::task::JoinSet;
 
-/// More records than get their places in as many rounds as may fail.
+/// More records than can get positions in as many rounds as may fail.
 const MANY: u32 = 25_600;
 /// Longer than anything here takes.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Records of commits that nobody has read.
+/// Inserts commit records without positions.
 async fn leave_unread(mongo: &Mongo) {
     let client = mongodb::Client::with_uri_str(mongo.place.url()).await;
     let database = client.expect("a client").database(&mongo.place.path);
@@ -33,7 +33,7 @@ async fn leave_unread(mongo: &Mongo) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_feed_that_nobody_read_for_long_is_read() {
+async fn a_feed_with_many_unnumbered_commits_is_read() {
     let Some(mongo) = Mongo::fresh().await else {
         return;
     };
@@ -41,7 +41,7 @@ async fn a_feed_that_nobody_read_for_long_is_read() {
     let store = mongo.current();
     let mine = insert("a", 0);
     store.commit(&mine).await.expect("a commit");
-    // After all of them: so each must have its place before there is an answer.
+    // A cursor after all of them: so each must have its position before there is a response.
     let end = Cursor(i64::from(MANY).to_be_bytes().to_vec());
     let last = store.changes(&end, 10).await.expect("changes").changes;
     let last: Vec<CommitId> = last.iter().map(|it| it.commit).collect();
@@ -51,7 +51,7 @@ async fn a_feed_that_nobody_read_for_long_is_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_feed_that_nobody_read_for_long_is_trimmed() {
+async fn a_feed_with_many_unnumbered_commits_is_trimmed() {
     let Some(mongo) = Mongo::fresh().await else {
         return;
     };
@@ -70,7 +70,7 @@ async fn a_feed_that_nobody_read_for_long_is_trimmed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_reads_the_feed_does_not_wait_for_others_to_stop_committing() {
+async fn a_feed_read_ends_while_others_commit() {
     let Some(mongo) = Mongo::fresh().await else {
         return;
     };

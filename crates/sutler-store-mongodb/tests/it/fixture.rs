@@ -1,4 +1,4 @@
-//! Records and steps of the suite, with the patience of this store.
+//! Samples of the suite, with the time limits of this store.
 
 use std::time::Duration;
 use sutler_journal::conformance::samples;
@@ -12,7 +12,7 @@ pub(crate) async fn worker(store: &dyn Store) -> WorkerId {
     samples::worker(store, Duration::from_secs(60)).await
 }
 
-/// Waits until a condition holds, and returns how long that took.
+/// Polls until a condition holds; returns how long that took.
 pub(crate) async fn until<F: Future<Output = bool>>(
     what: &str,
     holds: impl FnMut() -> F,

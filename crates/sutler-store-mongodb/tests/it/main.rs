@@ -1,9 +1,8 @@
-//! Tests of the MongoDB store against a real server: the public suite, then what only a server can
-//! suffer.
+//! Tests of the MongoDB store against a real server: the conformance suite, then faults, access and costs.
 
-mod candidate;
 mod chaos;
 mod command_counts;
+mod conformance;
 mod faults;
 mod feed;
 mod fixture;

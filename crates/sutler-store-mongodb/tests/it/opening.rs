@@ -1,6 +1,6 @@
-//! Which servers are taken, by whom, and what is made there.
+//! Opening: accepted servers and users, and the objects that are created.
 
-use crate::candidate::Mongo;
+use crate::conformance::Mongo;
 use crate::fixture::{insert, key};
 use mongodb::bson::{Document as Bsons, doc};
 use secrecy::SecretString;
@@ -10,7 +10,7 @@ use sutler_store_mongodb::{MongoOpenError, MongoStore};
 use tokio::task::JoinSet;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_standalone_server_is_refused_with_a_way_on() {
+async fn a_standalone_server_is_refused_with_a_remedy() {
     let Some(server) = servers::standalone() else {
         return;
     };
@@ -18,14 +18,14 @@ async fn a_standalone_server_is_refused_with_a_way_on() {
     let refused = MongoStore::open(&url)
         .await
         .expect_err("it has no transactions");
-    let said = refused.to_string();
+    let message = refused.to_string();
     assert!(
         matches!(refused, MongoOpenError::Standalone { .. }),
-        "{said}"
+        "{message}"
     );
     assert!(
-        said.contains("--replSet") && said.contains("rs.initiate()"),
-        "{said}"
+        message.contains("--replSet") && message.contains("rs.initiate()"),
+        "{message}"
     );
 }
 
@@ -66,16 +66,16 @@ async fn a_newer_layout_is_refused_and_left_as_it_is() {
     changed.expect("a newer layout");
     let url = SecretString::from(mongo.place.url());
     let refused = MongoStore::open(&url).await.expect_err("it is newer");
-    let said = refused.to_string();
+    let message = refused.to_string();
     assert!(
         matches!(refused, MongoOpenError::Newer { found: 7, .. }),
-        "{said}"
+        "{message}"
     );
-    assert!(said.contains("use the newer program"), "{said}");
+    assert!(message.contains("use the newer program"), "{message}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_url_that_is_none_is_not_quoted() {
+async fn an_invalid_url_is_not_quoted() {
     for url in [
         "mongodb://me:canary@",
         "mongodb://me:can@ary@host/db",
@@ -84,12 +84,15 @@ async fn a_url_that_is_none_is_not_quoted() {
     ] {
         let refused = MongoStore::open(&SecretString::from(url)).await;
         let error = refused.expect_err("nobody is there");
-        let said = format!("{error} {error:?}");
-        assert!(!said.contains("canary") && !said.contains("ary@"), "{said}");
+        let message = format!("{error} {error:?}");
+        assert!(
+            !message.contains("canary") && !message.contains("ary@"),
+            "{message}"
+        );
     }
 }
 
-/// Makes a user, of a server that lets everybody in until there is one, or as one who may.
+/// Adds a user: the first one without a login, further ones as an administrator.
 async fn add_user(url: &str, name: &str, role: Bsons) {
     let client = mongodb::Client::with_uri_str(url).await.expect("a client");
     let user = doc! { "createUser": name, "pwd": PASSWORD, "roles": [role] };
@@ -98,7 +101,7 @@ async fn add_user(url: &str, name: &str, role: Bsons) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_who_may_read_and_write_the_database_is_enough() {
+async fn a_user_with_read_and_write_access_is_enough() {
     let demands = Demands {
         arguments: vec!["--auth".to_owned()],
         ..Demands::default()
@@ -110,14 +113,19 @@ async fn a_user_who_may_read_and_write_the_database_is_enough() {
     let root = doc! { "role": "root", "db": "admin" };
     add_user(&server.admin_url().url(), "root", root).await;
     place.query = "directConnection=true&authSource=admin".to_owned();
-    let keeper = doc! { "role": "readWrite", "db": &place.path };
-    add_user(&place.with_user("root", PASSWORD).url(), "keeper", keeper).await;
+    let user_role = doc! { "role": "readWrite", "db": &place.path };
+    add_user(
+        &place.with_user("root", PASSWORD).url(),
+        "keeper",
+        user_role,
+    )
+    .await;
     let proxy = Proxy::to::<MongoDialect>(server.address()).await;
     let mine = place.through(proxy.port()).with_user("keeper", PASSWORD);
     let store = MongoStore::open(&SecretString::from(mine.url())).await;
     let store = store.expect("a store");
     store.commit(&insert("a", 1)).await.expect("a commit");
-    // Four answers lost: its session is ended, which must be allowed, too.
+    // Four lost responses: the store ends the session, for which the user needs permission too.
     for _ in 0..4 {
         proxy.cut(CutPoint::After);
     }
@@ -129,15 +137,15 @@ async fn a_user_who_may_read_and_write_the_database_is_enough() {
     assert_eq!(survey.documents, 2);
     let wrong = place.with_user("keeper", "canary");
     let refused = MongoStore::open(&SecretString::from(wrong.url())).await;
-    let said = refused.expect_err("the password is wrong").to_string();
+    let message = refused.expect_err("the password is wrong").to_string();
     assert!(
-        said.contains("name and password") && !said.contains("canary"),
-        "{said}"
+        message.contains("name and password") && !message.contains("canary"),
+        "{message}"
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_are_encrypted_where_the_url_says_so() {
+async fn connections_are_encrypted_if_the_url_requires_it() {
     let demands = Demands {
         tls: Tls::Server,
         ..Demands::default()
@@ -153,6 +161,6 @@ async fn connections_are_encrypted_where_the_url_says_so() {
     store.commit(&insert("a", 1)).await.expect("a commit");
     place.query = "directConnection=true&tls=true".to_owned();
     let refused = MongoStore::open(&SecretString::from(place.url())).await;
-    let said = refused.expect_err("nobody vouches for it").to_string();
-    assert!(said.contains("cannot be reached"), "{said}");
+    let message = refused.expect_err("nobody vouches for it").to_string();
+    assert!(message.contains("cannot be reached"), "{message}");
 }

@@ -1,6 +1,6 @@
-//! Several replicas on one store: they hear of each other's work, and one that died stops nobody.
+//! Several replicas on one store: they receive each other's wakeups, and a dead one blocks none.
 
-use crate::candidate::Mongo;
+use crate::conformance::Mongo;
 use crate::fixture::{WORK, bytes, insert, key, new_operation, until, worker};
 use mongodb::ClientSession;
 use mongodb::bson::{Document as Bsons, doc};
@@ -11,7 +11,7 @@ use sutler_journal::{
 use tokio::task::JoinSet;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replica_hears_of_work_that_another_accepted() {
+async fn a_replica_is_woken_for_operations_of_another() {
     let Some(mongo) = Mongo::fresh().await else {
         return;
     };
@@ -24,8 +24,8 @@ async fn a_replica_hears_of_work_that_another_accepted() {
         let began = Instant::now();
         let accepted = one.commit(&Commit::new().start(new)).await;
         accepted.expect("accepted");
-        let heard = tokio::time::timeout(Duration::from_secs(10), hints.changed()).await;
-        heard.expect("in time").expect("a hint");
+        let received = tokio::time::timeout(Duration::from_secs(10), hints.changed()).await;
+        received.expect("in time").expect("a hint");
         times.push(began.elapsed());
     }
     times.sort();
@@ -58,20 +58,20 @@ async fn replicas_that_read_the_same_document_get_through() {
     }
     writers.join_all().await;
     let store = mongo.current();
-    let mut seen = 0;
+    let mut received_changes = 0;
     let mut cursor = Cursor::default();
     loop {
         let part = store.changes(&cursor, 50).await.expect("changes");
         if part.changes.is_empty() {
             break;
         }
-        seen += part.changes.len();
+        received_changes += part.changes.len();
         cursor = part.next;
     }
-    assert_eq!(seen, 1 + 3 * 4 * 10, "each once");
+    assert_eq!(received_changes, 1 + 3 * 4 * 10, "each once");
 }
 
-/// A transaction that holds an operation, and whose process is gone.
+/// A transaction that holds an operation, of a process that is gone.
 async fn abandoned(mongo: &Mongo, id: OperationId) -> ClientSession {
     let client = mongodb::Client::with_uri_str(mongo.place.url()).await;
     let client = client.expect("a client");
@@ -90,7 +90,7 @@ async fn abandoned(mongo: &Mongo, id: OperationId) -> ClientSession {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_replica_that_died_in_the_middle_of_a_commit_stops_nobody_else() {
+async fn a_replica_that_died_during_a_commit_blocks_no_other() {
     let Some(mongo) = Mongo::fresh().await else {
         return;
     };
@@ -105,11 +105,14 @@ async fn a_replica_that_died_in_the_middle_of_a_commit_stops_nobody_else() {
         store.commit(&Commit::new().start(new)).await.expect("it");
     }
     let mut session = abandoned(&mongo, held[0]).await;
-    let heir = worker(&*store).await;
+    let successor = worker(&*store).await;
     let began = Instant::now();
     until("the others are taken over", || async {
-        let claimed = store.claim(heir, &[(WORK, 10)]).await.expect("a claim");
-        let held = store.renew(heir, Duration::from_secs(60)).await;
+        let claimed = store
+            .claim(successor, &[(WORK, 10)])
+            .await
+            .expect("a claim");
+        let held = store.renew(successor, Duration::from_secs(60)).await;
         let held = held.expect("a lease").held;
         assert!(claimed.iter().all(|it| held.contains(&it.row.id)));
         held.len() == 2
@@ -119,14 +122,20 @@ async fn a_replica_that_died_in_the_middle_of_a_commit_stops_nobody_else() {
     assert!(took < Duration::from_secs(20), "quickly, not in {took:?}");
     let new = new_operation("b", Start::Ready(Due::Now));
     store.commit(&Commit::new().start(new)).await.expect("it");
-    let claimed = store.claim(heir, &[(WORK, 10)]).await.expect("a claim");
+    let claimed = store
+        .claim(successor, &[(WORK, 10)])
+        .await
+        .expect("a claim");
     assert_eq!(claimed.len(), 1, "what others do goes on");
     session
         .abort_transaction()
         .await
         .expect("the server ends it");
     until("the last is taken over", || async {
-        let claimed = store.claim(heir, &[(WORK, 10)]).await.expect("a claim");
+        let claimed = store
+            .claim(successor, &[(WORK, 10)])
+            .await
+            .expect("a claim");
         claimed.iter().any(|it| it.row.id == held[0])
     })
     .await;
@@ -142,7 +151,7 @@ async fn work_that_appears_under_a_lease_long_over_is_found() {
     let new = new_operation("a", Start::Claimed(dead));
     let id = new.id;
     store.commit(&Commit::new().start(new)).await.expect("it");
-    // As if it had been seen only after the lease was settled.
+    // As if the operation had appeared only after the lease was closed.
     let client = mongodb::Client::with_uri_str(mongo.place.url()).await;
     let database = client.expect("a client").database(&mongo.place.path);
     let this = doc! { "_id": mongodb::bson::Uuid::from_bytes(*dead.0.as_bytes()) };
@@ -150,24 +159,24 @@ async fn work_that_appears_under_a_lease_long_over_is_found() {
     let leases = database.collection::<Bsons>("leases");
     let settled = leases.update_one(this, settled).await;
     assert_eq!(settled.expect("a write").modified_count, 1);
-    let heir = worker(&*store).await;
+    let successor = worker(&*store).await;
     let sweep = Sweep::Feed {
         before: store.now().await.expect("the time"),
         limit: 10,
     };
     store.sweep(&sweep).await.expect("a sweep");
-    let claimed = store.claim(heir, &[(WORK, 1)]).await.expect("a claim");
+    let claimed = store.claim(successor, &[(WORK, 1)]).await.expect("a claim");
     let ids: Vec<OperationId> = claimed.iter().map(|it| it.row.id).collect();
     assert_eq!(ids, [id]);
-    // Nothing holds it now: it is settled again, then forgotten.
-    store.claim(heir, &[(WORK, 1)]).await.expect("a claim");
+    // Nothing holds it now: the lease is closed again, then deleted.
+    store.claim(successor, &[(WORK, 1)]).await.expect("a claim");
     store.sweep(&sweep).await.expect("a sweep");
     let survey = store.info().await.expect("a survey");
     assert_eq!((survey.abandoned, survey.leases_over), (0, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_held_takes_nobodys_place_in_the_queue() {
+async fn a_blocked_operation_does_not_block_the_queue() {
     let Some(mongo) = Mongo::fresh().await else {
         return;
     };

@@ -1,4 +1,4 @@
-//! What is measured, call by call. Not here: how many there are, and when (`main.rs`, `sweep.rs`).
+//! The measured calls. Not here: their number and schedule (`main.rs`, `sweep.rs`).
 
 use crate::BenchError;
 use bytes::Bytes;
@@ -10,10 +10,10 @@ use uuid::Uuid;
 
 const KIND: Kind = Kind::new("instance");
 const BODY: usize = 400;
-/// How many operations there are to poll.
+/// Number of operations to poll.
 pub(crate) const POLLED: u64 = 10_000;
 
-/// What was accepted, and under which lease.
+/// An accepted operation and its lease.
 pub(crate) struct AcceptedOperation {
     pub(crate) key: Key,
     pub(crate) id: OperationId,
@@ -59,7 +59,7 @@ pub(crate) async fn accept(
     Ok(AcceptedOperation { key, id, version })
 }
 
-/// The commit of its result.
+/// The commit of an operation's result.
 pub(crate) async fn end(store: &dyn Store, accepted: AcceptedOperation) -> Result<(), BenchError> {
     let AcceptedOperation { key, id, version } = accepted;
     let body = Bytes::from_static(&[8; BODY]);
@@ -71,7 +71,7 @@ pub(crate) async fn end(store: &dyn Store, accepted: AcceptedOperation) -> Resul
     Ok(store.commit(&result).await?)
 }
 
-/// Asks for the n-th of the operations that `prepare` made.
+/// Polls the n-th of the operations that `prepare` created.
 pub(crate) async fn poll(store: &dyn Store, n: u64) -> Result<(), BenchError> {
     let (lane, id) = polled(n % POLLED)?;
     let found = store.poll(&lane, id).await?;
@@ -84,7 +84,7 @@ fn polled(n: u64) -> Result<(Key, OperationId), BenchError> {
     Ok((key("polled")?, OperationId(id)))
 }
 
-/// Makes what polls ask for.
+/// Creates the operations to poll.
 pub(crate) async fn prepare(store: &dyn Store) -> Result<(), BenchError> {
     for first in (0..POLLED).step_by(100) {
         let mut commit = Commit::new();

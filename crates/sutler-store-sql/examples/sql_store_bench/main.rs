@@ -1,10 +1,10 @@
-//! How fast the stores in PostgreSQL, MySQL and MariaDB are, for comparison on the same server.
+//! Benchmark of the stores in PostgreSQL, MySQL and MariaDB, for comparison on the same server.
 //!
 //! `sql_store_bench URL WHAT CALLERS SECONDS REPLICAS` prints calls a second. WHAT: `accept` (a commit of
 //! a new document and its operation), `end` (accept, and the commit of its result), `poll`, or `bare`
-//! (MySQL: the rows of an accept by a procedure that checks nothing). `prepare` makes what polls ask for.
-//! `sweep` is another measurement: see `sweep.rs`. Read `bench/run` beside the sources for how it is used;
-//! not here: baselines and what is swept (`bench/*.sql`).
+//! (MySQL: the rows of an accept by a procedure that checks nothing). `prepare` creates the polled
+//! operations. `sweep` is another measurement: see `sweep.rs`. See `bench/run` in this crate for its use;
+//! not here: baselines and swept operations (`bench/*.sql`).
 
 mod calls;
 mod sweep;
@@ -36,7 +36,7 @@ async fn main() -> Result<(), BenchError> {
     let time = Duration::from_secs(seconds.parse()?);
     match what.as_str() {
         "prepare" => calls::prepare(&*open(&url, 4).await?).await,
-        // The sweep has connections of its own, as it would in a broker that does little else.
+        // The sweep has its own connections, as in a broker under low load.
         "sweep" => sweep::measure(open(&url, callers + 2).await?, callers, time).await,
         "bare" => say(rate(time, bare(&url, callers, time).await?).await?),
         _ => {
@@ -63,7 +63,7 @@ async fn open(url: &SecretString, connections: usize) -> Result<Arc<dyn Store>, 
     })
 }
 
-/// Callers that call until their time is over, and what they count.
+/// Callers that run for a fixed time, and their counts.
 struct Calling {
     tasks: JoinSet<Result<(), BenchError>>,
     calls: Arc<AtomicU64>,
@@ -119,7 +119,7 @@ async fn stores(
     Ok(Calling { tasks, calls })
 }
 
-/// The baseline of MySQL: `bench/accept_mysql.sql` makes the procedure.
+/// Baseline of MySQL; `bench/accept_mysql.sql` creates the procedure.
 async fn bare(url: &SecretString, callers: usize, time: Duration) -> Result<Calling, BenchError> {
     let options = sqlx::mysql::MySqlConnectOptions::from_str(url.expose_secret())?;
     let mut lines: Vec<MySqlConnection> = Vec::new();

@@ -1,8 +1,8 @@
-//! Whether others notice a sweep: their latency with and without one, in turns, in the same run.
+//! Effect of a sweep on other requests: their latency with and without one, in turns, in the same run.
 //!
-//! Callers begin a request each at fixed times, whatever became of the last one: what is measured is the
-//! time from when it should have begun, so that a standstill counts for all that it holds up. In every
-//! other window somebody sweeps as a broker does. It ends when nothing is left to sweep.
+//! Each caller starts requests at fixed times, whatever the state of the last one: latency is measured
+//! from the scheduled start, so that a stall counts for every request it delays. In every other window a
+//! task sweeps as a broker does. It ends when nothing is left to sweep.
 
 use crate::{BenchError, calls};
 use std::io::Write as _;
@@ -13,22 +13,22 @@ use sutler_journal::{Store, Sweep, WorkerId};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// How often each caller begins a request: an accept, a poll and a result.
+/// Interval of each caller between requests: an accept, a poll and a result.
 const EVERY: Duration = Duration::from_millis(50);
-/// As the broker's own clean-up does it, with its rests.
+/// As the broker's own clean-up, with its pauses.
 const BATCH: usize = 500;
 
-/// What callers and the sweep have in common.
-struct Stage {
+/// State shared by callers and the sweep.
+struct BenchContext {
     store: Arc<dyn Store>,
     worker: WorkerId,
-    /// The window, from 0; those with odd numbers are swept in.
+    /// Number of the window, from 0; odd ones have a sweep.
     window: AtomicUsize,
     over: AtomicBool,
     latencies: Mutex<Vec<Vec<Duration>>>,
 }
 
-/// Prints what came of it.
+/// Measures and prints the results.
 pub(crate) async fn measure(
     store: Arc<dyn Store>,
     callers: usize,
@@ -36,7 +36,7 @@ pub(crate) async fn measure(
 ) -> Result<(), BenchError> {
     let worker = WorkerId::fresh();
     store.renew(worker, Duration::from_secs(3600)).await?;
-    let stage = Arc::new(Stage {
+    let context = Arc::new(BenchContext {
         store,
         worker,
         window: AtomicUsize::new(0),
@@ -47,33 +47,33 @@ pub(crate) async fn measure(
     let mut tasks = JoinSet::new();
     for caller in 0..callers {
         let offset = EVERY.mul_f64(caller as f64 / callers as f64);
-        tasks.spawn(call(Arc::clone(&stage), began + offset));
+        tasks.spawn(call(Arc::clone(&context), began + offset));
     }
-    let swept = sweep_in_turns(&stage, window).await;
-    stage.over.store(true, Ordering::Relaxed);
+    let swept = sweep_in_turns(&context, window).await;
+    context.over.store(true, Ordering::Relaxed);
     while let Some(done) = tasks.join_next().await {
         done??;
     }
     let (swept, spent) = swept?;
-    report(&stage, swept, spent)
+    report(&context, swept, spent)
 }
 
-async fn call(stage: Arc<Stage>, first: Instant) -> Result<(), BenchError> {
+async fn call(context: Arc<BenchContext>, first: Instant) -> Result<(), BenchError> {
     let mut n = 0;
-    while !stage.over.load(Ordering::Relaxed) {
+    while !context.over.load(Ordering::Relaxed) {
         let due = first + EVERY * u32::try_from(n)?;
         sleep_until(due).await;
-        let window = stage.window.load(Ordering::Relaxed);
-        let accepted = calls::accept(&*stage.store, stage.worker).await?;
-        calls::poll(&*stage.store, n).await?;
-        calls::end(&*stage.store, accepted).await?;
-        stage.note(window, due.elapsed());
+        let window = context.window.load(Ordering::Relaxed);
+        let accepted = calls::accept(&*context.store, context.worker).await?;
+        calls::poll(&*context.store, n).await?;
+        calls::end(&*context.store, accepted).await?;
+        context.note(window, due.elapsed());
         n += 1;
     }
     Ok(())
 }
 
-impl Stage {
+impl BenchContext {
     fn note(&self, window: usize, latency: Duration) {
         let mut all = self
             .latencies
@@ -85,9 +85,12 @@ impl Stage {
     }
 }
 
-/// How many were swept, and in how much time.
-async fn sweep_in_turns(stage: &Stage, window: Duration) -> Result<(u64, Duration), BenchError> {
-    let finished_before = stage.store.now().await?.minus(Duration::from_secs(3600));
+/// Sweeps in every other window; returns the number of operations and the time spent.
+async fn sweep_in_turns(
+    context: &BenchContext,
+    window: Duration,
+) -> Result<(u64, Duration), BenchError> {
+    let finished_before = context.store.now().await?.minus(Duration::from_secs(3600));
     let sweep = Sweep::Operations {
         lanes: Vec::new(),
         outcome: None,
@@ -97,11 +100,11 @@ async fn sweep_in_turns(stage: &Stage, window: Duration) -> Result<(u64, Duratio
     let (mut swept, mut spent) = (0, Duration::ZERO);
     loop {
         sleep_until(Instant::now() + window).await;
-        stage.window.fetch_add(1, Ordering::Relaxed);
+        context.window.fetch_add(1, Ordering::Relaxed);
         let began = Instant::now();
         while began.elapsed() < window {
             let batch = Instant::now();
-            let gone = stage.store.sweep(&sweep).await?;
+            let gone = context.store.sweep(&sweep).await?;
             swept += gone;
             if gone < BATCH as u64 {
                 return Ok((swept, spent + began.elapsed()));
@@ -109,12 +112,12 @@ async fn sweep_in_turns(stage: &Stage, window: Duration) -> Result<(u64, Duratio
             sleep(Sweep::rest_after(batch.elapsed())).await;
         }
         spent += began.elapsed();
-        stage.window.fetch_add(1, Ordering::Relaxed);
+        context.window.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-fn report(stage: &Stage, swept: u64, spent: Duration) -> Result<(), BenchError> {
-    let all = stage
+fn report(context: &BenchContext, swept: u64, spent: Duration) -> Result<(), BenchError> {
+    let all = context
         .latencies
         .lock()
         .unwrap_or_else(PoisonError::into_inner);

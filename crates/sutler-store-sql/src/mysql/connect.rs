@@ -1,6 +1,6 @@
 //! Address of the server, and the settings of every session.
 //!
-//! Not here: how connections are kept (`pool.rs`), the tables (`schema.rs`).
+//! Not here: pooling (`pool.rs`), the tables (`schema.rs`).
 
 use super::MySqlDialect;
 use crate::dialect::{Dialect as _, SessionConnection};
@@ -13,12 +13,12 @@ use std::str::FromStr;
 use std::sync::atomic::Ordering;
 use uuid::Uuid;
 
-/// One session of the server, for ever: the name of a lock that it holds while it lives. The server
-/// gives it back only after everything that the session left open was undone.
+/// Permanent id of a session: the name of a lock that it holds while it lives. The server
+/// releases it only after everything that the session left open was rolled back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Session(pub(super) String);
 
-/// Reads a URL.
+/// Parses a URL.
 pub(super) fn options(url: &SecretString) -> Result<MySqlConnectOptions, SqlOpenError> {
     let options = MySqlConnectOptions::from_str(url.expose_secret()).map_err(|_| {
         // The cause may repeat a part of the URL, and a part may be the password.

@@ -1,20 +1,20 @@
 //! A commit as the two parameters of its procedure: numbers of twenty characters, and bytes.
 //!
-//! MySQL has no arrays, and its JSON would have to carry bytes as text; a procedure reads this form from
+//! MySQL has no arrays, and its JSON would have to encode bytes as text; a procedure reads this format from
 //! left to right without parsing. The order is described in `layout_1/commit.sql`.
 
 use crate::commit_rows::{CommitRows, WriteRow};
 use std::collections::BTreeMap;
 use std::io::Write as _;
 
-/// How many rows there are to be locked in the place of names.
+/// Number of rows that are locked in place of names.
 const BUCKETS: i64 = 16_384;
-/// Stands for a length where there is nothing.
+/// Length of an absent value.
 const NONE: i64 = -1;
-/// How many characters a number has.
+/// Characters of a number.
 const DIGITS: usize = 20;
 
-/// The row that is locked in the place of a name, by the number of its lock.
+/// The row that is locked in place of a name, by the number of its lock.
 pub(super) fn bucket(lock: i64) -> i64 {
     lock.rem_euclid(BUCKETS)
 }
@@ -28,11 +28,11 @@ pub(super) struct ProcedureArgs {
 
 impl ProcedureArgs {
     pub(super) fn number(&mut self, number: i64) {
-        // Writing to memory does not fail.
+        // Writing to memory cannot fail.
         let _ = write!(self.head, "{number:>20}");
     }
 
-    /// A length among the numbers, and the bytes among the bytes.
+    /// Appends a length to the numbers, and the bytes to the bytes.
     pub(super) fn bytes(&mut self, bytes: Option<&[u8]>) {
         let length = bytes.map(|bytes| i64::try_from(bytes.len()).unwrap_or(NONE));
         self.number(length.unwrap_or(NONE));
@@ -46,7 +46,7 @@ impl ProcedureArgs {
 
 pub(super) fn pack(staged: &CommitRows<'_>) -> ProcedureArgs {
     let mut packed = ProcedureArgs::default();
-    // Several names may share a row: it is locked once, and alone if any of them is.
+    // Several names may share a row: it is locked once, and exclusively if any of them is.
     let mut locks: BTreeMap<i64, bool> = BTreeMap::new();
     for (number, shared) in &staged.locks {
         let entry = locks.entry(bucket(*number)).or_insert(true);
@@ -101,7 +101,7 @@ fn pack_terms(row: &WriteRow<'_>) -> Vec<u8> {
     [packed.head, packed.data].concat()
 }
 
-/// Reads back what `pack_terms` wrote: scopes and values.
+/// Decodes the result of `pack_terms`: scopes and values.
 pub(super) fn unpack_terms(packed: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
     let number = |at: usize| -> Option<usize> {
         let digits = packed.get(at * DIGITS..(at + 1) * DIGITS)?;

@@ -1,8 +1,8 @@
 //! Creates and upgrades the tables.
 //!
-//! A layout is never changed once released: a new one is appended to [`LAYOUTS`] and takes the tables
-//! from the one before. Definitions do not roll back here, so every part of a layout may be done twice,
-//! and the layout's number is written last. Procedures carry the number of their version in their name,
+//! A layout is never changed once released: a new one is appended to [`LAYOUTS`] and upgrades the tables
+//! from the one before. Definitions do not roll back here, so every part of a layout may be executed twice,
+//! and the layout's number is written last. Procedures have the number of their version in their name,
 //! and a new layout leaves the old ones for replicas that have not been replaced yet.
 
 use super::MySqlDialect;
@@ -12,7 +12,7 @@ use sqlx::mysql::MySqlConnection;
 use sqlx::{Executor, Row};
 use std::sync::atomic::Ordering;
 
-/// Each takes the tables from the layout before it to its own number, counted from 1.
+/// Each upgrades the tables from the layout before it to its own number, counted from 1.
 pub(super) const LAYOUTS: [&[&str]; 1] = [&[
     include_str!("layout_1/tables.sql"),
     include_str!("layout_1/commit.sql"),
@@ -29,7 +29,7 @@ const FIND_LAYOUT: &str = "SELECT CAST(COALESCE(MAX(number), 0) AS SIGNED) FROM 
 const SET_LAYOUT: &str = "INSERT IGNORE INTO sutler_layout (number) VALUES (?)";
 const VERSION: &str = "SELECT CAST(VERSION() AS CHAR),
     CAST(@@innodb_flush_log_at_trx_commit AS SIGNED)";
-/// The oldest servers that pass over locked rows.
+/// The oldest servers that can skip locked rows.
 const NEEDED: &str = "MySQL 8 or later, or MariaDB 10.6 or later";
 
 /// Creates or upgrades the tables. Returns the layout found.
@@ -90,7 +90,7 @@ fn is_fit(version: &str) -> bool {
     }
 }
 
-/// Does what is missing, under the lock; the layout that was found.
+/// Applies missing layouts, under the lock; returns the layout found.
 async fn add_missing(db: &mut MySqlConnection) -> Result<i64, sqlx::Error> {
     db.execute(LOCK).await?;
     db.execute(MAKE_LAYOUT).await?;

@@ -1,6 +1,6 @@
-//! Every statement of this store, in one place. What the tables mean is in `layout_1/tables.sql`.
+//! All statements of this store. The tables are described in `layout_1/tables.sql`.
 //!
-//! Nothing here is put together from parts at run time, so each is prepared once a connection.
+//! No statement is assembled at run time, so each is prepared once per connection.
 
 use crate::dialect::Statements;
 
@@ -13,8 +13,8 @@ pub(super) const STATEMENTS: Statements = Statements {
     WHERE `key` >= ? AND `key` < ? ORDER BY `key` LIMIT ?",
     scan_documents: "SELECT `key`, version, body, terms FROM sutler_doc
     WHERE `key` >= ? ORDER BY `key` LIMIT ?",
-    // The rest of one value, then the values behind it: one range each, because rows of values are not
-    // looked up in an index as one.
+    // The rest of one value, then the values after it: one range each, because row comparisons do not use
+    // an index.
     list_by_term: "SELECT t.`key`, d.version, d.body, t.value FROM (
         (SELECT value, `key` FROM sutler_term
          WHERE scope = ? AND value = ? AND `key` >= ? AND value <= ? ORDER BY value, `key` LIMIT ?)
@@ -58,7 +58,7 @@ pub(super) const STATEMENTS: Statements = Statements {
             WHERE t.TABLE_SCHEMA = DATABASE() AND LEFT(t.TABLE_NAME, 7) = 'sutler_') AS SIGNED),
         CAST((SELECT COUNT(*) FROM sutler_doc) AS SIGNED)
     FROM sutler_clock c",
-    // One statement, so one view of everything: what is live and what ended is counted at one moment.
+    // One statement, so one snapshot: live and ended operations are counted at one moment.
     stats: "SELECT t.accepted, t.ended - s.cleaned, s.cleaned, q.queue,
         CAST(q.waiting AS SIGNED), CAST(q.ready AS SIGNED), CAST(q.running AS SIGNED), q.oldest
     FROM sutler_tally t JOIN sutler_swept s ON s.no = t.no LEFT JOIN (

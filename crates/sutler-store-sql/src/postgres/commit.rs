@@ -1,5 +1,5 @@
-//! A commit: one statement, and what its answer means. How it is tried: `commit_retry.rs`; the shorter
-//! way that usual commits take: `fast_commit.rs`.
+//! A commit: one statement, and decoding of its result. Retries: `commit_retry.rs`; the shorter
+//! functions for common commits: `fast_commit.rs`.
 
 use super::connect::Session;
 use super::fast_commit::FastCommit;
@@ -15,7 +15,7 @@ use sqlx::Arguments;
 use sqlx::error::BoxDynError;
 use sqlx::postgres::PgArguments;
 
-/// Sends a commit: the fast way if there is one, and the general way where that has no answer.
+/// Sends a commit: through its fast function if there is one, and through the general one if that declines.
 pub(super) async fn send(
     shared: &SqlShared<PostgresDialect>,
     pooled: &mut PooledConnection<'_, PostgresDialect>,
@@ -32,7 +32,7 @@ pub(super) async fn send(
     one(&shared.send(pooled, sql::COMMIT, &fill).await?)
 }
 
-/// Meaning of a refused commit; codes that begin with SU are our own.
+/// Classifies a refused commit; codes that begin with SU are our own.
 pub(super) fn refused(error: SqlError) -> CommitAttempt<Session> {
     let SqlError::Refused { code, said } = &error else {
         return CommitAttempt::Settled(Err(error.into_commit_error()));
@@ -43,7 +43,7 @@ pub(super) fn refused(error: SqlError) -> CommitAttempt<Session> {
             Ok(n) => verdict_of(-n),
             Err(_) => Err(unknown(&error)),
         }),
-        // Two made the same thing at once, or locked the same things: one of them gave way.
+        // Two transactions created or locked the same rows: one of them was rolled back.
         "23505" | "40001" | "40P01" => CommitAttempt::Again(error),
         _ => CommitAttempt::Settled(Err(error.into_commit_error())),
     }

@@ -1,7 +1,7 @@
 //! Address of the server, and the settings of every session.
 //!
-//! Settings travel with the request for a connection and cost no round trip. Not here: how connections
-//! are kept (`pool.rs`), the tables (`schema.rs`).
+//! Settings are sent with the connection request and cost no round trip. Not here: pooling
+//! (`pool.rs`), the tables (`schema.rs`).
 
 use super::PostgresDialect;
 use crate::dialect::{Dialect as _, SessionConnection};
@@ -12,16 +12,16 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions, Row};
 use std::str::FromStr;
 
-/// Says who a session is, which of several that had one process id; and makes commits durable where
-/// the server's own default is that they are not.
+/// Reads the session's process id and start time, and makes commits durable if the server's own
+/// default is that they are not.
 const INTRODUCTION: &str = "
     SELECT pid, (extract(epoch FROM backend_start) * 1000000)::bigint,
            CASE WHEN current_setting('synchronous_commit') = 'off'
                 THEN set_config('synchronous_commit', 'on', false) END
     FROM pg_stat_activity WHERE pid = pg_backend_pid()";
 
-/// Every statement looks up one place of one index. A plan that is made once, without statistics, must
-/// know nothing else.
+/// Planner settings: every statement is a lookup in one index, and a plan that is prepared once, without
+/// statistics, must not choose anything else.
 const PLANS: [(&str, &str); 6] = [
     ("plan_cache_mode", "force_generic_plan"),
     ("enable_seqscan", "off"),
@@ -31,14 +31,14 @@ const PLANS: [(&str, &str); 6] = [
     ("jit", "off"),
 ];
 
-/// One session of the server, for ever: process ids come again, but not with the same beginning.
+/// Permanent id of a session: process ids are reused, but not with the same start time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Session {
     pub(super) process: i32,
     pub(super) began: i64,
 }
 
-/// Reads a URL.
+/// Parses a URL.
 pub(super) fn options(
     url: &SecretString,
     settings: &SqlSettings,
@@ -63,15 +63,15 @@ pub(super) fn options(
         ]))
 }
 
-/// Connects for making tables, which may take its time.
+/// Connects for migrations, without time limits of statements.
 pub(super) async fn connect_for_migration(
     options: &PgConnectOptions,
 ) -> Result<PgConnection, sqlx::Error> {
-    let patient = [("statement_timeout", "0"), ("lock_timeout", "120000")];
-    options.clone().options(patient).connect().await
+    let unlimited = [("statement_timeout", "0"), ("lock_timeout", "120000")];
+    options.clone().options(unlimited).connect().await
 }
 
-/// Connects, and reads which session it is.
+/// Connects, and reads the id of the session.
 pub(super) async fn connect(
     options: &PgConnectOptions,
 ) -> Result<SessionConnection<PostgresDialect>, SqlError> {

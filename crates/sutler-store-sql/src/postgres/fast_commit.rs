@@ -1,8 +1,8 @@
-//! The two commits that every request is made of, sent in the server's shortest way.
+//! Fast functions for the two commits of every request.
 //!
-//! A commit that makes a document and starts an operation, and one that replaces a document and ends an
-//! operation, each have a function of their own (`layout_1/usual.sql`), which knows how such a commit
-//! goes well. Wherever it does not, the general one is asked (`commit.rs`): so nothing is decided twice.
+//! A commit that creates a document and starts an operation, and one that replaces a document and ends an
+//! operation, each have their own function (`layout_1/fast_commit.sql`), which handles only the successful
+//! case. In all other cases the general function decides (`commit.rs`), so no decision is made twice.
 
 use super::ids::Id;
 use super::sql;
@@ -16,7 +16,7 @@ use sqlx::Arguments;
 use sqlx::error::BoxDynError;
 use sqlx::postgres::{PgArguments, PgRow};
 
-/// A commit of a usual form.
+/// A commit that has a fast function.
 pub(super) struct FastCommit<'s> {
     staged: &'s CommitRows<'s>,
     form: FastCommitKind<'s>,
@@ -34,13 +34,13 @@ enum FastCommitKind<'s> {
 }
 
 impl<'s> FastCommit<'s> {
-    /// `None` if it is of another form.
+    /// `None` if the commit has another form.
     pub(super) fn of(staged: &'s CommitRows<'s>) -> Option<Self> {
         let [put, operation] = staged.writes.as_slice() else {
             return None;
         };
-        // The expectation of the document must be the first: it is what these functions look at first,
-        // and a stale commit names the first precondition that fails.
+        // The expectation of the document must be the first: these functions check it first, and a stale
+        // commit names the first precondition that fails.
         let form = match (put.kind, operation.kind, staged.expects.as_slice()) {
             (PUT_NEW, START, [one]) if one.kind == ABSENT => FastCommitKind::Accept,
             (PUT, ADVANCE, [read, fence]) if read.kind == VERSION && fence.kind == FENCE => {
@@ -69,7 +69,7 @@ impl<'s> FastCommit<'s> {
         }
     }
 
-    /// The commit as parameters of its function, in their order.
+    /// Adds the parameters of the function, in their order.
     pub(super) fn fill(&self, to: &mut PgArguments) -> Result<(), BoxDynError> {
         let (put, operation) = (self.put, self.operation);
         let lock = |shared: bool| {
@@ -109,7 +109,7 @@ impl<'s> FastCommit<'s> {
     }
 
     /// Result as the general function would return it; `None` if that must be called. The
-    /// document is the first expectation, so what is said of it counts the same.
+    /// document is the first expectation, so its result is the same.
     pub(super) fn verdict(answer: Result<Vec<PgRow>, SqlError>) -> Option<Result<i64, SqlError>> {
         let found = match answer {
             Ok(found) => found,
@@ -153,7 +153,7 @@ mod tests {
         }
     }
 
-    fn is_usual(commit: &Commit) -> bool {
+    fn has_fast_function(commit: &Commit) -> bool {
         FastCommit::of(&CommitRows::of(commit)).is_some()
     }
 
@@ -167,9 +167,9 @@ mod tests {
         let fence_first = fence_first.replace(key("a"), read, Vec::new(), Bytes::new());
         let done = Next::Done(Outcome::Failed);
         let end = |of: &Commit, next| of.clone().advance(id, next, None, None);
-        assert!(is_usual(&insert.clone().start(new())));
-        assert!(is_usual(&end(&replace, done).fenced(id, Fence(1))));
-        for unusual in [
+        assert!(has_fast_function(&insert.clone().start(new())));
+        assert!(has_fast_function(&end(&replace, done).fenced(id, Fence(1))));
+        for general in [
             insert.clone(),
             insert.clone().start(new()).start(new()),
             insert.clone().unchanged(key("b"), read).start(new()),
@@ -181,7 +181,7 @@ mod tests {
             end(&insert, done).fenced(id, Fence(1)),
             replace.write(Write::Cancel(id)).fenced(id, Fence(1)),
         ] {
-            assert!(!is_usual(&unusual), "{unusual:?}");
+            assert!(!has_fast_function(&general), "{general:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! For tests: a commit that stops at its last moment, and how statements are carried out.
+//! For tests: a commit that stops just before COMMIT, and query plans of statements.
 
 use super::PostgresDialect;
 use super::commit::fill;
@@ -12,21 +12,21 @@ use sqlx::postgres::{PgArguments, PgConnection};
 use sqlx::{AssertSqlSafe, Executor, Row};
 use sutler_journal::Commit;
 
-/// A transaction in which everything of a commit is done but COMMIT.
+/// A transaction with everything of a commit except COMMIT.
 pub struct OpenCommit(PgConnection);
 
 impl OpenCommit {
-    /// Does all of it but the last word.
+    /// Executes everything except COMMIT.
     ///
     /// # Panics
-    /// If the server does not take it.
+    /// If the server refuses it.
     pub async fn begin(url: &SecretString, commit: &Commit) -> Self {
         let server = PostgresDialect::at(url, &SqlSettings::default()).expect("a URL");
         let mut line = server.connect_session().await.expect("a connection");
         let mut arguments = PgArguments::default();
         let staged = CommitRows::of(commit);
         let (statement, filled) = match FastCommit::of(&staged) {
-            Some(usual) => (usual.statement(), usual.fill(&mut arguments)),
+            Some(fast) => (fast.statement(), fast.fill(&mut arguments)),
             None => (sql::COMMIT, fill(&mut arguments, &staged)),
         };
         filled.expect("parameters");
@@ -37,26 +37,26 @@ impl OpenCommit {
         Self(line.driver)
     }
 
-    /// Says the last word.
+    /// Sends COMMIT.
     ///
     /// # Panics
-    /// If the server does not take it.
+    /// If the server refuses it.
     pub async fn finish(mut self) {
         let end = sqlx::raw_sql("COMMIT").execute(&mut self.0).await;
         end.expect("the end");
     }
 }
 
-/// A connection as the store makes them.
+/// A connection with the store's settings.
 ///
 /// # Panics
-/// If the server does not take it.
+/// If the server refuses it.
 pub async fn connection(url: &SecretString) -> PgConnection {
     let server = PostgresDialect::at(url, &SqlSettings::default()).expect("a URL");
     server.connect_session().await.expect("a connection").driver
 }
 
-/// Statements whose cost must not grow with what is stored.
+/// Statements whose cost must not grow with the stored data.
 const HOT: [&str; 8] = [
     sql::STATEMENTS.get,
     sql::STATEMENTS.list_by_key,
@@ -68,10 +68,10 @@ const HOT: [&str; 8] = [
     sql::STATEMENTS.read_log,
 ];
 
-/// How the server carries out each of the hot statements on a connection of the store.
+/// Query plans of the hot statements on a connection of the store.
 ///
 /// # Panics
-/// If the server does not say.
+/// If the server does not return a plan.
 pub async fn plans(url: &SecretString) -> Vec<String> {
     let mut db = connection(url).await;
     let mut plans = Vec::new();

@@ -1,4 +1,4 @@
-//! Ids as PostgreSQL's `uuid`, alone and in arrays. Not here: what they name.
+//! Ids as PostgreSQL's `uuid`, single and in arrays.
 
 use sqlx::encode::IsNull;
 use sqlx::error::BoxDynError;
@@ -7,7 +7,7 @@ use sqlx::postgres::{PgArgumentBuffer, PgHasArrayType, PgTypeInfo};
 use sqlx::{Encode, Postgres, Type};
 use uuid::Uuid;
 
-/// The numbers of the types, which PostgreSQL never changes.
+/// Object ids of the types, which PostgreSQL never changes.
 const UUID: Oid = Oid(2950);
 const UUID_ARRAY: Oid = Oid(2951);
 

@@ -1,4 +1,4 @@
-//! The cells of PostgreSQL's rows. What they come to: `rows.rs` above.
+//! The cells of PostgreSQL's rows. Conversion to values: `rows.rs` above.
 
 use crate::error::{SqlError, odd};
 use crate::rows::Cells;

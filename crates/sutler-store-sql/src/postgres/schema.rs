@@ -1,8 +1,8 @@
 //! Creates and upgrades the tables.
 //!
-//! A layout is never changed once released: a new one is appended to [`LAYOUTS`] and takes the tables
-//! from the one before. Functions carry the number of their version in their name, and a new layout
-//! leaves the old ones: replicas of the version before go on while they are replaced one by one.
+//! A layout is never changed once released: a new one is appended to [`LAYOUTS`] and upgrades the tables
+//! from the one before. Functions have the number of their version in their name, and a new layout
+//! leaves the old ones: replicas of the version before continue while they are replaced one by one.
 
 use super::PostgresDialect;
 use crate::dialect::Dialect as _;
@@ -10,19 +10,19 @@ use crate::settings::SqlOpenError;
 use sqlx::Row;
 use sqlx::postgres::PgConnection;
 
-/// Each takes the tables from the layout before it to its own number, counted from 1.
+/// Each upgrades the tables from the layout before it to its own number, counted from 1.
 pub(super) const LAYOUTS: [&[&str]; 1] = [&[
     include_str!("layout_1/tables.sql"),
     include_str!("layout_1/feed.sql"),
     include_str!("layout_1/commit.sql"),
-    include_str!("layout_1/usual.sql"),
+    include_str!("layout_1/fast_commit.sql"),
     include_str!("layout_1/work.sql"),
 ]];
 
 /// The oldest server that has everything the layouts use.
 const SERVER_MIN: i32 = 120_000;
 
-/// One at a time, however many start: the lock goes with the transaction.
+/// One migration at a time, however many replicas start: the lock ends with the transaction.
 const BEGIN: &str = "BEGIN; SELECT pg_advisory_xact_lock(1398101068, 1)";
 const MAKE_LAYOUT: &str = "CREATE TABLE IF NOT EXISTS sutler_layout (
     number bigint PRIMARY KEY, made timestamptz NOT NULL DEFAULT now())";
@@ -48,7 +48,7 @@ pub(super) async fn upgrade(db: &mut PgConnection, server: &str) -> Result<i64, 
     Ok(found)
 }
 
-/// Whether there is a layout already; refuses a server that is too old.
+/// Whether a layout exists; refuses a server that is too old.
 async fn examine(db: &mut PgConnection, server: &str) -> Result<bool, SqlOpenError> {
     let read = async {
         let row = sqlx::query(VERSION).fetch_one(&mut *db).await?;
@@ -85,7 +85,7 @@ async fn layout(db: &mut PgConnection) -> Result<i64, sqlx::Error> {
     row.try_get(0)
 }
 
-/// Looks again under the lock: another replica may have been first.
+/// Applies missing layouts. Checks again under the lock: another replica may have been first.
 async fn add_missing(db: &mut PgConnection) -> Result<(), sqlx::Error> {
     sqlx::raw_sql(BEGIN).execute(&mut *db).await?;
     sqlx::raw_sql(MAKE_LAYOUT).execute(&mut *db).await?;

@@ -1,6 +1,6 @@
-//! Every statement of this store, in one place. What the tables mean is in `layout_1/tables.sql`.
+//! All statements of this store. The tables are described in `layout_1/tables.sql`.
 //!
-//! Nothing here is put together from parts at run time, so each is prepared once a connection.
+//! No statement is assembled at run time, so each is prepared once per connection.
 
 use crate::dialect::Statements;
 
@@ -63,7 +63,7 @@ pub(super) const STATEMENTS: Statements = Statements {
                               'sutler_feed', 'sutler_log']) AS t (name)),
         (SELECT count(*) FROM sutler_doc)
     FROM (SELECT sutler_now() AS micros OFFSET 0) n",
-    // One statement, so one view of everything: what is live and what ended is counted at one moment.
+    // One statement, so one snapshot: live and ended operations are counted at one moment.
     stats: "SELECT t.ended + e.ended, t.cleaned, e.commits, q.queue, q.waiting,
         q.ready, q.running, q.oldest
     FROM sutler_tally t

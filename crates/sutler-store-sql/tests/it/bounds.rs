@@ -1,4 +1,4 @@
-//! What takes too long is ended, with a sentence: statements by the server, waiting by the pool.
+//! Time limits end with an error: statements by the server, waiting by the pool.
 
 use crate::fixture::key;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use sutler_journal::Store;
 use sutler_store_sql::SqlSettings;
 
-/// One connection, on which a statement may take a second; nobody waits long for it.
+/// One connection, a second per statement, and a short wait for the connection.
 pub(crate) fn narrow() -> SqlSettings {
     SqlSettings {
         connections: 1,
@@ -18,7 +18,7 @@ pub(crate) fn narrow() -> SqlSettings {
     }
 }
 
-/// On a store whose clock takes for ever to read.
+/// For a store whose clock never returns.
 pub(crate) async fn statements_and_waiting_are_bounded(store: Arc<dyn Store>) {
     let slow = tokio::spawn({
         let store = Arc::clone(&store);
@@ -31,13 +31,13 @@ pub(crate) async fn statements_and_waiting_are_bounded(store: Arc<dyn Store>) {
     assert!(waited.contains("all 1 connections"), "{waited}");
     assert!(waited.contains("see that its server runs"), "{waited}");
     let (answer, took) = slow.await.expect("no panic");
-    let said = answer.expect_err("it takes for ever").to_string();
-    assert!(took < Duration::from_secs(30), "{took:?}: {said}");
+    let message = answer.expect_err("it takes for ever").to_string();
+    assert!(took < Duration::from_secs(30), "{took:?}: {message}");
     let read = store.get(&key("a")).await;
     assert!(read.is_ok(), "the store goes on: {read:?}");
 }
 
-/// What is said once the only connection is in use.
+/// The error once the only connection is in use.
 async fn until_refused(store: &dyn Store) -> String {
     let began = Instant::now();
     loop {

@@ -1,4 +1,4 @@
-//! Servers that stop, freeze and come back: the same for every sort of server.
+//! Servers that stop, freeze and come back: the same for every server.
 
 use crate::fixture::{insert, key, until_ok};
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use sutler_journal::{Commit, CommitError, Store, commit_until_known};
 use sutler_servers::Server;
 use sutler_store_sql::SqlSettings;
 
-/// Gives up soon, and has one connection, so that its session can be found.
+/// Short time limits, and one connection, so that its session can be found.
 pub(crate) fn impatient() -> SqlSettings {
     SqlSettings {
         connections: 1,
@@ -17,10 +17,10 @@ pub(crate) fn impatient() -> SqlSettings {
     }
 }
 
-/// How soon a lost server must be noticed: two timeouts of a second each, on a busy machine.
+/// Time within which a lost server must be noticed: two timeouts of a second each, on a busy machine.
 const SOON: Duration = Duration::from_secs(8);
 
-/// A lost server is noticed soon, by readers and writers; and nothing that was acknowledged is lost.
+/// A lost server is noticed soon, by reads and writes, and no acknowledged commit is lost.
 async fn is_noticed(store: &dyn Store, lost: &Commit) {
     let began = Instant::now();
     let read = store.get(&key("before")).await;
@@ -43,7 +43,7 @@ async fn goes_on(store: &dyn Store, lost: &Commit) {
     store.commit(&insert("after")).await.expect("a commit");
 }
 
-pub(crate) async fn after_a_restart_of_the_server_everything_goes_on(
+pub(crate) async fn after_a_restart_of_the_server_the_store_recovers(
     server: &Server,
     store: &dyn Store,
 ) {
@@ -71,7 +71,7 @@ pub(crate) async fn a_restart_between_two_requests_is_not_noticed(
     }
 }
 
-pub(crate) async fn a_frozen_server_is_noticed_and_goes_on(server: &Server, store: &dyn Store) {
+pub(crate) async fn a_frozen_server_is_noticed_and_recovers(server: &Server, store: &dyn Store) {
     store.commit(&insert("before")).await.expect("a commit");
     let lost = insert("lost");
     server.freeze();

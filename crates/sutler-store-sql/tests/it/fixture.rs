@@ -1,4 +1,4 @@
-//! The words in which this crate's own tests are written.
+//! Short functions for the tests of this crate.
 
 use bytes::Bytes;
 use std::future::Future;
@@ -8,17 +8,17 @@ pub(crate) use sutler_journal::conformance::samples::{key, new_operation as oper
 use sutler_journal::{Commit, Due, Start, Store, Term, WorkerId};
 
 pub(crate) const LASTING: Duration = Duration::from_secs(600);
-/// How long anything may take on a busy machine.
+/// Time limit of any step on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Makes a document with one term.
+/// A commit that creates a document with one term.
 pub(crate) fn insert(id: &str) -> Commit {
     let terms = vec![Term::new("plan", "small")];
     Commit::new().insert(key(id), terms, Bytes::from_static(b"body"))
 }
 
-/// A commit that makes an operation which anyone may claim at once.
+/// A commit that creates a ready operation, due now.
 pub(crate) fn ready(lane: &str) -> Commit {
     Commit::new().start(operation(lane, Start::Ready(Due::Now)))
 }
@@ -27,7 +27,7 @@ pub(crate) async fn worker(store: &dyn Store) -> WorkerId {
     samples::worker(store, LASTING).await
 }
 
-/// Tries until it succeeds.
+/// Repeats until it succeeds.
 pub(crate) async fn until_ok<T, E: std::fmt::Debug, F>(what: &str, attempt: impl Fn() -> F) -> T
 where
     F: Future<Output = Result<T, E>>,
@@ -42,7 +42,7 @@ where
     }
 }
 
-/// Where the wire breaks when the suite wants it to.
+/// The cut of the proxy for a cut of the suite.
 pub(crate) fn point_of(cut: sutler_journal::conformance::Cut) -> sutler_servers::CutPoint {
     match cut {
         sutler_journal::conformance::Cut::BeforeCommit => sutler_servers::CutPoint::Before,

@@ -1,4 +1,4 @@
-//! A lease in real time: it runs out by the server's clock, whatever its worker does meanwhile.
+//! A lease in real time: it expires by the server's clock, whatever its worker does meanwhile.
 
 use crate::fixture::{insert, key, operation, until_ok, worker};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use sutler_journal::{
 
 const SHORT: Duration = Duration::from_secs(1);
 
-/// A worker stands still for longer than its lease; another takes over, and the first writes nothing.
+/// A worker pauses for longer than its lease; another takes over, and the first cannot write.
 pub(crate) async fn a_lease_runs_out_by_itself_and_its_worker_writes_nothing(store: &dyn Store) {
     let paused = WorkerId::fresh();
     store.renew(paused, SHORT).await.expect("a lease");
@@ -25,7 +25,7 @@ pub(crate) async fn a_lease_runs_out_by_itself_and_its_worker_writes_nothing(sto
         claimed.into_iter().next().ok_or("not yet")
     });
     let taken = taken.await;
-    // The lease began a little before the answer came.
+    // The lease began shortly before the response arrived.
     assert!(leased.elapsed() > SHORT / 2, "{:?}", leased.elapsed());
     let row = (taken.row.id, taken.row.fence, taken.row.takeovers);
     assert_eq!(row, (new.id, Fence(2), 1));

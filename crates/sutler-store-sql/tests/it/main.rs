@@ -1,5 +1,4 @@
-//! Tests of the SQL stores from outside, against real servers: the public suite, then what only a
-//! server can suffer.
+//! Tests of the SQL stores against real servers: the conformance suite, then faults, limits and costs.
 
 mod bounds;
 mod faults;

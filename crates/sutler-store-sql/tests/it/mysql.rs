@@ -1,8 +1,8 @@
-//! The store in MySQL and MariaDB: the public suite, then faults, round trips, start-up.
+//! The store in MySQL and MariaDB: the conformance suite, then faults, round trips, start-up.
 
 mod bounds;
-mod candidate;
 mod cluster;
+mod conformance;
 mod faults;
 mod opening;
 mod round_trips;

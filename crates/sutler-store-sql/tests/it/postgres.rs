@@ -1,8 +1,8 @@
-//! The store in PostgreSQL: the public suite, then faults, round trips, wake-ups, start-up.
+//! The store in PostgreSQL: the conformance suite, then faults, round trips, wake-ups, start-up.
 
 mod bounds;
-mod candidate;
 mod cluster;
+mod conformance;
 mod fast_commit;
 mod faults;
 mod opening;

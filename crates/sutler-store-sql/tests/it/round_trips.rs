@@ -1,4 +1,4 @@
-//! Round trips are counted on the wire: one a call. The same for every sort of server.
+//! Round trips are counted by the proxy: one per call. The same for every server.
 
 use crate::fixture::{LASTING, insert, key, operation, worker};
 use sutler_journal::{Cursor, List, Outcome, Queue, Start, Store};
@@ -8,7 +8,7 @@ pub(crate) async fn every_call_is_one_round_trip(store: &dyn Store, proxy: &Prox
     let worker = worker(store).await;
     let queue = [(Queue::named("work"), 1)];
     let list = List::Prefix(Vec::new());
-    // The first of each call prepares its statement.
+    // The first round prepares the statements.
     for round in ["first", "second"] {
         let new = operation(round, Start::Claimed(worker));
         let (id, lane) = (new.id, new.lane.clone());

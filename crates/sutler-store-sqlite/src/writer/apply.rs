@@ -1,8 +1,8 @@
 //! Checks the preconditions of a commit against the file, and applies it.
 //!
-//! [`WriteSession::commit`] looks at every expectation and every write before it changes anything: so a stale
-//! commit has written nothing. `Commit::check` has made sure that no two writes contend for one
-//! thing, so looking at the state before the commit is enough. What was found while looking is kept
+//! [`WriteSession::commit`] checks every expectation and every write before it changes anything: so a stale
+//! commit has written nothing. `Commit::check` ensures that no two writes contend for one
+//! record, so checking the state before the commit is enough. Rows read by the checks are cached
 //! ([`CommitCache`]), so that nothing is looked up twice. Operations are in `operations.rs`.
 
 use super::job::JobError;
@@ -11,7 +11,7 @@ use super::recent_commits::CommitIdLookup;
 use super::write_session::WriteSession;
 use crate::codec;
 use crate::staged_commit::{StagedCommit, WriteExtra};
-use crate::unindexed::UnindexedDocument;
+use crate::unindexed_documents::UnindexedDocument;
 use rusqlite::Result;
 use sutler_journal::{
     Commit, Expect, Key, OperationId, StaleItem, Start, StoreTime, Version, Write,
@@ -20,19 +20,19 @@ use sutler_journal::{
 /// Result of a commit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ApplyResult {
-    /// It stands, now or from an earlier time.
+    /// It is applied, now or before.
     Applied,
-    /// It did not hold, and wrote nothing.
+    /// A condition did not hold, and nothing was written.
     Stale(StaleItem),
 }
 
-/// A document as it was found.
+/// A document as found.
 pub(super) struct FoundDocument {
     pub(super) number: i64,
     version: [u8; 16],
     terms: Vec<u8>,
     /// It is not in the indexes yet.
-    young: bool,
+    unindexed: bool,
 }
 
 /// Rows that a commit has read, and its lanes.
@@ -44,7 +44,7 @@ pub(super) struct CommitCache<'a> {
 }
 
 impl WriteSession<'_> {
-    /// Does all of a commit or nothing of it.
+    /// Applies a commit completely or not at all.
     pub(super) fn commit(
         &mut self,
         staged: &StagedCommit,
@@ -54,30 +54,30 @@ impl WriteSession<'_> {
         if self.was_applied(commit)? {
             return Ok(ApplyResult::Applied);
         }
-        let mut seen = CommitCache::default();
+        let mut cache = CommitCache::default();
         for (n, expect) in commit.expects().iter().enumerate() {
-            if !self.expectation_holds(expect, &mut seen, now)? {
+            if !self.expectation_holds(expect, &mut cache, now)? {
                 return Ok(ApplyResult::Stale(StaleItem::Expect(n)));
             }
         }
         for (n, write) in commit.writes().iter().enumerate() {
-            if !self.write_allowed(write, &mut seen, now)? {
+            if !self.write_allowed(write, &mut cache, now)? {
                 return Ok(ApplyResult::Stale(StaleItem::Write(n)));
             }
         }
         self.subjects.clear();
         for (write, extra) in commit.writes().iter().zip(&staged.extras) {
-            self.write(commit, write, extra, &mut seen, now)?;
+            self.write(commit, write, extra, &mut cache, now)?;
         }
         self.remember(commit, now)?;
         Ok(ApplyResult::Applied)
     }
 
     fn was_applied(&mut self, commit: &Commit) -> Result<bool> {
-        match self.memory.recent.knows(commit.id().0.as_u128()) {
-            CommitIdLookup::Seen => Ok(true),
+        match self.memory.recent.lookup(commit.id().0.as_u128()) {
+            CommitIdLookup::Known => Ok(true),
             CommitIdLookup::New => Ok(false),
-            CommitIdLookup::AskTheFile => {
+            CommitIdLookup::CheckFile => {
                 let id = commit.id().0.into_bytes();
                 self.sql.feed_knows.exists([&id[..]])
             }
@@ -87,18 +87,18 @@ impl WriteSession<'_> {
     fn expectation_holds<'a>(
         &mut self,
         expect: &'a Expect,
-        seen: &mut CommitCache<'a>,
+        cache: &mut CommitCache<'a>,
         now: StoreTime,
     ) -> Result<bool> {
         match expect {
-            Expect::Absent(key) => Ok(self.look(key, seen)?.is_none()),
+            Expect::Absent(key) => Ok(self.cached_document(key, cache)?.is_none()),
             Expect::Version(key, Version(read)) | Expect::Unchanged(key, Version(read)) => {
-                let found = self.look(key, seen)?;
+                let found = self.cached_document(key, cache)?;
                 Ok(found.is_some_and(|found| found.version == *read.0.as_bytes()))
             }
             Expect::Fence(id, fence) => {
                 let boot = self.memory.tally.boot;
-                let Some(head) = self.look_at_operation(*id, seen)? else {
+                let Some(head) = self.cached_operation(*id, cache)? else {
                     return Ok(false);
                 };
                 let claimed = head.runs_in(boot) && head.fence == fence.0 as i64;
@@ -111,7 +111,7 @@ impl WriteSession<'_> {
     fn write_allowed<'a>(
         &mut self,
         write: &'a Write,
-        seen: &mut CommitCache<'a>,
+        cache: &mut CommitCache<'a>,
         now: StoreTime,
     ) -> Result<bool> {
         match write {
@@ -120,17 +120,17 @@ impl WriteSession<'_> {
                     Start::Waiting | Start::Ready(_) => true,
                     Start::Claimed(worker) => self.memory.leases.holds(worker, now),
                 };
-                Ok(alive && self.is_free(new.id, seen)?)
+                Ok(alive && self.is_free(new.id, cache)?)
             }
-            Write::Import(operation) => self.is_free(operation.row.id, seen),
+            Write::Import(operation) => self.is_free(operation.row.id, cache),
             Write::Advance { operation, .. } => {
-                let head = self.look_at_operation(*operation, seen)?;
+                let head = self.cached_operation(*operation, cache)?;
                 Ok(head.is_some_and(|head| !head.is_done()))
             }
             Write::Reseal {
                 operation, read, ..
             } => match self
-                .look_at_operation(*operation, seen)?
+                .cached_operation(*operation, cache)?
                 .map(|head| head.number)
             {
                 Some(number) => self.is_as_read(number, (&read.0, &read.1)),
@@ -144,59 +144,59 @@ impl WriteSession<'_> {
         }
     }
 
-    /// Ids are made in nearly rising order: one above all others is not looked up.
-    fn is_free(&mut self, id: OperationId, seen: &mut CommitCache<'_>) -> Result<bool> {
+    /// Ids are created in nearly ascending order: one above all others is not looked up.
+    fn is_free(&mut self, id: OperationId, cache: &mut CommitCache<'_>) -> Result<bool> {
         if id.0.as_u128() > self.memory.last.op_id {
             return Ok(true);
         }
-        Ok(self.look_at_operation(id, seen)?.is_none())
+        Ok(self.cached_operation(id, cache)?.is_none())
     }
 
-    pub(super) fn look_at_operation<'s>(
+    pub(super) fn cached_operation<'s>(
         &mut self,
         id: OperationId,
-        seen: &'s mut CommitCache<'_>,
+        cache: &'s mut CommitCache<'_>,
     ) -> Result<Option<&'s OperationHead>> {
-        let place = seen.operations.iter().position(|(other, _)| *other == id);
+        let place = cache.operations.iter().position(|(other, _)| *other == id);
         let place = match place {
             Some(place) => place,
             None => {
-                seen.operations.push((id, self.find_operation(id)?));
-                seen.operations.len() - 1
+                cache.operations.push((id, self.find_operation(id)?));
+                cache.operations.len() - 1
             }
         };
-        Ok(seen
+        Ok(cache
             .operations
             .get(place)
             .and_then(|(_, head)| head.as_ref()))
     }
 
-    fn look<'s, 'a>(
+    fn cached_document<'s, 'a>(
         &mut self,
         key: &'a Key,
-        seen: &'s mut CommitCache<'a>,
+        cache: &'s mut CommitCache<'a>,
     ) -> Result<Option<&'s FoundDocument>> {
-        let place = seen.documents.iter().position(|(other, _)| *other == key);
+        let place = cache.documents.iter().position(|(other, _)| *other == key);
         let place = match place {
             Some(place) => place,
             None => {
-                seen.documents.push((key, self.find_document(key)?));
-                seen.documents.len() - 1
+                cache.documents.push((key, self.find_document(key)?));
+                cache.documents.len() - 1
             }
         };
-        Ok(seen
+        Ok(cache
             .documents
             .get(place)
             .and_then(|(_, found)| found.as_ref()))
     }
 
     fn find_document(&mut self, key: &Key) -> Result<Option<FoundDocument>> {
-        if let Some(doc) = self.find_young(key.as_bytes()) {
+        if let Some(doc) = self.find_unindexed(key.as_bytes()) {
             return Ok(Some(FoundDocument {
                 number: doc.number,
                 version: doc.version,
                 terms: doc.terms,
-                young: true,
+                unindexed: true,
             }));
         }
         let mut rows = self.sql.doc_find.query([key.as_bytes()])?;
@@ -207,7 +207,7 @@ impl WriteSession<'_> {
             number: row.get(0)?,
             version: row.get(1)?,
             terms: row.get_ref(2)?.as_blob()?.to_vec(),
-            young: false,
+            unindexed: false,
         }))
     }
 
@@ -216,19 +216,19 @@ impl WriteSession<'_> {
         commit: &Commit,
         write: &'a Write,
         extra: &WriteExtra,
-        seen: &mut CommitCache<'a>,
+        cache: &mut CommitCache<'a>,
         now: StoreTime,
     ) -> Result<(), JobError> {
         match (write, extra) {
             (Write::Put { key, body, .. }, WriteExtra::Terms(terms)) => {
-                self.put(commit, key, terms, body, seen)?;
+                self.put(commit, key, terms, body, cache)?;
             }
-            (Write::Remove(key), _) => self.remove(key, seen)?,
-            (Write::Start(new), WriteExtra::Words { queue, verb }) => {
-                self.start(new, (*queue, *verb), seen, now)?;
+            (Write::Remove(key), _) => self.remove(key, cache)?,
+            (Write::Start(new), WriteExtra::QueueAndVerb { queue, verb }) => {
+                self.start(new, (*queue, *verb), cache, now)?;
             }
-            (Write::Import(operation), WriteExtra::Words { queue, verb }) => {
-                self.import(operation, (*queue, *verb), seen, now)?;
+            (Write::Import(operation), WriteExtra::QueueAndVerb { queue, verb }) => {
+                self.import(operation, (*queue, *verb), cache, now)?;
             }
             (
                 Write::Advance {
@@ -238,7 +238,7 @@ impl WriteSession<'_> {
                     progress,
                 },
                 _,
-            ) => self.advance(*operation, *next, (detail, progress), seen, now)?,
+            ) => self.advance(*operation, *next, (detail, progress), cache, now)?,
             (Write::Cancel(id), _) => self.cancel(*id)?,
             (Write::Wake(id), _) => self.wake(*id, now)?,
             (Write::Unpin(id), _) => self.unpin(*id)?,
@@ -265,26 +265,26 @@ impl WriteSession<'_> {
         key: &'a Key,
         terms: &[u8],
         body: &[u8],
-        seen: &mut CommitCache<'a>,
+        cache: &mut CommitCache<'a>,
     ) -> Result<()> {
         let id = commit.id().0.into_bytes();
         let version = &id[..];
-        let found = self.look(key, seen)?;
-        let found = found.map(|found| (found.number, found.young, found.terms.clone()));
+        let found = self.cached_document(key, cache)?;
+        let found = found.map(|found| (found.number, found.unindexed, found.terms.clone()));
         let number = match found {
-            Some((number, young, old)) => {
+            Some((number, unindexed, old)) => {
                 self.sql
                     .doc_replace
                     .execute((number, version, terms, body))?;
-                match young {
-                    true => self.put_young(number, key, id, terms),
+                match unindexed {
+                    true => self.put_unindexed(number, key, id, terms),
                     false => self.change_terms(number, key, &old, terms)?,
                 }
                 number
             }
             None => self.add_document(id, key, terms, body)?,
         };
-        seen.lanes.push((key, number));
+        cache.lanes.push((key, number));
         self.subjects.put(key);
         Ok(())
     }
@@ -302,27 +302,27 @@ impl WriteSession<'_> {
             .doc_add
             .execute((number, &version[..], key.as_bytes(), terms, body))?;
         if lane.is_some() {
-            // Its number is below the range in which unindexed documents are looked for.
+            // Its number is below the range in which unindexed documents are searched.
             self.delete_bare_lane(key.as_bytes())?;
             self.sql.doc_file.execute((key.as_bytes(), number))?;
             self.enter_terms(number, key.as_bytes(), terms)?;
         } else {
             self.memory.last.doc = number;
-            self.put_young(number, key, version, terms);
+            self.put_unindexed(number, key, version, terms);
         }
         Ok(number)
     }
 
-    fn put_young(&mut self, number: i64, key: &Key, version: [u8; 16], terms: &[u8]) {
+    fn put_unindexed(&mut self, number: i64, key: &Key, version: [u8; 16], terms: &[u8]) {
         let doc = UnindexedDocument {
             number,
             version,
             terms: terms.to_vec(),
         };
-        self.set_young(key.as_bytes(), Some(doc));
+        self.set_unindexed(key.as_bytes(), Some(doc));
     }
 
-    /// Touches only the terms that differ.
+    /// Changes only the terms that differ.
     fn change_terms(&mut self, number: i64, key: &Key, old: &[u8], new: &[u8]) -> Result<()> {
         if old == new {
             return Ok(());
@@ -341,20 +341,20 @@ impl WriteSession<'_> {
         Ok(())
     }
 
-    /// Takes a document away. Its lane stays for as long as operations are in it.
-    fn remove<'a>(&mut self, key: &'a Key, seen: &mut CommitCache<'a>) -> Result<()> {
-        let Some(found) = self.look(key, seen)? else {
+    /// Removes a document. Its lane stays while there are operations in it.
+    fn remove<'a>(&mut self, key: &'a Key, cache: &mut CommitCache<'a>) -> Result<()> {
+        let Some(found) = self.cached_document(key, cache)? else {
             return Ok(());
         };
-        let (number, young, old) = (found.number, found.young, found.terms.clone());
-        if young {
-            self.set_young(key.as_bytes(), None);
+        let (number, unindexed, old) = (found.number, found.unindexed, found.terms.clone());
+        if unindexed {
+            self.set_unindexed(key.as_bytes(), None);
         } else {
             self.change_terms(number, key, &old, &[])?;
             self.sql.doc_unfile.execute([key.as_bytes()])?;
         }
         self.sql.doc_delete.execute([number])?;
-        seen.lanes.retain(|(other, _)| *other != key);
+        cache.lanes.retain(|(other, _)| *other != key);
         if self.sql.lane_is_used.exists([number])? {
             self.add_bare_lane(key, number)?;
         }
@@ -384,16 +384,16 @@ impl WriteSession<'_> {
         Ok(())
     }
 
-    /// The number of a lane; gives it one if it has neither a document nor operations yet.
+    /// The number of a lane; assigns one if it has neither a document nor operations yet.
     pub(super) fn lane_number<'a>(
         &mut self,
         key: &'a Key,
-        seen: &mut CommitCache<'a>,
+        cache: &mut CommitCache<'a>,
     ) -> Result<i64> {
-        if let Some((_, number)) = seen.lanes.iter().find(|(other, _)| *other == key) {
+        if let Some((_, number)) = cache.lanes.iter().find(|(other, _)| *other == key) {
             return Ok(*number);
         }
-        // Documents in `seen` are from before this commit: it may have removed them since.
+        // Documents in `cache` are from before this commit: it may have removed them since.
         let number = match self.find_document(key)? {
             Some(found) => found.number,
             None => match self.find_bare_lane(key)? {
@@ -406,11 +406,11 @@ impl WriteSession<'_> {
                 }
             },
         };
-        seen.lanes.push((key, number));
+        cache.lanes.push((key, number));
         Ok(number)
     }
 
-    /// One row: the feed, and the memory of the commit's id.
+    /// Writes the one row of the feed that also records the commit's id.
     fn remember(&mut self, commit: &Commit, now: StoreTime) -> Result<()> {
         self.memory.last.seq += 1;
         let id = commit.id().0.into_bytes();

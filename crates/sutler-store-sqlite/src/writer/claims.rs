@@ -1,7 +1,7 @@
-//! Handing work out and taking it back.
+//! Claims and releases.
 //!
-//! Claimable is what is ready and due, what a worker whose lease ran out still has, and what was
-//! running when an earlier boot ended. All three are found by index or in memory; nothing is
+//! Claimable operations are ready and due, or held by a worker whose lease expired, or
+//! were running when an earlier boot ended. All three are found by index or in memory; nothing is
 //! scanned.
 
 use super::job::JobError;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use sutler_journal::{Operation, OperationId, Queue, Renewal, StoreTime, WorkerId};
 use uuid::Uuid;
 
-/// Something that may be claimed.
+/// A claimable operation.
 struct Claimable {
     due: i64,
     id: OperationId,
@@ -23,7 +23,7 @@ struct Claimable {
 }
 
 impl WriteSession<'_> {
-    /// Makes or prolongs a lease; `None` if it ran out.
+    /// Creates or extends a lease; `None` if it expired.
     pub(crate) fn renew(
         &mut self,
         worker: WorkerId,
@@ -33,7 +33,7 @@ impl WriteSession<'_> {
         self.memory.leases.renew(worker, ttl, now)
     }
 
-    /// Hands out what is due; `None` if the worker holds no lease.
+    /// Claims due operations; `None` if the worker holds no lease.
     pub(crate) fn claim(
         &mut self,
         worker: WorkerId,
@@ -53,7 +53,7 @@ impl WriteSession<'_> {
             // A queue without a number never had an operation.
             if let Some(queue) = known {
                 for found in self.claimable(queue, *limit, now)? {
-                    claimed.push(self.hand_out(found, worker, queue)?);
+                    claimed.push(self.claim_one(found, worker, queue)?);
                 }
             }
         }
@@ -86,7 +86,7 @@ impl WriteSession<'_> {
         Ok(found)
     }
 
-    fn hand_out(
+    fn claim_one(
         &mut self,
         found: Claimable,
         worker: WorkerId,
@@ -117,7 +117,7 @@ impl WriteSession<'_> {
         Ok(operation)
     }
 
-    /// Ends a lease; what the worker still ran is ready and due now.
+    /// Ends a lease; operations of the worker become ready and due now.
     pub(crate) fn release(&mut self, worker: WorkerId, now: StoreTime) -> Result<(), JobError> {
         for number in self.memory.leases.numbers_of(worker) {
             self.sql.op_release.execute((number, now.0))?;

@@ -1,8 +1,8 @@
 //! One group of jobs in one transaction.
 //!
-//! Every job looks before it writes, so a stale commit leaves nothing behind and needs no savepoint.
-//! If a job fails unexpectedly, the whole group is rolled back and each job is done alone:
-//! slow, but one bad job harms no other. Not here: what a job does.
+//! Every job checks before it writes, so a stale commit leaves nothing behind and needs no savepoint.
+//! If a job fails unexpectedly, the whole group is rolled back and each job runs alone:
+//! slow, but one bad job harms no other. Not here: the jobs.
 
 use super::job::{Job, JobError};
 use super::write_session::WriteSession;
@@ -13,24 +13,24 @@ use sutler_journal::{StoreError, metrics};
 
 /// Next step of the writer thread.
 pub(super) enum Flow {
-    /// The next group.
+    /// Run the next group.
     GoOn,
     /// Close the file and open it again.
     Reopen,
 }
 
-/// Why a transaction did not end well.
+/// Why a transaction failed.
 enum GroupError {
     /// Before COMMIT: nothing was written.
     Before(JobError),
-    /// A test cut the line before COMMIT: nothing was written.
+    /// A test simulated a broken connection before COMMIT: nothing was written.
     #[cfg(any(test, feature = "testing"))]
     Cut,
-    /// In COMMIT: the outcome is unknown.
+    /// During COMMIT: the outcome is unknown.
     During(StoreError),
 }
 
-/// Runs and answers all jobs of a group.
+/// Runs all jobs of a group and sends their responses.
 pub(super) fn run(session: &mut WriteSession<'_>, group: &mut Vec<Job>) -> Flow {
     match attempt(session, group) {
         Ok(()) => {
@@ -63,7 +63,7 @@ pub(super) fn run(session: &mut WriteSession<'_>, group: &mut Vec<Job>) -> Flow 
             );
             session.abandon();
             for job in group.drain(..) {
-                job.doubt(StoreError::new(
+                job.answer_unknown(StoreError::new(
                     "the store's file failed while the write was made durable",
                 ));
             }

@@ -1,55 +1,58 @@
-//! Entering young documents in the indexes, a few with every group.
+//! Adds unindexed documents to the indexes, a few with every group.
 //!
-//! A run goes through all young documents in order of their keys and ends at the last; then all up to
-//! the number that was last when it began are filed, and the file says so. A crash in the middle of
-//! a run loses nothing: what was filed is found filed (`unindexed.rs`).
+//! A run visits all unindexed documents in order of their keys and ends at the last; then all up to
+//! the number that was last when it began are indexed, and the file records that. A crash in the middle of
+//! a run loses nothing: documents indexed so far are found in the indexes (`unindexed_documents.rs`).
 
 use super::write_session::WriteSession;
 use crate::codec;
 use rusqlite::Result;
 
-/// How many may be young before a run begins. More share more pages, and take longer to open.
-const YOUNG_MAX: usize = 8192;
+/// Number of unindexed documents that starts a run. More share more pages, and take longer to open.
+const UNINDEXED_MAX: usize = 8192;
 /// Indexed with a group, in addition to as many as it has writes: always more than the group can add.
-const FILED_MORE: usize = 64;
+const INDEXED_MORE: usize = 64;
 
-/// A run under way.
+/// A run in progress.
 pub(super) struct BackfillRun {
     /// Everything up to this key is done.
     reached: Box<[u8]>,
-    /// Everything up to this number will be.
+    /// Everything up to this number is done at the end of the run.
     upto: i64,
 }
 
 impl WriteSession<'_> {
-    /// Begins or goes on with a run, at the beginning of a group.
+    /// Starts or continues a run, at the beginning of a group.
     pub(super) fn backfill_some(&mut self, writes: usize) -> Result<()> {
-        let run = match self.memory.filing.take() {
+        let run = match self.memory.backfill.take() {
             Some(run) => run,
-            None if self.shared.young.len() < YOUNG_MAX => return Ok(()),
+            None if self.shared.unindexed.len() < UNINDEXED_MAX => return Ok(()),
             None => BackfillRun {
                 reached: Box::default(),
                 upto: self.memory.last.doc,
             },
         };
-        let next = self.shared.young.after(&run.reached, FILED_MORE + writes);
+        let next = self
+            .shared
+            .unindexed
+            .after(&run.reached, INDEXED_MORE + writes);
         let Some(reached) = next.last().map(|(key, _)| key.clone()) else {
-            self.memory.tally.filed = run.upto;
+            self.memory.tally.indexed = run.upto;
             return Ok(());
         };
         for (key, doc) in next {
             self.sql.doc_file.execute((&key[..], doc.number))?;
             self.enter_terms(doc.number, &key, &doc.terms)?;
-            self.set_young(&key, None);
+            self.set_unindexed(&key, None);
         }
-        self.memory.filing = Some(BackfillRun {
+        self.memory.backfill = Some(BackfillRun {
             reached,
             upto: run.upto,
         });
         Ok(())
     }
 
-    /// Enters all of a document's terms.
+    /// Adds all terms of a document to the index.
     pub(super) fn enter_terms(&mut self, number: i64, key: &[u8], terms: &[u8]) -> Result<()> {
         let ids = codec::ids_of(key);
         for (scope, value) in codec::terms(terms) {

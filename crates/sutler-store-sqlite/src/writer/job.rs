@@ -1,7 +1,7 @@
-//! Jobs of the writer, and the answers to their callers.
+//! Jobs of the writer, and the responses to their callers.
 //!
-//! Commits are by far the most frequent and have a form of their own; everything else is a task. A
-//! job may be run twice (alone, after its group failed), so running it leaves it whole.
+//! Commits are by far the most frequent and have their own variant; everything else is a task. A
+//! job may run twice (alone, after its group failed), so running it must not consume it.
 
 use super::apply::ApplyResult;
 use super::write_session::WriteSession;
@@ -9,10 +9,10 @@ use crate::staged_commit::StagedCommit;
 use sutler_journal::{CommitError, StoreError, StoreTime};
 use tokio::sync::oneshot;
 
-/// A commit goes back to its caller with the answer: the caller, not the writer, frees its memory.
+/// A commit is returned to its caller with the result: the caller, not the writer, frees its memory.
 pub(crate) type CommitAnswer = (Box<StagedCommit>, Result<(), CommitError>);
 
-/// Why a job could not be done. Nothing of it stays.
+/// Why a job failed. Nothing of it was written.
 #[derive(Debug)]
 pub(crate) enum JobError {
     /// The database failed.
@@ -33,7 +33,7 @@ impl From<StoreError> for JobError {
     }
 }
 
-/// One thing to do.
+/// A unit of work.
 pub(crate) enum Job {
     /// A commit.
     Commit {
@@ -44,12 +44,12 @@ pub(crate) enum Job {
         /// Channel to the caller.
         answer: oneshot::Sender<CommitAnswer>,
     },
-    /// Anything else.
+    /// Any other work.
     Task(Box<dyn Task>),
 }
 
 impl Job {
-    /// A commit, with its answer.
+    /// A commit, with the channel for its result.
     pub(crate) fn commit(staged: Box<StagedCommit>, answer: oneshot::Sender<CommitAnswer>) -> Self {
         Self::Commit {
             staged,
@@ -58,20 +58,20 @@ impl Job {
         }
     }
 
-    /// Any work, with its answer.
+    /// Any work, with the channel for its result.
     pub(crate) fn task<T: Send + 'static>(
         work: impl FnMut(&mut WriteSession<'_>, StoreTime) -> Result<T, JobError> + Send + 'static,
     ) -> (Self, oneshot::Receiver<Result<T, StoreError>>) {
         let (answer, waiting) = oneshot::channel();
-        let asked = PendingTask {
+        let pending = PendingTask {
             work,
             done: None,
             answer,
         };
-        (Self::Task(Box::new(asked)), waiting)
+        (Self::Task(Box::new(pending)), waiting)
     }
 
-    /// How many documents it can add at most.
+    /// Maximum number of documents it can add.
     pub(super) fn writes(&self) -> usize {
         match self {
             Self::Commit { staged, .. } => staged.commit.writes().len(),
@@ -87,7 +87,7 @@ impl Job {
         }
     }
 
-    /// Does it, inside a transaction.
+    /// Runs it, inside a transaction.
     pub(super) fn run(&mut self, session: &mut WriteSession<'_>) -> Result<(), JobError> {
         let now = session.now();
         match self {
@@ -101,7 +101,7 @@ impl Job {
         }
     }
 
-    /// Answers the caller: the transaction is durable.
+    /// Sends the result: the transaction is durable.
     pub(super) fn settle(self) {
         match self {
             Self::Commit {
@@ -113,14 +113,14 @@ impl Job {
                     ApplyResult::Applied => Ok(()),
                     ApplyResult::Stale(which) => Err(CommitError::Stale(which)),
                 };
-                // The caller is gone; the commit is durable all the same.
+                // The caller is gone; the commit is durable anyway.
                 let _ = answer.send((staged, result));
             }
             Self::Task(task) => task.settle(),
         }
     }
 
-    /// Nothing of it was written.
+    /// Sends that nothing was written.
     pub(super) fn refuse(self, cause: StoreError) {
         match self {
             Self::Commit { staged, answer, .. } => {
@@ -130,8 +130,8 @@ impl Job {
         }
     }
 
-    /// Answers that the outcome is unknown.
-    pub(super) fn doubt(self, cause: StoreError) {
+    /// Sends that the outcome is unknown.
+    pub(super) fn answer_unknown(self, cause: StoreError) {
         match self {
             Self::Commit { staged, answer, .. } => {
                 let _ = answer.send((staged, Err(CommitError::Unknown(cause))));
@@ -141,13 +141,13 @@ impl Job {
     }
 }
 
-/// Something other than a commit.
+/// Work other than a commit.
 pub(crate) trait Task: Send {
-    /// Does it, inside a transaction.
+    /// Runs it, inside a transaction.
     fn run(&mut self, session: &mut WriteSession<'_>, now: StoreTime) -> Result<(), JobError>;
-    /// Answers with what was done.
+    /// Sends the result.
     fn settle(self: Box<Self>);
-    /// Answers that it failed.
+    /// Sends the error.
     fn fail(self: Box<Self>, cause: StoreError);
 }
 

@@ -1,13 +1,14 @@
-//! Who works, until when, and what they run. Only in memory: one process owns the file.
+//! Workers, the expiry of their leases, and the operations they hold. Only in memory: one process owns
+//! the file.
 //!
-//! What runs is also in the file, with its worker and the opening (*boot*) in which it was claimed,
-//! so this memory can be made again at any time. Not here: handing work out (`claims.rs`).
+//! Running operations are also in the file, with their worker and the opening (*boot*) in which they were
+//! claimed, so this state can be rebuilt at any time. Not here: claims (`claims.rs`).
 
 use std::collections::HashMap;
 use std::time::Duration;
 use sutler_journal::{OperationId, Renewal, StoreTime, WorkerId};
 
-/// An operation with a worker.
+/// An operation held by a worker.
 #[derive(Clone, Debug)]
 pub(super) struct RunningLease {
     pub(super) id: OperationId,
@@ -19,12 +20,12 @@ pub(super) struct RunningLease {
 /// One worker.
 #[derive(Default)]
 struct Lease {
-    /// Alive before this moment. Kept after it, so that the worker learns of it.
+    /// Valid before this moment. Kept afterwards, so that the worker gets `Lost`.
     expires: StoreTime,
     running: HashMap<i64, RunningLease>,
 }
 
-/// Workers of this boot, counted.
+/// Counts of the workers of this boot.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct LeaseCounts {
     pub(crate) live: u64,
@@ -41,7 +42,7 @@ impl Leases {
         self.0.get(&worker).is_some_and(|lease| now < lease.expires)
     }
 
-    /// Makes or prolongs a lease; `None` if it ran out.
+    /// Creates or extends a lease; `None` if it expired.
     pub(super) fn renew(
         &mut self,
         worker: WorkerId,
@@ -65,7 +66,7 @@ impl Leases {
         })
     }
 
-    /// Ends a lease that has not run out; one that has stays burnt.
+    /// Ends a valid lease; an expired one stays, and its id cannot be used again.
     pub(super) fn end(&mut self, worker: WorkerId, now: StoreTime) {
         if self.holds(worker, now) {
             self.0.remove(&worker);
@@ -108,7 +109,7 @@ impl Leases {
         })
     }
 
-    /// How many workers hold a lease, how many held one, and what these still have.
+    /// Numbers of valid leases, of expired ones, and of the operations of the latter.
     pub(super) fn counts(&self, now: StoreTime) -> LeaseCounts {
         let mut counts = LeaseCounts::default();
         for lease in self.0.values() {
@@ -122,14 +123,14 @@ impl Leases {
         counts
     }
 
-    /// Forgets who runs what, before it is read from the file again.
+    /// Clears the held operations, before they are read from the file again.
     pub(super) fn forget_running(&mut self) {
         for lease in self.0.values_mut() {
             lease.running.clear();
         }
     }
 
-    /// Forgets leases that ran out before a moment and cover nothing.
+    /// Removes leases that expired before a moment and cover no operation.
     pub(super) fn forget_before(&mut self, moment: StoreTime) {
         self.0
             .retain(|_, lease| lease.expires >= moment || !lease.running.is_empty());

@@ -1,8 +1,8 @@
 //! Writes of a commit to operations.
 //!
-//! Everything here runs after the commit was found to hold. The rows in the file and the memory of
-//! who runs what (`leases.rs`) are changed together; if the transaction fails, the memory is read
-//! again from the file.
+//! Everything here runs after the conditions of the commit were checked. The rows in the file and the
+//! held operations in memory (`leases.rs`) are changed together; if the transaction fails, the memory is
+//! read again from the file.
 
 use super::apply::CommitCache;
 use super::leases::RunningLease;
@@ -15,7 +15,7 @@ use sutler_journal::{
 };
 use uuid::Uuid;
 
-/// The small columns of an operation that decide what may be done to it.
+/// The small columns of an operation that determine the allowed changes.
 pub(super) struct OperationHead {
     pub(super) number: i64,
     pub(super) state: i64,
@@ -32,7 +32,7 @@ impl OperationHead {
         codec::is_done(self.state)
     }
 
-    /// Whether a worker of this boot has it.
+    /// Whether a worker of this boot holds it.
     pub(super) fn runs_in(&self, boot: i64) -> bool {
         self.state == RUNNING && self.boot == boot
     }
@@ -62,10 +62,10 @@ impl WriteSession<'_> {
         &mut self,
         new: &'a NewOperation,
         (queue, verb): (i64, i64),
-        seen: &mut CommitCache<'a>,
+        cache: &mut CommitCache<'a>,
         now: StoreTime,
     ) -> Result<()> {
-        let lane = self.lane_number(&new.lane, seen)?;
+        let lane = self.lane_number(&new.lane, cache)?;
         let number = self.next_operation(new.id);
         let (state, boot, due, fence, worker) = match new.start {
             Start::Waiting => (WAITING, 0, now, 0, None),
@@ -111,11 +111,11 @@ impl WriteSession<'_> {
         &mut self,
         operation: &'a Operation,
         (queue, verb): (i64, i64),
-        seen: &mut CommitCache<'a>,
+        cache: &mut CommitCache<'a>,
         now: StoreTime,
     ) -> Result<()> {
         let row = &operation.row;
-        let lane = self.lane_number(&row.lane, seen)?;
+        let lane = self.lane_number(&row.lane, cache)?;
         let number = self.next_operation(row.id);
         let (state, due, finished) = match row.state {
             State::Waiting => (WAITING, row.due, row.finished),
@@ -169,10 +169,10 @@ impl WriteSession<'_> {
         id: OperationId,
         next: Next,
         (detail, progress): (&Option<Bytes>, &Option<Bytes>),
-        seen: &mut CommitCache<'_>,
+        cache: &mut CommitCache<'_>,
         now: StoreTime,
     ) -> Result<()> {
-        let Some(head) = self.look_at_operation(id, seen)? else {
+        let Some(head) = self.cached_operation(id, cache)? else {
             return Ok(());
         };
         let (number, worker) = (head.number, head.worker);
@@ -223,7 +223,7 @@ impl WriteSession<'_> {
         let Some(head) = head.filter(|head| !head.is_done()) else {
             return Ok(());
         };
-        // One that is already due keeps its place: waking often must not starve it.
+        // One that is already due keeps its due time: frequent wakes must not starve it.
         let due = match head.state {
             READY => head.due.min(now.0),
             _ => now.0,

@@ -1,23 +1,23 @@
-//! Which commit ids were seen, mostly without asking the file.
+//! Ids of applied commits, usually without reading the file.
 //!
-//! Ids are made in nearly rising order. The latest are remembered here; of all others only the
-//! largest is known. An id above that one that is not among the latest was never seen: exact, and no
-//! look-up. Only ids below it are looked up in the feed.
+//! Ids are created in nearly ascending order. The latest are in memory; of all others only the
+//! largest is known. An id above that one that is not among the latest was never applied: exact, and
+//! without a lookup. Only ids below it are looked up in the feed.
 
 use std::collections::{HashSet, VecDeque};
 
-/// How many are remembered: far more than the callers that can wait at once.
+/// Number of ids in memory: many more than callers can wait at once.
 const REMEMBERED: usize = 8192;
 
 /// Result of a lookup without reading the file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum CommitIdLookup {
-    /// It was seen.
-    Seen,
-    /// It was not.
+    /// It was applied.
+    Known,
+    /// It was not applied.
     New,
-    /// The file knows.
-    AskTheFile,
+    /// Only the file knows.
+    CheckFile,
 }
 
 /// The latest ids, and the largest of those before them.
@@ -29,7 +29,7 @@ pub(super) struct RecentCommits {
 }
 
 impl RecentCommits {
-    /// Remembers nothing but the largest id in the file.
+    /// Starts with only the largest id in the file.
     pub(super) fn above(largest: u128) -> Self {
         Self {
             largest_before: largest,
@@ -37,13 +37,13 @@ impl RecentCommits {
         }
     }
 
-    pub(super) fn knows(&self, id: u128) -> CommitIdLookup {
+    pub(super) fn lookup(&self, id: u128) -> CommitIdLookup {
         if self.latest.contains(&id) {
-            CommitIdLookup::Seen
+            CommitIdLookup::Known
         } else if id > self.largest_before {
             CommitIdLookup::New
         } else {
-            CommitIdLookup::AskTheFile
+            CommitIdLookup::CheckFile
         }
     }
 
@@ -58,7 +58,7 @@ impl RecentCommits {
         }
     }
 
-    /// The feed was trimmed, and with it the memory of some commits.
+    /// Clears the ids after the feed was trimmed.
     pub(super) fn forget(&mut self) {
         let largest = self.latest.iter().copied().max().unwrap_or_default();
         *self = Self::above(self.largest_before.max(largest));
@@ -73,18 +73,18 @@ mod tests {
     fn an_id_above_all_is_new_and_one_below_is_looked_up() {
         let mut recent = RecentCommits::above(100);
         recent.add(200);
-        assert_eq!(recent.knows(200), CommitIdLookup::Seen);
-        assert_eq!(recent.knows(150), CommitIdLookup::New);
-        assert_eq!(recent.knows(99), CommitIdLookup::AskTheFile);
+        assert_eq!(recent.lookup(200), CommitIdLookup::Known);
+        assert_eq!(recent.lookup(150), CommitIdLookup::New);
+        assert_eq!(recent.lookup(99), CommitIdLookup::CheckFile);
     }
 
     #[test]
-    fn what_falls_out_of_the_memory_is_looked_up_and_never_called_new() {
+    fn an_evicted_id_is_looked_up_and_never_new() {
         let mut recent = RecentCommits::above(0);
         for id in 1..=REMEMBERED as u128 + 10 {
             recent.add(id);
         }
-        assert_eq!(recent.knows(10), CommitIdLookup::AskTheFile);
-        assert_eq!(recent.knows(11), CommitIdLookup::Seen);
+        assert_eq!(recent.lookup(10), CommitIdLookup::CheckFile);
+        assert_eq!(recent.lookup(11), CommitIdLookup::Known);
     }
 }

@@ -1,4 +1,4 @@
-//! The writer's statements, prepared once for as long as the file is open.
+//! The writer's statements, prepared once while the file is open.
 
 use crate::sql;
 use rusqlite::{Connection, PrepFlags, Result, Statement};

@@ -1,4 +1,4 @@
-//! Throwing away what is old, and adding to logs.
+//! Sweeps, and appending to logs.
 //!
 //! A sweep deletes at most its limit, so that no commit waits long behind it.
 
@@ -8,7 +8,7 @@ use crate::codec;
 use rusqlite::OptionalExtension;
 use sutler_journal::{LOG_BYTES_MAX, LOG_CHUNK_BYTES_MAX, OperationId, Outcome, StoreTime, Sweep};
 
-/// One operation to throw away.
+/// One operation to delete.
 struct SweptOperation {
     number: i64,
     lane: i64,
@@ -17,7 +17,7 @@ struct SweptOperation {
 }
 
 impl WriteSession<'_> {
-    /// Throws away; how many.
+    /// Deletes, and returns how many.
     pub(crate) fn sweep(&mut self, sweep: &Sweep) -> Result<u64, JobError> {
         match sweep {
             Sweep::Operations {
@@ -64,7 +64,7 @@ impl WriteSession<'_> {
             self.sql.log_delete.execute([swept.number])?;
             self.sql.op_delete.execute([swept.number])?;
             if !self.sql.lane_is_used.exists([swept.lane])? {
-                // Only there if the document is gone.
+                // Exists only if the document is gone.
                 self.delete_bare_lane(&swept.lane_key)?;
             }
         }
@@ -94,10 +94,10 @@ impl WriteSession<'_> {
         Ok(count)
     }
 
-    /// Adds a chunk to a log, cut or dropped at the limits.
+    /// Appends a chunk to a log, truncated or dropped at the limits.
     pub(crate) fn append_log(&mut self, id: OperationId, text: &[u8]) -> Result<(), JobError> {
         let text = text.get(..LOG_CHUNK_BYTES_MAX).unwrap_or(text);
-        // A swept operation must not leave a log behind.
+        // A swept operation must not get a new log.
         let Some(head) = self.find_operation(id)? else {
             return Ok(());
         };

@@ -1,7 +1,7 @@
-//! Where the writer works: its statements, and what it keeps in mind between groups.
+//! State of the writer: its statements, and its memory between groups.
 //!
-//! All that is kept in mind can be read from the file again, and is, whenever a transaction is
-//! rolled back ([`WriterState::reload`]). Only the leases' ends are nowhere else.
+//! All of the memory can be read from the file again, and is, whenever a transaction is
+//! rolled back ([`WriterState::reload`]). Only the expiry of leases is not in the file.
 
 use super::index_backfill::BackfillRun;
 use super::leases::{LeaseCounts, Leases, RunningLease};
@@ -12,7 +12,7 @@ use crate::interned_strings::Word;
 use crate::poll_cache::TouchedOperations;
 use crate::sql;
 use crate::store::SqliteShared;
-use crate::unindexed::UnindexedDocument;
+use crate::unindexed_documents::UnindexedDocument;
 use rusqlite::{Connection, OptionalExtension, Result};
 use std::collections::HashMap;
 use sutler_journal::{OperationId, StoreTime, WorkerId};
@@ -25,17 +25,17 @@ pub(super) struct Tally {
     pub(super) accepted: i64,
     pub(super) terminal: i64,
     pub(super) cleaned: i64,
-    /// The feed was thrown away up to here.
+    /// The feed is trimmed up to this number.
     pub(super) trimmed: i64,
     /// All documents up to this number are in the indexes.
-    pub(super) filed: i64,
-    /// The largest number of a lane without a document; nothing gets it again.
+    pub(super) indexed: i64,
+    /// The largest number of a lane without a document; it is not assigned again.
     pub(super) last: i64,
-    /// How many lanes have no document.
+    /// Number of lanes without a document.
     pub(super) lanes: i64,
 }
 
-/// The last numbers given.
+/// The last numbers assigned.
 #[derive(Default)]
 pub(super) struct LastNumbers {
     pub(super) doc: i64,
@@ -52,16 +52,16 @@ pub(super) struct WriterState {
     pub(super) recent: RecentCommits,
     pub(super) last: LastNumbers,
     pub(super) tally: Tally,
-    /// As it stands in the file.
+    /// The counters in the file.
     written: Tally,
     /// Claims of the open transaction, by number and fence.
     pub(super) claimed: Vec<(i64, i64)>,
     /// Unindexed documents are being indexed.
-    pub(super) filing: Option<BackfillRun>,
+    pub(super) backfill: Option<BackfillRun>,
 }
 
 impl WriterState {
-    /// Opens a new boot: every lease of an earlier one is void from here on.
+    /// Starts a new boot: all leases of earlier ones are void.
     pub(super) fn of_new_boot(db: &Connection) -> Result<Self> {
         let mut memory = Self::default();
         memory.reload_numbers(db)?;
@@ -71,9 +71,9 @@ impl WriterState {
         Ok(memory)
     }
 
-    /// Reads everything from the file again; leases stay as long as they were.
+    /// Reads everything from the file again; the expiry of leases stays.
     pub(super) fn reload(&mut self, db: &Connection) -> Result<()> {
-        // The claimants of a group of unknown outcome got no answer, so none of these is being run.
+        // The workers of a group of unknown outcome got no response, so none of these is running.
         for claim in &self.claimed {
             db.execute(sql::OP_UNCLAIM, *claim)?;
         }
@@ -90,7 +90,7 @@ impl WriterState {
                 terminal: row.get(2)?,
                 cleaned: row.get(3)?,
                 trimmed: row.get(4)?,
-                filed: row.get(5)?,
+                indexed: row.get(5)?,
                 last: row.get(6)?,
                 lanes: row.get(7)?,
             })
@@ -110,8 +110,8 @@ impl WriterState {
             Ok((last, id(4)?))
         })?;
         self.last = last;
-        // No number is given twice, though its row may be gone.
-        self.last.doc = self.last.doc.max(self.tally.filed);
+        // No number is assigned twice, even if its row is gone.
+        self.last.doc = self.last.doc.max(self.tally.indexed);
         self.last.seq = self.last.seq.max(self.tally.trimmed);
         self.recent = RecentCommits::above(commit);
         Ok(())
@@ -148,26 +148,26 @@ fn write_tally(statement: &mut rusqlite::Statement<'_>, tally: Tally) -> Result<
         tally.terminal,
         tally.cleaned,
         tally.trimmed,
-        tally.filed,
+        tally.indexed,
         tally.last,
         tally.lanes,
     ))?;
     Ok(())
 }
 
-/// The writer at work on an open file.
+/// The writer with an open file.
 pub(crate) struct WriteSession<'c> {
     pub(super) sql: Statements<'c>,
     pub(super) db: &'c Connection,
     pub(super) memory: &'c mut WriterState,
     pub(super) shared: &'c SqliteShared,
     pub(super) subjects: Subjects,
-    /// Something may have become claimable in this group.
+    /// An operation may have become claimable in this group.
     pub(super) hint: bool,
-    /// Strings of this group; known to all once it is durable.
+    /// Strings of this group; published once it is durable.
     learnt: Vec<(Word, i64)>,
     /// Changes of this group to unindexed documents; published once it is durable.
-    young: HashMap<Box<[u8]>, Option<UnindexedDocument>>,
+    unindexed: HashMap<Box<[u8]>, Option<UnindexedDocument>>,
     /// Operations this group wrote to; removed from the poll cache once it is durable.
     pub(super) touched: TouchedOperations,
 }
@@ -186,7 +186,7 @@ impl<'c> WriteSession<'c> {
             subjects: Subjects::default(),
             hint: false,
             learnt: Vec::new(),
-            young: HashMap::new(),
+            unindexed: HashMap::new(),
             touched: TouchedOperations::default(),
         })
     }
@@ -206,7 +206,7 @@ impl<'c> WriteSession<'c> {
         Ok(())
     }
 
-    /// One row a group, and only if something was counted.
+    /// Writes one row per group, and only if a counter changed.
     pub(super) fn write_tally(&mut self) -> Result<()> {
         if self.memory.tally == self.memory.written {
             return Ok(());
@@ -214,8 +214,8 @@ impl<'c> WriteSession<'c> {
         write_tally(&mut self.sql.tally_write, self.memory.tally)
     }
 
-    /// Ends the open transaction, if the database has not, and brings the memory back to what the
-    /// file says. `false` if even that failed.
+    /// Rolls the open transaction back, if the database has not, and reads the memory from the
+    /// file again. Returns `false` if that failed.
     pub(super) fn rolled_back(&mut self) -> bool {
         let ended = self.abandon();
         if ended {
@@ -224,19 +224,19 @@ impl<'c> WriteSession<'c> {
         ended && self.memory.reload(self.db).is_ok()
     }
 
-    /// Lets go of a group whose fate is not known; the memory is read again when the file is open
+    /// Drops a group of unknown outcome; the memory is read again when the file is opened
     /// again. Claims of the group are kept until then: no worker knows of them.
     pub(super) fn abandon(&mut self) -> bool {
         self.hint = false;
         self.learnt.clear();
-        self.young.clear();
+        self.unindexed.clear();
         self.touched.all();
-        self.shared.polls.strike_out(&mut self.touched);
-        self.memory.filing = None;
+        self.shared.polls.invalidate(&mut self.touched);
+        self.memory.backfill = None;
         self.db.is_autocommit() || self.db.execute_batch("ROLLBACK").is_ok()
     }
 
-    /// After an answered group: wakes workers, and publishes new strings.
+    /// After the responses to a group: wakes workers, and publishes new strings.
     pub(super) fn give_hints(&mut self) {
         self.memory.claimed.clear();
         if std::mem::take(&mut self.hint) {
@@ -244,36 +244,36 @@ impl<'c> WriteSession<'c> {
         }
     }
 
-    /// Who works.
+    /// Counts of leases.
     pub(crate) fn leases(&self, now: StoreTime) -> LeaseCounts {
         self.memory.leases.counts(now)
     }
 
-    /// A document that is young for this group, if it is.
-    pub(super) fn find_young(&self, key: &[u8]) -> Option<UnindexedDocument> {
-        match self.young.get(key) {
+    /// An unindexed document, including the changes of this group.
+    pub(super) fn find_unindexed(&self, key: &[u8]) -> Option<UnindexedDocument> {
+        match self.unindexed.get(key) {
             Some(known) => known.clone(),
-            None => self.shared.young.find(key),
+            None => self.shared.unindexed.find(key),
         }
     }
 
-    /// Notes what a young document is from now on, or that the file is to be asked for it.
-    pub(super) fn set_young(&mut self, key: &[u8], doc: Option<UnindexedDocument>) {
-        self.young.insert(key.into(), doc);
+    /// Records the new state of an unindexed document; `None`: it must be read from the file.
+    pub(super) fn set_unindexed(&mut self, key: &[u8], doc: Option<UnindexedDocument>) {
+        self.unindexed.insert(key.into(), doc);
     }
 
-    /// Before a durable group is answered: its words and documents are there for everyone.
+    /// Before the responses to a durable group: publishes its strings and documents.
     pub(super) fn publish(&mut self) {
-        self.shared.polls.strike_out(&mut self.touched);
-        if !self.young.is_empty() {
-            self.shared.young.publish(self.young.drain());
+        self.shared.polls.invalidate(&mut self.touched);
+        if !self.unindexed.is_empty() {
+            self.shared.unindexed.publish(self.unindexed.drain());
         }
         for (word, number) in self.learnt.drain(..) {
             self.shared.words.learn(word, number);
         }
     }
 
-    /// Gives a word its number.
+    /// Assigns a number to a string.
     pub(crate) fn learn(&mut self, word: &Word) -> Result<i64> {
         let known = self.known_word(word)?;
         let number = match known {

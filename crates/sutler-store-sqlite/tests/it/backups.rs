@@ -1,4 +1,4 @@
-//! Copies made while the store is in use.
+//! Backups made while the store is in use.
 
 use crate::fixture::{directory, file, ids, insert};
 use std::sync::Arc;

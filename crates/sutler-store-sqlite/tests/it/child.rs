@@ -1,7 +1,7 @@
-//! A second process: this same test program, told by its environment to play a part.
+//! A child process: this test program, with a role given in its environment.
 //!
-//! A part prints one line for each thing that happened; the test reads them. So a test can kill it,
-//! trace it, or take its disk away.
+//! A role prints one line for each event; the test reads them. So a test can kill it,
+//! trace it, or fill its disk.
 
 use crate::fixture::{file, ids, insert};
 use std::io::{BufRead, BufReader, Lines, Write};
@@ -13,17 +13,17 @@ use tempfile::TempDir;
 
 const PART: &str = "SUTLER_TEST_PART";
 const FILE: &str = "SUTLER_TEST_FILE";
-/// How many documents a part writes.
+/// Number of documents that a role writes.
 pub(crate) const COUNT: usize = 60;
 
-/// A process playing a part.
+/// A process with a role.
 pub(crate) struct Child {
     process: std::process::Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
 impl Child {
-    /// Starts a part on the store in a directory, below another program if one is given.
+    /// Starts a role on the store in a directory, under another program if one is given.
     pub(crate) fn start(part: &str, directory: &TempDir, below: &[&str]) -> Self {
         let own = std::env::current_exe().expect("this program");
         let own = own.to_str().expect("a path");
@@ -50,7 +50,7 @@ impl Child {
         assert!(found, "the other process never said {wanted:?}");
     }
 
-    /// Waits for its end; every line it said.
+    /// Waits for its end; returns every line it printed.
     pub(crate) fn finish(mut self) -> Vec<String> {
         let said = self.lines.by_ref().map_while(Result::ok).collect();
         let status = self.process.wait().expect("its end");
@@ -58,7 +58,7 @@ impl Child {
         said
     }
 
-    /// Ends it at once, wherever it is.
+    /// Kills it.
     pub(crate) fn kill(&mut self) {
         self.process.kill().expect("a living process");
         self.process.wait().expect("its end");
@@ -67,17 +67,17 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-fn say(what: &str) {
+fn print_line(what: &str) {
     writeln!(std::io::stdout(), "{what}").expect("a listener");
 }
 
-/// Does nothing unless this process was started to play a part.
+/// Does nothing unless this process was started with a role.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn plays_its_part() {
     let (Ok(part), Ok(path)) = (std::env::var(PART), std::env::var(FILE)) else {
@@ -87,7 +87,7 @@ async fn plays_its_part() {
     let store = SqliteStore::open(&path).await.expect("a store");
     match part.as_str() {
         "hold" => {
-            say("open");
+            print_line("open");
             let _ = std::io::stdin().read_line(&mut String::new());
         }
         "count" => count(&store).await,
@@ -97,35 +97,35 @@ async fn plays_its_part() {
     }
 }
 
-/// Commits for ever, and says so after each.
+/// Commits for ever, and prints a line after each.
 async fn count(store: &SqliteStore) {
     for n in 0.. {
         store
             .commit(&insert(&format!("{n:06}")))
             .await
             .expect("a commit");
-        say(&format!("kept {n:06}"));
+        print_line(&format!("kept {n:06}"));
     }
 }
 
-/// Commits, repeats what is unknown or refused, and says how it went.
+/// Commits, repeats unknown or refused commits, and prints the results.
 async fn persist(store: &SqliteStore) {
     for n in 0..COUNT {
         let commit = insert(&format!("{n:06}"));
         loop {
             match store.commit(&commit).await {
                 Ok(()) => break,
-                Err(CommitError::Unknown(_)) => say("unknown"),
-                Err(CommitError::NotWritten(_)) => say("refused"),
+                Err(CommitError::Unknown(_)) => print_line("unknown"),
+                Err(CommitError::NotWritten(_)) => print_line("refused"),
                 Err(CommitError::Stale(which)) => panic!("applied twice? {which:?}"),
             }
         }
     }
     assert_eq!(ids(store).await.len(), COUNT);
-    say("all kept");
+    print_line("all kept");
 }
 
-/// Commits until the disk is full, makes room, and goes on.
+/// Commits until the disk is full, frees space, and continues.
 async fn fill(store: &SqliteStore, path: &Path) {
     let ballast = path.with_extension("ballast");
     std::fs::write(&ballast, vec![7; 256 * 1024]).expect("ballast");
@@ -135,7 +135,7 @@ async fn fill(store: &SqliteStore, path: &Path) {
         match store.commit(&insert(&id)).await {
             Ok(()) => kept.push(id),
             Err(CommitError::NotWritten(cause)) => {
-                say(&cause.to_string());
+                print_line(&cause.to_string());
                 break;
             }
             Err(other) => panic!("a full disk is no mystery: {other:?}"),
@@ -146,5 +146,5 @@ async fn fill(store: &SqliteStore, path: &Path) {
     store.commit(&insert("later")).await.expect("there is room");
     kept.push("later".to_owned());
     assert_eq!(ids(store).await, kept);
-    say("went on");
+    print_line("went on");
 }

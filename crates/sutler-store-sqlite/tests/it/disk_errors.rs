@@ -1,7 +1,7 @@
-//! Disks that fail, fill up, or lose their machine.
+//! Disks that fail or fill up, and processes that are killed.
 //!
 //! The faults are real: a tracer makes `fsync` fail, a small file system fills up, a process is
-//! killed. Where a tool is missing the test says so and passes, except where `CI` is set.
+//! killed. Where a tool is missing the test prints that and passes, except where `CI` is set.
 
 use crate::child::{COUNT, Child};
 use crate::fixture::{directory, file, ids};
@@ -9,14 +9,14 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use sutler_store_sqlite::SqliteStore;
 
-/// Whether a tool works here; says loudly when it does not.
+/// Whether a tool works here; prints a message if it does not.
 fn works(tool: &[&str]) -> bool {
-    let quiet = Command::new(tool[0])
+    let status_of_tool = Command::new(tool[0])
         .args(&tool[1..])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status();
-    let works = quiet.is_ok_and(|status| status.success());
+    let works = status_of_tool.is_ok_and(|status| status.success());
     assert!(
         works || std::env::var_os("CI").is_none(),
         "CI needs {}",
@@ -28,7 +28,7 @@ fn works(tool: &[&str]) -> bool {
     works
 }
 
-async fn everything_is_kept_though_syncs_fail(when: &str) -> Option<Vec<String>> {
+async fn commits_survive_failing_syncs(when: &str) -> Option<Vec<String>> {
     if !works(&["strace", "-qq", "-o", "/dev/null", "true"]) {
         return None;
     }
@@ -53,22 +53,22 @@ async fn everything_is_kept_though_syncs_fail(when: &str) -> Option<Vec<String>>
 }
 
 #[tokio::test]
-async fn after_a_failed_sync_the_file_is_reopened_and_the_repeat_tells_the_truth() {
-    if let Some(said) = everything_is_kept_though_syncs_fail("30").await {
+async fn after_a_failed_sync_the_file_is_reopened_and_a_repeat_resolves_the_commit() {
+    if let Some(said) = commits_survive_failing_syncs("30").await {
         assert!(said.iter().any(|line| line == "unknown"), "{said:?}");
     }
 }
 
 #[tokio::test]
-async fn while_syncs_go_on_failing_everything_is_refused_and_then_goes_on() {
-    if let Some(said) = everything_is_kept_though_syncs_fail("30..45").await {
+async fn while_syncs_fail_commits_are_refused_and_later_accepted() {
+    if let Some(said) = commits_survive_failing_syncs("30..45").await {
         assert!(said.iter().any(|line| line == "unknown"), "{said:?}");
         assert!(said.iter().any(|line| line == "refused"), "{said:?}");
     }
 }
 
 #[tokio::test]
-async fn a_full_disk_refuses_and_goes_on_when_there_is_room() {
+async fn a_full_disk_refuses_commits_until_there_is_space() {
     if !works(&["unshare", "-m", "true"]) {
         return;
     }
@@ -84,7 +84,7 @@ async fn a_full_disk_refuses_and_goes_on_when_there_is_room() {
 }
 
 #[tokio::test]
-async fn what_was_acknowledged_survives_a_kill() {
+async fn acknowledged_commits_survive_a_kill() {
     let directory = directory();
     let mut child = Child::start("count", &directory, &[]);
     child.line("kept 000200");

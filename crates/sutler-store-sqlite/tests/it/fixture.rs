@@ -1,4 +1,4 @@
-//! The words in which this crate's own tests are written.
+//! Short functions for the tests of this crate.
 
 use bytes::Bytes;
 use std::path::PathBuf;
@@ -11,12 +11,12 @@ pub(crate) fn directory() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory")
 }
 
-/// Where the store is in it.
+/// Path of the store in it.
 pub(crate) fn file(directory: &TempDir) -> PathBuf {
     directory.path().join("store.db")
 }
 
-/// Makes a document with one term.
+/// A commit that creates a document with one term.
 pub(crate) fn insert(id: &str) -> Commit {
     let terms = vec![Term::new("plan", "small")];
     Commit::new().insert(key(id), terms, Bytes::from_static(b"body"))

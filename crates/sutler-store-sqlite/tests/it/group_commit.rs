@@ -1,4 +1,4 @@
-//! Commits that wait together are made durable together, and harm each other in nothing.
+//! Commits that wait together are made durable together, and do not affect each other.
 
 use crate::fixture::{directory, file, ids, insert, key};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use sutler_store_sqlite::faults::{Fault, FaultPoint, Faults};
 use sutler_store_sqlite::{SqliteSettings, SqliteStore};
 use tempfile::TempDir;
 
-/// A store whose first group stands still, and a count of its groups.
+/// A store whose first group is stalled, and a count of its groups.
 struct StalledWriter {
     store: Arc<SqliteStore>,
     gate: Arc<Barrier>,
@@ -33,7 +33,7 @@ async fn stalled() -> StalledWriter {
     };
     let store = SqliteStore::open_with(file(&directory), settings).await;
     let store = Arc::new(store.expect("a store"));
-    // The first commit teaches the store its words, so that later ones need one job each.
+    // The first commit interns its strings, so that later ones need one job each.
     store.commit(&insert("first")).await.expect("a commit");
     StalledWriter {
         store,
@@ -44,7 +44,7 @@ async fn stalled() -> StalledWriter {
 }
 
 impl StalledWriter {
-    /// Sends one commit, waits until its group stands still, then sends the others and lets go.
+    /// Sends one commit, waits until its group is stalled, then sends the others and continues.
     async fn run(&self, commits: Vec<Commit>) -> Vec<Result<(), CommitError>> {
         let send = |commit: Commit| {
             let store = Arc::clone(&self.store);

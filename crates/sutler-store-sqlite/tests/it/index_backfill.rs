@@ -1,8 +1,8 @@
-//! New documents are indexed late; nobody must notice.
+//! New documents are indexed late, without any effect on reads.
 //!
-//! A model says what the store holds; the store is asked for all of it while documents are young,
-//! while they are being filed, when they are filed, and after each of these with the store opened
-//! anew.
+//! A model holds the expected contents; the store is read completely before documents are indexed,
+//! while they are being indexed, when they are indexed, and after each of these with the store opened
+//! again.
 
 use crate::fixture::{THING, directory, file, key, realm};
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use sutler_journal::{Commit, Document, Key, List, Position, Store, Term, Version
 use sutler_store_sqlite::SqliteStore;
 use uuid::Uuid;
 
-/// Id, and what it should be found by.
+/// Id, and the version and term of its document.
 type Model = BTreeMap<String, (Version, &'static str)>;
 
 fn terms(plan: &'static str) -> Vec<Term> {
@@ -33,7 +33,7 @@ async fn add(store: &SqliteStore, model: &mut Model, count: usize) {
 }
 
 /// Changes every seventh document, and removes every eleventh.
-async fn stir(store: &SqliteStore, model: &mut Model) {
+async fn change_some(store: &SqliteStore, model: &mut Model) {
     let ids: Vec<String> = model.keys().cloned().collect();
     for part in ids.chunks(100) {
         let mut commit = Commit::new();
@@ -107,16 +107,16 @@ async fn check(store: &SqliteStore, model: &Model) {
 }
 
 #[tokio::test]
-async fn documents_are_found_while_they_are_young_half_filed_and_filed() {
+async fn documents_are_found_before_during_and_after_indexing() {
     let directory = directory();
     let mut model = Model::new();
-    // Unindexed; then in the middle of the first run; then behind it, with a second run under way.
+    // Unindexed; then in the middle of the first run; then after it, with a second run in progress.
     for count in [3_000, 6_000, 9_000] {
         let store = SqliteStore::open(file(&directory)).await.expect("a store");
         check(&store, &model).await;
         add(&store, &mut model, count).await;
         check(&store, &model).await;
-        stir(&store, &mut model).await;
+        change_some(&store, &mut model).await;
         check(&store, &model).await;
         store.close().await;
     }

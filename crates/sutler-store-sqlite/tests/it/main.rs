@@ -1,8 +1,8 @@
-//! Tests of the SQLite store from outside: the public suite, then what only a file can suffer.
+//! Tests of the SQLite store from outside: the conformance suite, then faults of files and processes.
 
 mod backups;
-mod candidate;
 mod child;
+mod conformance;
 mod disk_errors;
 mod fixture;
 mod group_commit;

@@ -1,4 +1,4 @@
-//! Which files are opened, and which are refused and left alone.
+//! Opening: accepted files, and files that are refused and left unchanged.
 
 use crate::child::Child;
 use crate::fixture::{directory, file, ids, insert};
@@ -9,7 +9,7 @@ use sutler_journal::Store;
 use sutler_store_sqlite::{SqliteOpenError, SqliteStore};
 
 #[tokio::test]
-async fn what_was_committed_is_there_after_closing() {
+async fn committed_data_is_there_after_closing() {
     let directory = directory();
     let store = SqliteStore::open(file(&directory)).await.expect("a store");
     store.commit(&insert("a")).await.expect("a commit");

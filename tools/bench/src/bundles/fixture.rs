@@ -1,4 +1,4 @@
-//! The bundles that are measured, on a disk, and what their runs leave for the measurement to read.
+//! The measured bundles on a disk, and the files that their runs write for the measurement.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::load::BoxError;
 
-/// The bundle that is shipped: a few shell commands.
+/// The shipped bundle: a few shell commands.
 const SHIPPED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bundles/hello");
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -19,13 +19,13 @@ pub(crate) struct BenchBundle {
     pub(crate) plan: &'static str,
 }
 
-/// The one that is shipped.
+/// The shipped bundle.
 pub(crate) const HELLO: BenchBundle = bundle("hello", "hello-id", "hello-plan");
-/// A shell that writes one file, and nothing else.
+/// A shell that only writes one file.
 pub(crate) const BARE: BenchBundle = bundle("bare", "bare-id", "bare-plan");
-/// Writes down when it was started.
+/// Records its start time.
 pub(crate) const STAMP: BenchBundle = bundle("stamp", "stamp-id", "stamp-plan");
-/// Waits until it is let go.
+/// Waits until it is released.
 pub(crate) const WAITS: BenchBundle = bundle("waits", "waits-id", "waits-plan");
 
 const fn bundle(name: &'static str, service: &'static str, plan: &'static str) -> BenchBundle {
@@ -42,12 +42,12 @@ pub(crate) struct BundleFixture {
 }
 
 impl BundleFixture {
-    /// Writes them.
+    /// Writes the bundles.
     pub(crate) fn new(dir: &Path) -> Result<Self, BoxError> {
         let dir = dir.canonicalize()?;
         let marks = dir.join("marks");
         fs::create_dir(&marks)?;
-        // Runs are users of their own.
+        // Runs have their own users.
         fs::set_permissions(&marks, fs::Permissions::from_mode(0o777))?;
         let marks = marks.display();
         let fixture = Self { dir: dir.clone() };
@@ -94,13 +94,13 @@ impl BundleFixture {
         &self.dir
     }
 
-    /// When an action was started, in milliseconds.
+    /// Start time of an action, in milliseconds.
     pub(crate) fn stamp(&self, operation: &str) -> Result<f64, BoxError> {
         let text = fs::read_to_string(self.dir.join(format!("marks/stamp-{operation}")))?;
         Ok(text.trim().parse::<f64>()? / 1e6)
     }
 
-    /// Lets go of what waits.
+    /// Releases waiting runs.
     pub(crate) fn let_go(&self) -> Result<(), BoxError> {
         Ok(fs::write(self.dir.join("marks/go"), "")?)
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const PASSWORD: &str = "only on this machine";
 /// Interval at which the end of a refresh is checked.
 const LOOK: Duration = Duration::from_millis(10);
-/// Most of everything that one refresh may take.
+/// Time limit of one refresh.
 const PATIENCE: Duration = Duration::from_secs(1_200);
 
 /// A running broker; killed when dropped.
@@ -19,12 +19,12 @@ pub(super) struct Broker {
     child: Child,
     http: reqwest::Client,
     pub(super) port: u16,
-    /// From the start of the process to the first answer.
+    /// Time from the start of the process to the first response.
     pub(super) ready: Duration,
 }
 
 impl Broker {
-    /// Starts one that has this registry, over what an earlier one left in the directory.
+    /// Starts a broker with this registry, over the data that an earlier one left in the directory.
     pub(super) async fn start(dir: &Path, registry: &str) -> Result<Self, BoxError> {
         let config = format!(
             "auth: none\nstore: {{url: 'sqlite:sutler.db'}}\n\
@@ -68,8 +68,8 @@ impl Broker {
 
     async fn ask(&self, method: reqwest::Method, path: &str) -> Result<Value, BoxError> {
         let url = format!("http://127.0.0.1:{}/admin/v1/{path}", self.port);
-        let asked = self.http.request(method, url);
-        let answer = asked.basic_auth("root", Some(PASSWORD)).send().await?;
+        let prepared = self.http.request(method, url);
+        let answer = prepared.basic_auth("root", Some(PASSWORD)).send().await?;
         let (status, text) = (answer.status(), answer.text().await?);
         match status.is_success() {
             true => Ok(serde_json::from_str(&text)?),
@@ -118,12 +118,12 @@ impl Broker {
 
     pub(super) async fn catalog_mb(&self) -> Result<f64, BoxError> {
         let url = format!("http://127.0.0.1:{}/v2/catalog", self.port);
-        let asked = self.http.get(url).header("X-Broker-API-Version", "2.17");
-        let bytes = asked.send().await?.bytes().await?;
+        let prepared = self.http.get(url).header("X-Broker-API-Version", "2.17");
+        let bytes = prepared.send().await?.bytes().await?;
         Ok(bytes.len() as f64 / 1e6)
     }
 
-    /// The most memory that it had, in MB.
+    /// Its peak memory, in MB.
     pub(super) fn peak_mb(&self) -> f64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()));
         let status = status.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! A user of the catalog: fetches it again and again, at a steady pace, and notes how long that takes.
+//! A user of the catalog: fetches it at a constant rate, and records the latency.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -7,21 +7,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// From one request to the next.
+/// Interval between two requests.
 const EVERY: Duration = Duration::from_millis(50);
 
-/// Times of requests in milliseconds, by what happened meanwhile.
+/// Times of requests in milliseconds, by concurrent activity.
 #[derive(Default)]
 pub(super) struct CatalogTimes {
-    /// Nothing.
-    pub(super) quiet: Vec<f64>,
+    /// No activity.
+    pub(super) idle: Vec<f64>,
     /// While another client scans the registry.
     pub(super) beside: Vec<f64>,
-    /// The broker did.
+    /// During a refresh of the broker.
     pub(super) refreshing: Vec<f64>,
 }
 
-/// A user at work.
+/// A running user.
 pub(super) struct CatalogWatch {
     over: Arc<AtomicBool>,
     thread: JoinHandle<Vec<f64>>,
@@ -30,8 +30,9 @@ pub(super) struct CatalogWatch {
 impl CatalogWatch {
     pub(super) fn begin(port: u16) -> Self {
         let over = Arc::new(AtomicBool::new(false));
-        let told = over.clone();
-        let thread = std::thread::spawn(move || look(port, &told).unwrap_or_default());
+        let stop_flag = over.clone();
+        let thread =
+            std::thread::spawn(move || fetch_until_over(port, &stop_flag).unwrap_or_default());
         Self { over, thread }
     }
 
@@ -42,7 +43,7 @@ impl CatalogWatch {
     }
 }
 
-fn look(port: u16, over: &AtomicBool) -> std::io::Result<Vec<f64>> {
+fn fetch_until_over(port: u16, over: &AtomicBool) -> std::io::Result<Vec<f64>> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_nodelay(true)?;
     let mut buffer = vec![0; 256 * 1024];
@@ -79,7 +80,7 @@ fn fetch(stream: &mut TcpStream, buffer: &mut [u8]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The time that a share of all did not exceed.
+/// The given percentile of times.
 pub(super) fn share(times: &[f64], share: f64) -> f64 {
     let mut sorted = times.to_vec();
     sorted.sort_by(f64::total_cmp);

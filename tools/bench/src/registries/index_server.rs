@@ -1,4 +1,4 @@
-//! An index of thousands of bundles, served with its `ETag`; it counts what it is asked for.
+//! An index of thousands of bundles, served with its `ETag`; counts requests.
 
 use super::{BoxError, manifest};
 use sha2::{Digest as _, Sha256};
@@ -57,7 +57,7 @@ impl IndexServer {
     }
 
     /// Number of requests for lists and manifests since the last call.
-    pub(super) fn asked(&self) -> (usize, usize) {
+    pub(super) fn take_counts(&self) -> (usize, usize) {
         let taken = |count: &AtomicUsize| count.swap(0, Ordering::Relaxed);
         (taken(&self.shared.lists), taken(&self.shared.read))
     }

@@ -1,4 +1,4 @@
-//! A registry of thousands of images, and a bare loop that asks it for everything.
+//! A registry of thousands of images, and a bare loop that requests everything from it.
 
 use super::{BoxError, manifest};
 use std::ops::Range;
@@ -20,7 +20,7 @@ impl LargeRegistry {
         let Some(server) = own(Demands::default(), RegistryAccess::Open) else {
             return Err("docker-registry is not on this machine: install it".into());
         };
-        // In the world it has a machine of its own; here there may be no more than two processors.
+        // In production it has its own machine; here there may be only two processors.
         if !beside {
             server.lower_priority();
         }
@@ -46,12 +46,12 @@ impl LargeRegistry {
         format!("http://{}", self.server.address())
     }
 
-    /// A way to it that counts.
+    /// A proxy to it that counts requests.
     pub(super) fn front(&self) -> RegistryProxy {
         RegistryProxy::in_front_of(self.server.address())
     }
 
-    /// The bare loop in a process of its own, as the broker is one.
+    /// Runs the bare loop in a separate process, like the broker.
     pub(super) async fn bare_loop_elsewhere(&self, images: usize) -> Result<(), BoxError> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args([
@@ -70,7 +70,7 @@ impl LargeRegistry {
     }
 }
 
-/// The same questions as those of a refresh, and nothing else.
+/// The same requests as those of a refresh, and nothing else.
 pub(super) async fn bare_loop(url: &str, images: usize) -> Result<Duration, BoxError> {
     use futures_util::StreamExt as _;
     let http = reqwest::Client::builder().no_proxy().build()?;
@@ -88,14 +88,14 @@ pub(super) async fn bare_loop(url: &str, images: usize) -> Result<Duration, BoxE
         names.extend(listed.map(str::to_owned));
     }
     let accept = "application/vnd.oci.image.manifest.v1+json";
-    let looks = names.iter().map(async |name| {
+    let reads = names.iter().map(async |name| {
         let url = format!("{url}/v2/{name}/manifests/latest");
         let answer = http.head(url).header("Accept", accept).send().await.ok()?;
         let digest = answer.headers().get("docker-content-digest")?;
         Some(digest.to_str().ok()?.to_owned())
     });
-    let looks = futures_util::stream::iter(looks).buffer_unordered(AT_ONCE);
-    let digests: Vec<Option<String>> = looks.collect().await;
+    let reads = futures_util::stream::iter(reads).buffer_unordered(AT_ONCE);
+    let digests: Vec<Option<String>> = reads.collect().await;
     match digests.iter().flatten().count() == images {
         true => Ok(began.elapsed()),
         false => Err("the bare loop did not find everything".into()),

@@ -1,5 +1,5 @@
-//! Clients: any request about any of a few instances, at any replica, with retries as platforms make
-//! them; and what they saw.
+//! Clients: random requests about a few instances, to any replica, with retries as platforms make
+//! them; and a record of the responses.
 //!
 //! They check nothing. Instances are replaced by others after some requests, so that each history
 //! stays short enough to be checked.
@@ -18,17 +18,17 @@ use sutler_servers::SeededRng;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// How long an answer is waited for: shorter than a pause, so that what a paused replica says later
+/// Time limit for a response: shorter than a pause, so that a later response of a paused replica
 /// comes too late.
 const ANSWER_WITHIN: Duration = Duration::from_millis(800);
 /// Number of requests after which an instance is replaced by another.
 const REQUESTS_PER_INSTANCE: u64 = 40;
-/// Most polls of one operation by one client.
+/// Maximum polls of one operation by one client.
 const POLLS_MAX: u32 = 12;
 const POLL_EVERY: Duration = Duration::from_millis(12);
 /// Wait of a client after a request without a response.
 const AFTER_SILENCE: Duration = Duration::from_millis(20);
-/// A replica that did not answer is avoided for so long, mostly.
+/// Time for which a replica without a response is usually avoided.
 const AVOIDED: Duration = Duration::from_millis(500);
 
 /// The instances that clients share.
@@ -37,8 +37,8 @@ pub(super) struct Slots(Vec<Slot>);
 
 #[derive(Debug, Default)]
 struct Slot {
-    asked: AtomicU64,
-    /// Whether there seems to be something; only to choose requests that make sense.
+    request_count: AtomicU64,
+    /// Whether the instance probably exists; only to choose sensible requests.
     seems_there: AtomicBool,
 }
 
@@ -47,11 +47,11 @@ impl Slots {
         Self((0..count).map(|_| Slot::default()).collect())
     }
 
-    /// Takes part in an instance: which, and its slot.
+    /// Chooses an instance: its id and its slot.
     fn take(&self, rng: &mut SeededRng) -> (String, &Slot) {
         let n = rng.below(self.0.len() as u64) as usize;
         let slot = &self.0[n];
-        let before = slot.asked.fetch_add(1, Ordering::Relaxed);
+        let before = slot.request_count.fetch_add(1, Ordering::Relaxed);
         if before.is_multiple_of(REQUESTS_PER_INSTANCE) {
             slot.seems_there.store(false, Ordering::Relaxed);
         }
@@ -72,7 +72,7 @@ pub(super) struct Client {
     history: History,
     clock: Instant,
     rng: SeededRng,
-    /// When each replica last did not answer.
+    /// Time of the last missing response of each replica.
     silent: Vec<Option<Instant>>,
 }
 
@@ -93,8 +93,8 @@ impl Client {
         }
     }
 
-    /// Asks for one thing after the other.
-    pub(super) async fn ask_until(&mut self, stop: &AtomicBool, slots: &Slots) {
+    /// Sends one request after the other.
+    pub(super) async fn run_until(&mut self, stop: &AtomicBool, slots: &Slots) {
         while !stop.load(Ordering::Relaxed) {
             let (instance, slot) = slots.take(&mut self.rng);
             let call = self.choose(slot);
@@ -102,12 +102,12 @@ impl Client {
                 0 => RequestMode::Sync,
                 _ => RequestMode::Async,
             };
-            let mut seen = self.ask_anybody(&instance, &call, mode).await;
+            let mut observed = self.send_to_any(&instance, &call, mode).await;
             // A request without a response is repeated unchanged; others sometimes, too.
-            if (seen == ObservedReply::Unknown && !self.rng.one_in(3)) || self.rng.one_in(6) {
-                seen = self.ask_anybody(&instance, &call, mode).await;
+            if (observed == ObservedReply::Unknown && !self.rng.one_in(3)) || self.rng.one_in(6) {
+                observed = self.send_to_any(&instance, &call, mode).await;
             }
-            match (&call, &seen) {
+            match (&call, &observed) {
                 (Call::Provision(spec), ObservedReply::Accepted(_) | ObservedReply::Done(_)) => {
                     slot.seems_there.store(!spec.fails, Ordering::Relaxed);
                 }
@@ -116,7 +116,7 @@ impl Client {
                 }
                 _ => {}
             }
-            if let ObservedReply::Accepted(operation) = seen
+            if let ObservedReply::Accepted(operation) = observed
                 && !self.rng.one_in(4)
             {
                 self.follow(&instance, call.binding(), operation).await;
@@ -152,13 +152,13 @@ impl Client {
         }
     }
 
-    /// Polls an operation for a while, anywhere.
+    /// Polls an operation for a while, at any replica.
     async fn follow(&mut self, instance: &str, binding: Option<usize>, operation: String) {
         let call = Call::Poll(binding, operation);
         for _ in 0..POLLS_MAX {
-            let seen = self.ask_anybody(instance, &call, RequestMode::Async).await;
+            let observed = self.send_to_any(instance, &call, RequestMode::Async).await;
             if !matches!(
-                seen,
+                observed,
                 ObservedReply::Polled(Progress::Running) | ObservedReply::Unknown
             ) {
                 return;
@@ -167,7 +167,7 @@ impl Client {
         }
     }
 
-    async fn ask_anybody(
+    async fn send_to_any(
         &mut self,
         instance: &str,
         call: &Call,
@@ -181,11 +181,11 @@ impl Client {
             Some(next) if !self.rng.one_in(8) => next,
             _ => first,
         };
-        self.ask(replica, instance, call, mode).await
+        self.send_to(replica, instance, call, mode).await
     }
 
     /// Sends a request to one replica and records the response.
-    pub(super) async fn ask(
+    pub(super) async fn send_to(
         &mut self,
         replica: usize,
         instance: &str,
@@ -206,35 +206,35 @@ impl Client {
         let began = self.now();
         let answer = timeout(ANSWER_WITHIN, wire.send(method, &path, &body)).await;
         let ended = self.now();
-        let seen = match answer {
+        let observed = match answer {
             Ok(Ok(answer)) => {
                 self.wires[replica] = Some((address, wire));
-                seen_of(call, &answer)
+                classify(call, &answer)
             }
-            // A line that is dead or busy is not used again.
+            // A broken or busy connection is not used again.
             Ok(Err(_)) | Err(_) => ObservedReply::Unknown,
         };
-        let asked = RecordedCall {
+        let recorded = RecordedCall {
             instance: instance.to_owned(),
             call: call.clone(),
             mode,
             replica,
             began,
             ended,
-            seen: seen.clone(),
+            observed: observed.clone(),
         };
-        self.remember(asked);
+        self.remember(recorded);
         self.silent[replica] = None;
-        if seen == ObservedReply::Unknown {
+        if observed == ObservedReply::Unknown {
             self.silent[replica] = Some(Instant::now());
             tokio::time::sleep(AFTER_SILENCE).await;
         }
-        seen
+        observed
     }
 
-    fn remember(&self, asked: RecordedCall) {
+    fn remember(&self, recorded: RecordedCall) {
         let mut history = self.history.lock().unwrap_or_else(PoisonError::into_inner);
-        history.push(asked);
+        history.push(recorded);
     }
 
     fn now(&self) -> u64 {
@@ -273,8 +273,8 @@ fn request_of(instance: &str, call: &Call, mode: RequestMode) -> (&'static str, 
 }
 
 /// Classifies a response.
-fn seen_of(call: &Call, answer: &HttpResponse) -> ObservedReply {
-    let odd = || ObservedReply::Odd(format!("{} {}", answer.status, answer.body));
+fn classify(call: &Call, answer: &HttpResponse) -> ObservedReply {
+    let unexpected = || ObservedReply::Unexpected(format!("{} {}", answer.status, answer.body));
     let secret = || {
         answer.body["credentials"]["secret"]
             .as_str()
@@ -285,19 +285,19 @@ fn seen_of(call: &Call, answer: &HttpResponse) -> ObservedReply {
             Some("in progress") => ObservedReply::Polled(Progress::Running),
             Some("succeeded") => ObservedReply::Polled(Progress::Succeeded),
             Some("failed") => ObservedReply::Polled(Progress::Failed),
-            _ => odd(),
+            _ => unexpected(),
         },
         (200, Call::Fetch) => ObservedReply::Found(answer.body["parameters"]["size"].to_string()),
-        (200, Call::FetchBinding(_)) => secret().map_or_else(odd, ObservedReply::Found),
+        (200, Call::FetchBinding(_)) => secret().map_or_else(unexpected, ObservedReply::Found),
         (202, _) => answer
             .operation()
-            .map_or_else(odd, |it| ObservedReply::Accepted(it.to_owned())),
+            .map_or_else(unexpected, |it| ObservedReply::Accepted(it.to_owned())),
         (200 | 201, _) => ObservedReply::Done(secret()),
         (404, _) => ObservedReply::Missing,
         (409, _) => ObservedReply::Conflict,
         (410, _) => ObservedReply::Gone,
         (422, _) => ObservedReply::Busy,
         (429 | 500..600, _) => ObservedReply::Unknown,
-        _ => odd(),
+        _ => unexpected(),
     }
 }

@@ -1,5 +1,5 @@
-//! The way of one replica to its database, which can be cut. Knows bytes and no protocol, so it serves
-//! every store; what it does when is ordered from outside.
+//! The connection of one replica to its database, which can be cut. Knows bytes and no protocol, so it serves
+//! every store; controlled from outside.
 
 use super::fault_plan::LinkCut;
 use std::net::SocketAddr;
@@ -9,10 +9,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// Most bytes passed on at a time.
+/// Maximum bytes forwarded at a time.
 const CHUNK: usize = 16 * 1024;
 
-/// A way. Gone when dropped.
+/// A link. Closed when dropped.
 #[derive(Debug)]
 pub(super) struct CuttableLink {
     port: u16,
@@ -45,7 +45,7 @@ impl CuttableLink {
         self.port
     }
 
-    /// Cuts it so, or makes it whole again.
+    /// Cuts the link in this way, or repairs it.
     pub(super) fn set(&self, cut: Option<LinkCut>) {
         self.cut.send_replace(cut);
     }
@@ -75,7 +75,7 @@ async fn carry(client: TcpStream, server: SocketAddr, state: watch::Receiver<Opt
     }
 }
 
-/// Passes bytes on until the connection ends or is cut.
+/// Forwards bytes until the connection ends or is cut.
 async fn pass(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,

@@ -1,9 +1,9 @@
-//! Judges what replicas did: every step once per attempt, every claim one holder's, every operation
-//! ended once, nothing written by who came back too late.
+//! Checks the executions of replicas: every step once per attempt, every claim with one holder, every operation
+//! ended once, no write after a lost lease.
 //!
-//! Pure. The rules rely on the numbers of claims, which the store gives out in order, and not on the
-//! places of lines, which a replica may write long after the deed. What the world looks like
-//! afterwards is in `external_world.rs`; tests are in `executions/tests.rs`.
+//! Pure. The rules rely on the numbers of claims, which the store assigns in order, and not on the
+//! positions of lines, which a replica may write long after the event. The resulting external state
+//! is in `external_world.rs`; tests are in `executions/tests.rs`.
 
 #[cfg(test)]
 mod tests;
@@ -12,19 +12,19 @@ use crate::victim::{ReplicaBoot, ReplicaEvent};
 use crate::violation::{CheckResult, Violation};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A replica stood still for so long; moments as in deeds.
+/// A pause of a replica; times as in its events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
     /// Process.
-    pub who: ReplicaBoot,
-    /// From here.
+    pub replica_boot: ReplicaBoot,
+    /// Start.
     pub from: u64,
-    /// Until here.
+    /// End.
     pub until: u64,
 }
 
-/// Pauses as a server counts them that lets leases live on while it is away, and gives them their whole
-/// time again when it is back.
+/// Pauses from the view of a server that keeps leases during its own outage, and restarts their
+/// lifetime when it is back.
 pub(super) fn after_outages(pauses: &[Pause], outages: &[(u64, u64)]) -> Vec<Pause> {
     let shortened = |pause: &Pause| {
         let during = outages
@@ -42,42 +42,42 @@ pub(super) fn after_outages(pauses: &[Pause], outages: &[(u64, u64)]) -> Vec<Pau
 pub struct Executions {
     /// Steps that ran.
     pub ran: u64,
-    /// Steps that ran again under a later claim, because no memo of them was kept.
+    /// Steps that ran again under a later claim, because their memo was not stored.
     pub repeated: u64,
     /// Claims beyond the first of an operation.
     pub claimed_again: u64,
-    /// Operations seen to end.
+    /// Operations that ended.
     pub ended: BTreeSet<String>,
 }
 
-/// All that was done under one operation.
+/// All events of one operation.
 #[derive(Debug, Default)]
 struct OperationHistory {
-    /// Holder of each claim, and when that was known.
+    /// Holder of each claim, and the time at which it knew.
     claims: BTreeMap<u64, (ReplicaBoot, Option<u64>)>,
     /// Steps by claim, in the order in which they ran.
     ran: BTreeMap<u64, Vec<(u32, u32)>>,
-    /// The claim under which each step's memo was kept.
+    /// The claim under which each step's memo was stored.
     kept: BTreeMap<u32, u64>,
     /// The commit that ended it, and its claim.
     ended: Option<(String, u64)>,
-    /// Writes: claim, first try, who.
+    /// Writes: claim, first attempt, process.
     wrote: Vec<(u64, u64, ReplicaBoot)>,
 }
 
-/// Judges the ledger. `lease`: how long a lease lasts at most without renewal, in microseconds.
+/// Checks the events. `lease`: maximum lifetime of a lease without renewal, in microseconds.
 ///
 /// # Errors
-/// The first broken promise, with its operation.
+/// The first violation, with its operation.
 pub fn check_executions(
-    deeds: &[ReplicaEvent],
+    events: &[ReplicaEvent],
     pauses: &[Pause],
     lease: u64,
 ) -> CheckResult<Executions> {
     let mut stories: BTreeMap<&str, OperationHistory> = BTreeMap::new();
     let mut counted = Executions::default();
-    for deed in deeds {
-        let (operation, taken) = take(deed, &mut stories);
+    for event in events {
+        let (operation, taken) = take(event, &mut stories);
         taken.map_err(|violation| violation.at(operation))?;
     }
     for (operation, story) in &stories {
@@ -91,18 +91,18 @@ pub fn check_executions(
     Ok(counted)
 }
 
-/// Puts a deed where it belongs.
+/// Adds an event to its operation.
 fn take<'d>(
-    deed: &'d ReplicaEvent,
+    event: &'d ReplicaEvent,
     stories: &mut BTreeMap<&'d str, OperationHistory>,
 ) -> (&'d str, CheckResult<()>) {
     let (ReplicaEvent::Claimed { operation, .. }
     | ReplicaEvent::Ran { operation, .. }
     | ReplicaEvent::Kept { operation, .. }
     | ReplicaEvent::Wrote { operation, .. }
-    | ReplicaEvent::Ended { operation, .. }) = deed;
+    | ReplicaEvent::Ended { operation, .. }) = event;
     let story = stories.entry(operation).or_default();
-    let taken = match deed {
+    let taken = match event {
         ReplicaEvent::Claimed { fence, at, by, .. } => story.hold(*fence, *by, Some(*at)),
         ReplicaEvent::Ran {
             step,
@@ -142,7 +142,7 @@ fn take<'d>(
 }
 
 impl OperationHistory {
-    /// A claim has one holder.
+    /// Checks that a claim has one holder.
     fn hold(&mut self, fence: u64, by: ReplicaBoot, at: Option<u64>) -> CheckResult<()> {
         let held = self.claims.entry(fence).or_insert((by, at));
         if held.0 != by {
@@ -188,13 +188,13 @@ impl OperationHistory {
         Ok(())
     }
 
-    /// Who stood still for longer than a lease has lost every claim from before, and may not write
-    /// under one: only what it had already begun may turn out to have been in time.
+    /// A process that was paused for longer than a lease has lost every earlier claim, and must not write
+    /// under one: only a write that had already begun may have been in time.
     fn late_write(&self, pauses: &[Pause], lease: u64) -> CheckResult<()> {
         for (fence, began, by) in &self.wrote {
             let since = self.claims.get(fence).and_then(|(_, at)| *at);
             let late = pauses.iter().find(|pause| {
-                pause.who == *by
+                pause.replica_boot == *by
                     && pause.until.saturating_sub(pause.from) > lease
                     && since.is_some_and(|at| at < pause.from)
                     && *began > pause.until

@@ -1,8 +1,8 @@
-//! The world outside: what there is after all steps, as an author would make it who uses the numbers
-//! that a hook is given.
+//! The external world: the resources that exist after all steps, for a service that uses the fencing
+//! numbers that a hook receives.
 //!
-//! A step of an operation that is older than the last one seen for its lane, or under an older claim
-//! of the same one, is refused there: that is what `Cx::fence` is for. Pure.
+//! A step of an operation that is older than the last one of its lane, or under an older claim
+//! of the same one, is refused there: that is the purpose of `Cx::fence`. Pure.
 
 use crate::victim::{ReplicaEvent, steps_of};
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,18 +10,18 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Existing resources.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExternalWorld {
-    /// Instances and bindings that were made and not removed.
-    pub things: BTreeSet<String>,
-    /// Steps that came too late and did nothing.
+    /// Instances and bindings that were created and not removed.
+    pub resources: BTreeSet<String>,
+    /// Steps that came too late and had no effect.
     pub refused: u64,
 }
 
 impl ExternalWorld {
-    /// After these deeds, in their order.
-    pub fn after(deeds: &[ReplicaEvent]) -> Self {
+    /// The world after these events, in their order.
+    pub fn after(events: &[ReplicaEvent]) -> Self {
         let mut world = Self::default();
         let mut last: BTreeMap<&str, (u64, &str, u64)> = BTreeMap::new();
-        for deed in deeds {
+        for event in events {
             let ReplicaEvent::Ran {
                 operation,
                 lane,
@@ -29,7 +29,7 @@ impl ExternalWorld {
                 step,
                 fence,
                 ..
-            } = deed
+            } = event
             else {
                 continue;
             };
@@ -44,10 +44,10 @@ impl ExternalWorld {
             last.insert(lane, (accepted, operation, *fence));
             match verb.as_str() {
                 "provision" | "bind" => {
-                    world.things.insert(lane.clone());
+                    world.resources.insert(lane.clone());
                 }
                 "deprovision" | "unbind" if *step == steps_of(verb) => {
-                    world.things.remove(lane);
+                    world.resources.remove(lane);
                 }
                 _ => {}
             }
@@ -56,7 +56,7 @@ impl ExternalWorld {
     }
 }
 
-/// When an operation was accepted, in milliseconds: its id begins with that.
+/// Time of acceptance of an operation, in milliseconds: its id begins with it.
 fn moment_of(operation: &str) -> u64 {
     let digits: String = operation.chars().filter(|it| *it != '-').take(12).collect();
     u64::from_str_radix(&digits, 16).unwrap_or(0)
@@ -86,11 +86,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_is_there_until_it_is_removed() {
+    fn created_resources_exist_until_removed() {
         let made = [ran(MAKE, "provision", 1, 1)];
-        assert!(ExternalWorld::after(&made).things.contains("one"));
+        assert!(ExternalWorld::after(&made).resources.contains("one"));
         let half = [made[0].clone(), ran(REMOVE, "deprovision", 1, 1)];
-        assert!(ExternalWorld::after(&half).things.contains("one"));
+        assert!(ExternalWorld::after(&half).resources.contains("one"));
         let both = [
             half[0].clone(),
             half[1].clone(),
@@ -100,13 +100,13 @@ mod tests {
     }
 
     #[test]
-    fn who_comes_too_late_makes_nothing() {
+    fn a_late_step_has_no_effect() {
         let late = [
             ran(REMOVE, "deprovision", 2, 1),
             ran(MAKE, "provision", 1, 1),
         ];
         let world = ExternalWorld::after(&late);
-        assert!(world.things.is_empty());
+        assert!(world.resources.is_empty());
         assert_eq!(world.refused, 1);
         let superseded = [ran(MAKE, "provision", 1, 2), ran(MAKE, "provision", 2, 1)];
         assert_eq!(ExternalWorld::after(&superseded).refused, 1);

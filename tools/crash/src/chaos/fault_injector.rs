@@ -17,50 +17,50 @@ pub(super) struct FaultTargets {
     pub(super) server: Arc<Mutex<RestartedServer>>,
 }
 
-/// A server, and when it was away.
+/// A server, and its outages.
 pub(super) struct RestartedServer {
     pub(super) server: Arc<Server>,
-    /// From its end to its first answer, in microseconds of the machine's clock.
+    /// Outages, from the kill to the first response, in microseconds of the machine's clock.
     pub(super) away: Vec<(u64, u64)>,
 }
 
 impl FaultTargets {
-    /// Breaks everything as planned; ends when all is whole again.
+    /// Injects all faults as planned; returns when all are repaired.
     ///
     /// # Errors
-    /// Something did not come back, or ended by itself.
-    pub(super) async fn strike(&self, plan: &[PlannedFault]) -> CheckResult<()> {
+    /// A process did not come back, or ended by itself.
+    pub(super) async fn inject(&self, plan: &[PlannedFault]) -> CheckResult<()> {
         let begun = Instant::now();
-        let mut blows = JoinSet::new();
+        let mut faults = JoinSet::new();
         for planned in plan {
             tokio::time::sleep_until(begun + Duration::from_millis(planned.at)).await;
-            match planned.blow {
+            match planned.fault {
                 Fault::Restart { down } => {
                     let server = Arc::clone(&self.server);
-                    blows.spawn(restart(server, Duration::from_millis(down)));
+                    faults.spawn(restart(server, Duration::from_millis(down)));
                 }
                 Fault::Kill { replica, .. }
                 | Fault::Pause { replica, .. }
                 | Fault::Cut { replica, .. } => {
                     let replica = Arc::clone(&self.replicas[replica]);
-                    blows.spawn(hit(replica, planned.blow));
+                    faults.spawn(hit(replica, planned.fault));
                 }
             }
-            while let Some(ended) = blows.try_join_next() {
+            while let Some(ended) = faults.try_join_next() {
                 ended.map_err(|error| Violation::new(error.to_string()))??;
             }
         }
-        while let Some(ended) = blows.join_next().await {
+        while let Some(ended) = faults.join_next().await {
             ended.map_err(|error| Violation::new(error.to_string()))??;
         }
         Ok(())
     }
 }
 
-async fn hit(replica: Arc<Mutex<Replica>>, blow: Fault) -> CheckResult<()> {
+async fn hit(replica: Arc<Mutex<Replica>>, fault: Fault) -> CheckResult<()> {
     let mut replica = replica.lock().await;
-    let down = Duration::from_millis(blow.down());
-    match blow {
+    let down = Duration::from_millis(fault.down());
+    match fault {
         Fault::Kill { .. } => replica.kill(down).await,
         Fault::Pause { .. } => replica.pause(down).await,
         Fault::Cut { cut, .. } => replica.cut(cut, down).await,

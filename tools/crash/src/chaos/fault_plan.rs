@@ -1,71 +1,71 @@
 //! The plan of faults and their times, derived from a seed only.
 //!
-//! Pure and printable: the same seed breaks the same things at the same moments.
-//! Carrying it out is not here.
+//! Pure and printable: the same seed gives the same faults at the same times.
+//! Injecting them is not here.
 
 use std::fmt;
 use sutler_servers::SeededRng;
 
-/// How a replica is cut off from the database.
+/// How a replica is isolated from the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LinkCut {
     /// Connections are closed, new ones too.
     Off,
-    /// Connections stay, and nothing passes.
+    /// Connections stay open, and nothing is forwarded.
     Silence,
-    /// Of each connection the next answer is swallowed, then it is reset: commits whose answer is
-    /// lost.
+    /// The next response of each connection is dropped, then it is reset: commits with a lost
+    /// response.
     Answers,
-    /// Of each connection half of the next request passes, then it is reset.
+    /// Half of the next request of each connection is forwarded, then it is reset.
     Requests,
 }
 
-/// One thing that is broken, and for how long.
+/// A fault and its duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// SIGKILL, and a new start after that.
+    /// SIGKILL, and a restart afterwards.
     Kill {
         /// Replica.
         replica: usize,
         /// Milliseconds until it is started again.
         down: u64,
     },
-    /// SIGSTOP, and SIGCONT after that.
+    /// SIGSTOP, and SIGCONT afterwards.
     Pause {
         /// Replica.
         replica: usize,
         /// Duration of the pause, in milliseconds.
         down: u64,
     },
-    /// The way to the database.
+    /// The link to the database is cut.
     Cut {
         /// Replica.
         replica: usize,
-        /// How.
+        /// Kind of cut.
         cut: LinkCut,
-        /// Milliseconds until it is whole again.
+        /// Milliseconds until it is repaired.
         down: u64,
     },
-    /// The database is stopped as a power cut would, and started again.
+    /// The database is killed, and started again.
     Restart {
-        /// Milliseconds that it is away.
+        /// Duration of the outage, in milliseconds.
         down: u64,
     },
 }
 
-/// A blow and its moment, in milliseconds from the beginning.
+/// A fault and its time, in milliseconds from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlannedFault {
-    /// When.
+    /// Time.
     pub at: u64,
-    /// What.
-    pub blow: Fault,
+    /// Fault.
+    pub fault: Fault,
 }
 
 impl fmt::Display for PlannedFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:>6} ms: ", self.at)?;
-        match self.blow {
+        match self.fault {
             Fault::Kill { replica, down } => write!(f, "kill {replica}, start after {down} ms"),
             Fault::Pause { replica, down } => write!(f, "pause {replica} for {down} ms"),
             Fault::Cut { replica, cut, down } => {
@@ -77,7 +77,7 @@ impl fmt::Display for PlannedFault {
 }
 
 impl Fault {
-    /// Milliseconds that it lasts.
+    /// Duration in milliseconds.
     pub fn down(self) -> u64 {
         match self {
             Self::Kill { down, .. }
@@ -101,7 +101,7 @@ impl Fault {
 /// Parameters of a plan.
 #[derive(Clone, Copy, Debug)]
 pub struct FaultPlan {
-    /// Repeats the same plan.
+    /// The same seed gives the same plan.
     pub seed: u64,
     /// Duration of the faults, in milliseconds. All faults are repaired by then.
     pub length: u64,
@@ -111,7 +111,7 @@ pub struct FaultPlan {
     pub lease: u64,
 }
 
-/// Pauses are longer than a lease by this, in milliseconds, so that it has surely run out.
+/// Pauses exceed a lease by this, in milliseconds, so that it has certainly expired.
 const BEYOND_LEASE: u64 = 1_500;
 /// Minimum time between two faults of one target, in milliseconds.
 const AT_REST: u64 = 200;
@@ -119,8 +119,8 @@ const AT_REST: u64 = 200;
 const KINDS: usize = 7;
 
 impl FaultPlan {
-    /// The blows, in their order. No replica is hit while it is still down.
-    pub fn blows(&self) -> Vec<PlannedFault> {
+    /// The faults, in order of time. No replica is hit while it is still down.
+    pub fn faults(&self) -> Vec<PlannedFault> {
         let mut rng = SeededRng::new(self.seed);
         let mut free = vec![0_u64; self.replicas];
         let mut database_free = 0;
@@ -133,9 +133,9 @@ impl FaultPlan {
             }
             let kind = bag.swap_remove(rng.below(bag.len() as u64) as usize);
             let replica = rng.below(self.replicas as u64) as usize;
-            let blow = self.blow(kind, replica, &mut rng);
-            let until = at + blow.down();
-            let slot = match blow.replica() {
+            let fault = self.fault(kind, replica, &mut rng);
+            let until = at + fault.down();
+            let slot = match fault.replica() {
                 Some(replica) => &mut free[replica],
                 None => &mut database_free,
             };
@@ -143,14 +143,14 @@ impl FaultPlan {
                 bag.push(kind);
             } else if until <= self.length {
                 *slot = until + AT_REST;
-                planned.push(PlannedFault { at, blow });
+                planned.push(PlannedFault { at, fault });
             }
             at += 150 + rng.below(650);
         }
         planned
     }
 
-    fn blow(&self, kind: usize, replica: usize, rng: &mut SeededRng) -> Fault {
+    fn fault(&self, kind: usize, replica: usize, rng: &mut SeededRng) -> Fault {
         let cut = |cut, down| Fault::Cut { replica, cut, down };
         match kind {
             0 => Fault::Kill {
@@ -187,36 +187,38 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_breaks_the_same_things() {
-        assert_eq!(plan(7).blows(), plan(7).blows());
-        assert_ne!(plan(7).blows(), plan(8).blows());
+    fn the_same_seed_gives_the_same_faults() {
+        assert_eq!(plan(7).faults(), plan(7).faults());
+        assert_ne!(plan(7).faults(), plan(8).faults());
     }
 
     #[test]
     fn everything_is_broken_at_least_once_and_whole_in_the_end() {
         for seed in 0..200 {
-            let blows = plan(seed).blows();
-            let sort = |blow: Fault| match blow {
+            let faults = plan(seed).faults();
+            let sort = |fault: Fault| match fault {
                 Fault::Kill { .. } => "kill".to_owned(),
                 Fault::Pause { .. } => "pause".to_owned(),
                 Fault::Cut { cut, .. } => format!("{cut:?}"),
                 Fault::Restart { .. } => "restart".to_owned(),
             };
-            let sorts: BTreeSet<String> = blows.iter().map(|it| sort(it.blow)).collect();
+            let sorts: BTreeSet<String> = faults.iter().map(|it| sort(it.fault)).collect();
             assert_eq!(sorts.len(), super::KINDS, "seed {seed}: {sorts:?}");
-            assert!(blows.iter().all(|it| it.at + it.blow.down() <= 22_000));
+            assert!(faults.iter().all(|it| it.at + it.fault.down() <= 22_000));
         }
     }
 
     #[test]
     fn no_replica_is_hit_while_it_is_down() {
         for seed in 0..200 {
-            let blows = plan(seed).blows();
+            let faults = plan(seed).faults();
             for replica in 0..3 {
-                let hits = blows.iter().filter(|it| it.blow.replica() == Some(replica));
+                let hits = faults
+                    .iter()
+                    .filter(|it| it.fault.replica() == Some(replica));
                 let hits: Vec<_> = hits.collect();
                 for pair in hits.windows(2) {
-                    assert!(pair[0].at + pair[0].blow.down() <= pair[1].at, "{seed}");
+                    assert!(pair[0].at + pair[0].fault.down() <= pair[1].at, "{seed}");
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! Reads what the store holds in the end.
+//! Reads the final content of the store.
 
 use super::history::BINDINGS;
 use super::leftovers::{FinalState, lane_of};
@@ -9,16 +9,16 @@ use sutler_journal::{
     Key, OperationFilter, OperationId, OperationList, OperationRow, State, Store, StoreError,
 };
 
-/// Rows and documents read at a time.
+/// Rows and documents per read.
 const PAGE: usize = 500;
-/// The broker's own scheduled work, which always waits for its next turn.
+/// The broker's own scheduled work, which always waits for its next run.
 const SCHEDULED: &str = "cleanup";
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Waits until nothing is unfinished but scheduled work; how long that took.
+/// Waits until nothing is unfinished except scheduled work; returns how long that took.
 ///
 /// # Errors
-/// Something still is, when time is up.
+/// Operations are still unfinished at the time limit.
 pub(super) async fn finished_eventually(
     store: &dyn Store,
     within: Duration,
@@ -72,12 +72,12 @@ pub(super) async fn read(store: &dyn Store) -> CheckResult<FinalState> {
     let mut from = Vec::new();
     loop {
         let page = store.scan_documents(&from, PAGE).await.map_err(unread)?;
-        for filed in &page {
-            let key = &filed.document.key;
-            let word = filed.terms.iter().find(|term| term.name == "lifecycle");
+        for indexed in &page {
+            let key = &indexed.document.key;
+            let word = indexed.terms.iter().find(|term| term.name == "lifecycle");
             if let (Some(word), Some(lane)) = (word, lane(key)) {
                 let word = String::from_utf8_lossy(&word.value).into_owned();
-                left.standing.insert(lane, word);
+                left.lifecycle.insert(lane, word);
             }
         }
         let Some(last) = page.last().filter(|_| page.len() == PAGE) else {
@@ -89,7 +89,7 @@ pub(super) async fn read(store: &dyn Store) -> CheckResult<FinalState> {
     }
 }
 
-/// The lane of an instance or a binding; none for other things.
+/// The lane of an instance or a binding; `None` for other resources.
 fn lane(key: &Key) -> Option<String> {
     match key.kind() {
         "instance" => Some(lane_of(key.id(0), None)),

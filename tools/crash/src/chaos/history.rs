@@ -1,7 +1,7 @@
 //! History of requests and responses of clients, which is checked afterwards.
 //!
-//! Pure data. `client.rs` records it, `linearizability.rs` and `leftovers.rs` check it. Not here: what the server
-//! did, which is in the ledger (`victim/replica_log.rs`) and in the store.
+//! Pure data. `client.rs` records it, `linearizability.rs` and `leftovers.rs` check it. Not here: executions
+//! on the server, which are in the event log (`victim/replica_log.rs`) and in the store.
 
 use crate::platform::RequestMode;
 
@@ -11,13 +11,13 @@ pub const BINDINGS: [&str; 2] = ["left", "right"];
 /// Requested properties of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Spec {
-    /// Its size.
+    /// Size.
     pub size: u32,
-    /// Its creation is to fail.
+    /// Its creation must fail.
     pub fails: bool,
 }
 
-/// One request about an instance or one of its bindings, which are named by their place in
+/// One request about an instance or one of its bindings, which are identified by their index in
 /// [`BINDINGS`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Call {
@@ -40,7 +40,7 @@ pub enum Call {
 }
 
 impl Call {
-    /// The broker's word for what it starts; none where it only reads.
+    /// The verb of the operation that it starts; `None` for reads.
     pub fn verb(&self) -> Option<&'static str> {
         match self {
             Self::Provision(_) => Some("provision"),
@@ -52,7 +52,7 @@ impl Call {
         }
     }
 
-    /// The binding it is about; `None`: the instance itself.
+    /// The binding of the request; `None`: the instance itself.
     pub fn binding(&self) -> Option<usize> {
         match self {
             Self::Bind(n) | Self::Unbind(n) | Self::FetchBinding(n) => Some(*n),
@@ -76,7 +76,7 @@ pub enum Progress {
 /// Response that a client observed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ObservedReply {
-    /// No answer, or one that promises nothing: it may have happened, now or later, or not.
+    /// No response, or one without a guarantee: it may take effect, now or later, or not.
     Unknown,
     /// 202 with its operation.
     Accepted(String),
@@ -95,13 +95,13 @@ pub enum ObservedReply {
     /// 422.
     Busy,
     /// A response that is not allowed for the request.
-    Odd(String),
+    Unexpected(String),
 }
 
-/// One request of one client, with moments in microseconds of one clock.
+/// One request of one client, with times in microseconds of one clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedCall {
-    /// The instance that it is about.
+    /// The instance of the request.
     pub instance: String,
     /// Request.
     pub call: Call,
@@ -109,10 +109,10 @@ pub struct RecordedCall {
     pub mode: RequestMode,
     /// Replica that got the request.
     pub replica: usize,
-    /// When it was sent.
+    /// Time of sending.
     pub began: u64,
-    /// When its answer was there, or given up.
+    /// Time of the response, or of giving up.
     pub ended: u64,
     /// Response.
-    pub seen: ObservedReply,
+    pub observed: ObservedReply,
 }

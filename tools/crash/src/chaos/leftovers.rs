@@ -1,8 +1,7 @@
 //! Compares the store with the responses to clients, and the external world with the store: nothing acknowledged
-//! is
-//! lost, nothing is unfinished, nothing happened without a request, and nothing is left over.
+//! is lost, nothing is unfinished, nothing happened without a request, and nothing is left over.
 //!
-//! Pure. Whether the order of things is right is `linearizability.rs`; this only counts.
+//! Pure. The order of events is checked in `linearizability.rs`; this only counts.
 
 #[cfg(test)]
 mod tests;
@@ -16,21 +15,21 @@ use crate::violation::{CheckResult, Violation};
 use std::collections::{BTreeMap, BTreeSet};
 use sutler_journal::{Outcome, Stats};
 
-/// Takeovers without progress after which an operation is rightly given up.
+/// Takeovers without progress after which an operation is correctly given up.
 const TAKEOVERS_MAX: u32 = 5;
 
 /// Final content of the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FinalState {
-    /// Every operation but scheduled work.
+    /// Every operation except scheduled work.
     pub rows: Vec<EndedOperation>,
     /// Its counts.
     pub stats: Stats,
-    /// The word of every instance's and binding's lifecycle, by lane.
-    pub standing: BTreeMap<String, String>,
+    /// The lifecycle state of every instance and binding, by lane.
+    pub lifecycle: BTreeMap<String, String>,
 }
 
-/// The lane of an instance or of one of its bindings, as deeds name it.
+/// The lane of an instance or of one of its bindings, as in events.
 pub fn lane_of(instance: &str, binding: Option<usize>) -> String {
     match binding {
         Some(n) => format!("{instance}/{}", BINDINGS[n]),
@@ -38,10 +37,10 @@ pub fn lane_of(instance: &str, binding: Option<usize>) -> String {
     }
 }
 
-/// Holds everything to everything.
+/// Compares history, store, executions and world.
 ///
 /// # Errors
-/// The first that does not fit.
+/// The first contradiction.
 pub fn check_leftovers(
     history: &[RecordedCall],
     left: &FinalState,
@@ -59,35 +58,35 @@ pub fn check_leftovers(
     leftovers(left, world)
 }
 
-/// Every operation that a 202 named is there, in its lane, and does what was asked.
+/// Every operation named by a 202 exists, in its lane, with the requested verb.
 fn acknowledged(history: &[RecordedCall], left: &FinalState) -> CheckResult<()> {
     let rows: BTreeMap<&str, &EndedOperation> =
         left.rows.iter().map(|row| (row.id.as_str(), row)).collect();
-    for asked in history {
-        let ObservedReply::Accepted(operation) = &asked.seen else {
+    for recorded in history {
+        let ObservedReply::Accepted(operation) = &recorded.observed else {
             continue;
         };
         let kept = rows.get(operation.as_str()).is_some_and(|row| {
-            row.instance == asked.instance
-                && row.binding == asked.call.binding()
-                && Some(row.verb.as_str()) == asked.call.verb()
+            row.instance == recorded.instance
+                && row.binding == recorded.call.binding()
+                && Some(row.verb.as_str()) == recorded.call.verb()
         });
         if !kept {
             return Err(Violation::new(format!(
                 "{}: {:?} was accepted as {operation}, which is lost",
-                asked.instance, asked.call
+                recorded.instance, recorded.call
             )));
         }
     }
     Ok(())
 }
 
-/// Every operation has ended, none failed without a reason, and what was seen to end has.
+/// Every operation has ended, none failed without a reason, and those that clients saw end have ended.
 fn ends(history: &[RecordedCall], left: &FinalState, executions: &Executions) -> CheckResult<()> {
     let to_fail: BTreeSet<&str> = history
         .iter()
-        .filter(|asked| matches!(asked.call, Call::Provision(Spec { fails: true, .. })))
-        .map(|asked| asked.instance.as_str())
+        .filter(|recorded| matches!(recorded.call, Call::Provision(Spec { fails: true, .. })))
+        .map(|recorded| recorded.instance.as_str())
         .collect();
     for row in &left.rows {
         let name = format!(
@@ -117,17 +116,17 @@ fn ends(history: &[RecordedCall], left: &FinalState, executions: &Executions) ->
     }
 }
 
-/// No more was done than was asked for.
+/// There are no operations without a request.
 fn explained(history: &[RecordedCall], left: &FinalState) -> CheckResult<()> {
     type Sort<'a> = (&'a str, Option<usize>, &'a str);
     let mut may: BTreeMap<Sort<'_>, (u64, BTreeSet<&str>)> = BTreeMap::new();
-    for asked in history {
-        let Some(verb) = asked.call.verb() else {
+    for recorded in history {
+        let Some(verb) = recorded.call.verb() else {
             continue;
         };
-        let of = (asked.instance.as_str(), asked.call.binding(), verb);
+        let of = (recorded.instance.as_str(), recorded.call.binding(), verb);
         let (some, named) = may.entry(of).or_default();
-        match (&asked.seen, asked.mode) {
+        match (&recorded.observed, recorded.mode) {
             (ObservedReply::Accepted(operation), _) => named.extend([operation.as_str()]),
             (ObservedReply::Unknown, _) | (ObservedReply::Done(_), RequestMode::Sync) => *some += 1,
             _ => {}
@@ -143,7 +142,7 @@ fn explained(history: &[RecordedCall], left: &FinalState) -> CheckResult<()> {
             .get(&(*instance, *binding, *verb))
             .map_or(0, |(some, named)| some + named.len() as u64);
         if *verb == "unbind" {
-            // A delete of the instance takes its bindings along.
+            // A delete of the instance deletes its bindings too.
             most += rows
                 .get(&(*instance, None, "deprovision"))
                 .copied()
@@ -160,15 +159,15 @@ fn explained(history: &[RecordedCall], left: &FinalState) -> CheckResult<()> {
 
 /// Live resources exist in the world, and everything in the world is live or was left by a failed creation.
 fn leftovers(left: &FinalState, world: &ExternalWorld) -> CheckResult<()> {
-    let word = |lane: &str| left.standing.get(lane).map_or("absent", String::as_str);
-    let live = left.standing.iter().filter(|(_, word)| *word == "live");
+    let word = |lane: &str| left.lifecycle.get(lane).map_or("absent", String::as_str);
+    let live = left.lifecycle.iter().filter(|(_, word)| *word == "live");
     for (lane, _) in live {
-        if !world.things.contains(lane) {
+        if !world.resources.contains(lane) {
             return Err(Violation::new(format!("{lane} is live and was never made")));
         }
     }
     let orphan = |lane: &&String| !["live", "create_failed"].contains(&word(lane));
-    match world.things.iter().find(orphan) {
+    match world.resources.iter().find(orphan) {
         Some(lane) => Err(Violation::new(format!(
             "{lane} was made and not removed, and the broker says that it is {}",
             word(lane)

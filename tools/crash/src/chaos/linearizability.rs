@@ -1,41 +1,41 @@
-//! Whether one instance with its bindings behaved as if requests came one after the other.
+//! Checks whether one instance with its bindings behaved as if requests came one after the other.
 //!
-//! The search of Wing and Gong, with a memory of where it has been: it looks for a moment for each
-//! request, between its beginning and its answer, such that the model (`sequential_model.rs`) gives the answers
-//! that were seen. A request whose outcome is unknown may have acted at any moment after its
-//! beginning, or never. Pure; tests are in `linearizability/tests.rs`.
+//! The search of Wing and Gong, with a memory of visited states: it searches for a moment for each
+//! request, between its start and its response, such that the model (`sequential_model.rs`) gives the
+//! observed responses. A request of unknown outcome may have acted at any moment after its
+//! start, or never. Pure; tests are in `linearizability/tests.rs`.
 
 #[cfg(test)]
 mod tests;
 
 use super::history::{Call, ObservedReply, RecordedCall};
 use super::operation_ends::{Names, OperationEnds};
-use super::sequential_model::{Ask, ObservedState, Reply, Tree};
+use super::sequential_model::{ModelRequest, ObservedState, Reply, Tree};
 use crate::platform::RequestMode;
 use crate::violation::{CheckResult, Violation};
 use std::collections::HashSet;
 
 /// Maximum number of states that the search visits before it gives up.
-const PLACES_MAX: usize = 3_000_000;
+const STATES_MAX: usize = 3_000_000;
 
-/// Something that has one moment.
+/// An event that happens at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EventKind {
-    Did(Ask, Reply),
+    Did(ModelRequest, Reply),
     Saw(ObservedState),
 }
 
-/// One thing to find a moment for.
+/// An event to place in the order.
 #[derive(Clone, Copy, Debug)]
 struct Event {
     began: u64,
-    /// Never, for what may also not have happened.
+    /// `u64::MAX` for an event that may also not have happened.
     ended: u64,
     /// Event that must come before this one.
     after: Option<usize>,
     what: EventKind,
     /// Index of its request.
-    asked: usize,
+    recorded: usize,
 }
 
 impl Event {
@@ -47,26 +47,26 @@ impl Event {
 /// Result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchEnd {
-    /// There is such an order.
+    /// An order exists.
     Explained,
-    /// It took too long to find out.
+    /// The search took too long.
     Undecided,
 }
 
-/// Looks for an order that explains the requests about one instance.
+/// Searches for an order that explains the requests about one instance.
 ///
 /// # Errors
 /// There is no such order: names the first unexplained request and the state.
 pub fn explain(
-    asked: &[RecordedCall],
+    recorded: &[RecordedCall],
     names: &mut Names,
     facts: &OperationEnds,
 ) -> CheckResult<SearchEnd> {
-    let mut order: Vec<usize> = (0..asked.len()).collect();
-    order.sort_by_key(|&n| asked[n].began);
+    let mut order: Vec<usize> = (0..recorded.len()).collect();
+    order.sort_by_key(|&n| recorded[n].began);
     let mut events = Vec::new();
     for n in order {
-        events_of(n, &asked[n], names, &mut events)?;
+        events_of(n, &recorded[n], names, &mut events)?;
     }
     let search = Search {
         events: &events,
@@ -74,11 +74,11 @@ pub fn explain(
     };
     search.run().map_err(|deepest| {
         let (event, tree) = *deepest;
-        let asked = &asked[event.asked];
+        let recorded = &recorded[event.recorded];
         Violation::new(format!(
             "{}: {:?} ({:?}) was answered {:?} by replica {}, which no order of requests explains; \
              as far as one was found it was {tree:?}",
-            asked.instance, asked.call, asked.mode, asked.seen, asked.replica
+            recorded.instance, recorded.call, recorded.mode, recorded.observed, recorded.replica
         ))
     })
 }
@@ -86,24 +86,24 @@ pub fn explain(
 /// Events of one request. A request that waited for its end has two.
 fn events_of(
     n: usize,
-    asked: &RecordedCall,
+    recorded: &RecordedCall,
     names: &mut Names,
     events: &mut Vec<Event>,
 ) -> CheckResult<()> {
-    let ask = ask_of(&asked.call, names);
-    let reads = asked.call.verb().is_none();
+    let request = model_request(&recorded.call, names);
+    let reads = recorded.call.verb().is_none();
     let mut event = Event {
-        began: asked.began,
-        ended: asked.ended,
+        began: recorded.began,
+        ended: recorded.ended,
         after: None,
-        what: EventKind::Did(ask, Reply::Began),
-        asked: n,
+        what: EventKind::Did(request, Reply::Began),
+        recorded: n,
     };
-    let reply = match (&asked.seen, asked.mode) {
+    let reply = match (&recorded.observed, recorded.mode) {
         (ObservedReply::Unknown, _) if reads => return Ok(()),
         (ObservedReply::Unknown, _) => {
             event.ended = u64::MAX;
-            // Of those that may have done the same, whichever did, the first one may as well have.
+            // If any of several equal optional events happened, the first one may stand for it.
             let same = |it: &Event| it.is_optional() && it.what == event.what;
             event.after = events.iter().rposition(same);
             Reply::Began
@@ -113,24 +113,30 @@ fn events_of(
         }
         (ObservedReply::Done(_), RequestMode::Async) => Reply::Already,
         (ObservedReply::Done(_), RequestMode::Sync) => Reply::Waited,
-        (ObservedReply::Found(content), _) => Reply::Found(content_of(&asked.call, content, names)),
+        (ObservedReply::Found(content), _) => {
+            Reply::Found(content_of(&recorded.call, content, names))
+        }
         (ObservedReply::Polled(progress), _) => Reply::Polled(*progress),
         (ObservedReply::Missing, _) => Reply::Missing,
         (ObservedReply::Gone, _) => Reply::Gone,
         (ObservedReply::Conflict, _) => Reply::Conflict,
         (ObservedReply::Busy, _) => Reply::Busy,
-        (ObservedReply::Accepted(_) | ObservedReply::Odd(_), _) => {
+        (ObservedReply::Accepted(_) | ObservedReply::Unexpected(_), _) => {
             let sentence = format!(
                 "{}: {:?} ({:?}) was answered {:?} by replica {}",
-                asked.instance, asked.call, asked.mode, asked.seen, asked.replica
+                recorded.instance,
+                recorded.call,
+                recorded.mode,
+                recorded.observed,
+                recorded.replica
             );
             return Err(Violation::new(sentence));
         }
     };
-    event.what = EventKind::Did(ask, reply);
+    event.what = EventKind::Did(request, reply);
     events.push(event);
     if reply == Reply::Waited
-        && let Some(sight) = sight_of(&asked.call, &asked.seen, names)
+        && let Some(sight) = sight_of(&recorded.call, &recorded.observed, names)
     {
         event.after = Some(events.len() - 1);
         event.what = EventKind::Saw(sight);
@@ -139,16 +145,16 @@ fn events_of(
     Ok(())
 }
 
-fn ask_of(call: &Call, names: &mut Names) -> Ask {
+fn model_request(call: &Call, names: &mut Names) -> ModelRequest {
     match call {
-        Call::Provision(spec) => Ask::Provision(*spec),
-        Call::Update(size) => Ask::Update(*size),
-        Call::Deprovision => Ask::Deprovision,
-        Call::Bind(n) => Ask::Bind(*n),
-        Call::Unbind(n) => Ask::Unbind(*n),
-        Call::Fetch => Ask::Fetch,
-        Call::FetchBinding(n) => Ask::FetchBinding(*n),
-        Call::Poll(of, operation) => Ask::Poll(*of, names.of(operation)),
+        Call::Provision(spec) => ModelRequest::Provision(*spec),
+        Call::Update(size) => ModelRequest::Update(*size),
+        Call::Deprovision => ModelRequest::Deprovision,
+        Call::Bind(n) => ModelRequest::Bind(*n),
+        Call::Unbind(n) => ModelRequest::Unbind(*n),
+        Call::Fetch => ModelRequest::Fetch,
+        Call::FetchBinding(n) => ModelRequest::FetchBinding(*n),
+        Call::Poll(of, operation) => ModelRequest::Poll(*of, names.of(operation)),
     }
 }
 
@@ -160,9 +166,9 @@ fn content_of(call: &Call, content: &str, names: &mut Names) -> u32 {
     }
 }
 
-/// State when a request that waited was answered.
-fn sight_of(call: &Call, seen: &ObservedReply, names: &mut Names) -> Option<ObservedState> {
-    match (call, seen) {
+/// State when a waiting request was answered.
+fn sight_of(call: &Call, observed: &ObservedReply, names: &mut Names) -> Option<ObservedState> {
+    match (call, observed) {
         (Call::Provision(spec), _) => Some(ObservedState::Live(*spec)),
         (Call::Update(size), _) => Some(ObservedState::Sized(*size)),
         (Call::Deprovision, _) => Some(ObservedState::Absent),
@@ -174,7 +180,7 @@ fn sight_of(call: &Call, seen: &ObservedReply, names: &mut Names) -> Option<Obse
     }
 }
 
-/// Events that already have a moment.
+/// Events that are already placed.
 type DoneSet = Box<[u64]>;
 
 struct Search<'s> {
@@ -186,7 +192,7 @@ impl Search<'_> {
     fn run(&self) -> Result<SearchEnd, Box<(Event, Tree)>> {
         let words = self.events.len().div_ceil(64).max(1);
         let start = (vec![0_u64; words].into_boxed_slice(), Tree::default());
-        let mut seen: HashSet<(DoneSet, Tree)> = HashSet::from([start.clone()]);
+        let mut visited: HashSet<(DoneSet, Tree)> = HashSet::from([start.clone()]);
         let mut stack = vec![start];
         let mut deepest: Option<(usize, Event, Tree)> = None;
         while let Some((done, tree)) = stack.pop() {
@@ -197,11 +203,11 @@ impl Search<'_> {
             if deepest.is_none_or(|(most, ..)| depth >= most) {
                 deepest = Some((depth, *next, tree));
             }
-            if seen.len() > PLACES_MAX {
+            if visited.len() > STATES_MAX {
                 return Ok(SearchEnd::Undecided);
             }
             for place in self.steps(&done, tree, next.ended) {
-                if seen.insert(place.clone()) {
+                if visited.insert(place.clone()) {
                     stack.push(place);
                 }
             }
@@ -210,7 +216,7 @@ impl Search<'_> {
         Err(Box::new((event, tree)))
     }
 
-    /// Of what must still have its moment, that whose answer came first.
+    /// Of the mandatory events not placed yet, the one with the earliest response.
     fn next_to_end(&self, done: &DoneSet) -> Option<&Event> {
         let open = self.events.iter().enumerate();
         open.filter(|(n, event)| !has(done, *n) && !event.is_optional())
@@ -231,7 +237,7 @@ impl Search<'_> {
                 continue;
             }
             let next = match event.what {
-                EventKind::Did(ask, reply) => tree.after(ask, reply),
+                EventKind::Did(request, reply) => tree.after(request, reply),
                 EventKind::Saw(sight) => tree.shows(sight),
             };
             if let Some(next) = next {

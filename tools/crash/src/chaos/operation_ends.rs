@@ -1,20 +1,20 @@
 //! Final outcomes of the operations of one instance and its bindings, from the store.
 //!
-//! The model may only end operations as they really ended (`sequential_model.rs`); what nobody was told the name
-//! of may end as some operation of its sort did.
+//! The model may only end operations as they really ended (`sequential_model.rs`); an operation whose id no
+//! client knows may end like any operation of its verb.
 
 use super::sequential_model::Op;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use sutler_journal::Outcome;
 
-/// One operation as the store keeps it.
+/// One operation in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedOperation {
-    /// Its id.
+    /// Id.
     pub id: String,
-    /// The instance that it is about.
+    /// Its instance.
     pub instance: String,
-    /// The binding that it is about; `None`: the instance itself.
+    /// Its binding; `None`: the instance itself.
     pub binding: Option<usize>,
     /// Verb.
     pub verb: String,
@@ -24,12 +24,12 @@ pub struct EndedOperation {
     pub takeovers: u32,
 }
 
-/// Short names for long ones.
+/// Numbers for long names.
 #[derive(Clone, Debug, Default)]
 pub struct Names(HashMap<String, u32>);
 
 impl Names {
-    /// The short name, always the same.
+    /// The number of a name, always the same.
     pub fn of(&mut self, long: &str) -> u32 {
         let next = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
         *self.0.entry(long.to_owned()).or_insert(next)
@@ -40,26 +40,28 @@ impl Names {
 #[derive(Clone, Debug, Default)]
 pub struct OperationEnds {
     named: BTreeMap<u32, Outcome>,
-    seen: BTreeSet<(Option<usize>, String, Outcome)>,
+    outcomes: BTreeSet<(Option<usize>, String, Outcome)>,
 }
 
 impl OperationEnds {
-    /// From the rows of one instance and its bindings.
+    /// Reads the rows of one instance and its bindings.
     pub fn of<'r>(rows: impl IntoIterator<Item = &'r EndedOperation>, names: &mut Names) -> Self {
         let mut facts = Self::default();
         for row in rows {
             let Some(outcome) = row.outcome else { continue };
             facts.named.insert(names.of(&row.id), outcome);
-            facts.seen.insert((row.binding, row.verb.clone(), outcome));
+            facts
+                .outcomes
+                .insert((row.binding, row.verb.clone(), outcome));
         }
         facts
     }
 
-    /// Whether an operation may have ended so.
+    /// Whether an operation may have this outcome.
     pub(crate) fn may(&self, of: Option<usize>, op: Op, verb: &str, outcome: Outcome) -> bool {
         match op {
             Op::Named(name) => self.named.get(&name) == Some(&outcome),
-            Op::Unnamed => self.seen.contains(&(of, verb.to_owned(), outcome)),
+            Op::Unnamed => self.outcomes.contains(&(of, verb.to_owned(), outcome)),
         }
     }
 }

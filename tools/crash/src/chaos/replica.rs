@@ -1,4 +1,4 @@
-//! One replica as the harness holds it: starts, kills, pauses it and cuts its way to the database.
+//! One replica controlled by the harness: starts, kills, pauses it and cuts its link to the database.
 
 use super::cuttable_link::CuttableLink;
 use super::executions::Pause;
@@ -17,15 +17,15 @@ use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// Longest wait for a replica that can reach its database; those that cannot are started again.
+/// Longest wait for a replica that can reach its database; others are started again.
 const READY_WITHIN: Duration = Duration::from_secs(30);
-/// One start may take so long.
+/// Time limit of one start.
 const START_WITHIN: Duration = Duration::from_secs(10);
 const AGAIN_AFTER: Duration = Duration::from_millis(50);
 /// Maximum time for a replica to stop or to freeze.
 const STOP_WITHIN: Duration = Duration::from_secs(30);
 
-/// How replicas are started.
+/// Configuration of replicas.
 #[derive(Clone, Debug)]
 pub(super) struct Launch {
     pub(super) program: PathBuf,
@@ -40,29 +40,29 @@ pub(super) struct Launch {
 #[derive(Debug)]
 pub(super) struct Replica {
     launch: Launch,
-    who: ReplicaBoot,
+    replica_boot: ReplicaBoot,
     url: SecretString,
-    way: CuttableLink,
+    link: CuttableLink,
     child: Option<Child>,
     home: watch::Sender<Option<SocketAddr>>,
-    /// When it stood still.
+    /// Its pauses.
     pub(super) pauses: Vec<Pause>,
 }
 
 impl Replica {
-    /// A replica that is not started yet, and where it will serve.
+    /// A replica that is not started yet, and its future address.
     pub(super) fn new(
         launch: Launch,
         replica: usize,
-        way: CuttableLink,
+        link: CuttableLink,
         url: SecretString,
     ) -> (Self, watch::Receiver<Option<SocketAddr>>) {
         let (home, serves) = watch::channel(None);
         let replica = Self {
             launch,
-            who: ReplicaBoot { replica, boot: 0 },
+            replica_boot: ReplicaBoot { replica, boot: 0 },
             url,
-            way,
+            link,
             child: None,
             home,
             pauses: Vec::new(),
@@ -72,7 +72,7 @@ impl Replica {
 
     /// Path of its log.
     fn log(&self) -> PathBuf {
-        let name = format!("replica-{}.log", self.who.replica);
+        let name = format!("replica-{}.log", self.replica_boot.replica);
         self.launch.dir.join(name)
     }
 
@@ -85,8 +85,8 @@ impl Replica {
             .arg(self.launch.dir.join("keys"))
             .arg("--ledger")
             .arg(self.launch.dir.join("ledger"))
-            .args(["--replica", &self.who.replica.to_string()])
-            .args(["--boot", &self.who.boot.to_string()])
+            .args(["--replica", &self.replica_boot.replica.to_string()])
+            .args(["--boot", &self.replica_boot.boot.to_string()])
             .args(["--lease-ms", &self.launch.lease.as_millis().to_string()])
             .args(["--step-ms", &self.launch.step.as_millis().to_string()])
             .args(["--large", &self.launch.large.to_string()])
@@ -101,11 +101,11 @@ impl Replica {
         Ok(command)
     }
 
-    /// Starts it, again and again while its database cannot be reached.
+    /// Starts it, repeatedly while its database is unreachable.
     pub(super) async fn start(&mut self) -> CheckResult<()> {
         let begun = Instant::now();
         while begun.elapsed() < READY_WITHIN {
-            self.who.boot += 1;
+            self.replica_boot.boot += 1;
             let failed = |error| Violation::new(format!("no replica: {error}"));
             let mut child = self
                 .command()
@@ -124,12 +124,15 @@ impl Replica {
             let _ = child.kill().await;
             tokio::time::sleep(AGAIN_AFTER).await;
         }
-        let sentence = format!("replica {} does not start, see its log", self.who.replica);
+        let sentence = format!(
+            "replica {} does not start, see its log",
+            self.replica_boot.replica
+        );
         Err(Violation::new(sentence))
     }
 
     fn child(&mut self) -> CheckResult<&mut Child> {
-        let number = self.who.replica;
+        let number = self.replica_boot.replica;
         let ended = || Violation::new(format!("replica {number} ended by itself, see its log"));
         let child = self.child.as_mut().ok_or_else(ended)?;
         match child.try_wait() {
@@ -147,33 +150,37 @@ impl Replica {
         self.start().await
     }
 
-    /// SIGSTOP; lets it go on after a while.
+    /// SIGSTOP; continues it after a while.
     pub(super) async fn pause(&mut self, down: Duration) -> CheckResult<()> {
-        let who = self.who;
+        let replica_boot = self.replica_boot;
         let id = self.child()?.id();
         let pid = id.and_then(|id| Pid::from_raw(id.cast_signed()));
         let pid = pid.ok_or_else(|| Violation::new("no process to pause"))?;
         let _ = kill_process(pid, Signal::STOP);
-        stands_still_eventually(pid).await?;
+        stopped_eventually(pid).await?;
         let from = now_us();
         tokio::time::sleep(down).await;
         let until = now_us();
         let _ = kill_process(pid, Signal::CONT);
-        self.pauses.push(Pause { who, from, until });
+        self.pauses.push(Pause {
+            replica_boot,
+            from,
+            until,
+        });
         Ok(())
     }
 
     /// Cuts it from the database for a while.
     pub(super) async fn cut(&mut self, cut: LinkCut, down: Duration) -> CheckResult<()> {
-        self.way.set(Some(cut));
+        self.link.set(Some(cut));
         tokio::time::sleep(down).await;
-        self.way.set(None);
+        self.link.set(None);
         self.child().map(drop)
     }
 
-    /// SIGTERM: it must drain and end with 0.
+    /// SIGTERM: it must drain and exit with 0.
     pub(super) async fn stop(&mut self) -> CheckResult<()> {
-        let number = self.who.replica;
+        let number = self.replica_boot.replica;
         let child = self.child()?;
         if let Some(pid) = child.id().and_then(|id| Pid::from_raw(id.cast_signed())) {
             let _ = kill_process(pid, Signal::TERM);
@@ -191,8 +198,8 @@ impl Replica {
     }
 }
 
-/// A signal is only the beginning: on a busy machine some threads go on for a while.
-async fn stands_still_eventually(pid: Pid) -> CheckResult<()> {
+/// Waits until all threads have stopped: on a busy machine some continue for a while after the signal.
+async fn stopped_eventually(pid: Pid) -> CheckResult<()> {
     let folder = format!("/proc/{}/task", pid.as_raw_nonzero());
     let stands = || {
         let threads = std::fs::read_dir(&folder).ok()?;

@@ -29,7 +29,7 @@ use tokio::task::JoinSet;
 
 /// Maximum time for unfinished work after the last fault is repaired.
 const PEACE_WITHIN: Duration = Duration::from_secs(40);
-/// A store may let a lease live longer by this: etcd looks at leases every half second.
+/// A store may keep a lease longer by this: etcd checks leases every half second.
 const LEASE_MARGIN: Duration = Duration::from_secs(1);
 
 /// Configuration of a round.
@@ -39,7 +39,7 @@ pub struct Chaos {
     pub program: PathBuf,
     /// Directory of keys, event log and logs.
     pub dir: PathBuf,
-    /// Repeats the same blows.
+    /// The same seed gives the same faults.
     pub seed: u64,
     /// Duration of the faults.
     pub length: Duration,
@@ -47,16 +47,16 @@ pub struct Chaos {
     pub replicas: usize,
     /// Number of concurrent clients.
     pub clients: usize,
-    /// About how many instances at a time.
+    /// Approximate number of concurrent instances.
     pub instances: usize,
     /// Duration of a lease.
     pub lease: Duration,
     /// Duration of a step.
     pub step: Duration,
-    /// How many times as long one of a large instance takes: so long that it still runs elsewhere when
-    /// somebody who was paused comes back.
+    /// Factor for steps of large instances: they still run elsewhere when a paused replica
+    /// continues.
     pub large: u32,
-    /// Be wrong on purpose.
+    /// A deliberate flaw.
     pub flaw: Option<Flaw>,
 }
 
@@ -87,22 +87,22 @@ impl Chaos {
             replicas: self.replicas,
             lease: millis(self.lease),
         };
-        plan.blows()
+        plan.faults()
     }
 }
 
 /// Report of a round.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChaosReport {
-    /// Things broken.
-    pub blows: u64,
+    /// Number of faults.
+    pub faults: u64,
     /// Requests sent.
     pub requests: u64,
-    /// Requests whose outcome their client never learned.
+    /// Requests of unknown outcome.
     pub unknown: u64,
-    /// Answers 202.
+    /// Responses with 202.
     pub accepted: u64,
-    /// Instances asked about.
+    /// Number of instances in requests.
     pub instances: u64,
     /// Instances whose history took too long to check.
     pub undecided: u64,
@@ -112,7 +112,7 @@ pub struct ChaosReport {
     pub executions: Executions,
     /// Steps that came too late to have an effect.
     pub belated: u64,
-    /// From the last blow to the end of the last operation.
+    /// Time from the last fault to the end of the last operation.
     pub settled: Duration,
 }
 
@@ -123,7 +123,7 @@ impl fmt::Display for ChaosReport {
             "{} blows, {} requests ({} with unknown outcome, {} accepted) about {} instances ({} \
              undecided), {} operations, {} steps ({} repeated before their memo, {} too late to \
              matter), {} claims after the first, settled after {} ms",
-            self.blows,
+            self.faults,
             self.requests,
             self.unknown,
             self.accepted,
@@ -142,7 +142,7 @@ impl fmt::Display for ChaosReport {
 /// Injects the planned faults over a server, and checks the result.
 ///
 /// # Errors
-/// The first broken promise.
+/// The first violation.
 pub async fn unleash(
     chaos: &Chaos,
     plan: &[PlannedFault],
@@ -158,39 +158,40 @@ pub async fn unleash(
     let place = tokio::task::spawn_blocking(move || making.fresh_database()).await;
     let place = place.map_err(|error| Violation::new(format!("no database: {error}")))?;
     let (replicas, homes) = start_all(chaos, &server, &place).await?;
-    // etcd gives every lease its whole time again when it starts.
+    // etcd restarts the lifetime of every lease when it starts.
     let renews = server.name() == "etcd";
     let away = Vec::new();
     let server = Arc::new(Mutex::new(RestartedServer { server, away }));
-    let prey = FaultTargets { replicas, server };
+    let targets = FaultTargets { replicas, server };
     let history = History::default();
     let clock = Instant::now();
     let mut rng = SeededRng::new(chaos.seed);
-    let struck = load_until_whole(chaos, (&prey, plan), (&homes, &history, clock), &mut rng);
-    struck.await?;
+    let injected =
+        load_until_repaired(chaos, (&targets, plan), (&homes, &history, clock), &mut rng);
+    injected.await?;
     let store = open_store(&place.url().into()).await;
     let store = store.map_err(|error| Violation::new(format!("the store: {error}")))?;
     let settled = final_state::finished_eventually(store.as_ref(), PEACE_WITHIN).await?;
     let mut client = Client::new(&homes, &history, clock, rng);
-    look_at_everything(&mut client, &history, chaos.replicas).await;
+    fetch_everything(&mut client, &history, chaos.replicas).await;
     let mut pauses = Vec::new();
-    for replica in &prey.replicas {
+    for replica in &targets.replicas {
         let mut replica = replica.lock().await;
         replica.stop().await?;
         pauses.append(&mut replica.pauses);
     }
     if renews {
-        pauses = after_outages(&pauses, &prey.server.lock().await.away);
+        pauses = after_outages(&pauses, &targets.server.lock().await.away);
     }
     let evidence = Evidence {
         history: all_of(&history),
-        deeds: read_deeds(&chaos.dir.join("ledger"))?,
+        events: read_events(&chaos.dir.join("ledger"))?,
         pauses,
         left: final_state::read(store.as_ref()).await?,
         lease: chaos.lease + LEASE_MARGIN,
     };
     let mut report = evidence.check_executions()?;
-    report.blows = plan.len() as u64;
+    report.faults = plan.len() as u64;
     report.settled = settled;
     Ok(report)
 }
@@ -203,8 +204,8 @@ async fn start_all(
     let mut starting = JoinSet::new();
     let (mut replicas, mut homes) = (Vec::new(), ReplicaAddresses::new());
     for number in 0..chaos.replicas {
-        let way = CuttableLink::to(server.address()).await;
-        let way = way.map_err(|error| Violation::new(format!("no way: {error}")))?;
+        let link = CuttableLink::to(server.address()).await;
+        let link = link.map_err(|error| Violation::new(format!("no way: {error}")))?;
         let launch = Launch {
             program: chaos.program.clone(),
             dir: chaos.dir.clone(),
@@ -213,8 +214,8 @@ async fn start_all(
             large: chaos.large,
             flaw: chaos.flaw,
         };
-        let url = place.through(way.port()).url().into();
-        let (replica, home) = Replica::new(launch, number, way, url);
+        let url = place.through(link.port()).url().into();
+        let (replica, home) = Replica::new(launch, number, link, url);
         let replica = Arc::new(Mutex::new(replica));
         homes.push(home);
         replicas.push(Arc::clone(&replica));
@@ -226,10 +227,10 @@ async fn start_all(
     Ok((replicas, homes))
 }
 
-/// Clients ask while things are broken, and stop when all is whole again.
-async fn load_until_whole(
+/// Runs clients while faults are injected, and stops them when all faults are repaired.
+async fn load_until_repaired(
     chaos: &Chaos,
-    (prey, plan): (&FaultTargets, &[PlannedFault]),
+    (targets, plan): (&FaultTargets, &[PlannedFault]),
     (homes, history, clock): (&ReplicaAddresses, &History, Instant),
     rng: &mut SeededRng,
 ) -> CheckResult<()> {
@@ -239,32 +240,32 @@ async fn load_until_whole(
     for _ in 0..chaos.clients {
         let mut client = Client::new(homes, history, clock, rng.split());
         let (slots, stop) = (Arc::clone(&slots), Arc::clone(&stop));
-        clients.spawn(async move { client.ask_until(&stop, &slots).await });
+        clients.spawn(async move { client.run_until(&stop, &slots).await });
     }
-    let struck = prey.strike(plan).await;
-    if struck.is_ok() {
+    let injected = targets.inject(plan).await;
+    if injected.is_ok() {
         tokio::time::sleep_until((clock + chaos.length).into()).await;
     }
     stop.store(true, Ordering::Relaxed);
     while let Some(ended) = clients.join_next().await {
         ended.map_err(|error| Violation::new(error.to_string()))?;
     }
-    struck
+    injected
 }
 
-/// After all: what is there of every instance that was ever asked about.
-async fn look_at_everything(client: &mut Client, history: &History, replicas: usize) {
-    let asked = all_of(history);
-    let instances = by_instance(&asked);
+/// Finally fetches every instance that was ever requested.
+async fn fetch_everything(client: &mut Client, history: &History, replicas: usize) {
+    let recorded = all_of(history);
+    let instances = by_instance(&recorded);
     for (n, instance) in instances.keys().enumerate() {
         let replica = n % replicas;
         client
-            .ask(replica, instance, &Call::Fetch, RequestMode::Async)
+            .send_to(replica, instance, &Call::Fetch, RequestMode::Async)
             .await;
         for binding in 0..BINDINGS.len() {
             let call = Call::FetchBinding(binding);
             client
-                .ask(replica, instance, &call, RequestMode::Async)
+                .send_to(replica, instance, &call, RequestMode::Async)
                 .await;
         }
     }
@@ -277,14 +278,14 @@ fn all_of(history: &History) -> Vec<RecordedCall> {
 
 fn by_instance(history: &[RecordedCall]) -> BTreeMap<&str, Vec<RecordedCall>> {
     let mut instances: BTreeMap<&str, Vec<RecordedCall>> = BTreeMap::new();
-    for asked in history {
-        let of = instances.entry(&asked.instance).or_default();
-        of.push(asked.clone());
+    for recorded in history {
+        let of = instances.entry(&recorded.instance).or_default();
+        of.push(recorded.clone());
     }
     instances
 }
 
-fn read_deeds(ledger: &Path) -> CheckResult<Vec<ReplicaEvent>> {
+fn read_events(ledger: &Path) -> CheckResult<Vec<ReplicaEvent>> {
     let text = std::fs::read_to_string(ledger)
         .map_err(|error| Violation::new(format!("no ledger: {error}")))?;
     let read = |line: &str| {
@@ -297,7 +298,7 @@ fn read_deeds(ledger: &Path) -> CheckResult<Vec<ReplicaEvent>> {
 /// All evidence that is checked.
 struct Evidence {
     history: Vec<RecordedCall>,
-    deeds: Vec<ReplicaEvent>,
+    events: Vec<ReplicaEvent>,
     pauses: Vec<Pause>,
     left: FinalState,
     lease: Duration,
@@ -306,26 +307,27 @@ struct Evidence {
 impl Evidence {
     fn check_executions(&self) -> CheckResult<ChaosReport> {
         let lease = u64::try_from(self.lease.as_micros()).unwrap_or(u64::MAX);
-        let executions = check_executions(&self.deeds, &self.pauses, lease)?;
-        let world = ExternalWorld::after(&self.deeds);
+        let executions = check_executions(&self.events, &self.pauses, lease)?;
+        let world = ExternalWorld::after(&self.events);
         check_leftovers(&self.history, &self.left, &executions, &world)?;
-        let seen =
-            |is: fn(&ObservedReply) -> bool| self.history.iter().filter(|it| is(&it.seen)).count();
+        let observed = |is: fn(&ObservedReply) -> bool| {
+            self.history.iter().filter(|it| is(&it.observed)).count()
+        };
         let mut report = ChaosReport {
             requests: self.history.len() as u64,
-            unknown: seen(|it| *it == ObservedReply::Unknown) as u64,
-            accepted: seen(|it| matches!(it, ObservedReply::Accepted(_))) as u64,
+            unknown: observed(|it| *it == ObservedReply::Unknown) as u64,
+            accepted: observed(|it| matches!(it, ObservedReply::Accepted(_))) as u64,
             operations: self.left.rows.len() as u64,
             belated: world.refused,
             executions,
             ..ChaosReport::default()
         };
-        for (instance, asked) in by_instance(&self.history) {
+        for (instance, recorded) in by_instance(&self.history) {
             let of = |row: &&EndedOperation| row.instance == instance;
             let mut names = Names::default();
             let facts = OperationEnds::of(self.left.rows.iter().filter(of), &mut names);
             report.instances += 1;
-            match explain(&asked, &mut names, &facts)? {
+            match explain(&recorded, &mut names, &facts)? {
                 SearchEnd::Explained => {}
                 SearchEnd::Undecided => report.undecided += 1,
             }

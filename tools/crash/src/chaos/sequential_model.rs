@@ -1,24 +1,24 @@
-//! The sequential model: what one instance with its bindings may be, and what each request does.
+//! The sequential model: the states of one instance with its bindings, and the effect of each request.
 //!
 //! Written from the specification's rules, not from the broker's code. A request that is answered acts
 //! at one moment ([`Tree::after`]); between requests operations end by themselves ([`Tree::moves`]).
-//! `linearizability.rs` looks for an order of moments that explains what clients saw.
+//! `linearizability.rs` searches for an order of moments that explains the observed responses.
 
 use super::history::{BINDINGS, Progress, Spec};
 use super::operation_ends::OperationEnds;
 use sutler_journal::Outcome;
 
-/// An operation, with its name if clients know it.
+/// An operation, with its name if a client knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Op {
     /// Not named to a client yet.
     Unnamed,
-    /// By this name.
+    /// With this name.
     Named(u32),
 }
 
 impl Op {
-    /// The operation after an answer named it so; `None` if it has another name.
+    /// The operation after a response with this name; `None` if it has another name.
     fn met(self, name: u32) -> Option<Self> {
         match self {
             Self::Unnamed => Some(Self::Named(name)),
@@ -30,32 +30,32 @@ impl Op {
 /// An instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Instance {
-    /// There is none.
+    /// It does not exist.
     Absent,
     /// Its creation failed.
     CreateFailed,
-    /// It is being made.
+    /// It is being created.
     Creating(Op, Spec),
-    /// It is there.
+    /// It exists.
     Live(Spec),
-    /// It is being changed to this size.
+    /// It is being updated to this size.
     Updating(Op, Spec, u32),
-    /// It is being removed: over which creation, and what it was if it was there.
+    /// It is being deleted: the interrupted creation, and its state if it existed.
     Deleting(Op, Option<Op>, Option<Spec>),
 }
 
 /// A binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Binding {
-    /// There is none.
+    /// It does not exist.
     Absent,
     /// Its creation failed.
     CreateFailed,
-    /// It is being made.
+    /// It is being created.
     Creating(Op),
-    /// It is there, with these credentials, if anybody saw them.
+    /// It exists, with these credentials if a client saw them.
     Live(Option<u32>),
-    /// It is being removed: over which creation, and its credentials if it was there.
+    /// It is being deleted: the interrupted creation, and its credentials if it existed.
     Deleting(Op, Option<Op>, Option<Option<u32>>),
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct Tree {
 
 /// Request to the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Ask {
+pub(crate) enum ModelRequest {
     /// PUT of the instance.
     Provision(Spec),
     /// PATCH.
@@ -96,11 +96,11 @@ pub(crate) enum Reply {
     Began,
     /// 202 with this operation.
     Accepted(u32),
-    /// It waited for what it began or joined, or found it done.
+    /// A synchronous response: the operation that it started or joined has ended.
     Waited,
     /// 200 at once: nothing to do.
     Already,
-    /// A fetch showed this.
+    /// A fetch returned this.
     Found(u32),
     /// Response to a poll.
     Polled(Progress),
@@ -117,15 +117,15 @@ pub(crate) enum Reply {
 /// State observed at some moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ObservedState {
-    /// The instance was there.
+    /// The instance existed.
     Live(Spec),
-    /// The instance was there, with this size.
+    /// The instance existed, with this size.
     Sized(u32),
-    /// There was none.
+    /// It did not exist.
     Absent,
-    /// The binding was there, with these credentials.
+    /// The binding existed, with these credentials.
     Bound(usize, u32),
-    /// There was no such binding.
+    /// The binding did not exist.
     Unbound(usize),
 }
 
@@ -147,7 +147,7 @@ fn begun(reply: Reply) -> Option<Op> {
     }
 }
 
-/// Name of a joined operation from now on.
+/// Name of a joined operation after this response.
 fn joined(op: Op, reply: Reply) -> Option<Op> {
     match reply {
         Reply::Accepted(name) => op.met(name),
@@ -157,21 +157,21 @@ fn joined(op: Op, reply: Reply) -> Option<Op> {
 }
 
 impl Tree {
-    /// The tree after a request that was answered so; `None` if it cannot have been.
-    pub(crate) fn after(self, ask: Ask, reply: Reply) -> Option<Self> {
-        match ask {
-            Ask::Provision(spec) => self.provision(spec, reply),
-            Ask::Update(size) => self.update(size, reply),
-            Ask::Deprovision => self.deprovision(reply),
-            Ask::Bind(n) => self.bind(n, reply),
-            Ask::Unbind(n) => self.unbind(n, reply),
-            Ask::Fetch => self.fetch(reply),
-            Ask::FetchBinding(n) => self.fetch_binding(n, reply),
-            Ask::Poll(of, name) => self.poll(of, name, reply),
+    /// The tree after a request with this response; `None` if that is impossible.
+    pub(crate) fn after(self, request: ModelRequest, reply: Reply) -> Option<Self> {
+        match request {
+            ModelRequest::Provision(spec) => self.provision(spec, reply),
+            ModelRequest::Update(size) => self.update(size, reply),
+            ModelRequest::Deprovision => self.deprovision(reply),
+            ModelRequest::Bind(n) => self.bind(n, reply),
+            ModelRequest::Unbind(n) => self.unbind(n, reply),
+            ModelRequest::Fetch => self.fetch(reply),
+            ModelRequest::FetchBinding(n) => self.fetch_binding(n, reply),
+            ModelRequest::Poll(of, name) => self.poll(of, name, reply),
         }
     }
 
-    /// Whether something is so now; what was learned by it is kept.
+    /// The tree if it has this state, with the knowledge gained; `None` if it has another.
     pub(crate) fn shows(self, sight: ObservedState) -> Option<Self> {
         let so = match sight {
             ObservedState::Live(spec) => self.instance == Instance::Live(spec),
@@ -246,7 +246,7 @@ impl Tree {
         }
     }
 
-    /// Whether an operation has the instance for itself.
+    /// Whether an operation has exclusive access to the instance.
     fn is_held(self) -> bool {
         matches!(
             self.instance,
@@ -352,7 +352,7 @@ impl Tree {
         let mut next = self.instance_moves(facts);
         for n in 0..BINDINGS.len() {
             next.extend(self.binding_moves(n, facts));
-            next.extend(self.taken_along(n));
+            next.extend(self.deleted_with_instance(n));
         }
         next
     }
@@ -434,8 +434,8 @@ impl Tree {
         next.into_iter().map(put).collect()
     }
 
-    /// A delete of the instance takes the binding along.
-    fn taken_along(self, n: usize) -> Option<Self> {
+    /// The binding after a delete of the instance, which deletes it too.
+    fn deleted_with_instance(self, n: usize) -> Option<Self> {
         if !matches!(self.instance, Instance::Deleting(_, None, _)) {
             return None;
         }

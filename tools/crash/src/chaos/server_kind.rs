@@ -1,4 +1,4 @@
-//! The servers that chaos is let loose over: one line each.
+//! The servers for chaos runs: one line each.
 
 use clap::ValueEnum;
 use sutler_servers::{Demands, Server, etcd, mariadb, mongodb, postgres};

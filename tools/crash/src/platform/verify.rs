@@ -1,4 +1,4 @@
-//! After a restart: everything that was acknowledged must be there, and nothing else.
+//! After a restart: everything acknowledged must exist, and nothing else.
 
 use super::{Platform, PlatformAction, RequestMode, Stop, unexpected};
 use crate::expected_state::{AcknowledgedState, ExpectedFetch, ExpectedState};
@@ -6,7 +6,7 @@ use crate::http_client::HttpResponse;
 use crate::violation::CheckResult;
 
 impl Platform {
-    /// Holds the victim to all that is known.
+    /// Checks the expected state of all resources.
     pub(super) async fn verify(&mut self) -> Result<(), Stop> {
         self.verify_pending().await?;
         self.verify_one(None).await?;
@@ -17,26 +17,26 @@ impl Platform {
         Ok(())
     }
 
-    /// Holds the victim to what is known of one resource.
+    /// Checks the expected state of one resource.
     pub(super) async fn verify_one(&mut self, binding: Option<&'static str>) -> Result<(), Stop> {
         let known = match binding {
             Some(name) => self.bindings.get(name).cloned().unwrap_or_default(),
             None => self.known.clone(),
         };
-        // A delete of the instance takes its bindings along at any moment.
+        // A delete of the instance deletes its bindings at any moment.
         let deleting = self
             .known
             .pending
             .as_ref()
             .is_some_and(|it| it.verb == "deprovision");
-        let taken_along = binding.is_some() && deleting;
+        let deleted_with_instance = binding.is_some() && deleting;
         let fetched = self.fetch(binding).await?;
         let expected = match known.fetchable() {
-            ExpectedFetch::Exactly if taken_along => ExpectedFetch::Whatever,
+            ExpectedFetch::Exactly if deleted_with_instance => ExpectedFetch::Whatever,
             other => other,
         };
         check_fetched(&known, &fetched, expected)?;
-        if known.pending.is_none() && !taken_along {
+        if known.pending.is_none() && !deleted_with_instance {
             self.repeat_settled(binding, &known.settled).await?;
         }
         Ok(())
@@ -55,32 +55,32 @@ impl Platform {
             (AcknowledgedState::Gone, None) => (PlatformAction::Deprovision, 410),
             (AcknowledgedState::Gone, Some(name)) => (PlatformAction::Unbind(name), 410),
         };
-        // While the instance changes, a repeated bind is none of its business; ask only in peace.
+        // While the instance changes, the response to a repeated bind is not determined.
         if binding.is_some() && self.known.pending.is_some() {
             return Ok(());
         }
-        let answer = self.ask(act, RequestMode::Async).await?;
+        let answer = self.send_action(act, RequestMode::Async).await?;
         if answer.status != status {
             return Err(unexpected("what was acknowledged, asked for again,", &answer).into());
         }
         Ok(())
     }
 
-    /// An operation that a 202 named is known, has not failed, and is what a repeated request joins.
+    /// An operation named by a 202 exists, has not failed, and is joined by a repeated request.
     async fn verify_pending(&mut self) -> Result<(), Stop> {
         for act in self.pending_acts() {
-            let Some(operation) = self.known_of(act).operation().map(str::to_owned) else {
+            let Some(operation) = self.expected_of(act).operation().map(str::to_owned) else {
                 continue;
             };
             let polled = self.poll(act, &operation).await?;
             if !matches!(polled.state(), Some("in progress" | "succeeded")) {
                 return Err(unexpected("a poll of an acknowledged operation", &polled).into());
             }
-            // A repeated update that has ended meanwhile would be a new one.
+            // A repeated update that has ended meanwhile would start a new one.
             if matches!(act, PlatformAction::Update(_)) {
                 continue;
             }
-            let again = self.ask(act, RequestMode::Async).await?;
+            let again = self.send_action(act, RequestMode::Async).await?;
             match again.status {
                 202 if again.operation() == Some(&operation) => {}
                 200 | 410 => {

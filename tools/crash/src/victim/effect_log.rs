@@ -1,6 +1,6 @@
-//! The victim's log: one line for each effect and for each thing that became durable.
+//! The victim's log: one line for each effect and for each durable change.
 //!
-//! Lines are appended whole, so their order is the order in which things happened. Written by the
+//! Lines are appended atomically, so their order is the order of the events. Written by the
 //! victim, checked by `effects.rs`.
 
 use std::fmt;
@@ -12,31 +12,31 @@ use std::str::FromStr;
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EffectEntry {
-    /// A step of an operation did its work in the world.
+    /// A step of an operation had its external effect.
     Effect {
-        /// Of which operation.
+        /// Operation.
         operation: String,
         /// Verb.
         verb: String,
         /// Step, from 1.
         step: u32,
-        /// Attempt, as the hook saw it.
+        /// Attempt, as passed to the hook.
         attempt: u32,
-        /// In which start of the victim.
+        /// Number of the start of the victim.
         boot: u64,
     },
-    /// The store has committed an operation's memos.
+    /// The store has committed the memos of an operation.
     Memo {
-        /// Of which operation.
+        /// Operation.
         operation: String,
-        /// In which start of the victim.
+        /// Number of the start of the victim.
         boot: u64,
     },
-    /// The store has committed an operation's end.
+    /// The store has committed the end of an operation.
     Done {
-        /// Of which operation.
+        /// Operation.
         operation: String,
-        /// In which start of the victim.
+        /// Number of the start of the victim.
         boot: u64,
     },
 }
@@ -93,7 +93,7 @@ impl FromStr for EffectEntry {
     }
 }
 
-/// The victim's end of the log.
+/// Writer of the log.
 #[derive(Debug)]
 pub struct EffectLog {
     file: File,
@@ -101,7 +101,7 @@ pub struct EffectLog {
 }
 
 impl EffectLog {
-    /// Goes on with a log, or begins one.
+    /// Appends to a log, or creates it.
     ///
     /// # Errors
     /// The file cannot be opened.
@@ -118,7 +118,7 @@ impl EffectLog {
     /// Writes a line that survives even a power cut.
     ///
     /// # Errors
-    /// The file does not take it.
+    /// The file cannot be written.
     pub fn effect(&self, entry: &EffectEntry) -> io::Result<()> {
         self.note(entry)?;
         self.file.sync_data()
@@ -127,7 +127,7 @@ impl EffectLog {
     /// Writes a line that survives the process.
     ///
     /// # Errors
-    /// The file does not take it.
+    /// The file cannot be written.
     pub fn note(&self, entry: &EffectEntry) -> io::Result<()> {
         // One call, so that a kill leaves all of it or nothing.
         (&self.file).write_all(format!("{entry}\n").as_bytes())

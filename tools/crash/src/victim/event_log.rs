@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use sutler_broker::Cx;
 use sutler_journal::{Commit, CommitId, Expect, Fence, Next, Operation, OperationId, Start, Write};
 
-/// The victim's book.
+/// The victim's event log.
 #[derive(Debug)]
 pub(super) enum EventLog {
     /// Of the only process on its file.
@@ -21,17 +21,17 @@ pub(super) enum EventLog {
     Shared(SharedEventLog),
 }
 
-/// One replica's end of the ledger that all share.
+/// One replica's writer of the shared log.
 #[derive(Debug)]
 pub(super) struct SharedEventLog {
     file: File,
     by: ReplicaBoot,
-    /// When commits that are not settled yet were first tried.
+    /// Time of the first attempt of commits without a known outcome.
     tried: Mutex<HashMap<CommitId, u64>>,
 }
 
 impl SharedEventLog {
-    /// Goes on with a ledger, or begins one.
+    /// Appends to a log, or creates it.
     pub(super) fn open(path: &Path, by: ReplicaBoot) -> io::Result<Self> {
         let file = OpenOptions::new().append(true).create(true).open(path)?;
         let tried = Mutex::default();
@@ -42,15 +42,15 @@ impl SharedEventLog {
         self.tried.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn note(&self, deed: &ReplicaEvent) -> io::Result<()> {
-        let mut line = serde_json::to_string(deed)?;
+    fn note(&self, event: &ReplicaEvent) -> io::Result<()> {
+        let mut line = serde_json::to_string(event)?;
         line.push('\n');
-        // One call, so that a kill leaves all of it or nothing, and lines of others stay whole.
+        // One call, so that a kill leaves all of it or nothing, and lines of others stay intact.
         (&self.file).write_all(line.as_bytes())
     }
 
-    fn must_note(&self, deed: &ReplicaEvent) {
-        self.note(deed).expect("the ledger takes a line");
+    fn must_note(&self, event: &ReplicaEvent) {
+        self.note(event).expect("the ledger takes a line");
     }
 
     fn claimed(&self, operation: OperationId, fence: Fence) {
@@ -99,7 +99,7 @@ impl SharedEventLog {
 }
 
 impl EventLog {
-    /// A step does its work in the world: writing this down is the work.
+    /// A step has its external effect: this log line is the effect.
     pub(super) fn ran(&self, cx: &Cx, verb: &str, step: u32) -> io::Result<()> {
         let operation = cx.operation_id().to_string();
         let (verb, attempt) = (verb.to_owned(), cx.attempt());
@@ -123,7 +123,7 @@ impl EventLog {
         }
     }
 
-    /// The memo of a step that ran was taken.
+    /// The memo of a step was stored.
     pub(super) fn kept(&self, cx: &Cx, step: u32) -> io::Result<()> {
         match self {
             // The store logs it in this case.
@@ -137,7 +137,7 @@ impl EventLog {
         }
     }
 
-    /// A commit is tried.
+    /// A commit is attempted.
     pub(super) fn tries(&self, commit: &Commit) {
         if let Self::Shared(shared) = self {
             shared.tried().entry(commit.id()).or_insert_with(now_us);
@@ -152,14 +152,14 @@ impl EventLog {
         }
     }
 
-    /// A commit is known not to be there.
+    /// A commit is known not to be applied.
     pub(super) fn refused(&self, commit: &Commit) {
         if let Self::Shared(shared) = self {
             shared.tried().remove(&commit.id());
         }
     }
 
-    /// The store gave these out.
+    /// The store returned these from a claim.
     pub(super) fn claimed(&self, operations: &[Operation]) {
         if let Self::Shared(shared) = self {
             for operation in operations {

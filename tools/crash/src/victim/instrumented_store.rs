@@ -1,7 +1,7 @@
 //! The store of the victim: forwards all calls, logs durable changes, and kills the process at a given moment.
 //!
-//! Everything that changes the store (commit, claim, renew, release) is counted. Whoever wants the
-//! victim dead names a number and a moment of that call, see `Moment`.
+//! All calls that change the store (commit, claim, renew, release) are counted. The harness kills the
+//! victim by the number and a moment of a call, see `Moment`.
 
 use super::event_log::EventLog;
 use super::{Flaw, Moment};
@@ -45,7 +45,7 @@ impl KillTrigger {
         }
     }
 
-    /// The moments inside the store's writer.
+    /// Faults at the moments inside the store's writer.
     pub(super) fn faults(&self) -> Faults {
         let trigger = self.clone();
         Faults::with(move |point| {
@@ -86,7 +86,7 @@ impl KillTrigger {
     }
 }
 
-/// SIGKILL to oneself: nothing is flushed, nothing is answered.
+/// Sends SIGKILL to this process: nothing is flushed, no response is sent.
 fn die() -> ! {
     let _ = kill_process(getpid(), Signal::KILL);
     loop {
@@ -119,14 +119,14 @@ impl InstrumentedStore {
         }
     }
 
-    /// The same, wrong on purpose.
+    /// Adds a deliberate flaw.
     pub(super) fn with(mut self, flaw: Option<Flaw>) -> Self {
         self.flaw = flaw;
         self
     }
 
-    /// The same, for one of several replicas: commits go on when nobody waits for them any more, so
-    /// that the log tells of all of them. Not for every replica, as no broker does that.
+    /// For one of several replicas: commits continue when their caller stops waiting, so
+    /// that the log contains all of them. Not for every replica, because no broker does that.
     pub(super) fn detached(mut self, detached: bool) -> Self {
         self.detached = detached;
         self
@@ -149,7 +149,7 @@ impl InstrumentedStore {
     }
 }
 
-/// Commits, with or without a flaw, and writes down what became of it.
+/// Commits, with or without a flaw, and logs the outcome.
 async fn commit_noted(
     store: Arc<dyn Store>,
     event_log: Arc<EventLog>,
@@ -168,7 +168,7 @@ async fn commit_noted(
     answer
 }
 
-/// The same commit, without looking at claims.
+/// The same commit without its fences.
 fn unfenced(commit: &Commit) -> Commit {
     let mut other = Commit::new().with_id(commit.id());
     for expect in commit.expects() {

@@ -1,7 +1,7 @@
 //! The victim as one of several replicas over a server.
 //!
-//! The store's URL comes by the environment, as it does for `sutler broker`: no password in a list of
-//! processes. A flaw can be ordered, to see whether the harness notices.
+//! The store's URL is passed in the environment, as for `sutler broker`: no password in the list of
+//! processes. A flaw can be enabled, to test whether the harness detects it.
 
 use super::event_log::{EventLog, SharedEventLog};
 use super::instrumented_store::{InstrumentedStore, KillTrigger};
@@ -18,7 +18,7 @@ use sutler_store_etcd::EtcdStore;
 use sutler_store_mongodb::{MongoSettings, MongoStore};
 use sutler_store_sql::{MySqlStore, PostgresStore, SqlSettings};
 
-/// Names the store's URL in the environment.
+/// Environment variable with the store's URL.
 pub const STORE_VARIABLE: &str = "SUTLER_CRASH_STORE";
 
 /// Arguments of a replica.
@@ -60,7 +60,7 @@ pub enum Flaw {
 }
 
 impl Flaw {
-    /// As an argument.
+    /// As a command-line argument.
     pub fn word(self) -> &'static str {
         match self {
             Self::AcknowledgeUnwritten => "acknowledge-unwritten",
@@ -101,7 +101,7 @@ pub async fn run_replica(args: ReplicaArgs) -> Result<(), Box<dyn std::error::Er
     serve(broker).await
 }
 
-/// Opens a store by its URL, with less patience than a broker has: chaos is short.
+/// Opens a store by its URL, with shorter time limits than a broker: chaos runs are short.
 ///
 /// # Errors
 /// The server is unreachable, or the URL is invalid.

@@ -1,8 +1,8 @@
 //! Events in the log that all replicas share: one line of JSON each.
 //!
-//! A line is one append, so the order of `Ran` lines is the order in which the world saw steps. All
-//! other lines come after what they tell of, by any time: whoever judges them (`chaos/executions.rs`)
-//! relies on numbers, not on places.
+//! A line is one append, so the order of `Ran` lines is the order of external effects. All
+//! other lines come after their event, by any delay: their check (`chaos/executions.rs`)
+//! relies on numbers, not on positions.
 
 use serde::{Deserialize, Serialize};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -16,74 +16,74 @@ pub struct ReplicaBoot {
     pub boot: u64,
 }
 
-/// One thing that a replica did. Moments are microseconds of the machine's clock.
+/// One event of a replica. Times are microseconds of the machine's clock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "deed", rename_all = "snake_case")]
 pub enum ReplicaEvent {
-    /// The store gave it an operation.
+    /// The store returned an operation from a claim.
     Claimed {
         /// Operation.
         operation: String,
-        /// Under which claim.
+        /// Fencing number of the claim.
         fence: u64,
-        /// When it knew.
+        /// Time of the response.
         at: u64,
         /// Process.
         by: ReplicaBoot,
     },
-    /// A step did its work in the world.
+    /// A step had its external effect.
     Ran {
-        /// Of which operation.
+        /// Operation.
         operation: String,
-        /// On which instance, or which binding of it.
+        /// Lane: an instance, or a binding of it.
         lane: String,
         /// Verb.
         verb: String,
         /// Step, from 1.
         step: u32,
-        /// In which attempt.
+        /// Attempt.
         attempt: u32,
-        /// Under which claim.
+        /// Fencing number of the claim.
         fence: u64,
         /// Process.
         by: ReplicaBoot,
     },
-    /// The store has taken the memo of a step that ran.
+    /// The store has stored the memo of a step.
     Kept {
-        /// Of which operation.
+        /// Operation.
         operation: String,
         /// Step.
         step: u32,
-        /// Under which claim.
+        /// Fencing number of the claim.
         fence: u64,
         /// Process.
         by: ReplicaBoot,
     },
-    /// The store has taken a write under a claim.
+    /// The store has applied a write under a claim.
     Wrote {
-        /// Of which operation.
+        /// Operation.
         operation: String,
-        /// Under which claim.
+        /// Fencing number of the claim.
         fence: u64,
-        /// When it was first tried.
+        /// Time of the first attempt.
         began: u64,
         /// Process.
         by: ReplicaBoot,
     },
-    /// The store has taken the end of an operation.
+    /// The store has stored the end of an operation.
     Ended {
-        /// Of which operation.
+        /// Operation.
         operation: String,
-        /// By which commit.
+        /// Commit.
         commit: String,
-        /// Under which claim.
+        /// Fencing number of the claim.
         fence: u64,
         /// Process.
         by: ReplicaBoot,
     },
 }
 
-/// Now, in microseconds of the machine's clock, which all processes share.
+/// The current time, in microseconds of the machine's clock, which all processes share.
 pub fn now_us() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     u64::try_from(since.unwrap_or_default().as_micros()).unwrap_or(u64::MAX)

@@ -1,4 +1,4 @@
-//! The victim's hooks: every verb is a few memoised steps, and each step is one line in the ledger.
+//! The victim's hooks: every verb is a few memoised steps, and each step is one line in the log.
 
 use super::event_log::EventLog;
 use schemars::JsonSchema;
@@ -14,7 +14,7 @@ use uuid::Uuid;
 /// Interval at which a gated hook checks its gate.
 const GATE_EVERY: Duration = Duration::from_millis(2);
 
-/// An instance of this size takes its time.
+/// Steps of an instance of this size take longer.
 const LARGE: u64 = 3;
 
 /// Number of steps of a verb.
@@ -31,7 +31,7 @@ pub fn steps_of(verb: &str) -> u32 {
 pub(super) struct Params {
     #[serde(default)]
     size: u32,
-    /// Begin only when the gate is open.
+    /// Start only when the gate is open.
     #[serde(default)]
     gated: bool,
     /// Fail after the first step.
@@ -55,7 +55,7 @@ pub(super) struct ClockworkService {
 }
 
 impl ClockworkService {
-    /// All steps of a verb. Each gives a new word, so that a step done twice shows in its result.
+    /// Runs all steps of a verb. Each returns a new word, so that a repeated step shows in its result.
     async fn tick(&self, cx: &Cx, verb: &'static str) -> Result<String> {
         let mut words = Vec::new();
         for step in 1..=steps_of(verb) {

@@ -1,4 +1,4 @@
-//! SIGKILL alone would forgive a store that never syncs: so the system calls are looked at.
+//! Responses are sent after the sync: SIGKILL alone does not detect a missing sync, so system calls are traced.
 
 use crate::fixture::{VictimFixture, until};
 use crate::requirements::can_trace;
@@ -11,9 +11,9 @@ use sutler_crash::{
 /// Changes in the sequence below.
 const CHANGES: usize = 6;
 
-/// Sends one change after the other, with nothing else going on, and reads the trace.
+/// Sends one change after the other, with nothing else in progress, and reads the trace.
 async fn trace_of_single_requests(extra: &[&str]) -> TraceReport {
-    let mut scene = VictimFixture::new(|launch, dir| {
+    let mut harness = VictimFixture::new(|launch, dir| {
         launch.wrapper = TRACER.iter().map(|it| (*it).to_owned()).collect();
         launch.wrapper.push(dir.join("trace").display().to_string());
         launch.extra = extra.iter().map(|it| (*it).to_owned()).collect();
@@ -23,8 +23,8 @@ async fn trace_of_single_requests(extra: &[&str]) -> TraceReport {
     })
     .await;
     let (trace, gate) = (
-        scene.dir.path().join("trace"),
-        scene.dir.path().join("gate"),
+        harness.dir.path().join("trace"),
+        harness.dir.path().join("gate"),
     );
     let ids = format!("service_id={SERVICE}&plan_id={PLAN}");
     let plain = provision_body(&json!({ "size": 1 }));
@@ -32,27 +32,27 @@ async fn trace_of_single_requests(extra: &[&str]) -> TraceReport {
     let bind = json!({ "service_id": SERVICE, "plan_id": PLAN });
     let update = json!({ "service_id": SERVICE, "parameters": { "size": 2 } });
     let statuses = [
-        scene.send("PUT", "a", &plain).await.status,
-        scene
+        harness.send("PUT", "a", &plain).await.status,
+        harness
             .send("PUT", "a/service_bindings/b", &bind)
             .await
             .status,
-        scene
+        harness
             .send("PUT", "late?accepts_incomplete=true", &gated)
             .await
             .status,
     ];
     assert_eq!(statuses, [201, 201, 202]);
-    // Its work begins only now that its 202 has arrived, and ends before the next request.
+    // It starts only now that its 202 has arrived, and ends before the next request.
     std::fs::write(&gate, "open").expect("written");
-    let ledger = scene.launch.ledger.clone();
+    let ledger = harness.launch.ledger.clone();
     until("the end of the late provision", async || {
         done_in(&ledger) == 3
     })
     .await;
     let statuses = [
-        scene.send("PATCH", "a", &update).await.status,
-        scene
+        harness.send("PATCH", "a", &update).await.status,
+        harness
             .send(
                 "DELETE",
                 &format!("a/service_bindings/b?{ids}"),
@@ -60,14 +60,14 @@ async fn trace_of_single_requests(extra: &[&str]) -> TraceReport {
             )
             .await
             .status,
-        scene
+        harness
             .send("DELETE", &format!("a?{ids}"), &Value::Null)
             .await
             .status,
     ];
     assert_eq!(statuses, [200, 200, 200]);
-    let pid = scene.victim.pid().expect("a process");
-    scene.victim.kill().await.expect("it was alive");
+    let pid = harness.victim.pid().expect("a process");
+    harness.victim.kill().await.expect("it was alive");
     until("the end of the trace", async || {
         ends_with_kill_of(&read(&trace), pid)
     })

@@ -1,5 +1,5 @@
-//! Some seconds of chaos over every store that replicas share, and the harness seen to notice what it
-//! must notice. Longer: `cargo run --profile bench -p sutler-crash -- chaos --store postgres`.
+//! Some seconds of chaos over every shared store, and tests that the harness detects
+//! flaws. Longer: `cargo run --profile bench -p sutler-crash -- chaos --store postgres`.
 
 use crate::fixture::program;
 use std::io::Write as _;
@@ -9,15 +9,15 @@ use sutler_crash::chaos::{Chaos, ChaosReport, Fault, PlannedFault, ServerKind, u
 use sutler_crash::victim::Flaw;
 use sutler_crash::{CheckResult, Violation};
 
-/// The same blows for the same code: a change is judged by itself, not by luck.
+/// The same faults for the same code, so that results do not depend on chance.
 const SEED: u64 = 7;
 
-/// Lets chaos loose over a server; `None` if there is no such server here.
-async fn loose(make: ServerKind, seconds: u64) -> Option<CheckResult<ChaosReport>> {
-    loose_with(make, seconds, |_| (), Chaos::plan).await
+/// Runs chaos over a server; `None` if there is no such server.
+async fn run_chaos(make: ServerKind, seconds: u64) -> Option<CheckResult<ChaosReport>> {
+    run_chaos_with(make, seconds, |_| (), Chaos::plan).await
 }
 
-async fn loose_with(
+async fn run_chaos_with(
     make: ServerKind,
     seconds: u64,
     change: fn(&mut Chaos),
@@ -32,27 +32,27 @@ async fn loose_with(
     let plan = plan(&chaos);
     let ended = unleash(&chaos, &plan, server).await;
     if chaos.flaw.is_none() {
-        let told = match &ended {
+        let summary = match &ended {
             Ok(report) => report.to_string(),
             Err(_) => plan.iter().map(|it| format!("{it}\n")).collect(),
         };
-        let _ = writeln!(std::io::stderr(), "{make:?}, seed {SEED}: {told}");
+        let _ = writeln!(std::io::stderr(), "{make:?}, seed {SEED}: {summary}");
     }
     Some(ended.map_err(|violation| {
-        // What went wrong is worth looking at.
+        // The data of a failed run is kept.
         let sentence = format!("{violation}; see {}", dir.keep().display());
         Violation::new(sentence)
     }))
 }
 
 #[track_caller]
-fn assert_kept(ended: CheckResult<ChaosReport>) {
+fn assert_no_violation(ended: CheckResult<ChaosReport>) {
     let report = ended.unwrap_or_else(|violation| panic!("{violation}"));
     assert!(
         report.accepted >= 5 && report.instances >= 5,
         "there was hardly any load: {report}"
     );
-    assert!(report.blows >= 5, "hardly anything was broken: {report}");
+    assert!(report.faults >= 5, "hardly anything was broken: {report}");
     assert!(
         report.undecided * 20 <= report.instances,
         "too little was judged: {report}"
@@ -60,30 +60,30 @@ fn assert_kept(ended: CheckResult<ChaosReport>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn three_replicas_over_postgres_keep_every_promise_whatever_breaks() {
-    if let Some(ended) = loose(ServerKind::Postgres, 22).await {
-        assert_kept(ended);
+async fn three_replicas_over_postgres_survive_all_faults() {
+    if let Some(ended) = run_chaos(ServerKind::Postgres, 22).await {
+        assert_no_violation(ended);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn three_replicas_over_mysql_keep_every_promise_whatever_breaks() {
-    if let Some(ended) = loose(ServerKind::Mysql, 9).await {
-        assert_kept(ended);
+async fn three_replicas_over_mysql_survive_all_faults() {
+    if let Some(ended) = run_chaos(ServerKind::Mysql, 9).await {
+        assert_no_violation(ended);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn three_replicas_over_etcd_keep_every_promise_whatever_breaks() {
-    if let Some(ended) = loose(ServerKind::Etcd, 9).await {
-        assert_kept(ended);
+async fn three_replicas_over_etcd_survive_all_faults() {
+    if let Some(ended) = run_chaos(ServerKind::Etcd, 9).await {
+        assert_no_violation(ended);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn three_replicas_over_mongodb_keep_every_promise_whatever_breaks() {
-    if let Some(ended) = loose(ServerKind::Mongodb, 9).await {
-        assert_kept(ended);
+async fn three_replicas_over_mongodb_survive_all_faults() {
+    if let Some(ended) = run_chaos(ServerKind::Mongodb, 9).await {
+        assert_no_violation(ended);
     }
 }
 
@@ -91,7 +91,7 @@ async fn three_replicas_over_mongodb_keep_every_promise_whatever_breaks() {
 fn only_pauses(_: &Chaos) -> Vec<PlannedFault> {
     let pause = |(at, replica)| PlannedFault {
         at,
-        blow: Fault::Pause {
+        fault: Fault::Pause {
             replica,
             down: 3_600,
         },
@@ -100,15 +100,15 @@ fn only_pauses(_: &Chaos) -> Vec<PlannedFault> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_that_does_not_look_at_claims_is_noticed() {
-    // What is taken over still runs when the one that was paused comes back.
+async fn a_store_that_ignores_fences_is_noticed() {
+    // Taken-over operations still run when the paused replica continues.
     let slow = |chaos: &mut Chaos| {
         chaos.flaw = Some(Flaw::IgnoreFence);
         (chaos.step, chaos.large) = (Duration::from_millis(800), 1);
     };
-    // One that wakes up may notice by itself that it came too late, before it writes: not always, but it happens.
+    // A replica that continues may notice by itself that it is too late, before it writes: sometimes.
     for _ in 0..3 {
-        let ended = loose_with(ServerKind::Postgres, 8, slow, only_pauses).await;
+        let ended = run_chaos_with(ServerKind::Postgres, 8, slow, only_pauses).await;
         let Some(ended) = ended else { return };
         if let Err(fault) = ended {
             let sentence = fault.to_string();
@@ -120,9 +120,9 @@ async fn a_store_that_does_not_look_at_claims_is_noticed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_that_acknowledges_what_it_did_not_write_is_noticed() {
+async fn a_store_that_acknowledges_unwritten_commits_is_noticed() {
     let forgetful = |chaos: &mut Chaos| chaos.flaw = Some(Flaw::AcknowledgeUnwritten);
-    let ended = loose_with(ServerKind::Postgres, 2, forgetful, |_| Vec::new()).await;
+    let ended = run_chaos_with(ServerKind::Postgres, 2, forgetful, |_| Vec::new()).await;
     let Some(ended) = ended else { return };
     let sentence = ended.expect_err("something was forgotten").to_string();
     assert!(sentence.contains("lost"), "{sentence}");

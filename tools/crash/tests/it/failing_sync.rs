@@ -1,4 +1,4 @@
-//! A disk whose syncs fail: clean refusals, nothing acknowledged lost, and no trust in the file until
+//! A disk whose syncs fail: clean refusals, nothing acknowledged is lost, and no use of the file until
 //! it was opened again.
 
 use crate::fixture::{VictimFixture, assert_clean, until};
@@ -28,9 +28,9 @@ fn failing_from(number: u32, dir: &Path) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
-/// Ends the tracer: from now on syncs work. A gentler signal would be passed on to the victim.
-async fn mend(scene: &VictimFixture) {
-    let pid = scene.victim.pid().expect("a process");
+/// Ends the tracer: from now on syncs succeed. Another signal would be forwarded to the victim.
+async fn end_tracer(harness: &VictimFixture) {
+    let pid = harness.victim.pid().expect("a process");
     let tracer = || {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
         let line = status
@@ -49,43 +49,45 @@ async fn a_failing_sync_gives_a_clean_503_and_loses_nothing_acknowledged() {
     if !can_trace("what a failing sync does") {
         return;
     }
-    let mut scene = VictimFixture::new(|launch, dir| launch.wrapper = failing_from(20, dir)).await;
-    let refused = scene.provision_until_refused(200).await;
+    let mut harness =
+        VictimFixture::new(|launch, dir| launch.wrapper = failing_from(20, dir)).await;
+    let refused = harness.provision_until_refused(200).await;
     assert_clean(&refused);
     assert!(
-        !scene.accepted.is_empty(),
+        !harness.accepted.is_empty(),
         "nothing was accepted before the fault"
     );
-    // Nothing is taken while the file cannot be opened again, whatever the operating system says
-    // about the next sync.
+    // Nothing is accepted while the file cannot be opened again, whatever the result of the next
+    // sync.
     for number in 0..3 {
-        let refused = scene.provision(&format!("refused-{number}")).await;
+        let refused = harness.provision(&format!("refused-{number}")).await;
         assert_clean(&refused);
     }
-    let mut waiting = HttpClient::to(scene.victim.address);
+    let mut waiting = HttpClient::to(harness.victim.address);
     let body = provision_body(&json!({ "size": 3 }));
     let path = "/v2/service_instances/waiting";
     let waited =
         tokio::spawn(async move { waiting.send("PUT", path, &body).await.expect("an answer") });
-    mend(&scene).await;
-    scene.provision_until_accepted("after").await;
-    scene.everything_accepted_succeeds().await;
+    end_tracer(&harness).await;
+    harness.provision_until_accepted("after").await;
+    harness.everything_accepted_succeeds().await;
     let waited = waited.await.expect("no panic");
     assert!([201, 503].contains(&waited.status), "{waited:?}");
-    let mut scene = scene.again(|launch| launch.wrapper.clear()).await;
-    scene.everything_accepted_succeeds().await;
+    let mut harness = harness.again(|launch| launch.wrapper.clear()).await;
+    harness.everything_accepted_succeeds().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_acknowledged_before_a_failing_sync_survives_a_kill_during_it() {
+async fn commits_acknowledged_before_a_failing_sync_survive_a_kill() {
     if !can_trace("what a kill during failing syncs does") {
         return;
     }
-    let mut scene = VictimFixture::new(|launch, dir| launch.wrapper = failing_from(30, dir)).await;
-    let refused = scene.provision_until_refused(200).await;
+    let mut harness =
+        VictimFixture::new(|launch, dir| launch.wrapper = failing_from(30, dir)).await;
+    let refused = harness.provision_until_refused(200).await;
     assert_clean(&refused);
-    let mut scene = scene.again(|launch| launch.wrapper.clear()).await;
-    scene.everything_accepted_succeeds().await;
-    scene.provision_until_accepted("after").await;
-    scene.everything_accepted_succeeds().await;
+    let mut harness = harness.again(|launch| launch.wrapper.clear()).await;
+    harness.everything_accepted_succeeds().await;
+    harness.provision_until_accepted("after").await;
+    harness.everything_accepted_succeeds().await;
 }

@@ -1,4 +1,4 @@
-//! A victim, a line to it, and what it acknowledged.
+//! A victim, a connection to it, and its acknowledgements.
 
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use sutler_crash::{HttpClient, HttpResponse, Launch, VictimProcess, provision_body};
 use tempfile::TempDir;
 
-/// Longest wait for anything to become true.
+/// Time limit of any condition.
 const SOON: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -26,12 +26,12 @@ pub(crate) struct VictimFixture {
 }
 
 impl VictimFixture {
-    /// Starts a victim as `prepare` wants it.
+    /// Starts a victim configured by `prepare`.
     pub(crate) async fn new(prepare: impl FnOnce(&mut Launch, &Path)) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let mut launch = Launch::new(program(), dir.path());
         prepare(&mut launch, dir.path());
-        let victim = launch.start_whole().await.expect("a victim");
+        let victim = launch.start_ready().await.expect("a victim");
         let client = HttpClient::to(victim.address);
         Self {
             dir,
@@ -46,7 +46,7 @@ impl VictimFixture {
     pub(crate) async fn again(mut self, prepare: impl FnOnce(&mut Launch)) -> Self {
         self.victim.kill().await.expect("it was alive");
         prepare(&mut self.launch);
-        self.victim = self.launch.start_whole().await.expect("another victim");
+        self.victim = self.launch.start_ready().await.expect("another victim");
         self.client = HttpClient::to(self.victim.address);
         self
     }
@@ -59,7 +59,7 @@ impl VictimFixture {
             .expect("an answer")
     }
 
-    /// Asks for an instance without waiting for it, and remembers it if it was accepted.
+    /// Requests an instance without waiting for it, and records it if it was accepted.
     pub(crate) async fn provision(&mut self, id: &str) -> HttpResponse {
         let path = format!("{id}?accepts_incomplete=true");
         let answer = self
@@ -72,7 +72,7 @@ impl VictimFixture {
         answer
     }
 
-    /// Every accepted operation must succeed soon, and its instance must be there.
+    /// Every accepted operation must succeed soon, and its instance must exist.
     pub(crate) async fn everything_accepted_succeeds(&mut self) {
         for (id, operation) in self.accepted.clone() {
             let path = format!("{id}/last_operation?operation={operation}");
@@ -92,7 +92,7 @@ impl VictimFixture {
         }
     }
 
-    /// Asks for instances until one is not accepted; answers the refusal.
+    /// Requests instances until one is not accepted; returns the refusal.
     pub(crate) async fn provision_until_refused(&mut self, most: usize) -> HttpResponse {
         for number in 0..most {
             let answer = self.provision(&format!("fill-{number}")).await;
@@ -103,11 +103,11 @@ impl VictimFixture {
         panic!("{most} instances were accepted and the fault has not shown");
     }
 
-    /// Asks for one more instance until it is accepted.
+    /// Requests one more instance until it is accepted.
     pub(crate) async fn provision_until_accepted(&mut self, id: &str) {
         until(&format!("the acceptance of {id}"), async || {
             let answer = self.provision(id).await;
-            // 200: a request whose answer was an error may still have been carried out.
+            // 200: a request whose response was an error may still have been executed.
             let accepted = [202, 200].contains(&answer.status);
             if !accepted {
                 assert_clean(&answer);
@@ -118,7 +118,7 @@ impl VictimFixture {
     }
 }
 
-/// 503, with a sentence and a time to come again, and nothing of what is inside.
+/// 503, with a message and `Retry-After`, and without internal details.
 pub(crate) fn assert_clean(answer: &HttpResponse) {
     assert_eq!(answer.status, 503, "{answer:?}");
     assert!(answer.retry_after.is_some(), "no Retry-After: {answer:?}");
@@ -132,7 +132,7 @@ pub(crate) fn assert_clean(answer: &HttpResponse) {
     }
 }
 
-/// Looks until it is so.
+/// Polls until the condition holds.
 pub(crate) async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
     let begun = Instant::now();
     while !so().await {

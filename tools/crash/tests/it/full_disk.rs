@@ -1,4 +1,4 @@
-//! A disk that is full: clean refusals, nothing acknowledged lost, and work again once there is room,
+//! A full disk: clean refusals, nothing acknowledged is lost, and work continues once there is space,
 //! without a restart.
 
 use crate::fixture::{VictimFixture, assert_clean, until};
@@ -9,16 +9,16 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use tokio::process::{Child, Command};
 
-/// How large the tiny file system is.
+/// Size of the tiny file system.
 const TINY: &str = "size=1200k";
-/// Bytes kept from the store until the disk is to have room again.
+/// Bytes withheld from the store until the disk gets space again.
 const BALLAST_BYTES: usize = 640 * 1024;
-/// An instance that is there before the disk is full.
+/// An instance that exists before the disk is full.
 const FIRST: &str = "first";
 /// Largest file in the other test, in the shell's unit of 512 bytes.
 const BLOCKS_MAX: u32 = 512;
 
-/// A tiny file system in a mount namespace of its own, which lives until this is dropped.
+/// A tiny file system in its own mount namespace, until this is dropped.
 struct TinyDisk {
     holder: Child,
     path: PathBuf,
@@ -50,7 +50,7 @@ impl TinyDisk {
         mounts.is_ok_and(|it| it.contains(&self.path.display().to_string()))
     }
 
-    /// A file on it, as seen from here.
+    /// A file on it, by its path from here.
     fn inside(&self, name: &str) -> PathBuf {
         let path = self.path.strip_prefix("/").expect("absolute");
         PathBuf::from(format!("/proc/{}/root", self.pid()))
@@ -64,12 +64,12 @@ impl TinyDisk {
     }
 }
 
-/// While the disk is full: changes are refused cleanly, and what is there can still be read.
-async fn assert_full_but_readable(scene: &mut VictimFixture) {
-    let fetched = scene.send("GET", FIRST, &Value::Null).await;
+/// While the disk is full: changes are refused cleanly, and existing data can still be read.
+async fn assert_full_but_readable(harness: &mut VictimFixture) {
+    let fetched = harness.send("GET", FIRST, &Value::Null).await;
     assert_eq!(fetched.status, 200, "{fetched:?}");
     for number in 0..5 {
-        let answer = scene.provision(&format!("more-{number}")).await;
+        let answer = harness.provision(&format!("more-{number}")).await;
         if answer.status != 202 {
             assert_clean(&answer);
         }
@@ -77,7 +77,7 @@ async fn assert_full_but_readable(scene: &mut VictimFixture) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_disk_gives_a_clean_503_and_work_goes_on_once_there_is_room() {
+async fn a_full_disk_gives_a_clean_503_until_there_is_space() {
     if !can(
         &["unshare", "-m", "mount", "-t", "tmpfs", "tiny", "/mnt"],
         "what a full disk does",
@@ -88,31 +88,31 @@ async fn a_full_disk_gives_a_clean_503_and_work_goes_on_once_there_is_room() {
     let disk = TinyDisk::new(dir.path()).await;
     let ballast = disk.inside("ballast");
     std::fs::write(&ballast, vec![7; BALLAST_BYTES]).expect("ballast");
-    let mut scene = VictimFixture::new(|launch, _| {
+    let mut harness = VictimFixture::new(|launch, _| {
         launch.wrapper = disk.wrapper();
         launch.db = disk.path.join("victim.db");
     })
     .await;
-    scene.provision_until_accepted(FIRST).await;
-    scene.everything_accepted_succeeds().await;
-    let refused = scene.provision_until_refused(2000).await;
+    harness.provision_until_accepted(FIRST).await;
+    harness.everything_accepted_succeeds().await;
+    let refused = harness.provision_until_refused(2000).await;
     assert_clean(&refused);
-    assert_full_but_readable(&mut scene).await;
+    assert_full_but_readable(&mut harness).await;
     std::fs::remove_file(&ballast).expect("room");
-    scene.provision_until_accepted("after").await;
-    scene.everything_accepted_succeeds().await;
-    let mut scene = scene.again(|_| ()).await;
-    scene.everything_accepted_succeeds().await;
+    harness.provision_until_accepted("after").await;
+    harness.everything_accepted_succeeds().await;
+    let mut harness = harness.again(|_| ()).await;
+    harness.everything_accepted_succeeds().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_that_may_not_grow_gives_a_clean_503_and_work_goes_on_once_it_may() {
+async fn a_size_limit_gives_a_clean_503_until_it_is_lifted() {
     let script = format!("trap '' XFSZ; ulimit -S -f {BLOCKS_MAX}; exec \"$@\"");
     let limited = ["sh", "-c", &script, "sh"].map(str::to_owned).to_vec();
-    let mut scene = VictimFixture::new(|launch, _| launch.wrapper = limited).await;
-    let refused = scene.provision_until_refused(5000).await;
+    let mut harness = VictimFixture::new(|launch, _| launch.wrapper = limited).await;
+    let refused = harness.provision_until_refused(5000).await;
     assert_clean(&refused);
-    let pid = scene
+    let pid = harness
         .victim
         .pid()
         .and_then(|id| Pid::from_raw(id.cast_signed()));
@@ -121,8 +121,8 @@ async fn a_file_that_may_not_grow_gives_a_clean_503_and_work_goes_on_once_it_may
         maximum: None,
     };
     prlimit(pid, Resource::Fsize, unlimited).expect("the limit is raised");
-    scene.provision_until_accepted("after").await;
-    scene.everything_accepted_succeeds().await;
-    let mut scene = scene.again(|launch| launch.wrapper.clear()).await;
-    scene.everything_accepted_succeeds().await;
+    harness.provision_until_accepted("after").await;
+    harness.everything_accepted_succeeds().await;
+    let mut harness = harness.again(|launch| launch.wrapper.clear()).await;
+    harness.everything_accepted_succeeds().await;
 }

@@ -1,4 +1,4 @@
-//! The short runs of the harness, and the faults that a kill cannot show.
+//! Short runs of the harness, and faults that a kill cannot cause.
 
 mod answer_after_sync;
 mod chaos;

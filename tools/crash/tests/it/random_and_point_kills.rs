@@ -1,4 +1,4 @@
-//! Some hundred kills, and the harness seen to notice what it must notice.
+//! Some hundred kills, and tests that the harness detects violations.
 
 use crate::fixture::program;
 use crate::requirements::can_trace;
@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 /// Random kills in this short run.
 const KILLS: u64 = 150;
-/// Fewer would mean that points are missed: a life has more than thirty commits, each with five
+/// Fewer would mean missed points: a life has more than thirty commits, each with five
 /// moments.
 const POINTS_MIN: u64 = 150;
 
@@ -56,7 +56,7 @@ async fn a_broker_killed_at_random_under_load_loses_nothing_and_repeats_nothing(
     );
 }
 
-/// Every so many writes to the log, up to the last that a life surely has.
+/// Interval of kills in writes to the log, up to the last one that every life has.
 const WRITES_STEP: usize = 11;
 const WRITES_MAX: u32 = 150;
 
@@ -101,7 +101,7 @@ async fn the_harness_notices_a_store_that_was_set_back() {
             address,
         }));
     };
-    let victim = launch.start_whole().await.expect("a victim");
+    let victim = launch.start_ready().await.expect("a victim");
     announce(&launch, victim.address);
     let mut platform = Platform::new(home.clone(), "set-back".to_owned())
         .await
@@ -114,7 +114,7 @@ async fn the_harness_notices_a_store_that_was_set_back() {
     let earlier = dir.path().join("earlier.db");
     std::fs::copy(&launch.db, &earlier).expect("copied");
 
-    let victim = launch.start_whole().await.expect("a victim");
+    let victim = launch.start_ready().await.expect("a victim");
     announce(&launch, victim.address);
     platform
         .perform(PlatformAction::Bind("own"), RequestMode::Sync)
@@ -126,7 +126,7 @@ async fn the_harness_notices_a_store_that_was_set_back() {
         std::fs::remove_file(dir.path().join(ending)).expect("removed");
     }
 
-    let victim = launch.start_whole().await.expect("a victim");
+    let victim = launch.start_ready().await.expect("a victim");
     announce(&launch, victim.address);
     let noticed = platform
         .perform(PlatformAction::Update(7), RequestMode::Sync)

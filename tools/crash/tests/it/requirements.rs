@@ -1,5 +1,5 @@
-//! What some tests need of the machine. In CI it must be there; elsewhere a test that cannot run says
-//! so and does nothing.
+//! Requirements of some tests on the machine. In CI they must be met; elsewhere a test that cannot run
+//! prints that and does nothing.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 /// Whether a command works here.
 ///
 /// # Panics
-/// In CI it does not.
+/// In CI, if it does not.
 pub(crate) fn can(command: &[&str], what_for: &str) -> bool {
     let (program, arguments) = command.split_first().expect("a command");
     let tried = Command::new(program)

@@ -1,6 +1,6 @@
-//! A small flood, bounded to a minute: everybody else is served, nothing leaks, memory is bounded.
+//! A small flood, bounded to a minute: all other users are served, nothing leaks, memory is bounded.
 //!
-//! Times are not judged here: tests run on machines that are busy with other things.
+//! Times are not checked here: tests run on busy machines.
 
 use std::process::Command;
 
@@ -11,8 +11,8 @@ fn a_small_flood_leaves_others_served_memory_bounded_and_no_descriptor_open() {
         .args(["--seconds", "1", "--pairs", "1", "--ratio-max", "1000"])
         .output()
         .expect("the program runs");
-    let said = String::from_utf8_lossy(&ran.stdout);
-    assert!(ran.status.success(), "{said}");
-    assert!(said.contains("all at once"), "{said}");
-    assert!(!said.contains("MISSED"), "{said}");
+    let printed = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success(), "{printed}");
+    assert!(printed.contains("all at once"), "{printed}");
+    assert!(!printed.contains("MISSED"), "{printed}");
 }

@@ -1,18 +1,18 @@
-//! Steps on JSON: one place of a tree changes, the rest stays valid.
+//! Mutations of JSON: one value of a tree changes, the rest stays valid.
 //!
-//! The tree is our own: it can hold what `serde_json::Value` cannot, a key twice or a number that no
-//! machine has.
+//! The tree is our own: unlike `serde_json::Value` it can hold duplicate keys and numbers that no
+//! machine type can represent.
 
 use serde_json::Value;
 use sutler_servers::SeededRng;
 
-/// Most bytes that one step adds.
+/// Maximum bytes added by one step.
 const BYTES_MAX: usize = 8 * 1024;
 
-/// Depths around which parsers give up.
+/// Depths near the limits of parsers.
 const DEPTHS: [usize; 9] = [1, 2, 20, 62, 97, 100, 124, 128, 3000];
 
-/// Lengths around which something is too long.
+/// Lengths near limits.
 const LENGTHS: [usize; 7] = [0, 255, 256, 512, 513, 1024, 10_001];
 
 const NUMBERS: [&str; 18] = [
@@ -38,14 +38,14 @@ const NUMBERS: [&str; 18] = [
 
 #[derive(Clone, Debug)]
 enum Tree {
-    /// Printed as it is.
+    /// Printed unchanged.
     Raw(String),
     Text(String),
     List(Vec<Tree>),
     Object(Vec<(String, Tree)>),
 }
 
-/// Changes one place; `None` if the bytes are no JSON.
+/// Changes one value; `None` if the bytes are not JSON.
 pub(super) fn mutated(
     bytes: &[u8],
     other: &[u8],
@@ -53,40 +53,40 @@ pub(super) fn mutated(
     rng: &mut SeededRng,
 ) -> Option<Vec<u8>> {
     let mut tree = Tree::from(serde_json::from_slice::<Value>(bytes).ok()?);
-    let gift = serde_json::from_slice::<Value>(other)
+    let donor = serde_json::from_slice::<Value>(other)
         .map(Tree::from)
         .unwrap_or(Tree::List(vec![]));
-    let gift = random_part(gift, rng);
-    change(&mut tree, gift, words, rng);
+    let donor = random_part(donor, rng);
+    change(&mut tree, donor, words, rng);
     let mut text = String::new();
     tree.print(&mut text);
     Some(text.into_bytes())
 }
 
-/// Walks down to some place and changes it there.
-fn change(tree: &mut Tree, gift: Tree, words: &[&str], rng: &mut SeededRng) {
+/// Descends to a random value and changes it.
+fn change(tree: &mut Tree, donor: Tree, words: &[&str], rng: &mut SeededRng) {
     let stop = rng.one_in(3);
     match tree {
         Tree::List(items) if !items.is_empty() && !stop => {
             let at = rng.index(items.len());
-            change(&mut items[at], gift, words, rng);
+            change(&mut items[at], donor, words, rng);
         }
         Tree::Object(entries) if !entries.is_empty() && !stop => {
             let at = rng.index(entries.len());
-            change(&mut entries[at].1, gift, words, rng);
+            change(&mut entries[at].1, donor, words, rng);
         }
-        Tree::Object(entries) if !rng.one_in(3) => change_object(entries, gift, words, rng),
-        Tree::List(items) if !rng.one_in(3) => change_list(items, gift, rng),
+        Tree::Object(entries) if !rng.one_in(3) => change_object(entries, donor, words, rng),
+        Tree::List(items) if !rng.one_in(3) => change_list(items, donor, rng),
         Tree::Raw(_) | Tree::Text(_) | Tree::List(_) | Tree::Object(_) => {
             let old = std::mem::replace(tree, Tree::Raw(String::new()));
-            *tree = changed(old, gift, words, rng);
+            *tree = changed(old, donor, words, rng);
         }
     }
 }
 
 fn change_object(
     entries: &mut Vec<(String, Tree)>,
-    gift: Tree,
+    donor: Tree,
     words: &[&str],
     rng: &mut SeededRng,
 ) {
@@ -96,7 +96,7 @@ fn change_object(
         rng.pick(words)
     };
     if entries.is_empty() {
-        entries.push((word.to_owned(), gift));
+        entries.push((word.to_owned(), donor));
         return;
     }
     let at = rng.index(entries.len());
@@ -105,16 +105,16 @@ fn change_object(
             entries.remove(at);
         }
         1 => entries.push(entries[at].clone()),
-        2 => entries.push((entries[at].0.clone(), gift)),
+        2 => entries.push((entries[at].0.clone(), donor)),
         3 => word.clone_into(&mut entries[at].0),
         4 => entries[at].0 = "k".repeat(*rng.pick(&LENGTHS)),
-        _ => entries.push((word.to_owned(), gift)),
+        _ => entries.push((word.to_owned(), donor)),
     }
 }
 
-fn change_list(items: &mut Vec<Tree>, gift: Tree, rng: &mut SeededRng) {
+fn change_list(items: &mut Vec<Tree>, donor: Tree, rng: &mut SeededRng) {
     if items.is_empty() {
-        items.push(gift);
+        items.push(donor);
         return;
     }
     let at = rng.index(items.len());
@@ -130,12 +130,12 @@ fn change_list(items: &mut Vec<Tree>, gift: Tree, rng: &mut SeededRng) {
             let many = (*rng.pick(&[10, 100, 2000])).min(BYTES_MAX / printed.len().max(1));
             items.extend(std::iter::repeat_n(item, many));
         }
-        _ => items.push(gift),
+        _ => items.push(donor),
     }
 }
 
-/// Something else in the place of a value.
-fn changed(old: Tree, gift: Tree, words: &[&str], rng: &mut SeededRng) -> Tree {
+/// Replaces a value.
+fn changed(old: Tree, donor: Tree, words: &[&str], rng: &mut SeededRng) -> Tree {
     match rng.index(12) {
         0 => Tree::Raw("null".to_owned()),
         1 => Tree::Raw((*rng.pick(&["true", "false"])).to_owned()),
@@ -147,7 +147,7 @@ fn changed(old: Tree, gift: Tree, words: &[&str], rng: &mut SeededRng) -> Tree {
         8 => Tree::Object(vec![("inner".to_owned(), old)]),
         9 => wrapped(old, *rng.pick(&DEPTHS), rng),
         10 => Tree::Object(Vec::new()),
-        _ => gift,
+        _ => donor,
     }
 }
 
@@ -165,7 +165,7 @@ fn wrapped(inner: Tree, depth: usize, rng: &mut SeededRng) -> Tree {
     Tree::Raw(text)
 }
 
-/// Some part of a tree, so that subtrees move between inputs.
+/// A random part of a tree, so that subtrees move between inputs.
 fn random_part(tree: Tree, rng: &mut SeededRng) -> Tree {
     if rng.one_in(3) {
         return tree;

@@ -85,7 +85,7 @@ pub(super) fn provision(input: &[u8]) -> Verdict {
 
 pub(super) fn update(input: &[u8]) -> Verdict {
     if let Ok(update) = from_json::<UpdateBody>(input) {
-        // B-170: nothing but the context, so nothing else may be there.
+        // B-170: nothing but the context, so no other field may be present.
         let more = update.plan_id.is_some() || update.parameters.is_some();
         same(
             &(update.is_context_only() && more),

@@ -1,8 +1,8 @@
-//! What brokers answer to a platform: every status, header and body has a meaning, and nothing of a
-//! body that could not be read is repeated.
+//! Responses of brokers to a platform: every status, header and body has a meaning, and no part of an
+//! unreadable body is repeated.
 //!
-//! An input of `answer` is a line with the status and, behind a space, `Retry-After`; the rest is
-//! the body. It is read as the answer to every verb, every read and every poll.
+//! An input of `answer` is a line with the status and, after a space, `Retry-After`; the rest is
+//! the body. It is decoded as the response to every verb, every read and every poll.
 
 use super::Verdict;
 use crate::properties::{refused, same};
@@ -52,10 +52,10 @@ pub(super) const RETRY_WORDS: &[&str] = &[
     "18446744073709551616",
 ];
 
-/// Longest sentence of a broker that is kept, in characters.
+/// Longest message of a broker that is kept, in characters.
 const SAID_CHARS_MAX: usize = 4_000;
 
-/// One answer, heard as the answer to everything.
+/// One response, decoded as the response to every request.
 pub(super) fn answer(input: &[u8]) -> Verdict {
     let end = input.iter().position(|byte| *byte == b'\n');
     let (line, body) = input.split_at(end.unwrap_or(input.len()));
@@ -81,26 +81,26 @@ pub(super) fn answer(input: &[u8]) -> Verdict {
 
 fn replied<B: Clone + Debug>(kind: OperationKind, reply: Reply<B>, input: &[u8]) -> Verdict {
     faultless(&reply, input)?;
-    let mut told = String::new();
+    let mut letters = String::new();
     for sending in [Sending::First, Sending::AfterUnknown] {
         let circumstances = ReplyContext {
             sending,
             ..ReplyContext::default()
         };
         let meaning = classify(kind, OperationEvent::Reply(reply.clone()), &circumstances);
-        told.push_str(&lawful(kind, &meaning)?);
+        letters.push_str(&lawful(kind, &meaning)?);
     }
-    Ok(told)
+    Ok(letters)
 }
 
 fn polled(reply: &Reply<sutler_osb::LastOperationResponse>) -> Verdict {
-    let mut told = String::new();
+    let mut letters = String::new();
     for kind in OperationKind::ALL {
-        let heard = OperationEvent::<()>::Poll(reply.clone());
-        let meaning = classify(kind, heard, &ReplyContext::default());
-        told.push_str(&lawful(kind, &meaning)?);
+        let event = OperationEvent::<()>::Poll(reply.clone());
+        let meaning = classify(kind, event, &ReplyContext::default());
+        letters.push_str(&lawful(kind, &meaning)?);
     }
-    Ok(told)
+    Ok(letters)
 }
 
 fn read<B: Debug>(reply: Reply<B>, input: &[u8]) -> Verdict {
@@ -115,7 +115,7 @@ fn read<B: Debug>(reply: Reply<B>, input: &[u8]) -> Verdict {
     })
 }
 
-/// What is wrong with a body is said in a sentence without its values.
+/// The error about a body is a sentence without its values.
 fn faultless<B>(reply: &Reply<B>, input: &[u8]) -> Result<(), String> {
     if let Reply::Answer {
         answer: Answer::Malformed(_, fault),
@@ -127,7 +127,7 @@ fn faultless<B>(reply: &Reply<B>, input: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// Only what creates is mitigated; what is kept is bounded. Gives a letter for the meaning.
+/// Only creations are mitigated, and kept texts are bounded. Returns a letter for the meaning.
 fn lawful<B>(kind: OperationKind, meaning: &Meaning<B>) -> Verdict {
     let creates = matches!(kind, OperationKind::Provision | OperationKind::Bind);
     if meaning.mitigates() && !creates {
@@ -170,7 +170,7 @@ fn bounded(message: &BrokerMessage) -> Result<(), String> {
     }
 }
 
-/// `Retry-After`: a wait in any case, and the same when the seconds are written again.
+/// `Retry-After`: always a wait, and the same one when its seconds are written again.
 pub(super) fn retry_after(input: &[u8]) -> Verdict {
     let text = String::from_utf8_lossy(input);
     let now = SystemTime::now();

@@ -199,7 +199,7 @@ fn faulty(error: &CatalogFileError, input: &[u8]) -> Verdict {
             kinds.dedup();
             Ok(kinds.into_iter().take(2).collect())
         }
-        // A key that is there twice is named.
+        // A duplicate key is named.
         CatalogFileError::Yaml { reason, .. } if reason.starts_with("duplicate") => {
             sentence(&error.to_string()).map(|()| "a key twice".to_owned())
         }
@@ -210,7 +210,7 @@ fn faulty(error: &CatalogFileError, input: &[u8]) -> Verdict {
     }
 }
 
-/// The input is an object with a `schema` and the `parameters` to hold to it.
+/// The input is an object with a `schema` and the `parameters` to validate.
 pub(super) fn schema(input: &[u8]) -> Verdict {
     let Ok(Value::Object(mut both)) = serde_json::from_slice::<Value>(input) else {
         return Ok("no pair".to_owned());
@@ -222,7 +222,7 @@ pub(super) fn schema(input: &[u8]) -> Verdict {
         "bindings_retrievable": true, "allow_context_updates": true,
         "schemas": { "service_instance": { "create": { "parameters": schema } } },
     });
-    // Deeper than a catalog can be: refused when the catalog is read.
+    // Deeper than a catalog may be: refused when the catalog is read.
     let Ok(plan) = from_json::<PinnedPlan>(plan.to_string().as_bytes()) else {
         return Ok("no plan".to_owned());
     };

@@ -92,7 +92,7 @@ pub(super) const VARIABLE_WORDS: &[&str] = &[
 
 /// A file: the shown configuration reads the same again; a refused one is reported in sentences.
 pub(super) fn file(input: &[u8]) -> Verdict {
-    judge(&of_text(&String::from_utf8_lossy(input)), input)
+    check_config(&of_text(&String::from_utf8_lossy(input)), input)
 }
 
 /// Lines `NAME=value`, over a small file.
@@ -103,7 +103,7 @@ pub(super) fn variables(input: &[u8]) -> Verdict {
     made.variables = lines
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .collect();
-    judge(&made, input)
+    check_config(&made, input)
 }
 
 fn of_text(text: &str) -> ConfigInput {
@@ -113,10 +113,10 @@ fn of_text(text: &str) -> ConfigInput {
     }
 }
 
-fn judge(made: &ConfigInput, input: &[u8]) -> Verdict {
+fn check_config(made: &ConfigInput, input: &[u8]) -> Verdict {
     match merge(made) {
         Ok(draft) => shown(&draft),
-        Err(faults) => told(&faults, input),
+        Err(faults) => check_errors(&faults, input),
     }
 }
 
@@ -135,7 +135,7 @@ fn shown(first: &MergedConfig) -> Verdict {
     Ok(kind_of(&format!("{} users", first.config.users.len())))
 }
 
-fn told(faults: &ConfigError, input: &[u8]) -> Verdict {
+fn check_errors(faults: &ConfigError, input: &[u8]) -> Verdict {
     same(&faults.0.is_empty(), &false, "no fault, but refused")?;
     let mut kinds = Vec::new();
     for fault in &faults.0 {

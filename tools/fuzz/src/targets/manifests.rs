@@ -73,14 +73,14 @@ pub(super) const WORDS: &[&str] = &[
 ];
 
 pub(super) fn bundle(input: &[u8]) -> Verdict {
-    judge(input, "bundle.yml")
+    check_manifest(input, "bundle.yml")
 }
 
 pub(super) fn apb(input: &[u8]) -> Verdict {
-    judge(input, "apb.yml")
+    check_manifest(input, "apb.yml")
 }
 
-fn judge(input: &[u8], file: &str) -> Verdict {
+fn check_manifest(input: &[u8], file: &str) -> Verdict {
     match Manifest::load(input, file) {
         Ok(manifest) => loaded(&manifest, file),
         Err(faults) => {

@@ -53,7 +53,7 @@ pub(super) const LIST_WORDS: &[&str] = &[
 ];
 
 pub(super) fn image(input: &[u8]) -> Verdict {
-    told(fuzzing::image(input))
+    verdict_of(fuzzing::image(input))
 }
 
 pub(super) const PAGE_WORDS: &[&str] = &[
@@ -74,28 +74,28 @@ pub(super) const PAGE_WORDS: &[&str] = &[
 ];
 
 pub(super) fn list(input: &[u8]) -> Verdict {
-    told(fuzzing::list(input))
+    verdict_of(fuzzing::list(input))
 }
 
 pub(super) fn streams(input: &[u8]) -> Verdict {
-    told(fuzzing::streams(input))
+    verdict_of(fuzzing::streams(input))
 }
 
 pub(super) fn page(input: &[u8]) -> Verdict {
-    told(fuzzing::page(input))
+    verdict_of(fuzzing::page(input))
 }
 
 pub(super) fn header(input: &[u8]) -> Verdict {
-    told(fuzzing::header(&String::from_utf8_lossy(input)))
+    verdict_of(fuzzing::header(&String::from_utf8_lossy(input)))
 }
 
-fn told(heard: Result<String, String>) -> Verdict {
-    match heard {
+fn verdict_of(result: Result<String, String>) -> Verdict {
+    match result {
         Ok(words) => Ok(words),
-        Err(said) if said.starts_with("BROKEN") => Err(said),
-        Err(said) => {
-            sentence(&said)?;
-            Ok(kind_of(&said))
+        Err(message) if message.starts_with("BROKEN") => Err(message),
+        Err(message) => {
+            sentence(&message)?;
+            Ok(kind_of(&message))
         }
     }
 }

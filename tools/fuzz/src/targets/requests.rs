@@ -1,8 +1,8 @@
 //! Whole requests, through the router to the store and back.
 //!
-//! A broker with an instance `i`, a binding `b` and a service that does everything at once is asked
-//! whatever comes. Never a 5xx; a refusal is a sentence in JSON and changes nothing: the store's feed
-//! of commits must end where it ended before.
+//! A broker with an instance `i`, a binding `b` and a synchronous service gets
+//! arbitrary requests. Never a 5xx; a refusal is a sentence in JSON and changes nothing: the end of the
+//! store's feed of commits must not move.
 
 use super::{Check, Verdict};
 use crate::properties::{kind_of, refused, same};
@@ -85,10 +85,10 @@ pub(super) const PATH_WORDS: &[&str] = &[
 
 pub(super) const AUTH_WORDS: &[&str] = &["Basic ", "basic", "Bearer ", "dTpw", "=", " ", "\t"];
 
-/// A longer header is not looked at.
+/// A longer header is not parsed.
 const AUTHORIZATION_BYTES_MAX: usize = 4096;
 
-/// Requests after which a new broker is made: what succeeded fills the store.
+/// Requests after which a new broker is created: successful ones fill the store.
 const REQUESTS_MAX: u32 = 2_000;
 
 pub(super) const CATALOG: &str = r##"{"services": [{
@@ -102,7 +102,7 @@ pub(super) const CATALOG: &str = r##"{"services": [{
         {"id": "q", "name": "q", "description": "d"}
     ]}]}"##;
 
-/// Does everything, at once.
+/// Does everything synchronously.
 pub(super) struct AcceptingService;
 
 #[async_trait]
@@ -137,7 +137,7 @@ impl UntypedService for AcceptingService {
     }
 }
 
-/// A broker that is asked.
+/// A broker under test.
 struct RequestParts {
     runtime: Runtime,
     store: Arc<MemoryStore>,
@@ -145,7 +145,7 @@ struct RequestParts {
     requests: u32,
 }
 
-/// An answer as a client sees it.
+/// A response as a client sees it.
 struct ResponseParts {
     status: StatusCode,
     is_json: bool,
@@ -167,7 +167,7 @@ impl RequestParts {
         }
     }
 
-    /// Sends a request; what every answer must be is seen to here.
+    /// Sends a request; checks the properties of every response.
     fn ask(&mut self, request: Request<Body>) -> Result<ResponseParts, String> {
         self.requests += 1;
         if self.requests > REQUESTS_MAX {
@@ -290,7 +290,7 @@ fn summary(answer: &ResponseParts) -> String {
     }
 }
 
-/// Paths: an id that is none is a 400, one that is unknown a 404, and both are found out alike.
+/// Paths: an invalid id is a 400, an unknown one a 404, in the same way for all endpoints.
 struct Paths(RequestParts);
 
 pub(super) fn paths() -> Box<dyn Check> {
@@ -336,7 +336,7 @@ impl Check for Paths {
     }
 }
 
-/// Authorization: admitted with the one right user and password, however the header is spelled.
+/// Authorization: accepted only with the right user and password, in any spelling of the header.
 struct Authorization(RequestParts);
 
 pub(super) fn authorization() -> Box<dyn Check> {
@@ -373,7 +373,7 @@ impl Check for Authorization {
     }
 }
 
-/// B-042: JSON, whatever the parameters; anything else is a 400.
+/// B-042: JSON with any parameters is accepted; anything else is a 400.
 struct ContentType(RequestParts);
 
 pub(super) fn content_type() -> Box<dyn Check> {

@@ -15,7 +15,7 @@ pub(super) const RING_WORDS: &[&str] = &[
     "a-._",
 ];
 
-/// The ring that sealed what is in the corpus.
+/// The ring that sealed the texts in the corpus.
 const RING: &str = "2026:AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=\n\
                     2025:AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=\n";
 /// Content of both sealed texts.
@@ -50,7 +50,7 @@ pub(super) fn key_ring(input: &[u8]) -> Verdict {
     }
 }
 
-/// Nothing opens but what the ring sealed, and that only at its place.
+/// Only texts sealed by the ring open, and only in their context.
 pub(super) fn sealed(input: &[u8]) -> Verdict {
     let ring = KeyRing::parse(RING).map_err(|error| error.to_string())?;
     let realm = Realm::new("broker").map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! Headers, ids and other short texts: what is read prints as something that reads the same.
+//! Headers, ids and other short texts: a parsed value prints as text that parses to the same value.
 
 use super::Verdict;
 use crate::properties::{kind_of, refused, same, sentence};
@@ -119,7 +119,7 @@ macro_rules! check_id {
     }};
 }
 
-/// Percent-decoding once more, as plainly as can be: what the other must come to.
+/// A minimal percent-decoder, to compare with.
 fn plainly_decoded(text: &str, plus: &str) -> Option<String> {
     let text = text.replace('+', plus);
     let mut parts = text.split('%');
@@ -151,7 +151,7 @@ pub(super) fn originating_identity(input: &[u8]) -> Verdict {
     match OriginatingIdentity::parse(text) {
         Ok(identity) => {
             let header = identity.to_header();
-            // Written out, numbers may be longer than they were.
+            // Numbers may be longer when printed.
             if header.len() <= sutler_osb::ORIGINATING_IDENTITY_BYTES_MAX {
                 let again = OriginatingIdentity::parse(&header);
                 same(
@@ -295,7 +295,7 @@ pub(super) fn schedule(input: &[u8]) -> Verdict {
     }
 }
 
-/// Each time is strictly later than the one before, wherever one begins.
+/// Each time is strictly later than the one before, from any start.
 fn rising(schedule: &Schedule) -> Result<(), String> {
     for from in [
         "1970-01-01T00:00:00Z",

@@ -1,7 +1,7 @@
-//! Tokens and key sets: only the one token that was signed lets in, whatever is made of it.
+//! Tokens and key sets: only the one signed token is accepted, whatever the mutation.
 //!
-//! An input of one line is a token as it is sent. One of several lines is a header, claims and all the
-//! rest: they are encoded here, so that changes reach the decoded content.
+//! An input of one line is a token as sent. One of several lines is a header, claims and the
+//! rest: they are encoded here, so that mutations reach the decoded content.
 
 use super::requests::{AcceptingService, CATALOG};
 use super::{Check, Verdict};
@@ -54,7 +54,7 @@ pub(super) const KEY_WORDS: &[&str] = &[
     "AQAB",
 ];
 
-/// A public key; the private one was thrown away after it had signed.
+/// A public key; the private one was deleted after signing.
 const KEYS: &str = r#"{"keys":[{"kty":"EC","crv":"P-256","kid":"k","use":"sig","alg":"ES256",
     "x":"bjbhZPWLLK2M_yCHsjvWaMZRBzO75xp0v2wftTs5AlE",
     "y":"CayCNmo7974AO2ub1tLoigEM0o1jPiQjAu0b18-r424"}]}"#;
@@ -124,7 +124,7 @@ impl Check for Tokens {
     }
 }
 
-/// The token of an input, and what sort of input it was.
+/// The token of an input, and the kind of input.
 fn written(input: &[u8]) -> (Vec<u8>, String) {
     let lines: Vec<&[u8]> = input.splitn(3, |byte| *byte == b'\n').collect();
     if let [header, claims, ..] = lines[..] {
@@ -138,7 +138,7 @@ fn written(input: &[u8]) -> (Vec<u8>, String) {
     (input.to_vec(), format!("{} dots", dots.min(4)))
 }
 
-/// A key set is read, or refused with a sentence that repeats nothing of it.
+/// A key set is read, or refused with a sentence that repeats none of it.
 pub(super) fn key_set(input: &[u8]) -> Verdict {
     match KeySet::parse(input) {
         Ok(keys) => Ok(format!("{} keys", keys.len())),

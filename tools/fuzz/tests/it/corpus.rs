@@ -1,19 +1,19 @@
-//! Every kept input, and some thousand made from them, with a fixed seed.
+//! The whole corpus, and some thousand mutations of it, with a fixed seed.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 use sutler_fuzz::{Limits, TARGETS, entries, run};
 
-/// Inputs for each target, beside the kept ones.
+/// Mutated inputs per target, in addition to the corpus.
 const INPUTS: u64 = 1_500;
-/// All kept inputs together, in bytes.
+/// Maximum size of the corpus, in bytes.
 const CORPUS_BYTES_MAX: usize = 200_000;
 
-/// Unoptimised, on a busy machine: the real bound is held by the fuzzer itself.
+/// Unoptimised, on a busy machine: the fuzzer itself checks the real limit.
 const PER_INPUT: Duration = Duration::from_secs(5);
 
 #[test]
-fn every_kept_input_and_some_made_from_it_keep_the_properties() {
+fn the_corpus_and_mutations_of_it_satisfy_the_properties() {
     let limits = Limits {
         time: Duration::from_secs(20),
         inputs: INPUTS,
@@ -29,7 +29,7 @@ fn every_kept_input_and_some_made_from_it_keep_the_properties() {
             target.name,
             report.failures
         );
-        // Seeds that all get the same answer would lead nowhere.
+        // Seeds that all get the same response would be useless.
         assert!(
             report.answers > 2,
             "{}: {} answers",

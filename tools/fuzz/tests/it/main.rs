@@ -1,3 +1,3 @@
-//! The kept corpus holds, and every target is alive; both quick enough for every test run.
+//! The corpus passes, and every target works; both quick enough for every test run.
 
 mod corpus;

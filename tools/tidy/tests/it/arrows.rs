@@ -1,10 +1,10 @@
-//! Which crate may know which: the picture in `docs/ARCHITECTURE.md`, enforced.
+//! Allowed dependencies between crates: the picture in `docs/ARCHITECTURE.md`, enforced.
 
 use crate::none;
 use std::collections::BTreeSet;
 use sutler_tidy::{ArrowKind, Package, Repository, Workspace, licence, picture};
 
-/// The crates of the product, and which others of them each may depend on.
+/// The crates of the product, and the others of them that each may depend on.
 const ALLOWED: [(&str, &[&str]); 19] = [
     ("sutler-yaml", &[]),
     ("sutler-schema", &[]),
@@ -69,7 +69,7 @@ const ALLOWED: [(&str, &[&str]); 19] = [
     ),
 ];
 
-/// Crates of others that only some of the product may depend on: each marks a seam.
+/// Third-party crates that only some crates of the product may depend on: each marks a seam.
 const RESERVED: [(&str, &[&str]); 9] = [
     ("serde-saphyr", &["sutler-yaml"]),
     ("axum", &["sutler-server", "sutler-broker"]),
@@ -130,7 +130,7 @@ fn crates_depend_only_on_the_crates_they_may_know() {
             let target = arrow.name.as_str();
             let product = ALLOWED.iter().any(|(known, _)| *known == target);
             let fine = match arrow.kind {
-                // Tests may go up and sideways, but not to the executable or to the tools.
+                // Tests may depend on any crate of the product except the executable, and on no tools.
                 Some(ArrowKind::Dev) => product && target != "sutler",
                 Some(ArrowKind::Build) | None => allowed.contains(&target),
             };
@@ -257,7 +257,7 @@ fn every_member_inherits_the_lints_and_the_versions_of_the_workspace() {
 }
 
 #[test]
-fn the_picture_of_the_crates_is_what_cargo_knows() {
+fn the_diagram_of_the_crates_matches_cargo_metadata() {
     let (repository, workspace) = ours();
     let text = repository.read(picture::PAGE).unwrap_or_default();
     let drawn = picture::draw(&repository, &workspace);

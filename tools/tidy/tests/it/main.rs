@@ -1,6 +1,6 @@
 //! The house rules, each a test: crates and their arrows, sources, pages.
 //!
-//! A rule that has to be broken gets an entry with its reason in the list beside it, never an
+//! An exception to a rule is an entry with its reason in the list next to the rule, never an
 //! attribute in the code that breaks it.
 
 mod arrows;
@@ -11,7 +11,7 @@ mod sources;
 mod statuses;
 mod words;
 
-/// Fails with every complaint, one to a line.
+/// Fails with every complaint, one per line.
 fn none(complaints: &[String]) {
     assert!(complaints.is_empty(), "\n{}\n", complaints.join("\n"));
 }

@@ -12,16 +12,16 @@ use sutler_tidy::{Repository, Source};
 /// Counted once for all rules.
 static FIGURES: LazyLock<Figures> = LazyLock::new(|| Figures::of(&Repository::here()));
 
-/// Most modules of a crate that may depend on each other in a circle.
+/// Maximum modules of a crate in a cycle of dependencies.
 const CYCLE_MAX: usize = 5;
 
-/// Participles that authors of services write: the public list of `sutler-broker` stays as it is.
+/// Participles in the public API for authors of services, which stays as it is.
 const PARTICIPLES_OF_AUTHORS: [&str; 2] = ["Provisioned", "Updated"];
 
-/// Names that may be defined often although they are not in the list of every crate, with the reason.
+/// Names that may be defined often although they are not shared by every crate, with the reason.
 const DEFINED_OFTEN: [(&str, &str); 0] = [];
 
-/// Pictures, and the names to use in their place. Neither a module nor a word of a type may be one.
+/// Metaphors, and the names to use instead. Neither a module nor a word of a type may be one.
 const METAPHORS: [(&str, &str); 44] = [
     ("aside", "background"),
     ("asker", "client"),

@@ -1,11 +1,11 @@
-//! Pages for people: short, linked, and true to the repository.
+//! Pages: short, linked, and consistent with the repository.
 
 use crate::none;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use sutler_tidy::{Document, Repository, Workspace};
 
-/// How long the pages may be that a newcomer reads first.
+/// Maximum lines of the pages that a newcomer reads first.
 const LINES_MAX: [(&str, usize); 3] = [
     ("README.md", 220),
     ("docs/ARCHITECTURE.md", 250),
@@ -86,7 +86,7 @@ fn the_map_names_every_crate_and_only_files_that_exist() {
     none(&complaints);
 }
 
-/// Whether a file is at this path, or at one that ends so.
+/// Whether a file has this path, or a path with this suffix.
 fn exists(files: &[PathBuf], name: &str) -> bool {
     let inner = format!("/{name}");
     files.iter().any(|path| {
@@ -160,7 +160,7 @@ const CHECKED: [&str; 7] = [
     "docs/adr/0005-the-fence-demands-a-live-lease.md",
 ];
 
-/// A name with so many underscores is a test's.
+/// A name with this many underscores is a test's.
 const UNDERSCORES_OF_A_TEST: usize = 3;
 
 #[test]
@@ -224,7 +224,7 @@ fn rows_that_decisions_name_are_in_the_tables() {
     none(&complaints);
 }
 
-/// The rows of a table of transitions: the events they are for, and their cells.
+/// The rows of a table of transitions: their events, and their cells.
 fn rows(table: &str) -> Vec<(Vec<&str>, Vec<&str>)> {
     let mut found: Vec<(Vec<&str>, Vec<&str>)> = Vec::new();
     let mut events = Vec::new();
@@ -246,7 +246,7 @@ fn rows(table: &str) -> Vec<(Vec<&str>, Vec<&str>)> {
     found
 }
 
-/// Whether a pattern of a table means this name: itself, or with `*` at its end all that begin so.
+/// Whether a pattern of a table matches this name: exactly, or as a prefix if it ends with `*`.
 fn means(pattern: &str, name: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(beginning) => name.starts_with(beginning),

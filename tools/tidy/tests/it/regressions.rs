@@ -1,17 +1,17 @@
-//! The table of what an earlier broker got wrong: every row is there, and its tests say that they hold it.
+//! The table of regressions of an earlier broker: every row exists, and its tests declare that they hold it.
 
 use crate::none;
 use std::collections::{BTreeMap, BTreeSet};
 use sutler_tidy::{Document, Repository};
 
 const PAGE: &str = "docs/regressions.md";
-/// How many rows the list has.
+/// Number of rows of the list.
 const ROWS: u32 = 40;
-/// How a row begins that no test can hold yet.
+/// Prefix of a row that no test can hold yet.
 const WAITS: &str = "waits for ";
 const TAG: &str = "/// Regression: ";
 
-/// Which rows each test says it holds.
+/// Rows that each test declares to hold.
 fn tagged(source: &str) -> BTreeMap<String, BTreeSet<u32>> {
     let mut tagged: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
     let mut rows = BTreeSet::new();
@@ -41,7 +41,7 @@ fn number(word: &str) -> Option<u32> {
     word.trim().strip_prefix('R')?.parse().ok()
 }
 
-/// The rows of the table: number and what holds it.
+/// The rows of the table: number, and the tests that hold it.
 fn table(page: &str) -> Vec<(u32, String)> {
     let rows = page.lines().filter_map(|line| {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
@@ -53,7 +53,7 @@ fn table(page: &str) -> Vec<(u32, String)> {
     rows.collect()
 }
 
-/// What is wrong with a row.
+/// Faults of a row.
 fn judge(row: u32, held: &str, tagged: &BTreeMap<String, BTreeSet<u32>>) -> Vec<String> {
     let tests = Document::new(held);
     let tests = tests.code_spans();
@@ -76,7 +76,7 @@ fn judge(row: u32, held: &str, tagged: &BTreeMap<String, BTreeSet<u32>>) -> Vec<
 }
 
 #[test]
-fn every_regression_has_its_row_with_tests_that_say_so() {
+fn every_regression_has_its_row_with_tests_that_declare_it() {
     let repository = Repository::here();
     let mut all: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
     for path in repository.files_ending(".rs") {
@@ -94,7 +94,7 @@ fn every_regression_has_its_row_with_tests_that_say_so() {
 }
 
 #[test]
-fn a_row_is_held_by_a_test_that_says_so_or_waits() {
+fn a_row_has_a_test_that_declares_it_or_waits() {
     let source =
         "/// Words.\n///\n/// Regression: R1, R2.\n#[test]\nfn one() {}\nasync fn r3_two() {}\n";
     let tagged = tagged(source);

@@ -4,11 +4,11 @@ use crate::none;
 use std::path::{Path, PathBuf};
 use sutler_tidy::{Repository, Source};
 
-/// Longest file, tests included. Tables and other data are no Rust and may be longer.
+/// Longest file, tests included. Tables and other data are not Rust and may be longer.
 const FILE_LINES_MAX: usize = 500;
 /// Longest function, signature included.
 const FUNCTION_LINES_MAX: usize = 70;
-/// Names that say nothing of what is inside.
+/// Names without information about the contents.
 const SAYS_NOTHING: [&str; 7] = [
     "util", "utils", "helper", "helpers", "common", "misc", "manager",
 ];
@@ -65,7 +65,7 @@ fn no_function_is_longer_than_a_screen() {
 }
 
 #[test]
-fn names_of_files_and_folders_say_what_is_inside() {
+fn names_of_files_and_folders_are_informative() {
     let mut complaints = Vec::new();
     for (path, _) in sources() {
         for part in path.iter().filter_map(|it| Path::new(it).file_stem()) {
@@ -84,7 +84,7 @@ fn names_of_files_and_folders_say_what_is_inside() {
 }
 
 #[test]
-fn every_file_begins_by_saying_what_it_is() {
+fn every_file_begins_with_a_description() {
     let mut complaints = Vec::new();
     for (path, source) in sources() {
         if !source.text().starts_with("//! ") {
@@ -150,7 +150,7 @@ fn is_there(files: &[PathBuf], name: &str) -> bool {
     files.iter().any(|path| path.ends_with(name))
 }
 
-/// Files that cargo compiles by itself.
+/// Files that cargo compiles without a `mod` declaration.
 fn is_root(repository: &Repository, path: &Path) -> bool {
     let folder = path.parent().unwrap_or(Path::new(""));
     let by_cargo = ["tests", "examples", "benches"].iter().any(|it| {

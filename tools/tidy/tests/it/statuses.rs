@@ -1,4 +1,4 @@
-//! The page of statuses and the code name the same ones.
+//! The page of statuses and the code contain the same ones.
 
 use crate::none;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,11 +1,11 @@
-//! Words that must not stay in the code: left-overs, silenced warnings, waits in tests.
+//! Words that must not stay in the code: leftovers, silenced warnings, waits in tests.
 
 use crate::none;
 use std::path::Path;
 use sutler_tidy::product::test_files;
 use sutler_tidy::{Function, Repository, Source};
 
-/// Not in code. Spelt in two halves, so that this file does not find itself.
+/// Not allowed in code. Written in two halves, so that this file does not match itself.
 const LEFT_OVER: [(&str, &str); 6] = [
     (concat!("to", "do!("), "do it, or open an issue"),
     (concat!("db", "g!("), "use tracing, or take it out"),
@@ -24,21 +24,21 @@ const LEFT_OVER: [(&str, &str); 6] = [
     ),
 ];
 
-/// Not even in comments.
+/// Not allowed even in comments.
 const UNFINISHED: [&str; 2] = [concat!("FIX", "ME"), concat!("XX", "X:")];
 
-/// Where a wait may stand in a test: functions that look at a condition again and again, and give
-/// up in the end. Their names say so.
+/// Parts of names of functions in tests that may wait: they poll a condition, and give
+/// up in the end.
 const MAY_PAUSE: [&str; 2] = ["eventually", "until"];
 
-/// Modules whose clock is tokio's, and stands still: waiting moves it on and costs no time. Their
-/// services and scenes may wait; a test that waits must stop the clock itself.
+/// Modules with tokio's clock, which is stopped: waiting advances it and takes no time. Their
+/// services and fixtures may wait; a test that waits must stop the clock itself.
 const CLOCK_STANDS_STILL: [&str; 2] = [
     "crates/sutler-journal/tests/it/engine",
     "crates/sutler-broker/tests/it/hooks",
 ];
 
-/// Folders of one machine.
+/// Directories of one machine.
 const MACHINE_PATHS: [&str; 4] = [
     concat!("/wo", "rk/"),
     concat!("/ho", "me/"),
@@ -95,14 +95,14 @@ fn tests_wait_for_conditions_and_never_just_for_time() {
     none(&complaints);
 }
 
-/// Whether this line is in a function that looks again and again.
+/// Whether this line is in a function that polls.
 fn polls(source: &Source, line: usize) -> bool {
     let around = |it: &Function| (it.first_line..=it.last_line).contains(&line);
     let named = |it: &Function| MAY_PAUSE.iter().any(|word| it.name.contains(word));
     source.functions().iter().any(|it| around(it) && named(it))
 }
 
-/// Whether this line waits on a clock that stands still: in a test that stops it, or in what only
+/// Whether this line waits on a stopped clock: in a test that stops it, or in code that only
 /// such tests use.
 fn clock_stands_still(path: &Path, source: &Source, line: usize) -> bool {
     let around = |it: &Function| (it.first_line..=it.last_line).contains(&line);
@@ -126,7 +126,7 @@ fn clock_stands_still(path: &Path, source: &Source, line: usize) -> bool {
 }
 
 #[test]
-fn no_file_names_a_folder_of_somebodys_machine() {
+fn no_file_names_a_directory_of_one_machine() {
     let repository = Repository::here();
     let mut complaints = Vec::new();
     for path in repository.files() {

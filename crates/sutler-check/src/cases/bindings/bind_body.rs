@@ -8,22 +8,22 @@ use crate::params::Parameters;
 use crate::plan_run::PlanRun;
 use serde_json::{Map, Value, json};
 
-/// How a bind is asked for.
+/// Options of a bind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BindMode {
-    /// An application is named.
+    /// The body names an application.
     pub app: bool,
     /// A 202 is accepted.
     pub incomplete: bool,
 }
 
 impl BindMode {
-    /// As little as may do: this is how a service key is asked for.
+    /// Minimal: the request of a service key.
     pub(crate) const BARE: Self = Self {
         app: false,
         incomplete: false,
     };
-    /// With all that a broker may ask for.
+    /// With everything that a broker may require.
     pub(crate) const FULL: Self = Self {
         app: true,
         incomplete: true,
@@ -39,9 +39,9 @@ impl BindMode {
             incomplete: true,
             ..self
         };
-        let wants_patience = refusal.must_be_error(422, "AsyncRequired").is_ok();
+        let requires_async = refusal.must_be_error(422, "AsyncRequired").is_ok();
         match (self.app, self.incomplete) {
-            (_, false) if wants_patience => Some(patient),
+            (_, false) if requires_async => Some(patient),
             (false, _) => Some(Self { app: true, ..self }),
             (true, false) => Some(patient),
             (true, true) => None,
@@ -78,7 +78,7 @@ pub(crate) fn body(run: &PlanRun, mode: BindMode) -> Value {
     body
 }
 
-/// The same with everything in it that a platform may send (B-181).
+/// Adds all fields that a platform may send (B-181).
 pub(crate) fn with_all_there_is(mut body: Value) -> Value {
     body["app_guid"] = json!("sutler-check-application");
     let resource = &mut body["bind_resource"];
@@ -88,8 +88,8 @@ pub(crate) fn with_all_there_is(mut body: Value) -> Value {
     body
 }
 
-/// Parameters to bind with, and others. Where some say nothing, they are the others: what a binding
-/// was made with can be seen of it only if it was made with something.
+/// Parameters to bind with, and others. If the first are empty, the others are used: the parameters of a
+/// binding can only be observed if there are some.
 fn parameters(run: &PlanRun) -> (Option<&Parameters>, Result<&Parameters, &str>) {
     let sample = &run.samples().bind;
     match (sample.valid(), sample.other()) {
@@ -101,7 +101,7 @@ fn parameters(run: &PlanRun) -> (Option<&Parameters>, Result<&Parameters, &str>)
 /// A bind that differs from another in its parameters.
 pub(crate) enum OtherBind {
     Body(Value),
-    /// There is none, and why.
+    /// There is none; the reason.
     None(String),
 }
 
@@ -129,14 +129,14 @@ mod tests {
     use sutler_client::wire::{Method, Request, TransportError};
 
     #[test]
-    fn a_refusal_is_met_with_what_it_asks_for_and_else_with_an_application_and_then_patience() {
-        let patience = Exchange::answered(422, &json!({ "error": "AsyncRequired" }));
+    fn after_a_refusal_the_next_bind_adds_an_application_then_accepts_incomplete() {
+        let async_required = Exchange::answered(422, &json!({ "error": "AsyncRequired" }));
         let other = Exchange::answered(400, &json!({}));
         let mode = |app, incomplete| BindMode { app, incomplete };
         let rows = [
-            (mode(false, false), &patience, Some(mode(false, true))),
-            (mode(true, false), &patience, Some(mode(true, true))),
-            (mode(false, true), &patience, Some(mode(true, true))),
+            (mode(false, false), &async_required, Some(mode(false, true))),
+            (mode(true, false), &async_required, Some(mode(true, true))),
+            (mode(false, true), &async_required, Some(mode(true, true))),
             (mode(false, false), &other, Some(mode(true, false))),
             (mode(false, true), &other, Some(mode(true, true))),
             (mode(true, false), &other, Some(mode(true, true))),
@@ -148,18 +148,18 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_or_went_wrong_is_not_asked_for_again() {
+    fn accepted_and_failed_binds_are_not_repeated() {
         for status in [200, 201, 202, 500] {
             let answer = Exchange::answered(status, &json!({}));
             assert_eq!(BindMode::BARE.after(&answer), None);
         }
         let request = Request::new(Method::Put, &["v2"]);
-        let silence = Exchange::new(request, Err(TransportError::Closed));
-        assert_eq!(BindMode::BARE.after(&silence), None);
+        let no_answer = Exchange::new(request, Err(TransportError::Closed));
+        assert_eq!(BindMode::BARE.after(&no_answer), None);
     }
 
     #[test]
-    fn everything_there_is_keeps_what_was_there() {
+    fn adding_all_fields_keeps_existing_ones() {
         let all = with_all_there_is(json!({ "bind_resource": { "route": "a.example" } }));
         assert_eq!(all["bind_resource"]["route"], "a.example");
         assert!(all["bind_resource"]["app_annotations"].is_object());

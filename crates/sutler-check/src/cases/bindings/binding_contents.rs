@@ -75,7 +75,7 @@ pub(crate) const CASES: &[&Case] = &[
     &ENDPOINTS,
 ];
 
-/// The fields that tell an application how to use a binding.
+/// Fields with information for an application.
 const INFORMING: [&str; 5] = [
     "credentials",
     "syslog_drain_url",
@@ -85,7 +85,7 @@ const INFORMING: [&str; 5] = [
 ];
 
 /// Contents allowed only if the catalog announces them: the field, the word in `requires`, the case
-/// of who gives without announcing, and the case of who announces without giving.
+/// for a field that is not announced, and the case for an announced field that is missing.
 const ANNOUNCED: [(&str, &str, &Case, &Case); 3] = [
     ("syslog_drain_url", "syslog_drain", &SYSLOG, &SYSLOG_GIVEN),
     (
@@ -97,13 +97,13 @@ const ANNOUNCED: [(&str, &str, &Case, &Case); 3] = [
     ("volume_mounts", "volume_mount", &VOLUMES, &VOLUMES_GIVEN),
 ];
 
-/// Whether the offering needs a permission of the platform.
+/// Whether the offering requires a permission of the platform.
 pub(crate) fn requires(run: &PlanRun, word: &str) -> bool {
     let list = run.offering().raw["requires"].as_array();
     list.is_some_and(|it| it.iter().any(|each| each == word))
 }
 
-/// The fields of a body that say something about a binding.
+/// The fields of a body that have a value.
 pub(crate) fn named_in(body: Option<&Value>) -> Vec<&'static str> {
     let is_there = |name: &&str| {
         let value = body.and_then(|it| it.get(*name));
@@ -117,17 +117,17 @@ pub(crate) fn named_in(body: Option<&Value>) -> Vec<&'static str> {
     INFORMING.into_iter().filter(is_there).collect()
 }
 
-/// The credentials in an answer, if there are any.
+/// The credentials in an answer, if any.
 pub(crate) fn credentials(answer: &Exchange) -> Option<&Value> {
     let value = answer.field("credentials")?;
     let empty = value.as_object().is_some_and(serde_json::Map::is_empty);
     (!value.is_null() && !empty).then_some(value)
 }
 
-/// Fails if two answers about one binding differ in what both give.
+/// Fails if two answers about one binding differ in a field of both.
 pub(crate) fn same(one: &Exchange, other: &Exchange) -> Result<(), String> {
     for name in INFORMING {
-        // An answer may leave out what another has given: once is enough.
+        // An answer may omit a field that another one contained.
         if let (Some(before), Some(after)) = (one.field(name), other.field(name))
             && before != after
             && !before.is_null()
@@ -139,7 +139,7 @@ pub(crate) fn same(one: &Exchange, other: &Exchange) -> Result<(), String> {
     Ok(())
 }
 
-/// Judges what a new binding gives.
+/// Checks the contents of a new binding.
 pub(crate) fn check(run: &PlanRun, bound: &LiveBinding) {
     let mut named = Vec::new();
     for answer in bound.answers() {
@@ -154,8 +154,8 @@ pub(crate) fn check(run: &PlanRun, bound: &LiveBinding) {
         let reason = "a route service may be set up without telling anything";
         run.skip(&INFORMATION, reason);
     } else {
-        let said = format!("none of {} was given", INFORMING.join(", "));
-        run.record(&INFORMATION, answer, Err(said));
+        let message = format!("none of {} was given", INFORMING.join(", "));
+        run.record(&INFORMATION, answer, Err(message));
     }
     for (field, word, declared, given) in ANNOUNCED {
         announced(run, answer, &named, (field, word, declared, given));
@@ -197,7 +197,7 @@ fn announced(
     }
 }
 
-/// Judges that two bindings have credentials of their own.
+/// Checks that two bindings have different credentials.
 pub(crate) fn unlike(run: &PlanRun, case: &'static Case, one: &LiveBinding, other: &LiveBinding) {
     let of = |bound: &LiveBinding| {
         let mut answers = bound.answers();
@@ -222,7 +222,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_empty_says_nothing() {
+    fn empty_fields_carry_no_information() {
         let body = json!({
             "credentials": {},
             "volume_mounts": [],
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_may_leave_out_what_another_gave_but_not_change_it() {
+    fn an_answer_may_omit_a_field_of_another_but_not_change_it() {
         let one = Exchange::answered(201, &json!({ "credentials": { "password": "a" } }));
         let silent = Exchange::answered(200, &json!({}));
         let other = Exchange::answered(200, &json!({ "credentials": { "password": "b" } }));

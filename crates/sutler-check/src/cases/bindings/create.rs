@@ -46,7 +46,7 @@ struct Attempt {
     answer: Arc<Exchange>,
 }
 
-/// Makes the first binding; none if the broker would not.
+/// Creates the first binding; `None` if the broker refused.
 pub(crate) async fn walk(
     run: &PlanRun,
     live: &LiveInstance,
@@ -71,7 +71,7 @@ pub(crate) async fn walk(
     finish(run, id, body, mode, answer).await
 }
 
-/// Sees a bind that was answered to its end: polls, fetches, and judges what was given.
+/// Completes an accepted bind: polls, fetches, and checks the contents.
 pub(crate) async fn finish(
     run: &PlanRun,
     id: BindingId,
@@ -103,7 +103,7 @@ pub(crate) async fn finish(
     Ok(Some(bound))
 }
 
-/// Why nothing is seen of asynchronous binds.
+/// Reason why cases about asynchronous binds do not apply.
 pub(crate) const SYNCHRONOUS: &str = "the bind was not answered with 202";
 
 /// Checks a 202.
@@ -128,7 +128,7 @@ fn refusals(run: &PlanRun, attempts: &[Attempt]) {
         (
             &ASYNC_REQUIRED,
             "AsyncRequired",
-            missed_patience,
+            missed_async,
             "the broker binds synchronously for who asks for that",
         ),
     ];
@@ -144,22 +144,22 @@ fn missed_app(before: BindMode, after: BindMode) -> bool {
     !before.app && after.app
 }
 
-fn missed_patience(before: BindMode, after: BindMode) -> bool {
+fn missed_async(before: BindMode, after: BindMode) -> bool {
     !before.incomplete && after.incomplete
 }
 
-/// The refusal that was for this reason: it says so, or only what it lacked made the next attempt
-/// the one that was taken.
+/// The refusal for this reason: its `error` names it, or the next attempt succeeded and differed
+/// only in it.
 fn refused_for<'a>(
     attempts: &'a [Attempt],
     error: &str,
     missed: fn(BindMode, BindMode) -> bool,
 ) -> Option<&'a Arc<Exchange>> {
-    let said = attempts
+    let message = attempts
         .iter()
         .find(|it| it.answer.must_be_error(422, error).is_ok());
-    if let Some(said) = said {
-        return Some(&said.answer);
+    if let Some(message) = message {
+        return Some(&message.answer);
     }
     let [.., before, after] = attempts else {
         return None;
@@ -170,7 +170,7 @@ fn refused_for<'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::{Attempt, missed_app, missed_patience, refused_for};
+    use super::{Attempt, missed_app, missed_async, refused_for};
     use crate::cases::bindings::bind_body::BindMode;
     use crate::exchange::Exchange;
     use serde_json::{Value, json};
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_that_says_why_is_found_wherever_it_was() {
+    fn a_refusal_with_a_code_is_found_at_any_attempt() {
         let attempts = [
             attempt(false, false, 422, &json!({ "error": "RequiresApp" })),
             attempt(true, false, 422, &json!({ "error": "AsyncRequired" })),
@@ -192,26 +192,26 @@ mod tests {
         ];
         let app = refused_for(&attempts, "RequiresApp", missed_app);
         assert!(Arc::ptr_eq(app.unwrap(), &attempts[0].answer));
-        let patience = refused_for(&attempts, "AsyncRequired", missed_patience);
-        assert!(Arc::ptr_eq(patience.unwrap(), &attempts[1].answer));
+        let async_required = refused_for(&attempts, "AsyncRequired", missed_async);
+        assert!(Arc::ptr_eq(async_required.unwrap(), &attempts[1].answer));
     }
 
     #[test]
-    fn a_refusal_that_says_nothing_is_known_by_what_was_missing() {
+    fn a_refusal_without_a_code_is_attributed_by_the_missing_option() {
         let attempts = [
             attempt(false, false, 400, &json!({})),
             attempt(true, false, 201, &json!({})),
         ];
         assert!(refused_for(&attempts, "RequiresApp", missed_app).is_some());
-        assert!(refused_for(&attempts, "AsyncRequired", missed_patience).is_none());
+        assert!(refused_for(&attempts, "AsyncRequired", missed_async).is_none());
     }
 
     #[test]
-    fn who_never_takes_a_bind_did_not_refuse_it_for_what_was_missing() {
+    fn a_broker_that_refuses_every_bind_did_not_refuse_a_missing_option() {
         let attempts = [
             attempt(true, false, 400, &json!({})),
             attempt(true, true, 400, &json!({})),
         ];
-        assert!(refused_for(&attempts, "AsyncRequired", missed_patience).is_none());
+        assert!(refused_for(&attempts, "AsyncRequired", missed_async).is_none());
     }
 }

@@ -63,7 +63,7 @@ pub(crate) const CASES: &[&Case] = &[
     &GONE,
 ];
 
-/// Why nothing is fetched.
+/// Reason if bindings cannot be fetched.
 pub(crate) const NOT_OFFERED: &str = "the offering does not say `bindings_retrievable: true`";
 
 /// Whether bindings can be fetched.
@@ -71,7 +71,7 @@ pub(crate) fn is_offered(run: &PlanRun) -> bool {
     run.offering().flag("bindings_retrievable")
 }
 
-/// Asks for a binding.
+/// Fetches a binding.
 pub(crate) async fn ask(run: &PlanRun, target: Target<'_>) -> Result<Arc<Exchange>, StopReason> {
     let owner = run.owner();
     let request = target
@@ -81,7 +81,7 @@ pub(crate) async fn ask(run: &PlanRun, target: Target<'_>) -> Result<Arc<Exchang
     run.client.ask(request).await
 }
 
-/// Fetches a binding right after it was made.
+/// Fetches a binding directly after its creation.
 pub(crate) async fn first(
     run: &PlanRun,
     bound: &LiveBinding,
@@ -102,8 +102,8 @@ pub(crate) async fn first(
     Ok(answer.is(&[200]).then_some(answer))
 }
 
-/// Fetches the binding once more, after other questions about it, and what never was; tells whether
-/// it was fetched as before.
+/// Fetches the binding again after other requests, and one that never existed; returns whether
+/// the answers are equal.
 pub(crate) async fn again(
     run: &PlanRun,
     live: &LiveInstance,
@@ -112,8 +112,8 @@ pub(crate) async fn again(
     if !is_offered(run) {
         return Ok(false);
     }
-    let nobody = BindingId::new(&live.id);
-    let answer = ask(run, Target::Binding(&nobody)).await?;
+    let absent_id = BindingId::new(&live.id);
+    let answer = ask(run, Target::Binding(&absent_id)).await?;
     run.record(&UNKNOWN, &answer, answer.must_be(&[404]));
     let answer = ask(run, bound.target()).await?;
     run.record(&FETCHED, &answer, answer.must_be(&[200]));
@@ -126,24 +126,26 @@ pub(crate) async fn again(
         is_stable &= judgement.is_ok();
         run.record(&SAME, &answer, judgement);
     }
-    let asked = bound.body.get("parameters");
-    match (asked, answer.field("parameters")) {
+    let requested = bound.body.get("parameters");
+    match (requested, answer.field("parameters")) {
         (None, _) => run.skip(&PARAMETERS, "the bind had no parameters"),
-        (Some(asked), Some(got)) if asked == got => run.record(&PARAMETERS, &answer, Ok(())),
+        (Some(requested), Some(got)) if requested == got => {
+            run.record(&PARAMETERS, &answer, Ok(()))
+        }
         (Some(_), Some(_)) => {
-            let said = "`parameters` are not those of the bind".to_owned();
-            run.record(&PARAMETERS, &answer, Err(said));
+            let message = "`parameters` are not those of the bind".to_owned();
+            run.record(&PARAMETERS, &answer, Err(message));
         }
         (Some(_), None) => {
-            let said = "there are no `parameters`".to_owned();
-            run.record(&PARAMETERS, &answer, Err(said));
+            let message = "there are no `parameters`".to_owned();
+            run.record(&PARAMETERS, &answer, Err(message));
         }
     }
     Ok(is_stable)
 }
 
-/// Judges the first fetch after an asynchronous bind; `elsewhere`: credentials were seen of this
-/// plan's bindings.
+/// Checks the first fetch after an asynchronous bind; `elsewhere`: other answers of this plan's
+/// bindings contained credentials.
 pub(crate) fn credentials(run: &PlanRun, bound: &LiveBinding, elsewhere: bool) {
     let Some(fetched) = &bound.fetched else {
         return;
@@ -154,14 +156,14 @@ pub(crate) fn credentials(run: &PlanRun, bound: &LiveBinding, elsewhere: bool) {
     if binding_contents::credentials(fetched).is_some() {
         run.record(&CREDENTIALS, fetched, Ok(()));
     } else if elsewhere {
-        let said = "the broker makes credentials, and the fetch gave none".to_owned();
-        run.record(&CREDENTIALS, fetched, Err(said));
+        let message = "the broker makes credentials, and the fetch gave none".to_owned();
+        run.record(&CREDENTIALS, fetched, Err(message));
     } else {
         run.skip(&CREDENTIALS, "the broker was not seen to make credentials");
     }
 }
 
-/// Fetches what was removed.
+/// Fetches a deleted binding.
 pub(crate) async fn gone(run: &PlanRun, target: Target<'_>) -> Result<(), StopReason> {
     if is_offered(run) {
         let answer = ask(run, target).await?;

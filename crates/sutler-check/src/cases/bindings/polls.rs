@@ -44,7 +44,7 @@ const UNKNOWN: Case = Case::must(
 
 pub(crate) const CASES: &[&Case] = &[&SUCCEEDS, &HINTS, &EMPTY, &AGAIN, &UNKNOWN];
 
-/// Polls a bind to its end, which has to be success, and asks once more.
+/// Polls a bind to its end, which must be success, and polls once more.
 pub(crate) async fn to_success(
     run: &PlanRun,
     id: &BindingId,
@@ -61,22 +61,22 @@ pub(crate) async fn to_success(
     Ok(polled.ended)
 }
 
-/// Says of a binding that was made at once why its operation was not polled.
+/// Records why the operation of a synchronous binding was not polled.
 pub(crate) fn synchronous(run: &PlanRun) {
     for case in [&SUCCEEDS, &HINTS, &EMPTY, &AGAIN] {
         run.skip(case, super::create::SYNCHRONOUS);
     }
 }
 
-/// Polls what never was.
+/// Polls a binding that never existed.
 pub(crate) async fn unknown(run: &PlanRun, live: &LiveInstance) -> Result<(), StopReason> {
-    let nobody = BindingId::new(&live.id);
-    let answer = run.poll(Target::Binding(&nobody), None).await?;
+    let absent_id = BindingId::new(&live.id);
+    let answer = run.poll(Target::Binding(&absent_id), None).await?;
     run.record(&UNKNOWN, &answer, answer.must_be(&[404]));
     Ok(())
 }
 
-/// Polls a bind that is done in other ways.
+/// Polls a finished bind with other parameters.
 pub(crate) async fn other_ways(run: &PlanRun, bound: &LiveBinding) -> Result<(), StopReason> {
     if !bound.was_asynchronous() {
         return Ok(());

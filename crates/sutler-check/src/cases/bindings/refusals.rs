@@ -101,7 +101,7 @@ pub(crate) async fn not_bindable(run: &PlanRun, live: &LiveInstance) -> Result<(
     discard(run, Target::Binding(&id), &answer).await
 }
 
-/// Asks for everything that must be refused; `mode` is how a good bind is asked for.
+/// Sends all binds that must be refused; `mode` is the mode of an accepted bind.
 pub(crate) async fn walk(
     run: &PlanRun,
     live: &LiveInstance,
@@ -141,7 +141,7 @@ async fn nowhere(run: &PlanRun, good: &Value) -> Result<(), StopReason> {
     Ok(())
 }
 
-/// Good binds with one fault each.
+/// Valid binds with one fault each.
 fn faulty(good: &Value) -> Vec<BadBody> {
     let bad = |case, what: &str, body: Value| {
         BadBody::new(case, what, &body, ExpectedRefusal::BadRequest)
@@ -176,10 +176,10 @@ fn faulty(good: &Value) -> Vec<BadBody> {
     all
 }
 
-/// How many kinds of invalid parameters are tried.
+/// Maximum number of invalid parameters tried.
 const INVALID_MAX: usize = 4;
 
-/// Good binds but for their parameters.
+/// Valid binds except for their parameters.
 fn invalid(run: &PlanRun, good: &Value) -> Vec<BadBody> {
     let all = match run.samples().bind.invalid() {
         Ok(all) => all,
@@ -196,7 +196,7 @@ fn invalid(run: &PlanRun, good: &Value) -> Vec<BadBody> {
     bad.collect()
 }
 
-/// A good bind, but for another plan of the catalog.
+/// A valid bind except that it names another plan of the catalog.
 fn other_plan(run: &PlanRun, good: &Value) -> Option<BadBody> {
     let Some(other) = run.sibling() else {
         run.skip(&OTHER_PLAN, "the offering has no other plan to name");

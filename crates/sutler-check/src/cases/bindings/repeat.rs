@@ -28,7 +28,7 @@ const CONFLICT: Case = Case::must(
 
 pub(crate) const CASES: &[&Case] = &[&DONE, &SAME, &CONFLICT];
 
-/// Why 409 could not be seen.
+/// Reason if 409 could not be observed.
 pub(crate) const OTHERS_REFUSED: &str =
     "the broker refuses the other parameters that were tried, whatever the id";
 
@@ -66,7 +66,7 @@ pub(crate) async fn walk(run: &PlanRun, bound: &LiveBinding) -> Result<bool, Sto
     Ok(credentials)
 }
 
-/// Judges the answer to a bind with other parameters under an id that is taken.
+/// Checks the answer to a bind with other parameters and a used id.
 pub(crate) fn check_conflict(run: &PlanRun, case: &'static Case, answer: &Arc<Exchange>) {
     match conflict(answer) {
         Some(judgement) => run.record(case, answer, judgement),

@@ -79,13 +79,13 @@ pub(crate) const CASES: &[&Case] = &[
 
 const NOT_ROTATABLE: &str = "the plan does not say `binding_rotatable: true`";
 
-/// Rotates a binding where the plan says that it can be done; gives the successor.
+/// Rotates a binding if the plan allows it; returns the successor.
 pub(crate) async fn walk(
     run: &PlanRun,
     live: &LiveInstance,
     first: &LiveBinding,
 ) -> Result<Option<LiveBinding>, StopReason> {
-    // Only a plan says it; what an offering says does not count.
+    // Only the flag of the plan counts, not that of the offering.
     if run.plan().raw["binding_rotatable"].as_bool() != Some(true) {
         not_rotatable(run, live, first).await?;
         return Ok(None);
@@ -121,7 +121,7 @@ pub(crate) async fn walk(
     Ok(Some(new))
 }
 
-/// Sees whether a successor is there when its predecessor is gone.
+/// Checks that a successor exists after its predecessor was deleted.
 pub(crate) async fn outlives(run: &PlanRun, successor: &LiveBinding) -> Result<(), StopReason> {
     match is_there(run, successor).await? {
         Some((answer, judgement)) => run.record(&NEW_STAYS, &answer, judgement),
@@ -151,8 +151,8 @@ async fn unknown_predecessor(
     first: &LiveBinding,
 ) -> Result<(), StopReason> {
     let id = BindingId::new(&live.id);
-    let nobody = BindingId::new(&live.id);
-    let body = with_predecessor(&first.body, nobody.as_str());
+    let absent_id = BindingId::new(&live.id);
+    let body = with_predecessor(&first.body, absent_id.as_str());
     let answer = run.put(Target::Binding(&id), &body, true).await?;
     run.record(&UNKNOWN, &answer, answer.must_be(&[400]));
     discard(run, Target::Binding(&id), &answer).await
@@ -164,15 +164,15 @@ fn with_predecessor(body: &Value, predecessor: &str) -> Value {
     body
 }
 
-/// Compares the parameters of both, where fetches give them.
+/// Compares the parameters of both, if fetches return them.
 async fn parameters(run: &PlanRun, old: &LiveBinding, new: &LiveBinding) -> Result<(), StopReason> {
     let of = |bound: &LiveBinding| bound.fetched.as_ref()?.field("parameters").cloned();
-    let (Some(asked), Some(answer)) = (of(old), &new.fetched) else {
+    let (Some(requested), Some(answer)) = (of(old), &new.fetched) else {
         run.skip(&PARAMETERS, "fetches do not give parameters");
         return Ok(());
     };
     let judgement = match of(new) {
-        Some(got) if got == asked => Ok(()),
+        Some(got) if got == requested => Ok(()),
         Some(_) => Err("`parameters` are not those of the predecessor".to_owned()),
         None => Err("the predecessor has `parameters`, and the successor has none".to_owned()),
     };
@@ -180,12 +180,12 @@ async fn parameters(run: &PlanRun, old: &LiveBinding, new: &LiveBinding) -> Resu
     Ok(())
 }
 
-/// Whether a binding is still there and as it was; none if that cannot be seen.
+/// Whether a binding still exists unchanged; `None` if that cannot be observed.
 async fn is_there(
     run: &PlanRun,
     bound: &LiveBinding,
 ) -> Result<Option<(Arc<Exchange>, Result<(), String>)>, StopReason> {
-    // A binding that could never be fetched shows nothing now.
+    // A binding that could never be fetched proves nothing now.
     let Some(before) = &bound.fetched else {
         return Ok(None);
     };

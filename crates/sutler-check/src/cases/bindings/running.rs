@@ -52,11 +52,11 @@ pub(crate) const ENDED: &str = "the bind ended before it could be seen running";
 /// Bindings created here.
 pub(crate) struct ConcurrentBinds {
     pub second: Option<LiveBinding>,
-    /// An id that was asked for meanwhile, and the answer.
+    /// Another id that was bound meanwhile, and the answer.
     pub third: Option<(BindingId, Arc<Exchange>)>,
 }
 
-/// Makes the second binding and asks on while it is being made.
+/// Creates the second binding and sends other requests meanwhile.
 pub(crate) async fn walk(
     run: &PlanRun,
     live: &LiveInstance,
@@ -118,38 +118,38 @@ async fn meanwhile(
     let third = BindingId::new(&id.instance);
     let another = run.put(Target::Binding(&third), body, true).await?;
     let poll = run.poll(target, Some(accepted)).await?;
-    let asked = AnswersDuringBind {
+    let during = AnswersDuringBind {
         repeat,
         conflict,
         fetch,
         another: another.clone(),
         still_running: poll.is_running(),
     };
-    check(run, accepted, &asked);
+    check(run, accepted, &during);
     Ok((third, another))
 }
 
-fn check(run: &PlanRun, accepted: &Exchange, asked: &AnswersDuringBind) {
+fn check(run: &PlanRun, accepted: &Exchange, during: &AnswersDuringBind) {
     let record =
         |case, exchange: &Arc<Exchange>, judgement: Option<Result<(), String>>| match judgement {
             Some(judgement) => run.record(case, exchange, judgement),
             None => run.skip(case, ENDED),
         };
-    let running = asked.still_running;
+    let running = during.still_running;
     record(
         &REPEAT,
-        &asked.repeat,
-        repeated(accepted, &asked.repeat, running),
+        &during.repeat,
+        repeated(accepted, &during.repeat, running),
     );
-    match &asked.conflict {
+    match &during.conflict {
         Ok(answer) => repeat::check_conflict(run, &CONFLICT, answer),
         Err(reason) => run.skip(&CONFLICT, reason),
     }
-    match &asked.fetch {
+    match &during.fetch {
         Some(answer) => record(&FETCH, answer, while_running(answer, running, &[404])),
         None => run.skip(&FETCH, fetch::NOT_OFFERED),
     }
-    let another = &asked.another;
+    let another = &during.another;
     if another.is(&[201, 202]) {
         run.record(&CONCURRENCY, another, Ok(()));
     } else if running {
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn another_status_counts_only_while_the_operation_was_seen_running() {
+    fn another_status_counts_only_while_the_operation_is_known_to_run() {
         let first = Exchange::answered(202, &json!({ "operation": "a" }));
         let done = Exchange::answered(200, &json!({}));
         assert!(repeated(&first, &done, true).unwrap().is_err());

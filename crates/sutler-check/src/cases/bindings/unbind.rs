@@ -83,14 +83,14 @@ pub(crate) const CASES: &[&Case] = &[
 const TOO_SOON: &str = "the binding went with an unbind that had to be refused";
 const SYNCHRONOUS: &str = "the unbind was not answered with 202";
 
-/// Removes the first binding, after attempts that must be refused.
+/// Deletes the first binding, after attempts that must be refused.
 pub(crate) async fn walk(
     run: &PlanRun,
     live: &LiveInstance,
     bound: &LiveBinding,
 ) -> Result<(), StopReason> {
-    let nobody = BindingId::new(&live.id);
-    let answer = run.delete(Target::Binding(&nobody), true).await?;
+    let absent_id = BindingId::new(&live.id);
+    let answer = run.delete(Target::Binding(&absent_id), true).await?;
     run.record(&UNKNOWN, &answer, answer.must_be(&[410]));
     let owner = run.owner();
     let bare = with_incomplete(bound.target().request(Method::Delete), true);
@@ -106,7 +106,7 @@ pub(crate) async fn walk(
         let answer = run.client.ask(request).await?;
         run.record(case, &answer, answer.must_be(&[400]));
         if answer.is(&[200, 202]) {
-            // It is gone, or will be: there is nothing left to see of it.
+            // It is deleted or being deleted: the other cases cannot be observed.
             run.skip(&NO_PLAN, TOO_SOON);
             if answer.is(&[202]) {
                 run.poll_to_end(bound.target(), &answer).await?;
@@ -117,8 +117,8 @@ pub(crate) async fn walk(
     remove(run, bound, false).await
 }
 
-/// Removes a binding and sees that it is gone; `incomplete`: whether a 202 is accepted from the
-/// start, or only if the broker insists.
+/// Deletes a binding and checks that it is gone; `incomplete`: whether a 202 is accepted from the
+/// start, or only if the broker requires it.
 pub(crate) async fn remove(
     run: &PlanRun,
     bound: &LiveBinding,
@@ -176,7 +176,7 @@ async fn going(
     if gone {
         run.client.created.is_gone(&target.made());
         let after = run.poll(target, Some(accepted)).await?;
-        let judgement = told_again(&after, run.client.options.profile);
+        let judgement = reported_again(&after, run.client.options.profile);
         run.record(&AFTER, &after, judgement);
     }
     Ok(gone)
@@ -184,7 +184,7 @@ async fn going(
 
 const ENDED: &str = "the unbind ended before it could be seen running";
 
-/// Whether polling an unbind ended as it should.
+/// Checks that polling an unbind ended with success.
 pub(crate) fn success(ended: PollEnd, last: &Exchange) -> Result<(), String> {
     match ended {
         PollEnd::Succeeded | PollEnd::Gone => Ok(()),
@@ -197,7 +197,7 @@ pub(crate) fn success(ended: PollEnd, last: &Exchange) -> Result<(), String> {
     }
 }
 
-fn told_again(after: &Exchange, profile: Profile) -> Result<(), String> {
+fn reported_again(after: &Exchange, profile: Profile) -> Result<(), String> {
     match profile {
         Profile::Compat2_13 => after.must_be(&[410]),
         Profile::V2_17 => {
@@ -213,22 +213,22 @@ fn told_again(after: &Exchange, profile: Profile) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::told_again;
+    use super::reported_again;
     use crate::exchange::Exchange;
     use crate::options::Profile;
     use serde_json::json;
 
     #[test]
-    fn after_an_unbind_polls_say_succeeded_or_gone_and_to_older_suites_gone() {
+    fn polls_after_an_unbind_depend_on_the_profile() {
         let succeeded = Exchange::answered(200, &json!({ "state": "succeeded" }));
         let running = Exchange::answered(200, &json!({ "state": "in progress" }));
         let gone = Exchange::answered(410, &json!({}));
         let missing = Exchange::answered(404, &json!({}));
-        assert!(told_again(&succeeded, Profile::V2_17).is_ok());
-        assert!(told_again(&gone, Profile::V2_17).is_ok());
-        assert!(told_again(&running, Profile::V2_17).is_err());
-        assert!(told_again(&missing, Profile::V2_17).is_err());
-        assert!(told_again(&gone, Profile::Compat2_13).is_ok());
-        assert!(told_again(&succeeded, Profile::Compat2_13).is_err());
+        assert!(reported_again(&succeeded, Profile::V2_17).is_ok());
+        assert!(reported_again(&gone, Profile::V2_17).is_ok());
+        assert!(reported_again(&running, Profile::V2_17).is_err());
+        assert!(reported_again(&missing, Profile::V2_17).is_err());
+        assert!(reported_again(&gone, Profile::Compat2_13).is_ok());
+        assert!(reported_again(&succeeded, Profile::Compat2_13).is_err());
     }
 }

@@ -35,10 +35,10 @@ const SHOWN: Case = Case::should(
 
 pub(crate) const CASES: &[&Case] = &[&AGAIN, &CONCURRENCY, &HALTED, &SHOWN];
 
-/// Why nothing was deleted while it was being made.
+/// Reason if the bind was not observed in progress.
 const ENDED: &str = "the bind ended before it could be seen running";
 
-/// Makes a binding under the id of one that is gone, and deletes it at once.
+/// Creates a binding with the id of a deleted one, and deletes it at once.
 pub(crate) async fn walk(run: &PlanRun, gone: &LiveBinding) -> Result<(), StopReason> {
     let mut id = gone.id.clone();
     let mut answer = run.put(Target::Binding(&id), &gone.body, true).await?;
@@ -76,7 +76,7 @@ pub(crate) async fn walk(run: &PlanRun, gone: &LiveBinding) -> Result<(), StopRe
     discard(run, target, &answer).await
 }
 
-/// Follows a delete that was taken while the bind went on.
+/// Follows a delete that was accepted during the bind.
 async fn halted(
     run: &PlanRun,
     target: Target<'_>,
@@ -85,10 +85,10 @@ async fn halted(
     if delete.is(&[202]) {
         let polled = run.poll_to_end(target, delete).await?;
         if let Some(last) = polled.answers.last()
-            && let Err(said) = unbind::success(polled.ended, last)
+            && let Err(message) = unbind::success(polled.ended, last)
         {
             run.skip(&SHOWN, "the delete did not end well");
-            run.record(&HALTED, last, Err(said));
+            run.record(&HALTED, last, Err(message));
             return Ok(());
         }
         if matches!(polled.ended, PollEnd::Succeeded | PollEnd::Gone) {
@@ -112,7 +112,7 @@ fn shown(poll: &Exchange, delete: &Exchange) -> Result<(), String> {
         (Some(PollEnd::Gone), _)
         | (Some(PollEnd::Succeeded), true)
         | (Some(PollEnd::Failed), false) => Ok(()),
-        // Nothing is there any more to poll.
+        // There is nothing left to poll.
         (Some(PollEnd::Invalid), false) if poll.is(&[404]) => Ok(()),
         (_, true) => Err(format!(
             "expected `succeeded`, the state of the delete, or 410, got {}",

@@ -10,14 +10,14 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CatalogVerdict {
     Judged(Result<(), String>),
-    /// There is nothing to judge, and why.
+    /// There is nothing to check; the reason.
     Nowhere(String),
 }
 
-/// A case with what is seen of it.
+/// A case with its verdict.
 pub(super) type CaseVerdict = (&'static Case, CatalogVerdict);
 
-/// Whether a field has to be there.
+/// Whether a field is required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Presence {
     Required,
@@ -32,7 +32,7 @@ pub(super) struct Rule {
     pub(super) check: fn(&Value) -> Result<(), String>,
 }
 
-/// Things of a catalog, each with its place in words.
+/// Values of a catalog, each with a readable path.
 pub(super) type Places<'a> = Vec<(String, &'a Value)>;
 
 /// The offerings.
@@ -49,14 +49,14 @@ fn list(value: &Value) -> Vec<&Value> {
     value.as_array().into_iter().flatten().collect()
 }
 
-/// The offerings with their places.
+/// The offerings with their paths.
 pub(super) fn offering_places(catalog: &Value) -> Places<'_> {
     let all = offerings(catalog).into_iter().enumerate();
     all.map(|(index, it)| (place("services", index, it), it))
         .collect()
 }
 
-/// The plans of all offerings with their places.
+/// The plans of all offerings with their paths.
 pub(super) fn plan_places(catalog: &Value) -> Places<'_> {
     let mut all = Vec::new();
     for (place_of, offering) in offering_places(catalog) {
@@ -78,11 +78,11 @@ fn place(list: &str, index: usize, value: &Value) -> String {
 /// Applies a table of rules.
 pub(super) fn apply(rules: &[Rule], places: &Places<'_>, thing: &str, into: &mut Vec<CaseVerdict>) {
     for rule in rules {
-        into.push((rule.case, seen(rule, places, thing)));
+        into.push((rule.case, verdict_of(rule, places, thing)));
     }
 }
 
-fn seen(rule: &Rule, places: &Places<'_>, thing: &str) -> CatalogVerdict {
+fn verdict_of(rule: &Rule, places: &Places<'_>, thing: &str) -> CatalogVerdict {
     let mut judged = false;
     for (place, value) in places {
         let judgement = match value.get(rule.field) {
@@ -104,7 +104,7 @@ fn seen(rule: &Rule, places: &Places<'_>, thing: &str) -> CatalogVerdict {
     }
 }
 
-/// No two have the same text in a field.
+/// Fails if two values have the same text in a field.
 pub(super) fn unique(places: &Places<'_>, field: &str, thing: &str) -> CatalogVerdict {
     let mut known: BTreeMap<&str, &str> = BTreeMap::new();
     for (place, value) in places {
@@ -112,8 +112,8 @@ pub(super) fn unique(places: &Places<'_>, field: &str, thing: &str) -> CatalogVe
             continue;
         };
         if let Some(first) = known.insert(text, place) {
-            let said = format!("{first} and {place} have the same `{field}`, {text:?}");
-            return CatalogVerdict::Judged(Err(said));
+            let message = format!("{first} and {place} have the same `{field}`, {text:?}");
+            return CatalogVerdict::Judged(Err(message));
         }
     }
     if known.is_empty() {
@@ -123,7 +123,7 @@ pub(super) fn unique(places: &Places<'_>, field: &str, thing: &str) -> CatalogVe
     }
 }
 
-/// Judges of values; a failure is the rest of a sentence about the field.
+/// Checks of values; a failure completes a sentence about the field.
 pub(super) fn words(value: &Value) -> Result<(), String> {
     match value {
         Value::String(text) if !text.is_empty() => Ok(()),

@@ -41,7 +41,7 @@ pub(super) const GUID: Case = Case {
 /// Longest text, in characters.
 const LENGTH_MAX: usize = 255;
 
-/// Judges the texts of offerings and plans.
+/// Checks the texts of offerings and plans.
 pub(super) fn check(catalog: &Value, profile: Profile, into: &mut Vec<CaseVerdict>) {
     let mut places = offering_places(catalog);
     places.extend(plan_places(catalog));
@@ -61,18 +61,18 @@ fn each(
     fields: &[&str],
     check: fn(&str) -> Result<(), &'static str>,
 ) -> CatalogVerdict {
-    let mut seen = CatalogVerdict::Nowhere("the catalog has no offering".to_owned());
+    let mut case_verdict = CatalogVerdict::Nowhere("the catalog has no offering".to_owned());
     for (place, value) in places {
         for field in fields {
             for text in texts(&value[*field]) {
                 if let Err(why) = check(text) {
                     return CatalogVerdict::Judged(Err(format!("{place}: `{field}` {why}")));
                 }
-                seen = CatalogVerdict::Judged(Ok(()));
+                case_verdict = CatalogVerdict::Judged(Ok(()));
             }
         }
     }
-    seen
+    case_verdict
 }
 
 fn texts(value: &Value) -> Vec<&str> {

@@ -6,7 +6,7 @@ use super::field::{
 use crate::case::{Case, Level, Scope};
 use serde_json::Value;
 
-/// A case of the catalog that every broker has to keep.
+/// A case of the catalog at level MUST.
 const fn must(name: &'static str, line: &'static str, rule: &'static str) -> Case {
     Case {
         name,
@@ -107,7 +107,7 @@ const RULES: &[Rule] = &[
     optional(&METADATA, "metadata", object),
     optional(&DASHBOARD_CLIENT, "dashboard_client", dashboard_client),
     optional(&PLAN_UPDATEABLE, "plan_updateable", boolean),
-    // The way in which most people would write it, and which no platform reads.
+    // The common spelling, which no platform reads.
     optional(&PLAN_UPDATEABLE, "plan_updatable", misspelt),
 ];
 
@@ -137,7 +137,7 @@ const fn optional(
     }
 }
 
-/// Judges the offerings of a catalog.
+/// Checks the offerings of a catalog.
 pub(super) fn check(catalog: &Value, into: &mut Vec<CaseVerdict>) {
     let places = offering_places(catalog);
     apply(RULES, &places, "offering", into);
@@ -168,7 +168,7 @@ fn permissions(value: &Value) -> Result<(), String> {
     }
 }
 
-/// Says nothing of what a secret is.
+/// Checks a dashboard client; errors contain no secret.
 fn dashboard_client(value: &Value) -> Result<(), String> {
     object(value)?;
     for name in ["id", "secret"] {

@@ -7,7 +7,7 @@ use super::field::{
 use crate::case::{Case, Level, Scope};
 use serde_json::Value;
 
-/// A case of the catalog that every broker has to keep.
+/// A case of the catalog at level MUST.
 const fn must(name: &'static str, line: &'static str, rule: &'static str) -> Case {
     Case {
         name,
@@ -140,7 +140,7 @@ const fn rule(
     }
 }
 
-/// Judges the plans of a catalog.
+/// Checks the plans of a catalog.
 pub(super) fn check(catalog: &Value, into: &mut Vec<CaseVerdict>) {
     let places = plan_places(catalog);
     apply(RULES, &places, "plan", into);
@@ -148,21 +148,21 @@ pub(super) fn check(catalog: &Value, into: &mut Vec<CaseVerdict>) {
     into.push((&NAME_UNIQUE, unique_names(catalog)));
 }
 
-/// Names need only differ within an offering.
+/// Names must be unique within an offering only.
 fn unique_names(catalog: &Value) -> CatalogVerdict {
-    let mut seen = CatalogVerdict::Nowhere("there is no plan".to_owned());
+    let mut case_verdict = CatalogVerdict::Nowhere("there is no plan".to_owned());
     for (place, offering) in offering_places(catalog) {
         let all = plans(offering).into_iter().enumerate();
         let places = all
             .map(|(index, it)| (format!("{place}.plans[{index}]"), it))
             .collect();
         match unique(&places, "name", "plan") {
-            CatalogVerdict::Judged(Err(said)) => return CatalogVerdict::Judged(Err(said)),
-            CatalogVerdict::Judged(Ok(())) => seen = CatalogVerdict::Judged(Ok(())),
+            CatalogVerdict::Judged(Err(message)) => return CatalogVerdict::Judged(Err(message)),
+            CatalogVerdict::Judged(Ok(())) => case_verdict = CatalogVerdict::Judged(Ok(())),
             CatalogVerdict::Nowhere(_) => {}
         }
     }
-    seen
+    case_verdict
 }
 
 fn profile(value: &Value) -> Result<(), String> {
@@ -186,7 +186,7 @@ fn profile(value: &Value) -> Result<(), String> {
 
 fn whole_number(value: &Value) -> Result<(), String> {
     match value.as_f64() {
-        // 60.0 is a whole number as well.
+        // 60.0 is a whole number too.
         Some(number) if number >= 0.0 && number.fract() == 0.0 => Ok(()),
         _ => Err(format!("is {value}")),
     }

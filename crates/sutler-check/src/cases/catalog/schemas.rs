@@ -43,7 +43,7 @@ pub(super) const VALID: Case = Case {
 /// Largest schema, in bytes.
 const BYTES_MAX: usize = 65_536;
 
-/// Most different schemas that are looked at: compiling each takes a moment.
+/// Maximum number of different schemas checked: compiling each takes time.
 const SCHEMAS_MAX: usize = 300;
 
 /// Paths of the schemas in a plan.
@@ -53,7 +53,7 @@ const PLACES: [&str; 3] = [
     "service_binding/create",
 ];
 
-/// Judges all schemas of a catalog.
+/// Checks all schemas of a catalog.
 pub(super) fn check(catalog: &Value, into: &mut Vec<CaseVerdict>) {
     let plans = plan_places(catalog);
     let mut schemas: Vec<(String, &Value)> = Vec::new();
@@ -76,16 +76,16 @@ pub(super) fn check(catalog: &Value, into: &mut Vec<CaseVerdict>) {
         (&VALID, valid),
     ];
     for (case, check) in rules {
-        let mut seen = CatalogVerdict::Nowhere("no plan has a schema".to_owned());
+        let mut case_verdict = CatalogVerdict::Nowhere("no plan has a schema".to_owned());
         for (place, schema) in &schemas {
             let judgement = check(schema).map_err(|why| format!("{place}: the schema {why}"));
             let failed = judgement.is_err();
-            seen = CatalogVerdict::Judged(judgement);
+            case_verdict = CatalogVerdict::Judged(judgement);
             if failed {
                 break;
             }
         }
-        into.push((case, seen));
+        into.push((case, case_verdict));
     }
 }
 

@@ -1,4 +1,4 @@
-//! A catalog that has everything, and each way to break it with the case that notices.
+//! A catalog with every feature, and each way to break it with the case that must fail.
 
 use super::field::CatalogVerdict;
 use super::same_ids;
@@ -52,7 +52,7 @@ fn check(catalog: &Value) -> Vec<(&'static crate::case::Case, CatalogVerdict)> {
     super::check(catalog, Profile::V2_17)
 }
 
-/// The names of the cases that a catalog fails.
+/// Names of the cases that a catalog fails.
 fn failed(catalog: &Value) -> Vec<&'static str> {
     let all = check(catalog).into_iter();
     all.filter(|it| matches!(it.1, CatalogVerdict::Judged(Err(_))))
@@ -62,12 +62,12 @@ fn failed(catalog: &Value) -> Vec<&'static str> {
 
 #[test]
 fn a_catalog_with_everything_in_it_passes_every_case() {
-    let mut seen = Vec::new();
+    let mut covered = Vec::new();
     for (case, judged) in check(&whole()) {
         match judged {
             CatalogVerdict::Judged(judgement) => {
                 assert_eq!(judgement, Ok(()), "{}", case.name);
-                seen.push(case.name);
+                covered.push(case.name);
             }
             CatalogVerdict::Nowhere(reason) => {
                 assert_eq!(reason, "no offering has `plan_updatable`")
@@ -75,11 +75,11 @@ fn a_catalog_with_everything_in_it_passes_every_case() {
         }
     }
     for case in super::CASES.iter().skip(3) {
-        assert!(seen.contains(&case.name), "{}", case.name);
+        assert!(covered.contains(&case.name), "{}", case.name);
     }
 }
 
-/// A place below the first offering, the cases that notice, and what is put there.
+/// A path below the first offering, the cases that must fail, and the value put there.
 const BROKEN: &str = r##"
 name | catalog-names offering-name | ""
 name | catalog-names | "two words"
@@ -118,7 +118,7 @@ SCHEMA | schema-references | {"$schema":"x","properties":{"a":{"$ref":"https://e
 SCHEMA | schema-valid | {"$schema":"http://json-schema.org/draft-04/schema#","type":7}
 "##;
 
-/// The cases that fail when one place is spoilt.
+/// The cases that fail when the value at one path is replaced.
 fn failed_with(place: &str, bad: Value) -> Vec<&'static str> {
     let schema = "plans/0/schemas/service_instance/create/parameters";
     let place = place.replace("SCHEMA", schema);
@@ -147,7 +147,7 @@ fn each_way_to_break_a_catalog_fails_the_case_of_its_rule() {
 }
 
 #[test]
-fn what_is_missing_or_there_twice_is_noticed() {
+fn missing_and_duplicate_rows_are_noticed() {
     for (field, expected) in [
         ("name", "offering-name"),
         ("id", "offering-id"),
@@ -188,7 +188,7 @@ fn ids_that_change_between_two_answers_are_noticed_and_new_plans_are_not() {
 }
 
 #[test]
-fn names_that_only_older_suites_dislike_are_told_in_their_profile() {
+fn names_refused_by_older_suites_fail_in_their_profile_only() {
     let of = |profile| {
         let mut all = super::check(&whole(), profile).into_iter();
         all.find(|it| it.0.name == "catalog-names").unwrap().1
@@ -200,7 +200,7 @@ fn names_that_only_older_suites_dislike_are_told_in_their_profile() {
     ));
 }
 
-/// The names of all fields in the catalog above.
+/// Names of all fields in the catalog above.
 fn names(value: &Value, into: &mut Vec<String>) {
     match value {
         Value::Object(entries) => {
@@ -212,7 +212,7 @@ fn names(value: &Value, into: &mut Vec<String>) {
     }
 }
 
-/// Anything that is JSON, with the names of a catalog here and there.
+/// Any JSON, with field names of a catalog in some places.
 fn anything() -> impl Strategy<Value = Value> {
     let mut known = Vec::new();
     names(&whole(), &mut known);
@@ -234,7 +234,7 @@ fn anything() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn whatever_is_in_a_catalog_every_case_is_judged_or_has_a_reason(
+    fn every_case_has_a_verdict_or_a_reason_for_any_catalog(
         one in anything(),
         other in anything(),
     ) {

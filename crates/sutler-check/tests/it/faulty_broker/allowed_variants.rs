@@ -1,5 +1,5 @@
-//! What a broker may do in another way than this one does by itself, and still be right. A liberty is
-//! either here, where it changes an answer on its way out, or in the decision that it is about.
+//! Conformant behaviour that differs from the default of this broker. A variant is implemented
+//! either here, where it changes an outgoing answer, or in the decision that it affects.
 
 use super::answers::{Answer, RefusalAnswer, busy, refuse};
 use super::flaws_instances::names_nothing;
@@ -8,7 +8,7 @@ use super::state::{BrokerState, Phase};
 use axum::http::Method;
 use serde_json::{Value, json};
 
-/// Every liberty, by what it does.
+/// Every variant, named by its effect.
 pub(crate) const LIBERTIES: &[&str] = &[
     "names no operations",
     "names operations null",
@@ -29,14 +29,14 @@ pub(crate) const LIBERTIES: &[&str] = &[
     "says null of what it does not have",
 ];
 
-/// Before anything is decided.
+/// Changes the state before a decision.
 pub(crate) fn prepare(world: &mut BrokerState, ask: &BrokerRequest) {
     let hurries = world.flaws.takes("is done with the answer if it has to be");
     let is_change = ask.method != Method::GET;
     world.is_hurried = hurries && is_change && !ask.accepts_incomplete();
 }
 
-/// Refuses what need not be served.
+/// Refuses requests that need not be served.
 pub(crate) fn refuses(world: &BrokerState, ask: &BrokerRequest) -> Result<(), RefusalAnswer> {
     let takes = |liberty: &str| world.flaws.takes(liberty);
     let RequestTarget::Instance(id) = &ask.place else {
@@ -63,7 +63,7 @@ pub(crate) fn refuses(world: &BrokerState, ask: &BrokerRequest) -> Result<(), Re
     Ok(())
 }
 
-/// Says the same in other words.
+/// Changes an outgoing answer to an equivalent one.
 pub(crate) fn bend(world: &BrokerState, ask: &BrokerRequest, answer: &mut Answer) {
     let takes = |liberty: &str| world.flaws.takes(liberty);
     bend_protocol(world, ask, answer);
@@ -102,7 +102,7 @@ pub(crate) fn bend(world: &BrokerState, ask: &BrokerRequest, answer: &mut Answer
     }
 }
 
-/// What may be otherwise whatever is asked about.
+/// Variants of every endpoint.
 fn bend_protocol(world: &BrokerState, ask: &BrokerRequest, answer: &mut Answer) {
     let takes = |liberty: &str| world.flaws.takes(liberty);
     let is_catalog = ask.place == RequestTarget::Catalog;

@@ -1,5 +1,5 @@
-//! What a broker may do in another way with bindings, and still be right. Either here, where it
-//! changes an answer on its way out or refuses, or in the decision that it is about.
+//! Conformant behaviour with bindings that differs from the default. Implemented either here, where it
+//! changes an outgoing answer or refuses, or in the decision that it affects.
 
 use super::answers::{Answer, RefusalAnswer, busy, malformed, refuse};
 use super::request::{BrokerRequest, RequestTarget};
@@ -7,7 +7,7 @@ use super::state::{BrokerState, Phase};
 use axum::http::Method;
 use serde_json::json;
 
-/// Every liberty, by what it does.
+/// Every variant, named by its effect.
 pub(crate) const BINDING_LIBERTIES: &[&str] = &[
     "names no operations of bindings",
     "binds one after the other",
@@ -23,7 +23,7 @@ pub(crate) const BINDING_LIBERTIES: &[&str] = &[
     "unbinds at once what takes time to bind",
 ];
 
-/// Refuses what need not be served.
+/// Refuses requests that need not be served.
 pub(crate) fn refuses(world: &BrokerState, ask: &BrokerRequest) -> Result<(), RefusalAnswer> {
     let takes = |liberty: &str| world.flaws.takes(liberty);
     let RequestTarget::Binding(instance, id) = &ask.place else {
@@ -58,7 +58,7 @@ pub(crate) fn refuses(world: &BrokerState, ask: &BrokerRequest) -> Result<(), Re
     Ok(())
 }
 
-/// Says the same in other words.
+/// Changes an outgoing answer to an equivalent one.
 pub(crate) fn bend(world: &BrokerState, ask: &BrokerRequest, answer: &mut Answer) {
     let takes = |liberty: &str| world.flaws.takes(liberty);
     match (&ask.place, answer.status) {
@@ -67,8 +67,8 @@ pub(crate) fn bend(world: &BrokerState, ask: &BrokerRequest, answer: &mut Answer
         }
         (RequestTarget::Binding(instance, id), 200) if takes("tells credentials once") => {
             let binding = world.binding(instance, id);
-            let was_told = binding.is_some_and(|it| it.operations.is_empty());
-            if was_told || ask.method == Method::PUT {
+            let was_reported = binding.is_some_and(|it| it.operations.is_empty());
+            if was_reported || ask.method == Method::PUT {
                 answer.unset("credentials");
             }
         }

@@ -1,21 +1,21 @@
-//! What the broker says: an answer as plain data that flaws may still change, and the usual refusals.
+//! Answers of the broker: plain data that flaws may still change, and the common refusals.
 
 use axum::body::Body;
 use axum::http::Response;
 use serde_json::{Value, json};
 
-/// An answer on its way out.
+/// An outgoing answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     /// The body; `None` for an empty one.
     pub body: Option<Value>,
-    /// Sent in place of the body, if there is one: what is not JSON.
+    /// Sent instead of the body, if present: bytes that are not JSON.
     pub raw: Option<Vec<u8>>,
 }
 
-/// A refusal is an answer; the name says which way a decision left.
+/// A refusal is an answer; the alias marks the error path of a decision.
 pub(crate) type RefusalAnswer = Answer;
 
 impl Answer {
@@ -28,7 +28,7 @@ impl Answer {
         }
     }
 
-    /// With a header, in place of others of the same name.
+    /// Sets a header.
     pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         self.headers
             .retain(|(known, _)| !known.eq_ignore_ascii_case(name));
@@ -36,7 +36,7 @@ impl Answer {
         self
     }
 
-    /// Takes another answer's status and body; the headers stay.
+    /// Takes over the status and body of another answer; the headers stay.
     pub(crate) fn become_like(&mut self, other: Self) {
         self.status = other.status;
         self.body = other.body;
@@ -49,7 +49,7 @@ impl Answer {
         }
     }
 
-    /// Takes a field out of the body.
+    /// Removes a field of the body.
     pub(crate) fn unset(&mut self, name: &str) {
         if let Some(Value::Object(body)) = &mut self.body {
             body.remove(name);
@@ -75,7 +75,7 @@ pub(crate) fn refuse(status: u16, description: &str) -> RefusalAnswer {
     Answer::new(status, json!({ "description": description }))
 }
 
-/// 400: the request cannot be read, or lacks something.
+/// 400: the request cannot be read, or is incomplete.
 pub(crate) fn malformed(description: &str) -> RefusalAnswer {
     refuse(400, description)
 }
@@ -101,7 +101,7 @@ pub(crate) fn accepted(operation: &str) -> Answer {
     Answer::new(202, json!({ "operation": operation }))
 }
 
-/// 410 for what is not there.
+/// 410 for an absent resource.
 pub(crate) fn gone() -> Answer {
     Answer::new(410, json!({}))
 }

@@ -100,7 +100,7 @@ fn names_app(body: &Map<String, Value>) -> bool {
     resource.or(body.get("app_guid")).is_some()
 }
 
-/// Service and plan; a rotation need not name them.
+/// Service and plan; optional in a rotation.
 fn named(
     body: &Map<String, Value>,
     rotation: bool,
@@ -123,7 +123,7 @@ fn belongs(instance: &Instance, named: Option<&(String, String)>) -> Result<(), 
     }
 }
 
-/// The parameters of the binding that is to be succeeded.
+/// The parameters of the predecessor.
 fn rotated(
     world: &BrokerState,
     plan: &Plan,
@@ -145,7 +145,7 @@ fn rotated(
     Ok(old)
 }
 
-/// A bind of something that is there.
+/// A bind of an existing binding.
 fn again(
     flaws: &Flaws,
     ask: &BrokerRequest,
@@ -208,10 +208,10 @@ pub(crate) fn unbind(
     id: &str,
 ) -> Result<Answer, RefusalAnswer> {
     let hurries = world.flaws.takes("unbinds at once what takes time to bind");
-    let asked = ask.query("service_id").zip(ask.query("plan_id"));
-    let asked = asked.and_then(|(service_id, plan_id)| world.plan(service_id, plan_id));
+    let requested = ask.query("service_id").zip(ask.query("plan_id"));
+    let requested = requested.and_then(|(service_id, plan_id)| world.plan(service_id, plan_id));
     let takes_time = |plan: &Plan| plan.is_async_bind && !hurries;
-    if asked.as_ref().is_some_and(takes_time) && !ask.accepts_incomplete() {
+    if requested.as_ref().is_some_and(takes_time) && !ask.accepts_incomplete() {
         return Err(async_required());
     }
     let Some(binding) = world.binding(instance_id, id) else {
@@ -252,7 +252,7 @@ pub(crate) fn unbind(
     let survives = world.flaws.has("unbind-halts-bind");
     if let Some(binding) = world.binding_mut(instance_id, id) {
         binding.operations.halt();
-        // What ends as an update is there afterwards.
+        // A binding whose operation ends as an update exists afterwards.
         let lives_on = phase == Phase::Creating && survives;
         let kind = if lives_on { Kind::Update } else { Kind::Delete };
         binding.operations.begin(&operation, kind);
@@ -261,7 +261,7 @@ pub(crate) fn unbind(
     Ok(accepted(&operation))
 }
 
-/// What the end of an operation makes of a binding.
+/// Applies the end of an operation to a binding.
 pub(crate) fn ended(binding: &mut Binding, kind: Kind) {
     binding.phase = match kind {
         Kind::Create | Kind::Update => Phase::Live,

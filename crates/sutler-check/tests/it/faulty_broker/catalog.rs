@@ -1,25 +1,25 @@
-//! What the kit offers: a few catalogs that between them have every feature of the protocol, small
-//! enough that a check of one takes a moment. Fields that begin with `_` steer the broker and are
+//! Catalogs of the test broker: together they have every feature of the protocol, and each is small
+//! enough to be checked quickly. Fields that begin with `_` control the broker and are
 //! never shown.
 
 use serde_json::{Value, json};
 
-/// One catalog of the kit.
+/// A catalog of the test broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kit {
-    /// Everything, and everything done with the answer.
+    /// Everything, synchronous.
     Sync,
-    /// Everything, and everything goes on after the answer.
+    /// Everything, asynchronous.
     Async,
-    /// Instances take time, bindings do not; nothing can be fetched.
+    /// Asynchronous instances, synchronous bindings; nothing can be fetched.
     Mixed,
-    /// As little as a catalog can offer: nothing to bind, to fetch or to change.
+    /// A minimal catalog: nothing to bind, to fetch or to change.
     Plain,
     /// Log drains, routes and volumes.
     Requires,
 }
 
-/// A plan with all that it takes from its offering.
+/// A plan with the flags inherited from its offering.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub raw: Value,
@@ -36,7 +36,7 @@ pub(crate) struct Plan {
 }
 
 impl Kit {
-    /// All of them, the cheapest to walk first.
+    /// All of them, the fastest to check first.
     pub(crate) const ALL: [Self; 5] = [
         Self::Plain,
         Self::Sync,
@@ -96,7 +96,7 @@ impl Plan {
         self.raw["id"].as_str().unwrap_or_default()
     }
 
-    /// Where an instance of this plan can be looked at.
+    /// Dashboard URL of an instance of this plan.
     pub(crate) fn dashboard(&self, instance: &str) -> Option<String> {
         let encoded: String = instance
             .bytes()
@@ -109,7 +109,7 @@ impl Plan {
             .then(|| format!("https://dashboard.example/{encoded}"))
     }
 
-    /// What a new binding hands out; `secret` is its own.
+    /// Contents of a new binding; `secret` is unique to it.
     pub(crate) fn binding_info(&self, secret: &str) -> Value {
         let mut info = json!({
             "credentials": { "user": format!("user-of-{secret}"), "password": secret },
@@ -147,7 +147,7 @@ fn found<'a>(list: &'a Value, id: &str) -> Option<&'a Value> {
     list.as_array()?.iter().find(|it| it["id"] == id)
 }
 
-/// Takes out what only the broker may know.
+/// Removes fields that control the broker.
 fn strip(value: &mut Value) {
     match value {
         Value::Object(object) => {
@@ -159,7 +159,7 @@ fn strip(value: &mut Value) {
     }
 }
 
-/// An offering of this name with these fields besides.
+/// An offering with this name and additional fields.
 fn offering(name: &str, more: &Value) -> Value {
     let mut offering =
         json!({ "name": name, "description": format!("The {name} of the test kit") });
@@ -169,7 +169,7 @@ fn offering(name: &str, more: &Value) -> Value {
     offering
 }
 
-/// An id like those that people mint; `n` tells offerings apart, `m` their plans.
+/// A realistic id; `n` distinguishes offerings, `m` their plans.
 fn id(n: u32, m: u32) -> String {
     format!("0c9f8a52-5d4e-4b7c-9a61-{n:06}{m:06}")
 }

@@ -1,4 +1,4 @@
-//! Everything that is only read: instances, bindings, and how their operations are.
+//! Reads: instances, bindings, and the state of their operations.
 
 use super::answers::{Answer, RefusalAnswer, busy, gone, malformed, refuse};
 use super::request::BrokerRequest;
@@ -131,11 +131,11 @@ fn state(operation: &Operation, era: Era) -> Result<Answer, RefusalAnswer> {
         Progress::Failed => ("failed", "Something else took its place."),
     };
     let body = json!({ "state": state, "description": description });
-    // At once: a test need not wait for what ends by being asked.
+    // No wait: operations end by being polled.
     Ok(Answer::new(200, body).header("retry-after", "0"))
 }
 
-/// Service and plan are hints: whatever they say, but not nothing.
+/// Service and plan are hints: any value is accepted, but not an empty one.
 fn hints(ask: &BrokerRequest) -> Result<(), RefusalAnswer> {
     for name in ["service_id", "plan_id"] {
         if ask.query(name) == Some("") {
@@ -145,7 +145,7 @@ fn hints(ask: &BrokerRequest) -> Result<(), RefusalAnswer> {
     Ok(())
 }
 
-/// The operation that is asked for, if one is.
+/// The requested operation, if any.
 fn polled(ask: &BrokerRequest) -> Result<Option<&str>, RefusalAnswer> {
     hints(ask)?;
     match ask.query("operation") {

@@ -1,5 +1,5 @@
-//! Flaws of bindings that only change an answer on its way out; the others are in the decisions
-//! themselves. What a bind leaves behind though it was refused is here too.
+//! Flaws of bindings that only change an outgoing answer; the others are in the decisions
+//! themselves. Side effects of refused binds are here too.
 
 use super::Flaws;
 use super::answers::{Answer, malformed};
@@ -8,7 +8,7 @@ use super::state::{Binding, BrokerState, Kind, Operations, Phase};
 use axum::http::Method;
 use serde_json::{Map, Value, json};
 
-/// Spoils an answer.
+/// Breaks an answer.
 pub(crate) fn bend(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
     match (&ask.place, &ask.method) {
         (RequestTarget::Binding(..), &Method::PUT) => bind(flaws, ask, answer),
@@ -22,7 +22,7 @@ pub(crate) fn bend(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
     }
 }
 
-/// Spoils what the catalog says of bindings.
+/// Breaks the fields of the catalog about bindings.
 pub(crate) fn bend_catalog(flaws: &Flaws, catalog: &mut Value) {
     if flaws.has("bind-async-retrievable") {
         for offering in catalog["services"].as_array_mut().into_iter().flatten() {
@@ -31,7 +31,7 @@ pub(crate) fn bend_catalog(flaws: &Flaws, catalog: &mut Value) {
     }
 }
 
-/// Makes a binding although it was refused.
+/// Creates a binding although it was refused.
 pub(crate) fn make_anyway(world: &mut BrokerState, instance: &str, id: &str) {
     if !world.flaws.has("bind-refused-leaves-nothing") {
         return;
@@ -48,7 +48,7 @@ pub(crate) fn make_anyway(world: &mut BrokerState, instance: &str, id: &str) {
     }
 }
 
-/// Takes the predecessor of a rotation away.
+/// Removes the predecessor of a rotation.
 pub(crate) fn replace(world: &mut BrokerState, instance: &str, predecessor: &str) {
     let replaces = world.flaws.has("rotate-old-stays");
     if replaces && let Some(instance) = world.instance_mut(instance) {
@@ -192,7 +192,7 @@ fn unbind(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
     }
 }
 
-/// Whether it does not remember how such an operation ended.
+/// Whether it forgets the result of such an operation.
 pub(crate) fn forgets(flaws: &Flaws, kind: Kind) -> bool {
     match kind {
         Kind::Create => flaws.has("binding-poll-again"),

@@ -1,10 +1,10 @@
-//! Flaws of the catalog: one place of it is spoilt. Where a case needs something to spoil, that is in
-//! the catalogs of the kit.
+//! Flaws of the catalog: one value of it is replaced. Values that a flaw replaces are in the
+//! catalogs of the test broker.
 
 use super::Flaws;
 use serde_json::{Value, json};
 
-/// A flaw, the place that it spoils below the first offering, and what it puts there.
+/// A flaw, the path that it changes below the first offering, and the new value.
 const FLAWS: &str = r##"
 offering-name /name ""
 catalog-names /name "two words"
@@ -42,7 +42,7 @@ schema-valid SCHEMA {"$schema":"http://json-schema.org/draft-07/schema#","type":
 /// The first of the schemas.
 const SCHEMA: &str = "/plans/0/schemas/service_instance/create/parameters";
 
-/// Spoils the catalog; `requests` is how many there have been.
+/// Breaks the catalog; `requests` is the number of requests so far.
 pub(crate) fn bend_catalog(flaws_on: &Flaws, requests: usize, catalog: &mut Value) {
     if flaws_on.has("catalog") {
         catalog["services"] = catalog["services"][0].clone();
@@ -79,7 +79,7 @@ pub(crate) fn bend_catalog(flaws_on: &Flaws, requests: usize, catalog: &mut Valu
     twin(flaws_on, catalog);
 }
 
-/// The first offering once more, under another name or another id.
+/// A copy of the first offering, with another name or another id.
 fn twin(flaws_on: &Flaws, catalog: &mut Value) {
     for (flaw, own, value) in [
         (

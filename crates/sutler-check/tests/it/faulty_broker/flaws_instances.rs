@@ -1,5 +1,5 @@
-//! Flaws of instances that only change an answer on its way out; the others are in the decisions
-//! themselves. What a provision or an update leaves behind though it was refused is here too.
+//! Flaws of instances that only change an outgoing answer; the others are in the decisions
+//! themselves. Side effects of refused provisions and updates are here too.
 
 use super::answers::{Answer, coded, malformed};
 use super::request::{BrokerRequest, RequestTarget};
@@ -8,7 +8,7 @@ use axum::http::Method;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Spoils an answer.
+/// Breaks an answer.
 pub(crate) fn bend(world: &BrokerState, ask: &BrokerRequest, answer: &mut Answer) {
     match (&ask.place, &ask.method) {
         (RequestTarget::Instance(_), &Method::PUT) => provision(world, ask, answer),
@@ -36,7 +36,7 @@ fn provision(world: &BrokerState, ask: &BrokerRequest, answer: &mut Answer) {
         200..=202 if has("provision-maintenance-same") && is_versioned(body.as_ref().ok()) => {
             answer.become_like(coded("MaintenanceInfoConflict", "Nobody is up to date."));
         }
-        200..=202 if has("provision-unknown-fields") && knows_too_much(body.as_ref().ok()) => {
+        200..=202 if has("provision-unknown-fields") && has_unknown_fields(body.as_ref().ok()) => {
             answer.become_like(malformed("There is a field that nobody knows."));
         }
         200..=202 if has("provision-minimal") && lacks(body.as_ref().ok(), "context") => {
@@ -98,7 +98,7 @@ fn fetch(world: &BrokerState, ask: &BrokerRequest, answer: &mut Answer) {
             answer.set("maintenance_info", json!({"version": "9.9.9"}));
         }
         200 if has("update-dashboard-first") => {
-            // Another one at every request.
+            // Another one in every answer.
             let url = format!("https://dashboard.example/{}", world.requests);
             answer.set("dashboard_url", json!(url));
         }
@@ -200,7 +200,7 @@ fn last_operation(world: &BrokerState, ask: &BrokerRequest, answer: &mut Answer)
     }
 }
 
-/// What is wrong with the ids of a body.
+/// Faults of the ids in a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     Service,
@@ -254,11 +254,11 @@ fn is_versioned(body: Option<&Map<String, Value>>) -> bool {
     body.is_some_and(|it| it.contains_key("maintenance_info"))
 }
 
-fn knows_too_much(body: Option<&Map<String, Value>>) -> bool {
+fn has_unknown_fields(body: Option<&Map<String, Value>>) -> bool {
     body.is_some_and(|it| it.contains_key("sutler-check"))
 }
 
-/// What is left of a provision that was refused.
+/// Leaves a resource behind although the provision was refused.
 pub(crate) fn leave(
     world: &mut BrokerState,
     id: &str,
@@ -284,7 +284,7 @@ pub(crate) fn leave(
     world.instances.insert(id.to_owned(), instance);
 }
 
-/// What a refused request makes of an instance that is there.
+/// Changes an existing instance although the request was refused.
 pub(crate) fn touch(world: &mut BrokerState, id: &str, case: &str, status: u16) {
     if (400..500).contains(&status) && world.flaws.has(case) {
         let other = world
@@ -306,7 +306,7 @@ pub(crate) fn another_plan(world: &BrokerState, is: &RequestedState) -> Option<S
     ids.find(|it| *it != is.plan_id).map(str::to_owned)
 }
 
-/// Whether a difference between what is there and what is asked for is overlooked.
+/// Whether a difference between existing and requested state is ignored.
 pub(crate) fn overlooks(
     world: &BrokerState,
     is: &RequestedState,

@@ -1,5 +1,5 @@
-//! Flaws of headers and bodies: they change an answer on its way out, whatever it is about, or refuse
-//! who should be served. Flaws of the catalog: `flaws_catalog.rs`.
+//! Flaws of headers and bodies of every endpoint: they change an outgoing answer, or refuse
+//! valid requests. Flaws of the catalog: `flaws_catalog.rs`.
 
 use super::Flaws;
 use super::answers::{Answer, RefusalAnswer, malformed};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 const IDENTITY: &str = "X-Broker-API-Originating-Identity";
 
-/// Spoils an answer.
+/// Breaks an answer.
 pub(crate) fn bend(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
     if flaws.has("request-identity") {
         let (name, value) = ("x-broker-api-request-identity", "somebody");
@@ -155,7 +155,7 @@ fn bend_binding(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
     }
 }
 
-/// Lets somebody in who did not prove who they are; `sent` is what they sent.
+/// Accepts a request without valid credentials; `sent` is its `Authorization` header.
 pub(crate) fn lets_in(flaws: &Flaws, _ask: &BrokerRequest, sent: Option<&str>) -> bool {
     match sent {
         None => flaws.has("auth-missing"),
@@ -163,7 +163,7 @@ pub(crate) fn lets_in(flaws: &Flaws, _ask: &BrokerRequest, sent: Option<&str>) -
     }
 }
 
-/// Another status than the right one, for what is wrong with a request by itself.
+/// Returns a wrong status for an invalid request.
 fn bend_status(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
     let version = ask.header("X-Broker-API-Version");
     let is_ours = version.is_some_and(|it| it.starts_with("2."));
@@ -186,7 +186,7 @@ fn bend_status(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
     answer.status = bent;
 }
 
-/// Refuses who should be served; not the first requests, or there would be no walk to notice it.
+/// Refuses valid requests; not the first ones, so that the check reaches the cases.
 pub(crate) fn served(
     flaws: &Flaws,
     requests: usize,

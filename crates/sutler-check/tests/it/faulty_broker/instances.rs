@@ -72,7 +72,7 @@ fn provisioned(
     Ok(answer)
 }
 
-/// A provision of something that is there.
+/// A provision of an existing instance.
 fn again(
     world: &BrokerState,
     plan: &Plan,
@@ -107,8 +107,8 @@ pub(crate) fn deprovision(
 ) -> Result<Answer, RefusalAnswer> {
     let service_id = ask.required_query("service_id")?;
     let plan_id = ask.required_query("plan_id")?;
-    let asked = world.plan(service_id, plan_id);
-    if asked.is_some_and(|plan| plan.is_async) && !ask.accepts_incomplete() {
+    let requested = world.plan(service_id, plan_id);
+    if requested.is_some_and(|plan| plan.is_async) && !ask.accepts_incomplete() {
         return Err(async_required());
     }
     let Some(instance) = world.instance(id) else {
@@ -146,7 +146,7 @@ pub(crate) fn deprovision(
     Ok(accepted(&operation))
 }
 
-/// What the end of an operation makes of an instance.
+/// Applies the end of an operation to an instance.
 pub(crate) fn ended(instance: &mut Instance, kind: Kind) {
     match kind {
         Kind::Create => instance.phase = Phase::Live,
@@ -176,7 +176,7 @@ fn wanted(body: &Map<String, Value>) -> Result<RequestedState, RefusalAnswer> {
     Ok(wanted)
 }
 
-/// The parameters; none and an empty object are the same.
+/// The parameters; absent and empty ones are the same.
 pub(crate) fn parameters(body: &Map<String, Value>) -> Result<Option<Value>, RefusalAnswer> {
     let given = object(body, "parameters")?;
     Ok(given.filter(|it| it.as_object().is_some_and(|it| !it.is_empty())))
@@ -193,7 +193,7 @@ pub(crate) fn offered(
         .ok_or_else(|| malformed("There is no such service or plan in the catalog."))
 }
 
-/// Holds parameters to the schema of the plan.
+/// Validates parameters against the schema of the plan.
 pub(crate) fn fits(
     plan: &Plan,
     of: &str,
@@ -214,7 +214,7 @@ pub(crate) fn fits(
     }
 }
 
-/// A version of maintenance that is given has to be the plan's.
+/// A given maintenance version must be the plan's.
 pub(crate) fn maintained(plan: &Plan, body: &Map<String, Value>) -> Result<(), RefusalAnswer> {
     let Some(version) = body
         .get("maintenance_info")

@@ -1,11 +1,11 @@
-//! A request as the decisions see it: decoded path and query, headers, and the body as a JSON object.
+//! A parsed request: decoded path and query, headers, and the body as a JSON object.
 
 use super::answers::{RefusalAnswer, malformed};
 use axum::http::{HeaderMap, Method, Uri};
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
-/// What a path is about.
+/// Resource of a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RequestTarget {
     Catalog,
@@ -21,7 +21,7 @@ pub(crate) enum RequestTarget {
 pub(crate) struct BrokerRequest {
     pub method: Method,
     pub place: RequestTarget,
-    /// Names and values, decoded; a name may come twice.
+    /// Names and values, decoded; a name may occur twice.
     pub query: Vec<(String, String)>,
     pub headers: HeaderMap,
     pub body: Vec<u8>,
@@ -52,7 +52,7 @@ impl BrokerRequest {
         Some(value)
     }
 
-    /// A query parameter that has to be there.
+    /// A required query parameter.
     pub(crate) fn required_query(&self, name: &str) -> Result<&str, RefusalAnswer> {
         match self.query(name) {
             Some(value) if !value.is_empty() => Ok(value),
@@ -60,7 +60,7 @@ impl BrokerRequest {
         }
     }
 
-    /// Whether the platform takes a 202.
+    /// Whether the platform accepts a 202.
     pub(crate) fn accepts_incomplete(&self) -> bool {
         self.query("accepts_incomplete") == Some("true")
     }
@@ -70,7 +70,7 @@ impl BrokerRequest {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// The body, which has to be a JSON object.
+    /// The body, which must be a JSON object.
     pub(crate) fn object(&self) -> Result<Map<String, Value>, RefusalAnswer> {
         if let Some(kind) = self.header("content-type") {
             let essence = kind.split(';').next().unwrap_or_default().trim();
@@ -114,7 +114,7 @@ fn place(path: &str) -> RequestTarget {
     }
 }
 
-/// A field that has to be a non-empty string.
+/// A required non-empty string.
 pub(crate) fn required<'a>(
     body: &'a Map<String, Value>,
     name: &str,
@@ -127,7 +127,7 @@ pub(crate) fn required<'a>(
     }
 }
 
-/// A field that is a non-empty string if it is there.
+/// An optional non-empty string.
 pub(crate) fn optional<'a>(
     body: &'a Map<String, Value>,
     name: &str,
@@ -138,7 +138,7 @@ pub(crate) fn optional<'a>(
     }
 }
 
-/// A field that is an object if it is there.
+/// An optional object.
 pub(crate) fn object(
     body: &Map<String, Value>,
     name: &str,

@@ -1,5 +1,5 @@
-//! From a request to a decision and back: who asks, in which version, and about what. In the order
-//! of D-06: authentication, version, body, and then what the request is about.
+//! From a request to a decision and back, in the order of D-06: authentication, version, body, and
+//! then the resource.
 
 use super::answers::{Answer, RefusalAnswer, refuse};
 use super::request::{BrokerRequest, RequestTarget};
@@ -15,7 +15,7 @@ use axum::http::{Method, Response};
 use base64::Engine as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Longest body that is read, in bytes.
+/// Longest body read, in bytes.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
 
 /// The catalog of a broker never changes.
@@ -35,7 +35,7 @@ async fn serve(State(world): State<Arc<Mutex<BrokerState>>>, request: Request) -
     world.requests += 1;
     if world.flaws.has("answers") {
         drop(world);
-        // Ends this connection without a word, also without one on the console.
+        // Closes this connection without an answer and without a message on the console.
         std::panic::resume_unwind(Box::new("the flaw `answers`"));
     }
     answer(&mut world, &ask).into_response()

@@ -1,26 +1,26 @@
-//! What the broker keeps: instances, their bindings, and the operations of each.
+//! State of the broker: instances, their bindings, and the operations of each.
 
 use super::catalog::{Kit, Plan};
 use super::{Era, Flaws};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// How many polls say "in progress" before one says how it ended.
+/// Polls that report "in progress" before one reports the end.
 const POLLS: u32 = 2;
 
-/// Everything there is.
+/// The whole state.
 pub(crate) struct BrokerState {
     pub kit: Kit,
     pub flaws: Flaws,
     pub era: Era,
     pub instances: BTreeMap<String, Instance>,
     pub requests: usize,
-    /// Whether what is asked for has to be done with the answer.
+    /// Whether the current request must be served synchronously.
     pub is_hurried: bool,
     minted: u64,
 }
 
-/// What is being done, or was done, to an instance or a binding.
+/// Kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Create,
@@ -28,7 +28,7 @@ pub(crate) enum Kind {
     Delete,
 }
 
-/// How far an operation is.
+/// State of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     Running,
@@ -49,7 +49,7 @@ pub(crate) struct Operation {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Operations(Vec<Operation>);
 
-/// What a resource is now.
+/// State of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     Creating,
@@ -59,7 +59,7 @@ pub(crate) enum Phase {
     Gone,
 }
 
-/// What an instance was asked to be.
+/// Requested state of an instance.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct RequestedState {
     pub service_id: String,
@@ -74,7 +74,7 @@ pub(crate) struct RequestedState {
 pub(crate) struct Instance {
     pub phase: Phase,
     pub is: RequestedState,
-    /// What a running update was asked for, and what it makes of the instance.
+    /// Body of an update in progress, and the resulting state.
     pub update: Option<(Value, RequestedState)>,
     pub operations: Operations,
     pub bindings: BTreeMap<String, Binding>,
@@ -84,10 +84,10 @@ pub(crate) struct Instance {
 #[derive(Clone, Debug)]
 pub(crate) struct Binding {
     pub phase: Phase,
-    /// What was asked for: plan, parameters, resource, predecessor.
+    /// The request: plan, parameters, resource, predecessor.
     pub wanted: Value,
     pub parameters: Option<Value>,
-    /// Credentials and the like, as they are handed out.
+    /// Credentials and other contents.
     pub info: Value,
     pub operations: Operations,
 }
@@ -105,7 +105,7 @@ impl BrokerState {
         }
     }
 
-    /// A name that was not used before.
+    /// A new unique name.
     pub(crate) fn mint(&mut self, what: &str) -> String {
         self.minted += 1;
         format!("{what}-{}", self.minted)
@@ -119,31 +119,31 @@ impl BrokerState {
         Some(plan)
     }
 
-    /// An instance that is there in any form.
+    /// An instance in any phase.
     pub(crate) fn instance(&self, id: &str) -> Option<&Instance> {
         self.instances.get(id).filter(|it| it.phase != Phase::Gone)
     }
 
-    /// The same, to be changed.
+    /// An instance in any phase, mutable.
     pub(crate) fn instance_mut(&mut self, id: &str) -> Option<&mut Instance> {
         self.instances
             .get_mut(id)
             .filter(|it| it.phase != Phase::Gone)
     }
 
-    /// A binding that is there in any form, of an instance that is.
+    /// A binding in any phase, of an existing instance.
     pub(crate) fn binding(&self, instance: &str, id: &str) -> Option<&Binding> {
         let bindings = &self.instance(instance)?.bindings;
         bindings.get(id).filter(|it| it.phase != Phase::Gone)
     }
 
-    /// The same, to be changed.
+    /// A binding in any phase, mutable.
     pub(crate) fn binding_mut(&mut self, instance: &str, id: &str) -> Option<&mut Binding> {
         let bindings = &mut self.instance_mut(instance)?.bindings;
         bindings.get_mut(id).filter(|it| it.phase != Phase::Gone)
     }
 
-    /// How many instances are there in any form.
+    /// Number of instances in any phase.
     pub(crate) fn living(&self) -> usize {
         let all = self.instances.values();
         all.filter(|it| it.phase != Phase::Gone).count()
@@ -151,7 +151,7 @@ impl BrokerState {
 }
 
 impl Operations {
-    /// Notes that something has begun.
+    /// Records that an operation has begun.
     pub(crate) fn begin(&mut self, id: &str, kind: Kind) {
         self.0.push(Operation {
             id: id.to_owned(),
@@ -161,12 +161,12 @@ impl Operations {
         });
     }
 
-    /// Whether nothing was ever begun.
+    /// Whether no operation was ever begun.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The operation that runs.
+    /// The operation in progress.
     pub(crate) fn running(&self) -> Option<&Operation> {
         self.0
             .iter()
@@ -174,12 +174,12 @@ impl Operations {
             .find(|it| it.progress == Progress::Running)
     }
 
-    /// The id of the operation that runs.
+    /// Id of the operation in progress.
     pub(crate) fn running_id(&self) -> String {
         self.running().map(|it| it.id.clone()).unwrap_or_default()
     }
 
-    /// Ends what runs as failed: something else took its place.
+    /// Ends the operation in progress as failed: another one replaced it.
     pub(crate) fn halt(&mut self) {
         for operation in &mut self.0 {
             if operation.progress == Progress::Running {
@@ -188,8 +188,8 @@ impl Operations {
         }
     }
 
-    /// Asks one operation how it is, by its id or else the latest. One that runs comes closer to its
-    /// end by it; the second value says whether this was its end.
+    /// Polls an operation by its id, or else the latest. Each poll brings a running one closer to its
+    /// end; the second value is whether this poll ended it.
     pub(crate) fn poll(&mut self, id: Option<&str>) -> Option<(Operation, bool)> {
         let known = id.and_then(|id| self.0.iter().position(|it| it.id == id));
         let index = known.or(self.0.len().checked_sub(1))?;

@@ -1,12 +1,12 @@
-//! Which flaws a broker has. A flaw is known by the name of the case that must notice it.
+//! Flaws of a broker. A flaw has the name of the case that must detect it.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-/// Every name that a decision has asked for, in this process.
-static ASKED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+/// Every name that a decision has checked, in this process.
+static CHECKED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
-/// The flaws that are switched on, and the liberties: what a broker may do in another way.
+/// The enabled flaws and allowed variants.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flaws {
     on: BTreeSet<String>,
@@ -14,7 +14,7 @@ pub(crate) struct Flaws {
 }
 
 impl Flaws {
-    /// A broker as it should be.
+    /// A conformant broker.
     pub(crate) fn none() -> Self {
         Self::default()
     }
@@ -27,7 +27,7 @@ impl Flaws {
         }
     }
 
-    /// No flaw, but something is done in another way that is right too.
+    /// No flaw, but an allowed variant.
     pub(crate) fn liberty(name: &'static str) -> Self {
         Self {
             on: BTreeSet::new(),
@@ -35,23 +35,26 @@ impl Flaws {
         }
     }
 
-    /// Whether this liberty is taken.
+    /// Whether this variant is enabled.
     pub(crate) fn takes(&self, liberty: &str) -> bool {
         self.liberties.contains(liberty)
     }
 
-    /// Whether this flaw is switched on; its name is the name of a case.
+    /// Whether this flaw is enabled; its name is the name of a case.
     pub(crate) fn has(&self, case: &str) -> bool {
-        let mut asked = ASKED.lock().unwrap_or_else(PoisonError::into_inner);
-        if !asked.contains(case) {
-            asked.insert(case.to_owned());
+        let mut checked = CHECKED.lock().unwrap_or_else(PoisonError::into_inner);
+        if !checked.contains(case) {
+            checked.insert(case.to_owned());
         }
-        drop(asked);
+        drop(checked);
         self.on.contains(case)
     }
 }
 
-/// The names of all flaws that decisions have asked for until now.
-pub(crate) fn asked_for() -> BTreeSet<String> {
-    ASKED.lock().unwrap_or_else(PoisonError::into_inner).clone()
+/// Names of all flaws that decisions have checked so far.
+pub(crate) fn checked_flaws() -> BTreeSet<String> {
+    CHECKED
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone()
 }

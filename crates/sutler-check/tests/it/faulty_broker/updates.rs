@@ -1,4 +1,4 @@
-//! Update: what changes, whether it may, and whether it runs on.
+//! Update: the changes, whether they are allowed, and whether the update is asynchronous.
 
 use super::answers::{Answer, RefusalAnswer, accepted, async_required, busy, refuse};
 use super::flaws_instances;
@@ -87,7 +87,7 @@ fn updated(
     }
 }
 
-/// What an update makes of an instance.
+/// The state after an update.
 fn becomes(
     world: &BrokerState,
     is: &RequestedState,
@@ -112,10 +112,10 @@ fn becomes(
 }
 
 fn running_is<T>(running: Option<&(Value, T)>, body: &Map<String, Value>) -> bool {
-    running.is_some_and(|(asked, _)| asked.as_object() == Some(body))
+    running.is_some_and(|(requested, _)| requested.as_object() == Some(body))
 }
 
-/// The parameters with the changed ones in their place.
+/// The parameters with the changes applied.
 fn merged(known: Option<Value>, changes: Option<Value>) -> Option<Value> {
     match (known, changes) {
         (Some(Value::Object(mut known)), Some(Value::Object(changes))) => {

@@ -1,4 +1,4 @@
-//! A server of bare connections: it does to each what a test says, and stops when it is dropped.
+//! A server of raw connections with a behaviour per test; stops when dropped.
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -6,7 +6,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// Longest head of a request that is read, in bytes.
+/// Longest head of a request read, in bytes.
 const HEAD_BYTES_MAX: usize = 256 * 1024;
 
 /// A running server.
@@ -16,10 +16,10 @@ pub(crate) struct Hostile {
 }
 
 impl Hostile {
-    /// Starts a server that does this to each connection.
-    pub(crate) async fn start<Deed, Done>(deed: Deed) -> Self
+    /// Starts a server that runs this for each connection.
+    pub(crate) async fn start<Handler, Done>(handler: Handler) -> Self
     where
-        Deed: Fn(TcpStream) -> Done + Send + 'static,
+        Handler: Fn(TcpStream) -> Done + Send + 'static,
         Done: Future<Output = ()> + Send + 'static,
     {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -27,16 +27,16 @@ impl Hostile {
         let stop = CancellationToken::new();
         let stopped = stop.clone();
         tokio::spawn(async move {
-            let mut deeds = JoinSet::new();
+            let mut handlers = JoinSet::new();
             loop {
                 tokio::select! {
                     () = stopped.cancelled() => return,
                     accepted = listener.accept() => {
                         if let Ok((stream, _)) = accepted {
-                            deeds.spawn(deed(stream));
+                            handlers.spawn(handler(stream));
                         }
                     }
-                    _ = deeds.join_next(), if !deeds.is_empty() => {}
+                    _ = handlers.join_next(), if !handlers.is_empty() => {}
                 }
             }
         });
@@ -51,7 +51,7 @@ impl Hostile {
     }
 }
 
-/// Reads the head of a request, and its body if the length is told; empty if there is none.
+/// Reads the head of a request, and its body if it has a length; empty if there is none.
 pub(crate) async fn head(stream: &mut TcpStream) -> String {
     let mut read = Vec::new();
     let mut buffer = [0; 16 * 1024];
@@ -85,7 +85,7 @@ pub(crate) async fn raw(stream: &mut TcpStream, status: u16, body: &[u8]) {
     with_header(stream, status, "", body).await;
 }
 
-/// The same, with more headers; each ends its line.
+/// Answers with more headers; each includes its line end.
 pub(crate) async fn with_header(stream: &mut TcpStream, status: u16, more: &str, body: &[u8]) {
     let head = format!(
         "HTTP/1.1 {status} Whatever\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\

@@ -1,4 +1,4 @@
-//! A broker of the framework with every feature, and a service that keeps count of what it made.
+//! A broker of the framework with every feature, and a service that records created resources.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,17 +15,17 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 pub(crate) const USER: &str = "ours";
 pub(crate) const PASSWORD: &str = "ours-password";
 
-/// How long an asynchronous operation takes: long enough to be seen running.
+/// Duration of an asynchronous operation: long enough to be observed in progress.
 const TAKES: Duration = Duration::from_millis(400);
 
-/// A broker at work; it stops when this is dropped.
+/// A running broker; stops when dropped.
 pub(crate) struct FullService {
     url: String,
     made: Made,
     _stop: DropGuard,
 }
 
-/// What is there: `instance` or `instance/binding`.
+/// Created resources: `instance` or `instance/binding`.
 type Made = Arc<Mutex<BTreeSet<String>>>;
 
 impl FullService {
@@ -66,7 +66,7 @@ impl FullService {
         Arc::new(MemoryStore::new())
     }
 
-    /// A store in a file of a folder.
+    /// A store in a file in a directory.
     pub(crate) async fn sqlite(folder: &Path) -> Arc<dyn Store> {
         let path = folder.join("ours.db");
         Arc::new(SqliteStore::open(path).await.unwrap())
@@ -76,13 +76,13 @@ impl FullService {
         &self.url
     }
 
-    /// What the service has made and not removed.
+    /// Resources that the service has created and not removed.
     pub(crate) fn left(&self) -> BTreeSet<String> {
         self.made.lock().unwrap().clone()
     }
 }
 
-/// The user's parameters; what they may be is in the catalog.
+/// Parameters of the user; their schema is in the catalog.
 type Params = BTreeMap<String, Value>;
 
 struct CountedService {
@@ -99,7 +99,7 @@ impl CountedService {
     }
 }
 
-/// Takes its time where the plan is asynchronous; a cancelled operation ends sooner.
+/// Sleeps if the plan is asynchronous; a cancelled operation ends sooner.
 async fn takes_time(cx: &Cx) -> Result<()> {
     if !cx.plan().plan_name.as_str().contains("async") {
         return Ok(());
@@ -190,7 +190,7 @@ impl Service for CountedService {
     }
 }
 
-/// An id like those that people mint; `n` tells offerings apart, `m` their plans.
+/// A realistic id; `n` distinguishes offerings, `m` their plans.
 fn id(n: u32, m: u32) -> String {
     format!("5b0d3c1e-7a2f-4c58-8e94-{n:06}{m:06}")
 }

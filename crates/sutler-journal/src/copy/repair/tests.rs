@@ -1,6 +1,6 @@
 //! Operations of two stores side by side, one difference at a time.
 
-use super::{Repair, mend, rest_of_log};
+use super::{Repair, find_repair, rest_of_log};
 use crate::clock::StoreTime;
 use crate::commit::{NewOperation, Start, Write};
 use crate::key::{Key, Kind, Realm};
@@ -31,37 +31,37 @@ const ENDED: State = State::Done(Outcome::Failed);
 fn the_same_needs_nothing() {
     for state in [State::Waiting, State::Ready, ENDED] {
         let source = operation(state);
-        assert_eq!(mend(&source, &source.clone()), Repair::Nothing);
+        assert_eq!(find_repair(&source, &source.clone()), Repair::Nothing);
     }
 }
 
 #[test]
-fn what_ran_is_ready_and_due_whenever_it_arrived() {
+fn an_imported_running_operation_is_ready_and_due() {
     let source = operation(State::Running);
     let mut target = source.clone();
     target.row.state = State::Ready;
     target.row.due = StoreTime(77);
-    assert_eq!(mend(&source, &target), Repair::Nothing);
+    assert_eq!(find_repair(&source, &target), Repair::Nothing);
     target.row.fence.0 += 1;
     assert_eq!(
-        mend(&source, &target),
+        find_repair(&source, &target),
         Repair::Replace,
         "somebody claimed it"
     );
 }
 
 #[test]
-fn what_ended_is_unpinned_and_sealed_anew_in_its_place() {
+fn an_ended_operation_is_unpinned_and_resealed_in_place() {
     let target = operation(ENDED);
     let id = target.row.id;
     let mut source = target.clone();
     source.row.pinned = false;
     assert_eq!(
-        mend(&source, &target),
+        find_repair(&source, &target),
         Repair::Writes(vec![Write::Unpin(id)])
     );
     source.request = Bytes::from_static(b"anew");
-    let Repair::Writes(writes) = mend(&source, &target) else {
+    let Repair::Writes(writes) = find_repair(&source, &target) else {
         panic!("it can be mended");
     };
     assert!(matches!(
@@ -83,19 +83,23 @@ fn anything_else_is_replaced() {
     for change in changes {
         let mut source = target.clone();
         change(&mut source);
-        assert_eq!(mend(&source, &target), Repair::Replace, "{source:?}");
+        assert_eq!(find_repair(&source, &target), Repair::Replace, "{source:?}");
     }
     let mut unpinned = target.clone();
     unpinned.row.pinned = false;
     assert_eq!(
-        mend(&target, &unpinned),
+        find_repair(&target, &unpinned),
         Repair::Replace,
         "no pin comes back"
     );
     let (waits, mut differs) = (operation(State::Waiting), operation(State::Waiting));
     differs.row.id = waits.row.id;
     differs.progress = Bytes::from_static(b"further");
-    assert_eq!(mend(&differs, &waits), Repair::Replace, "it has not ended");
+    assert_eq!(
+        find_repair(&differs, &waits),
+        Repair::Replace,
+        "it has not ended"
+    );
 }
 
 #[test]

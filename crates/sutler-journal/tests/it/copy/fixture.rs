@@ -1,4 +1,4 @@
-//! A source with something of everything in it, and what a store holds as a value.
+//! A source with every kind of record, and the contents of a store as a value.
 
 use bytes::Bytes;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use sutler_journal::{
 const THING: Kind = Kind::new("thing");
 const WORK: Queue = Queue::named("work");
 
-/// All that a store holds; what runs counts as ready, whenever it is due.
+/// All contents of a store; running operations count as ready, due times are left out.
 #[derive(Debug, PartialEq)]
 pub(super) struct Contents {
     pub(super) documents: BTreeMap<Key, (Vec<Term>, Bytes)>,
@@ -22,11 +22,11 @@ pub(super) struct Contents {
 
 /// Reads everything.
 pub(super) async fn contents(store: &dyn Store) -> Contents {
-    let filed = store.scan_documents(&[], 100_000).await.unwrap();
-    let documents = filed
+    let indexed = store.scan_documents(&[], 100_000).await.unwrap();
+    let documents = indexed
         .into_iter()
-        .filter(|filed| filed.document.key.realm() != "sutler:copy")
-        .map(|filed| (filed.document.key, (filed.terms, filed.document.body)));
+        .filter(|indexed| indexed.document.key.realm() != "sutler:copy")
+        .map(|indexed| (indexed.document.key, (indexed.terms, indexed.document.body)));
     let mut operations = BTreeMap::new();
     for row in store
         .operations(&every(OperationFilter::All))
@@ -65,7 +65,7 @@ fn key(id: &str) -> Key {
     Key::new(&realm, THING, &[id]).unwrap()
 }
 
-/// A source, and a clock that moves by hand.
+/// A source, and a clock moved by hand.
 pub(super) struct Fixture {
     store: Arc<MemoryStore>,
     clock: Arc<ManualClock>,
@@ -101,7 +101,7 @@ impl Fixture {
         self.store.commit(&commit).await.unwrap();
     }
 
-    /// Makes so many things, each with a few operations, in turn in every state there is.
+    /// Creates this many documents, each with a few operations, in every state in turn.
     pub(super) async fn fill(&self, things: usize) {
         let worker = WorkerId::fresh();
         self.store
@@ -136,8 +136,8 @@ impl Fixture {
         }
         self.commit(end).await;
         for piece in 0..n % 4 {
-            let said = text(format!("line {piece}"));
-            self.store.append_log(id, said).await.unwrap();
+            let line = text(format!("line {piece}"));
+            self.store.append_log(id, line).await.unwrap();
         }
         let unfinished = match n % 8 {
             0 => Start::Waiting,
@@ -155,7 +155,7 @@ impl Fixture {
         self.store.append_log(id, text("begun")).await.unwrap();
     }
 
-    /// Changes something of every sort.
+    /// Makes one change of every kind.
     pub(super) async fn change(&self, round: usize) {
         let worker = WorkerId::fresh();
         self.store
@@ -191,7 +191,7 @@ impl Fixture {
         self.stop().await;
     }
 
-    /// Seals an operation that ended anew, as a change of keys does, and unpins another.
+    /// Reseals an ended operation, as a key rotation does, and unpins another.
     async fn reseal_one(&self) {
         let rows = self.store.operations(&every(OperationFilter::All)).await;
         let ended = rows
@@ -214,7 +214,7 @@ impl Fixture {
         self.commit(commit).await;
     }
 
-    /// Somebody begins to work here, with a lease that lasts.
+    /// Starts a worker with a long lease.
     pub(super) async fn work(&self) {
         let worker = WorkerId::fresh();
         self.store
@@ -223,13 +223,13 @@ impl Fixture {
             .unwrap();
     }
 
-    /// Nobody works here any more: every lease runs out.
+    /// Lets every lease expire.
     pub(super) async fn stop(&self) {
         self.clock.advance(Duration::from_secs(61));
     }
 }
 
-/// Ends everything that has not ended.
+/// Ends all unfinished operations.
 pub(super) async fn settle_all(fixture: &Fixture) {
     let rows = fixture
         .store

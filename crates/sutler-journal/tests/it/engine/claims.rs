@@ -1,128 +1,146 @@
-//! Claims: what a fence and an attempt count, and how often an operation may be taken over.
+//! Claims: fences, attempts, and the limit of takeovers.
 
-use super::{Bench, Script, SeenRun, finish};
+use super::{EngineFixture, ObservedRun, ScriptedExecutor, finish};
 use std::time::Duration;
 use sutler_journal::{Outcome, RunResult, State};
 use tokio::time::Instant;
 
 #[tokio::test(start_paused = true)]
 async fn a_takeover_raises_the_fence_and_keeps_the_attempt() {
-    let bench = Bench::new();
-    let id = bench.accept("a").await;
-    bench.claim_and_die().await;
-    let script = Script::new(|run, _| async move { finish(&run).await });
-    bench.engine(script.clone()).await;
-    assert_eq!(bench.done(id).await.state, State::Done(Outcome::Succeeded));
-    let taken_over = SeenRun {
+    let fixture = EngineFixture::new();
+    let id = fixture.accept("a").await;
+    fixture.claim_and_die().await;
+    let executor = ScriptedExecutor::new(|run, _| async move { finish(&run).await });
+    fixture.engine(executor.clone()).await;
+    assert_eq!(
+        fixture.done(id).await.state,
+        State::Done(Outcome::Succeeded)
+    );
+    let taken_over = ObservedRun {
         id,
         fence: 2,
         attempt: 1,
         takeovers: 1,
     };
-    assert_eq!(script.seen(), [taken_over]);
+    assert_eq!(executor.observed(), [taken_over]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_raises_both_and_comes_when_it_is_due() {
-    let bench = Bench::new();
-    let id = bench.accept("a").await;
+async fn a_retry_raises_fence_and_attempt_and_runs_when_due() {
+    let fixture = EngineFixture::new();
+    let id = fixture.accept("a").await;
     let began = Instant::now();
-    let script = Script::new(|run, before| async move {
+    let executor = ScriptedExecutor::new(|run, before| async move {
         match before {
             0 => Ok(RunResult::Retry(Duration::from_secs(10))),
             _ => finish(&run).await,
         }
     });
-    bench.engine(script.clone()).await;
-    bench.done(id).await;
-    let numbers: Vec<_> = script.seen().iter().map(|s| (s.fence, s.attempt)).collect();
+    fixture.engine(executor.clone()).await;
+    fixture.done(id).await;
+    let numbers: Vec<_> = executor
+        .observed()
+        .iter()
+        .map(|s| (s.fence, s.attempt))
+        .collect();
     assert_eq!(numbers, [(1, 1), (2, 2)]);
     let waited = began.elapsed();
     assert!((10..=11).contains(&waited.as_secs()), "{waited:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_yield_gives_up_the_worker_and_comes_back_as_the_same_attempt() {
-    let bench = Bench::new();
-    let id = bench.accept("a").await;
-    let script = Script::new(|run, before| async move {
+async fn a_yielded_operation_is_claimed_again_in_the_same_attempt() {
+    let fixture = EngineFixture::new();
+    let id = fixture.accept("a").await;
+    let executor = ScriptedExecutor::new(|run, before| async move {
         match before {
             0..3 => Ok(RunResult::Yield(Duration::from_secs(60))),
             _ => finish(&run).await,
         }
     });
-    let engine = bench.engine(script.clone()).await;
+    let engine = fixture.engine(executor.clone()).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(bench.row(id).await.state, State::Ready);
+    assert_eq!(fixture.row(id).await.state, State::Ready);
     assert_eq!(engine.operations_running(), 0, "polling holds no worker");
-    bench.done(id).await;
-    let numbers: Vec<_> = script.seen().iter().map(|s| (s.fence, s.attempt)).collect();
+    fixture.done(id).await;
+    let numbers: Vec<_> = executor
+        .observed()
+        .iter()
+        .map(|s| (s.fence, s.attempt))
+        .collect();
     assert_eq!(numbers, [(1, 1), (2, 1), (3, 1), (4, 1)]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_operation_that_is_taken_over_too_often_is_given_up_visibly() {
-    let bench = Bench::new();
-    let id = bench.accept("a").await;
+async fn an_operation_that_is_taken_over_too_often_fails() {
+    let fixture = EngineFixture::new();
+    let id = fixture.accept("a").await;
     for _ in 0..6 {
-        bench.claim_and_die().await;
+        fixture.claim_and_die().await;
     }
-    let script = Script::new(|run, _| async move { finish(&run).await });
-    bench.engine(script.clone()).await;
-    assert_eq!(bench.done(id).await.state, State::Done(Outcome::Failed));
-    assert_eq!(script.seen(), [], "it is not run a sixth time");
-    let given_up = SeenRun {
+    let executor = ScriptedExecutor::new(|run, _| async move { finish(&run).await });
+    fixture.engine(executor.clone()).await;
+    assert_eq!(fixture.done(id).await.state, State::Done(Outcome::Failed));
+    assert_eq!(executor.observed(), [], "it is not run a sixth time");
+    let given_up = ObservedRun {
         id,
         fence: 7,
         attempt: 1,
         takeovers: 6,
     };
-    assert_eq!(script.given_up(), [given_up]);
+    assert_eq!(executor.given_up(), [given_up]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn five_takeovers_are_not_too_many() {
-    let bench = Bench::new();
-    let id = bench.accept("a").await;
+    let fixture = EngineFixture::new();
+    let id = fixture.accept("a").await;
     for _ in 0..5 {
-        bench.claim_and_die().await;
+        fixture.claim_and_die().await;
     }
-    let script = Script::new(|run, _| async move { finish(&run).await });
-    bench.engine(script.clone()).await;
-    assert_eq!(bench.done(id).await.state, State::Done(Outcome::Succeeded));
+    let executor = ScriptedExecutor::new(|run, _| async move { finish(&run).await });
+    fixture.engine(executor.clone()).await;
+    assert_eq!(
+        fixture.done(id).await.state,
+        State::Done(Outcome::Succeeded)
+    );
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_starts_the_count_of_takeovers_anew() {
-    let bench = Bench::new();
-    let id = bench.accept("a").await;
+async fn progress_resets_the_count_of_takeovers() {
+    let fixture = EngineFixture::new();
+    let id = fixture.accept("a").await;
     for _ in 0..5 {
-        bench.claim_and_die().await;
+        fixture.claim_and_die().await;
     }
-    let script = Script::new(|run, before| async move {
+    let executor = ScriptedExecutor::new(|run, before| async move {
         run.save_progress(None, Some("a step".into())).await?;
         match before {
             0 => Ok(RunResult::Yield(Duration::ZERO)),
             _ => finish(&run).await,
         }
     });
-    bench.engine(script.clone()).await;
-    bench.done(id).await;
-    let takeovers: Vec<u32> = script.seen().iter().map(|seen| seen.takeovers).collect();
+    fixture.engine(executor.clone()).await;
+    fixture.done(id).await;
+    let takeovers: Vec<u32> = executor
+        .observed()
+        .iter()
+        .map(|observed| observed.takeovers)
+        .collect();
     assert_eq!(takeovers, [5, 0]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_executor_that_panics_ends_its_attempt_and_not_the_engine() {
-    let bench = Bench::new();
-    let (bad, good) = (bench.accept("bad").await, bench.accept("good").await);
-    let script = Script::new(move |run, before| async move {
+    let fixture = EngineFixture::new();
+    let (bad, good) = (fixture.accept("bad").await, fixture.accept("good").await);
+    let executor = ScriptedExecutor::new(move |run, before| async move {
         assert!(run.id() != bad || before > 0, "a panic that a test wants");
         finish(&run).await
     });
-    bench.engine(script.clone()).await;
-    assert_eq!(bench.done(good).await.attempt, 1);
-    let row = bench.done(bad).await;
+    fixture.engine(executor.clone()).await;
+    assert_eq!(fixture.done(good).await.attempt, 1);
+    let row = fixture.done(bad).await;
     assert_eq!(
         (row.state, row.attempt),
         (State::Done(Outcome::Succeeded), 2)

@@ -1,6 +1,6 @@
-//! Queues and permits: how much runs at a time, and that engines share without overlap.
+//! Queues and permits: limits of concurrent runs, and engines that share work without overlap.
 
-use super::{Bench, Script, WORK, finish, operation};
+use super::{EngineFixture, ScriptedExecutor, WORK, finish, operation};
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::{Commit, Operation, OperationId, Queue, Start, State};
@@ -8,10 +8,10 @@ use tokio::sync::Notify;
 
 const HANGS: Queue = Queue::named("hangs");
 
-/// An executor whose runs in the queue `hangs` wait until they are let go.
-fn held(gate: &Arc<Notify>) -> Arc<Script> {
+/// An executor whose runs in the queue `hangs` wait for the gate.
+fn held(gate: &Arc<Notify>) -> Arc<ScriptedExecutor> {
     let gate = gate.clone();
-    Script::new(move |run, _| {
+    ScriptedExecutor::new(move |run, _| {
         let gate = gate.clone();
         async move {
             if run.operation().row.queue == HANGS {
@@ -24,28 +24,32 @@ fn held(gate: &Arc<Notify>) -> Arc<Script> {
 
 #[tokio::test(start_paused = true)]
 async fn a_hanging_queue_does_not_stop_another_and_takes_no_more_than_its_limit() {
-    let bench = Bench::new();
+    let fixture = EngineFixture::new();
     let mut stuck = Vec::new();
     for name in ["a", "b", "c"] {
-        stuck.push(bench.accept_in(name, HANGS).await);
+        stuck.push(fixture.accept_in(name, HANGS).await);
     }
     let gate = Arc::new(Notify::new());
-    let script = held(&gate);
-    let engine = bench
-        .engine_of(script.clone(), &[(HANGS, 2), (WORK, 1)])
+    let executor = held(&gate);
+    let engine = fixture
+        .engine_of(executor.clone(), &[(HANGS, 2), (WORK, 1)])
         .await;
     for n in 0..20 {
-        let id = bench.accept(&format!("free {n}")).await;
-        bench.done(id).await;
+        let id = fixture.accept(&format!("free {n}")).await;
+        fixture.done(id).await;
     }
     assert_eq!(
         engine.operations_running(),
         2,
         "the third waits for a place"
     );
-    assert_eq!(bench.row(stuck[2]).await.state, State::Ready);
+    assert_eq!(fixture.row(stuck[2]).await.state, State::Ready);
     gate.notify_one();
-    while !script.seen().iter().any(|seen| seen.id == stuck[2]) {
+    while !executor
+        .observed()
+        .iter()
+        .any(|observed| observed.id == stuck[2])
+    {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     for _ in 0..2 {
@@ -53,15 +57,15 @@ async fn a_hanging_queue_does_not_stop_another_and_takes_no_more_than_its_limit(
         tokio::task::yield_now().await;
     }
     for id in stuck {
-        bench.done(id).await;
+        fixture.done(id).await;
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_permit_is_a_place_in_its_queue_and_is_given_back() {
-    let bench = Bench::new();
-    let script = Script::new(|run, _| async move { finish(&run).await });
-    let engine = bench.engine_of(script, &[(WORK, 1)]).await;
+async fn a_permit_is_a_slot_of_its_queue_and_is_returned() {
+    let fixture = EngineFixture::new();
+    let executor = ScriptedExecutor::new(|run, _| async move { finish(&run).await });
+    let engine = fixture.engine_of(executor, &[(WORK, 1)]).await;
     let permit = engine.permit(&WORK);
     assert!(permit.is_some());
     assert!(engine.permit(&WORK).is_none(), "there is one place");
@@ -76,18 +80,18 @@ async fn a_permit_is_a_place_in_its_queue_and_is_given_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_somebody_waits_for_runs_at_once_though_its_queue_is_full() {
-    let bench = Bench::new();
+async fn an_awaited_operation_runs_at_once_though_its_queue_is_full() {
+    let fixture = EngineFixture::new();
     let gate = Arc::new(Notify::new());
-    let engine = bench.engine_of(held(&gate), &[(HANGS, 1)]).await;
-    let first = bench.accept_in("first", HANGS).await;
+    let engine = fixture.engine_of(held(&gate), &[(HANGS, 1)]).await;
+    let first = fixture.accept_in("first", HANGS).await;
     while engine.operations_running() == 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert!(engine.permit(&HANGS).is_none());
     let new = operation("second", HANGS, Start::Claimed(engine.worker()));
     let second = new.id;
-    bench
+    fixture
         .store
         .commit(&Commit::new().start(new.clone()))
         .await
@@ -101,16 +105,16 @@ async fn what_somebody_waits_for_runs_at_once_though_its_queue_is_full() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     finished.wait().await;
-    assert_eq!(bench.row(second).await.fence.0, 1);
-    bench.done(first).await;
+    assert_eq!(fixture.row(second).await.fence.0, 1);
+    fixture.done(first).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn two_engines_share_the_work_and_never_run_one_operation_twice_at_once() {
-    let bench = Bench::new();
+    let fixture = EngineFixture::new();
     let mut all: Vec<OperationId> = Vec::new();
     for n in 0..60 {
-        all.push(bench.accept(&format!("{n}")).await);
+        all.push(fixture.accept(&format!("{n}")).await);
     }
     // The executor asserts that no operation is inside it twice.
     let play = |run: Arc<sutler_journal::Run>, before: usize| async move {
@@ -123,12 +127,12 @@ async fn two_engines_share_the_work_and_never_run_one_operation_twice_at_once() 
             _ => finish(&run).await,
         }
     };
-    let both = Script::new(play);
-    let one = bench.engine_of(both.clone(), &[(WORK, 3)]).await;
-    let other = bench.engine_of(both.clone(), &[(WORK, 3)]).await;
+    let both = ScriptedExecutor::new(play);
+    let one = fixture.engine_of(both.clone(), &[(WORK, 3)]).await;
+    let other = fixture.engine_of(both.clone(), &[(WORK, 3)]).await;
     let mut most = (0, 0);
     for id in &all {
-        while !matches!(bench.row(*id).await.state, State::Done(_)) {
+        while !matches!(fixture.row(*id).await.state, State::Done(_)) {
             most = (
                 most.0.max(one.operations_running()),
                 most.1.max(other.operations_running()),
@@ -140,10 +144,10 @@ async fn two_engines_share_the_work_and_never_run_one_operation_twice_at_once() 
         (2..=4).contains(&most.0) && (2..=4).contains(&most.1),
         "{most:?}"
     );
-    assert_eq!(both.seen().len(), 3 * all.len(), "each claim ran once");
+    assert_eq!(both.observed().len(), 3 * all.len(), "each claim ran once");
     for id in all {
         let fences: Vec<u64> = both
-            .seen()
+            .observed()
             .iter()
             .filter(|s| s.id == id)
             .map(|s| s.fence)

@@ -1,6 +1,6 @@
-//! Stopping: what runs is finished or given back, and it always comes to an end.
+//! Shut-down: runs are finished or released, and it always completes.
 
-use super::{Bench, LEASE, Script, WORK, finish};
+use super::{EngineFixture, LEASE, ScriptedExecutor, WORK, finish};
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::conformance::{Call, Intercept};
@@ -11,14 +11,14 @@ use tokio::time::{Instant, timeout};
 const GRACE: Duration = Duration::from_secs(20);
 
 #[tokio::test(start_paused = true)]
-async fn a_shut_down_waits_for_what_runs_and_starts_nothing_more() {
-    let bench = Bench::new();
-    let id = bench.accept("a").await;
-    let script = Script::new(|run, _| async move {
+async fn a_shut_down_waits_for_runs_and_starts_no_more() {
+    let fixture = EngineFixture::new();
+    let id = fixture.accept("a").await;
+    let executor = ScriptedExecutor::new(|run, _| async move {
         tokio::time::sleep(Duration::from_secs(5)).await;
         finish(&run).await
     });
-    let engine = bench.engine(script.clone()).await;
+    let engine = fixture.engine(executor.clone()).await;
     while engine.operations_running() == 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
@@ -26,38 +26,38 @@ async fn a_shut_down_waits_for_what_runs_and_starts_nothing_more() {
     let stop = engine.shut_down(GRACE);
     let late = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        bench.accept("late").await
+        fixture.accept("late").await
     };
     let ((), late) = tokio::join!(stop, late);
     assert!(began.elapsed() < Duration::from_secs(6));
-    assert_eq!(bench.row(id).await.state, State::Done(Outcome::Succeeded));
-    assert_eq!(bench.row(late).await.state, State::Ready);
+    assert_eq!(fixture.row(id).await.state, State::Done(Outcome::Succeeded));
+    assert_eq!(fixture.row(late).await.state, State::Ready);
     assert!(engine.is_stopping());
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_does_not_end_in_time_is_given_back_and_is_no_takeover() {
-    let bench = Bench::new();
-    let id = bench.accept("a").await;
-    let script = Script::new(|run, before| async move {
+async fn an_unfinished_run_is_released_without_a_takeover() {
+    let fixture = EngineFixture::new();
+    let id = fixture.accept("a").await;
+    let executor = ScriptedExecutor::new(|run, before| async move {
         if before == 0 {
             std::future::pending::<()>().await;
         }
         finish(&run).await
     });
-    let engine = bench.engine(script.clone()).await;
+    let engine = fixture.engine(executor.clone()).await;
     while engine.operations_running() == 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     engine.shut_down(GRACE).await;
-    let row = bench.row(id).await;
+    let row = fixture.row(id).await;
     assert_eq!(
         (row.state, row.takeovers, row.attempt),
         (State::Ready, 0, 1)
     );
-    bench.engine(script.clone()).await;
+    fixture.engine(executor.clone()).await;
     let began = Instant::now();
-    let row = bench.done(id).await;
+    let row = fixture.done(id).await;
     assert!(
         began.elapsed() < Duration::from_secs(1),
         "no lease to wait for"
@@ -66,11 +66,11 @@ async fn what_does_not_end_in_time_is_given_back_and_is_no_takeover() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_does_not_take_the_lease_back_stops_nobody() {
-    let bench = Bench::new();
-    let script = Script::new(|run, _| async move { finish(&run).await });
-    let engine = bench.engine(script).await;
-    bench.tap(|call| match call {
+async fn a_failing_release_does_not_block_the_shut_down() {
+    let fixture = EngineFixture::new();
+    let executor = ScriptedExecutor::new(|run, _| async move { finish(&run).await });
+    let engine = fixture.engine(executor).await;
+    fixture.hook(|call| match call {
         Call::Release(_) => Intercept::Refuse,
         _ => Intercept::Pass,
     });
@@ -79,16 +79,16 @@ async fn a_store_that_does_not_take_the_lease_back_stops_nobody() {
         .expect("it ends");
 }
 
-/// The engine is told to stop while it waits for a new lease: the lease it then gets must not keep
-/// it alive, and must not stay behind.
+/// The engine shuts down while it waits for a new lease: the lease that it then gets must not keep
+/// it alive, and must not be left behind.
 #[tokio::test(start_paused = true)]
-async fn a_shut_down_in_the_middle_of_a_new_beginning_comes_to_an_end() {
-    let bench = Bench::new();
-    let script = Script::new(|run, _| async move { finish(&run).await });
-    let engine = bench.engine(script).await;
+async fn a_shut_down_while_a_lease_is_acquired_completes() {
+    let fixture = EngineFixture::new();
+    let executor = ScriptedExecutor::new(|run, _| async move { finish(&run).await });
+    let engine = fixture.engine(executor).await;
     let (worker, gate) = (engine.worker(), Arc::new(Notify::new()));
     let held = gate.clone();
-    bench.tap(move |call| match call {
+    fixture.hook(move |call| match call {
         Call::Renew(who) if *who == worker => Intercept::Refuse,
         Call::Renew(_) => Intercept::Hold(held.clone()),
         _ => Intercept::Pass,
@@ -101,12 +101,12 @@ async fn a_shut_down_in_the_middle_of_a_new_beginning_comes_to_an_end() {
     };
     let both = async { tokio::join!(stop, let_go) };
     timeout(4 * LEASE, both).await.expect("it ends");
-    // Whatever lease was left is given back: another worker finds nothing to wait for.
-    let id = bench.accept("a").await;
-    bench.tap(|_| Intercept::Pass);
+    // No lease is left: another worker can claim at once.
+    let id = fixture.accept("a").await;
+    fixture.hook(|_| Intercept::Pass);
     let next = WorkerId::fresh();
-    bench.store.renew(next, LEASE).await.unwrap();
-    let claimed = bench.store.claim(next, &[(WORK, 1)]).await.unwrap();
+    fixture.store.renew(next, LEASE).await.unwrap();
+    let claimed = fixture.store.claim(next, &[(WORK, 1)]).await.unwrap();
     assert_eq!(claimed.len(), 1);
     assert_eq!(claimed[0].row.id, id);
 }

@@ -1,19 +1,19 @@
--- Layout 1: a commit, whole or not at all, in one call.
+-- Layout 1: a commit, all or nothing, in one call.
 --
 -- p_head holds numbers of twenty characters each, p_data bytes; both are read once from left to right.
--- p_head begins with how many locks there are, and each twice its number, plus one if it is shared; how
--- many operations are to be locked; how many expectations; how many writes. Then each expectation: its
--- kind, the length of its key, the length of its id, its fence. Then each write: its kind, its state, its
--- wait, and the lengths of key, id, worker, verb, queue, a, b, c, d, e, subject and terms (-1: there is
--- none); an import has eight numbers more. Operations to be locked come first in p_data. The kinds and
--- what they mean are those of postgres/layout_1/commit.sql. Terms are numbers (how many; the lengths of
--- each scope and value) and then bytes, in one piece.
+-- p_head begins with the number of locks, and for each twice its number, plus one if it is shared; the
+-- number of operations to lock; the number of expectations; the number of writes. Then each expectation:
+-- its kind, the length of its key, the length of its id, its fence. Then each write: its kind, its state,
+-- its wait, and the lengths of key, id, worker, verb, queue, a, b, c, d, e, subject and terms (-1: none);
+-- an import has eight more numbers. Operations to lock come first in p_data. The kinds are those of
+-- postgres/layout_1/commit.sql. Terms are numbers (their count; the lengths of each scope and value) and
+-- then bytes, in one piece.
 --
 -- Locks are taken in one order that all commits share, then operations in theirs, then the one row that
 -- gives the number in the feed: the order of numbers is the order of commits.
 --
--- Answers one row: 0 if the commit stands, n if its n-th expectation does not hold, -n if its n-th write
--- does not fit.
+-- Returns one row: 0 if the commit is applied, n if its n-th expectation does not hold, -n if its n-th
+-- write cannot be applied.
 DROP PROCEDURE IF EXISTS sutler_commit_v1;
 CREATE PROCEDURE sutler_commit_v1(IN p_id BINARY(16), IN p_head LONGBLOB, IN p_data LONGBLOB)
     MODIFIES SQL DATA
@@ -211,7 +211,7 @@ main: BEGIN
     SELECT v_verdict AS verdict;
 END;
 
--- Enters a document under terms.
+-- Adds a document to the index of terms.
 DROP PROCEDURE IF EXISTS sutler_give_terms_v1;
 CREATE PROCEDURE sutler_give_terms_v1(IN p_key VARBINARY(1700), IN p_terms LONGBLOB)
     MODIFIES SQL DATA
@@ -228,7 +228,7 @@ BEGIN
     END WHILE;
 END;
 
--- Takes a document away from terms.
+-- Removes a document from the index of terms.
 DROP PROCEDURE IF EXISTS sutler_take_terms_v1;
 CREATE PROCEDURE sutler_take_terms_v1(IN p_key VARBINARY(1700), IN p_terms LONGBLOB)
     MODIFIES SQL DATA

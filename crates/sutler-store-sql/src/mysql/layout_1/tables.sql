@@ -1,8 +1,8 @@
 -- Layout 1: the tables, for MySQL 8 and MariaDB 10.6. Never changed once released; a later layout begins
--- where this one ends. Definitions here do not roll back, so each may be made twice.
--- What is asked of them: commit.sql and work.sql beside this file, and sql.rs above it.
+-- where this one ends. Definitions here do not roll back, so each may be executed twice.
+-- Used by commit.sql and work.sql in this directory, and by sql.rs above it.
 
--- Documents. `terms`: those by which the document stands in `sutler_term`, as commit.sql writes them.
+-- Documents. `terms`: the entries of the document in `sutler_term`, encoded as in commit.sql.
 CREATE TABLE IF NOT EXISTS sutler_doc (
     `key`   VARBINARY(1700) NOT NULL PRIMARY KEY,
     version BINARY(16)      NOT NULL,
@@ -10,7 +10,7 @@ CREATE TABLE IF NOT EXISTS sutler_doc (
     body    LONGBLOB        NOT NULL
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
 
--- What documents are listed by; `scope` is realm, kind and the name of the term.
+-- Index of documents by term; `scope` is realm, kind and the name of the term.
 CREATE TABLE IF NOT EXISTS sutler_term (
     scope VARBINARY(140)  NOT NULL,
     value VARBINARY(512)  NOT NULL,
@@ -18,8 +18,8 @@ CREATE TABLE IF NOT EXISTS sutler_term (
     PRIMARY KEY (scope, value, `key`)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
 
--- state: 0 waiting, 1 ready, 2 running, 3 succeeded, 4 failed, 5 cancelled. claim: which call of
--- sutler_claim_v1 handed it out last. scope: the realm and the kind of the lane.
+-- state: 0 waiting, 1 ready, 2 running, 3 succeeded, 4 failed, 5 cancelled. claim: the call of
+-- sutler_claim_v1 that claimed it last. scope: the realm and the kind of the lane.
 CREATE TABLE IF NOT EXISTS sutler_op (
     id        BINARY(16)      NOT NULL PRIMARY KEY,
     worker    BINARY(16),
@@ -46,14 +46,14 @@ CREATE TABLE IF NOT EXISTS sutler_op (
     KEY sutler_op_sweepable (pinned, scope, state, finished)
 ) ENGINE = InnoDB ROW_FORMAT = DYNAMIC;
 
--- Who works, until when. One that ran out is kept, so that its worker learns of it.
+-- Workers and the expiry of their leases. An expired one is kept, so that its worker gets Lost.
 CREATE TABLE IF NOT EXISTS sutler_lease (
     worker  BINARY(16) NOT NULL PRIMARY KEY,
     expires BIGINT     NOT NULL,
     KEY sutler_lease_expires (expires)
 ) ENGINE = InnoDB;
 
--- One row a commit: the feed, and the memory of commit ids.
+-- One row per commit: the feed with its commit ids.
 CREATE TABLE IF NOT EXISTS sutler_feed (
     seq      BIGINT     NOT NULL PRIMARY KEY,
     at       BIGINT     NOT NULL,
@@ -61,7 +61,7 @@ CREATE TABLE IF NOT EXISTS sutler_feed (
     subjects LONGBLOB   NOT NULL
 ) ENGINE = InnoDB;
 
--- `total` counts the bytes of the log up to and with this chunk.
+-- `total` counts the bytes of the log up to and including this chunk.
 CREATE TABLE IF NOT EXISTS sutler_log (
     op     BINARY(16) NOT NULL,
     number BIGINT     NOT NULL,
@@ -70,7 +70,7 @@ CREATE TABLE IF NOT EXISTS sutler_log (
     PRIMARY KEY (op, number)
 ) ENGINE = InnoDB;
 
--- One row. seq: the last number in the feed; accepted and ended count operations. Commits take this row
+-- One row. seq: the last number in the feed; accepted and ended count operations. Commits lock this row
 -- last, and in its order.
 CREATE TABLE IF NOT EXISTS sutler_tally (
     no       INTEGER NOT NULL PRIMARY KEY,
@@ -80,8 +80,8 @@ CREATE TABLE IF NOT EXISTS sutler_tally (
 ) ENGINE = InnoDB;
 INSERT IGNORE INTO sutler_tally VALUES (1, 0, 0, 0);
 
--- One row, apart from the other so that no commit waits for a sweep. trimmed: the feed is gone up to
--- here. cleaned: how many operations were swept.
+-- One row, separate from the other so that no commit waits for a sweep. trimmed: the feed is trimmed up
+-- to this number. cleaned: number of swept operations.
 CREATE TABLE IF NOT EXISTS sutler_swept (
     no       INTEGER NOT NULL PRIMARY KEY,
     trimmed  BIGINT  NOT NULL,
@@ -89,8 +89,8 @@ CREATE TABLE IF NOT EXISTS sutler_swept (
 ) ENGINE = InnoDB;
 INSERT IGNORE INTO sutler_swept VALUES (1, 0, 0);
 
--- Rows to be locked in the place of documents and workers, there or not: 16,384 for names by their
--- hash, and the last for claims. Nothing is ever written here.
+-- Rows that are locked in place of documents and workers, existing or not: 16,384 for names by their
+-- hash, and the last for claims. Never written.
 CREATE TABLE IF NOT EXISTS sutler_lock (
     n INTEGER NOT NULL PRIMARY KEY
 ) ENGINE = InnoDB;

@@ -1,6 +1,6 @@
 -- Layout 1: leases, claims, sweeps and logs. None of these is a commit; none is in the feed.
 
--- Makes or prolongs a lease. The first row says whether it was lost; the others are what is held.
+-- Creates or extends a lease. The first row tells whether it was lost; the others are the held operations.
 DROP PROCEDURE IF EXISTS sutler_renew_v1;
 CREATE PROCEDURE sutler_renew_v1(IN p_worker BINARY(16), IN p_ttl BIGINT)
     MODIFIES SQL DATA
@@ -22,9 +22,9 @@ BEGIN
         WHERE o.worker = p_worker AND o.state = 2 AND (v_expires IS NULL OR v_expires > v_now);
 END;
 
--- Hands out operations, marked with p_claim; the first row says whether the worker holds a lease. Claims
--- come one after the other. What is looked at is locked one by one, and passed over if somebody else has
--- it: so nobody waits in a circle.
+-- Claims operations, marked with p_claim; the first row tells whether the worker holds a lease. Claims
+-- run one after the other. Candidates are locked one by one, and skipped if another session has locked
+-- them, so there is no deadlock.
 DROP PROCEDURE IF EXISTS sutler_claim_v1;
 CREATE PROCEDURE sutler_claim_v1(
     IN p_worker BINARY(16), IN p_lock INTEGER, IN p_claim BINARY(16), IN p_limits LONGBLOB,
@@ -95,7 +95,7 @@ main: BEGIN
         FROM sutler_op WHERE worker = p_worker AND state = 2 AND claim = p_claim;
 END;
 
--- Ends a lease and gives back what was held; how many operations that were.
+-- Ends a lease and releases its operations; returns their number.
 DROP PROCEDURE IF EXISTS sutler_release_v1;
 CREATE PROCEDURE sutler_release_v1(IN p_worker BINARY(16), IN p_lock INTEGER)
     MODIFIES SQL DATA
@@ -131,8 +131,8 @@ BEGIN
     SELECT v_count AS count;
 END;
 
--- Throws away what is done in one state; how many. Each scope in the range of lanes is looked at by
--- itself, so that what is old elsewhere and may stay is not looked at again and again.
+-- Deletes ended operations of one state; returns their number. Each scope in the range of lanes is
+-- visited separately, so that old operations of other scopes are not visited again and again.
 DROP PROCEDURE IF EXISTS sutler_sweep_v1;
 CREATE PROCEDURE sutler_sweep_v1(
     IN p_state BIGINT, IN p_from VARBINARY(1700), IN p_after VARBINARY(1700), IN p_before BIGINT,
@@ -178,7 +178,7 @@ BEGIN
     SELECT v_count AS count;
 END;
 
--- Forgets commits from before a moment, and leases that ran out before it and cover nothing.
+-- Trims commits from before a moment, and deletes leases that expired before it and cover no operation.
 DROP PROCEDURE IF EXISTS sutler_trim_v1;
 CREATE PROCEDURE sutler_trim_v1(IN p_before BIGINT, IN p_limit BIGINT)
     MODIFIES SQL DATA
@@ -207,7 +207,7 @@ BEGIN
     SELECT v_count AS count;
 END;
 
--- Adds a chunk to a log, unless the operation is not there or the log is full.
+-- Appends a chunk to a log, unless the operation does not exist or the log is full.
 DROP PROCEDURE IF EXISTS sutler_append_log_v1;
 CREATE PROCEDURE sutler_append_log_v1(IN p_op BINARY(16), IN p_text LONGBLOB, IN p_most BIGINT)
     MODIFIES SQL DATA

@@ -1,20 +1,20 @@
--- Layout 1: a commit, whole or not at all, in one call.
+-- Layout 1: a commit, all or nothing, in one call.
 --
 -- Everything that a commit reads or writes is locked first, in one order that all commits share:
--- documents and workers by advisory locks (what is absent can be locked, too), then operations by
--- their rows. So no two commits wait for each other in a circle, and what is read afterwards stays
--- true until the end. The numbers of locks are salted with the store they belong to, so that two in
--- one database do not wait for each other. The place in the feed is taken last of all (see feed.sql).
+-- documents and workers by advisory locks (which also work for absent ones), then operations by
+-- their rows. So there is no deadlock between commits, and everything read afterwards stays true
+-- until the end. The numbers of locks are salted with the store they belong to, so that two stores in
+-- one database do not wait for each other. The position in the feed is taken last (see feed.sql).
 --
--- Answers 0 if the commit stands, n if its n-th expectation does not hold, -n if its n-th write does
--- not fit. Once something was written, a write that does not fit ends the transaction by an error:
--- SU001 with its number as the message; SU000 if this very commit stands from an earlier time. The same
--- is said by the feed, where an id stands once: sutler_feed_id is violated.
+-- Returns 0 if the commit is applied, n if its n-th expectation does not hold, -n if its n-th write
+-- cannot be applied. Once something was written, a failing write ends the transaction by an error:
+-- SU001 with its number as the message; SU000 if this commit was applied before. The feed detects
+-- the latter too, because an id occurs once: sutler_feed_id is violated.
 --
--- Kinds of expectations: 0 absent, 1 version, 2 fence. Kinds of writes: 0 put of what is expected to
--- be absent, 1 put, 2 remove, 3 start, 4 advance, 5 cancel, 6 wake, 7 unpin, 8 reseal, 9 import.
--- w_state: the state that a start or an import begins with, or the next of an advance, where 6 means
--- that it stays and 7 that it is tried again. w_terms: how many terms belong to the writes before.
+-- Kinds of expectations: 0 absent, 1 version, 2 fence. Kinds of writes: 0 put of a document that is
+-- expected to be absent, 1 put, 2 remove, 3 start, 4 advance, 5 cancel, 6 wake, 7 unpin, 8 reseal, 9 import.
+-- w_state: the initial state of a start or an import, or the next state of an advance, where 6 means
+-- that it stays and 7 that it is retried. w_terms: number of terms of the writes before.
 CREATE FUNCTION sutler_commit_v1(
     p_id uuid, p_locks bigint[], p_shared boolean[], p_ops uuid[],
     e_kind smallint[], e_key bytea[], e_id uuid[], e_fence bigint[],
@@ -192,7 +192,7 @@ BEGIN
 END
 $$;
 
--- Moves a document from its old terms to its new ones, and touches only those that differ.
+-- Replaces the index entries of a document's terms, and touches only those that differ.
 CREATE FUNCTION sutler_change_terms_v1(
     p_key bytea, scopes_old bytea[], vals_old bytea[], scopes_new bytea[], vals_new bytea[]
 ) RETURNS void LANGUAGE plpgsql VOLATILE AS $$

@@ -1,12 +1,12 @@
--- Layout 1: the feed, and how far it can be read.
+-- Layout 1: the feed, and the position up to which it can be read.
 --
 -- A commit that is about to take its number first takes a shared advisory lock that names a number
--- below it, and holds it until it has ended. A reader asks, in this order: which number was given
--- last? which of those locks are held? Every number up to the smaller of the two belongs to a commit
--- that has ended, and PostgreSQL shows what a transaction did before it lets go of its locks. So
--- nothing can appear behind a place that was read, and no commit ever waits for another's number.
+-- below it, and holds it until it has ended. A reader reads, in this order, the last number given and
+-- the locks that are held. Every number up to the smaller of the two belongs to a commit that has
+-- ended, and PostgreSQL shows the changes of a transaction before it releases its locks. So nothing
+-- appears before a position that was read, and no commit ever waits for the number of another.
 --
--- The lock's upper half is the sequence, with its highest bit clear and the next one set, which no
+-- The upper half of the lock is the sequence, with its highest bit clear and the next one set, which no
 -- other lock has; its lower half is the lower half of the number.
 CREATE FUNCTION sutler_place_v1(p_sequence regclass, p_number bigint)
     RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
@@ -29,7 +29,7 @@ BEGIN
 END
 $$;
 
--- Commits behind a place; if there are none, one row that only says up to where the feed is gone.
+-- Commits after a position; if there are none, one row with the number up to which the feed is trimmed.
 CREATE FUNCTION sutler_changes_v1(p_after bigint, p_limit bigint)
     RETURNS TABLE (trimmed bigint, seq bigint, id uuid, subjects bytea)
     LANGUAGE plpgsql VOLATILE AS $$
@@ -46,7 +46,7 @@ BEGIN
 END
 $$;
 
--- Counts what ended in commits up to a number, so that they need not be counted again.
+-- Adds ended operations of commits up to a number to the totals, so that they are not counted again.
 CREATE FUNCTION sutler_fold_v1(p_to bigint) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
     from_seq bigint;
@@ -60,7 +60,7 @@ BEGIN
 END
 $$;
 
--- Forgets commits from before a moment, and leases that ran out before it and cover nothing.
+-- Trims commits from before a moment, and deletes leases that expired before it and cover no operation.
 CREATE FUNCTION sutler_trim_v1(p_before bigint, p_limit bigint)
     RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 DECLARE

@@ -1,8 +1,8 @@
 -- Layout 1: the tables. Never changed once released; a later layout begins where this one ends.
--- What is asked of them: commit.sql, work.sql and feed.sql beside this file, and sql.rs above it.
--- Bodies are sealed, so compressing them is lost labour: their storage is EXTERNAL.
+-- Used by commit.sql, work.sql and feed.sql in this directory, and by sql.rs above it.
+-- Bodies are sealed, so compressing them is useless: their storage is EXTERNAL.
 
--- Documents. `scopes` and `vals` are the terms by which the document stands in `sutler_term`.
+-- Documents. `scopes` and `vals` are the terms of the document in `sutler_term`.
 CREATE TABLE sutler_doc (
     key     bytea   PRIMARY KEY,
     version uuid    NOT NULL,
@@ -12,7 +12,7 @@ CREATE TABLE sutler_doc (
 ) WITH (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.05);
 ALTER TABLE sutler_doc ALTER COLUMN body SET STORAGE EXTERNAL;
 
--- What documents are listed by; `scope` is realm, kind and the name of the term.
+-- Index of documents by term; `scope` is realm, kind and the name of the term.
 CREATE TABLE sutler_term (
     scope bytea NOT NULL,
     value bytea NOT NULL,
@@ -20,7 +20,7 @@ CREATE TABLE sutler_term (
     PRIMARY KEY (scope, value, key)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05);
 
--- The realm and the kind of a lane or of the beginning of one: what is before its second zero byte.
+-- The realm and the kind of a lane or of a prefix of one: everything before its second zero byte.
 CREATE FUNCTION sutler_scope(p_lane bytea) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN first = 0 OR second = 0 THEN p_lane
                 ELSE substring(p_lane FROM 1 FOR first + second - 1) END
@@ -29,7 +29,7 @@ CREATE FUNCTION sutler_scope(p_lane bytea) RETURNS bytea LANGUAGE sql IMMUTABLE 
 $$;
 
 -- state: 0 waiting, 1 ready, 2 running, 3 succeeded, 4 failed, 5 cancelled. An unfinished operation
--- stands in exactly one of the partial indexes: what changes state moves from one to the next.
+-- is in exactly one of the partial indexes: a change of state moves it from one to the next.
 CREATE TABLE sutler_op (
     id        uuid     PRIMARY KEY,
     worker    uuid,
@@ -59,13 +59,13 @@ CREATE INDEX sutler_op_running ON sutler_op (worker, id) WHERE state = 2;
 CREATE INDEX sutler_op_sweepable ON sutler_op (sutler_scope(lane), state, finished)
     WHERE state > 2 AND NOT pinned;
 
--- Who works, until when. One that ran out is kept, so that its worker learns of it.
+-- Workers and the expiry of their leases. An expired one is kept, so that its worker gets Lost.
 CREATE TABLE sutler_lease (
     worker  uuid   PRIMARY KEY,
     expires bigint NOT NULL
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05);
 
--- One row a commit: the feed, and the memory of commit ids. `ended`: how many operations it ended.
+-- One row per commit: the feed with its commit ids. `ended`: number of operations it ended.
 CREATE SEQUENCE sutler_feed_seq;
 SELECT nextval('sutler_feed_seq');
 CREATE TABLE sutler_feed (
@@ -76,7 +76,7 @@ CREATE TABLE sutler_feed (
     subjects bytea   NOT NULL
 );
 
--- `total` counts the bytes of the log up to and with this chunk.
+-- `total` counts the bytes of the log up to and including this chunk.
 CREATE TABLE sutler_log (
     op     uuid    NOT NULL,
     number integer NOT NULL,
@@ -88,7 +88,7 @@ ALTER TABLE sutler_log ALTER COLUMN text SET STORAGE EXTERNAL;
 
 -- One row. ended: operations that ended in commits up to `folded`; those of later commits are still
 -- counted in the feed, so that commits share no row. cleaned: swept operations. trimmed: the feed is
--- gone up to here.
+-- trimmed up to this number.
 CREATE TABLE sutler_tally (
     no      integer PRIMARY KEY CHECK (no = 1),
     folded  bigint  NOT NULL,

@@ -1,6 +1,6 @@
 -- Layout 1: leases, claims, sweeps and logs. None of these is a commit; none is in the feed.
 
--- Makes or prolongs a lease. The first row says whether it was lost; the others are what is held.
+-- Creates or extends a lease. The first row tells whether it was lost; the others are the held operations.
 CREATE FUNCTION sutler_renew_v1(p_worker uuid, p_ttl bigint)
     RETURNS TABLE (lost boolean, op uuid, cancelled boolean) LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -18,8 +18,8 @@ BEGIN
 END
 $$;
 
--- Hands out operations; one row without an id if the worker holds no lease. Rows that somebody else
--- has locked are passed over, so claims wait for nothing.
+-- Claims operations; one row without an id if the worker holds no lease. Rows that another session has
+-- locked are skipped, so claims never wait.
 CREATE FUNCTION sutler_claim_v1(
     p_worker uuid, p_lock bigint, p_queues bytea[], p_limits bigint[]
 ) RETURNS SETOF sutler_op LANGUAGE plpgsql VOLATILE AS $$
@@ -57,7 +57,7 @@ BEGIN
 END
 $$;
 
--- Ends a lease and gives back what was held; how many operations that were.
+-- Ends a lease and releases its operations; returns their number.
 CREATE FUNCTION sutler_release_v1(p_worker uuid, p_lock bigint)
     RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -78,8 +78,8 @@ BEGIN
 END
 $$;
 
--- Throws away what is done; how many. `p_after` is the end of the range of lanes. Each scope in it is
--- looked at by itself, so that what is old elsewhere and may stay is not looked at again and again.
+-- Deletes ended operations; returns their number. `p_after` is the end of the range of lanes. Each scope
+-- in it is visited separately, so that old operations of other scopes are not visited again and again.
 CREATE FUNCTION sutler_sweep_v1(
     p_states smallint[], p_from bytea, p_after bytea, p_before bigint, p_limit bigint
 ) RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$
@@ -118,7 +118,7 @@ BEGIN
 END
 $$;
 
--- Adds a chunk to a log, unless the operation is not there or the log is full.
+-- Appends a chunk to a log, unless the operation does not exist or the log is full.
 CREATE FUNCTION sutler_append_log_v1(p_op uuid, p_text bytea, p_most bigint)
     RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 DECLARE

@@ -1,6 +1,6 @@
-//! Timeouts and limits of connections hold; what they say: `bounds.rs` above.
+//! Time limits and connection limits; the assertions are in `bounds.rs` above.
 
-use super::candidate::MySql;
+use super::conformance::MySql;
 use crate::{bounds, leases};
 use sqlx::Executor as _;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Databases for stores in a MariaDB or MySQL server of the tests, and connections for looking behind
-//! their back.
+//! Databases for stores in a MariaDB or MySQL server of the tests, and connections that bypass the
+//! stores.
 //!
 //! Not here: starting it (`sutler-servers`).
 
@@ -9,7 +9,7 @@ use sqlx::mysql::{MySqlConnectOptions, MySqlConnection};
 use std::str::FromStr as _;
 use sutler_servers::{Server, mariadb};
 
-/// The server of this run; `None` if there is none here, which is said.
+/// The server of this run; `None`, after a message, if there is none.
 pub(crate) fn shared() -> Option<&'static Server> {
     mariadb::shared()
 }
@@ -34,7 +34,7 @@ pub(crate) fn url(server: &Server, name: &str, port: u16) -> SecretString {
     server.admin_url().through(port).at(name).url().into()
 }
 
-/// A database, and a connection for looking behind a store's back.
+/// A database, and a connection that bypasses the store.
 pub(crate) struct TestDatabase {
     pub(crate) db: MySqlConnection,
     pub(crate) name: String,

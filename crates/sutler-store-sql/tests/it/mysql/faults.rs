@@ -1,7 +1,7 @@
 //! Servers that stop, freeze and come back.
 
-use super::candidate::MySql;
 use super::cluster;
+use super::conformance::MySql;
 use crate::faults::{self, impatient};
 use crate::fixture::ready;
 use sqlx::{Executor as _, MySqlConnection, Row as _};
@@ -12,17 +12,17 @@ use sutler_servers::Server;
 use sutler_store_sql::{MySqlStore, SqlSettings};
 use tokio::task::JoinHandle;
 
-/// Looks until a session waits for a lock.
-async fn until_somebody_waits<T>(looking: &mut MySqlConnection, waiting: &JoinHandle<T>) {
+/// Polls until a session waits for a lock.
+async fn until_a_session_waits<T>(observer: &mut MySqlConnection, waiting: &JoinHandle<T>) {
     loop {
         let look = "SELECT COUNT(*) FROM information_schema.innodb_trx
                     WHERE trx_state = 'LOCK WAIT'";
-        let row = looking.fetch_one(look).await.expect("a count");
+        let row = observer.fetch_one(look).await.expect("a count");
         if row.get::<i64, _>(0) > 0 {
             return;
         }
         assert!(!waiting.is_finished(), "nobody waited");
-        // Who looks more often is shown what was there before.
+        // More frequent reads return cached data.
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
 }
@@ -35,9 +35,9 @@ async fn own() -> Option<(Server, MySql, Arc<MySqlStore>)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_a_restart_of_the_server_everything_goes_on() {
+async fn after_a_restart_of_the_server_the_store_recovers() {
     if let Some((server, _candidate, store)) = own().await {
-        faults::after_a_restart_of_the_server_everything_goes_on(&server, &*store).await;
+        faults::after_a_restart_of_the_server_the_store_recovers(&server, &*store).await;
     }
 }
 
@@ -49,9 +49,9 @@ async fn a_restart_between_two_requests_is_not_noticed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_frozen_server_is_noticed_and_goes_on() {
+async fn a_frozen_server_is_noticed_and_recovers() {
     if let Some((server, _candidate, store)) = own().await {
-        faults::a_frozen_server_is_noticed_and_goes_on(&server, &*store).await;
+        faults::a_frozen_server_is_noticed_and_recovers(&server, &*store).await;
     }
 }
 
@@ -66,13 +66,13 @@ async fn a_commit_that_waits_when_its_wire_is_cut_is_ended_and_then_applied_once
     };
     let id = new.id;
     store.commit(&start).await.expect("a commit");
-    let patient = SqlSettings {
+    let settings = SqlSettings {
         answer_timeout: Duration::from_secs(60),
         statement_timeout: Duration::from_secs(60),
         lock_timeout: Duration::from_secs(60),
         ..impatient()
     };
-    let store = MySqlStore::open_with(&candidate.url, patient).await;
+    let store = MySqlStore::open_with(&candidate.url, settings).await;
     let store = Arc::new(store.expect("a store"));
     let mut place = candidate.place.lock().await;
     let hold = "START TRANSACTION; SELECT id FROM sutler_op FOR UPDATE";
@@ -83,8 +83,8 @@ async fn a_commit_that_waits_when_its_wire_is_cut_is_ended_and_then_applied_once
         let (store, commit) = (Arc::clone(&store), commit.clone());
         async move { store.commit(&commit).await }
     });
-    let mut looking = cluster::connect(&server).await;
-    until_somebody_waits(&mut looking, &waiting).await;
+    let mut observer = cluster::connect(&server).await;
+    until_a_session_waits(&mut observer, &waiting).await;
     candidate.proxy.set_down(true);
     let answer = waiting.await.expect("no panic");
     assert!(matches!(answer, Err(CommitError::Unknown(_))), "{answer:?}");

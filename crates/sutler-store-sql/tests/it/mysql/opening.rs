@@ -1,7 +1,7 @@
-//! Opening: several at once, tables of a later version, URLs that lead nowhere.
+//! Opening: several replicas concurrently, tables of a later version, unreachable URLs.
 
-use super::candidate::MySql;
 use super::cluster::{self, TestDatabase};
+use super::conformance::MySql;
 use crate::fixture::insert;
 use secrecy::SecretString;
 use sqlx::{Executor as _, Row as _};
@@ -50,12 +50,12 @@ async fn tables_of_a_later_version_are_refused_with_a_sentence() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_named_and_its_password_is_not() {
+async fn an_unreachable_server_is_named_without_its_password() {
     let port = sutler_servers::free_port();
     let url = format!("mysql://user:canary-of-a-password@127.0.0.1:{port}/db");
     let refused = MySqlStore::open(&SecretString::from(url)).await;
     let error = refused.expect_err("nobody there");
-    let said = format!("{error} {error:?}");
-    assert!(said.contains(&port.to_string()), "{said}");
-    assert!(!said.contains("canary"), "{said}");
+    let message = format!("{error} {error:?}");
+    assert!(message.contains(&port.to_string()), "{message}");
+    assert!(!message.contains("canary"), "{message}");
 }

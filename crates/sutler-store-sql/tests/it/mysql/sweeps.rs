@@ -1,10 +1,10 @@
-//! What a sweep costs: it looks at what it takes, not at what may stay. By rows, not by the clock.
+//! Cost of a sweep: it visits the rows it deletes, not those that stay. Measured in rows, not in time.
 
-use super::candidate::MySql;
+use super::conformance::MySql;
 use sqlx::mysql::{MySqlConnection, MySqlRow};
 use sqlx::{Executor as _, Row as _};
 
-/// Among what ended: much of one kind that is old, little of another that is, and some that is young.
+/// Ended operations: many old ones of one kind, a few old ones of another, and some recent ones.
 const ENDED: &str = "
     INSERT INTO sutler_op (id, due, fence, accepted, finished, attempt, takeovers, state, cancel, pinned,
         verb, queue, lane, detail, request, progress)
@@ -14,9 +14,9 @@ const ENDED: &str = "
         WITH RECURSIVE digit (d) AS (SELECT 0 UNION ALL SELECT d + 1 FROM digit WHERE d < 9)
         SELECT a.d + 10 * b.d + 100 * c.d + 1000 * e.d + 10000 * f.d AS n
         FROM digit a, digit b, digit c, digit e, digit f WHERE f.d < 2) numbers";
-/// A batch of a hundred, of what ended before 1000.
+/// A batch of a hundred operations that ended before 1000.
 const SWEEP: &str = "CALL sutler_sweep_v1(3, ?, ?, 1000, 100)";
-/// Rows that this session has looked at so far, in tables of the server's own, too.
+/// Rows that this session has visited so far, including internal tables of the server.
 const VISITED: &str = "SHOW SESSION STATUS LIKE 'Handler_read%'";
 
 async fn visited(db: &mut MySqlConnection) -> u64 {
@@ -30,7 +30,7 @@ async fn visited(db: &mut MySqlConnection) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sweep_looks_at_what_it_takes_and_not_at_what_may_stay() {
+async fn a_sweep_visits_only_the_rows_it_deletes() {
     let Some(candidate) = MySql::fresh().await else {
         return;
     };
@@ -49,7 +49,7 @@ async fn a_sweep_looks_at_what_it_takes_and_not_at_what_may_stay() {
             Some(last) => after.push(last + 1),
             None => after.push(u8::MAX),
         }
-        // Asking counts, too.
+        // The query itself counts, too.
         let asking = visited(db).await;
         let before = visited(db).await;
         let asking = before - asking;

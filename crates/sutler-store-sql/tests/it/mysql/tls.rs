@@ -15,7 +15,7 @@ fn url(place: &ServerUrl, query: &str) -> SecretString {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_server_is_held_to_its_certificate_and_nobody_speaks_plainly() {
+async fn the_server_certificate_is_verified_and_tls_is_required() {
     let demands = Demands {
         tls: Tls::Server,
         ..Demands::default()
@@ -56,8 +56,8 @@ async fn the_server_is_held_to_its_certificate_and_nobody_speaks_plainly() {
             matches!(error, SqlOpenError::Unreachable { .. }),
             "{error:?}"
         );
-        let said = error.to_string();
-        assert!(said.contains(todo), "{query}: {said}");
-        assert!(!said.contains(sutler_servers::PASSWORD), "{query}");
+        let message = error.to_string();
+        assert!(message.contains(todo), "{query}: {message}");
+        assert!(!message.contains(sutler_servers::PASSWORD), "{query}");
     }
 }

@@ -1,6 +1,6 @@
-//! Timeouts and limits of connections hold; what they say: `bounds.rs` above.
+//! Time limits and connection limits; the assertions are in `bounds.rs` above.
 
-use super::candidate::Postgres;
+use super::conformance::Postgres;
 use crate::{bounds, leases};
 use sqlx::Executor as _;
 use std::sync::Arc;

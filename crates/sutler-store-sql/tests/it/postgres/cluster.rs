@@ -1,4 +1,4 @@
-//! Places for stores in a PostgreSQL server of the tests, and connections for looking behind their back.
+//! Schemas for stores in a PostgreSQL server of the tests, and connections that bypass the stores.
 //!
 //! Not here: starting it (`sutler-servers`).
 
@@ -9,7 +9,7 @@ use std::str::FromStr as _;
 use std::sync::atomic::{AtomicU32, Ordering};
 use sutler_servers::{Server, postgres};
 
-/// The server of this run; `None` if there is no PostgreSQL here, which is said.
+/// The server of this run; `None`, after a message, if there is no PostgreSQL.
 pub(crate) fn shared() -> Option<&'static Server> {
     postgres::shared()
 }
@@ -32,7 +32,7 @@ pub(crate) fn url(server: &Server, schema: &str, port: u16) -> SecretString {
     place.url().into()
 }
 
-/// A schema, and a connection for looking behind a store's back.
+/// A schema, and a connection that bypasses the store.
 pub(crate) struct TestDatabase {
     pub(crate) db: PgConnection,
     pub(crate) schema: String,

@@ -1,9 +1,9 @@
 //! Fast commits have the same results as general ones.
 //!
-//! Every case is done twice, each in a store of its own: as it is, and with a write more that
-//! changes nothing, which makes it unusual. Answers and everything that can be read must be alike.
+//! Every case runs twice, each in its own store: as it is, and with an additional write that changes
+//! nothing, for which there is no fast function. Results and all readable data must be equal.
 
-use super::candidate::Postgres;
+use super::conformance::Postgres;
 use crate::fixture::{LASTING, key, operation};
 use bytes::Bytes;
 use std::time::Duration;
@@ -13,25 +13,25 @@ use sutler_journal::{
     Outcome, StaleItem, Start, Store, Term, Version, WorkerId, Write,
 };
 
-/// Which of the two ways.
+/// Fast or general.
 #[derive(Clone, Copy)]
-enum Way {
-    Usual,
+enum CommitPath {
+    Fast,
     General,
 }
 
 /// A store in which a worker holds a lease.
 struct Case {
     candidate: Postgres,
-    way: Way,
+    path: CommitPath,
     worker: WorkerId,
 }
 
 impl Case {
     async fn commit(&self, commit: Commit) -> Result<(), StaleItem> {
-        let commit = match self.way {
-            Way::Usual => commit,
-            Way::General => commit.write(Write::Wake(OperationId::fresh())),
+        let commit = match self.path {
+            CommitPath::Fast => commit,
+            CommitPath::General => commit.write(Write::Wake(OperationId::fresh())),
         };
         let store = self.candidate.current();
         let first = verdict(store.commit(&commit).await);
@@ -50,7 +50,7 @@ impl Case {
         self.commit(commit).await
     }
 
-    /// The same, but the fence is the first expectation.
+    /// Like `end`, but the fence is the first expectation.
     async fn end_fence_first(
         &self,
         read: Version,
@@ -61,8 +61,8 @@ impl Case {
         self.commit(commit).await
     }
 
-    /// Everything that can be read, without what is different in every store.
-    async fn seen(&self, id: OperationId) -> String {
+    /// All readable data, without values that differ between stores.
+    async fn readable(&self, id: OperationId) -> String {
         let store = self.candidate.current();
         let document = store.get(&key("a")).await.expect("a read");
         let operation = store.operation(id).await.expect("a read");
@@ -128,13 +128,13 @@ fn verdict(answer: Result<(), CommitError>) -> Result<(), StaleItem> {
     }
 }
 
-/// Does a case both ways; `None` if there is no server, which was said.
-async fn both_ways<F>(steps: impl Fn(Case) -> F) -> Option<Vec<Result<(), StaleItem>>>
+/// Runs a case with both functions; `None`, after a message, if there is no server.
+async fn both_paths<F>(steps: impl Fn(Case) -> F) -> Option<Vec<Result<(), StaleItem>>>
 where
     F: Future<Output = (Vec<Result<(), StaleItem>>, String)>,
 {
     let mut came = Vec::new();
-    for way in [Way::Usual, Way::General] {
+    for path in [CommitPath::Fast, CommitPath::General] {
         let candidate = Postgres::fresh().await?;
         let worker = WorkerId::fresh();
         let lease = candidate.current().renew(worker, LASTING).await;
@@ -142,7 +142,7 @@ where
         came.push(
             steps(Case {
                 candidate,
-                way,
+                path,
                 worker,
             })
             .await,
@@ -153,8 +153,8 @@ where
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn accepting_comes_to_the_same_both_ways() {
-    let verdicts = both_ways(|case| async move {
+async fn fast_and_general_accepting_commits_are_equal() {
+    let verdicts = both_paths(|case| async move {
         let stranger = operation("a", Start::Claimed(WorkerId::fresh()));
         let mine = operation("a", Start::Claimed(case.worker));
         let other = operation("a", Start::Ready(Due::Now));
@@ -164,8 +164,8 @@ async fn accepting_comes_to_the_same_both_ways() {
         }
         let elsewhere = Commit::new().insert(key("b"), terms("live"), Bytes::new());
         verdicts.push(case.commit(elsewhere.start(mine.clone())).await);
-        let seen = case.seen(mine.id).await;
-        (verdicts, seen)
+        let readable = case.readable(mine.id).await;
+        (verdicts, readable)
     });
     let (no_lease, there, taken) = (
         StaleItem::Write(1),
@@ -177,8 +177,8 @@ async fn accepting_comes_to_the_same_both_ways() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ending_comes_to_the_same_both_ways() {
-    let verdicts = both_ways(|case| async move {
+async fn fast_and_general_ends_are_equal() {
+    let verdicts = both_paths(|case| async move {
         let new = operation("a", Start::Claimed(case.worker));
         let (read, accepted) = case.accept(&new).await;
         let older = Version(Commit::new().id());
@@ -190,8 +190,8 @@ async fn ending_comes_to_the_same_both_ways() {
             case.end(read, new.id, 1).await,
             case.end(read, new.id, 1).await,
         ];
-        let seen = case.seen(new.id).await;
-        (verdicts, seen)
+        let readable = case.readable(new.id).await;
+        (verdicts, readable)
     });
     let (changed, fence) = (Err(StaleItem::Expect(0)), Err(StaleItem::Expect(1)));
     let expected = vec![Ok(()), changed, fence, changed, Ok(()), changed];
@@ -199,8 +199,8 @@ async fn ending_comes_to_the_same_both_ways() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ending_comes_to_the_same_both_ways_if_the_fence_is_asked_for_first() {
-    let verdicts = both_ways(|case| async move {
+async fn fast_and_general_ends_are_equal_if_the_fence_comes_first() {
+    let verdicts = both_paths(|case| async move {
         let new = operation("a", Start::Claimed(case.worker));
         let (read, accepted) = case.accept(&new).await;
         let older = Version(Commit::new().id());
@@ -212,8 +212,8 @@ async fn ending_comes_to_the_same_both_ways_if_the_fence_is_asked_for_first() {
             case.end_fence_first(read, new.id, 1).await,
             case.end_fence_first(read, new.id, 1).await,
         ];
-        let seen = case.seen(new.id).await;
-        (verdicts, seen)
+        let readable = case.readable(new.id).await;
+        (verdicts, readable)
     });
     let (fence, changed) = (Err(StaleItem::Expect(0)), Err(StaleItem::Expect(1)));
     let expected = vec![Ok(()), changed, fence, fence, Ok(()), fence];
@@ -221,15 +221,15 @@ async fn ending_comes_to_the_same_both_ways_if_the_fence_is_asked_for_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_lease_nothing_ends_either_way() {
-    let verdicts = both_ways(|case| async move {
+async fn without_a_lease_neither_function_ends_an_operation() {
+    let verdicts = both_paths(|case| async move {
         let new = operation("a", Start::Claimed(case.worker));
         let (read, accepted) = case.accept(&new).await;
         let longer = LASTING + Duration::from_secs(1);
         case.candidate.pass(longer).await;
         let verdicts = vec![accepted, case.end(read, new.id, 1).await];
-        let seen = case.seen(new.id).await;
-        (verdicts, seen)
+        let readable = case.readable(new.id).await;
+        (verdicts, readable)
     });
     let expected = vec![Ok(()), Err(StaleItem::Expect(1))];
     assert!(verdicts.await.is_none_or(|found| found == expected));

@@ -1,7 +1,7 @@
-//! Servers that stop, freeze and come back; commits that are overtaken on their way.
+//! Servers that stop, freeze and come back; commits that are overtaken in flight.
 
-use super::candidate::Postgres;
 use super::cluster;
+use super::conformance::Postgres;
 use crate::faults::{self, impatient};
 use crate::fixture::{insert, key, until_ok};
 use rustix::process::{Pid, Signal, kill_process};
@@ -19,9 +19,9 @@ async fn own() -> Option<(Server, Postgres, Arc<PostgresStore>)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_a_restart_of_the_server_everything_goes_on() {
+async fn after_a_restart_of_the_server_the_store_recovers() {
     if let Some((server, _candidate, store)) = own().await {
-        faults::after_a_restart_of_the_server_everything_goes_on(&server, &*store).await;
+        faults::after_a_restart_of_the_server_the_store_recovers(&server, &*store).await;
     }
 }
 
@@ -33,13 +33,13 @@ async fn a_restart_between_two_requests_is_not_noticed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_frozen_server_is_noticed_and_goes_on() {
+async fn a_frozen_server_is_noticed_and_recovers() {
     if let Some((server, _candidate, store)) = own().await {
-        faults::a_frozen_server_is_noticed_and_goes_on(&server, &*store).await;
+        faults::a_frozen_server_is_noticed_and_recovers(&server, &*store).await;
     }
 }
 
-/// The session whose last words were about the time.
+/// The session whose last statement read the time.
 async fn session_of(candidate: &Postgres) -> Pid {
     let find = "SELECT pid FROM pg_stat_activity WHERE query = 'SELECT sutler_now()'";
     let mut place = candidate.place.lock().await;
@@ -48,14 +48,14 @@ async fn session_of(candidate: &Postgres) -> Pid {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_commit_that_is_still_on_its_way_is_never_told_to_be_stale() {
+async fn a_commit_in_flight_is_never_reported_as_stale() {
     let Some((_cluster, candidate, store)) = own().await else {
         return;
     };
     let others = candidate.current();
     store.now().await.expect("the time");
     let session = session_of(&candidate).await;
-    // Its session takes the commit in and does nothing about it.
+    // Its session receives the commit and does not process it.
     kill_process(session, Signal::STOP).expect("it stops");
     let slow = insert("a");
     let answer = store.commit(&slow).await;

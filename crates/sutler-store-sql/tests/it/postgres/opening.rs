@@ -1,7 +1,7 @@
-//! Opening: several at once, tables of a later version, URLs that lead nowhere.
+//! Opening: several replicas concurrently, tables of a later version, unreachable URLs.
 
-use super::candidate::Postgres;
 use super::cluster::{self, TestDatabase};
+use super::conformance::Postgres;
 use crate::fixture::insert;
 use secrecy::SecretString;
 use sqlx::{Executor as _, Row as _};
@@ -50,7 +50,7 @@ async fn tables_of_a_later_version_are_refused_with_a_sentence() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_may_not_make_tables_is_told_what_is_missing() {
+async fn a_user_without_permission_to_create_tables_gets_a_remedy() {
     let Some(server) = cluster::shared() else {
         return;
     };
@@ -64,14 +64,14 @@ async fn who_may_not_make_tables_is_told_what_is_missing() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_named_and_its_password_is_not() {
+async fn an_unreachable_server_is_named_without_its_password() {
     let port = sutler_servers::free_port();
     let url = format!("postgres://user:canary-of-a-password@127.0.0.1:{port}/db");
     let refused = PostgresStore::open(&SecretString::from(url)).await;
     let error = refused.expect_err("nobody there");
-    let said = format!("{error} {error:?}");
-    assert!(said.contains(&port.to_string()), "{said}");
-    assert!(!said.contains("canary"), "{said}");
+    let message = format!("{error} {error:?}");
+    assert!(message.contains(&port.to_string()), "{message}");
+    assert!(!message.contains("canary"), "{message}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

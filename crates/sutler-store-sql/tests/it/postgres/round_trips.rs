@@ -1,6 +1,6 @@
-//! Round trips are counted on the wire; how: `round_trips.rs` above.
+//! Round trips are counted by the proxy; see `round_trips.rs` above.
 
-use super::candidate::Postgres;
+use super::conformance::Postgres;
 use crate::round_trips;
 
 #[tokio::test(flavor = "multi_thread")]

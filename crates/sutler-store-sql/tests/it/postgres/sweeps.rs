@@ -1,11 +1,11 @@
-//! What a sweep costs: it looks at what it takes, not at what may stay. By rows, not by the clock.
+//! Cost of a sweep: it visits the rows it deletes, not those that stay. Measured in rows, not in time.
 
-use super::candidate::Postgres;
+use super::conformance::Postgres;
 use sqlx::postgres::PgConnection;
 use sqlx::{Executor as _, Row as _};
 use sutler_store_sql::faults;
 
-/// Among what ended: much of one kind that is old, little of another that is, and some that is young.
+/// Ended operations: many old ones of one kind, a few old ones of another, and some recent ones.
 const ENDED: &str = "
     INSERT INTO sutler_op (id, due, fence, accepted, finished, attempt, takeovers, state, cancel, pinned,
         verb, queue, lane, detail, request, progress)
@@ -14,9 +14,9 @@ const ENDED: &str = "
             || convert_to(CASE WHEN n % 20 = 1 THEN 'few' ELSE 'many' END, 'UTF8') || '\\x00'::bytea
             || uuid_send(gen_random_uuid()), '', '', ''
     FROM generate_series(1, 20000) AS n";
-/// A batch of a hundred, of what ended before 1000, among lanes from $1 up to $2; as if it were not done.
+/// A batch of a hundred operations that ended before 1000, in lanes from $1 up to $2; rolled back afterwards.
 const SWEEP: &str = "SELECT sutler_sweep_v1('{3,4,5}', $1, $2, 1000, 100)";
-/// Of this session since its numbers were last passed on, which is never in a transaction.
+/// Rows visited by this session since its statistics were last sent, which never happens in a transaction.
 const VISITED: &str = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_xact_user_tables
     WHERE relid = 'sutler_op'::regclass";
 
@@ -25,7 +25,7 @@ async fn visited(db: &mut PgConnection) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sweep_looks_at_what_it_takes_and_not_at_what_may_stay() {
+async fn a_sweep_visits_only_the_rows_it_deletes() {
     let Some(candidate) = Postgres::fresh().await else {
         return;
     };

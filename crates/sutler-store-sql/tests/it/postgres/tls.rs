@@ -46,6 +46,6 @@ async fn the_server_is_held_to_its_certificate() {
         matches!(error, SqlOpenError::Unreachable { .. }),
         "{error:?}"
     );
-    let said = error.to_string();
-    assert!(said.contains("names the authority"), "{said}");
+    let message = error.to_string();
+    assert!(message.contains("names the authority"), "{message}");
 }

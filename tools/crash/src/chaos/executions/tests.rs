@@ -1,4 +1,4 @@
-//! Ledgers by hand: each rule has one that keeps it and one that breaks it.
+//! Handwritten events: each rule with a sequence that satisfies it and one that violates it.
 
 use super::{Executions, Pause, after_outages, check_executions};
 use crate::victim::{ReplicaBoot, ReplicaEvent};
@@ -65,19 +65,19 @@ fn ended(commit: &str, fence: u64, by: ReplicaBoot) -> ReplicaEvent {
     }
 }
 
-fn check(deeds: &[ReplicaEvent]) -> CheckResult<Executions> {
-    check_executions(deeds, &[], LEASE)
+fn check(events: &[ReplicaEvent]) -> CheckResult<Executions> {
+    check_executions(events, &[], LEASE)
 }
 
 #[track_caller]
-fn bad(deeds: &[ReplicaEvent], culprit: &str) {
-    let sentence = check(deeds).expect_err("a promise is broken").to_string();
+fn bad(events: &[ReplicaEvent], culprit: &str) {
+    let sentence = check(events).expect_err("a promise is broken").to_string();
     assert!(sentence.contains(culprit), "{sentence}");
 }
 
 #[test]
 fn a_step_without_a_memo_may_run_again_under_the_next_claim() {
-    let deeds = [
+    let events = [
         claimed(1, 5, FIRST),
         ran(1, 1, FIRST),
         kept(1, 1, FIRST),
@@ -85,21 +85,21 @@ fn a_step_without_a_memo_may_run_again_under_the_next_claim() {
         claimed(2, 9, SECOND),
         ran(2, 2, SECOND),
         kept(2, 2, SECOND),
-        // The first one was frozen, and comes back: nothing of it is kept.
+        // The first one was paused, and continues: none of its writes is stored.
         ran(3, 1, FIRST),
         ran(3, 2, SECOND),
         kept(3, 2, SECOND),
         ended("c", 2, SECOND),
     ];
-    let counted = check(&deeds).expect("that is how it should be");
+    let counted = check(&events).expect("that is how it should be");
     assert_eq!((counted.ran, counted.repeated), (5, 2));
     assert_eq!((counted.claimed_again, counted.ended.len()), (1, 1));
 }
 
 #[test]
-fn a_step_that_runs_although_its_memo_was_kept_is_noticed() {
-    let deeds = [ran(1, 1, FIRST), ran(1, 2, SECOND), kept(1, 1, FIRST)];
-    bad(&deeds, "its memo was kept");
+fn a_step_repeated_after_its_memo_was_stored_is_noticed() {
+    let events = [ran(1, 1, FIRST), ran(1, 2, SECOND), kept(1, 1, FIRST)];
+    bad(&events, "its memo was kept");
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn a_step_that_runs_twice_under_one_claim_is_noticed() {
 }
 
 #[test]
-fn a_memo_that_is_kept_twice_is_noticed() {
+fn a_memo_stored_twice_is_noticed() {
     bad(&[kept(1, 1, FIRST), kept(1, 2, SECOND)], "kept twice");
 }
 
@@ -126,7 +126,7 @@ fn an_operation_that_ends_twice_is_noticed() {
 }
 
 #[test]
-fn an_operation_that_goes_on_after_its_end_is_noticed() {
+fn an_operation_that_continues_after_its_end_is_noticed() {
     bad(&[ended("c", 1, FIRST), claimed(2, 9, SECOND)], "came after");
     bad(&[ran(1, 3, FIRST), ended("c", 2, SECOND)], "came after");
 }
@@ -134,7 +134,7 @@ fn an_operation_that_goes_on_after_its_end_is_noticed() {
 #[test]
 fn a_write_under_a_claim_from_before_a_long_pause_is_noticed() {
     let pause = |length| Pause {
-        who: FIRST,
+        replica_boot: FIRST,
         from: 10,
         until: 10 + length,
     };
@@ -148,14 +148,14 @@ fn a_write_under_a_claim_from_before_a_long_pause_is_noticed() {
     check_executions(&others, &[pause(LEASE + 1)], LEASE).expect("another one stood still");
     let begun = [claimed(1, 5, FIRST), wrote(1, 9, FIRST)];
     check_executions(&begun, &[pause(LEASE + 1)], LEASE).expect("it had begun before");
-    let anew = [claimed(1, 10 + LEASE + 2, FIRST), wrote(1, after, FIRST)];
-    check_executions(&anew, &[pause(LEASE + 1)], LEASE).expect("it was claimed afterwards");
+    let later_claim = [claimed(1, 10 + LEASE + 2, FIRST), wrote(1, after, FIRST)];
+    check_executions(&later_claim, &[pause(LEASE + 1)], LEASE).expect("it was claimed afterwards");
 }
 
 #[test]
 fn a_pause_counts_from_the_return_of_a_server_that_renews_leases() {
     let pause = |from, until| Pause {
-        who: FIRST,
+        replica_boot: FIRST,
         from,
         until,
     };

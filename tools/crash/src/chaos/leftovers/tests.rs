@@ -1,4 +1,4 @@
-//! One history that adds up, and each rule broken once.
+//! One consistent history, and each rule violated once.
 
 use super::{FinalState, check_leftovers};
 use crate::chaos::executions::Executions;
@@ -15,7 +15,7 @@ struct Case {
     world: ExternalWorld,
 }
 
-fn asked(call: Call, seen: ObservedReply) -> RecordedCall {
+fn recorded(call: Call, observed: ObservedReply) -> RecordedCall {
     RecordedCall {
         instance: "one".to_owned(),
         call,
@@ -23,7 +23,7 @@ fn asked(call: Call, seen: ObservedReply) -> RecordedCall {
         replica: 0,
         began: 0,
         ended: 1,
-        seen,
+        observed,
     }
 }
 
@@ -38,14 +38,14 @@ fn row(id: &str, binding: Option<usize>, verb: &str) -> EndedOperation {
     }
 }
 
-/// One instance that is there, and was never bound.
+/// One existing instance that was never bound.
 fn one_instance() -> Case {
     let spec = Spec {
         size: 1,
         fails: false,
     };
     let mut case = Case {
-        history: vec![asked(
+        history: vec![recorded(
             Call::Provision(spec),
             ObservedReply::Accepted("p".to_owned()),
         )],
@@ -62,9 +62,9 @@ fn one_instance() -> Case {
         world: ExternalWorld::default(),
     };
     case.left
-        .standing
+        .lifecycle
         .insert("one".to_owned(), "live".to_owned());
-    case.world.things.insert("one".to_owned());
+    case.world.resources.insert("one".to_owned());
     case.executions.ended.insert("p".to_owned());
     case
 }
@@ -110,7 +110,7 @@ fn an_end_that_is_forgotten_is_noticed() {
 }
 
 #[test]
-fn an_operation_that_nobody_asked_for_is_noticed() {
+fn an_operation_without_a_request_is_noticed() {
     let more = |it: &mut Case| it.left.rows.push(row("q", None, "provision"));
     broken(more, "asked for at most 1");
     let unbind = |it: &mut Case| it.left.rows.push(row("q", Some(0), "unbind"));
@@ -125,13 +125,13 @@ fn counts_that_do_not_add_up_are_noticed() {
 #[test]
 fn an_orphan_in_the_world_is_noticed() {
     broken(
-        |it| it.world.things.extend(["one/left".to_owned()]),
+        |it| it.world.resources.extend(["one/left".to_owned()]),
         "not removed",
     );
-    broken(|it| it.left.standing.clear(), "not removed");
+    broken(|it| it.left.lifecycle.clear(), "not removed");
 }
 
 #[test]
 fn an_instance_that_is_live_only_on_paper_is_noticed() {
-    broken(|it| it.world.things.clear(), "never made");
+    broken(|it| it.world.resources.clear(), "never made");
 }

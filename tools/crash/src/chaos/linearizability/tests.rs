@@ -1,4 +1,4 @@
-//! Histories by hand: good ones that must be explained, and bad ones that must not.
+//! Handwritten histories: valid ones that must be explained, and invalid ones that must not.
 
 use super::{SearchEnd, explain};
 use crate::chaos::history::{Call, ObservedReply, Progress, RecordedCall, Spec};
@@ -27,8 +27,8 @@ fn poll(operation: &str) -> Call {
     Call::Poll(None, operation.to_owned())
 }
 
-/// A request that was sent and answered at these moments.
-fn at(began: u64, ended: u64, call: Call, seen: ObservedReply) -> RecordedCall {
+/// A request with the times of its start and response.
+fn at(began: u64, ended: u64, call: Call, observed: ObservedReply) -> RecordedCall {
     RecordedCall {
         instance: "one".to_owned(),
         call,
@@ -36,15 +36,15 @@ fn at(began: u64, ended: u64, call: Call, seen: ObservedReply) -> RecordedCall {
         replica: 0,
         began,
         ended,
-        seen,
+        observed,
     }
 }
 
-/// The same, which waited for its end.
-fn waiting(began: u64, ended: u64, call: Call, seen: ObservedReply) -> RecordedCall {
+/// The same in synchronous mode.
+fn waiting(began: u64, ended: u64, call: Call, observed: ObservedReply) -> RecordedCall {
     RecordedCall {
         mode: RequestMode::Sync,
-        ..at(began, ended, call, seen)
+        ..at(began, ended, call, observed)
     }
 }
 
@@ -174,7 +174,7 @@ fn an_unknown_outcome_may_have_happened_or_not_and_also_late() {
     good(std::slice::from_ref(&begun), &[]);
     good(&[begun.clone(), missing.clone()], &[]);
     good(&[begun, missing.clone(), there.clone()], &[made()]);
-    // But what nobody asked for cannot be there.
+    // A resource that was never requested cannot exist.
     bad(&[missing, there], &[made()], "Fetch");
 }
 
@@ -204,7 +204,7 @@ fn many_unknown_outcomes_are_no_puzzle() {
 }
 
 #[test]
-fn what_was_asked_twice_at_once_is_started_once() {
+fn a_concurrently_repeated_request_starts_one_operation() {
     let both = |first: &str, second: &str| {
         [
             at(0, 9, Call::Provision(SMALL), accepted(first)),
@@ -217,7 +217,7 @@ fn what_was_asked_twice_at_once_is_started_once() {
 }
 
 #[test]
-fn two_replicas_that_both_take_the_same_id_for_different_things_are_noticed() {
+fn two_replicas_that_accept_one_id_for_different_requests_are_noticed() {
     let rows = [made(), row("q", None, "provision", Succeeded)];
     let history = [
         at(0, 9, Call::Provision(SMALL), accepted("p")),
@@ -316,8 +316,8 @@ fn a_create_that_failed_is_not_there_and_can_be_repeated() {
 
 #[test]
 fn an_answer_that_no_such_request_may_get_is_noticed() {
-    let odd = ObservedReply::Odd("418".to_owned());
-    bad(&[at(0, 1, Call::Fetch, odd)], &[], "418");
+    let unexpected = ObservedReply::Unexpected("418".to_owned());
+    bad(&[at(0, 1, Call::Fetch, unexpected)], &[], "418");
     let history = [waiting(0, 1, Call::Provision(SMALL), accepted("p"))];
     bad(&history, &[made()], "Provision");
 }

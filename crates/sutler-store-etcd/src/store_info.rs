@@ -1,4 +1,4 @@
-//! Reads of the whole store, for copies and inspections. Not here: what a broker reads (`read.rs`).
+//! Reads of the whole store, for copies and inspections. Not here: reads of a broker (`read.rs`).
 
 use crate::client::EtcdError;
 use crate::read::{READS_MAX, key_of, restless};
@@ -9,7 +9,7 @@ use crate::wire::Range;
 use std::collections::BTreeSet;
 use sutler_journal::{Document, IndexedDocument, OperationId, StoreError, StoreInfo, Term};
 
-/// Most keys of logs that are read at a time.
+/// Maximum log keys per read.
 const KEYS_MAX: usize = 10_000;
 
 impl EtcdStore {
@@ -30,7 +30,7 @@ impl EtcdStore {
                 Err(EtcdError::Compacted) => continue,
                 Err(other) => return Err(other.into()),
             };
-            let mut filed = Vec::with_capacity(keys.len());
+            let mut indexed = Vec::with_capacity(keys.len());
             for (key, kv) in keys.into_iter().zip(&found) {
                 let Some(kv) = kv else { continue };
                 let read = read_document(&kv.value.0)?;
@@ -41,14 +41,14 @@ impl EtcdStore {
                     version: read.version,
                     body: read.body,
                 };
-                filed.push(IndexedDocument::new(document, terms));
+                indexed.push(IndexedDocument::new(document, terms));
             }
-            return Ok(filed);
+            return Ok(indexed);
         }
         Err(restless())
     }
 
-    /// etcd can tell the size of all that is in it, but not of one store.
+    /// Without a size: etcd reports its total size, but not that of one store.
     pub(crate) async fn read_info(&self) -> Result<StoreInfo, StoreError> {
         let logs = self.operations_with_logs().await?;
         let look = |view: &View| {

@@ -1,4 +1,4 @@
-//! Reads of the whole store, for copies and inspections. Not here: what a broker reads (`read.rs`).
+//! Reads of the whole store, for copies and inspections. Not here: reads of a broker (`read.rs`).
 
 use crate::codec;
 use crate::dialect::{Dialect, Value};

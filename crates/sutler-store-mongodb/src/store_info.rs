@@ -24,11 +24,11 @@ impl MongoStore {
             .commands
             .find(Collection::Documents, filter, options)
             .await?;
-        found.iter().map(read_filed).collect()
+        found.iter().map(read_indexed).collect()
     }
 
-    /// Counts of everything, all of one moment; only the size is of the next.
-    pub(crate) async fn tell(&self) -> Result<StoreInfo, MongoError> {
+    /// Counts everything at one moment; the size is read afterwards.
+    pub(crate) async fn read_info(&self) -> Result<StoreInfo, MongoError> {
         let lives = doc! { "$gt": ["$until", now()] };
         let count = |name: &str| doc! { "$count": name };
         let leases = |name: &str, lives: Bsons| {
@@ -47,7 +47,7 @@ impl MongoStore {
             union(Collection::LogHeads, strays()),
         ];
         let found = self.commands.snapshot(Collection::Meta, pipeline).await?;
-        let mut survey = read_survey(&found)?;
+        let mut survey = parse_info(&found)?;
         survey.layout = self.layout;
         let size = self.commands.command(doc! { "dbStats": 1 }).await?;
         survey.bytes = size.get("totalSize").and_then(whole_number);
@@ -65,7 +65,7 @@ fn abandoned() -> Vec<Bsons> {
     ]
 }
 
-/// Counts logs whose operation is not there.
+/// Counts logs whose operation does not exist.
 fn strays() -> Vec<Bsons> {
     vec![
         with(Collection::Operations, "_id"),
@@ -74,7 +74,7 @@ fn strays() -> Vec<Bsons> {
     ]
 }
 
-/// Joins what another collection has under the id that stands in this field.
+/// Joins documents of another collection by the id in this field.
 fn with(other: Collection, field: &str) -> Bsons {
     doc! { "$lookup": {
         "from": other.name(),
@@ -86,7 +86,7 @@ fn with(other: Collection, field: &str) -> Bsons {
 }
 
 /// A count of zero is missing in the result.
-fn read_survey(found: &[Bsons]) -> Result<StoreInfo, MongoError> {
+fn parse_info(found: &[Bsons]) -> Result<StoreInfo, MongoError> {
     let count = |name: &str| {
         let row = found.iter().find(|it| it.contains_key(name));
         let number = row.map_or(Ok(0), |it| int(it, name))?;
@@ -103,7 +103,7 @@ fn read_survey(found: &[Bsons]) -> Result<StoreInfo, MongoError> {
     })
 }
 
-/// Sizes come as whichever sort of number the server has at hand.
+/// Converts a size, which the server returns as any number type.
 fn whole_number(value: &Bson) -> Option<u64> {
     match value {
         Bson::Int32(it) => u64::try_from(*it).ok(),
@@ -113,7 +113,7 @@ fn whole_number(value: &Bson) -> Option<u64> {
     }
 }
 
-fn read_filed(row: &Bsons) -> Result<IndexedDocument, MongoError> {
+fn read_indexed(row: &Bsons) -> Result<IndexedDocument, MongoError> {
     let odd = || MongoError::odd("a term");
     let mut terms = Vec::new();
     if let Ok(found) = row.get_document("t") {
@@ -128,12 +128,12 @@ fn read_filed(row: &Bsons) -> Result<IndexedDocument, MongoError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{read_survey, whole_number};
+    use super::{parse_info, whole_number};
     use mongodb::bson::{Bson, doc};
 
     #[test]
-    fn what_is_not_told_is_nothing() {
-        let survey = read_survey(&[doc! { "feed": 3 }, doc! { "leases": 1_i64 }]);
+    fn an_absent_count_is_zero() {
+        let survey = parse_info(&[doc! { "feed": 3 }, doc! { "leases": 1_i64 }]);
         let survey = survey.expect("a survey");
         assert_eq!((survey.feed, survey.leases, survey.documents), (3, 1, 0));
     }

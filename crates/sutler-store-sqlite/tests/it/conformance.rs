@@ -1,7 +1,7 @@
-//! The SQLite store passes the suite that every store must pass.
+//! The SQLite store passes the conformance suite of stores.
 //!
-//! A restart opens a copy of the files as they are at that moment, log and all: what a crash would
-//! leave, not what closing would tidy up. Cuts are made in the writer itself, around COMMIT.
+//! A restart opens a copy of the files at that moment, including the log: the state after a crash, not
+//! after closing. Faults are injected into the writer itself, around COMMIT.
 
 use async_trait::async_trait;
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ use sutler_store_sqlite::faults::{Fault, FaultPoint, Faults};
 use sutler_store_sqlite::{SqliteSettings, SqliteStore};
 use tempfile::TempDir;
 
-/// A store in a directory of its own, with a clock that stands still until told.
+/// A store in its own directory, with a clock moved by hand.
 struct Sqlite {
     clock: Arc<ManualClock>,
     cuts: Arc<Cuts>,
@@ -22,12 +22,12 @@ struct Sqlite {
     open: Mutex<(usize, Arc<SqliteStore>)>,
 }
 
-/// Points at which the writer is to be cut, in this order.
+/// Points at which the writer fails, in this order.
 #[derive(Default)]
 struct Cuts(Mutex<(VecDeque<FaultPoint>, usize)>);
 
 impl Cuts {
-    /// Of those cut in the middle, every other one arrives.
+    /// Of those cut in the middle, every other one is written.
     fn arm(&self, cut: Cut) {
         let mut armed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         armed.1 += usize::from(cut == Cut::DuringCommit);
@@ -139,7 +139,7 @@ impl StalledCommit for HeldBack {
     }
 }
 
-mod conformance {
+mod suite {
     use super::Sqlite;
 
     sutler_journal::store_conformance!(Sqlite::fresh().await);

@@ -1,7 +1,7 @@
-//! The MongoDB store passes the suite that every store must pass.
+//! The MongoDB store passes the conformance suite of stores.
 //!
-//! Every test has a database and a proxy of its own: cuts happen on the wire, and a commit that is under
-//! way is an open transaction whose commit the proxy keeps. Time is the server's, so it must be waited for.
+//! Every test has its own database and proxy: the proxy cuts connections, and a commit in progress is an
+//! open transaction whose commit the proxy holds. Time is the server's, so tests must wait for it.
 
 use async_trait::async_trait;
 use secrecy::SecretString;
@@ -15,13 +15,13 @@ use sutler_store_mongodb::MongoStore;
 /// A store behind a proxy.
 pub(crate) struct Mongo {
     pub(crate) proxy: Proxy,
-    /// The database, past the proxy.
+    /// The database, without the proxy.
     pub(crate) place: ServerUrl,
     store: Mutex<Arc<MongoStore>>,
 }
 
 impl Mongo {
-    /// An empty store on the shared server; `None` if there is no server, which is said.
+    /// An empty store on the shared server; `None`, with a message, if there is no server.
     pub(crate) async fn fresh() -> Option<Self> {
         Some(Self::on(mongodb::shared()?).await)
     }
@@ -42,7 +42,7 @@ impl Mongo {
         Arc::clone(&self.store.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Another replica over the same data, past the proxy.
+    /// Another replica over the same data, without the proxy.
     pub(crate) async fn replica(&self) -> Arc<MongoStore> {
         open(&self.place.url()).await
     }
@@ -83,7 +83,7 @@ impl Candidate for Mongo {
     }
 }
 
-mod conformance {
+mod suite {
     use super::Mongo;
 
     sutler_journal::store_conformance!(match Mongo::fresh().await {

@@ -1,8 +1,7 @@
-//! The store in MySQL or MariaDB passes the suite that every store must pass.
+//! The store in PostgreSQL passes the conformance suite of stores.
 //!
-//! Each test has a database of its own on the one server of the run, and a wire that can be cut. The
-//! clock is the server's, put forward in the database where the suite lets time pass. Commits take their
-//! number one after the other, inside one call: one that is under way is held back before it is sent.
+//! Each test has its own schema on the shared server, and a proxy that can cut connections. The
+//! clock is the server's, moved forward in the schema where the suite lets time pass.
 
 use super::cluster::{self, TestDatabase};
 use crate::fixture::point_of;
@@ -13,36 +12,41 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use sutler_journal::conformance::{Candidate, Cut, StalledCommit};
 use sutler_journal::{Commit, CommitError, Store};
-use sutler_servers::{MySqlDialect, Proxy, Server};
-use sutler_store_sql::MySqlStore;
+use sutler_servers::{PostgresDialect, Proxy, Server};
+use sutler_store_sql::PostgresStore;
+use sutler_store_sql::faults::OpenCommit;
 
-/// Takes the place of the store's clock in this database.
+/// Replaces the store's clock in this schema.
 const CLOCK: &str = "
-    CREATE TABLE put_forward (micros BIGINT NOT NULL);
+    CREATE TABLE IF NOT EXISTS put_forward (micros bigint NOT NULL);
     INSERT INTO put_forward VALUES (0);
-    CREATE OR REPLACE VIEW sutler_clock AS
-        SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED) + micros AS micros
-        FROM put_forward";
+    CREATE OR REPLACE FUNCTION sutler_now() RETURNS bigint LANGUAGE sql VOLATILE AS $$
+        SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + micros FROM put_forward
+    $$";
 
-/// A store in a database of its own.
-pub(crate) struct MySql {
+/// A store in its own schema.
+pub(crate) struct Postgres {
     pub(crate) proxy: Proxy,
     pub(crate) place: tokio::sync::Mutex<TestDatabase>,
     pub(crate) url: SecretString,
-    store: Mutex<Arc<MySqlStore>>,
+    direct: SecretString,
+    store: Mutex<Arc<PostgresStore>>,
 }
 
-impl MySql {
-    /// `None` if there is no server, which was said.
+impl Postgres {
+    /// `None`, after a message, if there is no server.
     pub(crate) async fn fresh() -> Option<Self> {
         Some(Self::on(cluster::shared()?).await)
     }
 
     pub(crate) async fn on(server: &Server) -> Self {
         let mut place = TestDatabase::on(server).await;
-        let proxy = Proxy::to::<MySqlDialect>(server.address()).await;
-        let url = cluster::url(server, &place.name, proxy.port());
+        let proxy = Proxy::to::<PostgresDialect>(server.address()).await;
+        let url = cluster::url(server, &place.schema, proxy.port());
+        let direct = cluster::url(server, &place.schema, server.address().port());
         let store = open(&url).await;
+        let schema = sqlx::AssertSqlSafe(format!("SET search_path TO {}", place.schema));
+        place.db.execute(schema).await.expect("the schema");
         place
             .db
             .execute(sqlx::raw_sql(CLOCK))
@@ -52,29 +56,30 @@ impl MySql {
             proxy,
             place: tokio::sync::Mutex::new(place),
             url,
+            direct,
             store: Mutex::new(store),
         }
     }
 
-    pub(crate) fn current(&self) -> Arc<MySqlStore> {
+    pub(crate) fn current(&self) -> Arc<PostgresStore> {
         let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&store)
     }
 }
 
-pub(crate) async fn open(url: &SecretString) -> Arc<MySqlStore> {
-    Arc::new(MySqlStore::open(url).await.expect("a store"))
+pub(crate) async fn open(url: &SecretString) -> Arc<PostgresStore> {
+    Arc::new(PostgresStore::open(url).await.expect("a store"))
 }
 
 #[async_trait]
-impl Candidate for MySql {
+impl Candidate for Postgres {
     async fn store(&self) -> Arc<dyn Store> {
         self.current()
     }
 
     async fn pass(&self, time: Duration) {
         let micros = i64::try_from(time.as_micros()).expect("a short time");
-        let forward = sqlx::query("UPDATE put_forward SET micros = micros + ?").bind(micros);
+        let forward = sqlx::query("UPDATE put_forward SET micros = micros + $1").bind(micros);
         let mut place = self.place.lock().await;
         forward.execute(&mut place.db).await.expect("a clock");
     }
@@ -90,30 +95,27 @@ impl Candidate for MySql {
     }
 
     async fn stall(&self, commit: Commit) -> Box<dyn StalledCommit> {
-        Box::new(HeldBack {
-            store: self.current(),
-            commit,
-        })
+        Box::new(OpenTransaction(
+            OpenCommit::begin(&self.direct, &commit).await,
+        ))
     }
 }
 
-/// A commit that was not sent yet.
-struct HeldBack {
-    store: Arc<MySqlStore>,
-    commit: Commit,
-}
+/// An open transaction.
+struct OpenTransaction(OpenCommit);
 
 #[async_trait]
-impl StalledCommit for HeldBack {
+impl StalledCommit for OpenTransaction {
     async fn finish(self: Box<Self>) -> Result<(), CommitError> {
-        self.store.commit(&self.commit).await
+        self.0.finish().await;
+        Ok(())
     }
 }
 
-mod conformance {
-    use super::MySql;
+mod suite {
+    use super::Postgres;
 
-    sutler_journal::store_conformance!(match MySql::fresh().await {
+    sutler_journal::store_conformance!(match Postgres::fresh().await {
         Some(candidate) => candidate,
         None => return,
     });

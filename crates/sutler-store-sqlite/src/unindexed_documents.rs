@@ -1,13 +1,13 @@
 //! Documents that are in the file but not yet in its indexes.
 //!
-//! Keys are random, so entering a document under its key and its terms touches as many pages of the
-//! file as there are entries, in every commit. A new document is therefore only appended, and found
-//! through this memory; the writer files many at once, in order of their keys, so that neighbours
-//! share a page (`writer/index_backfill.rs`). Nothing is lost with the process: the file knows up to which
-//! number all are filed, and the few behind it are read at opening.
+//! Keys are random, so adding a document to the indexes of its key and its terms touches as many pages of
+//! the file as there are entries, in every commit. A new document is therefore only appended, and found
+//! through this map; the writer indexes many at once, in order of their keys, so that neighbours
+//! share a page (`writer/index_backfill.rs`). Nothing is lost with the process: the file records up to
+//! which number all are indexed, and the few after it are read at opening.
 //!
-//! A reader looks here first and takes its view of the file afterwards: so it may see a document in
-//! both places, never in neither.
+//! A reader reads this map first and takes its snapshot of the file afterwards: so it may find a document
+//! in both, never in neither.
 
 use crate::codec;
 use crate::sql;
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// One of them: all of it but the body.
+/// One of them, without its body.
 #[derive(Clone)]
 pub(crate) struct UnindexedDocument {
     pub(crate) number: i64,
@@ -24,7 +24,7 @@ pub(crate) struct UnindexedDocument {
     pub(crate) terms: Vec<u8>,
 }
 
-/// Where a document belongs in a list; in a list by term, `key` is without realm and kind.
+/// Position of a document in a list; in a list by term, `key` is without realm and kind.
 pub(crate) struct ListPlace {
     pub(crate) value: Vec<u8>,
     pub(crate) key: Box<[u8]>,
@@ -36,7 +36,7 @@ pub(crate) struct ListPlace {
 pub(crate) struct UnindexedDocuments(RwLock<BTreeMap<Box<[u8]>, UnindexedDocument>>);
 
 impl UnindexedDocuments {
-    /// Reads them from the file: those behind the last number up to which all are filed.
+    /// Reads them from the file: those after the last number up to which all are indexed.
     pub(crate) fn reload(&self, db: &Connection) -> Result<()> {
         let mut found = BTreeMap::new();
         let mut statement = db.prepare(sql::YOUNG)?;
@@ -66,24 +66,24 @@ impl UnindexedDocuments {
         self.read().len()
     }
 
-    /// Shows the changes of a durable group to everyone: what is there, and what was removed or filed.
+    /// Applies the changes of a durable group: documents added, and those removed or indexed.
     pub(crate) fn publish(
         &self,
         changes: impl Iterator<Item = (Box<[u8]>, Option<UnindexedDocument>)>,
     ) {
-        let mut young = self.write();
+        let mut unindexed = self.write();
         for (key, doc) in changes {
             match doc {
-                Some(doc) => drop(young.insert(key, doc)),
-                None => drop(young.remove(&key)),
+                Some(doc) => drop(unindexed.insert(key, doc)),
+                None => drop(unindexed.remove(&key)),
             }
         }
     }
 
-    /// The next ones in order of keys, to be filed.
+    /// The next ones in order of keys, to be indexed.
     pub(crate) fn after(&self, key: &[u8], limit: usize) -> Vec<(Box<[u8]>, UnindexedDocument)> {
-        let young = self.read();
-        let behind = young.range::<[u8], _>((Bound::Excluded(key), Bound::Unbounded));
+        let unindexed = self.read();
+        let behind = unindexed.range::<[u8], _>((Bound::Excluded(key), Bound::Unbounded));
         behind
             .take(limit)
             .map(|(key, doc)| (key.clone(), doc.clone()))
@@ -97,8 +97,8 @@ impl UnindexedDocuments {
         start: Bound<&[u8]>,
         limit: usize,
     ) -> Vec<ListPlace> {
-        let young = self.read();
-        young
+        let unindexed = self.read();
+        unindexed
             .range::<[u8], _>((start, Bound::Unbounded))
             .take_while(|(key, _)| key.starts_with(prefix))
             .take(limit)
@@ -110,8 +110,8 @@ impl UnindexedDocuments {
             .collect()
     }
 
-    /// Those with a term's value in a range, behind a place, by value and key. There are few of
-    /// them, so all are looked at.
+    /// Those with a term's value in a range, after a position, by value and key. There are few of
+    /// them, so all are visited.
     pub(crate) fn with_term(
         &self,
         scope: i64,

@@ -10,7 +10,7 @@ use crate::verdicts::Subject;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
-/// Most instances and bindings that the walk of one plan makes; a test holds walks to it.
+/// Maximum instances and bindings created for one plan; a test checks this.
 pub(crate) const AT_MOST: Tally = Tally {
     instances: 4,
     bindings: 8,
@@ -19,13 +19,13 @@ pub(crate) const AT_MOST: Tally = Tally {
 /// Outline of a check.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outline {
-    /// The plans that would be walked.
+    /// The plans that would be tested.
     pub plans: Vec<PlanOutline>,
-    /// How many cases are judged once.
+    /// Number of cases checked once.
     pub broker_cases: usize,
-    /// How many cases are judged of each plan.
+    /// Number of cases checked for each plan.
     pub plan_cases: usize,
-    /// How much would be made at most, of all plans together.
+    /// Maximum resources created, for all plans together.
     pub at_most: Tally,
 }
 
@@ -44,7 +44,7 @@ pub struct PlanOutline {
     pub update: SentParameters,
     /// Parameters of binds.
     pub bind: SentParameters,
-    /// How much would be made at most.
+    /// Maximum resources created.
     pub at_most: Tally,
 }
 
@@ -61,7 +61,7 @@ pub enum SentParameters {
     Unknown(String),
 }
 
-/// The outline of walks.
+/// Outline of these plan runs.
 pub(crate) fn of(runs: &[PlanRun]) -> Outline {
     let plans: Vec<PlanOutline> = runs.iter().map(plan).collect();
     let count = |scope| all_cases().filter(|it| it.scope == scope).count();

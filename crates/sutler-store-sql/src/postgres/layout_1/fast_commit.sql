@@ -1,11 +1,11 @@
--- Layout 1: the two commits that every request is made of, in as few statements as they take.
+-- Layout 1: the two commits of every request, in as few statements as possible.
 --
--- They do what sutler_commit_v1 does with the same writes, and lock in the same order. What they find to
--- be otherwise than usual they leave to it: then the answer is no number, or the transaction ends by the
--- error SU002, and nothing was written. Answers 0 if the commit stands, 1 if the document is not as
--- expected. Lists of values would cost more than the rows do, so each value has a parameter of its own.
+-- They do the same as sutler_commit_v1 with the same writes, and lock in the same order. In all but the
+-- common case they decline: then the result is NULL, or the transaction ends by the error SU002, and
+-- nothing was written. Return 0 if the commit is applied, 1 if the document is not as expected. Arrays
+-- would cost more than the rows do, so each value is a separate parameter.
 
--- A document that is not there yet, and an operation. p_shared: the lock of the worker that runs it.
+-- Creates a document and starts an operation. p_shared: the lock of the worker that runs it.
 CREATE FUNCTION sutler_commit_accept_v1(
     p_id uuid, p_lock bigint, p_shared bigint, p_key bytea, p_scopes bytea[], p_vals bytea[],
     p_body bytea, p_op uuid, p_worker uuid, p_state smallint, p_wait bigint, p_verb bytea,
@@ -48,8 +48,8 @@ BEGIN
 END
 $$;
 
--- The next version of a document, and the end of an operation that its worker still holds. The row of
--- the operation is locked where it is written: there is no other, so nobody can wait in a circle.
+-- Replaces a document and ends an operation that its worker still holds. The row of the operation is
+-- locked where it is written: it is the only one, so there is no deadlock.
 CREATE FUNCTION sutler_commit_result_v1(
     p_id uuid, p_lock bigint, p_key bytea, p_version uuid, p_scopes bytea[], p_vals bytea[],
     p_body bytea, p_op uuid, p_fence bigint, p_state smallint, p_detail bytea, p_progress bytea,

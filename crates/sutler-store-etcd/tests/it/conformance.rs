@@ -1,7 +1,7 @@
-//! The etcd store passes the suite that every store must pass.
+//! The etcd store passes the conformance suite of stores.
 //!
-//! Every test has a prefix and a proxy of its own: cuts happen on the wire, and a commit that is
-//! under way is one whose transaction the proxy keeps. Time is the server's, so it must be waited for.
+//! Every test has its own prefix and proxy: the proxy cuts connections, and a commit in progress is one
+//! whose transaction the proxy holds. Time is the server's, so tests must wait for it.
 
 use crate::server::settings_of;
 use async_trait::async_trait;
@@ -21,7 +21,7 @@ pub(crate) struct Etcd {
 }
 
 impl Etcd {
-    /// An empty store on the shared server; `None` if there is no server, which is said.
+    /// An empty store on the shared server; `None`, with a message, if there is no server.
     pub(crate) async fn fresh() -> Option<Self> {
         Some(Self::on(etcd::shared()?).await)
     }
@@ -42,7 +42,7 @@ impl Etcd {
         }
     }
 
-    /// The server itself, past the proxy.
+    /// The server itself, without the proxy.
     pub(crate) fn behind(&self) -> Vec<String> {
         self.behind.clone()
     }
@@ -52,12 +52,12 @@ impl Etcd {
     }
 }
 
-/// Where a proxy listens, as settings name it.
+/// The address of a proxy, in the form of the settings.
 pub(crate) fn endpoint(proxy: &Proxy) -> String {
     format!("127.0.0.1:{}", proxy.port())
 }
 
-/// Where the wire breaks when the suite wants it to.
+/// The cut of the proxy for a cut of the suite.
 pub(crate) fn point_of(cut: Cut) -> sutler_servers::CutPoint {
     match cut {
         Cut::BeforeCommit => sutler_servers::CutPoint::Before,
@@ -97,7 +97,7 @@ impl Candidate for Etcd {
     }
 }
 
-mod conformance {
+mod suite {
     use super::Etcd;
 
     sutler_journal::store_conformance!(match Etcd::fresh().await {
