@@ -43,7 +43,7 @@ impl EtcdStore {
             {
                 CommitDecision::Applied => return Ok(()),
                 CommitDecision::Stale(which) if known.current => {
-                    return match self.rule_out(commit.id()).await? {
+                    return match self.void_attempts(commit.id()).await? {
                         true => Ok(()),
                         false => Err(CommitError::Stale(which)),
                     };

@@ -55,7 +55,7 @@ impl UnknownCommits {
 
 impl EtcdStore {
     /// Ensures that no earlier attempt of a commit takes effect from now on; returns whether one already did.
-    pub(crate) async fn rule_out(&self, commit: CommitId) -> Result<bool, CommitError> {
+    pub(crate) async fn void_attempts(&self, commit: CommitId) -> Result<bool, CommitError> {
         if !self.unknown_commits.is_open(commit) {
             return Ok(false);
         }

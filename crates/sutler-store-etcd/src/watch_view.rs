@@ -139,42 +139,42 @@ impl WatchFollower {
         let next = *self.reached.borrow() + 1;
         let opening = Watch::open(&self.client, self.keys.followed(), next);
         let Ok(opened) = tokio::time::timeout(self.deliver_within, opening).await else {
-            return self.go_elsewhere().await;
+            return self.switch_member().await;
         };
         let mut watch = opened?;
         let opened = Instant::now();
         let (mut received, mut stalled_since) = (opened, self.stalled_since.subscribe());
         loop {
             // A wait that started before the last message does not mean that this watch is stuck.
-            let in_vain = async {
+            let stalled = async {
                 let after = |began: &Option<Instant>| began.is_some_and(|began| began > received);
                 drop(stalled_since.wait_for(after).await);
             };
             let events = tokio::select! {
                 events = watch.next() => events,
-                () = in_vain => break,
+                () = stalled => break,
             };
             received = Instant::now();
             if opened.elapsed() > PAUSE_MAX {
                 *pause = PAUSE_MIN;
             }
             let events = events?;
-            if let Err(error) = self.take_in(&events) {
+            if let Err(error) = self.apply_events(&events) {
                 tracing::error!(%error, "a change in etcd cannot be taken in");
                 return Err(EtcdError::NotDone(error));
             }
         }
-        self.go_elsewhere().await
+        self.switch_member().await
     }
 
     /// Switches to another member after this one did not deliver.
-    async fn go_elsewhere(&self) -> Result<(), EtcdError> {
+    async fn switch_member(&self) -> Result<(), EtcdError> {
         let (member, _) = self.client.member().await?;
         self.client.leave(member);
         Ok(())
     }
 
-    fn take_in(&self, events: &[Event]) -> Result<(), StoreError> {
+    fn apply_events(&self, events: &[Event]) -> Result<(), StoreError> {
         for event in events {
             learn_time(&self.client, &self.keys, event);
         }

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_is_any_sort_of_number() {
+    fn a_size_may_have_any_number_type() {
         for size in [Bson::Int32(7), Bson::Int64(7), Bson::Double(7.0)] {
             assert_eq!(whole_number(&size), Some(7));
         }

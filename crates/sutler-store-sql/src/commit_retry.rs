@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_old_connection_that_broke_is_made_up_for_once() {
+    async fn a_broken_idle_connection_is_retried_once() {
         let store = Script::of(vec![broke(true), CommitAttempt::Settled(Ok(()))], true);
         assert!(commit(&store, &Commit::new()).await.is_ok());
         let store = Script::of(vec![broke(true), broke(true)], true);
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn verdicts_name_places_from_zero() {
+    fn verdicts_have_indexes_from_zero() {
         let which = |verdict| match verdict_of(verdict) {
             Err(CommitError::Stale(which)) => Some(which),
             _ => None,

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn after_a_break_nothing_from_before_is_lent() {
+    async fn after_a_break_no_earlier_connection_is_reused() {
         let pool = pool(2);
         let (idle, out) = (pool.acquire().await.unwrap(), pool.acquire().await.unwrap());
         idle.keep();

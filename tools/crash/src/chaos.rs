@@ -31,5 +31,5 @@ pub use history::{BINDINGS, Call, ObservedReply, Progress, RecordedCall, Spec};
 pub use leftovers::{FinalState, check_leftovers, lane_of};
 pub use linearizability::{SearchEnd, explain};
 pub use operation_ends::{EndedOperation, Names, OperationEnds};
-pub use run::{Chaos, ChaosReport, unleash};
+pub use run::{Chaos, ChaosReport, run_chaos_round};
 pub use server_kind::ServerKind;

@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 
 /// Limit of calls per life; more means an endless loop.
 const CALLS_MAX: u64 = 400;
-/// In every life of this interval the victim is killed once more during recovery.
+/// Every third life is killed once more during recovery.
 const TWICE_EVERY: u64 = 3;
 /// Store call of a recovery at which a second kill happens.
 const SECOND_KILL_WITHIN: u64 = 9;
@@ -193,7 +193,7 @@ fn second_kill(number: u64, moment: Moment, kills: u64) -> Option<(u64, Moment)>
 
 /// Ends a life. A victim with a pending kill may die while it drains; that is not an error.
 async fn end(victim: VictimProcess, launch: &Launch) -> CheckResult<()> {
-    if launch.mortal() {
+    if launch.may_die() {
         victim.kill().await
     } else {
         victim.stop().await

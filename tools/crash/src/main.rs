@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
-use sutler_crash::chaos::{Chaos, ServerKind, unleash};
+use sutler_crash::chaos::{Chaos, ServerKind, run_chaos_round};
 use sutler_crash::victim::{self, Flaw, ReplicaArgs, VictimArgs};
 use sutler_crash::{RandomKills, kill_at_every_point, kill_at_random};
 
@@ -131,7 +131,7 @@ async fn chaos_run(args: ChaosArgs) -> Result<(), Box<dyn std::error::Error>> {
         for planned in &plan {
             writeln!(out, "  {planned}")?;
         }
-        let ended = unleash(&chaos, &plan, Arc::clone(&server)).await;
+        let ended = run_chaos_round(&chaos, &plan, Arc::clone(&server)).await;
         let report = ended.map_err(|violation| {
             // The data of a failed round is kept.
             let kept = temporary.path().display();

@@ -112,7 +112,7 @@ impl Launch {
             })),
             None => {
                 let status = child.wait().await.map_err(failed)?;
-                if self.mortal() && killed(&status) {
+                if self.may_die() && killed(&status) {
                     return Ok(None);
                 }
                 Err(Violation::new(format!(
@@ -123,7 +123,7 @@ impl Launch {
     }
 
     /// Whether it may die before it is ready.
-    pub(crate) fn mortal(&self) -> bool {
+    pub(crate) fn may_die(&self) -> bool {
         self.kill_at.is_some() || !self.wrapper.is_empty()
     }
 

@@ -57,7 +57,7 @@ const NESTED_LEVELS: usize = 20_000;
 /// Repeats the provision of the tested instance with other content types and encodings.
 pub(crate) async fn walk(run: &PlanRun, live: &LiveInstance) -> Result<(), StopReason> {
     let plain = repeat(run, live, &live.body.to_string(), |it| it).await?;
-    same_in_other_dress(run, live, &plain).await?;
+    equivalent_bodies(run, live, &plain).await?;
     let xml = |it: Request| it.header("Content-Type", "application/xml");
     let wrong = repeat(run, live, &live.body.to_string(), xml).await?;
     run.record(&TYPE_WRONG, &wrong, wrong.must_be(&[400]));
@@ -83,7 +83,7 @@ pub(crate) async fn walk(run: &PlanRun, live: &LiveInstance) -> Result<(), StopR
 }
 
 /// Sends equivalent bodies with additions.
-async fn same_in_other_dress(
+async fn equivalent_bodies(
     run: &PlanRun,
     live: &LiveInstance,
     plain: &Exchange,

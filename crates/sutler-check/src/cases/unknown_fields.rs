@@ -83,7 +83,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn additions_take_nothing_away() {
+    fn additions_keep_existing_fields() {
         let body = json!({ "plan_id": "p", "bind_resource": { "app_guid": "a" } });
         let more = with_additions(&body, "bind_resource");
         assert_eq!(more["plan_id"], "p");

@@ -198,7 +198,7 @@ fn parameters_of_the_caller_take_precedence_by_plan_or_service() {
 }
 
 #[test]
-fn a_schema_that_wants_to_do_harm_is_left_alone_in_no_time() {
+fn a_malicious_schema_is_refused_quickly() {
     let mut doubling =
         json!({ "$schema": "http://json-schema.org/draft-07/schema#", "$ref": "#/definitions/d0" });
     let mut definitions = serde_json::Map::new();

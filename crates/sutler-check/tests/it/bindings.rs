@@ -1,7 +1,7 @@
 //! Guarantees of the binding cases other than their verdicts: few bindings, no failure of a correct broker
 //! that behaves differently, and detection of SHOULD flaws. MUST cases: `flaws.rs`.
 
-use crate::faulty_broker::{BINDING_LIBERTIES, FaultyBroker, Flaws, Kit};
+use crate::faulty_broker::{BINDING_VARIANTS, FaultyBroker, Flaws, Kit};
 use std::collections::BTreeSet;
 use sutler_check::{Check, Level, Report, all_cases};
 
@@ -31,16 +31,16 @@ async fn the_test_of_a_plan_creates_few_bindings() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn conformant_variants_of_bindings_fail_nothing() {
-    for liberty in BINDING_LIBERTIES {
+    for variant in BINDING_VARIANTS {
         for kit in [Kit::Async, Kit::Sync, Kit::Requires] {
-            let report = checked(kit, Flaws::liberty(liberty)).await;
+            let report = checked(kit, Flaws::variant(variant)).await;
             let failures: Vec<String> = report
                 .failures(Level::Should)
                 .map(|it| format!("{} of {}: {:?}", it.case.name, it.subject, report.said(it)))
                 .collect();
-            assert!(failures.is_empty(), "{liberty}, {kit:?}: {failures:#?}");
+            assert!(failures.is_empty(), "{variant}, {kit:?}: {failures:#?}");
             let left = &report.left_behind;
-            assert!(left.is_empty(), "{liberty}, {kit:?}: {left:?}");
+            assert!(left.is_empty(), "{variant}, {kit:?}: {left:?}");
         }
     }
 }
@@ -87,8 +87,8 @@ async fn unsupported_binding_options_show_in_may_cases_only() {
             "binding-fetch-parameters",
         ),
     ];
-    for (liberty, case) in undone {
-        let failed = failed(&checked(Kit::Async, Flaws::liberty(liberty)).await);
-        assert_eq!(failed, BTreeSet::from([case]), "{liberty}");
+    for (variant, case) in undone {
+        let failed = failed(&checked(Kit::Async, Flaws::variant(variant)).await);
+        assert_eq!(failed, BTreeSet::from([case]), "{variant}");
     }
 }

@@ -24,8 +24,8 @@ mod state;
 mod switches;
 mod updates;
 
-pub(crate) use allowed_variants::LIBERTIES;
-pub(crate) use allowed_variants_bindings::BINDING_LIBERTIES;
+pub(crate) use allowed_variants::VARIANTS;
+pub(crate) use allowed_variants_bindings::BINDING_VARIANTS;
 pub(crate) use catalog::Kit;
 pub(crate) use switches::{Flaws, checked_flaws};
 

@@ -2,7 +2,7 @@
 //! a correct broker that behaves differently, and detection of SHOULD flaws. MUST cases:
 //! `flaws.rs`.
 
-use crate::faulty_broker::{FaultyBroker, Flaws, Kit, LIBERTIES};
+use crate::faulty_broker::{FaultyBroker, Flaws, Kit, VARIANTS};
 use std::collections::BTreeSet;
 use sutler_check::{Check, Level, Report, all_cases};
 
@@ -36,16 +36,16 @@ async fn the_test_of_a_plan_creates_few_instances_with_few_requests() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn conformant_variants_fail_nothing() {
-    for liberty in LIBERTIES {
+    for variant in VARIANTS {
         for kit in [Kit::Async, Kit::Sync] {
-            let report = checked(kit, Flaws::liberty(liberty)).await;
+            let report = checked(kit, Flaws::variant(variant)).await;
             let failures: Vec<String> = report
                 .failures(Level::Should)
                 .map(|it| format!("{} of {}: {:?}", it.case.name, it.subject, report.said(it)))
                 .collect();
-            assert!(failures.is_empty(), "{liberty}, {kit:?}: {failures:#?}");
+            assert!(failures.is_empty(), "{variant}, {kit:?}: {failures:#?}");
             let left = &report.left_behind;
-            assert!(left.is_empty(), "{liberty}, {kit:?}: {left:?}");
+            assert!(left.is_empty(), "{variant}, {kit:?}: {left:?}");
         }
     }
 }
@@ -84,8 +84,8 @@ async fn unsupported_options_show_in_may_cases_only() {
             "provision-invalid-data",
         ),
     ];
-    for (liberty, case) in undone {
-        let failed = failed(&checked(Kit::Async, Flaws::liberty(liberty)).await);
-        assert_eq!(failed, BTreeSet::from([case]), "{liberty}");
+    for (variant, case) in undone {
+        let failed = failed(&checked(Kit::Async, Flaws::variant(variant)).await);
+        assert_eq!(failed, BTreeSet::from([case]), "{variant}");
     }
 }

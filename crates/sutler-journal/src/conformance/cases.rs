@@ -67,7 +67,7 @@ macro_rules! store_conformance {
                 an_imported_operation_keeps_its_fields,
             }
             claims {
-                a_ready_operation_is_handed_out_once,
+                a_ready_operation_is_claimed_once,
                 a_waiting_operation_is_never_claimed,
                 nothing_is_claimed_before_it_is_due,
                 the_longest_due_comes_first,

@@ -10,7 +10,7 @@ use crate::store::LeaseError;
 use std::time::Duration;
 
 /// A claim returns a ready operation completely, running, under the next fence, and only once.
-pub async fn a_ready_operation_is_handed_out_once(candidate: &dyn Candidate) {
+pub async fn a_ready_operation_is_claimed_once(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let id = fixture.start_ready().await;
     let mut expected = fixture.operation(id).await;

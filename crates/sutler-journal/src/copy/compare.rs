@@ -84,7 +84,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn window_by_window_everything_is_compared_once(
+        fn every_key_is_compared_once_window_by_window(
             source in prop::collection::btree_set(0..300_u16, 0..120),
             target in prop::collection::btree_set(0..300_u16, 0..120),
             limits in (1..20_usize, 1..20_usize),

@@ -233,7 +233,7 @@ impl Inner {
         }
     }
 
-    /// Executes the run. A panic of the executor ends this attempt, not the worker, and gives up the lease.
+    /// Executes the run until the claim is lost. A panic of the executor ends this attempt, not the worker.
     async fn execute(&self, run: &Arc<Run>) -> Result<RunResult, Lost> {
         tokio::select! {
             ended = catch_panic(self.executor.execute(run.clone())) => ended.unwrap_or_else(|()| {

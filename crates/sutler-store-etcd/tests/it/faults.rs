@@ -21,7 +21,7 @@ async fn own() -> Option<(Server, Etcd)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_died_is_missed_at_once_and_found_again() {
+async fn a_dead_server_is_noticed_at_once_and_found_again() {
     let Some((server, etcd)) = own().await else {
         return;
     };
@@ -143,7 +143,7 @@ async fn open_direct(etcd: &Etcd) -> Arc<sutler_store_etcd::EtcdStore> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_dead_member_is_left_for_one_that_lives() {
+async fn a_dead_member_is_replaced_by_a_live_one() {
     let Some(etcd) = Etcd::fresh().await else {
         return;
     };

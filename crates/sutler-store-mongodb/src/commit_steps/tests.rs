@@ -148,7 +148,7 @@ fn the_first_step_without_a_match_is_the_stale_item() {
 }
 
 #[test]
-fn the_record_is_put_right_when_a_step_that_may_find_nothing_does() {
+fn the_record_is_corrected_for_steps_without_a_match() {
     let id = OperationId(Uuid::nil());
     let commit = Commit::new()
         .write(Write::Remove(key("a")))

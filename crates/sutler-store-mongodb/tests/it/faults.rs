@@ -22,7 +22,7 @@ fn is_not_acknowledged(answer: &Result<(), CommitError>) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_died_is_missed_quickly_and_found_again() {
+async fn a_dead_server_is_noticed_quickly_and_found_again() {
     let Some(server) = servers::own(Demands::default()) else {
         return;
     };

@@ -142,7 +142,7 @@ async fn a_replica_that_died_during_a_commit_blocks_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn work_that_appears_under_a_lease_long_over_is_found() {
+async fn a_late_operation_under_an_expired_lease_is_found() {
     let Some(mongo) = Mongo::fresh().await else {
         return;
     };

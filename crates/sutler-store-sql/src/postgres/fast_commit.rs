@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn accepting_and_ending_are_usual_and_nothing_else_is() {
+    fn only_accepting_and_ending_commits_have_a_fast_function() {
         let (id, other) = (OperationId::fresh(), OperationId::fresh());
         let read = Version(CommitId(Uuid::nil()));
         let insert = Commit::new().insert(key("a"), Vec::new(), Bytes::new());

@@ -27,7 +27,7 @@ impl Child {
     pub(crate) fn start(part: &str, directory: &TempDir, below: &[&str]) -> Self {
         let own = std::env::current_exe().expect("this program");
         let own = own.to_str().expect("a path");
-        let words = ["--exact", "child::plays_its_part", "--nocapture", "-q"];
+        let words = ["--exact", "child::runs_its_role", "--nocapture", "-q"];
         let line: Vec<&str> = below.iter().copied().chain([own]).chain(words).collect();
         let mut process = Command::new(line[0])
             .args(&line[1..])
@@ -79,7 +79,7 @@ fn print_line(what: &str) {
 
 /// Does nothing unless this process was started with a role.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn plays_its_part() {
+async fn runs_its_role() {
     let (Ok(part), Ok(path)) = (std::env::var(PART), std::env::var(FILE)) else {
         return;
     };

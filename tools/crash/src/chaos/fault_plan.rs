@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_broken_at_least_once_and_whole_in_the_end() {
+    fn every_kind_of_fault_occurs_and_is_repaired() {
         for seed in 0..200 {
             let faults = plan(seed).faults();
             let sort = |fault: Fault| match fault {

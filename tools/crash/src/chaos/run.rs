@@ -143,7 +143,7 @@ impl fmt::Display for ChaosReport {
 ///
 /// # Errors
 /// The first violation.
-pub async fn unleash(
+pub async fn run_chaos_round(
     chaos: &Chaos,
     plan: &[PlannedFault],
     server: Arc<Server>,

@@ -5,7 +5,7 @@ use crate::fixture::program;
 use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
-use sutler_crash::chaos::{Chaos, ChaosReport, Fault, PlannedFault, ServerKind, unleash};
+use sutler_crash::chaos::{Chaos, ChaosReport, Fault, PlannedFault, ServerKind, run_chaos_round};
 use sutler_crash::victim::Flaw;
 use sutler_crash::{CheckResult, Violation};
 
@@ -30,7 +30,7 @@ async fn run_chaos_with(
     let mut chaos = Chaos::new(program(), dir.path(), SEED, length);
     change(&mut chaos);
     let plan = plan(&chaos);
-    let ended = unleash(&chaos, &plan, server).await;
+    let ended = run_chaos_round(&chaos, &plan, server).await;
     if chaos.flaw.is_none() {
         let summary = match &ended {
             Ok(report) => report.to_string(),

@@ -290,7 +290,7 @@ fn summary(answer: &ResponseParts) -> String {
     }
 }
 
-/// Paths: an invalid id is a 400, an unknown one a 404, in the same way for all endpoints.
+/// Paths: an invalid id is a 400, in agreement with the parser of ids; an unknown one is a 404.
 struct Paths(RequestParts);
 
 pub(super) fn paths() -> Box<dyn Check> {

@@ -138,33 +138,33 @@ fn errors_end_in_error() {
 }
 
 #[test]
-fn no_module_and_no_type_is_named_after_a_picture() {
+fn no_module_or_type_is_named_after_a_metaphor() {
     let repository = Repository::here();
     let mut complaints = Vec::new();
     for path in repository.files_ending(".rs") {
         let source = Source::new(&repository.read(&path).unwrap_or_default());
-        complaints.extend(pictures(&path, &source));
+        complaints.extend(metaphors_in(&path, &source));
     }
     none(&complaints);
 }
 
 /// The metaphors in the path of a file and in the names of its types.
-fn pictures(path: &Path, source: &Source) -> Vec<String> {
+fn metaphors_in(path: &Path, source: &Source) -> Vec<String> {
     let named = |word: &str| {
         let word = word.to_lowercase();
-        METAPHORS.iter().find(|(picture, _)| *picture == word)
+        METAPHORS.iter().find(|(metaphor, _)| *metaphor == word)
     };
     let mut complaints = Vec::new();
     let stem = path.file_stem().and_then(|it| it.to_str());
-    for (picture, plain) in stem.unwrap_or_default().split('_').filter_map(named) {
+    for (metaphor, plain) in stem.unwrap_or_default().split('_').filter_map(named) {
         let path = path.display();
-        complaints.push(format!("{path}: not `{picture}` but {plain}"));
+        complaints.push(format!("{path}: not `{metaphor}` but {plain}"));
     }
     for found in definitions(source) {
-        for (picture, plain) in words(&found.name).into_iter().filter_map(named) {
+        for (metaphor, plain) in words(&found.name).into_iter().filter_map(named) {
             let (path, line, name) = (path.display(), found.line, &found.name);
             complaints.push(format!(
-                "{path}:{line}: `{name}`: not `{picture}` but {plain}"
+                "{path}:{line}: `{name}`: not `{metaphor}` but {plain}"
             ));
         }
     }
@@ -172,9 +172,9 @@ fn pictures(path: &Path, source: &Source) -> Vec<String> {
 }
 
 #[test]
-fn pictures_are_found_in_names_of_files_and_types() {
+fn metaphors_are_found_in_names_of_files_and_types() {
     let source = Source::new("struct FrontDesk;\nstruct Desktop;\nenum Shelf {}\n");
-    let found = pictures(&PathBuf::from("src/open_shop.rs"), &source);
+    let found = metaphors_in(&PathBuf::from("src/open_shop.rs"), &source);
     assert_eq!(
         found,
         [
@@ -184,7 +184,7 @@ fn pictures_are_found_in_names_of_files_and_types() {
         ]
     );
     assert!(
-        pictures(
+        metaphors_in(
             &PathBuf::from("src/desktop.rs"),
             &Source::new("struct Desktop;")
         )

@@ -9,7 +9,7 @@ const FILE_LINES_MAX: usize = 500;
 /// Longest function, signature included.
 const FUNCTION_LINES_MAX: usize = 70;
 /// Names without information about the contents.
-const SAYS_NOTHING: [&str; 7] = [
+const UNINFORMATIVE_NAMES: [&str; 7] = [
     "util", "utils", "helper", "helpers", "common", "misc", "manager",
 ];
 
@@ -31,7 +31,7 @@ fn stem(path: &Path) -> &str {
 }
 
 #[test]
-fn no_file_is_longer_than_can_be_read_at_a_sitting() {
+fn no_file_is_too_long() {
     let mut complaints = Vec::new();
     for (path, source) in sources() {
         let lines = source.text().lines().count();
@@ -69,7 +69,7 @@ fn names_of_files_and_folders_are_informative() {
     let mut complaints = Vec::new();
     for (path, _) in sources() {
         for part in path.iter().filter_map(|it| Path::new(it).file_stem()) {
-            if SAYS_NOTHING.iter().any(|name| part == *name) {
+            if UNINFORMATIVE_NAMES.iter().any(|name| part == *name) {
                 complaints.push(format!("{}: name the thing", path.display()));
             }
         }

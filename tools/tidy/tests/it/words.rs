@@ -33,7 +33,7 @@ const MAY_PAUSE: [&str; 2] = ["eventually", "until"];
 
 /// Modules with tokio's clock, which is stopped: waiting advances it and takes no time. Their
 /// services and fixtures may wait; a test that waits must stop the clock itself.
-const CLOCK_STANDS_STILL: [&str; 2] = [
+const CLOCK_IS_STOPPED: [&str; 2] = [
     "crates/sutler-journal/tests/it/engine",
     "crates/sutler-broker/tests/it/hooks",
 ];
@@ -84,7 +84,7 @@ fn tests_wait_for_conditions_and_never_just_for_time() {
             if !waits || polls(&source, line) {
                 continue;
             }
-            if code.contains("thread::") || !clock_stands_still(&path, &source, line) {
+            if code.contains("thread::") || !clock_is_stopped(&path, &source, line) {
                 complaints.push(format!(
                     "{}:{line}: a test waits for time; wait for a condition, in a function named {MAY_PAUSE:?}",
                     path.display()
@@ -104,7 +104,7 @@ fn polls(source: &Source, line: usize) -> bool {
 
 /// Whether this line waits on a stopped clock: in a test that stops it, or in code that only
 /// such tests use.
-fn clock_stands_still(path: &Path, source: &Source, line: usize) -> bool {
+fn clock_is_stopped(path: &Path, source: &Source, line: usize) -> bool {
     let around = |it: &Function| (it.first_line..=it.last_line).contains(&line);
     let functions = source.functions();
     let inner = functions.iter().rfind(|it| around(it));
@@ -122,7 +122,7 @@ fn clock_stands_still(path: &Path, source: &Source, line: usize) -> bool {
             .any(|it| it.contains("start_paused = true"));
     }
     let module = path.with_extension("");
-    CLOCK_STANDS_STILL.iter().any(|it| module.starts_with(it))
+    CLOCK_IS_STOPPED.iter().any(|it| module.starts_with(it))
 }
 
 #[test]

@@ -8,7 +8,7 @@ use axum::http::Method;
 use serde_json::json;
 
 /// Every variant, named by its effect.
-pub(crate) const BINDING_LIBERTIES: &[&str] = &[
+pub(crate) const BINDING_VARIANTS: &[&str] = &[
     "names no operations of bindings",
     "binds one after the other",
     "tells credentials once",
@@ -25,7 +25,7 @@ pub(crate) const BINDING_LIBERTIES: &[&str] = &[
 
 /// Refuses requests that need not be served.
 pub(crate) fn refuses(world: &BrokerState, ask: &BrokerRequest) -> Result<(), RefusalAnswer> {
-    let takes = |liberty: &str| world.flaws.takes(liberty);
+    let has_variant = |variant: &str| world.flaws.has_variant(variant);
     let RequestTarget::Binding(instance, id) = &ask.place else {
         return Ok(());
     };
@@ -37,21 +37,21 @@ pub(crate) fn refuses(world: &BrokerState, ask: &BrokerRequest) -> Result<(), Re
     if ask.method == Method::DELETE {
         let is_whole = ask.query("service_id").is_some() && ask.query("plan_id").is_some();
         let is_early = phase == Some(Phase::Creating) && is_whole;
-        if is_early && takes("deletes no binding that is being made") {
+        if is_early && has_variant("deletes no binding that is being made") {
             return Err(busy());
         }
     }
     if ask.method == Method::PUT {
-        if phase == Some(Phase::Gone) && takes("uses no id of a binding again") {
+        if phase == Some(Phase::Gone) && has_variant("uses no id of a binding again") {
             return Err(refuse(409, "There was a binding with this id."));
         }
         let mut others = instance.bindings.iter().filter(|(other, _)| *other != id);
         let is_crowded = others.any(|(_, it)| it.phase == Phase::Creating);
-        if is_crowded && takes("binds one after the other") {
+        if is_crowded && has_variant("binds one after the other") {
             return Err(busy());
         }
         let is_bare = names("predecessor_binding_id") && !names("service_id");
-        if is_bare && takes("rotates only with service and plan") {
+        if is_bare && has_variant("rotates only with service and plan") {
             return Err(malformed("service_id is missing."));
         }
     }
@@ -59,36 +59,38 @@ pub(crate) fn refuses(world: &BrokerState, ask: &BrokerRequest) -> Result<(), Re
 }
 
 /// Changes an outgoing answer to an equivalent one.
-pub(crate) fn bend(world: &BrokerState, ask: &BrokerRequest, answer: &mut Answer) {
-    let takes = |liberty: &str| world.flaws.takes(liberty);
+pub(crate) fn alter(world: &BrokerState, ask: &BrokerRequest, answer: &mut Answer) {
+    let has_variant = |variant: &str| world.flaws.has_variant(variant);
     match (&ask.place, answer.status) {
-        (RequestTarget::Binding(..), 202) if takes("names no operations of bindings") => {
+        (RequestTarget::Binding(..), 202) if has_variant("names no operations of bindings") => {
             answer.unset("operation");
         }
-        (RequestTarget::Binding(instance, id), 200) if takes("tells credentials once") => {
+        (RequestTarget::Binding(instance, id), 200) if has_variant("tells credentials once") => {
             let binding = world.binding(instance, id);
             let was_reported = binding.is_some_and(|it| it.operations.is_empty());
             if was_reported || ask.method == Method::PUT {
                 answer.unset("credentials");
             }
         }
-        (RequestTarget::Binding(..), 200) if takes("shows no parameters of bindings") => {
+        (RequestTarget::Binding(..), 200) if has_variant("shows no parameters of bindings") => {
             answer.unset("parameters");
         }
         (RequestTarget::Binding(instance, _), 404)
-            if takes("says 400 of binds to what is not there")
+            if has_variant("says 400 of binds to what is not there")
                 && ask.method == Method::PUT
                 && world.instance(instance).is_none() =>
         {
             answer.status = 400;
         }
-        (RequestTarget::Binding(..), 200 | 201) if takes("says nothing of routes") => {
+        (RequestTarget::Binding(..), 200 | 201) if has_variant("says nothing of routes") => {
             let body = answer.body.as_ref();
             if body.is_some_and(|it| it.get("route_service_url").is_some()) {
                 answer.body = Some(json!({}));
             }
         }
-        (RequestTarget::BindingOperation(..), 200) if takes("says 410 when an unbind is done") => {
+        (RequestTarget::BindingOperation(..), 200)
+            if has_variant("says 410 when an unbind is done") =>
+        {
             let is_unbind = ask
                 .query("operation")
                 .is_some_and(|it| it.starts_with("unbind"));

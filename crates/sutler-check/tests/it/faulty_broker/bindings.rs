@@ -67,7 +67,7 @@ fn decided(
     }
     let ignores = world
         .flaws
-        .takes("ignores predecessors where it does not rotate");
+        .has_variant("ignores predecessors where it does not rotate");
     if let Some(predecessor) = predecessor
         && (plan.is_rotatable || !ignores)
     {
@@ -207,7 +207,9 @@ pub(crate) fn unbind(
     instance_id: &str,
     id: &str,
 ) -> Result<Answer, RefusalAnswer> {
-    let hurries = world.flaws.takes("unbinds at once what takes time to bind");
+    let hurries = world
+        .flaws
+        .has_variant("unbinds at once what takes time to bind");
     let requested = ask.query("service_id").zip(ask.query("plan_id"));
     let requested = requested.and_then(|(service_id, plan_id)| world.plan(service_id, plan_id));
     let takes_time = |plan: &Plan| plan.is_async_bind && !hurries;

@@ -16,7 +16,11 @@ pub(crate) fn instance(
     let instance = world.instance(id).ok_or_else(missing)?;
     match instance.phase {
         Phase::Creating | Phase::Gone => return Err(missing()),
-        Phase::Updating if !world.flaws.takes("shows instances while they are updated") => {
+        Phase::Updating
+            if !world
+                .flaws
+                .has_variant("shows instances while they are updated") =>
+        {
             return Err(busy());
         }
         Phase::Updating | Phase::Live | Phase::Deleting => {}

@@ -9,7 +9,7 @@ use axum::http::Method;
 use serde_json::{Map, Value, json};
 
 /// Breaks an answer.
-pub(crate) fn bend(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
+pub(crate) fn alter(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
     match (&ask.place, &ask.method) {
         (RequestTarget::Binding(..), &Method::PUT) => bind(flaws, ask, answer),
         (RequestTarget::Binding(..), &Method::GET) => fetch(flaws, answer),
@@ -23,7 +23,7 @@ pub(crate) fn bend(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
 }
 
 /// Breaks the fields of the catalog about bindings.
-pub(crate) fn bend_catalog(flaws: &Flaws, catalog: &mut Value) {
+pub(crate) fn alter_catalog(flaws: &Flaws, catalog: &mut Value) {
     if flaws.has("bind-async-retrievable") {
         for offering in catalog["services"].as_array_mut().into_iter().flatten() {
             offering["bindings_retrievable"] = json!(false);

@@ -43,7 +43,7 @@ schema-valid SCHEMA {"$schema":"http://json-schema.org/draft-07/schema#","type":
 const SCHEMA: &str = "/plans/0/schemas/service_instance/create/parameters";
 
 /// Breaks the catalog; `requests` is the number of requests so far.
-pub(crate) fn bend_catalog(flaws_on: &Flaws, requests: usize, catalog: &mut Value) {
+pub(crate) fn alter_catalog(flaws_on: &Flaws, requests: usize, catalog: &mut Value) {
     if flaws_on.has("catalog") {
         catalog["services"] = catalog["services"][0].clone();
         return;

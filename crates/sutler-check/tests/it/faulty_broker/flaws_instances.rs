@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 /// Breaks an answer.
-pub(crate) fn bend(world: &BrokerState, ask: &BrokerRequest, answer: &mut Answer) {
+pub(crate) fn alter(world: &BrokerState, ask: &BrokerRequest, answer: &mut Answer) {
     match (&ask.place, &ask.method) {
         (RequestTarget::Instance(_), &Method::PUT) => provision(world, ask, answer),
         (RequestTarget::Instance(_), &Method::GET) => fetch(world, ask, answer),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const IDENTITY: &str = "X-Broker-API-Originating-Identity";
 
 /// Breaks an answer.
-pub(crate) fn bend(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
+pub(crate) fn alter(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
     if flaws.has("request-identity") {
         let (name, value) = ("x-broker-api-request-identity", "somebody");
         *answer = answer.clone().header(name, value);
@@ -19,14 +19,14 @@ pub(crate) fn bend(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
         *answer = answer.clone().header("content-type", "text/json");
     }
     if answer.status >= 400 {
-        bend_error(flaws, ask, answer);
+        alter_error(flaws, ask, answer);
     } else {
-        bend_success(flaws, ask, answer);
+        alter_success(flaws, ask, answer);
     }
 }
 
-fn bend_error(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
-    bend_status(flaws, ask, answer);
+fn alter_error(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
+    alter_status(flaws, ask, answer);
     if answer.status == 401 && flaws.has("unauthorized-body") {
         answer.body = Some(Value::String("no".to_owned()));
     }
@@ -65,7 +65,7 @@ fn bend_error(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
     }
 }
 
-fn bend_success(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
+fn alter_success(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
     if answer.status == 202 && flaws.has("operation") {
         answer.set("operation", json!(7));
     }
@@ -76,7 +76,7 @@ fn bend_success(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
         answer.status = 203;
     }
     match &ask.place {
-        RequestTarget::Instance(_) => bend_instance(flaws, ask, answer),
+        RequestTarget::Instance(_) => alter_instance(flaws, ask, answer),
         RequestTarget::InstanceOperation(_) => {
             if flaws.has("retry-after") {
                 let date = "Wed, 21 Oct 2099 07:28:00 GMT";
@@ -92,7 +92,7 @@ fn bend_success(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
                 answer.set("instance_usable", json!(true));
             }
         }
-        RequestTarget::Binding(..) => bend_binding(flaws, ask, answer),
+        RequestTarget::Binding(..) => alter_binding(flaws, ask, answer),
         RequestTarget::BindingOperation(..) => {
             if flaws.has("binding-last-operation") {
                 answer.set("instance_usable", json!(true));
@@ -102,7 +102,7 @@ fn bend_success(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
     }
 }
 
-fn bend_instance(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
+fn alter_instance(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
     let text = || Some(json!("done"));
     if ask.method == Method::PUT && flaws.has("provision-body") {
         answer.set("dashboard_url", json!(7));
@@ -121,7 +121,7 @@ fn bend_instance(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
     }
 }
 
-fn bend_binding(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
+fn alter_binding(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
     if ask.method == Method::DELETE && flaws.has("unbind-body") {
         answer.body = Some(json!("done"));
     }
@@ -164,7 +164,7 @@ pub(crate) fn lets_in(flaws: &Flaws, _ask: &BrokerRequest, sent: Option<&str>) -
 }
 
 /// Returns a wrong status for an invalid request.
-fn bend_status(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
+fn alter_status(flaws: &Flaws, ask: &BrokerRequest, answer: &mut Answer) {
     let version = ask.header("X-Broker-API-Version");
     let is_ours = version.is_some_and(|it| it.starts_with("2."));
     let body = serde_json::from_slice::<Value>(&ask.body);

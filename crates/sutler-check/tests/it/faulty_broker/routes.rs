@@ -46,11 +46,11 @@ fn answer(world: &mut BrokerState, ask: &BrokerRequest) -> Answer {
     if let Some(id) = ask.header("X-Broker-API-Request-Identity") {
         answer = answer.header("X-Broker-API-Request-Identity", id);
     }
-    allowed_variants::bend(world, ask, &mut answer);
-    allowed_variants_bindings::bend(world, ask, &mut answer);
-    flaws_instances::bend(world, ask, &mut answer);
-    flaws_bindings::bend(&world.flaws, ask, &mut answer);
-    flaws_protocol::bend(&world.flaws, ask, &mut answer);
+    allowed_variants::alter(world, ask, &mut answer);
+    allowed_variants_bindings::alter(world, ask, &mut answer);
+    flaws_instances::alter(world, ask, &mut answer);
+    flaws_bindings::alter(&world.flaws, ask, &mut answer);
+    flaws_protocol::alter(&world.flaws, ask, &mut answer);
     answer
 }
 
@@ -64,8 +64,8 @@ fn decided(world: &mut BrokerState, ask: &BrokerRequest) -> Result<Answer, Refus
     match (&ask.place, ask.method.clone()) {
         (RequestTarget::Catalog, Method::GET) => {
             let mut catalog = world.kit.catalog();
-            flaws_bindings::bend_catalog(&world.flaws, &mut catalog);
-            flaws_catalog::bend_catalog(&world.flaws, world.requests, &mut catalog);
+            flaws_bindings::alter_catalog(&world.flaws, &mut catalog);
+            flaws_catalog::alter_catalog(&world.flaws, world.requests, &mut catalog);
             let answer = Answer::new(200, catalog).header("etag", ETAG);
             let is_known = ask.header("if-none-match") == Some(ETAG);
             if is_known && !world.flaws.has("catalog-cached") {
@@ -114,7 +114,7 @@ fn authenticated(world: &BrokerState, ask: &BrokerRequest) -> Result<(), Refusal
 }
 
 fn versioned(world: &BrokerState, ask: &BrokerRequest) -> Result<(), RefusalAnswer> {
-    if world.flaws.takes("serves every version") {
+    if world.flaws.has_variant("serves every version") {
         return Ok(());
     }
     let Some(version) = ask.header("X-Broker-API-Version") else {

@@ -28,7 +28,7 @@ impl Flaws {
     }
 
     /// No flaw, but an allowed variant.
-    pub(crate) fn liberty(name: &'static str) -> Self {
+    pub(crate) fn variant(name: &'static str) -> Self {
         Self {
             on: BTreeSet::new(),
             liberties: BTreeSet::from([name]),
@@ -36,8 +36,8 @@ impl Flaws {
     }
 
     /// Whether this variant is enabled.
-    pub(crate) fn takes(&self, liberty: &str) -> bool {
-        self.liberties.contains(liberty)
+    pub(crate) fn has_variant(&self, variant: &str) -> bool {
+        self.liberties.contains(variant)
     }
 
     /// Whether this flaw is enabled; its name is the name of a case.

@@ -62,7 +62,11 @@ fn updated(
     }
     maintained(&plan, &body)?;
     let is_context_only = plan_id.is_none() && changes.is_none();
-    if world.flaws.takes("supports updates of the context only") && !is_context_only {
+    if world
+        .flaws
+        .has_variant("supports updates of the context only")
+        && !is_context_only
+    {
         return Err(refuse(422, "Instances cannot be changed."));
     }
     if plan.is_async && !ask.accepts_incomplete() {

@@ -56,7 +56,7 @@ async fn a_frozen_server_is_noticed_and_recovers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_commit_that_waits_when_its_wire_is_cut_is_ended_and_then_applied_once() {
+async fn a_blocked_commit_after_a_cut_is_ended_and_applied_once() {
     let Some((server, candidate, store)) = own().await else {
         return;
     };

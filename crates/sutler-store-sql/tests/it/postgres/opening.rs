@@ -9,7 +9,7 @@ use sutler_journal::Store as _;
 use sutler_store_sql::{PostgresStore, SqlOpenError};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn several_may_start_at_once_over_nothing() {
+async fn several_replicas_may_create_the_tables_concurrently() {
     let Some(server) = cluster::shared() else {
         return;
     };

@@ -132,6 +132,6 @@ fn an_orphan_in_the_world_is_noticed() {
 }
 
 #[test]
-fn an_instance_that_is_live_only_on_paper_is_noticed() {
+fn a_live_instance_without_a_resource_is_noticed() {
     broken(|it| it.world.resources.clear(), "never made");
 }

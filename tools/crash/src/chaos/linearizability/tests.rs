@@ -81,7 +81,7 @@ fn bad(history: &[RecordedCall], rows: &[EndedOperation], culprit: &str) {
 }
 
 #[test]
-fn a_whole_life_is_explained() {
+fn a_complete_life_is_explained() {
     let rows = [
         made(),
         row("u", None, "update", Succeeded),
@@ -179,7 +179,7 @@ fn an_unknown_outcome_may_have_happened_or_not_and_also_late() {
 }
 
 #[test]
-fn many_unknown_outcomes_are_no_puzzle() {
+fn many_unknown_outcomes_are_decided() {
     let mut history = Vec::new();
     for n in 0..60 {
         let call = match n % 4 {
