@@ -13,7 +13,7 @@ pub(super) type Key = (&'static str, &'static str);
 pub(super) type Rule = Option<&'static str>;
 
 /// A mapping with its known keys.
-pub(super) type Fields<'a> = sutler_yaml::Fields<'a, Findings>;
+pub(super) type CatalogFields<'a> = sutler_yaml::Fields<'a, Findings>;
 
 /// Diagnostics and warnings of a file.
 #[derive(Debug, Default)]
@@ -77,22 +77,26 @@ pub(super) fn item<'a>(
     known: &[Key],
     rule: &'static str,
     findings: &mut Findings,
-) -> Option<Fields<'a>> {
+) -> Option<CatalogFields<'a>> {
     match node.kind {
         Kind::Null => None,
-        _ => Fields::read_under(Some(rule), node, path, known, findings),
+        _ => CatalogFields::read_under(Some(rule), node, path, known, findings),
     }
 }
 
 /// An integer, also in quotes.
-pub(super) fn integer(fields: &Fields<'_>, name: &str, findings: &mut Findings) -> Option<i64> {
+pub(super) fn integer(
+    fields: &CatalogFields<'_>,
+    name: &str,
+    findings: &mut Findings,
+) -> Option<i64> {
     let integer = |node: &Node| node.text()?.trim().parse().ok();
     fields.read_as(name, "a whole number", integer, findings)
 }
 
 /// A list of texts; a single text counts as a list of one, or as several between commas.
 pub(super) fn texts(
-    fields: &Fields<'_>,
+    fields: &CatalogFields<'_>,
     name: &str,
     findings: &mut Findings,
 ) -> Option<Vec<String>> {

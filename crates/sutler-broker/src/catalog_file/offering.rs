@@ -3,7 +3,7 @@
 //! Values are checked afterwards by `sutler_osb::Catalog::load`. Metadata is free-form and read in `metadata.rs`;
 //! the content of a schema is copied unchecked.
 
-use super::fields::{self, Fields, Findings, Key};
+use super::fields::{self, CatalogFields, Findings, Key};
 use super::metadata;
 use serde_json::Value;
 use std::path::Path;
@@ -118,7 +118,10 @@ fn plan(node: &Node, path: String, findings: &mut Findings) -> PlanSpec {
     }
 }
 
-fn dashboard_client(fields: &Fields<'_>, findings: &mut Findings) -> Option<DashboardClientSpec> {
+fn dashboard_client(
+    fields: &CatalogFields<'_>,
+    findings: &mut Findings,
+) -> Option<DashboardClientSpec> {
     let client = fields.fields("dashboard_client", &DASHBOARD_CLIENT, findings)?;
     Some(DashboardClientSpec {
         id: client.text("id", findings),
@@ -127,7 +130,10 @@ fn dashboard_client(fields: &Fields<'_>, findings: &mut Findings) -> Option<Dash
     })
 }
 
-fn maintenance_info(fields: &Fields<'_>, findings: &mut Findings) -> Option<MaintenanceInfo> {
+fn maintenance_info(
+    fields: &CatalogFields<'_>,
+    findings: &mut Findings,
+) -> Option<MaintenanceInfo> {
     let info = fields.fields("maintenance_info", &MAINTENANCE_INFO, findings)?;
     Some(MaintenanceInfo {
         version: info.text("version", findings),
@@ -135,7 +141,7 @@ fn maintenance_info(fields: &Fields<'_>, findings: &mut Findings) -> Option<Main
     })
 }
 
-fn schemas(fields: &Fields<'_>, findings: &mut Findings) -> Option<Schemas> {
+fn schemas(fields: &CatalogFields<'_>, findings: &mut Findings) -> Option<Schemas> {
     let schemas = fields.fields("schemas", &SCHEMAS, findings)?;
     let instance = schemas.fields("service_instance", &OPERATIONS, findings);
     let binding = schemas.fields("service_binding", &BINDING_OPERATIONS, findings);
@@ -151,7 +157,7 @@ fn schemas(fields: &Fields<'_>, findings: &mut Findings) -> Option<Schemas> {
 }
 
 fn operation(
-    operations: &Fields<'_>,
+    operations: &CatalogFields<'_>,
     name: &str,
     findings: &mut Findings,
 ) -> Option<OperationSchema> {

@@ -81,7 +81,7 @@ pub async fn until<F: Future<Output = bool>>(
 }
 
 /// Lets time pass on a server, whose clock cannot be moved.
-pub async fn wait_for_real(time: Duration) {
+pub async fn wait_until_passed(time: Duration) {
     let began = Instant::now();
     while began.elapsed() < time {
         tokio::time::sleep(Duration::from_millis(50)).await;

@@ -78,7 +78,7 @@ impl Candidate for Etcd {
     }
 
     async fn pass(&self, time: Duration) {
-        samples::wait_for_real(time).await;
+        samples::wait_until_passed(time).await;
     }
 
     async fn reopen(&self) -> Arc<dyn Store> {

@@ -60,7 +60,7 @@ impl Candidate for Mongo {
     }
 
     async fn pass(&self, time: Duration) {
-        samples::wait_for_real(time).await;
+        samples::wait_until_passed(time).await;
     }
 
     async fn reopen(&self) -> Arc<dyn Store> {
