@@ -7,7 +7,7 @@ use crate::admin::AdminApi;
 use crate::broker::BuildError;
 use crate::catalog::{CatalogPreconditions, LiveCatalog, OfferingUpdate};
 use crate::health::BrokerHealth;
-use crate::http::{self, ADMIN, HttpReply, PATHS, PlatformApi, request_id};
+use crate::http::{self, ADMIN, PATHS, PlatformApi, request_id};
 use crate::platform::Prefix;
 use crate::realm_context::RealmContext;
 use crate::settings::Settings;
@@ -67,32 +67,24 @@ impl App {
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        let path = request.uri().path();
         if let Some(admin) = &self.admin
-            && let Some(at) = admin.ends_at(request.uri().path())
+            && let Some(at) = admin.ends_at(path)
         {
             context.set_route(&ADMIN);
             // Boxed, so that futures of ordinary requests stay small.
             return Box::pin(admin.handle(request, at, context, &self.probes)).await;
         }
-        self.serve(request, context).await.map(Body::new)
-    }
-
-    /// Answers a request of a platform.
-    async fn serve<B>(&self, request: Request<B>, context: &Arc<RequestContext>) -> HttpReply
-    where
-        B: hyper::body::Body<Data = Bytes> + Send,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
-        let path = request.uri().path();
         if let Some(reply) = self.probes.answer(request.method(), path, context) {
-            return reply;
+            return reply.map(Body::new);
         }
         let mut platforms = self.platforms.iter();
         let found = platforms.find_map(|it| Some((it, it.prefix.ends_at(path)?)));
-        match found {
-            Some((platform, at)) => platform.http.handle(request, at, context).await,
+        let reply = match found {
+            Some((platform, at)) => platform.http.handle_request(request, at, context).await,
             None => http::unknown_platform(),
-        }
+        };
+        reply.map(Body::new)
     }
 
     /// Replaces the whole catalog. `preconditions`: records that must be unchanged when an offering is provisioned.

@@ -12,7 +12,9 @@ pub(crate) use log::{Piece, log_from};
 
 use crate::error::{Error, Result};
 use crate::lifecycle::AuthorState;
-use crate::resources::{Detail, SaveResult, Steps, save_state};
+use crate::lifecycle::binding::BindingSpec;
+use crate::lifecycle::instance::InstanceSpec;
+use crate::resources::{Detail, Request, SaveResult, Steps, save_state};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -21,7 +23,7 @@ use std::fmt::Write as _;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use sutler_journal::{Key, Lost, OperationId, Run};
+use sutler_journal::{Lost, OperationId, Run};
 use sutler_osb::{
     BindResource, BindingId, Context, InstanceId, OriginatingIdentity, Parameters, PinnedPlan,
     RequestIdentity,
@@ -39,27 +41,29 @@ const STEPS_BYTES_MAX: usize = 512 * 1024;
 /// Maximum memoised steps of one operation.
 const STEPS_MAX: usize = 1000;
 
-/// Input of a hook.
-#[derive(Clone, Debug)]
+/// Input of a hook. Requests and documents share it.
 pub(crate) struct HookInput {
     pub instance_id: InstanceId,
-    pub binding_id: Option<BindingId>,
-    pub plan: Arc<PinnedPlan>,
-    pub parameters: Parameters,
-    pub instance_parameters: Parameters,
-    pub instance_context: Option<Context>,
-    pub context: Option<Context>,
-    pub bind_resource: Option<BindResource>,
-    pub app_guid: Option<String>,
-    pub identity: Option<OriginatingIdentity>,
-    pub request_identity: Option<RequestIdentity>,
-    pub binding_state: Option<AuthorState>,
+    /// The instance as it is stored.
+    pub instance: Arc<InstanceSpec>,
+    /// The instance that the operation leads to; differs only in an update.
+    pub target: Arc<InstanceSpec>,
+    /// The binding, if the operation has one.
+    pub binding: Option<BindingInput>,
+    pub request: Arc<Request>,
+}
+
+/// Input of a binding's hook.
+pub(crate) struct BindingInput {
+    pub id: Option<BindingId>,
+    pub spec: Arc<BindingSpec>,
+    pub state: Option<AuthorState>,
 }
 
 /// Context of a hook.
 pub struct Cx {
     input: HookInput,
-    lane: Key,
+    plan: Arc<PinnedPlan>,
     run: Arc<Run>,
     records: Arc<Documents>,
     steps: tokio::sync::Mutex<Steps>,
@@ -78,21 +82,19 @@ struct Progress {
 impl Cx {
     pub(crate) fn new(
         input: HookInput,
-        lane: Key,
+        plan: Arc<PinnedPlan>,
         run: Arc<Run>,
         records: Arc<Documents>,
         steps: Steps,
         retry_after: Option<Duration>,
     ) -> Self {
-        let progress = Mutex::default();
-        let steps = tokio::sync::Mutex::new(steps);
         Self {
             input,
-            lane,
+            plan,
             run,
             records,
-            steps,
-            progress,
+            steps: tokio::sync::Mutex::new(steps),
+            progress: Mutex::default(),
             retry_after,
             logged: tokio::sync::Mutex::default(),
         }
@@ -105,17 +107,20 @@ impl Cx {
 
     /// Id of the binding, if the operation has one.
     pub fn binding_id(&self) -> Option<&BindingId> {
-        self.input.binding_id.as_ref()
+        self.input.binding.as_ref()?.id.as_ref()
     }
 
     /// The plan, as of the creation or the last update of the instance.
     pub fn plan(&self) -> &PinnedPlan {
-        &self.input.plan
+        &self.plan
     }
 
     /// The parameters: of the binding if there is one, otherwise of the instance.
     pub fn parameters(&self) -> &Parameters {
-        &self.input.parameters
+        match &self.input.binding {
+            Some(binding) => &binding.spec.parameters,
+            None => &self.input.target.parameters,
+        }
     }
 
     /// The parameters as a type of the author.
@@ -123,33 +128,36 @@ impl Cx {
     /// # Errors
     /// They do not match the type; the caller gets 400.
     pub fn parameters_as<T: DeserializeOwned>(&self) -> Result<T> {
-        let value = Value::Object(self.input.parameters.0.clone());
+        let value = Value::Object(self.parameters().0.clone());
         serde_json::from_value(value).map_err(|_| Error::invalid("The parameters do not fit."))
     }
 
     /// Platform context.
     pub fn context(&self) -> Option<&Context> {
-        self.input.context.as_ref()
+        match &self.input.binding {
+            Some(binding) => binding.spec.context.as_ref(),
+            None => self.input.target.context.as_ref(),
+        }
     }
 
     /// Bind resource: an application or a route.
     pub fn bind_resource(&self) -> Option<&BindResource> {
-        self.input.bind_resource.as_ref()
+        self.input.binding.as_ref()?.spec.bind_resource.as_ref()
     }
 
     /// The bound application, from `bind_resource` or from the deprecated field.
     pub fn app_guid(&self) -> Option<&str> {
-        self.input.app_guid.as_deref()
+        self.input.binding.as_ref()?.spec.app_guid.as_deref()
     }
 
     /// The user that caused the operation.
     pub fn originating_identity(&self) -> Option<&OriginatingIdentity> {
-        self.input.identity.as_ref()
+        self.input.request.identity.as_ref()
     }
 
     /// The platform's id of the request that caused the operation.
     pub fn request_identity(&self) -> Option<&RequestIdentity> {
-        self.input.request_identity.as_ref()
+        self.input.request.request_identity.as_ref()
     }
 
     /// Id of the operation.
@@ -174,7 +182,7 @@ impl Cx {
     /// # Errors
     /// The state does not match the type.
     pub fn binding_state<T: DeserializeOwned>(&self) -> Result<Option<T>> {
-        let state = self.input.binding_state.clone();
+        let state = self.input.binding.as_ref().and_then(|it| it.state.clone());
         state
             .map(|state| serde_json::from_value(state.0))
             .transpose()
@@ -288,7 +296,7 @@ impl Cx {
     /// It does not serialise, or the claim was lost.
     pub async fn save_state<T: Serialize>(&self, state: &T) -> Result<()> {
         let state = AuthorState(serde_json::to_value(state)?);
-        let saved = save_state(&self.records, &self.run, &self.lane, state).await;
+        let saved = save_state(&self.records, &self.run, state).await;
         match saved.map_err(|Lost| Error::lost())? {
             SaveResult::Kept => Ok(()),
             SaveResult::TooLarge => Err(SaveResult::TooLarge.into_error()),

@@ -24,6 +24,7 @@ use hyper::{Request, Response};
 use route::{Ids, RouteMatch};
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
+use sutler_journal::catch_panic;
 use sutler_osb::{
     API_VERSION_HEADER, ApiVersion, ORIGINATING_IDENTITY_HEADER, OriginatingIdentity, Query,
     REQUEST_IDENTITY_HEADER, RequestIdentity,
@@ -65,7 +66,7 @@ struct ParsedRequest {
 
 impl PlatformApi {
     /// Answers one request. `at`: end of the platform's prefix in the path. Never fails, never panics.
-    pub(crate) async fn handle<B>(
+    pub(crate) async fn handle_request<B>(
         &self,
         request: Request<B>,
         at: usize,
@@ -78,58 +79,41 @@ impl PlatformApi {
         // B-006: every response repeats the header.
         let name = HeaderName::from_static(REQUEST_IDENTITY_HEADER);
         let identity = request.headers().get(&name).cloned();
-        let answered = sutler_journal::catch_panic(self.answer(request, at, context)).await;
-        let mut reply = answered.unwrap_or_else(|()| error::panicked());
+        let mut reply = match catch_panic(self.parse_and_execute(request, at, context)).await {
+            Ok(executed) => executed.unwrap_or_else(HttpReply::from),
+            Err(()) => error::panicked(),
+        };
         if let Some(identity) = identity {
             reply.headers_mut().insert(name, identity);
         }
         reply
     }
 
-    async fn answer<B>(
+    /// Parses the head, admits the caller, reads the body, acquires a slot, and calls the endpoint.
+    async fn parse_and_execute<B>(
         &self,
         request: Request<B>,
         at: usize,
         context: &Arc<RequestContext>,
-    ) -> HttpReply
-    where
-        B: hyper::body::Body<Data = Bytes> + Send,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
-        let (parts, body) = request.into_parts();
-        if let Some(found) = self.match_extension(&parts, at) {
-            // Boxed, so that futures of ordinary requests stay small.
-            let answered = Box::pin(self.serve_extension(found, parts, body, context)).await;
-            return answered.unwrap_or_else(HttpReply::from);
-        }
-        let answered = match self.parse_head(&parts, at, context).await {
-            Ok((parsed, permit)) => self.execute(parsed, parts, body, &permit).await,
-            Err(answer) => Err(answer),
-        };
-        answered.unwrap_or_else(HttpReply::from)
-    }
-
-    /// Reads the body, acquires a slot, and calls the endpoint.
-    async fn execute<B>(
-        &self,
-        parsed: ParsedRequest,
-        mut parts: hyper::http::request::Parts,
-        body: B,
-        permit: &CallerPermit,
     ) -> Result<HttpReply, ErrorReply>
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        if matches!(parsed.endpoint.class(), RequestClass::Change)
-            && self.requests.engine.is_paused()
-        {
+        let (mut parts, body) = request.into_parts();
+        if let Some(found) = self.match_extension(&parts, at) {
+            // Boxed, so that futures of ordinary requests stay small.
+            return Box::pin(self.serve_extension(found, parts, body, context)).await;
+        }
+        let (parsed, permit) = self.parse_head(&parts, at, context).await?;
+        let class = parsed.endpoint.class();
+        if matches!(class, RequestClass::Change) && self.requests.engine.is_paused() {
             metrics::limited(LimitKind::Draining);
             return Err(ErrorReply::draining());
         }
         let takes_body = parsed.endpoint.takes_body();
         let replaced = self.replaced.get(&parsed.endpoint);
-        let mut budget = self.admission.body_budget(permit);
+        let mut budget = self.admission.body_budget(&permit);
         let bytes = if takes_body || replaced.is_some() {
             let limits = self.requests.realm_context.settings.body_limits();
             read_body(body, limits, &mut budget).await?
@@ -137,10 +121,9 @@ impl PlatformApi {
             Bytes::new()
         };
         // Acquired after the body, so that a slow sender holds no slot.
-        let _slot = self.admission.acquire_slot(parsed.endpoint.class()).await?;
+        let _slot = self.admission.acquire_slot(class).await?;
         if let Some(replacement) = replaced {
-            let context = parsed.info.context.as_deref();
-            if let Some(caller) = context.and_then(RequestContext::caller) {
+            if let Some(caller) = context.caller() {
                 parts.extensions.insert(caller.clone());
             }
             let answered = replacement.answer(Request::from_parts(parts, bytes)).await;
@@ -149,7 +132,7 @@ impl PlatformApi {
         if takes_body {
             check_content_type(&parts.headers)?;
         }
-        self.serve(parsed, &bytes, &parts.headers).await
+        self.call_endpoint(parsed, &bytes, &parts.headers).await
     }
 
     /// D-06: size, path, authentication, version, identities, query.
@@ -165,17 +148,17 @@ impl PlatformApi {
             RouteMatch::To(endpoint, ids) => (endpoint, ids),
             RouteMatch::Unknown => return Err(ErrorReply::no_such_path()),
             RouteMatch::OtherMethod(allowed) => {
-                self.admit(parts, context).await?;
+                self.authenticate(parts, context).await?;
                 return Err(ErrorReply::method_not_allowed(allowed));
             }
             RouteMatch::BadId(sentence) => {
-                self.admit(parts, context).await?;
+                self.authenticate(parts, context).await?;
                 self.check_version(&parts.headers)?;
                 return Err(ErrorReply::invalid(sentence));
             }
         };
         context.set_route(endpoint.label());
-        let (_, permit) = self.admit(parts, context).await?;
+        let (_, permit) = self.authenticate(parts, context).await?;
         self.check_version(&parts.headers)?;
         let query = Query::parse(parts.uri.query().unwrap_or_default())
             .map_err(|error| ErrorReply::invalid(error.to_string()))?;
@@ -195,7 +178,7 @@ impl PlatformApi {
     }
 
     /// Authenticates the caller (B-010) and counts the request against its limits.
-    async fn admit(
+    async fn authenticate(
         &self,
         parts: &hyper::http::request::Parts,
         context: &RequestContext,

@@ -11,19 +11,17 @@ mod poll;
 mod respond;
 mod unknown_plan;
 mod update;
-mod wait;
 
 pub(crate) use admin_command::{CommandKind, CommandRequest, CommandResult};
 pub(crate) use poll::LastOperation;
 
-use crate::lifecycle::{Decision, Effect, Reply, ResponseMode, Verb};
+use crate::lifecycle::{Decision, Reply, ResponseMode, Verb};
 use crate::operation_log::{self, Origin};
 use crate::realm_context::RealmContext;
 use crate::refusal::Refusal;
-use crate::resources::{Detail, RefusedAs, Request, to_raw_json};
+use crate::resources::{Detail, RefusedAs, Request, RequestBody};
 use crate::service::Policy;
 use bytes::Bytes;
-use serde::Serialize;
 use std::sync::Arc;
 use sutler_journal::{Commit, Engine, Key, OperationId, Queue, Version};
 use sutler_osb::{OriginatingIdentity, RequestIdentity};
@@ -120,15 +118,14 @@ pub(crate) struct RequestHandler {
 
 /// A committed decision.
 struct CommittedDecision<S> {
-    state: S,
-    reply: Reply,
+    decision: Decision<S>,
     /// Receiver of the end, if the operation runs here and the request waits.
     result: Option<ResultReceiver<S, Detail>>,
 }
 
 impl RequestHandler {
-    /// Commits a decision. `None`: another writer was first; read and decide again.
-    async fn commit_decision<S: Resource>(
+    /// Commits a decision and starts its operation. `None`: another writer was first; read and decide again.
+    async fn commit_and_start<S: Resource>(
         &self,
         key: &Key,
         was: &LoadedDocument<S>,
@@ -139,12 +136,8 @@ impl RequestHandler {
         let documents = &self.realm_context.records;
         if decision.effects.is_empty() && decision.next == was.state {
             documents.refresh(key, was).await;
-            let Decision { next, reply, .. } = decision;
-            return Ok(Some(CommittedDecision {
-                state: next,
-                reply,
-                result: None,
-            }));
+            let result = None;
+            return Ok(Some(CommittedDecision { decision, result }));
         }
         let waits = matches!(decision.reply, Reply::Started(_, ResponseMode::Inline));
         let decided = DecisionCommit {
@@ -165,14 +158,11 @@ impl RequestHandler {
         let Some(written) = commit_decision(decided, place, extend).await? else {
             return Ok(None);
         };
-        draft.accepted(key, &decision.effects);
+        let context = draft.context.as_deref();
+        operation_log::accepted(key, &decision.effects, &draft.request, context);
         let inflight = &self.realm_context.inflight;
         let result = written.start(engine, inflight, &decision, &draft.request, waits);
-        Ok(Some(CommittedDecision {
-            state: decision.next,
-            reply: decision.reply,
-            result,
-        }))
+        Ok(Some(CommittedDecision { decision, result }))
     }
 }
 
@@ -215,7 +205,7 @@ impl OperationContent<Verb> for DraftContent<'_> {
 
 /// Content of an operation to be started.
 struct OperationDraft {
-    request: Request,
+    request: Arc<Request>,
     /// Context of the request that is being answered.
     context: Option<Arc<RequestContext>>,
     /// Delay that polls are asked to keep, in seconds.
@@ -234,9 +224,9 @@ struct AuditNote {
 }
 
 /// The request, as stored with the operation.
-fn draft(what: &impl Serialize, info: &RequestInfo) -> OperationDraft {
+fn draft(body: RequestBody, info: &RequestInfo) -> OperationDraft {
     let request = Request {
-        body: to_raw_json(what),
+        body,
         identity: info.identity.clone(),
         request_identity: info.request_identity.clone(),
         origin: info
@@ -246,7 +236,7 @@ fn draft(what: &impl Serialize, info: &RequestInfo) -> OperationDraft {
             .unwrap_or_default(),
     };
     OperationDraft {
-        request,
+        request: Arc::new(request),
         context: info.context.clone(),
         retry_after: None,
         note: None,
@@ -254,12 +244,6 @@ fn draft(what: &impl Serialize, info: &RequestInfo) -> OperationDraft {
 }
 
 impl OperationDraft {
-    /// Logs the operations that a commit started.
-    fn accepted(&self, lane: &Key, effects: &[Effect]) {
-        let context = self.context.as_deref();
-        operation_log::accepted(lane, effects, &self.request, context);
-    }
-
     /// Adds the document that was read and the audit entry to a commit.
     fn extend(&self, commit: Commit, reads: Option<&(Key, Version)>) -> Commit {
         let commit = match reads {

@@ -2,15 +2,17 @@
 //!
 //! Sealing and loading is done by `sutler_records`; rules are in `lifecycle/`.
 
-use crate::lifecycle::binding::{self, Binding};
-use crate::lifecycle::instance::{self, Instance};
+use crate::lifecycle::binding::{self, Binding, BindingSpec};
+use crate::lifecycle::instance::{self, Change, Instance, InstanceSpec};
 use crate::lifecycle::{AuthorState, Decision};
 use crate::operation_log::Origin;
 use crate::refusal::Refusal;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use sutler_journal::{Commit, CommitRejected, Key, Kind, Lost, OperationId, Run, Term};
 use sutler_osb::{BindingId, InstanceId, OriginatingIdentity, RequestIdentity};
@@ -64,7 +66,7 @@ pub(crate) enum RefusedAs {
 pub(crate) struct Request {
     /// The parsed body.
     #[serde(rename = "asked")]
-    pub body: Box<RawValue>,
+    pub body: RequestBody,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub identity: Option<OriginatingIdentity>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,9 +76,35 @@ pub(crate) struct Request {
     pub origin: Origin,
 }
 
-/// A request body as raw JSON.
-pub(crate) fn to_raw_json(what: &impl Serialize) -> Box<RawValue> {
-    serde_json::value::to_raw_value(what).expect("our own types serialise")
+/// Body of a request. It is shared until it is stored as JSON; a stored one is read only where it is needed.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum RequestBody {
+    Provision(Arc<InstanceSpec>),
+    Update(Arc<Change>),
+    Bind(Arc<BindingSpec>),
+    /// Name of a request without a body.
+    Named(&'static str),
+    Stored(Box<RawValue>),
+}
+
+impl<'de> Deserialize<'de> for RequestBody {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Box::<RawValue>::deserialize(deserializer).map(Self::Stored)
+    }
+}
+
+impl RequestBody {
+    /// The change that an update requests.
+    pub(crate) fn change(&self) -> Result<Arc<Change>, serde_json::Error> {
+        match self {
+            Self::Update(change) => Ok(change.clone()),
+            Self::Stored(json) => serde_json::from_str(json.get()),
+            Self::Provision(_) | Self::Bind(_) | Self::Named(_) => {
+                Err(serde_json::Error::custom("not the request of an update"))
+            }
+        }
+    }
 }
 
 /// Progress of an operation.
@@ -203,22 +231,21 @@ impl HoldsAuthorState for Binding {
 pub(crate) async fn save_state(
     documents: &Documents,
     run: &Run,
-    lane: &Key,
     state: AuthorState,
 ) -> Result<SaveResult, Lost> {
-    if lane.kind() == BINDING.as_str() {
-        save_state_of::<Binding>(documents, run, lane, state).await
+    if run.operation().row.lane.kind() == BINDING.as_str() {
+        save_state_of::<Binding>(documents, run, state).await
     } else {
-        save_state_of::<Instance>(documents, run, lane, state).await
+        save_state_of::<Instance>(documents, run, state).await
     }
 }
 
 async fn save_state_of<S: HoldsAuthorState>(
     documents: &Documents,
     run: &Run,
-    lane: &Key,
     state: AuthorState,
 ) -> Result<SaveResult, Lost> {
+    let lane = &run.operation().row.lane;
     loop {
         let was = documents.load_for_run::<S>(run, lane).await?;
         let Ok(decision) = was.state.clone().save(run.id(), state.clone()) else {

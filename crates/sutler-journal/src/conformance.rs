@@ -3,8 +3,8 @@
 //! A store's tests implement [`Candidate`] and call `sutler_journal::store_conformance!(MyCandidate::fresh())`,
 //! which makes one test per behaviour. There is no filter: a store that fails one case is not
 //! conformant. The cases only require the contract in `store.rs`, so they apply to memory and to a
-//! cluster. Read `cases.rs` for the list, then any file named there; `fixture.rs` defines the
-//! functions that they use. Not here: performance.
+//! cluster. Read `cases.rs` for the list, then any file named there; `fixture.rs` and
+//! `samples.rs` define the functions that they use. Not here: performance.
 
 pub mod claims;
 pub mod commits;
@@ -21,6 +21,7 @@ pub mod logs;
 pub mod names;
 pub mod operations;
 pub mod restarts;
+pub mod samples;
 pub mod sweeps;
 pub mod volume;
 

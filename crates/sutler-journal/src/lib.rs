@@ -20,6 +20,7 @@ mod memory;
 mod metered;
 pub mod metrics;
 mod operation;
+mod operation_transitions;
 mod query;
 mod seal;
 mod store;

@@ -35,6 +35,41 @@ pub struct Metric {
 }
 
 impl Metric {
+    /// Defines a metric.
+    pub const fn new(
+        name: &'static str,
+        sort: MetricKind,
+        unit: Unit,
+        labels: &'static [&'static str],
+        help: &'static str,
+    ) -> Self {
+        Self {
+            name,
+            sort,
+            unit,
+            help,
+            labels,
+        }
+    }
+
+    /// Defines a counter.
+    pub const fn counter(
+        name: &'static str,
+        labels: &'static [&'static str],
+        help: &'static str,
+    ) -> Self {
+        Self::new(name, MetricKind::Counter, Unit::Count, labels, help)
+    }
+
+    /// Defines a histogram of times.
+    pub const fn times(
+        name: &'static str,
+        labels: &'static [&'static str],
+        help: &'static str,
+    ) -> Self {
+        Self::new(name, MetricKind::Histogram, Unit::Seconds, labels, help)
+    }
+
     /// Describes the metric to the recorder.
     pub fn describe(&self) {
         match self.sort {
@@ -54,48 +89,38 @@ const GROUPS: &str = "sutler_store_commit_group_size";
 
 /// All metrics of the journal.
 pub const METRICS: &[Metric] = &[
-    Metric {
-        name: LEASE_LOSSES,
-        sort: MetricKind::Counter,
-        unit: Unit::Count,
-        help: "Leases that ran out while this process believed to hold them.",
-        labels: &[],
-    },
-    Metric {
-        name: TAKEOVERS,
-        sort: MetricKind::Counter,
-        unit: Unit::Count,
-        help: "Operations begun here that another worker had left in the middle, without progress since.",
-        labels: &[],
-    },
-    Metric {
-        name: RETRIES,
-        sort: MetricKind::Counter,
-        unit: Unit::Count,
-        help: "Attempts that ended and will be followed by another one.",
-        labels: &[],
-    },
-    Metric {
-        name: STORE_CALLS,
-        sort: MetricKind::Histogram,
-        unit: Unit::Seconds,
-        help: "How long the store took to answer, by call.",
-        labels: &["call"],
-    },
-    Metric {
-        name: STORE_FAILURES,
-        sort: MetricKind::Counter,
-        unit: Unit::Count,
-        help: "Calls that the store could not serve; a commit that came second is not one of them.",
-        labels: &["call"],
-    },
-    Metric {
-        name: GROUPS,
-        sort: MetricKind::Histogram,
-        unit: Unit::Count,
-        help: "How many writes shared one sync of the disk.",
-        labels: &[],
-    },
+    Metric::counter(
+        LEASE_LOSSES,
+        &[],
+        "Leases that ran out while this process believed to hold them.",
+    ),
+    Metric::counter(
+        TAKEOVERS,
+        &[],
+        "Operations begun here that another worker had left in the middle, without progress since.",
+    ),
+    Metric::counter(
+        RETRIES,
+        &[],
+        "Attempts that ended and will be followed by another one.",
+    ),
+    Metric::times(
+        STORE_CALLS,
+        &["call"],
+        "How long the store took to answer, by call.",
+    ),
+    Metric::counter(
+        STORE_FAILURES,
+        &["call"],
+        "Calls that the store could not serve; a commit that came second is not one of them.",
+    ),
+    Metric::new(
+        GROUPS,
+        MetricKind::Histogram,
+        Unit::Count,
+        &[],
+        "How many writes shared one sync of the disk.",
+    ),
 ];
 
 /// A call of the store, as a label.

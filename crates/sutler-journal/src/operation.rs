@@ -168,20 +168,9 @@ impl Operation {
     /// acceptance is set by the store and zero here.
     pub fn just_claimed(new: &NewOperation) -> Self {
         let row = OperationRow {
-            id: new.id,
-            lane: new.lane.clone(),
-            verb: Cow::Borrowed(new.verb),
-            queue: new.queue.clone(),
             state: State::Running,
-            due: StoreTime::default(),
             fence: Fence(1),
-            attempt: 1,
-            takeovers: 0,
-            cancel: false,
-            pinned: true,
-            accepted: StoreTime::default(),
-            finished: None,
-            detail: new.detail.clone(),
+            ..OperationRow::start(new, StoreTime::default())
         };
         Self {
             row,

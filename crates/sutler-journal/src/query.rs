@@ -4,8 +4,9 @@ use crate::clock::StoreTime;
 use crate::commit::CommitId;
 use crate::document::Document;
 use crate::key::{Key, Kind, Realm};
-use crate::operation::{OperationId, Outcome, Queue};
+use crate::operation::{OperationId, OperationRow, Outcome, Queue, State};
 use bytes::Bytes;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Selects and orders documents. Every list is paged by the last position.
@@ -84,6 +85,25 @@ pub struct OperationList {
 /// A position in the feed. Opaque; ordered as bytes; the empty one is the beginning.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cursor(pub Vec<u8>);
+
+impl Cursor {
+    /// The place after this number: big-endian, so that cursors sort as bytes; 0 is the beginning.
+    pub fn at(number: i64) -> Self {
+        match number {
+            0 => Self::default(),
+            _ => Self(number.to_be_bytes().to_vec()),
+        }
+    }
+
+    /// The number of a cursor that [`Cursor::at`] made; `None` for any other.
+    pub fn number(&self) -> Option<i64> {
+        if self.0.is_empty() {
+            return Some(0);
+        }
+        let bytes = self.0.as_slice().try_into().map(i64::from_be_bytes);
+        bytes.ok().filter(|number| *number >= 0)
+    }
+}
 
 /// Subject of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -173,6 +193,30 @@ pub struct QueueStats {
     pub running: u64,
     /// Time of acceptance of the oldest unfinished one.
     pub oldest: StoreTime,
+}
+
+impl QueueStats {
+    /// Counts unfinished operations by queue.
+    pub fn count<'a>(unfinished: impl Iterator<Item = &'a OperationRow>) -> Vec<Self> {
+        let mut queues: BTreeMap<&Queue, Self> = BTreeMap::new();
+        for row in unfinished {
+            let queue = queues.entry(&row.queue).or_insert_with(|| Self {
+                queue: row.queue.clone(),
+                waiting: 0,
+                ready: 0,
+                running: 0,
+                oldest: row.accepted,
+            });
+            queue.oldest = queue.oldest.min(row.accepted);
+            match row.state {
+                State::Waiting => queue.waiting += 1,
+                State::Ready => queue.ready += 1,
+                State::Running => queue.running += 1,
+                State::Done(_) => {}
+            }
+        }
+        queues.into_values().collect()
+    }
 }
 
 /// Counts. Always: accepted = live + terminal + cleaned.

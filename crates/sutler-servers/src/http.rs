@@ -149,6 +149,15 @@ pub struct BufferedResponse<'a> {
     pub status: u16,
     /// Body.
     pub body: &'a [u8],
+    head: &'a [u8],
+}
+
+impl<'a> BufferedResponse<'a> {
+    /// The first header of this name.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&'a str> {
+        header_in(std::str::from_utf8(self.head).ok()?, name)
+    }
 }
 
 impl HttpConnection {
@@ -191,8 +200,15 @@ impl HttpConnection {
         while self.buffer.len() < start + length {
             self.read_more().await?;
         }
-        let body = &self.buffer[start..start + length];
-        Ok(BufferedResponse { status, body })
+        let (head, body) = self.buffer[..start + length].split_at(start);
+        Ok(BufferedResponse { status, body, head })
+    }
+
+    /// Whether the server has neither closed the connection nor sent something unexpected.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        let read = self.stream.try_read(&mut [0]);
+        read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 
     /// Gives the socket back.
@@ -213,12 +229,15 @@ impl HttpConnection {
 fn status_and_length(head: &[u8]) -> Option<(u16, usize)> {
     let text = std::str::from_utf8(head).ok()?;
     let status = text.split(' ').nth(1)?.parse().ok()?;
-    let length = text.lines().find_map(|line| {
-        let (name, value) = line.split_once(':')?;
-        let is_length = name.eq_ignore_ascii_case("content-length");
-        is_length.then(|| value.trim().parse().ok()).flatten()
-    });
+    let length = header_in(text, "content-length").and_then(|length| length.parse().ok());
     Some((status, length.unwrap_or(0)))
+}
+
+/// The first header of this name in a head.
+fn header_in<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    let mut headers = head.lines().filter_map(|line| line.split_once(':'));
+    let found = headers.find(|(it, _)| it.eq_ignore_ascii_case(name));
+    found.map(|(_, value)| value.trim())
 }
 
 fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {

@@ -9,7 +9,6 @@ use crate::client::RequestEffect;
 use crate::read::operation_of;
 use crate::rows::{self, StoredOperation};
 use crate::store::EtcdStore;
-use crate::transaction::{assign, release_operation};
 use crate::view::{EtcdLease, View};
 use crate::wire::{Compare, RequestOp, Txn};
 use std::collections::BTreeSet;
@@ -182,7 +181,8 @@ impl EtcdStore {
                 compare.push(Compare::absent(self.keys.worker(dead)));
             }
             let mut job = pick.job.clone();
-            assign(&mut job, worker);
+            job.row.claim();
+            job.worker = Some(worker);
             let success = vec![RequestOp::put(place, rows::operation(&job))];
             steps.push(RequestOp::Txn(Txn {
                 compare,
@@ -234,7 +234,8 @@ impl EtcdStore {
                 let place = self.keys.operation(job.row.id);
                 txn.compare
                     .push(Compare::unchanged(place.clone(), revision));
-                release_operation(&mut job, now);
+                job.row.release(now);
+                job.worker = None;
                 txn.success
                     .push(RequestOp::put(place, rows::operation(&job)));
             }

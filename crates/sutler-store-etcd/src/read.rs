@@ -252,7 +252,7 @@ impl EtcdStore {
             }
             return Ok(Changes {
                 changes,
-                next: cursor_at(reached),
+                next: Cursor::at(reached),
                 gap: requested < trimmed,
             });
         }
@@ -302,22 +302,7 @@ pub(crate) fn restless() -> StoreError {
     StoreError::new("what was read kept changing under way; ask again")
 }
 
-/// Big-endian, so that cursors sort as bytes; the beginning is empty.
-fn cursor_at(revision: i64) -> Cursor {
-    match revision {
-        0 => Cursor::default(),
-        _ => Cursor(revision.to_be_bytes().to_vec()),
-    }
-}
-
 fn revision_of(cursor: &Cursor) -> Result<i64, StoreError> {
-    if cursor.0.is_empty() {
-        return Ok(0);
-    }
-    match <[u8; 8]>::try_from(cursor.0.as_slice()).map(i64::from_be_bytes) {
-        Ok(revision) if revision >= 0 => Ok(revision),
-        Ok(_) | Err(_) => Err(StoreError::new(
-            "the cursor is none of this store's: begin anew with an empty one",
-        )),
-    }
+    let foreign = "the cursor is none of this store's: begin anew with an empty one";
+    cursor.number().ok_or_else(|| StoreError::new(foreign))
 }

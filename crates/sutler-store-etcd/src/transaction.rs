@@ -3,10 +3,9 @@
 //! A commit is decided against a [`View`], and the transaction requires that everything the decision
 //! depends on is unchanged. If it is not, nothing was written, and the commit is decided again against a
 //! newer view. One key is written for each document and each operation, however many terms a document
-//! has; in addition the commit's own record, the head, and at most one overflow value. Read
-//! `transaction/advance.rs` for state changes of operations, `commit.rs` for sending the transaction.
+//! has; in addition the commit's own record, the head, and at most one overflow value. `commit.rs` sends the
+//! transaction.
 
-mod advance;
 #[cfg(test)]
 mod tests;
 
@@ -16,12 +15,10 @@ use crate::rows::{
 };
 use crate::view::View;
 use crate::wire::{Compare, RequestOp};
-use advance::{advance_operation, arrive, begin, wake};
-pub(crate) use advance::{assign, release_operation};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use sutler_journal::{
-    Commit, CommitId, Expect, Key, OperationId, StaleItem, Start, State, StoreTime, Subject,
+    Commit, CommitId, Expect, Key, OperationId, OperationRow, StaleItem, State, StoreTime, Subject,
     Version, WorkerId, Write,
 };
 
@@ -180,10 +177,8 @@ impl<'a> TransactionBuilder<'a> {
     fn fits(&mut self, write: &Write) -> bool {
         match write {
             Write::Start(new) => {
-                let alive = match new.start {
-                    Start::Waiting | Start::Ready(_) => true,
-                    Start::Claimed(worker) => self.is_alive(worker),
-                };
+                let worker = new.start.worker();
+                let alive = worker.is_none_or(|worker| self.is_alive(worker));
                 alive && self.is_free(new.id)
             }
             Write::Import(operation) => self.is_free(operation.row.id),
@@ -243,14 +238,17 @@ impl<'a> TransactionBuilder<'a> {
             Write::Remove(key) => self.remove(key),
             Write::Start(new) => {
                 let parts = self.parts(&new.detail, &new.request, &Bytes::new());
-                self.jobs.insert(new.id, begin(new, parts, now));
+                let (row, worker) = (OperationRow::start(new, now), new.start.worker());
+                self.jobs.insert(new.id, stored(row, worker, parts));
                 Some(Subject::Operation(new.id))
             }
             Write::Import(operation) => {
-                let (row, request) = (&operation.row, &operation.request);
+                let (mut row, request) = (operation.row.clone(), &operation.request);
                 let parts = self.parts(&row.detail, request, &operation.progress);
-                self.jobs.insert(row.id, arrive(row, parts, now));
-                Some(Subject::Operation(row.id))
+                row.import(now);
+                let id = row.id;
+                self.jobs.insert(id, stored(row, None, parts));
+                Some(Subject::Operation(id))
             }
             Write::Advance {
                 operation,
@@ -258,7 +256,11 @@ impl<'a> TransactionBuilder<'a> {
                 detail,
                 progress,
             } => {
-                advance_operation(self.job(*operation)?, *next, now);
+                let job = self.job(*operation)?;
+                job.row.advance(*next, now);
+                if job.row.state != State::Running {
+                    job.worker = None;
+                }
                 if let Some(detail) = detail {
                     self.replace(*operation, detail, |parts| &mut parts.detail);
                 }
@@ -272,7 +274,7 @@ impl<'a> TransactionBuilder<'a> {
                 Some(Subject::Operation(*id))
             }
             Write::Wake(id) => {
-                wake(&mut self.unfinished(*id)?.row, now);
+                self.unfinished(*id)?.row.wake(now);
                 Some(Subject::Operation(*id))
             }
             Write::Unpin(id) => {
@@ -434,4 +436,14 @@ fn is_done(state: State) -> bool {
         State::Waiting | State::Ready | State::Running => false,
         State::Done(_) => true,
     }
+}
+
+/// The detail is among the parts, not in the row.
+fn stored(
+    mut row: OperationRow,
+    worker: Option<WorkerId>,
+    parts: OperationValues,
+) -> StoredOperation {
+    row.detail = Bytes::new();
+    StoredOperation { row, worker, parts }
 }

@@ -122,7 +122,7 @@ impl MongoStore {
             Ok(()) => {
                 self.unknown_commits.settle(commit.id());
                 self.claims.follow(commit);
-                if commit_steps::is_worth_a_hint(commit) {
+                if commit.is_worth_a_hint() {
                     self.hints.give();
                 }
                 Ok(())

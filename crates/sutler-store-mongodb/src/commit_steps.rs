@@ -16,8 +16,7 @@ use crate::rows::{self, Collection, literal, now, uuid};
 use mongodb::bson::{Bson, Document as Bsons, doc};
 use std::collections::BTreeMap;
 use sutler_journal::{
-    Commit, Due, Expect, Fence, Key, Next, OperationId, StaleItem, Start, Subject, Version,
-    WorkerId, Write,
+    Commit, Expect, Fence, Key, OperationId, StaleItem, Start, Subject, Version, WorkerId, Write,
 };
 
 /// One step, and the meaning of its result.
@@ -94,22 +93,6 @@ fn insert(collection: Collection, document: Bsons) -> Bsons {
     doc! { "insert": collection.number(), "document": document }
 }
 
-/// Whether a commit may make an operation claimable now.
-pub(crate) fn is_worth_a_hint(commit: &Commit) -> bool {
-    commit.writes().iter().any(|write| match write {
-        Write::Start(new) => matches!(new.start, Start::Ready(Due::Now)),
-        Write::Advance { next, .. } => {
-            matches!(next, Next::Ready(Due::Now) | Next::Retry(Due::Now))
-        }
-        Write::Wake(_) | Write::Import(_) => true,
-        Write::Put { .. }
-        | Write::Remove(_)
-        | Write::Cancel(_)
-        | Write::Unpin(_)
-        | Write::Reseal { .. } => false,
-    })
-}
-
 impl CommitSteps {
     /// Builds the steps. `holder` returns the worker of a claim; `None` if no live worker holds it.
     pub(crate) fn of(
@@ -166,7 +149,7 @@ impl CommitSteps {
             // No commit that begins after this one was acknowledged gets a smaller one.
             "ts": "$$CLUSTER_TIME",
             "new": true,
-            "hint": is_worth_a_hint(commit),
+            "hint": commit.is_worth_a_hint(),
             "about": literal(subjects),
         };
         let filter = doc! { "_id": &self.record, "at": { "$exists": false } };

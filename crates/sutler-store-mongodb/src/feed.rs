@@ -55,7 +55,7 @@ impl MongoStore {
             if !changes.is_empty() || all {
                 return Ok(Changes {
                     changes,
-                    next: cursor_at(reached),
+                    next: Cursor::at(reached),
                     gap,
                 });
             }
@@ -260,28 +260,14 @@ fn whole_commits(
     Ok((changes, reached))
 }
 
-/// Big-endian, so that cursors are ordered as bytes; the beginning is empty.
-fn cursor_at(number: i64) -> Cursor {
-    match number {
-        0 => Cursor::default(),
-        _ => Cursor(number.to_be_bytes().to_vec()),
-    }
-}
-
 fn number(cursor: &Cursor) -> Result<i64, StoreError> {
-    if cursor.0.is_empty() {
-        return Ok(0);
-    }
-    let bytes = cursor.0.as_slice().try_into().map(i64::from_be_bytes);
-    let number = bytes.ok().filter(|it| *it >= 0);
-    number.ok_or_else(|| {
-        StoreError::new("the cursor is none of this store's: begin again without one")
-    })
+    let foreign = "the cursor is none of this store's: begin again without one";
+    cursor.number().ok_or_else(|| StoreError::new(foreign))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{FeedWindow, cursor_at, number, whole_commits};
+    use super::{FeedWindow, number, whole_commits};
     use crate::rows::uuid;
     use mongodb::bson::doc;
     use sutler_journal::Cursor;
@@ -317,7 +303,7 @@ mod tests {
     #[test]
     fn cursors_come_back_and_others_do_not() {
         for place in [0, 1, 255, 256, i64::MAX] {
-            assert_eq!(number(&cursor_at(place)).ok(), Some(place));
+            assert_eq!(number(&Cursor::at(place)).ok(), Some(place));
         }
         assert!(number(&Cursor(vec![1, 2])).is_err());
         assert!(number(&Cursor(vec![0xff; 8])).is_err());

@@ -177,24 +177,9 @@ fn take_subject(encoded: &mut &[u8]) -> Option<Subject> {
     }
 }
 
-/// Big-endian, so that cursors sort as bytes; the beginning is empty.
-pub(crate) fn cursor_at(seq: i64) -> Cursor {
-    match seq {
-        0 => Cursor::default(),
-        _ => Cursor(seq.to_be_bytes().to_vec()),
-    }
-}
-
 pub(crate) fn seq_of(cursor: &Cursor) -> Result<i64, StoreError> {
-    if cursor.0.is_empty() {
-        return Ok(0);
-    }
-    match <[u8; 8]>::try_from(cursor.0.as_slice()).map(i64::from_be_bytes) {
-        Ok(seq) if seq >= 0 => Ok(seq),
-        Ok(_) | Err(_) => Err(StoreError::new(
-            "the cursor is none of this store's: list again and begin a new one",
-        )),
-    }
+    let foreign = "the cursor is none of this store's: list again and begin a new one";
+    cursor.number().ok_or_else(|| StoreError::new(foreign))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 
 use crate::commit_rows::CommitRows;
 use crate::error::SqlError;
-use crate::wakeups::{self, Wakeups};
+use crate::wakeups::Wakeups;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -109,7 +109,7 @@ pub(crate) async fn commit<C: Committer>(store: &C, commit: &Commit) -> Result<(
             CommitAttempt::Settled(_) | CommitAttempt::Again(_) => false,
         };
         if let Some(answer) = answer_to(tried, broke, left) {
-            if answer.is_ok() && wakeups::is_worth_a_hint(commit) {
+            if answer.is_ok() && commit.is_worth_a_hint() {
                 store.wakeups().everywhere();
             }
             return answer;

@@ -5,7 +5,6 @@
 //! short time are sent as one. Not here: the transport (`postgres/notify.rs`).
 
 use std::sync::Arc;
-use sutler_journal::{Commit, Due, Next, Start, Write};
 use tokio::sync::{Notify, watch};
 
 /// Sender of wakeups.
@@ -44,46 +43,5 @@ impl Wakeups {
     #[cfg(feature = "postgres")]
     pub(crate) async fn until_outward(&self) {
         self.outward.notified().await;
-    }
-}
-
-/// Whether a commit may make an operation claimable now.
-pub(crate) fn is_worth_a_hint(commit: &Commit) -> bool {
-    commit.writes().iter().any(|write| match write {
-        Write::Start(new) => matches!(new.start, Start::Ready(Due::Now)),
-        Write::Advance { next, .. } => {
-            matches!(next, Next::Ready(Due::Now) | Next::Retry(Due::Now))
-        }
-        Write::Wake(_) | Write::Import(_) => true,
-        Write::Put { .. }
-        | Write::Remove(_)
-        | Write::Cancel(_)
-        | Write::Unpin(_)
-        | Write::Reseal { .. } => false,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_worth_a_hint;
-    use std::time::Duration;
-    use sutler_journal::{Commit, Due, Next, OperationId, Outcome, Write};
-
-    #[test]
-    fn only_claimable_operations_cause_a_hint() {
-        let id = OperationId::fresh();
-        let later = Due::In(Duration::from_secs(1));
-        for (next, worth) in [
-            (Next::Ready(Due::Now), true),
-            (Next::Retry(Due::Now), true),
-            (Next::Ready(later), false),
-            (Next::Same, false),
-            (Next::Done(Outcome::Failed), false),
-        ] {
-            let commit = Commit::new().advance(id, next, None, None);
-            assert_eq!(is_worth_a_hint(&commit), worth, "{next:?}");
-        }
-        assert!(is_worth_a_hint(&Commit::new().write(Write::Wake(id))));
-        assert!(!is_worth_a_hint(&Commit::new().write(Write::Unpin(id))));
     }
 }

@@ -154,22 +154,9 @@ pub(crate) fn uuid(bytes: &[u8]) -> Result<Uuid, StoreError> {
     Uuid::from_slice(bytes).map_err(|cause| StoreError::caused("an id cannot be read back", cause))
 }
 
-/// Big-endian, so that cursors sort as bytes; the beginning is empty.
-pub(crate) fn cursor_at(seq: i64) -> Cursor {
-    match seq {
-        0 => Cursor::default(),
-        _ => Cursor(seq.to_be_bytes().to_vec()),
-    }
-}
-
 pub(crate) fn seq_of(cursor: &Cursor) -> Result<i64, StoreError> {
-    if cursor.0.is_empty() {
-        return Ok(0);
-    }
-    match <[u8; 8]>::try_from(cursor.0.as_slice()).map(i64::from_be_bytes) {
-        Ok(seq) if seq >= 0 => Ok(seq),
-        Ok(_) | Err(_) => Err(StoreError::new("the cursor is none of this store's")),
-    }
+    let foreign = "the cursor is none of this store's";
+    cursor.number().ok_or_else(|| StoreError::new(foreign))
 }
 
 pub(crate) fn damaged(what: &str) -> StoreError {

@@ -119,7 +119,7 @@ pub(crate) fn changes(db: &Connection, after: &Cursor, limit: usize) -> ReadResu
     }
     Ok(Changes {
         changes,
-        next: codec::cursor_at(reached),
+        next: Cursor::at(reached),
         gap: requested < trimmed,
     })
 }

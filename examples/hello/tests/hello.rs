@@ -4,21 +4,19 @@
 
 use secrecy::SecretString;
 use serde_json::{Value, json};
-use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 use sutler_check::{Check, Finding, Level, Verdict};
 use sutler_client::wire::Connection;
+use sutler_servers::http::HttpRequest;
 
 const LINES_MAX: usize = 40;
 /// How long the program may take until it listens.
 const TIMEOUT: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// `hello:world` as basic authentication.
-const CREDENTIALS: &str = "aGVsbG86d29ybGQ=";
 const SERVICE: &str = "6a1f8a1e-5d3f-4b1c-9c5e-0d1f1f6f7a01";
 const PLAN: &str = "6a1f8a1e-5d3f-4b1c-9c5e-0d1f1f6f7a02";
 const INSTANCE: &str = "/v2/service_instances/one";
@@ -69,21 +67,13 @@ impl Hello {
     }
 
     fn ask(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
-        let mut stream = TcpStream::connect(&self.address).expect("it listens");
-        let length = body.len();
-        write!(
-            stream,
-            "{method} {path} HTTP/1.1\r\nHost: hello\r\nConnection: close\r\n\
-             Authorization: Basic {CREDENTIALS}\r\nX-Broker-API-Version: 2.17\r\n\
-             Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
-        )
-        .expect("it reads");
-        let mut reply = String::new();
-        stream.read_to_string(&mut reply).expect("it answers");
-        let (head, body) = reply.split_once("\r\n\r\n").expect("it speaks HTTP");
-        let status = head.split(' ').nth(1).and_then(|it| it.parse().ok());
-        let body = serde_json::from_str(body).expect("it answers in JSON");
-        (status.expect("a status"), body)
+        let request = HttpRequest::new(method, path)
+            .with_basic_auth("hello:world")
+            .with_header("X-Broker-API-Version", "2.17")
+            .with_body("application/json", body);
+        let response = request.send(&self.address).expect("it answers");
+        let body = serde_json::from_slice(&response.body).expect("it answers in JSON");
+        (response.status, body)
     }
 }
 

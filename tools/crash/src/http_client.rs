@@ -1,14 +1,10 @@
-//! A small HTTP client: one connection, JSON in and out, with lost responses as an error.
+//! A client of a broker over [`sutler_servers::http`]: one connection, JSON in and out, with lost responses as
+//! an error.
 
-use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
-use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper::header::{CONTENT_TYPE, RETRY_AFTER};
-use hyper::{Method, Request};
-use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use std::net::SocketAddr;
 use std::time::Duration;
+use sutler_servers::http::HttpConnection;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -51,7 +47,7 @@ pub enum Lost {
 #[derive(Debug)]
 pub struct HttpClient {
     address: SocketAddr,
-    line: Option<SendRequest<Full<Bytes>>>,
+    line: Option<HttpConnection>,
 }
 
 impl HttpClient {
@@ -69,7 +65,7 @@ impl HttpClient {
     /// See [`Lost`].
     pub async fn send(
         &mut self,
-        method: Method,
+        method: &str,
         path: &str,
         body: &Value,
     ) -> Result<HttpResponse, Lost> {
@@ -83,51 +79,41 @@ impl HttpClient {
         answer
     }
 
-    async fn try_send(&mut self, method: Method, path: &str, body: &Value) -> Option<HttpResponse> {
-        let bytes = if body.is_null() {
-            Bytes::new()
-        } else {
-            Bytes::from(body.to_string())
+    async fn try_send(&mut self, method: &str, path: &str, body: &Value) -> Option<HttpResponse> {
+        let address = self.address;
+        let body = match body {
+            Value::Null => String::new(),
+            body => body.to_string(),
         };
-        let request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header("host", self.address.to_string())
-            .header("x-broker-api-version", "2.17")
-            .header(CONTENT_TYPE, "application/json")
-            .body(Full::new(bytes))
-            .ok()?;
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {address}\r\nX-Broker-API-Version: 2.17\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
         let line = match self.line.take() {
-            Some(line) if line.is_ready() => line,
-            _ => connect(self.address).await?,
+            Some(line) if line.is_idle() => line,
+            _ => connect(address).await?,
         };
         let line = self.line.insert(line);
-        line.ready().await.ok()?;
-        let response = line.send_request(request).await.ok()?;
-        let status = response.status().as_u16();
-        let retry_after = response.headers().get(RETRY_AFTER);
-        let retry_after = retry_after
-            .and_then(|it| it.to_str().ok())
-            .map(str::to_owned);
-        let bytes = response.into_body().collect().await.ok()?.to_bytes();
-        let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
-        Some(HttpResponse {
-            status,
-            body,
-            retry_after,
-        })
+        let response = line.send(request.as_bytes()).await.ok()?;
+        let closes = response.header("connection") == Some("close");
+        let answer = HttpResponse {
+            status: response.status,
+            body: serde_json::from_slice(response.body).unwrap_or(Value::Null),
+            retry_after: response.header("retry-after").map(str::to_owned),
+        };
+        if closes {
+            self.line = None;
+        }
+        Some(answer)
     }
 }
 
-async fn connect(address: SocketAddr) -> Option<SendRequest<Full<Bytes>>> {
+async fn connect(address: SocketAddr) -> Option<HttpConnection> {
     let stream = TcpStream::connect(address).await.ok()?;
     // The kernel chose the unused target port for this end: the socket is connected to itself.
     if stream.local_addr().ok()? == address {
         return None;
     }
-    stream.set_nodelay(true).ok()?;
-    let (line, connection) = handshake(TokioIo::new(stream)).await.ok()?;
-    // Ends with the connection.
-    tokio::spawn(connection);
-    Some(line)
+    HttpConnection::new(stream).ok()
 }

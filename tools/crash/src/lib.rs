@@ -26,7 +26,10 @@ pub use effects::{EffectsReport, check_effects};
 pub use expected_state::ExpectedState;
 pub use http_client::{HttpClient, HttpResponse, Lost};
 pub use kill_points::{KillPointsReport, kill_at_every_point, live_through};
-pub use platform::{Platform, PlatformAction, RequestMode, SCRIPT, Target, TargetReceiver};
+pub use platform::{
+    PLAN, Platform, PlatformAction, RequestMode, SCRIPT, SERVICE, Target, TargetReceiver,
+    provision_body,
+};
 pub use process::{Launch, VictimProcess};
 pub use random_kills::{RandomKills, RandomKillsReport, kill_at_random};
 pub use trace::{SentAnswer, TRACER, TraceReport, ends_with_kill_of, read_trace};

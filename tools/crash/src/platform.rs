@@ -2,14 +2,15 @@
 //! broker keeps everything it acknowledged.
 //!
 //! A request without a response is repeated unchanged, as platforms do. After every restart the expected
-//! state is checked (`platform/verify.rs`) before the life continues.
+//! state is checked (`platform/verify.rs`) before the life continues. Other tests have smaller platforms:
+//! `kill_at_every_step` of the executable is blocking and checks only success, `store_fault_matrix` of the broker
+//! stays in one process and has a paused clock.
 
 mod verify;
 
 use crate::expected_state::{AcknowledgedState, ExpectedState};
 use crate::http_client::{HttpClient, HttpResponse, Lost};
 use crate::violation::{CheckResult, Violation};
-use hyper::Method;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -17,8 +18,10 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-pub(crate) const SERVICE: &str = "0c6f1f0e-2f7a-4a6a-8d41-3f0b6a1c0001";
-pub(crate) const PLAN: &str = "0c6f1f0e-2f7a-4a6a-8d41-3f0b6a1c0002";
+/// The offering of the victim.
+pub const SERVICE: &str = "0c6f1f0e-2f7a-4a6a-8d41-3f0b6a1c0001";
+/// Its plan.
+pub const PLAN: &str = "0c6f1f0e-2f7a-4a6a-8d41-3f0b6a1c0002";
 /// Longest wait for another victim after the connection broke.
 const RESTART_WITHIN: Duration = Duration::from_secs(30);
 /// Time limit of an operation while its victim lives: a longer one means a stuck lane.
@@ -97,11 +100,11 @@ impl PlatformAction {
         }
     }
 
-    fn method(self) -> Method {
+    fn method(self) -> &'static str {
         match self {
-            Self::Provision | Self::Bind(_) => Method::PUT,
-            Self::Update(_) => Method::PATCH,
-            Self::Unbind(_) | Self::Deprovision => Method::DELETE,
+            Self::Provision | Self::Bind(_) => "PUT",
+            Self::Update(_) => "PATCH",
+            Self::Unbind(_) | Self::Deprovision => "DELETE",
         }
     }
 }
@@ -321,49 +324,29 @@ impl Platform {
         mode: RequestMode,
     ) -> Result<HttpResponse, Stop> {
         *self.sent.entry(act.verb()).or_default() += 1;
-        let path = self.path(act.binding());
-        let incomplete = mode == RequestMode::Async;
-        let query = format!("service_id={SERVICE}&plan_id={PLAN}&accepts_incomplete={incomplete}");
+        let path = change_path(&self.instance, act.binding(), mode);
         let body = match act {
-            PlatformAction::Provision => json!({
-                "service_id": SERVICE, "plan_id": PLAN, "organization_guid": "o",
-                "space_guid": "s", "parameters": self.parameters(),
-            }),
+            PlatformAction::Provision => provision_body(&self.parameters()),
             PlatformAction::Update(_) => {
                 json!({ "service_id": SERVICE, "parameters": self.parameters() })
             }
             PlatformAction::Bind(_) => json!({ "service_id": SERVICE, "plan_id": PLAN }),
             PlatformAction::Unbind(_) | PlatformAction::Deprovision => Value::Null,
         };
-        self.send(act.method(), &format!("{path}?{query}"), &body)
-            .await
+        self.send(act.method(), &path, &body).await
     }
 
     async fn poll(&mut self, act: PlatformAction, operation: &str) -> Result<HttpResponse, Stop> {
-        let path = self.path(act.binding());
-        let path = format!("{path}/last_operation?operation={operation}");
-        self.send(Method::GET, &path, &Value::Null).await
+        let path = poll_path(&self.instance, act.binding(), operation);
+        self.send("GET", &path, &Value::Null).await
     }
 
     async fn fetch(&mut self, binding: Option<&str>) -> Result<HttpResponse, Stop> {
-        let path = self.path(binding);
-        self.send(Method::GET, &path, &Value::Null).await
+        let path = resource_path(&self.instance, binding);
+        self.send("GET", &path, &Value::Null).await
     }
 
-    fn path(&self, binding: Option<&str>) -> String {
-        let instance = format!("/v2/service_instances/{}", self.instance);
-        match binding {
-            Some(name) => format!("{instance}/service_bindings/{name}"),
-            None => instance,
-        }
-    }
-
-    async fn send(
-        &mut self,
-        method: Method,
-        path: &str,
-        body: &Value,
-    ) -> Result<HttpResponse, Stop> {
+    async fn send(&mut self, method: &str, path: &str, body: &Value) -> Result<HttpResponse, Stop> {
         let answer = tokio::select! {
             biased;
             answer = self.client.send(method, path, body) => answer,
@@ -377,6 +360,33 @@ impl Platform {
             }
         }
     }
+}
+
+pub(crate) fn resource_path(instance: &str, binding: Option<&str>) -> String {
+    let instance = format!("/v2/service_instances/{instance}");
+    match binding {
+        Some(name) => format!("{instance}/service_bindings/{name}"),
+        None => instance,
+    }
+}
+
+pub(crate) fn change_path(instance: &str, binding: Option<&str>, mode: RequestMode) -> String {
+    let path = resource_path(instance, binding);
+    let incomplete = mode == RequestMode::Async;
+    format!("{path}?service_id={SERVICE}&plan_id={PLAN}&accepts_incomplete={incomplete}")
+}
+
+pub(crate) fn poll_path(instance: &str, binding: Option<&str>, operation: &str) -> String {
+    let path = resource_path(instance, binding);
+    format!("{path}/last_operation?operation={operation}")
+}
+
+/// The body of a provision.
+pub fn provision_body(parameters: &Value) -> Value {
+    json!({
+        "service_id": SERVICE, "plan_id": PLAN, "organization_guid": "o", "space_guid": "s",
+        "parameters": parameters,
+    })
 }
 
 fn unexpected(what: &str, answer: &HttpResponse) -> Violation {

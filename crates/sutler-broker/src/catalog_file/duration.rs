@@ -1,4 +1,6 @@
 //! Durations as Spring reads them: `10d`, `500ms`, `P10D`, `PT2H`, or a plain number of milliseconds.
+//!
+//! Not read by `sutler_yaml::parse_amount`: Spring accepts signs, any case, nanoseconds and ISO 8601.
 
 use jiff::{Span, SpanRelativeTo};
 use std::time::Duration;

@@ -1,13 +1,19 @@
-//! Reads a mapping with known keys, one value of one type each, and collects all diagnostics.
+//! Reads the mappings of a catalog file (`sutler_yaml::Fields`): wording of its diagnostics, and value types that
+//! only Spring accepts.
 //!
-//! A value of the wrong type is reported with its location and counts as absent; an unknown key is a warning with
-//! the most similar known key.
+//! An unknown key is a warning with the most similar known key.
 
 use super::error::FileDiagnostic;
-use sutler_yaml::{Kind, Location, Node};
+use sutler_yaml::{FieldFindings, Kind, Location, Node};
 
 /// A key of the specification, and the checklist's line about it.
 pub(super) type Key = (&'static str, &'static str);
+
+/// Line of the checklist, if any.
+pub(super) type Rule = Option<&'static str>;
+
+/// A mapping with its known keys.
+pub(super) type CatalogFields<'a> = sutler_yaml::Fields<'a, Findings>;
 
 /// Diagnostics and warnings of a file.
 #[derive(Debug, Default)]
@@ -27,154 +33,77 @@ impl Findings {
     }
 }
 
-/// Line of the checklist, if any.
-pub(super) type Rule = Option<&'static str>;
+impl FieldFindings for Findings {
+    type Key = Key;
+    type Rule = Rule;
 
-/// A mapping with its known keys.
-pub(super) struct Fields<'a> {
-    pub(super) path: String,
-    values: Vec<(Key, &'a Node)>,
-}
+    fn name((name, _): Key) -> &'static str {
+        name
+    }
 
-impl<'a> Fields<'a> {
-    /// Matches the keys of a mapping; `None` for `null` or another type.
-    pub(super) fn read(
-        node: &'a Node,
-        path: String,
-        known: &[Key],
-        rule: &'static str,
-        findings: &mut Findings,
-    ) -> Option<Self> {
-        let Some(entries) = node.entries() else {
-            if !matches!(node.kind, Kind::Null) {
-                let reason = format!("must be a mapping, but is {}", node.kind_name());
-                findings.fault(node.place, path, reason, Some(rule));
-            }
-            return None;
-        };
-        let mut values: Vec<(Key, &Node)> = Vec::new();
-        for (written, value) in entries {
-            let plain = sutler_yaml::plain(written);
-            match known
-                .iter()
-                .find(|(name, _)| sutler_yaml::plain(name) == plain)
-            {
-                Some(&key) if values.iter().any(|(other, _)| *other == key) => {
-                    let path = format!("{path}.{}", key.0);
-                    let reason = format!("is given twice, the second time as `{written}`");
-                    findings.fault(value.place, path, reason, Some(key.1));
-                }
-                Some(&key) => values.push((key, value)),
-                None => warn_of_unknown(written, value.place, &path, known, findings),
-            }
+    fn rule((_, rule): Key) -> Rule {
+        Some(rule)
+    }
+
+    fn invalid(&mut self, place: Location, path: String, reason: String, rule: Rule) {
+        self.fault(place, path, reason, rule);
+    }
+
+    fn repeated(&mut self, written: &str, value: &Node, path: &str, (name, rule): Key) {
+        let reason = format!("is given twice, the second time as `{written}`");
+        self.fault(value.place, format!("{path}.{name}"), reason, Some(rule));
+    }
+
+    fn unknown(&mut self, written: &str, value: &Node, path: &str, meant: Option<&'static str>) {
+        let (shown, place): (String, _) = (written.chars().take(80).collect(), value.place);
+        let mut warning =
+            format!("{place}: {path} has the unknown key `{shown}`, which is ignored");
+        if let Some(meant) = meant {
+            // In the style of the file.
+            let meant = match written.contains('_') {
+                true => meant.to_owned(),
+                false => meant.replace('_', "-"),
+            };
+            warning.push_str(&format!("; did you mean `{meant}`?"));
         }
-        Some(Self { path, values })
-    }
-
-    /// The value under this key.
-    pub(super) fn get(&self, name: &str) -> Option<(Key, &'a Node)> {
-        self.values
-            .iter()
-            .find(|((known, _), _)| *known == name)
-            .copied()
-            .filter(|(_, node)| !matches!(node.kind, Kind::Null))
-    }
-
-    /// The path of this key.
-    pub(super) fn path_of(&self, name: &str) -> String {
-        format!("{}.{name}", self.path)
-    }
-
-    /// A text; numbers and booleans are taken as written.
-    pub(super) fn text(&self, name: &str, findings: &mut Findings) -> Option<String> {
-        let (key, node) = self.get(name)?;
-        let text = node.text();
-        if text.is_none() {
-            self.wrong(key, node, "text", findings);
-        }
-        text
-    }
-
-    /// True or false.
-    pub(super) fn boolean(&self, name: &str, findings: &mut Findings) -> Option<bool> {
-        let (key, node) = self.get(name)?;
-        let boolean = node.boolean();
-        if boolean.is_none() {
-            self.wrong(key, node, "true or false", findings);
-        }
-        boolean
-    }
-
-    /// An integer, also in quotes.
-    pub(super) fn integer(&self, name: &str, findings: &mut Findings) -> Option<i64> {
-        let (key, node) = self.get(name)?;
-        let integer = node.text().and_then(|text| text.trim().parse().ok());
-        if integer.is_none() {
-            self.wrong(key, node, "a whole number", findings);
-        }
-        integer
-    }
-
-    /// A list of texts; a single text counts as a list of one, or as several between commas.
-    pub(super) fn texts(&self, name: &str, findings: &mut Findings) -> Option<Vec<String>> {
-        let (key, node) = self.get(name)?;
-        let texts: Option<Vec<String>> = match &node.kind {
-            Kind::List(items) => items.iter().map(Node::text).collect(),
-            Kind::Text(text) => Some(text.split(',').map(|one| one.trim().to_owned()).collect()),
-            Kind::Null | Kind::Bool(_) | Kind::Number(..) | Kind::Mapping(_) => None,
-        };
-        if texts.is_none() {
-            self.wrong(key, node, "a list of texts", findings);
-        }
-        texts
-    }
-
-    /// The items of a list.
-    pub(super) fn list(&self, name: &str, findings: &mut Findings) -> Option<&'a [Node]> {
-        let (key, node) = self.get(name)?;
-        match &node.kind {
-            Kind::List(items) => Some(items),
-            Kind::Null | Kind::Bool(_) | Kind::Number(..) | Kind::Text(_) | Kind::Mapping(_) => {
-                self.wrong(key, node, "a list", findings);
-                None
-            }
-        }
-    }
-
-    /// The mapping under this key.
-    pub(super) fn fields(
-        &self,
-        name: &str,
-        known: &[Key],
-        findings: &mut Findings,
-    ) -> Option<Fields<'a>> {
-        let ((_, rule), node) = self.get(name)?;
-        Fields::read(node, self.path_of(name), known, rule, findings)
-    }
-
-    fn wrong(&self, (name, rule): Key, node: &Node, wanted: &str, findings: &mut Findings) {
-        let reason = format!("must be {wanted}, but is {}", node.kind_name());
-        findings.fault(node.place, self.path_of(name), reason, Some(rule));
+        self.warnings.push(warning);
     }
 }
 
-fn warn_of_unknown(
-    written: &str,
-    place: Location,
-    path: &str,
+/// An item of a list; `None` for `null`, which is not reported.
+pub(super) fn item<'a>(
+    node: &'a Node,
+    path: String,
     known: &[Key],
+    rule: &'static str,
     findings: &mut Findings,
-) {
-    let shown: String = written.chars().take(80).collect();
-    let mut warning = format!("{place}: {path} has the unknown key `{shown}`, which is ignored");
-    if let Some(meant) = sutler_yaml::nearest(written, known.iter().map(|(name, _)| *name)) {
-        // In the style of the file.
-        let meant = if written.contains('_') {
-            meant.to_owned()
-        } else {
-            meant.replace('_', "-")
-        };
-        warning.push_str(&format!("; did you mean `{meant}`?"));
+) -> Option<CatalogFields<'a>> {
+    match node.kind {
+        Kind::Null => None,
+        _ => CatalogFields::read_under(Some(rule), node, path, known, findings),
     }
-    findings.warnings.push(warning);
+}
+
+/// An integer, also in quotes.
+pub(super) fn integer(
+    fields: &CatalogFields<'_>,
+    name: &str,
+    findings: &mut Findings,
+) -> Option<i64> {
+    let integer = |node: &Node| node.text()?.trim().parse().ok();
+    fields.read_as(name, "a whole number", integer, findings)
+}
+
+/// A list of texts; a single text counts as a list of one, or as several between commas.
+pub(super) fn texts(
+    fields: &CatalogFields<'_>,
+    name: &str,
+    findings: &mut Findings,
+) -> Option<Vec<String>> {
+    let texts = |node: &Node| match &node.kind {
+        Kind::List(items) => items.iter().map(Node::text).collect(),
+        Kind::Text(text) => Some(text.split(',').map(|one| one.trim().to_owned()).collect()),
+        Kind::Null | Kind::Bool(_) | Kind::Number(..) | Kind::Mapping(_) => None,
+    };
+    fields.read_as(name, "a list of texts", texts, findings)
 }

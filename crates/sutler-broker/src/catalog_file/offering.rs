@@ -3,7 +3,7 @@
 //! Values are checked afterwards by `sutler_osb::Catalog::load`. Metadata is free-form and read in `metadata.rs`;
 //! the content of a schema is copied unchecked.
 
-use super::fields::{Fields, Findings, Key};
+use super::fields::{self, CatalogFields, Findings, Key};
 use super::metadata;
 use serde_json::Value;
 use std::path::Path;
@@ -66,12 +66,12 @@ pub(super) fn offering(
     icons: Option<&Path>,
     findings: &mut Findings,
 ) -> ServiceSpec {
-    let Some(fields) = Fields::read(node, path, &OFFERING, "B-050", findings) else {
+    let Some(fields) = fields::item(node, path, &OFFERING, "B-050", findings) else {
         return ServiceSpec::default();
     };
-    let metadata = fields.get("metadata").and_then(|(_, node)| {
-        metadata::of_offering(node, fields.path_of("metadata"), icons, findings)
-    });
+    let metadata = fields
+        .get("metadata")
+        .and_then(|node| metadata::of_offering(node, fields.path_of("metadata"), icons, findings));
     let plans = fields.list("plans", findings).map(|plans| {
         let numbered = plans.iter().enumerate();
         numbered
@@ -82,8 +82,8 @@ pub(super) fn offering(
         name: fields.text("name", findings),
         id: fields.text("id", findings),
         description: fields.text("description", findings),
-        tags: fields.texts("tags", findings),
-        requires: fields.texts("requires", findings),
+        tags: fields::texts(&fields, "tags", findings),
+        requires: fields::texts(&fields, "requires", findings),
         bindable: fields.boolean("bindable", findings),
         instances_retrievable: fields.boolean("instances_retrievable", findings),
         bindings_retrievable: fields.boolean("bindings_retrievable", findings),
@@ -96,12 +96,12 @@ pub(super) fn offering(
 }
 
 fn plan(node: &Node, path: String, findings: &mut Findings) -> PlanSpec {
-    let Some(fields) = Fields::read(node, path, &PLAN, "B-059", findings) else {
+    let Some(fields) = fields::item(node, path, &PLAN, "B-059", findings) else {
         return PlanSpec::default();
     };
     let metadata = fields
         .get("metadata")
-        .and_then(|(_, node)| metadata::of_plan(node, fields.path_of("metadata"), findings));
+        .and_then(|node| metadata::of_plan(node, fields.path_of("metadata"), findings));
     PlanSpec {
         id: fields.text("id", findings),
         name: fields.text("name", findings),
@@ -112,13 +112,16 @@ fn plan(node: &Node, path: String, findings: &mut Findings) -> PlanSpec {
         binding_rotatable: fields.boolean("binding_rotatable", findings),
         plan_updateable: fields.boolean("plan_updateable", findings),
         schemas: schemas(&fields, findings),
-        maximum_polling_duration: fields.integer("maximum_polling_duration", findings),
+        maximum_polling_duration: fields::integer(&fields, "maximum_polling_duration", findings),
         maintenance_info: maintenance_info(&fields, findings),
         origin: None,
     }
 }
 
-fn dashboard_client(fields: &Fields<'_>, findings: &mut Findings) -> Option<DashboardClientSpec> {
+fn dashboard_client(
+    fields: &CatalogFields<'_>,
+    findings: &mut Findings,
+) -> Option<DashboardClientSpec> {
     let client = fields.fields("dashboard_client", &DASHBOARD_CLIENT, findings)?;
     Some(DashboardClientSpec {
         id: client.text("id", findings),
@@ -127,7 +130,10 @@ fn dashboard_client(fields: &Fields<'_>, findings: &mut Findings) -> Option<Dash
     })
 }
 
-fn maintenance_info(fields: &Fields<'_>, findings: &mut Findings) -> Option<MaintenanceInfo> {
+fn maintenance_info(
+    fields: &CatalogFields<'_>,
+    findings: &mut Findings,
+) -> Option<MaintenanceInfo> {
     let info = fields.fields("maintenance_info", &MAINTENANCE_INFO, findings)?;
     Some(MaintenanceInfo {
         version: info.text("version", findings),
@@ -135,7 +141,7 @@ fn maintenance_info(fields: &Fields<'_>, findings: &mut Findings) -> Option<Main
     })
 }
 
-fn schemas(fields: &Fields<'_>, findings: &mut Findings) -> Option<Schemas> {
+fn schemas(fields: &CatalogFields<'_>, findings: &mut Findings) -> Option<Schemas> {
     let schemas = fields.fields("schemas", &SCHEMAS, findings)?;
     let instance = schemas.fields("service_instance", &OPERATIONS, findings);
     let binding = schemas.fields("service_binding", &BINDING_OPERATIONS, findings);
@@ -151,11 +157,11 @@ fn schemas(fields: &Fields<'_>, findings: &mut Findings) -> Option<Schemas> {
 }
 
 fn operation(
-    operations: &Fields<'_>,
+    operations: &CatalogFields<'_>,
     name: &str,
     findings: &mut Findings,
 ) -> Option<OperationSchema> {
     let operation = operations.fields(name, &PARAMETERS, findings)?;
-    let parameters: Option<Value> = operation.get("parameters").map(|(_, node)| node.to_json());
+    let parameters: Option<Value> = operation.get("parameters").map(Node::to_json);
     Some(OperationSchema { parameters })
 }

@@ -3,11 +3,12 @@
 //! New bindings are impossible meanwhile, because the instance is being deleted. If one unbind fails, the
 //! deprovision fails and names it, and the instance is live again.
 
-use super::BrokerExecutor;
+use super::{BrokerExecutor, RunOutcome, stopped};
 use crate::lifecycle::binding::{Binding, Event, Parent, Unbind, decide};
-use crate::lifecycle::{AsyncRequest, Asynchrony, Verb};
+use crate::lifecycle::instance::HookOutput;
+use crate::lifecycle::{AsyncRequest, Asynchrony, End, Verb};
 use crate::operation_log;
-use crate::resources::{BINDING, BUSY, Detail, OF, Request, Steps, to_raw_json};
+use crate::resources::{BINDING, BUSY, Detail, OF, Request, RequestBody, Steps};
 use bytes::Bytes;
 use std::time::Duration;
 use sutler_journal::{Commit, Key, List, Lost, OperationId, Page, Queue, Run};
@@ -16,11 +17,11 @@ use sutler_records::{
 };
 
 /// Delay before running bindings are checked again; their ends usually wake the operation sooner.
-pub(super) const LOOK_AGAIN: Duration = Duration::from_secs(1);
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// Bindings read at a time.
 const PAGE: usize = 50;
 
-pub(super) enum Cascade {
+enum Cascade {
     /// No binding is left.
     Clear,
     /// Some are being unbound.
@@ -30,8 +31,38 @@ pub(super) enum Cascade {
 }
 
 impl BrokerExecutor {
+    /// Waits for the bindings of an instance: an update for those that are busy, a deprovision until all are removed.
+    /// `None`: the hook may be called.
+    pub(super) async fn await_bindings(
+        &self,
+        run: &Run,
+        verb: Verb,
+        steps: &Steps,
+        request: &Request,
+    ) -> Result<Option<RunOutcome<HookOutput>>, Lost> {
+        let instance = &run.operation().row.lane;
+        let waits = match verb {
+            Verb::Update => self.has_busy_bindings(run, instance).await?,
+            Verb::Deprovision => match self.cascade(run, instance, steps.clone(), request).await? {
+                Cascade::Clear => false,
+                Cascade::Waiting => true,
+                Cascade::Stuck(detail) => {
+                    return Ok(Some(RunOutcome::Ended(End::Failed, detail)));
+                }
+            },
+            Verb::Provision | Verb::Bind | Verb::Unbind => false,
+        };
+        if !waits {
+            return Ok(None);
+        }
+        Ok(Some(match run.cancelled().is_cancelled() {
+            true => RunOutcome::Ended(End::Failed, stopped()),
+            false => RunOutcome::Yield(LOOK_AGAIN),
+        }))
+    }
+
     /// Whether a binding of the instance has an operation of its own running.
-    pub(super) async fn has_busy_bindings(&self, run: &Run, instance: &Key) -> Result<bool, Lost> {
+    async fn has_busy_bindings(&self, run: &Run, instance: &Key) -> Result<bool, Lost> {
         let list = List::term(
             &self.0.records.realm,
             BINDING,
@@ -41,7 +72,7 @@ impl BrokerExecutor {
         Ok(!self.page(run, &list, 1).await?.documents.is_empty())
     }
 
-    pub(super) async fn cascade(
+    async fn cascade(
         &self,
         run: &Run,
         instance: &Key,
@@ -98,7 +129,7 @@ impl BrokerExecutor {
         };
         steps.cascade.insert(key.id(1).to_owned(), id);
         let request = Request {
-            body: to_raw_json(&"unbind"),
+            body: RequestBody::Named("unbind"),
             identity: request.identity.clone(),
             request_identity: request.request_identity.clone(),
             origin: request.origin.clone(),

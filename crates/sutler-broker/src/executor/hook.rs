@@ -1,149 +1,226 @@
 //! Calls the hooks of a service, with a deadline, flushed progress and caught panics.
 
-use super::{HookCall, HookOutcome, classify_hook_error};
-use crate::error::{Error, Result as HookResult};
-use crate::hook_context::PROGRESS_EVERY;
+use super::RunOutcome;
+use crate::catalog::OfferedPlan;
+use crate::error::{Error, ErrorKind, Result as HookResult};
+use crate::hook_context::{Cx, PROGRESS_EVERY};
 use crate::lifecycle::binding::{self, Binding, BindingData};
-use crate::lifecycle::instance::{self, Instance};
+use crate::lifecycle::instance::{self, Change, Instance, InstanceData};
 use crate::lifecycle::{AuthorState, End, Verb};
 use crate::operation_log;
 use crate::realm_context::RealmContext;
-use crate::resources::{Detail, ResourceKeys as _};
-use crate::service::{Bound, Predecessor, Provisioned, Update};
+use crate::refusal::Refusal;
+use crate::resources::{Detail, RefusedAs, ResourceKeys as _};
+use crate::service::{Bound, Policy, Predecessor, Provisioned, UntypedService, Update};
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::{Fence, Lost, Run, catch_panic};
-use sutler_osb::{BindResponse, Requires};
+use sutler_osb::{BindResponse, Parameters, Requires};
 use tracing::Instrument as _;
+
+/// Maximum wait between attempts.
+const BACKOFF_MAX: Duration = Duration::from_secs(300);
+
+/// Maximum length of a hook's message for callers, in characters.
+const MESSAGE_CHARS_MAX: usize = 4000;
 
 const HALTED: &str = "The creation was halted by a delete.";
 
-/// Runs an instance's verb.
-pub(super) async fn instance(
-    realm_context: &RealmContext,
-    job: &HookCall,
-    run: &Run,
-    verb: Verb,
-    at: &Instance,
-) -> Result<HookOutcome<instance::HookOutput>, Lost> {
-    let Some(instance_data) = at.data() else {
-        return Ok(halted());
-    };
-    let (cx, service) = (&job.cx, &job.service);
-    let state = instance_data.state.clone();
-    let ran = match (verb, at) {
-        (Verb::Provision, _) if run.cancelled().is_cancelled() && never_ran(run) => {
+/// A call of a hook: its operation, service and context.
+pub(super) struct HookCall<'a> {
+    pub realm_context: &'a RealmContext,
+    pub run: &'a Run,
+    pub verb: Verb,
+    pub cx: Cx,
+    pub plan: Arc<OfferedPlan>,
+    pub service: Arc<dyn UntypedService>,
+    pub policy: Policy,
+}
+
+impl HookCall<'_> {
+    /// Runs an instance's verb.
+    pub(super) async fn run_instance_hook(
+        &self,
+        at: &Instance,
+    ) -> Result<RunOutcome<instance::HookOutput>, Lost> {
+        let Some(instance_data) = at.data() else {
             return Ok(halted());
-        }
-        (Verb::Provision, _) => {
-            let hook = service.provision(cx, instance_data.spec.parameters.clone());
-            guarded(realm_context, job, run, hook).await?.map(made)
-        }
-        (Verb::Update, Instance::Updating { change, .. }) => {
-            // The framework stores the context; a service without `update` is not called.
-            if change.is_context_only() && !service.updates() {
-                return Ok(succeeded(instance::HookOutput::default()));
+        };
+        let (cx, service) = (&self.cx, &self.service);
+        let ran = match (self.verb, at) {
+            (Verb::Provision, _) if self.is_halted() => return Ok(halted()),
+            (Verb::Provision, _) => {
+                let hook = service.provision(cx, instance_data.spec.parameters.clone());
+                self.guard(hook).await?.map(made)
             }
-            let update = match update_of(realm_context, instance_data, change).await {
-                Ok(update) => update,
-                Err(error) => return classify_hook_error(error, &job.policy, run),
-            };
-            guarded(realm_context, job, run, service.update(cx, state, update))
-                .await?
-                .map(made)
-        }
-        (Verb::Deprovision, _) => {
-            let hook = service.deprovision(cx, state);
-            guarded(realm_context, job, run, hook)
-                .await?
-                .map(|()| instance::HookOutput::default())
-        }
-        (Verb::Update | Verb::Bind | Verb::Unbind, _) => return Ok(halted()),
-    };
-    ran.map_or_else(
-        |error| classify_hook_error(error, &job.policy, run),
-        |made| Ok(succeeded(made)),
-    )
-}
-
-/// Runs a binding's verb.
-pub(super) async fn binding(
-    realm_context: &RealmContext,
-    job: &HookCall,
-    run: &Run,
-    verb: Verb,
-    binding_data: &BindingData,
-    state: Option<AuthorState>,
-) -> Result<HookOutcome<binding::HookOutput>, Lost> {
-    let (cx, service) = (&job.cx, &job.service);
-    let ran = match verb {
-        Verb::Bind if run.cancelled().is_cancelled() && never_ran(run) => return Ok(halted()),
-        Verb::Bind => {
-            let bound = match predecessor(realm_context, cx.instance_id(), binding_data).await {
-                Ok(None) => guarded(realm_context, job, run, service.bind(cx, state)).await?,
-                Ok(Some(it)) => {
-                    guarded(realm_context, job, run, service.rotate(cx, state, it)).await?
+            (Verb::Update, Instance::Updating { change, .. }) => {
+                // The framework stores the context; a service without `update` is not called.
+                if change.is_context_only() && !service.updates() {
+                    return Ok(succeeded(instance::HookOutput::default()));
                 }
-                Err(error) => Err(error),
-            };
-            bound.and_then(|bound| checked_output(bound, &job.plan.pinned.requires))
-        }
-        Verb::Unbind => {
-            let hook = service.unbind(cx, state);
-            guarded(realm_context, job, run, hook)
-                .await?
-                .map(|()| binding::HookOutput::default())
-        }
-        Verb::Provision | Verb::Update | Verb::Deprovision => return Ok(halted()),
-    };
-    ran.map_or_else(
-        |error| classify_hook_error(error, &job.policy, run),
-        |made| Ok(succeeded(made)),
-    )
-}
+                let state = instance_data.state.clone();
+                match self.update_input(instance_data, change).await {
+                    Ok(update) => self
+                        .guard(service.update(cx, state, update))
+                        .await?
+                        .map(made),
+                    Err(error) => Err(error),
+                }
+            }
+            (Verb::Deprovision, _) => {
+                let state = instance_data.state.clone();
+                let hook = service.deprovision(cx, state);
+                self.guard(hook)
+                    .await?
+                    .map(|()| instance::HookOutput::default())
+            }
+            (Verb::Update | Verb::Bind | Verb::Unbind, _) => return Ok(halted()),
+        };
+        self.outcome(ran)
+    }
 
-/// Polls a hook to its end or to the verb's deadline, and writes its progress on the way.
-async fn guarded<T>(
-    realm_context: &RealmContext,
-    job: &HookCall,
-    run: &Run,
-    hook: impl Future<Output = HookResult<T>>,
-) -> Result<HookResult<T>, Lost> {
-    let left = time_left(realm_context, job, run).await?;
-    if left.is_zero() {
-        // Otherwise a hook that fails at once would be tried without a limit.
-        return Ok(Err(overdue(job.policy.deadline)));
+    /// Runs a binding's verb.
+    pub(super) async fn run_binding_hook(
+        &self,
+        binding_data: &BindingData,
+        state: Option<AuthorState>,
+    ) -> Result<RunOutcome<binding::HookOutput>, Lost> {
+        let (cx, service) = (&self.cx, &self.service);
+        let ran = match self.verb {
+            Verb::Bind if self.is_halted() => return Ok(halted()),
+            Verb::Bind => {
+                let bound = match self.predecessor(binding_data).await {
+                    Ok(None) => self.guard(service.bind(cx, state)).await?,
+                    Ok(Some(it)) => self.guard(service.rotate(cx, state, it)).await?,
+                    Err(error) => Err(error),
+                };
+                bound.and_then(|bound| checked_output(bound, &self.plan.pinned.requires))
+            }
+            Verb::Unbind => {
+                let hook = service.unbind(cx, state);
+                self.guard(hook)
+                    .await?
+                    .map(|()| binding::HookOutput::default())
+            }
+            Verb::Provision | Verb::Update | Verb::Deprovision => return Ok(halted()),
+        };
+        self.outcome(ran)
     }
-    let deadline = tokio::time::sleep(left);
-    let mut hook = std::pin::pin!(catch_panic(hook.instrument(operation_log::hook_span(run))));
-    let mut deadline = std::pin::pin!(deadline);
-    loop {
-        tokio::select! {
-            biased;
-            ended = &mut hook => return Ok(ended.unwrap_or_else(|()| Err(panicked()))),
-            () = &mut deadline => return Ok(Err(overdue(job.policy.deadline))),
-            () = tokio::time::sleep(PROGRESS_EVERY) => job.cx.flush_progress().await?,
-        }
-    }
-}
 
-/// The deadline counts from acceptance, over all attempts.
-async fn time_left(
-    realm_context: &RealmContext,
-    job: &HookCall,
-    run: &Run,
-) -> Result<Duration, Lost> {
-    let row = &run.operation().row;
-    if row.fence == Fence(1) && row.attempt == 1 {
-        return Ok(job.policy.deadline);
-    }
-    match realm_context.records.store.now().await {
-        Ok(now) => Ok(job.policy.deadline.saturating_sub(now.since(row.accepted))),
-        Err(cause) => {
-            run.wait_for_store(&cause, Duration::from_millis(200))
-                .await?;
-            Ok(job.policy.deadline)
+    /// Polls a hook to its end or to the verb's deadline, and writes its progress on the way.
+    async fn guard<T>(
+        &self,
+        hook: impl Future<Output = HookResult<T>>,
+    ) -> Result<HookResult<T>, Lost> {
+        let left = self.time_left().await?;
+        if left.is_zero() {
+            // Otherwise a hook that fails at once would be tried without a limit.
+            return Ok(Err(overdue(self.policy.deadline)));
         }
+        let deadline = tokio::time::sleep(left);
+        let span = operation_log::hook_span(self.run);
+        let mut hook = std::pin::pin!(catch_panic(hook.instrument(span)));
+        let mut deadline = std::pin::pin!(deadline);
+        loop {
+            tokio::select! {
+                biased;
+                ended = &mut hook => return Ok(ended.unwrap_or_else(|()| Err(panicked()))),
+                () = &mut deadline => return Ok(Err(overdue(self.policy.deadline))),
+                () = tokio::time::sleep(PROGRESS_EVERY) => self.cx.flush_progress().await?,
+            }
+        }
+    }
+
+    /// The deadline counts from acceptance, over all attempts.
+    async fn time_left(&self) -> Result<Duration, Lost> {
+        let deadline = self.policy.deadline;
+        let row = &self.run.operation().row;
+        if row.fence == Fence(1) && row.attempt == 1 {
+            return Ok(deadline);
+        }
+        match self.realm_context.records.store.now().await {
+            Ok(now) => Ok(deadline.saturating_sub(now.since(row.accepted))),
+            Err(cause) => {
+                let pause = Duration::from_millis(200);
+                self.run.wait_for_store(&cause, pause).await?;
+                Ok(deadline)
+            }
+        }
+    }
+
+    /// Whether the operation was cancelled before its hook was called.
+    fn is_halted(&self) -> bool {
+        self.run.cancelled().is_cancelled() && never_ran(self.run)
+    }
+
+    async fn predecessor(&self, binding_data: &BindingData) -> HookResult<Option<Predecessor>> {
+        let Some(id) = &binding_data.spec.predecessor else {
+            return Ok(None);
+        };
+        let records = &self.realm_context.records;
+        let key = records.binding_key(self.cx.instance_id(), id);
+        let state = match records.load::<Binding>(&key).await?.state {
+            Binding::Live { data: binding_data } => binding_data.state,
+            _ => return Err(Error::failed("The service binding to succeed is gone.")),
+        };
+        Ok(Some(Predecessor {
+            binding_id: id.clone(),
+            state,
+        }))
+    }
+
+    async fn update_input(
+        &self,
+        instance_data: &InstanceData,
+        change: &Change,
+    ) -> HookResult<Update<Parameters>> {
+        let spec = &instance_data.spec;
+        let (previous, _) = self.realm_context.served(&spec.plan).await?;
+        Ok(Update {
+            params: self.cx.parameters().clone(),
+            sent: change.parameters.clone().unwrap_or_default(),
+            previous_plan: previous.pinned.as_ref().clone(),
+            maintenance_version: change.maintenance_version.clone(),
+            previous_maintenance_version: spec.maintenance_version.clone(),
+            context_only: change.is_context_only(),
+        })
+    }
+
+    /// Outcome of a hook that returned.
+    fn outcome<T>(&self, ran: HookResult<T>) -> Result<RunOutcome<T>, Lost> {
+        let error = match ran {
+            Ok(output) => return Ok(succeeded(output)),
+            Err(error) if error.kind == ErrorKind::Lost => return Err(Lost),
+            Err(error) => error,
+        };
+        let row = &self.run.operation().row;
+        tracing::warn!(operation.id = %row.id, verb = %row.verb, attempt = row.attempt, ?error, "a hook did not succeed");
+        let stopping = self.run.cancelled().is_cancelled();
+        let policy = &self.policy;
+        if error.kind == ErrorKind::Transient && row.attempt < policy.attempts_max && !stopping {
+            let factor = 2u32.saturating_pow(row.attempt - 1);
+            let wait = policy.backoff.saturating_mul(factor).min(BACKOFF_MAX);
+            return Ok(RunOutcome::Retry(wait));
+        }
+        let refused = match &error.kind {
+            ErrorKind::Refused(Refusal::RequiresApp) => Some(RefusedAs::RequiresApp),
+            ErrorKind::Refused(Refusal::Invalid(_)) => Some(RefusedAs::Invalid),
+            ErrorKind::Refused(_) => Some(RefusedAs::Unsupported),
+            ErrorKind::Failed | ErrorKind::Transient | ErrorKind::Lost => None,
+        };
+        let detail = Detail {
+            description: Some(error.message.chars().take(MESSAGE_CHARS_MAX).collect()),
+            instance_usable: error.instance_usable,
+            update_repeatable: error.update_repeatable,
+            retry_after: None,
+            refused,
+        };
+        let end = match refused {
+            Some(_) => End::Refused,
+            None => End::Failed,
+        };
+        Ok(RunOutcome::Ended(end, detail))
     }
 }
 
@@ -171,16 +248,16 @@ fn made(made: Provisioned<AuthorState>) -> instance::HookOutput {
     }
 }
 
-fn succeeded<T>(made: T) -> HookOutcome<T> {
-    HookOutcome::Ended(End::Succeeded(made), Detail::default())
+fn succeeded<T>(made: T) -> RunOutcome<T> {
+    RunOutcome::Ended(End::Succeeded(made), Detail::default())
 }
 
-fn halted<T>() -> HookOutcome<T> {
+fn halted<T>() -> RunOutcome<T> {
     let detail = Detail {
         description: Some(HALTED.to_owned()),
         ..Detail::default()
     };
-    HookOutcome::Ended(End::Failed, detail)
+    RunOutcome::Ended(End::Failed, detail)
 }
 
 /// B-192, B-193, B-194: a bind must not return features that the catalog does not announce.
@@ -219,40 +296,5 @@ fn checked_output(bound: Bound, requires: &[Requires]) -> HookResult<binding::Ho
     Ok(binding::HookOutput {
         state: bound.state,
         given: Box::new(bound.given),
-    })
-}
-
-async fn predecessor(
-    realm_context: &RealmContext,
-    instance: &sutler_osb::InstanceId,
-    binding_data: &BindingData,
-) -> HookResult<Option<Predecessor>> {
-    let Some(id) = &binding_data.spec.predecessor else {
-        return Ok(None);
-    };
-    let key = realm_context.records.binding_key(instance, id);
-    let state = match realm_context.records.load::<Binding>(&key).await?.state {
-        Binding::Live { data: binding_data } => binding_data.state,
-        _ => return Err(Error::failed("The service binding to succeed is gone.")),
-    };
-    Ok(Some(Predecessor {
-        binding_id: id.clone(),
-        state,
-    }))
-}
-
-async fn update_of(
-    realm_context: &RealmContext,
-    instance_data: &instance::InstanceData,
-    change: &instance::Change,
-) -> HookResult<Update<sutler_osb::Parameters>> {
-    let (previous, _) = realm_context.served(&instance_data.spec.plan).await?;
-    Ok(Update {
-        params: instance_data.spec.changed_by(change).parameters,
-        sent: change.parameters.clone().unwrap_or_default(),
-        previous_plan: previous.pinned.as_ref().clone(),
-        maintenance_version: change.maintenance_version.clone(),
-        previous_maintenance_version: instance_data.spec.maintenance_version.clone(),
-        context_only: change.is_context_only(),
     })
 }

@@ -14,12 +14,12 @@ use sutler_osb::{Context, Parameters};
 impl Cx {
     /// The parameters of the instance: before the change, where the operation is an update.
     pub fn instance_parameters(&self) -> &Parameters {
-        &self.input.instance_parameters
+        &self.input.instance.parameters
     }
 
     /// Platform context of the instance, also in an operation of a binding.
     pub fn instance_context(&self) -> Option<&Context> {
-        self.input.instance_context.as_ref()
+        self.input.instance.context.as_ref()
     }
 
     /// The stored state of the instance now; a provision gets the state that an earlier, failed one saved.

@@ -19,7 +19,7 @@ use sutler_osb::{
 use sutler_server::ChunkedBody;
 
 impl PlatformApi {
-    pub(super) async fn serve(
+    pub(super) async fn call_endpoint(
         &self,
         parsed: ParsedRequest,
         body: &Bytes,

@@ -111,7 +111,7 @@ impl PlatformApi {
     {
         self.check_size(&parts)?;
         context.set_route(&EXTENSION);
-        let (caller, permit) = self.admit(&parts, context).await?;
+        let (caller, permit) = self.authenticate(&parts, context).await?;
         let mut methods = found.methods.split(", ");
         if !methods.any(|it| it == parts.method.as_str()) {
             return Err(ErrorReply::method_not_allowed(found.methods));

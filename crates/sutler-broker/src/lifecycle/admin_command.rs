@@ -5,6 +5,7 @@
 
 use super::instance::Change;
 use crate::refusal::Refusal;
+use std::sync::Arc;
 
 /// Command of an operator.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,7 +34,7 @@ pub(crate) enum FailedOperation {
 /// A failed update that can be repeated.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FailedUpdate {
-    pub change: Change,
+    pub change: Arc<Change>,
     /// Dashboard URL after the update, if it changes.
     pub dashboard_url: Option<String>,
 }

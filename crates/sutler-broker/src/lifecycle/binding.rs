@@ -12,6 +12,7 @@ use super::admin_command::AdminCommand;
 use super::{AsyncRequest, AuthorState, Decision, Effect, End, Reply, ResponseMode, Verb, started};
 use crate::refusal::{Refusal, Resource};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use sutler_journal::OperationId;
 use sutler_osb::{BindResource, BindResponse, BindingId, Context, Parameters, PlanId, ServiceId};
 
@@ -54,7 +55,8 @@ impl BindingSpec {
 /// Stored data of a binding.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct BindingData {
-    pub spec: BindingSpec,
+    /// Shared by the request, the document and the run.
+    pub spec: Arc<BindingSpec>,
     /// The author's own state.
     #[serde(
         default,
@@ -154,7 +156,7 @@ pub(crate) enum Event {
 /// A PUT and the facts that its decision needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Bind {
-    pub wanted: BindingSpec,
+    pub wanted: Arc<BindingSpec>,
     /// Whether it is identical to the existing resource; the author can override the comparison.
     pub same: bool,
     pub parent: Parent,

@@ -15,6 +15,7 @@ use super::{AsyncRequest, AuthorState, Decision, Effect, End, Reply, ResponseMod
 use crate::refusal::{Refusal, Resource};
 use endings::{on_ended, on_overdue, on_saved};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use sutler_journal::OperationId;
 use sutler_osb::{Context, InstanceMetadata, Parameters, PlanId, ServiceId};
 
@@ -127,7 +128,8 @@ impl Change {
 /// Stored data of an instance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct InstanceData {
-    pub spec: InstanceSpec,
+    /// Shared by the request, the document and the run: a state is copied without its parameters.
+    pub spec: Arc<InstanceSpec>,
     /// The author's own state.
     #[serde(
         default,
@@ -170,7 +172,7 @@ pub(crate) enum Instance {
     Updating {
         #[serde(rename = "thing")]
         data: InstanceData,
-        change: Change,
+        change: Arc<Change>,
         dashboard_url: Option<String>,
         given_up: bool,
     },
@@ -228,7 +230,7 @@ pub(crate) enum Event {
 /// A PUT and the facts that its decision needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Provision {
-    pub wanted: InstanceSpec,
+    pub wanted: Arc<InstanceSpec>,
     /// Whether it is identical to the existing resource; the author can override the comparison.
     pub same: bool,
     pub maintenance_conflict: bool,
@@ -240,7 +242,7 @@ pub(crate) struct Provision {
 #[derive(Clone, Debug)]
 pub(crate) struct Update {
     pub service_id: ServiceId,
-    pub change: Change,
+    pub change: Arc<Change>,
     pub facts: UpdateFacts,
     /// Dashboard URL after the update, if it changes.
     pub dashboard_url: Option<String>,
@@ -393,7 +395,7 @@ fn update_live(mut data: InstanceData, asked: Update) -> Result<Decision<Instanc
         return Err(Refusal::MaintenanceConflict);
     }
     let next = data.spec.changed_by(&change);
-    if next == data.spec {
+    if next == *data.spec {
         return Ok(Decision::stay(Instance::Live { data }, Reply::AlreadyDone));
     }
     if change.is_context_only() && !facts.context_updates {

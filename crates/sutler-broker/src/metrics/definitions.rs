@@ -11,73 +11,43 @@ pub(super) const OLDEST: &str = "sutler_operations_oldest_age_seconds";
 pub(super) const RELOADS: &str = "sutler_reloads_total";
 pub(super) const AUDITED: &str = "sutler_audit_records_total";
 
-const fn metric(
-    name: &'static str,
-    sort: MetricKind,
-    unit: Unit,
-    labels: &'static [&'static str],
-    help: &'static str,
-) -> Metric {
-    Metric {
-        name,
-        sort,
-        unit,
-        help,
-        labels,
-    }
-}
-
-const fn counter(
-    name: &'static str,
-    labels: &'static [&'static str],
-    help: &'static str,
-) -> Metric {
-    metric(name, MetricKind::Counter, Unit::Count, labels, help)
-}
-
-const fn gauge(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
-    metric(name, MetricKind::Gauge, Unit::Count, labels, help)
-}
-
-const fn times(name: &'static str, labels: &'static [&'static str], help: &'static str) -> Metric {
-    metric(name, MetricKind::Histogram, Unit::Seconds, labels, help)
-}
-
 /// Every metric of the broker; those of the journal and of the server are in their crates.
 pub(super) const METRICS: &[Metric] = &[
-    counter(
+    Metric::counter(
         ACCEPTED,
         &["kind"],
         "Operations written down, by what they do.",
     ),
-    counter(
+    Metric::counter(
         FINISHED,
         &["kind", "outcome"],
         "Operations that ended, by what they did and how.",
     ),
-    times(
+    Metric::times(
         OPERATION_TIMES,
         &["kind"],
         "From the acceptance of an operation to its end, over all attempts.",
     ),
-    gauge(
+    Metric::new(
         QUEUED,
+        MetricKind::Gauge,
+        Unit::Count,
         &["state"],
         "Operations that have not ended, by state; sampled.",
     ),
-    metric(
+    Metric::new(
         OLDEST,
         MetricKind::Gauge,
         Unit::Seconds,
         &[],
         "Age of the oldest operation that has not ended; sampled.",
     ),
-    counter(
+    Metric::counter(
         RELOADS,
         &["what", "result"],
         "Attempts to replace something while running, by what and result.",
     ),
-    counter(
+    Metric::counter(
         AUDITED,
         &["result"],
         "Lines for the audit log, by whether they could be written.",

@@ -9,7 +9,7 @@ use crate::lifecycle::admin_command::{AdminCommand, FailedOperation, FailedUpdat
 use crate::lifecycle::binding::{self, Binding};
 use crate::lifecycle::instance::{self, Change, Instance, parent};
 use crate::lifecycle::{Decision, Effect, Reply, Verb};
-use crate::resources::{BINDING, OF, Request, ResourceKeys as _};
+use crate::resources::{BINDING, OF, Request, RequestBody, ResourceKeys as _};
 use std::sync::Arc;
 use sutler_journal::{Key, List, Operation, OperationId, Outcome, State, StoreError, Version};
 use sutler_osb::{BindingId, InstanceId};
@@ -197,9 +197,10 @@ impl RequestHandler {
             return Ok(Some(entry));
         }
         let info = RequestInfo::broker(Some(command_request.context.clone()));
-        let mut draft = draft(&command_request.command.word(), &info);
+        let body = RequestBody::Named(command_request.command.word());
+        let mut draft = draft(body, &info);
         if let Some(request) = request {
-            draft.request = request;
+            draft.request = Arc::new(request);
         }
         let (audit, body) = entry.sealed(&self.realm_context.records);
         draft.note = Some(AuditNote {
@@ -208,7 +209,7 @@ impl RequestHandler {
             ended: end_description(command_request),
         });
         let committed = self
-            .commit_decision(key, was, decision, &draft, reads)
+            .commit_and_start(key, was, decision, &draft, reads)
             .await?;
         if committed.is_some() {
             log_entry(&entry, self.realm_context.records.realm.as_str());
@@ -255,8 +256,7 @@ impl RequestHandler {
             Verb::Provision | Verb::Bind => FailedOperation::Create,
             Verb::Deprovision | Verb::Unbind => FailedOperation::Delete,
             Verb::Update => {
-                let change: Change =
-                    serde_json::from_str(request.body.get()).map_err(RecordError::Form)?;
+                let change = request.body.change().map_err(RecordError::Form)?;
                 let dashboard_url = self.dashboard_after(instance, was, &change).await?;
                 FailedOperation::Update(Box::new(FailedUpdate {
                     change,

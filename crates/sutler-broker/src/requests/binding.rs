@@ -10,8 +10,9 @@ use crate::lifecycle::binding::{
 };
 use crate::lifecycle::instance::{Instance, InstanceData, parent};
 use crate::refusal::{Refusal, Resource};
-use crate::resources::ResourceKeys as _;
+use crate::resources::{RequestBody, ResourceKeys as _};
 use crate::service::{Policy, ProposedChange};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use sutler_osb::{BindBody, BindingId, FetchBindingResponse, InstanceId, PinnedPlan, Query};
 use sutler_records::LoadedDocument;
@@ -33,16 +34,14 @@ impl RequestHandler {
             self.check_ids(&body, above.state.data())?;
             let was = records.load::<Binding>(&key).await?;
             let (bind, policy) = self.bind_event(instance, &above, &was, &body, info).await?;
-            let draft = draft(&bind.wanted, info).paced(&policy);
+            let draft = draft(RequestBody::Bind(bind.wanted.clone()), info).paced(&policy);
             let decision = decide(was.state.clone(), Event::Bind(Box::new(bind)))?;
             // The instance must be unchanged since it was read: no bind while it is being changed.
             let reads = above.version.map(|version| (instance_key.clone(), version));
-            if let Some(committed) = self
-                .commit_decision(&key, &was, decision, &draft, reads)
-                .await?
-            {
+            let committed = self.commit_and_start(&key, &was, decision, &draft, reads);
+            if let Some(committed) = committed.await? {
                 return self
-                    .answer(&key, committed, info, &policy, Verb::Bind)
+                    .respond(&key, committed, info, &policy, Verb::Bind)
                     .await;
             }
         }
@@ -120,7 +119,7 @@ impl RequestHandler {
         let async_request = async_request(info, policy.asynchrony);
         Ok((
             Bind {
-                wanted,
+                wanted: Arc::new(wanted),
                 same,
                 parent: parent_state,
                 against,
@@ -165,7 +164,7 @@ impl RequestHandler {
             let above = records.load::<Instance>(&instance_key).await?;
             let was = records.load::<Binding>(&key).await?;
             let policy = self.unbind_policy(above.state.data(), query).await?;
-            let draft = draft(&"unbind", info).paced(&policy);
+            let draft = draft(RequestBody::Named("unbind"), info).paced(&policy);
             let (_, parent_state) = parent(&above.state);
             let event = Event::Unbind(Unbind {
                 ids_given: query.service_id.is_some() && query.plan_id.is_some(),
@@ -176,12 +175,10 @@ impl RequestHandler {
             });
             let decision = decide(was.state.clone(), event)?;
             let reads = above.version.map(|version| (instance_key.clone(), version));
-            if let Some(committed) = self
-                .commit_decision(&key, &was, decision, &draft, reads)
-                .await?
-            {
+            let committed = self.commit_and_start(&key, &was, decision, &draft, reads);
+            if let Some(committed) = committed.await? {
                 return self
-                    .answer(&key, committed, info, &policy, Verb::Unbind)
+                    .respond(&key, committed, info, &policy, Verb::Unbind)
                     .await;
             }
         }

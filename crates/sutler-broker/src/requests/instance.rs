@@ -2,7 +2,8 @@
 
 use super::unknown_plan::UnknownPlan;
 use super::{
-    ChangeOutcome, RequestError, RequestHandler, RequestInfo, TRIES, draft, too_contended,
+    ChangeOutcome, CommittedDecision, RequestError, RequestHandler, RequestInfo, TRIES, draft,
+    too_contended,
 };
 use crate::catalog::OfferedPlan;
 use crate::lifecycle::instance::{
@@ -10,8 +11,8 @@ use crate::lifecycle::instance::{
 };
 use crate::lifecycle::{AsyncRequest, Asynchrony, Verb};
 use crate::refusal::{Refusal, Resource};
-use crate::resources::ResourceKeys as _;
-use crate::service::{Policy, ProposedChange};
+use crate::resources::{RequestBody, ResourceKeys as _};
+use crate::service::{Policy, ProposedChange, UntypedService};
 use std::sync::Arc;
 use sutler_journal::{Key, OperationId, Version};
 use sutler_osb::{
@@ -21,6 +22,16 @@ use sutler_records::LoadedDocument;
 
 /// Maximum lookups of a plan whose precondition changes meanwhile.
 const FOOTING_TRIES: u32 = 4;
+
+/// A provision that passed every check, with its plan.
+struct AdmittedProvision {
+    wanted: Arc<InstanceSpec>,
+    service: Arc<dyn UntypedService>,
+    policy: Policy,
+    maintenance_conflict: bool,
+    dashboard_url: Option<String>,
+    origin: PlanOrigin,
+}
 
 /// Where a plan comes from.
 enum PlanOrigin {
@@ -38,55 +49,75 @@ impl RequestHandler {
         body: ProvisionBody,
         info: &RequestInfo,
     ) -> Result<ChangeOutcome<Instance>, RequestError> {
+        let key = self.realm_context.records.instance_key(id);
+        let mut wanted = Arc::new(requested_instance(body));
+        let asked = wanted.maintenance_version.clone();
+        let asked = asked.as_deref();
         // Repeated only if the precondition of the plan changed after the lookup.
         for _ in 0..FOOTING_TRIES {
             let snapshot = self.realm_context.catalog.snapshot();
-            let offered = snapshot.plan(&body.service_id, &body.plan_id);
-            let (plan, found) = match offered {
-                Some(plan) => (
-                    plan,
-                    PlanOrigin::Offered(snapshot.precondition(&body.service_id)),
-                ),
-                None => match self.unknown_plan(id, &body, info).await? {
+            let (service_id, plan_id) = (&wanted.service_id, &wanted.plan_id);
+            let (plan, origin) = match snapshot.plan(service_id, plan_id) {
+                Some(plan) => (plan, PlanOrigin::Offered(snapshot.precondition(service_id))),
+                None => match self.unknown_plan(&key, &wanted, asked, info).await? {
                     UnknownPlan::Repeated(plan) => (plan, PlanOrigin::Withdrawn),
                     UnknownPlan::Come => continue,
                     UnknownPlan::Answered(changed) => return Ok(*changed),
                 },
             };
-            let provisioned = self.provision_as(id, &body, info, plan.as_ref(), &found);
-            if let Some(changed) = provisioned.await? {
-                return Ok(changed);
+            let admitted = self.admit_provision(id, &mut wanted, asked, &plan, origin)?;
+            if let Some(committed) = self.commit_provision(&key, &admitted, info).await? {
+                let policy = &admitted.policy;
+                return self
+                    .respond(&key, committed, info, policy, Verb::Provision)
+                    .await;
             }
             self.realm_context.catalog.catch_up().await;
         }
         Err(too_contended())
     }
 
-    /// `None`: the precondition of the plan has changed.
-    async fn provision_as(
+    /// Pins a requested instance to its plan and checks it. `asked`: the maintenance version in the request.
+    fn admit_provision(
         &self,
         id: &InstanceId,
-        body: &ProvisionBody,
-        info: &RequestInfo,
+        wanted: &mut Arc<InstanceSpec>,
+        asked: Option<&str>,
         plan: &OfferedPlan,
-        found: &PlanOrigin,
-    ) -> Result<Option<ChangeOutcome<Instance>>, RequestError> {
-        let key = self.realm_context.records.instance_key(id);
-        let (withdrawn, precondition) = match found {
-            PlanOrigin::Withdrawn => (true, None),
-            PlanOrigin::Offered(precondition) => (false, precondition.clone()),
-        };
+        origin: PlanOrigin,
+    ) -> Result<AdmittedProvision, RequestError> {
         let service = self.service(plan)?;
-        let asked = body.maintenance_version();
-        let conflict = asked.is_some() && asked != plan.pinned.maintenance_version();
-        let wanted = wanted_instance(body, plan);
+        // Not shared yet, so this copies nothing.
+        let spec = Arc::make_mut(wanted);
+        spec.plan.clone_from(&plan.digest);
+        spec.maintenance_version = plan.pinned.maintenance_version().map(str::to_owned);
         plan.schemas
             .check_provision(&wanted.parameters.0)
             .map_err(Refusal::Invalid)?;
-        service.check(&ProposedChange::Provision(&wanted))?;
-        let dashboard_url = service.dashboard_url(id, &wanted);
-        let policy = self.realm_context.policy(Verb::Provision, &plan.pinned);
-        let draft = draft(&wanted, info).paced(&policy);
+        service.check(&ProposedChange::Provision(wanted))?;
+        Ok(AdmittedProvision {
+            policy: self.realm_context.policy(Verb::Provision, &plan.pinned),
+            maintenance_conflict: asked.is_some() && asked != plan.pinned.maintenance_version(),
+            dashboard_url: service.dashboard_url(id, wanted),
+            wanted: wanted.clone(),
+            service,
+            origin,
+        })
+    }
+
+    /// Decides an admitted provision and commits it. `None`: the precondition of the plan has changed.
+    async fn commit_provision(
+        &self,
+        key: &Key,
+        admitted: &AdmittedProvision,
+        info: &RequestInfo,
+    ) -> Result<Option<CommittedDecision<Instance>>, RequestError> {
+        let wanted = &admitted.wanted;
+        let (withdrawn, precondition) = match &admitted.origin {
+            PlanOrigin::Withdrawn => (true, None),
+            PlanOrigin::Offered(precondition) => (false, precondition.as_ref()),
+        };
+        let draft = draft(RequestBody::Provision(wanted.clone()), info).paced(&admitted.policy);
         for attempt in 0..TRIES {
             // Most ids are new: decide as if this one were new, and let the commit detect otherwise. It is read
             // only if the id exists, or if a new instance would be refused.
@@ -94,15 +125,15 @@ impl RequestHandler {
             let was = if guess {
                 LoadedDocument::absent()
             } else {
-                self.realm_context.records.load::<Instance>(&key).await?
+                self.realm_context.records.load::<Instance>(key).await?
             };
             let there = was.state.data();
             let provision = Provision {
                 wanted: wanted.clone(),
-                same: there.is_some_and(|it| service.same_instance(&it.spec, &wanted)),
-                maintenance_conflict: conflict,
-                dashboard_url: dashboard_url.clone(),
-                async_request: async_request(info, policy.asynchrony),
+                same: there.is_some_and(|it| admitted.service.same_instance(&it.spec, wanted)),
+                maintenance_conflict: admitted.maintenance_conflict,
+                dashboard_url: admitted.dashboard_url.clone(),
+                async_request: async_request(info, admitted.policy.asynchrony),
             };
             let decision = match decide(was.state.clone(), Event::Provision(Box::new(provision))) {
                 Err(_) if guess => continue,
@@ -111,17 +142,12 @@ impl RequestHandler {
             if withdrawn && !decision.effects.is_empty() {
                 return Err(Refusal::unknown_plan(&wanted.service_id, &wanted.plan_id).into());
             }
-            let reads = precondition
-                .clone()
-                .filter(|_| !decision.effects.is_empty());
-            if let Some(committed) = self
-                .commit_decision(&key, &was, decision, &draft, reads)
-                .await?
-            {
-                let answer = self.answer(&key, committed, info, &policy, Verb::Provision);
-                return answer.await.map(Some);
+            let reads = precondition.filter(|_| !decision.effects.is_empty());
+            let committed = self.commit_and_start(key, &was, decision, &draft, reads.cloned());
+            if let Some(committed) = committed.await? {
+                return Ok(Some(committed));
             }
-            if let Some((read, version)) = &precondition
+            if let Some((read, version)) = precondition
                 && !self.stands(read, *version).await?
             {
                 return Ok(None);
@@ -159,18 +185,16 @@ impl RequestHandler {
             let policy = self
                 .delete_policy(Verb::Deprovision, there, service_id, plan_id)
                 .await?;
-            let draft = draft(&"deprovision", info).paced(&policy);
+            let draft = draft(RequestBody::Named("deprovision"), info).paced(&policy);
             let event = Event::Deprovision {
                 async_request: async_request(info, policy.asynchrony),
                 force,
             };
             let decision = decide(was.state.clone(), event)?;
-            if let Some(committed) = self
-                .commit_decision(&key, &was, decision, &draft, None)
-                .await?
-            {
+            let committed = self.commit_and_start(&key, &was, decision, &draft, None);
+            if let Some(committed) = committed.await? {
                 return self
-                    .answer(&key, committed, info, &policy, Verb::Deprovision)
+                    .respond(&key, committed, info, &policy, Verb::Deprovision)
                     .await;
             }
         }
@@ -228,7 +252,7 @@ impl RequestHandler {
     pub(super) fn service(
         &self,
         plan: &OfferedPlan,
-    ) -> Result<Arc<dyn crate::service::UntypedService>, RequestError> {
+    ) -> Result<Arc<dyn UntypedService>, RequestError> {
         let found = self.realm_context.catalog.service(&plan.pinned).cloned();
         found.ok_or_else(|| RequestError::Unavailable("a plan without a service is offered".into()))
     }
@@ -257,25 +281,16 @@ pub(super) fn async_request(info: &RequestInfo, rule: Asynchrony) -> AsyncReques
     }
 }
 
-fn wanted_instance(body: &ProvisionBody, plan: &OfferedPlan) -> InstanceSpec {
-    let maintenance = plan.pinned.maintenance_version();
-    asked_instance(body, plan.digest.clone(), maintenance)
-}
-
-/// The requested instance, with this copy of its plan.
-pub(super) fn asked_instance(
-    body: &ProvisionBody,
-    plan: String,
-    maintenance_version: Option<&str>,
-) -> InstanceSpec {
+/// The requested instance, without a copy of its plan.
+fn requested_instance(body: ProvisionBody) -> InstanceSpec {
     InstanceSpec {
-        plan,
-        maintenance_version: maintenance_version.map(str::to_owned),
-        service_id: body.service_id.clone(),
-        plan_id: body.plan_id.clone(),
-        parameters: body.parameters.clone().unwrap_or_default(),
-        organization_guid: body.organization_guid.as_str().to_owned(),
-        space_guid: body.space_guid.as_str().to_owned(),
-        context: body.context.clone(),
+        plan: String::new(),
+        maintenance_version: body.maintenance_version().map(str::to_owned),
+        service_id: body.service_id,
+        plan_id: body.plan_id,
+        parameters: body.parameters.unwrap_or_default(),
+        organization_guid: body.organization_guid.into(),
+        space_guid: body.space_guid.into(),
+        context: body.context,
     }
 }

@@ -1,17 +1,21 @@
 //! Reply to a change of an instance or a binding: at once, with 202, or after waiting for the result.
+//!
+//! A disconnect cancels nothing: the operation runs in the engine. Polling and the in-flight result:
+//! `sutler_records`.
 
-use super::wait::WaitOutcome;
 use super::{
     ChangeOutcome, CommittedDecision, RequestError, RequestHandler, RequestInfo, TRIES, draft,
-    too_contended,
+    refusal_of, too_contended,
 };
 use crate::lifecycle::binding::{self, Binding};
 use crate::lifecycle::instance::{self, Instance};
 use crate::lifecycle::{Asynchrony, Decision, Reply, ResponseMode, Verb};
 use crate::refusal::Refusal;
+use crate::resources::{Detail, RequestBody};
 use crate::service::Policy;
-use sutler_journal::{Key, OperationId};
-use sutler_records::Resource;
+use sutler_journal::{Key, OperationId, Outcome};
+use sutler_records::{OperationEnd, Resource, WaitResult};
+use tokio::time::Instant;
 
 const STILL_RUNS: &str = "The same request still runs; wait for it to end, then repeat, or send accepts_incomplete=true.";
 
@@ -41,7 +45,8 @@ impl CanTimeOut for Binding {
 }
 
 impl RequestHandler {
-    pub(super) async fn answer<S: CanTimeOut>(
+    /// Replies to a committed change; a synchronous request waits for the end of its operation, within the time limit.
+    pub(super) async fn respond<S: CanTimeOut>(
         &self,
         key: &Key,
         committed: CommittedDecision<S>,
@@ -49,13 +54,11 @@ impl RequestHandler {
         policy: &Policy,
         verb: Verb,
     ) -> Result<ChangeOutcome<S>, RequestError> {
-        let CommittedDecision {
-            state,
-            reply,
-            result,
-        } = committed;
-        let (id, waits, mine) = match reply {
-            Reply::AlreadyDone | Reply::Nothing => return Ok(ChangeOutcome::AlreadyDone(state)),
+        let CommittedDecision { decision, result } = committed;
+        let (id, waits, mine) = match decision.reply {
+            Reply::AlreadyDone | Reply::Nothing => {
+                return Ok(ChangeOutcome::AlreadyDone(decision.next));
+            }
             Reply::Started(id, mode) => (id, mode == ResponseMode::Inline, true),
             Reply::Joined(id) => (id, joiner_waits(info, policy), false),
         };
@@ -63,29 +66,35 @@ impl RequestHandler {
             context.set_operation(id.0);
         }
         if !waits {
-            return Ok(ChangeOutcome::Running(id, state));
+            return Ok(ChangeOutcome::Running(id, decision.next));
         }
-        let known = match self.wait_for(key, id, result, verb).await? {
-            WaitOutcome::Succeeded(known) => known,
-            WaitOutcome::Overdue if mine => {
+        let documents = &self.realm_context.records;
+        let deadline = Instant::now() + self.realm_context.settings.sync_wait;
+        let waited = documents.wait_for_end(&self.engine, (key, id), result, deadline);
+        let known = match waited.await {
+            WaitResult::Ended { state, end } => {
+                check_success(end, verb)?;
+                state
+            }
+            WaitResult::Overdue if mine => {
                 let stopped = self.give_up::<S>(key, id, info).await?;
                 // An operation that could not be cancelled may have ended since the last check: then the
                 // caller gets its result, not a timeout.
-                match self.result_of(key, id, verb).await? {
-                    Some(ended) if !stopped => ended.map(|()| None)?,
+                match documents.end_of(key, id).await? {
+                    Some(end) if !stopped => check_success(end, verb)?,
                     Some(_) | None => return Err(RequestError::Overdue { verb }),
                 }
+                None
             }
-            WaitOutcome::Overdue => return Err(Refusal::Busy(STILL_RUNS).into()),
+            WaitResult::Overdue => return Err(Refusal::Busy(STILL_RUNS).into()),
         };
         let state = match known {
             Some(state) => state,
-            None => self.realm_context.records.load_changed::<S>(key).await?,
+            None => documents.load_changed::<S>(key).await?,
         };
-        Ok(if mine {
-            ChangeOutcome::Done(state)
-        } else {
-            ChangeOutcome::AlreadyDone(state)
+        Ok(match mine {
+            true => ChangeOutcome::Done(state),
+            false => ChangeOutcome::AlreadyDone(state),
         })
     }
 
@@ -97,13 +106,16 @@ impl RequestHandler {
         late: OperationId,
         info: &RequestInfo,
     ) -> Result<bool, RequestError> {
-        let draft = draft(&"overdue", &RequestInfo::broker(info.context.clone()));
+        let draft = draft(
+            RequestBody::Named("overdue"),
+            &RequestInfo::broker(info.context.clone()),
+        );
         for _ in 0..TRIES {
             let was = self.realm_context.records.load::<S>(key).await?;
             let decision = was.state.clone().overdue(late, OperationId::fresh())?;
             let stops = !decision.effects.is_empty();
             let committed = self
-                .commit_decision(key, &was, decision, &draft, None)
+                .commit_and_start(key, &was, decision, &draft, None)
                 .await?;
             if committed.is_some() {
                 return Ok(stops);
@@ -117,4 +129,14 @@ impl RequestHandler {
 /// answers 202 (B-085), also because such a binding could not be fetched later (B-113).
 fn joiner_waits(info: &RequestInfo, policy: &Policy) -> bool {
     !info.accepts_incomplete || policy.asynchrony == Asynchrony::Never
+}
+
+/// Fails with the stored result of an operation that did not succeed.
+fn check_success(end: OperationEnd<Detail>, verb: Verb) -> Result<(), RequestError> {
+    let detail = end.detail;
+    match (end.outcome, detail.refused) {
+        (Outcome::Succeeded, _) => Ok(()),
+        (_, Some(as_)) => Err(RequestError::Refused(refusal_of(as_, &detail))),
+        (_, None) => Err(RequestError::Failed { verb, detail }),
+    }
 }

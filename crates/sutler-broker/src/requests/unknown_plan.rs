@@ -4,21 +4,20 @@
 //! operations gets 202 and the operation waits (`executor/await_plan.rs`); any other request waits for its
 //! response. Both waits are bounded. Otherwise the plan is refused, with the reason if it is known.
 
-use super::instance::{asked_instance, async_request};
+use super::instance::async_request;
 use super::{
     ChangeOutcome, RequestError, RequestHandler, RequestInfo, TRIES, draft, too_contended,
 };
 use crate::catalog::OfferedPlan;
 use crate::catalog_source::PlanAvailability;
 use crate::lifecycle::Verb;
-use crate::lifecycle::instance::{Event, Instance, InstanceData, Provision, decide};
+use crate::lifecycle::instance::{Event, Instance, InstanceSpec, Provision, decide};
 use crate::refusal::Refusal;
-use crate::resources::{INSTANCE, ResourceKeys as _, WAITS, WAITS_FOR_PLAN};
+use crate::resources::{INSTANCE, RequestBody, WAITS, WAITS_FOR_PLAN};
 use crate::service::Policy;
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::{Key, List};
-use sutler_osb::{InstanceId, ProvisionBody};
 use tokio::time::Instant;
 
 /// Interval between checks of the catalog.
@@ -40,69 +39,66 @@ impl RequestHandler {
     /// Handles a provision whose plan is not offered.
     pub(super) async fn unknown_plan(
         &self,
-        id: &InstanceId,
-        body: &ProvisionBody,
+        key: &Key,
+        wanted: &InstanceSpec,
+        asked: Option<&str>,
         info: &RequestInfo,
     ) -> Result<UnknownPlan, RequestError> {
-        let key = self.realm_context.records.instance_key(id);
-        match self.there(&key, body).await? {
+        match self.there(key, wanted).await? {
             // The operation waits; a caller that does not accept 202 must repeat the request later.
-            Some(instance_data)
-                if instance_data.spec.waits_for_plan() && !info.accepts_incomplete =>
-            {
+            Some(there) if there.waits_for_plan() && !info.accepts_incomplete => {
                 return Err(Refusal::Busy(NOT_YET).into());
             }
-            Some(instance_data) if instance_data.spec.waits_for_plan() => {}
+            Some(there) if there.waits_for_plan() => {}
             // A repeat of the creating request gets its result (B-087, B-123). No new instance is
             // created of such a plan.
-            Some(instance_data) => {
-                let (plan, _) = self.realm_context.served(&instance_data.spec.plan).await?;
+            Some(there) => {
+                let (plan, _) = self.realm_context.served(&there.plan).await?;
                 return Ok(UnknownPlan::Repeated(plan));
             }
             None => {
-                let availability = self.availability(body).await;
+                let availability = self.availability(wanted).await;
                 if !availability.refreshing {
                     self.realm_context.catalog.catch_up().await;
-                    return match self.is_offered(body) {
+                    return match self.is_offered(wanted) {
                         true => Ok(UnknownPlan::Come),
-                        false => Err(refusal(body, availability).into()),
+                        false => Err(refusal(wanted, availability).into()),
                     };
                 }
                 if !info.accepts_incomplete {
-                    return self.wait_here(body).await.map(|()| UnknownPlan::Come);
+                    return self.wait_here(wanted).await.map(|()| UnknownPlan::Come);
                 }
             }
         }
-        let waiting = self.wait_in_lane(&key, body, info).await?;
+        let waiting = self.wait_in_lane(key, wanted, asked, info).await?;
         Ok(UnknownPlan::Answered(Box::new(waiting)))
     }
 
-    /// Data of the instance, if it has this plan.
+    /// The existing instance, if it has this plan.
     async fn there(
         &self,
         key: &Key,
-        body: &ProvisionBody,
-    ) -> Result<Option<InstanceData>, RequestError> {
+        wanted: &InstanceSpec,
+    ) -> Result<Option<Arc<InstanceSpec>>, RequestError> {
         let was = self.realm_context.records.load::<Instance>(key).await?;
-        let same = |instance_data: &&InstanceData| {
-            instance_data.spec.service_id == body.service_id
-                && instance_data.spec.plan_id == body.plan_id
-        };
-        Ok(was.state.data().filter(same).cloned())
+        let spec = was.state.data().map(|it| it.spec.clone());
+        Ok(spec.filter(|it| it.service_id == wanted.service_id && it.plan_id == wanted.plan_id))
     }
 
-    fn is_offered(&self, body: &ProvisionBody) -> bool {
+    fn is_offered(&self, wanted: &InstanceSpec) -> bool {
         let snapshot = self.realm_context.catalog.snapshot();
-        snapshot.plan(&body.service_id, &body.plan_id).is_some()
+        snapshot.plan(&wanted.service_id, &wanted.plan_id).is_some()
     }
 
-    async fn availability(&self, body: &ProvisionBody) -> PlanAvailability {
+    async fn availability(&self, wanted: &InstanceSpec) -> PlanAvailability {
         let catalog = &self.realm_context.catalog;
-        catalog.availability(&body.service_id, &body.plan_id).await
+        catalog
+            .availability(&wanted.service_id, &wanted.plan_id)
+            .await
     }
 
     /// Waits until the plan is offered, while the caller waits for the response.
-    async fn wait_here(&self, body: &ProvisionBody) -> Result<(), RequestError> {
+    async fn wait_here(&self, wanted: &InstanceSpec) -> Result<(), RequestError> {
         let max = self.realm_context.settings.patience.waiting_max;
         let Some(_permit) = self.realm_context.catalog.source.wait_permit(max) else {
             return Err(Refusal::Busy(TOO_MANY).into());
@@ -110,15 +106,15 @@ impl RequestHandler {
         let until = Instant::now() + self.realm_context.settings.patience.sync_wait;
         loop {
             tokio::time::sleep(LOOK_AGAIN).await;
-            let availability = self.availability(body).await;
+            let availability = self.availability(wanted).await;
             if !availability.refreshing {
                 self.realm_context.catalog.catch_up().await;
             }
-            if self.is_offered(body) {
+            if self.is_offered(wanted) {
                 return Ok(());
             }
             if !availability.refreshing {
-                return Err(refusal(body, availability).into());
+                return Err(refusal(wanted, availability).into());
             }
             if Instant::now() >= until {
                 return Err(Refusal::Busy(NOT_YET).into());
@@ -130,12 +126,17 @@ impl RequestHandler {
     async fn wait_in_lane(
         &self,
         key: &Key,
-        body: &ProvisionBody,
+        wanted: &InstanceSpec,
+        asked: Option<&str>,
         info: &RequestInfo,
     ) -> Result<ChangeOutcome<Instance>, RequestError> {
-        let wanted = asked_instance(body, String::new(), body.maintenance_version());
+        let wanted = Arc::new(InstanceSpec {
+            plan: String::new(),
+            maintenance_version: asked.map(str::to_owned),
+            ..wanted.clone()
+        });
         let policy = Policy::default();
-        let draft = draft(&wanted, info);
+        let draft = draft(RequestBody::Provision(wanted.clone()), info);
         for _ in 0..TRIES {
             let was = self.realm_context.records.load::<Instance>(key).await?;
             let there = was.state.data();
@@ -150,12 +151,10 @@ impl RequestHandler {
             if !decision.effects.is_empty() && self.is_full().await? {
                 return Err(Refusal::Busy(TOO_MANY).into());
             }
-            if let Some(committed) = self
-                .commit_decision(key, &was, decision, &draft, None)
-                .await?
-            {
+            let committed = self.commit_and_start(key, &was, decision, &draft, None);
+            if let Some(committed) = committed.await? {
                 return self
-                    .answer(key, committed, info, &policy, Verb::Provision)
+                    .respond(key, committed, info, &policy, Verb::Provision)
                     .await;
             }
         }
@@ -172,9 +171,9 @@ impl RequestHandler {
     }
 }
 
-fn refusal(body: &ProvisionBody, availability: PlanAvailability) -> Refusal {
+fn refusal(wanted: &InstanceSpec, availability: PlanAvailability) -> Refusal {
     match availability.withdrawn {
         Some(sentence) => Refusal::Invalid(sentence),
-        None => Refusal::unknown_plan(&body.service_id, &body.plan_id),
+        None => Refusal::unknown_plan(&wanted.service_id, &wanted.plan_id),
     }
 }

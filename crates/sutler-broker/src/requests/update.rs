@@ -14,15 +14,15 @@ use crate::lifecycle::instance::{
     Change, Event, Instance, InstanceSpec, Update, UpdateFacts, decide,
 };
 use crate::refusal::{Refusal, Resource};
-use crate::resources::ResourceKeys as _;
+use crate::resources::{RequestBody, ResourceKeys as _};
 use crate::service::{Policy, ProposedChange};
 use std::sync::Arc;
 use sutler_journal::{Key, Version};
 use sutler_osb::{InstanceId, ServiceId, UpdateBody};
 use sutler_records::LoadedDocument;
 
-/// Facts for the decision of a PATCH.
-struct UpdateContext {
+/// An update that passed every check, with the facts for its decision.
+struct AdmittedUpdate {
     update: Update,
     policy: Policy,
     /// Precondition of the new plan copy.
@@ -34,26 +34,31 @@ impl RequestHandler {
     pub(crate) async fn update(
         &self,
         id: &InstanceId,
-        body: UpdateBody,
+        mut body: UpdateBody,
         info: &RequestInfo,
     ) -> Result<ChangeOutcome<Instance>, RequestError> {
         let key = self.realm_context.records.instance_key(id);
+        let mut change = Arc::new(Change {
+            parameters: body.parameters.take(),
+            context: body.context.take(),
+            ..Change::default()
+        });
         for _ in 0..TRIES {
             let was = self.realm_context.records.load::<Instance>(&key).await?;
-            let gathered = self.gather(id, &was, &body, info).await?;
-            let policy = gathered.policy;
-            let draft = draft(&gathered.update.change, info).paced(&policy);
-            let decision = decide(was.state.clone(), Event::Update(Box::new(gathered.update)))?;
-            let reads = gathered
+            let admitted = self
+                .admit_update(id, &was, &body, &mut change, info)
+                .await?;
+            let policy = admitted.policy;
+            let draft = draft(RequestBody::Update(change.clone()), info).paced(&policy);
+            let decision = decide(was.state.clone(), Event::Update(Box::new(admitted.update)))?;
+            let reads = admitted
                 .precondition
                 .filter(|_| !decision.effects.is_empty());
             let stands_on_something = reads.is_some();
-            if let Some(committed) = self
-                .commit_decision(&key, &was, decision, &draft, reads)
-                .await?
-            {
+            let committed = self.commit_and_start(&key, &was, decision, &draft, reads);
+            if let Some(committed) = committed.await? {
                 return self
-                    .answer(&key, committed, info, &policy, Verb::Update)
+                    .respond(&key, committed, info, &policy, Verb::Update)
                     .await;
             }
             if stands_on_something {
@@ -63,14 +68,16 @@ impl RequestHandler {
         Err(too_contended())
     }
 
-    /// Collects the facts for the decision of a PATCH.
-    async fn gather(
+    /// Checks a PATCH against its plan and collects the facts for its decision. `change`: the parameters and the
+    /// context of the request, which gets the plan and the version.
+    async fn admit_update(
         &self,
         id: &InstanceId,
         was: &LoadedDocument<Instance>,
         body: &UpdateBody,
+        change: &mut Arc<Change>,
         info: &RequestInfo,
-    ) -> Result<UpdateContext, RequestError> {
+    ) -> Result<AdmittedUpdate, RequestError> {
         let snapshot = self.realm_context.catalog.snapshot();
         let Some(instance_data) = was.state.data() else {
             return Err(not_there(&snapshot, body).into());
@@ -79,15 +86,15 @@ impl RequestHandler {
         let (present, service) = self.realm_context.served(&there.plan).await?;
         let target = TargetPlan::of(&snapshot, body, there, &present)?;
         let (from, to) = (&*present.pinned, &*target.plan.pinned);
-        if let Some(parameters) = &body.parameters {
+        if let Some(parameters) = &change.parameters {
             let fits = target.plan.schemas.check_update(&parameters.0);
             fits.map_err(Refusal::Invalid)?;
         }
-        let change = change_of(body, there, &target.plan);
+        pin_change(change, body, there, &target.plan);
         service.check(&ProposedChange::Update {
             there,
             to,
-            parameters: body.parameters.as_ref(),
+            parameters: change.parameters.as_ref(),
             upgrades: change.upgrades(there) && !target.conflict,
         })?;
         if from.plan_id != to.plan_id && from.plan_updateable {
@@ -106,11 +113,11 @@ impl RequestHandler {
                 context_updates: from.allow_context_updates,
                 maintenance_conflict: target.conflict,
             },
-            dashboard_url: service.dashboard_url(id, &there.changed_by(&change)),
-            change,
+            dashboard_url: service.dashboard_url(id, &there.changed_by(change)),
+            change: change.clone(),
             async_request: async_request(info, policy.asynchrony),
         };
-        Ok(UpdateContext {
+        Ok(AdmittedUpdate {
             update,
             policy,
             precondition,
@@ -175,9 +182,14 @@ fn unknown_service(service: &ServiceId) -> Refusal {
     ))
 }
 
-/// The requested change. The maintenance version of a plan with an origin is that of a new instance, not of the
-/// existing one: a change of plan changes no version unless that is requested.
-fn change_of(body: &UpdateBody, there: &InstanceSpec, target: &OfferedPlan) -> Change {
+/// Adds plan and version to a requested change. The maintenance version of a plan with an origin is that of a new
+/// instance, not of the existing one: a change of plan changes no version unless that is requested.
+fn pin_change(
+    change: &mut Arc<Change>,
+    body: &UpdateBody,
+    there: &InstanceSpec,
+    target: &OfferedPlan,
+) {
     let to = &target.pinned;
     let moves = to.plan_id != there.plan_id;
     let kept = match to.origin {
@@ -186,10 +198,8 @@ fn change_of(body: &UpdateBody, there: &InstanceSpec, target: &OfferedPlan) -> C
     };
     let version = body.maintenance_version().or(kept.filter(|_| moves));
     let copied = moves || target.digest != there.plan;
-    Change {
-        plan: copied.then(|| (to.plan_id.clone(), target.digest.clone())),
-        parameters: body.parameters.clone(),
-        context: body.context.clone(),
-        maintenance_version: version.map(str::to_owned),
-    }
+    // Not shared yet, so this copies nothing.
+    let change = Arc::make_mut(change);
+    change.plan = copied.then(|| (to.plan_id.clone(), target.digest.clone()));
+    change.maintenance_version = version.map(str::to_owned);
 }

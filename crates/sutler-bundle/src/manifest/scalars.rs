@@ -5,7 +5,7 @@
 use serde_json::Number;
 use std::cmp::Ordering;
 use std::time::Duration;
-use sutler_yaml::{Kind, Node};
+use sutler_yaml::{DURATION_UNITS, Kind, Node, amount_text, parse_amount};
 
 /// Longest duration, in milliseconds: thirty days.
 const DURATION_MS_MAX: u64 = 30 * 86_400_000;
@@ -13,18 +13,28 @@ const DURATION_MS_MAX: u64 = 30 * 86_400_000;
 /// Largest size, in bytes: a tebibyte.
 const SIZE_MAX: u64 = 1 << 40;
 
+/// Units of sizes and their lengths in bytes.
+const SIZE_UNITS: [(&str, u64); 14] = [
+    ("", 1),
+    ("B", 1),
+    ("KiB", 1 << 10),
+    ("Ki", 1 << 10),
+    ("MiB", 1 << 20),
+    ("Mi", 1 << 20),
+    ("GiB", 1 << 30),
+    ("Gi", 1 << 30),
+    ("kB", 1_000),
+    ("k", 1_000),
+    ("MB", 1_000_000),
+    ("M", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("G", 1_000_000_000),
+];
+
 /// `500ms`, `30s`, `5m`, `2h`, `1d`; a number alone is seconds. Never none at all.
 pub(crate) fn duration(text: &str) -> Option<Duration> {
-    let (count, unit) = split(text)?;
-    let milliseconds = match unit {
-        "ms" => 1,
-        "" | "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        "d" => 86_400_000,
-        _ => return None,
-    };
-    let all = count.checked_mul(milliseconds)?;
+    let units = DURATION_UNITS.into_iter().chain([("", 1_000)]);
+    let all = parse_amount(text, units).ok()?;
     (1..=DURATION_MS_MAX)
         .contains(&all)
         .then(|| Duration::from_millis(all))
@@ -33,36 +43,14 @@ pub(crate) fn duration(text: &str) -> Option<Duration> {
 /// A duration as a manifest has it, in the largest unit that fits.
 #[must_use]
 pub fn duration_text(duration: Duration) -> String {
-    let milliseconds = duration.as_millis();
-    let units = [("h", 3_600_000), ("m", 60_000), ("s", 1_000)];
-    let fits = |size: u128| milliseconds > 0 && milliseconds.is_multiple_of(size);
-    let unit = units.into_iter().find(|(_, size)| fits(*size));
-    let (unit, size) = unit.unwrap_or(("ms", 1));
-    format!("{}{unit}", milliseconds / size)
+    // Hours are the largest unit.
+    amount_text(duration.as_millis(), &DURATION_UNITS[1..])
 }
 
 /// `512MiB`, `64KiB`, `1GiB`, or a number of bytes. Never none at all.
 pub(crate) fn size(text: &str) -> Option<u64> {
-    let (count, unit) = split(text)?;
-    let bytes = match unit {
-        "" | "B" => 1,
-        "KiB" | "Ki" => 1 << 10,
-        "MiB" | "Mi" => 1 << 20,
-        "GiB" | "Gi" => 1 << 30,
-        "kB" | "k" => 1_000,
-        "MB" | "M" => 1_000_000,
-        "GB" | "G" => 1_000_000_000,
-        _ => return None,
-    };
-    let all = count.checked_mul(bytes)?;
+    let all = parse_amount(text, SIZE_UNITS).ok()?;
     (1..=SIZE_MAX).contains(&all).then_some(all)
-}
-
-fn split(text: &str) -> Option<(u64, &str)> {
-    let text = text.trim();
-    let unit_at = text.find(|c: char| !c.is_ascii_digit());
-    let (count, unit) = text.split_at(unit_at.unwrap_or(text.len()));
-    Some((count.parse().ok()?, unit.trim_start()))
 }
 
 /// A number, perhaps in quotes.

@@ -2,7 +2,7 @@
 //!
 //! Plans and parameters are `plan.rs` and `parameter.rs`.
 
-use super::fields::Fields;
+use super::fields::{self, Fields};
 use super::findings::{ManifestFindings, ManifestForm};
 use crate::action::Action;
 use crate::limits::RunLimits;
@@ -123,9 +123,7 @@ pub(super) fn actions(
     let rules = ActionRules {
         offered: true,
         asynchrony: top.word("async", &ASYNC, findings).unwrap_or_default(),
-        deadline: top
-            .duration("deadline", findings)
-            .unwrap_or(DEADLINE_DEFAULT),
+        deadline: fields::duration(top, "deadline", findings).unwrap_or(DEADLINE_DEFAULT),
         on_lost: top.word("on_lost", &ON_LOST, findings).unwrap_or_default(),
     };
     let names = Action::ALL.map(Action::as_str);
@@ -157,9 +155,7 @@ fn one(
         asynchrony: fields
             .word("async", &ASYNC, findings)
             .unwrap_or(rules.asynchrony),
-        deadline: fields
-            .duration("deadline", findings)
-            .unwrap_or(rules.deadline),
+        deadline: fields::duration(&fields, "deadline", findings).unwrap_or(rules.deadline),
         on_lost: fields
             .word("on_lost", &ON_LOST, findings)
             .unwrap_or(rules.on_lost),
@@ -218,8 +214,8 @@ pub(super) fn limits(top: &Fields<'_>, findings: &mut ManifestFindings) -> RunLi
         }
         count
     };
-    limits.memory = fields.size("memory", findings).unwrap_or(limits.memory);
-    limits.output = fields.size("output", findings).unwrap_or(limits.output);
+    limits.memory = fields::size(&fields, "memory", findings).unwrap_or(limits.memory);
+    limits.output = fields::size(&fields, "output", findings).unwrap_or(limits.output);
     limits.open_files = positive("open_files", findings).unwrap_or(limits.open_files);
     limits.processes = positive("processes", findings).unwrap_or(limits.processes);
     limits

@@ -3,7 +3,7 @@
 //! Read from the keys of a descriptor. Validation is `validate.rs`, the JSON Schema `schema.rs`, the whole
 //! parameter `parameter.rs`.
 
-use super::fields::Fields;
+use super::fields::{self, Fields};
 use super::findings::{ManifestFindings, ManifestForm};
 use super::parameter::{self, Parameter};
 use super::scalars;
@@ -234,7 +234,7 @@ fn pattern(fields: &Fields<'_>, findings: &mut ManifestFindings) -> Option<TextP
 }
 
 fn range(fields: &Fields<'_>, findings: &mut ManifestFindings) -> NumberRange {
-    let multiple_of = fields.number("multiple_of", findings);
+    let multiple_of = fields::number(fields, "multiple_of", findings);
     let positive = multiple_of.filter(|number| number.as_f64().is_some_and(|it| it > 0.0));
     if positive.is_none() && fields.get("multiple_of").is_some() {
         let place = fields.place_of("multiple_of");
@@ -270,7 +270,7 @@ fn bound(
     exclusive: &str,
     findings: &mut ManifestFindings,
 ) -> Option<RangeBound> {
-    let within = fields.number(inclusive, findings);
+    let within = fields::number(fields, inclusive, findings);
     let without = match fields
         .get(exclusive)
         .map(|node| (&node.kind, node.boolean()))
@@ -282,7 +282,7 @@ fn bound(
                 exclusive: flag,
             });
         }
-        Some(_) => fields.number(exclusive, findings),
+        Some(_) => fields::number(fields, exclusive, findings),
         None => None,
     };
     let narrower = if inclusive == "maximum" {

@@ -4,20 +4,16 @@
 //! Not here: any behaviour.
 
 use super::Candidate;
+pub(super) use super::samples::{THING, WORK, bytes, key, new_operation, realm};
 use crate::clock::StoreTime;
-use crate::commit::{
-    Commit, CommitError, CommitId, Due, NewOperation, Next, StaleItem, Start, Write,
-};
+use crate::commit::{Commit, CommitError, CommitId, Due, Next, StaleItem, Start, Write};
 use crate::document::{Document, Term, Version};
-use crate::key::{Key, Kind, Realm};
-use crate::operation::{
-    Fence, Operation, OperationId, OperationRow, Outcome, Queue, State, WorkerId,
-};
+use crate::key::Key;
+use crate::operation::{Fence, Operation, OperationId, OperationRow, Outcome, State, WorkerId};
 use crate::query::{
     Change, Cursor, List, LogChunk, OperationFilter, OperationList, Page, Position, Stats,
 };
 use crate::store::{LeaseError, Store};
-use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,29 +25,10 @@ pub(super) const AFTER_BRIEF: Duration = Duration::from_secs(6);
 pub(super) const LASTING: Duration = Duration::from_secs(600);
 /// A duration that no test reaches.
 pub(super) const NEVER: Duration = Duration::from_secs(86_400);
-/// Kind of most documents and lanes of the suite.
-pub(super) const THING: Kind = Kind::new("thing");
-/// Queue of operations in tests that are not about queues.
-pub(super) const WORK: Queue = Queue::named("work");
-
-/// Realm of everything in tests that are not about realms.
-pub(super) fn realm() -> Realm {
-    Realm::new("suite").expect("a realm")
-}
-
-/// Key of kind [`THING`].
-pub(super) fn key(id: &str) -> Key {
-    Key::new(&realm(), THING, &[id]).expect("a key")
-}
 
 /// Prefix of all keys of kind [`THING`].
 pub(super) fn things() -> Vec<u8> {
     Key::prefix(&realm(), THING, &[]).expect("a prefix")
-}
-
-/// A body.
-pub(super) fn bytes(text: &str) -> Bytes {
-    Bytes::copy_from_slice(text.as_bytes())
 }
 
 /// A commit that creates a document without terms.
@@ -62,19 +39,6 @@ pub(super) fn insert(id: &str, body: &str) -> Commit {
 /// A commit that creates a document with one term.
 pub(super) fn insert_with(id: &str, name: &'static str, value: impl Into<Vec<u8>>) -> Commit {
     Commit::new().insert(key(id), vec![Term::new(name, value)], bytes(id))
-}
-
-/// A new operation in a lane.
-pub(super) fn new_operation(lane: &str, start: Start) -> NewOperation {
-    NewOperation {
-        id: OperationId::fresh(),
-        lane: key(lane),
-        verb: "provision",
-        queue: WORK,
-        start,
-        detail: bytes("detail"),
-        request: bytes("request"),
-    }
 }
 
 /// A commit that advances an operation without detail or progress.

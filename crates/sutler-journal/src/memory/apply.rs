@@ -6,12 +6,11 @@
 
 use super::tables::{OperationEntry, Tables};
 use crate::clock::StoreTime;
-use crate::commit::{Commit, Due, Expect, NewOperation, Next, StaleItem, Start, Write};
+use crate::commit::{Commit, Expect, NewOperation, Next, StaleItem, Write};
 use crate::document::{Document, IndexedDocument, Version};
-use crate::operation::{Fence, Operation, OperationId, OperationRow, State, WorkerId};
+use crate::operation::{Operation, OperationId, OperationRow, State};
 use crate::query::Subject;
 use bytes::Bytes;
-use std::borrow::Cow;
 
 impl Tables {
     /// Returns the first condition that does not hold.
@@ -48,10 +47,8 @@ impl Tables {
     fn fits(&self, write: &Write, now: StoreTime) -> bool {
         match write {
             Write::Start(new) => {
-                let alive = match new.start {
-                    Start::Waiting | Start::Ready(_) => true,
-                    Start::Claimed(worker) => self.holds_lease(worker, now),
-                };
+                let worker = new.start.worker();
+                let alive = worker.is_none_or(|worker| self.holds_lease(worker, now));
                 alive && !self.operations.contains_key(&new.id)
             }
             Write::Import(operation) => !self.operations.contains_key(&operation.row.id),
@@ -124,9 +121,7 @@ impl Tables {
             Write::Cancel(id) => {
                 self.touch_unfinished(*id, |entry| entry.operation.row.cancel = true)
             }
-            Write::Wake(id) => {
-                self.touch_unfinished(*id, |entry| wake(&mut entry.operation.row, now))
-            }
+            Write::Wake(id) => self.touch_unfinished(*id, |entry| entry.operation.row.wake(now)),
             Write::Unpin(id) => self.touch(*id, |entry| entry.operation.row.pinned = false),
             Write::Reseal {
                 operation,
@@ -163,46 +158,19 @@ impl Tables {
 }
 
 fn begin(new: &NewOperation, now: StoreTime) -> OperationEntry {
-    let (state, due, fence, worker): (State, StoreTime, Fence, Option<WorkerId>) = match new.start {
-        Start::Waiting => (State::Waiting, now, Fence(0), None),
-        Start::Ready(due) => (State::Ready, moment(due, now), Fence(0), None),
-        Start::Claimed(worker) => (State::Running, now, Fence(1), Some(worker)),
-    };
-    let row = OperationRow {
-        id: new.id,
-        lane: new.lane.clone(),
-        verb: Cow::Borrowed(new.verb),
-        queue: new.queue.clone(),
-        state,
-        due,
-        fence,
-        attempt: 1,
-        takeovers: 0,
-        cancel: false,
-        pinned: true,
-        accepted: now,
-        finished: None,
-        detail: new.detail.clone(),
-    };
     let operation = Operation {
-        row,
+        row: OperationRow::start(new, now),
         request: new.request.clone(),
         progress: Bytes::new(),
     };
+    let worker = new.start.worker();
     OperationEntry { operation, worker }
 }
 
 /// An operation of another store, without the worker it may have had there.
 fn imported_entry(operation: &Operation, now: StoreTime) -> OperationEntry {
     let mut operation = operation.clone();
-    match operation.row.state {
-        State::Waiting | State::Ready => {}
-        State::Running => {
-            operation.row.state = State::Ready;
-            operation.row.due = now;
-        }
-        State::Done(_) => operation.row.finished = operation.row.finished.or(Some(now)),
-    }
+    operation.row.import(now);
     OperationEntry {
         operation,
         worker: None,
@@ -210,46 +178,9 @@ fn imported_entry(operation: &Operation, now: StoreTime) -> OperationEntry {
 }
 
 fn advance(entry: &mut OperationEntry, next: Next, now: StoreTime) {
-    let row = &mut entry.operation.row;
-    match next {
-        Next::Same => {
-            row.takeovers = 0;
-            return;
-        }
-        Next::Ready(due) => {
-            row.takeovers = 0;
-            row.state = State::Ready;
-            row.due = moment(due, now);
-        }
-        Next::Retry(due) => {
-            row.attempt = row.attempt.saturating_add(1);
-            row.state = State::Ready;
-            row.due = moment(due, now);
-        }
-        Next::Done(outcome) => {
-            row.state = State::Done(outcome);
-            row.finished = Some(now);
-        }
-    }
-    entry.worker = None;
-}
-
-fn wake(row: &mut OperationRow, now: StoreTime) {
-    match row.state {
-        State::Waiting => {
-            row.state = State::Ready;
-            row.due = now;
-        }
-        // One that is already due keeps its due time: frequent wakes must not starve it.
-        State::Ready => row.due = row.due.min(now),
-        State::Running | State::Done(_) => {}
-    }
-}
-
-fn moment(due: Due, now: StoreTime) -> StoreTime {
-    match due {
-        Due::Now => now,
-        Due::In(wait) => now.plus(wait),
+    entry.operation.row.advance(next, now);
+    if entry.operation.row.state != State::Running {
+        entry.worker = None;
     }
 }
 

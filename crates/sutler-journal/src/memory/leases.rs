@@ -6,7 +6,7 @@
 
 use super::tables::Tables;
 use crate::clock::StoreTime;
-use crate::operation::{Operation, OperationId, Queue, State, WorkerId};
+use crate::operation::{Operation, OperationId, Queue, WorkerId};
 use crate::query::Renewal;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -76,12 +76,7 @@ impl Tables {
             let ids: Vec<OperationId> = due.map(|(_, _, id)| *id).collect();
             for id in ids {
                 let operation = self.change(id, |entry| {
-                    let row = &mut entry.operation.row;
-                    if row.state == State::Running {
-                        row.takeovers += 1;
-                    }
-                    row.state = State::Running;
-                    row.fence.0 += 1;
+                    entry.operation.row.claim();
                     entry.worker = Some(worker);
                 });
                 claimed.extend(operation.cloned());
@@ -102,8 +97,7 @@ impl Tables {
         };
         for id in operations {
             self.change(id, |entry| {
-                entry.operation.row.state = State::Ready;
-                entry.operation.row.due = now;
+                entry.operation.row.release(now);
                 entry.worker = None;
             });
         }

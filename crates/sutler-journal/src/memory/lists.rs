@@ -6,12 +6,11 @@
 use super::tables::{Tables, TermEntry};
 use crate::clock::StoreTime;
 use crate::document::{Document, IndexedDocument};
-use crate::operation::{OperationId, OperationRow, Queue, State, WorkerId};
+use crate::operation::{OperationId, OperationRow, WorkerId};
 use crate::query::{
     Layout, List, OperationFilter, OperationList, Page, Position, QueueStats, Stats, StoreInfo,
 };
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::ops::Bound;
 use uuid::Uuid;
 
@@ -138,33 +137,13 @@ impl Tables {
     }
 
     pub(super) fn stats(&self) -> Stats {
-        let mut queues: BTreeMap<&Queue, QueueStats> = BTreeMap::new();
-        for id in &self.unfinished {
-            let Some(operation) = self.operation(*id) else {
-                continue;
-            };
-            let row = &operation.row;
-            let queue = queues.entry(&row.queue).or_insert_with(|| QueueStats {
-                queue: row.queue.clone(),
-                waiting: 0,
-                ready: 0,
-                running: 0,
-                oldest: row.accepted,
-            });
-            queue.oldest = queue.oldest.min(row.accepted);
-            match row.state {
-                State::Waiting => queue.waiting += 1,
-                State::Ready => queue.ready += 1,
-                State::Running => queue.running += 1,
-                State::Done(_) => {}
-            }
-        }
+        let unfinished = self.unfinished.iter().filter_map(|id| self.operation(*id));
         Stats {
             accepted: self.accepted,
             live: self.unfinished.len() as u64,
             terminal: (self.operations.len() - self.unfinished.len()) as u64,
             cleaned: self.cleaned,
-            queues: queues.into_values().collect(),
+            queues: QueueStats::count(unfinished.map(|operation| &operation.row)),
         }
     }
 }

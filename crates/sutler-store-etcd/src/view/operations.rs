@@ -231,24 +231,7 @@ impl Operations {
 
     /// Queues with unfinished operations.
     pub(crate) fn queues(&self) -> Vec<QueueStats> {
-        let mut queues: BTreeMap<&Queue, QueueStats> = BTreeMap::new();
         let unfinished = self.unfinished.iter().filter_map(|id| self.get(*id));
-        for row in unfinished.map(|entry| &entry.row) {
-            let queue = queues.entry(&row.queue).or_insert_with(|| QueueStats {
-                queue: row.queue.clone(),
-                waiting: 0,
-                ready: 0,
-                running: 0,
-                oldest: row.accepted,
-            });
-            queue.oldest = queue.oldest.min(row.accepted);
-            match row.state {
-                State::Waiting => queue.waiting += 1,
-                State::Ready => queue.ready += 1,
-                State::Running => queue.running += 1,
-                State::Done(_) => {}
-            }
-        }
-        queues.into_values().collect()
+        QueueStats::count(unfinished.map(|entry| &entry.row))
     }
 }

@@ -6,12 +6,11 @@
 use crate::server::settings_of;
 use async_trait::async_trait;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
-use sutler_journal::conformance::{Candidate, Cut, StalledCommit};
-use sutler_journal::{Commit, CommitError, Store, StoreError};
+use std::time::Duration;
+use sutler_journal::conformance::{Candidate, Cut, StalledCommit, samples};
+use sutler_journal::{Commit, Store};
 use sutler_servers::{EtcdDialect, HeldCommit, Proxy, Server, etcd};
 use sutler_store_etcd::{EtcdSettings, EtcdStore};
-use tokio::task::JoinHandle;
 
 /// A store behind a proxy.
 pub(crate) struct Etcd {
@@ -79,7 +78,7 @@ impl Candidate for Etcd {
     }
 
     async fn pass(&self, time: Duration) {
-        wait_until_it_is_over(time).await;
+        samples::wait_until_passed(time).await;
     }
 
     async fn reopen(&self) -> Arc<dyn Store> {
@@ -93,34 +92,8 @@ impl Candidate for Etcd {
     }
 
     async fn stall(&self, commit: Commit) -> Box<dyn StalledCommit> {
-        let store = self.current();
         let HeldCommit { arrived, go } = self.proxy.hold();
-        let commit = tokio::spawn(async move { store.commit(&commit).await });
-        arrived.await.expect("the transaction is sent");
-        Box::new(PendingCommit { commit, go })
-    }
-}
-
-/// A commit whose transaction the proxy holds.
-struct PendingCommit {
-    commit: JoinHandle<Result<(), CommitError>>,
-    go: tokio::sync::oneshot::Sender<()>,
-}
-
-#[async_trait]
-impl StalledCommit for PendingCommit {
-    async fn finish(self: Box<Self>) -> Result<(), CommitError> {
-        let _ = self.go.send(());
-        let ended = self.commit.await;
-        ended.unwrap_or_else(|_| Err(CommitError::Unknown(StoreError::new("it panicked"))))
-    }
-}
-
-/// The server's clock cannot be moved.
-async fn wait_until_it_is_over(time: Duration) {
-    let began = Instant::now();
-    while began.elapsed() < time {
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        samples::stall_at_proxy(self.current(), commit, arrived, go).await
     }
 }
 

@@ -217,9 +217,7 @@ fn only_claimable_operations_cause_a_wakeup() {
             request: body(),
         })
     };
-    assert!(super::is_worth_a_hint(&start(Start::Ready(Due::Now))));
-    assert!(!super::is_worth_a_hint(&start(Start::Waiting)));
-    assert!(!super::is_worth_a_hint(&start(Start::Claimed(WorkerId(
-        Uuid::nil()
-    )))));
+    assert!(start(Start::Ready(Due::Now)).is_worth_a_hint());
+    assert!(!start(Start::Waiting).is_worth_a_hint());
+    assert!(!start(Start::Claimed(WorkerId(Uuid::nil()))).is_worth_a_hint());
 }

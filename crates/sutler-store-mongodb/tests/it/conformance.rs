@@ -6,12 +6,11 @@
 use async_trait::async_trait;
 use secrecy::SecretString;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
-use sutler_journal::conformance::{Candidate, Cut, StalledCommit};
-use sutler_journal::{Commit, CommitError, Store, StoreError};
+use std::time::Duration;
+use sutler_journal::conformance::{Candidate, Cut, StalledCommit, samples};
+use sutler_journal::{Commit, Store};
 use sutler_servers::{HeldCommit, MongoDialect, Proxy, Server, ServerUrl, mongodb};
 use sutler_store_mongodb::MongoStore;
-use tokio::task::JoinHandle;
 
 /// A store behind a proxy.
 pub(crate) struct Mongo {
@@ -61,7 +60,7 @@ impl Candidate for Mongo {
     }
 
     async fn pass(&self, time: Duration) {
-        wait_until_it_is_over(time).await;
+        samples::wait_until_passed(time).await;
     }
 
     async fn reopen(&self) -> Arc<dyn Store> {
@@ -79,34 +78,8 @@ impl Candidate for Mongo {
     }
 
     async fn stall(&self, commit: Commit) -> Box<dyn StalledCommit> {
-        let store = self.current();
         let HeldCommit { arrived, go } = self.proxy.hold();
-        let commit = tokio::spawn(async move { store.commit(&commit).await });
-        arrived.await.expect("the commit is sent");
-        Box::new(PendingCommit { commit, go })
-    }
-}
-
-/// A commit that the proxy holds.
-struct PendingCommit {
-    commit: JoinHandle<Result<(), CommitError>>,
-    go: tokio::sync::oneshot::Sender<()>,
-}
-
-#[async_trait]
-impl StalledCommit for PendingCommit {
-    async fn finish(self: Box<Self>) -> Result<(), CommitError> {
-        let _ = self.go.send(());
-        let ended = self.commit.await;
-        ended.unwrap_or_else(|_| Err(CommitError::Unknown(StoreError::new("it panicked"))))
-    }
-}
-
-/// The server's clock cannot be moved.
-async fn wait_until_it_is_over(time: Duration) {
-    let began = Instant::now();
-    while began.elapsed() < time {
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        samples::stall_at_proxy(self.current(), commit, arrived, go).await
     }
 }
 

@@ -3,36 +3,19 @@
 use bytes::Bytes;
 use std::future::Future;
 use std::time::{Duration, Instant};
-use sutler_journal::{
-    Commit, Due, Key, Kind, NewOperation, OperationId, Queue, Realm, Start, Store, Term, WorkerId,
-};
+use sutler_journal::conformance::samples;
+pub(crate) use sutler_journal::conformance::samples::{key, new_operation as operation};
+use sutler_journal::{Commit, Due, Start, Store, Term, WorkerId};
 
 pub(crate) const LASTING: Duration = Duration::from_secs(600);
 /// Time limit of any step on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-pub(crate) fn key(id: &str) -> Key {
-    let realm = Realm::new("test").expect("a realm");
-    Key::new(&realm, Kind::new("thing"), &[id]).expect("a key")
-}
-
 /// A commit that creates a document with one term.
 pub(crate) fn insert(id: &str) -> Commit {
     let terms = vec![Term::new("plan", "small")];
     Commit::new().insert(key(id), terms, Bytes::from_static(b"body"))
-}
-
-pub(crate) fn operation(lane: &str, start: Start) -> NewOperation {
-    NewOperation {
-        id: OperationId::fresh(),
-        lane: key(lane),
-        verb: "provision",
-        queue: Queue::named("work"),
-        start,
-        detail: Bytes::from_static(b"detail"),
-        request: Bytes::from_static(b"request"),
-    }
 }
 
 /// A commit that creates a ready operation, due now.
@@ -41,9 +24,7 @@ pub(crate) fn ready(lane: &str) -> Commit {
 }
 
 pub(crate) async fn worker(store: &dyn Store) -> WorkerId {
-    let worker = WorkerId::fresh();
-    store.renew(worker, LASTING).await.expect("a lease");
-    worker
+    samples::worker(store, LASTING).await
 }
 
 /// Repeats until it succeeds.

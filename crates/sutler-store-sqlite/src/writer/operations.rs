@@ -11,7 +11,7 @@ use crate::codec::{self, READY, RUNNING, WAITING};
 use bytes::Bytes;
 use rusqlite::{Result, params};
 use sutler_journal::{
-    Due, NewOperation, Next, Operation, OperationId, Start, State, StoreTime, WorkerId,
+    NewOperation, Next, Operation, OperationId, Start, State, StoreTime, WorkerId,
 };
 use uuid::Uuid;
 
@@ -69,7 +69,7 @@ impl WriteSession<'_> {
         let number = self.next_operation(new.id);
         let (state, boot, due, fence, worker) = match new.start {
             Start::Waiting => (WAITING, 0, now, 0, None),
-            Start::Ready(due) => (READY, 0, moment(due, now), 0, None),
+            Start::Ready(due) => (READY, 0, due.at(now), 0, None),
             Start::Claimed(worker) => (RUNNING, self.memory.tally.boot, now, 1, Some(worker)),
         };
         if let Some(worker) = worker {
@@ -184,8 +184,8 @@ impl WriteSession<'_> {
                 self.touched.one(id);
                 return Ok(());
             }
-            Next::Ready(due) => (READY, moment(due, now).0, 0, 0, None),
-            Next::Retry(due) => (READY, moment(due, now).0, 1, head.takeovers, None),
+            Next::Ready(due) => (READY, due.at(now).0, 0, 0, None),
+            Next::Retry(due) => (READY, due.at(now).0, 1, head.takeovers, None),
             Next::Done(outcome) => {
                 let state = codec::outcome_number(outcome);
                 (state, head.due, 0, head.takeovers, Some(now.0))
@@ -274,12 +274,5 @@ impl WriteSession<'_> {
         self.subjects.operation(id);
         self.touched.one(id);
         Ok(())
-    }
-}
-
-fn moment(due: Due, now: StoreTime) -> StoreTime {
-    match due {
-        Due::Now => now,
-        Due::In(wait) => now.plus(wait),
     }
 }

@@ -2,10 +2,9 @@
 
 use bytes::Bytes;
 use std::path::PathBuf;
-use sutler_journal::{Commit, Key, Kind, List, Realm, Store, Term};
+pub(crate) use sutler_journal::conformance::samples::{THING, key, realm};
+use sutler_journal::{Commit, Key, List, Store, Term};
 use tempfile::TempDir;
-
-pub(crate) const THING: Kind = Kind::new("thing");
 
 /// A directory on a real disk.
 pub(crate) fn directory() -> TempDir {
@@ -15,14 +14,6 @@ pub(crate) fn directory() -> TempDir {
 /// Path of the store in it.
 pub(crate) fn file(directory: &TempDir) -> PathBuf {
     directory.path().join("store.db")
-}
-
-pub(crate) fn realm() -> Realm {
-    Realm::new("test").expect("a realm")
-}
-
-pub(crate) fn key(id: &str) -> Key {
-    Key::new(&realm(), THING, &[id]).expect("a key")
 }
 
 /// A commit that creates a document with one term.

@@ -10,6 +10,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 use sutler_broker::Schedule;
+use sutler_yaml::{AmountError, DURATION_UNITS, amount_text, parse_amount};
 
 /// Maximum duration: a hundred years.
 const DAYS_MAX: u64 = 36_500;
@@ -58,38 +59,19 @@ impl DurationText {
 
     fn parse(text: &str) -> Result<Self, String> {
         let wrong = || "must be a duration such as `500ms`, `30s`, `5m`, `2h` or `10d`".to_owned();
-        let (count, unit) = split(text).ok_or_else(wrong)?;
-        let milliseconds: u64 = match unit {
-            "ms" => 1,
-            "s" => 1_000,
-            "m" => 60_000,
-            "h" => 3_600_000,
-            "d" => 86_400_000,
-            _ => return Err(wrong()),
-        };
-        let most = DAYS_MAX * 86_400_000;
-        match count.checked_mul(milliseconds) {
-            Some(all) if all <= most => Ok(Self(Duration::from_millis(all))),
-            Some(_) | None => Err(format!("must not be longer than {DAYS_MAX} days")),
+        match parse_amount(text, DURATION_UNITS) {
+            Err(AmountError::Malformed) => Err(wrong()),
+            Ok(all) if all <= DAYS_MAX * 86_400_000 => Ok(Self(Duration::from_millis(all))),
+            Ok(_) | Err(AmountError::TooLarge) => {
+                Err(format!("must not be longer than {DAYS_MAX} days"))
+            }
         }
     }
 }
 
 impl fmt::Display for DurationText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let milliseconds = self.0.as_millis();
-        let units = [
-            ("d", 86_400_000),
-            ("h", 3_600_000),
-            ("m", 60_000),
-            ("s", 1_000),
-        ];
-        for (unit, size) in units {
-            if milliseconds > 0 && milliseconds.is_multiple_of(size) {
-                return write!(f, "{}{unit}", milliseconds / size);
-            }
-        }
-        write!(f, "{milliseconds}ms")
+        f.write_str(&amount_text(self.0.as_millis(), &DURATION_UNITS))
     }
 }
 
@@ -100,44 +82,35 @@ pub struct ByteSize(pub usize);
 
 written!(ByteSize, "size", "1MiB");
 
+/// Units of sizes: those that are printed, then others that are read.
+const SIZE_UNITS: [(&str, u64); 7] = [
+    ("GiB", 1 << 30),
+    ("MiB", 1 << 20),
+    ("KiB", 1 << 10),
+    ("", 1),
+    ("B", 1),
+    ("kB", 1_000),
+    ("MB", 1_000_000),
+];
+
 impl ByteSize {
     fn parse(text: &str) -> Result<Self, String> {
-        let wrong = || "must be a size such as `64KiB`, `1MiB` or `1048576`".to_owned();
-        let (count, unit) = split(text).ok_or_else(wrong)?;
-        let bytes: u64 = match unit {
-            "" | "B" => 1,
-            "KiB" => 1 << 10,
-            "MiB" => 1 << 20,
-            "GiB" => 1 << 30,
-            "kB" => 1_000,
-            "MB" => 1_000_000,
-            _ => return Err(wrong()),
-        };
-        let all = count.checked_mul(bytes).filter(|all| *all <= 1 << 40);
-        let all = all.and_then(|all| usize::try_from(all).ok());
-        all.map(Self)
+        let bytes = parse_amount(text, SIZE_UNITS);
+        if bytes == Err(AmountError::Malformed) {
+            return Err("must be a size such as `64KiB`, `1MiB` or `1048576`".to_owned());
+        }
+        let bytes = bytes.ok().filter(|bytes| *bytes <= 1 << 40);
+        let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok());
+        bytes
+            .map(Self)
             .ok_or_else(|| "must not be larger than 1024GiB".to_owned())
     }
 }
 
 impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (unit, size) in [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)] {
-            if self.0 > 0 && self.0.is_multiple_of(size) {
-                return write!(f, "{}{unit}", self.0 / size);
-            }
-        }
-        write!(f, "{}", self.0)
+        f.write_str(&amount_text(self.0 as u128, &SIZE_UNITS[..4]))
     }
-}
-
-/// Splits digits from their unit.
-fn split(text: &str) -> Option<(u64, &str)> {
-    let unit_at = text
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(text.len());
-    let (count, unit) = text.split_at(unit_at);
-    Some((count.parse().ok()?, unit.trim_start()))
 }
 
 /// A host and a port: `127.0.0.1:8080`, `[::1]:8080`, `localhost:0`.

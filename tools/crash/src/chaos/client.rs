@@ -6,8 +6,9 @@
 
 use super::history::{BINDINGS, Call, ObservedReply, Progress, RecordedCall, Spec};
 use crate::http_client::{HttpClient, HttpResponse};
-use crate::platform::{PLAN, RequestMode, SERVICE};
-use hyper::Method;
+use crate::platform::{
+    PLAN, RequestMode, SERVICE, change_path, poll_path, provision_body, resource_path,
+};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -241,42 +242,34 @@ impl Client {
     }
 }
 
-fn request_of(instance: &str, call: &Call, mode: RequestMode) -> (Method, String, Value) {
-    let mut path = format!("/v2/service_instances/{instance}");
-    if let Some(n) = call.binding() {
-        path = format!("{path}/service_bindings/{}", BINDINGS[n]);
-    }
-    let incomplete = mode == RequestMode::Async;
-    let query = format!("service_id={SERVICE}&plan_id={PLAN}&accepts_incomplete={incomplete}");
-    let change = |method| (method, format!("{path}?{query}"));
-    let ((method, path), body) = match call {
+fn request_of(instance: &str, call: &Call, mode: RequestMode) -> (&'static str, String, Value) {
+    let binding = call.binding().map(|n| BINDINGS[n]);
+    let change = change_path(instance, binding, mode);
+    match call {
         Call::Provision(spec) => {
             let mut parameters = json!({ "size": spec.size });
             if spec.fails {
                 parameters["fails"] = json!(true);
             }
-            let body = json!({
-                "service_id": SERVICE, "plan_id": PLAN, "organization_guid": "o",
-                "space_guid": "s", "parameters": parameters,
-            });
-            (change(Method::PUT), body)
+            ("PUT", change, provision_body(&parameters))
         }
         Call::Update(size) => {
             let body = json!({ "service_id": SERVICE, "parameters": { "size": size } });
-            (change(Method::PATCH), body)
+            ("PATCH", change, body)
         }
         Call::Bind(_) => {
             let body = json!({ "service_id": SERVICE, "plan_id": PLAN });
-            (change(Method::PUT), body)
+            ("PUT", change, body)
         }
-        Call::Deprovision | Call::Unbind(_) => (change(Method::DELETE), Value::Null),
-        Call::Fetch | Call::FetchBinding(_) => ((Method::GET, path), Value::Null),
+        Call::Deprovision | Call::Unbind(_) => ("DELETE", change, Value::Null),
+        Call::Fetch | Call::FetchBinding(_) => {
+            ("GET", resource_path(instance, binding), Value::Null)
+        }
         Call::Poll(_, operation) => {
-            let path = format!("{path}/last_operation?operation={operation}");
-            ((Method::GET, path), Value::Null)
+            let path = poll_path(instance, binding, operation);
+            ("GET", path, Value::Null)
         }
-    };
-    (method, path, body)
+    }
 }
 
 /// Classifies a response.

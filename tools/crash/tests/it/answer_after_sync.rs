@@ -1,10 +1,12 @@
 //! Responses are sent after the sync: SIGKILL alone does not detect a missing sync, so system calls are traced.
 
-use crate::fixture::{PLAN, SERVICE, VictimFixture, provision_body, until};
+use crate::fixture::{VictimFixture, until};
 use crate::requirements::can_trace;
 use serde_json::{Value, json};
 use std::path::Path;
-use sutler_crash::{TRACER, TraceReport, ends_with_kill_of, read_trace};
+use sutler_crash::{
+    PLAN, SERVICE, TRACER, TraceReport, ends_with_kill_of, provision_body, read_trace,
+};
 
 /// Changes in the sequence below.
 const CHANGES: usize = 6;

@@ -1,12 +1,12 @@
 //! A disk whose syncs fail: clean refusals, nothing acknowledged is lost, and no use of the file until
 //! it was opened again.
 
-use crate::fixture::{VictimFixture, assert_clean, provision_body, until};
+use crate::fixture::{VictimFixture, assert_clean, until};
 use crate::requirements::can_trace;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use std::path::Path;
-use sutler_crash::HttpClient;
+use sutler_crash::{HttpClient, provision_body};
 
 /// Fails every sync of the store's files from the n-th of a thread on, until the tracer ends.
 fn failing_from(number: u32, dir: &Path) -> Vec<String> {
@@ -66,12 +66,8 @@ async fn a_failing_sync_gives_a_clean_503_and_loses_nothing_acknowledged() {
     let mut waiting = HttpClient::to(harness.victim.address);
     let body = provision_body(&json!({ "size": 3 }));
     let path = "/v2/service_instances/waiting";
-    let waited = tokio::spawn(async move {
-        waiting
-            .send(hyper::Method::PUT, path, &body)
-            .await
-            .expect("an answer")
-    });
+    let waited =
+        tokio::spawn(async move { waiting.send("PUT", path, &body).await.expect("an answer") });
     end_tracer(&harness).await;
     harness.provision_until_accepted("after").await;
     harness.everything_accepted_succeeds().await;

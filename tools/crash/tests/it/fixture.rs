@@ -4,11 +4,9 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use sutler_crash::{HttpClient, HttpResponse, Launch, VictimProcess};
+use sutler_crash::{HttpClient, HttpResponse, Launch, VictimProcess, provision_body};
 use tempfile::TempDir;
 
-pub(crate) const SERVICE: &str = "0c6f1f0e-2f7a-4a6a-8d41-3f0b6a1c0001";
-pub(crate) const PLAN: &str = "0c6f1f0e-2f7a-4a6a-8d41-3f0b6a1c0002";
 /// Time limit of any condition.
 const SOON: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -54,7 +52,6 @@ impl VictimFixture {
     }
 
     pub(crate) async fn send(&mut self, method: &str, path: &str, body: &Value) -> HttpResponse {
-        let method = method.parse().expect("a method");
         let path = format!("/v2/service_instances/{path}");
         self.client
             .send(method, &path, body)
@@ -119,13 +116,6 @@ impl VictimFixture {
         })
         .await;
     }
-}
-
-pub(crate) fn provision_body(parameters: &Value) -> Value {
-    json!({
-        "service_id": SERVICE, "plan_id": PLAN, "organization_guid": "o", "space_guid": "s",
-        "parameters": parameters,
-    })
 }
 
 /// 503, with a message and `Retry-After`, and without internal details.

@@ -4,6 +4,7 @@
 
 use super::{Change, HookOutput, Instance, InstanceData, halt};
 use crate::lifecycle::{AuthorState, Decision, Effect, End, Reply, ResponseMode};
+use std::sync::Arc;
 use sutler_journal::OperationId;
 
 pub(super) fn on_saved(
@@ -95,7 +96,7 @@ fn updated(
             take_over(&mut data, made);
             // B-037: an update whose failure was reported must not be applied.
             if !given_up {
-                data.spec = data.spec.changed_by(change);
+                data.spec = Arc::new(data.spec.changed_by(change));
                 data.dashboard_url = dashboard_url.or(data.dashboard_url);
             }
         }

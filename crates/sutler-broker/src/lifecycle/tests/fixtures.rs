@@ -133,7 +133,7 @@ pub(super) fn changed_spec() -> InstanceSpec {
 
 fn instance_data(made: OperationId, last: OperationId) -> InstanceData {
     InstanceData {
-        spec: spec(),
+        spec: spec().into(),
         state: kept(),
         dashboard_url: Some("https://dashboard/1".to_owned()),
         metadata: Some(value(json!({"labels": {"before": "the run"}}))),
@@ -145,7 +145,7 @@ fn instance_data(made: OperationId, last: OperationId) -> InstanceData {
 pub(super) fn instance(state: &str) -> Instance {
     let updating = |given_up| Instance::Updating {
         data: instance_data(CREATE, UPDATE),
-        change: change(),
+        change: change().into(),
         dashboard_url: Some("https://dashboard/2".to_owned()),
         given_up,
     };
@@ -200,7 +200,7 @@ pub(super) fn binding_spec() -> BindingSpec {
 
 fn binding_data(made: OperationId, last: OperationId) -> BindingData {
     BindingData {
-        spec: binding_spec(),
+        spec: binding_spec().into(),
         state: kept(),
         given: None,
         made,

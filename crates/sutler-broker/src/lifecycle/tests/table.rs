@@ -226,7 +226,7 @@ fn refusal_words(refusal: &Refusal) -> &'static str {
 /// Parses the command of a row, if its first words are one, and removes its special words.
 fn command(what: &str, special: &mut BTreeSet<&str>) -> Option<AdminCommand> {
     let again = FailedUpdate {
-        change: change(),
+        change: change().into(),
         dashboard_url: Some("https://dashboard/new".to_owned()),
     };
     Some(match what {

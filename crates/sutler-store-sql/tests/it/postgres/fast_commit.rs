@@ -7,7 +7,7 @@ use super::conformance::Postgres;
 use crate::fixture::{LASTING, key, operation};
 use bytes::Bytes;
 use std::time::Duration;
-use sutler_journal::conformance::Candidate as _;
+use sutler_journal::conformance::{Candidate as _, samples};
 use sutler_journal::{
     Commit, CommitError, Cursor, Due, Fence, List, NewOperation, Next, Operation, OperationId,
     Outcome, StaleItem, Start, Store, Term, Version, WorkerId, Write,
@@ -74,8 +74,8 @@ impl Case {
         let mut listed = Vec::new();
         for value in ["creating", "live"] {
             let list = List::Term {
-                realm: sutler_journal::Realm::new("test").expect("a realm"),
-                kind: sutler_journal::Kind::new("thing"),
+                realm: samples::realm(),
+                kind: samples::THING,
                 name: "lifecycle",
                 from: value.into(),
                 to: value.into(),

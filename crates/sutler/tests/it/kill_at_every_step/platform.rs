@@ -1,5 +1,8 @@
 //! A platform that takes one instance through its lifecycle: it repeats requests without a response, and
 //! polls.
+//!
+//! Blocking, and checks only that each request succeeds; the platform of `sutler-crash` checks all acknowledged
+//! state after every restart.
 
 use super::fixture::Fixture;
 use crate::http_request::BrokerRequest;

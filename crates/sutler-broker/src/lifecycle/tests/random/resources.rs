@@ -21,7 +21,7 @@ impl ModelledResource for Instance {
         match *step {
             Step::Create { same, odd, .. } => {
                 Some(instance::Event::Provision(Box::new(Provision {
-                    wanted: spec(),
+                    wanted: spec().into(),
                     same,
                     maintenance_conflict: odd == RequestVariant::Objection,
                     dashboard_url: None,
@@ -33,7 +33,8 @@ impl ModelledResource for Instance {
                 change: Change {
                     parameters: Some(value(json!({"size": size}))),
                     ..Change::default()
-                },
+                }
+                .into(),
                 facts: UpdateFacts {
                     offered: odd != RequestVariant::NoIds,
                     plan_updateable: true,
@@ -112,7 +113,7 @@ impl ModelledResource for Binding {
     fn request(step: &Step, async_request: AsyncRequest) -> Option<Self::Event> {
         match *step {
             Step::Create { same, odd, .. } => Some(binding::Event::Bind(Box::new(Bind {
-                wanted: binding_spec(),
+                wanted: binding_spec().into(),
                 same,
                 parent: parent(odd),
                 against: (odd == RequestVariant::Objection).then_some(Refusal::RequiresApp),
@@ -216,7 +217,7 @@ fn ordered(command: CommandKind, failed: Option<Verb>) -> AdminCommand {
                 Verb::Provision | Verb::Bind => FailedOperation::Create,
                 Verb::Deprovision | Verb::Unbind => FailedOperation::Delete,
                 Verb::Update => FailedOperation::Update(Box::new(FailedUpdate {
-                    change: Change::default(),
+                    change: Change::default().into(),
                     dashboard_url: None,
                 })),
             }),

@@ -19,7 +19,7 @@ const BUSY: Parent = Parent::Busy("The service instance is being updated.");
 fn bind(wanted: BindingSpec, async_request: AsyncRequest) -> Bind {
     Bind {
         same: binding_spec().same_request(&wanted),
-        wanted,
+        wanted: wanted.into(),
         parent: Parent::Live,
         against: None,
         async_request,
@@ -309,7 +309,7 @@ fn a_bind_over_a_failed_one_goes_on_with_what_that_saved() {
     for wanted in [binding_spec(), other()] {
         let next = decided("create-failed", put(bind(wanted.clone(), asynchronously()))).next;
         let data = next.data().expect("it is being made");
-        assert_eq!((&data.spec, &data.state), (&wanted, &kept()));
+        assert_eq!((&*data.spec, &data.state), (&wanted, &kept()));
     }
 }
 

@@ -21,7 +21,7 @@ use sutler_journal::OperationId;
 fn provision(wanted: InstanceSpec, async_request: AsyncRequest) -> Event {
     Event::Provision(Box::new(Provision {
         same: spec().same_request(&wanted),
-        wanted,
+        wanted: wanted.into(),
         maintenance_conflict: false,
         dashboard_url: None,
         async_request,
@@ -38,7 +38,7 @@ const ALL_ALLOWED: UpdateFacts = UpdateFacts {
 fn update_under(facts: UpdateFacts, change: Change, async_request: AsyncRequest) -> Event {
     Event::Update(Box::new(Update {
         service_id: spec().service_id,
-        change,
+        change: change.into(),
         facts,
         dashboard_url: None,
         async_request,
@@ -229,7 +229,7 @@ fn what_can_only_be_asynchronous_says_so() {
 fn a_provision_with_another_maintenance_version_than_the_catalogs_is_refused() {
     for state in ["absent", "create-failed", "gone"] {
         let asked = Provision {
-            wanted: spec(),
+            wanted: spec().into(),
             same: true,
             maintenance_conflict: true,
             dashboard_url: None,
@@ -251,7 +251,7 @@ fn an_id_can_be_used_again_and_begins_with_nothing_of_the_old_instance() {
 fn a_provision_over_a_failed_one_goes_on_with_what_that_saved() {
     for wanted in [spec(), other_parameters()] {
         let data = data_after("create-failed", provision(wanted.clone(), asynchronously()));
-        assert_eq!((data.spec, data.state), (wanted, kept()));
+        assert_eq!((&*data.spec, data.state), (&wanted, kept()));
     }
 }
 

@@ -152,7 +152,7 @@ fn event(row: &Row, before: &Binding) -> Event {
     let async_request = async_request(rule, accepts_incomplete);
     let event = match what {
         "bind same" | "bind other" => Event::Bind(Box::new(Bind {
-            wanted: binding_spec(),
+            wanted: binding_spec().into(),
             same: what == "bind same",
             parent,
             against: special
@@ -265,7 +265,7 @@ fn next_state(row: &Row, before: Binding) -> Binding {
 
 fn asked_for() -> BindingData {
     BindingData {
-        spec: binding_spec(),
+        spec: binding_spec().into(),
         state: None,
         given: None,
         made: NEW,

@@ -166,7 +166,7 @@ fn event(row: &Row, before: &Instance) -> Event {
     let async_request = async_request(rule, accepts_incomplete);
     let event = match what {
         "provision same" | "provision other" => Event::Provision(Box::new(Provision {
-            wanted: spec(),
+            wanted: spec().into(),
             same: what == "provision same",
             maintenance_conflict: special.remove("maintenance conflict"),
             dashboard_url: Some("https://dashboard/new".to_owned()),
@@ -182,7 +182,7 @@ fn event(row: &Row, before: &Instance) -> Event {
                     true => "queue",
                     false => "database",
                 })),
-                change: change_of(update),
+                change: change_of(update).into(),
                 facts: UpdateFacts {
                     offered: !special.remove("not offered"),
                     plan_updateable: !special.remove("plan not updateable"),
@@ -286,7 +286,7 @@ fn next_state(row: &Row, before: Instance) -> Instance {
         },
         "live (changed)" => Instance::Live {
             data: InstanceData {
-                spec: changed_spec(),
+                spec: changed_spec().into(),
                 dashboard_url: Some("https://dashboard/2".to_owned()),
                 ..with_result(known())
             },
@@ -304,7 +304,8 @@ fn next_state(row: &Row, before: Instance) -> Instance {
                     .next()
                     .unwrap_or_default()
                     .trim_start_matches("update "),
-            ),
+            )
+            .into(),
             dashboard_url: Some("https://dashboard/new".to_owned()),
             given_up: false,
         },
@@ -313,7 +314,7 @@ fn next_state(row: &Row, before: Instance) -> Instance {
         },
         "updating (again)" => Instance::Updating {
             data: started(known()),
-            change: change(),
+            change: change().into(),
             dashboard_url: Some("https://dashboard/new".to_owned()),
             given_up: false,
         },
@@ -349,7 +350,7 @@ fn deleting(next: &str, data: InstanceData, from: &str, succeeded: bool) -> Inst
 
 fn asked_for() -> InstanceData {
     InstanceData {
-        spec: spec(),
+        spec: spec().into(),
         state: None,
         dashboard_url: Some("https://dashboard/new".to_owned()),
         metadata: None,

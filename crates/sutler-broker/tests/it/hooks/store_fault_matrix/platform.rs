@@ -1,4 +1,6 @@
 //! A platform that repeats unanswered requests, and checks every acknowledged change.
+//!
+//! Requests stay in the process and the clock is paused; the platform of `sutler-crash` talks to another process.
 
 use crate::fixture::Fixture;
 use crate::fixture::request::{Reply, RequestBuilder};

@@ -20,7 +20,8 @@ fn an_update_leaves_alone_what_it_does_not_name() {
         *change = Change {
             maintenance_version: Some("2.0.0".to_owned()),
             ..Change::default()
-        };
+        }
+        .into();
     }
     let event = ended(UPDATE, End::Succeeded(HookOutput::default()));
     let next = decide(at, event).expect("not refused").next;
@@ -29,14 +30,14 @@ fn an_update_leaves_alone_what_it_does_not_name() {
         ..spec()
     };
     let data = next.data().expect("it is live");
-    assert_eq!((&data.spec, &data.state), (&wanted, &kept()));
+    assert_eq!((&*data.spec, &data.state), (&wanted, &kept()));
 }
 
 /// Holds: B-162.
 #[test]
 fn an_update_is_applied_when_it_succeeded_and_one_without_effect_is_already_done() {
     let data = data_after("updating", ended(UPDATE, End::Succeeded(instance_output())));
-    assert_eq!(data.spec, changed_spec());
+    assert_eq!(*data.spec, changed_spec());
     let reply = answer("live", update(Change::default(), synchronously()));
     assert_eq!(reply, Ok(Reply::AlreadyDone));
 }
@@ -47,7 +48,7 @@ fn an_update_that_names_another_service_is_invalid() {
     for state in ["live", "creating", "updating", "deleting"] {
         let asked = Update {
             service_id: value(json!("queue")),
-            change: change(),
+            change: change().into(),
             facts: ALL_ALLOWED,
             dashboard_url: None,
             async_request: asynchronously(),
@@ -119,7 +120,7 @@ fn an_update_that_failed_was_refused_or_was_given_up_changes_nothing_of_the_inst
         let Instance::Live { data } = decision.next else {
             panic!("{state}, {end:?}: it is not live")
         };
-        assert_eq!(data.spec, spec(), "{state}, {end:?}");
+        assert_eq!(*data.spec, spec(), "{state}, {end:?}");
         assert_eq!(data.dashboard_url.as_deref(), Some("https://dashboard/1"));
     }
 }
