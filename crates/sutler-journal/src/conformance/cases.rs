@@ -207,6 +207,10 @@ mod tests {
         for line in root.lines() {
             if let Some(theme) = line.strip_prefix("pub mod ") {
                 let theme = theme.trim_end_matches(';');
+                // Records for the tests of stores, not behaviours.
+                if theme == "samples" {
+                    continue;
+                }
                 assert!(themes.iter().any(|(name, _)| *name == theme), "{theme}");
             }
         }
