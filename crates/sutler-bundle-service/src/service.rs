@@ -8,6 +8,7 @@
 //! `service/run_cleanup.rs` removes finished runs, `service/version_sweep.rs` unused versions;
 //! `service/version_lookup.rs` finds versions that are not on this host. Running is a [`Runner`].
 
+mod ansible_vars;
 mod build_run;
 mod hooks;
 mod local_run;

@@ -19,9 +19,11 @@ use sutler_broker::{
 };
 use sutler_bundle::{
     Action, AsyncSupport, DashboardOf, Manifest, UpgradeError, UpgradePath, check_upgrade,
-    refuse_reserved,
+    refuse_reserved, refuse_templates,
 };
-use sutler_osb::{FetchInstanceResponse, InstanceId, OperationKind, Parameters, PinnedPlan};
+use sutler_osb::{
+    FetchInstanceResponse, InstanceId, OperationKind, Parameters, PinnedPlan, ServiceId,
+};
 use sutler_runner::{RunResult, Vars};
 
 /// The runner enforces the deadlines of runs, even without a broker. The framework must not give up an operation
@@ -208,8 +210,8 @@ impl UntypedService for BundleService {
 
     fn check(&self, proposed: &ProposedChange<'_>) -> std::result::Result<(), Refusal> {
         let none = Map::new();
-        let parameters: &Map<String, Value> = match proposed {
-            ProposedChange::Provision(spec) => &spec.parameters.0,
+        let (service, parameters): (&ServiceId, &Map<String, Value>) = match proposed {
+            ProposedChange::Provision(spec) => (&spec.service_id, &spec.parameters.0),
             ProposedChange::Update {
                 there,
                 to,
@@ -221,12 +223,17 @@ impl UntypedService for BundleService {
                 if *upgrades {
                     self.check_upgrade(there, to, change)?;
                 }
-                change
+                (&there.service_id, change)
             }
-            ProposedChange::Bind(spec) => &spec.parameters.0,
+            ProposedChange::Bind(spec) => (&spec.service_id, &spec.parameters.0),
             ProposedChange::Move { from, to } => return self.check_move(from, to),
         };
-        refuse_reserved(parameters).map_err(|sentence| Refusal::Invalid(to_sentence(&sentence)))
+        let allowed = refuse_reserved(parameters).and_then(|()| {
+            // Texts for a version that is not offered any more are marked as literal when it runs.
+            let bundle = self.offered(service.as_str());
+            bundle.map_or(Ok(()), |it| refuse_templates(&it.manifest, parameters))
+        });
+        allowed.map_err(|clause| Refusal::Invalid(to_sentence(&clause)))
     }
 
     fn provenance(&self, state: Option<&AuthorState>) -> Option<Provenance> {
