@@ -191,7 +191,7 @@ impl UntypedService for BundleService {
         let action = action_of(verb);
         let origin = plan.origin.as_ref();
         let configured = origin.and_then(|it| {
-            let version_store = &self.parts.shelf;
+            let version_store = &self.parts.version_store;
             version_store.read_manifest(it, |manifest| manifest.rules(action).asynchrony)
         });
         let policy = Policy {
@@ -357,7 +357,7 @@ impl BundleService {
     ) -> std::result::Result<(), Refusal> {
         let read = |manifest: &Manifest| fits(manifest, to.plan_name.as_str(), before, change);
         let origin = to.origin.as_ref();
-        let judged = origin.and_then(|it| self.parts.shelf.read_manifest(it, read));
+        let judged = origin.and_then(|it| self.parts.version_store.read_manifest(it, read));
         judged.unwrap_or(Ok(())).map_err(Refusal::Invalid)
     }
 
@@ -382,7 +382,7 @@ impl BundleService {
             })
         };
         let origin = to.origin.as_ref();
-        let judged = origin.and_then(|it| self.parts.shelf.read_manifest(it, judge));
+        let judged = origin.and_then(|it| self.parts.version_store.read_manifest(it, judge));
         judged.unwrap_or(Ok(())).map_err(|error| match error {
             UpgradeError::Invalid(sentence) => Refusal::Invalid(sentence),
             UpgradeError::Unsupported(sentence) => Refusal::Unsupported(sentence),
@@ -392,7 +392,7 @@ impl BundleService {
     /// Names of secret parameters of the version before an upgrade: the new version may not know them, but gets
     /// their values.
     fn secrets_before(&self, state: &InstanceState, upgrades: bool) -> Vec<String> {
-        let version_store = &self.parts.shelf;
+        let version_store = &self.parts.version_store;
         let digest = Some(&state.bundle.digest).filter(|_| upgrades);
         let names = digest.and_then(|it| version_store.read_manifest(it, all_secret_names));
         names.unwrap_or_default()
@@ -403,7 +403,7 @@ impl BundleService {
         let (old, new) = (from.plan_name.as_str(), to.plan_name.as_str());
         let read = |manifest: &Manifest| leads_to(manifest, old, new);
         let origin = from.origin.as_ref();
-        let judged = origin.and_then(|it| self.parts.shelf.read_manifest(it, read));
+        let judged = origin.and_then(|it| self.parts.version_store.read_manifest(it, read));
         judged.unwrap_or(Ok(())).map_err(Refusal::Invalid)
     }
 }
