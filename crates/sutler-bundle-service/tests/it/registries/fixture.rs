@@ -231,7 +231,7 @@ impl Fixture {
         let version_store = Arc::new(VersionStore::open(work.path()).expect("a version store"));
         let sources = self.sources();
         let service = Arc::new(BundleService::new(ServiceParts {
-            shelf: version_store.clone(),
+            version_store: version_store.clone(),
             runners: Arc::new(Runners {
                 processes: self.fake.clone(),
                 containers: Some(self.fake.clone()),
@@ -269,7 +269,7 @@ impl Fixture {
         let parts = PublisherConfig {
             sources,
             offers,
-            shelf: version_store,
+            version_store,
             service,
             refresh,
             pushes: self.pushes,

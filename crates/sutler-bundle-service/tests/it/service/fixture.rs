@@ -166,7 +166,7 @@ impl Fixture {
         let snapshot = Arc::new(folders.look());
         assert_eq!(snapshot.faults, [] as [String; 0]);
         let service = Arc::new(BundleService::new(ServiceParts {
-            shelf: version_store,
+            version_store,
             runners: Arc::new(Runners {
                 processes: self.runner(),
                 containers: self

@@ -55,6 +55,8 @@ fn every_field_of_a_whole_manifest_is_read() {
     );
     let despite = ["state", "admin_password"].map(str::to_owned).into();
     assert_eq!(manifest.inline_vars, InlineVars::Yes { despite });
+    let templates = ["database".to_owned()].into();
+    assert_eq!(manifest.template_parameters, templates);
     assert!(manifest.share_provision_credentials && manifest.dashboard_redirect);
     let expected = [
         SecretRequirement {

@@ -71,7 +71,7 @@ pub(super) fn open(config: &BrokerConfig) -> Result<Option<BundlesRuntime>, BoxE
     let offered = Arc::new(folders.look());
     let shared = matches!(config.store.url, StoreUrl::Server(_));
     let service = Arc::new(BundleService::new(ServiceParts {
-        shelf: version_store.clone(),
+        version_store: version_store.clone(),
         runners: Arc::new(Runners {
             processes: Arc::new(ProcessRunner::open(settings)?),
             containers: containers(configured, &work)?,

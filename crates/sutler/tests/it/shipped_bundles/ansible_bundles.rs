@@ -17,6 +17,30 @@ fn the_old_bundle_passes_its_test_and_keeps_every_rule() {
     Fixture::open(&greeter, &json!({})).keeps_every_rule();
 }
 
+/// Ansible evaluates templates in its extra variables; a template can run commands.
+#[test]
+fn texts_of_users_and_stored_texts_are_never_evaluated_as_templates() {
+    if !has("ansible-playbook", HOW) {
+        return;
+    }
+    let fixture = Fixture::open(&repository_bundle("greeter-apb"), &json!({}));
+    let template = "{{lookup('pipe','echo ran')}}";
+    let parameters = json!({ "parameters": { "greeting": template } });
+    fixture.expect_status(201, "PUT", "i", parameters);
+    let bound = fixture.expect_status(201, "PUT", "i/service_bindings/b", Value::Null);
+    assert_eq!(bound["credentials"]["GREETING"], template, "{bound}");
+    let change = json!({ "parameters": { "greeting": "{% set x = 1 %}{{x}}{# c #}" } });
+    fixture.expect_status(200, "PATCH", "i", change);
+    let bound = fixture.expect_status(201, "PUT", "i/service_bindings/c", Value::Null);
+    let text = bound["credentials"]["GREETING"].as_str();
+    assert_eq!(text, Some("{% set x = 1 %}{{x}}{# c #}"), "{bound}");
+    for binding in ["b", "c"] {
+        let path = format!("i/service_bindings/{binding}");
+        fixture.expect_status(200, "DELETE", &path, Value::Null);
+    }
+    fixture.expect_status(200, "DELETE", "i", Value::Null);
+}
+
 /// Its roles record their state in the folder `diary`, and call the five modules by their old names.
 #[test]
 fn an_unmodified_bundle_of_the_old_layout_carries_its_state_from_provision_to_deprovision() {

@@ -90,7 +90,7 @@ impl Registries {
         let parts = PublisherConfig {
             sources: self.sources.clone(),
             offers: self.offers.clone(),
-            shelf: version_store,
+            version_store,
             service,
             refresh: self.refresh.clone(),
             pushes: self.pushes,

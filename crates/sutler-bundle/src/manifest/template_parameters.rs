@@ -1,0 +1,164 @@
+//! Parameters that a playbook may evaluate as templates, and the refusal of all others.
+//!
+//! Ansible evaluates every text of `--extra-vars` that contains template syntax, and a template can run commands.
+//! Texts for playbooks of a folder are therefore marked as literal (`ansible_vars.rs` of `sutler-bundle-service`).
+//! The entry point of an image is unknown and may read the file itself, so new texts with template syntax are refused
+//! there. A manifest can allow templates by name (`template_parameters`).
+
+use super::fields::Fields;
+use super::plan::PlanEntry;
+use super::{Entrypoint, Manifest, ManifestFindings};
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+
+/// Beginnings of expressions, statements and comments of a template.
+const OPENERS: [&str; 3] = ["{{", "{%", "{#"];
+/// Prefix of keys that change how Ansible reads an object.
+const ANSIBLE_KEY: &str = "__ansible";
+
+/// Whether Ansible evaluates a text.
+fn has_template_syntax(text: &str) -> bool {
+    OPENERS.iter().any(|opener| text.contains(opener))
+}
+
+/// Whether Ansible gives a key of an object a meaning of its own.
+#[must_use]
+pub fn is_ansible_key(key: &str) -> bool {
+    key.starts_with(ANSIBLE_KEY)
+}
+
+/// Refuses parameters of a request that Ansible would evaluate.
+///
+/// # Errors
+/// A clause for the caller that names the parameter, without its value.
+pub fn refuse_templates(
+    manifest: &Manifest,
+    parameters: &Map<String, Value>,
+) -> Result<(), String> {
+    if manifest.entry != Entrypoint::Playbooks {
+        return Ok(());
+    }
+    for (name, value) in parameters {
+        let shown: String = name.chars().take(64).collect();
+        if any(value, &|_| false, &is_ansible_key) {
+            return Err(format!(
+                "the parameter {shown:?} must not have a key that begins with `{ANSIBLE_KEY}`: choose another key"
+            ));
+        }
+        let allowed = manifest.image.is_none() || manifest.template_parameters.contains(name);
+        if !allowed && any(value, &has_template_syntax, &has_template_syntax) {
+            return Err(format!(
+                "the parameter {shown:?} must not contain `{{{{`, `{{%` or `{{#`: this service would read them as a template"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a text or a key anywhere in a value fits.
+fn any(value: &Value, text: &dyn Fn(&str) -> bool, key: &dyn Fn(&str) -> bool) -> bool {
+    match value {
+        Value::String(it) => text(it),
+        Value::Array(items) => items.iter().any(|it| any(it, text, key)),
+        Value::Object(fields) => fields
+            .iter()
+            .any(|(name, it)| key(name) || any(it, text, key)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// Reads the names of parameters that may be templates; each must be a parameter of a plan.
+pub(super) fn read(
+    top: &Fields<'_>,
+    plans: &[PlanEntry],
+    findings: &mut ManifestFindings,
+) -> BTreeSet<String> {
+    const KEY: &str = "template_parameters";
+    let names: BTreeSet<String> = top.texts(KEY, findings).into_iter().flatten().collect();
+    let parameters = |plan: &PlanEntry| {
+        let all = plan.parameters.iter().chain(&plan.bind_parameters);
+        all.map(|it| it.name.clone()).collect::<Vec<String>>()
+    };
+    let known: BTreeSet<String> = plans.iter().flat_map(parameters).collect();
+    if let (Some(name), Some(node)) = (names.difference(&known).next(), top.get(KEY)) {
+        let reason = format!("names `{name}`, which is not a parameter of any plan");
+        findings.fault(node.place, KEY, &reason);
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::refuse_templates;
+    use crate::manifest::{MANIFEST_FILES, Manifest};
+    use serde_json::{Map, Value, json};
+
+    const PLANS: &str = "plans: [{name: p, description: P., parameters: [{name: a, type: string}, \
+                         {name: b, type: object}]}]\n";
+
+    fn manifest(more: &str) -> Manifest {
+        let text = format!("name: x\ndescription: X.\n{more}\n{PLANS}");
+        Manifest::load(text.as_bytes(), MANIFEST_FILES[0]).expect("a manifest")
+    }
+
+    fn refusal(more: &str, parameters: Value) -> Option<String> {
+        let parameters: Map<String, Value> = serde_json::from_value(parameters).expect("an object");
+        refuse_templates(&manifest(more), &parameters).err()
+    }
+
+    const IMAGE: &str = "image: registry.example.com/x:1\nentrypoint: playbooks";
+
+    #[test]
+    fn template_syntax_is_refused_anywhere_in_the_parameters_of_an_image_of_playbooks() {
+        for text in ["{{ x }}", "a{% if %}", "{# c #}", "}}{{"] {
+            for value in [
+                json!(text),
+                json!([text]),
+                json!({ "k": text }),
+                json!({ text: 1 }),
+            ] {
+                let reason = refusal(IMAGE, json!({ "a": value })).expect(text);
+                assert!(
+                    reason.contains("\"a\"") && !reason.contains("if"),
+                    "{reason}"
+                );
+            }
+        }
+        assert_eq!(refusal(IMAGE, json!({ "a": "{ } { {", "b": 1 })), None);
+    }
+
+    #[test]
+    fn a_manifest_allows_templates_by_name() {
+        let allowed = format!("{IMAGE}\ntemplate_parameters: [a]");
+        assert_eq!(refusal(&allowed, json!({ "a": "{{ x }}" })), None);
+        assert!(refusal(&allowed, json!({ "b": { "k": "{{ x }}" } })).is_some());
+    }
+
+    #[test]
+    fn folders_of_playbooks_and_other_entry_points_take_any_text() {
+        for more in [
+            "entrypoint: playbooks",
+            "entrypoint: scripts",
+            "image: registry.example.com/x:1",
+        ] {
+            assert_eq!(refusal(more, json!({ "a": "{{ x }}" })), None, "{more}");
+        }
+    }
+
+    #[test]
+    fn keys_that_ansible_reads_are_refused_for_playbooks() {
+        for key in ["__ansible_unsafe", "__ansible_vault", "__ansible_type"] {
+            let parameters = json!({ "b": { "deep": [{ key: "x" }] } });
+            let reason = refusal("entrypoint: playbooks", parameters.clone()).expect(key);
+            assert!(reason.contains("__ansible"), "{reason}");
+            assert_eq!(refusal("entrypoint: scripts", parameters), None);
+        }
+    }
+
+    #[test]
+    fn only_parameters_of_a_plan_can_be_templates() {
+        let text = format!("name: x\ndescription: X.\ntemplate_parameters: [c]\n{PLANS}");
+        let error = Manifest::load(text.as_bytes(), MANIFEST_FILES[0]).expect_err("a fault");
+        assert!(error.to_string().contains("names `c`"), "{error}");
+    }
+}
