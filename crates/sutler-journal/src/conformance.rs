@@ -9,6 +9,7 @@
 pub mod claims;
 pub mod commits;
 pub mod concurrency;
+pub mod concurrent_reads;
 pub mod expectations;
 pub mod faults;
 pub mod feed;

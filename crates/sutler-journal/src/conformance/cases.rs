@@ -142,6 +142,9 @@ macro_rules! store_conformance {
                 exactly_one_of_many_workers_takes_over,
                 the_feed_is_stable_while_many_commit,
             }
+            concurrent_reads {
+                the_feed_is_current_while_many_commit,
+            }
             faults {
                 a_commit_cut_before_is_applied_once_by_repeating,
                 a_commit_cut_in_the_middle_is_applied_once_by_repeating,
@@ -200,6 +203,7 @@ mod tests {
             ("logs", include_str!("logs.rs")),
             ("limits", include_str!("limits.rs")),
             ("concurrency", include_str!("concurrency.rs")),
+            ("concurrent_reads", include_str!("concurrent_reads.rs")),
             ("faults", include_str!("faults.rs")),
             ("restarts", include_str!("restarts.rs")),
             ("histories", include_str!("histories.rs")),
