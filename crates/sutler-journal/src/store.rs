@@ -90,7 +90,8 @@ pub trait Store: Send + Sync + 'static {
         id: OperationId,
     ) -> Result<Option<PolledOperation>, StoreError>;
 
-    /// Lists documents in index order. Rows visited ≤ `limit` + a constant, at any position.
+    /// Lists documents in index order. Rows visited ≤ `limit` + a constant, at any position. A page shows one
+    /// moment: a document is listed under terms that it has in the version that is returned.
     async fn list(
         &self,
         list: &List,

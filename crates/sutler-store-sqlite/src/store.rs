@@ -168,12 +168,40 @@ impl SqliteStore {
         &self,
         read: impl FnOnce(&View<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.shared.readers.until_open().await?;
-        let shared = Arc::clone(&self.shared);
-        let reading = task::spawn_blocking(move || {
+        self.on_thread(|shared| {
             let reader = shared.readers.take()?;
             read(&shared.view(&reader))
-        });
+        })
+        .await
+    }
+
+    /// Reads on a thread that may block; again while the result is `None`, because the file is ahead of the
+    /// memory.
+    async fn read_at_one_moment<T: Send + 'static>(
+        &self,
+        read: impl Fn(&View<'_>) -> Result<Option<T>, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.on_thread(move |shared| {
+            loop {
+                // Returned each time: the writer waits for all readers before it opens the file again.
+                let reader = shared.readers.take()?;
+                if let Some(found) = read(&shared.view(&reader))? {
+                    return Ok(found);
+                }
+                drop(reader);
+                std::thread::yield_now();
+            }
+        })
+        .await
+    }
+
+    async fn on_thread<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&SqliteShared) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.shared.readers.until_open().await?;
+        let shared = Arc::clone(&self.shared);
+        let reading = task::spawn_blocking(move || read(&shared));
         reading
             .await
             .unwrap_or_else(|cause| Err(StoreError::caused("a read was broken off", cause)))
@@ -268,7 +296,7 @@ impl Store for SqliteStore {
         limit: usize,
     ) -> Result<Page, StoreError> {
         let (list, after) = (list.clone(), after.cloned());
-        self.read_many(move |view| documents::list(view, &list, after.as_ref(), limit))
+        self.read_at_one_moment(move |view| documents::list(view, &list, after.as_ref(), limit))
             .await
     }
 
@@ -278,7 +306,7 @@ impl Store for SqliteStore {
         limit: usize,
     ) -> Result<Vec<IndexedDocument>, StoreError> {
         let from = from.to_vec();
-        self.read_many(move |view| documents::indexed(view, &from, limit))
+        self.read_at_one_moment(move |view| documents::indexed(view, &from, limit))
             .await
     }
 

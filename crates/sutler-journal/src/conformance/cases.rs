@@ -144,6 +144,7 @@ macro_rules! store_conformance {
             }
             concurrent_reads {
                 the_feed_is_current_while_many_commit,
+                a_page_during_commits_shows_one_moment,
             }
             faults {
                 a_commit_cut_before_is_applied_once_by_repeating,

@@ -1,11 +1,13 @@
-//! Reads during commits: the feed has every commit that no open one holds back.
+//! Reads during commits: the feed has every commit that no open one holds back, and a page shows one moment.
 //!
 //! Not here: commits against each other (`concurrency.rs`), the feed without writers (`feed.rs`).
 
 use super::Candidate;
-use super::fixture::{Fixture, insert};
-use crate::commit::CommitId;
-use crate::query::{Change, Cursor};
+use super::fixture::{Fixture, bytes, insert, key, realm};
+use super::samples::THING;
+use crate::commit::{Commit, CommitId};
+use crate::document::{Term, Version};
+use crate::query::{Change, Cursor, List};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
@@ -14,6 +16,14 @@ use tokio::task::JoinSet;
 /// Tasks that commit, and commits of each.
 const COMMITTERS: usize = 12;
 const COMMITS: usize = 100;
+/// The term of documents that move, and its two values.
+const SIDE: &str = "side";
+const LEFT: &str = "left";
+const RIGHT: &str = "right";
+/// Tasks that exchange the sides of documents, documents of each on each side, and exchanges of each.
+const MOVERS: usize = 6;
+const DOCUMENTS: usize = 40;
+const EXCHANGES: usize = 60;
 
 /// When commits began and ended, on one logical clock.
 #[derive(Default)]
@@ -114,5 +124,76 @@ async fn follow(
             return received;
         }
         tokio::task::yield_now().await;
+    }
+}
+
+/// A commit that puts documents, each with its side as a term and in its body.
+fn place(documents: impl Iterator<Item = (String, &'static str, Option<Version>)>) -> Commit {
+    let mut commit = Commit::new();
+    for (id, side, read) in documents {
+        let terms = vec![Term::new(SIDE, side)];
+        commit = match read {
+            None => commit.insert(key(&id), terms, bytes(side)),
+            Some(read) => commit.replace(key(&id), read, terms, bytes(side)),
+        };
+    }
+    commit
+}
+
+/// A page by term, during commits that move documents between terms, shows one moment: no document is under a
+/// term that it does not have, and of the documents that one commit exchanges it shows exactly half.
+pub async fn a_page_during_commits_shows_one_moment(candidate: &dyn Candidate) {
+    let fixture = Fixture::of(candidate).await;
+    let mut versions = Vec::new();
+    for mover in 0..MOVERS {
+        let sides = |n| if n < DOCUMENTS { LEFT } else { RIGHT };
+        let documents = (0..2 * DOCUMENTS).map(|n| (id(mover, n), sides(n), None));
+        versions.push(Version(fixture.commit(place(documents)).await));
+    }
+    let (done, committing) = watch::channel(());
+    let mut readers = JoinSet::new();
+    for side in [LEFT, RIGHT] {
+        readers.spawn(list_side(fixture.clone(), side, committing.clone()));
+    }
+    let mut movers = JoinSet::new();
+    for (mover, mut version) in versions.into_iter().enumerate() {
+        let fixture = fixture.clone();
+        movers.spawn(async move {
+            for round in 1..=EXCHANGES {
+                let documents = (0..2 * DOCUMENTS).map(|n| {
+                    let left = (n < DOCUMENTS) == round.is_multiple_of(2);
+                    (id(mover, n), if left { LEFT } else { RIGHT }, Some(version))
+                });
+                version = Version(fixture.commit(place(documents)).await);
+            }
+        });
+    }
+    movers.join_all().await;
+    drop(done);
+    readers.join_all().await;
+}
+
+fn id(mover: usize, n: usize) -> String {
+    format!("{n:03}-{mover}")
+}
+
+async fn list_side(fixture: Fixture, side: &'static str, committing: watch::Receiver<()>) {
+    let all = MOVERS * DOCUMENTS;
+    let list = List::term(&realm(), THING, SIDE, side.as_bytes());
+    loop {
+        let last = committing.has_changed().is_err();
+        let page = fixture.page(&list, None, 2 * all).await;
+        assert_eq!(page.next, None, "all are on one page");
+        for document in &page.documents {
+            assert_eq!(
+                document.body, side,
+                "{:?} is listed as {side}",
+                document.key
+            );
+        }
+        assert_eq!(page.documents.len(), all, "documents that are {side}");
+        if last {
+            return;
+        }
     }
 }

@@ -265,9 +265,8 @@ impl<'c> WriteSession<'c> {
     /// Before the responses to a durable group: publishes its strings and documents.
     pub(super) fn publish(&mut self) {
         self.shared.polls.invalidate(&mut self.touched);
-        if !self.unindexed.is_empty() {
-            self.shared.unindexed.publish(self.unindexed.drain());
-        }
+        let changes = self.unindexed.drain();
+        self.shared.unindexed.publish(self.memory.last.seq, changes);
         for (word, number) in self.learnt.drain(..) {
             self.shared.words.learn(word, number);
         }
