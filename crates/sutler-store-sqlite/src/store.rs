@@ -105,8 +105,11 @@ impl SqliteStore {
     }
 
     fn open_blocking(path: PathBuf, settings: SqliteSettings) -> Result<Self, SqliteOpenError> {
+        let owner = FileLock::of(&path)?;
+        // All of SQLite's files are next to the file itself, wherever a link to it is.
+        let path = owner.path().to_owned();
         let shared = Arc::new(SqliteShared {
-            _owner: FileLock::of(&path)?,
+            _owner: owner,
             readers: Readers::of(path.clone(), settings.reader_cache_kib),
             path,
             settings,
