@@ -22,10 +22,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use sutler_journal::{
-    Changes, Clock, Commit, CommitError, Cursor, Document, IndexedDocument, Key, Layout,
-    LeaseError, List, LogChunk, Operation, OperationId, OperationList, OperationRow, Page,
+    CLAIM_TIME_MAX, Changes, Clock, Commit, CommitError, Cursor, Document, IndexedDocument, Key,
+    Layout, LeaseError, List, LogChunk, Operation, OperationId, OperationList, OperationRow, Page,
     PolledOperation, Position, Queue, Renewal, Stats, Store, StoreError, StoreInfo, StoreTime,
-    Sweep, WorkerId,
+    Sweep, WorkerId, lease_call_within,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task;
@@ -320,9 +320,8 @@ impl Store for SqliteStore {
     }
 
     async fn renew(&self, worker: WorkerId, ttl: Duration) -> Result<Renewal, LeaseError> {
-        self.ask(move |session, now| Ok(session.renew(worker, ttl, now)))
-            .await?
-            .ok_or(LeaseError::Lost)
+        let renewal = self.ask(move |session, now| Ok(session.renew(worker, ttl, now)));
+        lease_call_within(ttl, async { renewal.await?.ok_or(LeaseError::Lost) }).await
     }
 
     async fn claim(
@@ -331,9 +330,11 @@ impl Store for SqliteStore {
         queues: &[(Queue, usize)],
     ) -> Result<Vec<Operation>, LeaseError> {
         let queues = queues.to_vec();
-        self.ask(move |session, now| session.claim(worker, &queues, now))
-            .await?
-            .ok_or(LeaseError::Lost)
+        let claimed = self.ask(move |session, now| session.claim(worker, &queues, now));
+        lease_call_within(CLAIM_TIME_MAX, async {
+            claimed.await?.ok_or(LeaseError::Lost)
+        })
+        .await
     }
 
     async fn release(&self, worker: WorkerId) -> Result<(), StoreError> {

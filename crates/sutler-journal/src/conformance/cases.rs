@@ -153,6 +153,10 @@ macro_rules! store_conformance {
                 an_overtaken_commit_is_never_applied_late,
                 a_cut_affects_no_other_commit,
             }
+            stalls {
+                renewals_and_claims_end_in_time_during_a_stall,
+                a_store_serves_after_a_stall,
+            }
             restarts {
                 everything_acknowledged_survives_a_restart,
                 a_commit_can_be_repeated_after_a_restart,
@@ -206,6 +210,7 @@ mod tests {
             ("concurrency", include_str!("concurrency.rs")),
             ("concurrent_reads", include_str!("concurrent_reads.rs")),
             ("faults", include_str!("faults.rs")),
+            ("stalls", include_str!("stalls.rs")),
             ("restarts", include_str!("restarts.rs")),
             ("histories", include_str!("histories.rs")),
         ];

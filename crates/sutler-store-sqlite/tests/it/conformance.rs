@@ -4,15 +4,17 @@
 //! after closing. Faults are injected into the writer itself, around COMMIT.
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use sutler_journal::conformance::{Candidate, Cut, StalledCommit};
+use sutler_journal::conformance::{Candidate, Cut, StalledCommit, samples};
 use sutler_journal::{Commit, CommitError, ManualClock, Store};
 use sutler_store_sqlite::faults::{Fault, FaultPoint, Faults};
 use sutler_store_sqlite::{SqliteSettings, SqliteStore};
 use tempfile::TempDir;
+use tokio::sync::watch;
 
 /// A store in its own directory, with a clock moved by hand.
 struct Sqlite {
@@ -22,14 +24,19 @@ struct Sqlite {
     open: Mutex<(usize, Arc<SqliteStore>)>,
 }
 
-/// Points at which the writer fails, in this order.
+/// Points at which the writer fails, in this order, and whether it stalls.
 #[derive(Default)]
-struct Cuts(Mutex<(VecDeque<FaultPoint>, usize)>);
+struct Cuts {
+    armed: Mutex<(VecDeque<FaultPoint>, usize)>,
+    stalled: watch::Sender<bool>,
+    /// The writer has reached the stall.
+    waits: watch::Sender<bool>,
+}
 
 impl Cuts {
     /// Of those cut in the middle, every other one is written.
     fn arm(&self, cut: Cut) {
-        let mut armed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut armed = self.armed.lock().unwrap_or_else(PoisonError::into_inner);
         armed.1 += usize::from(cut == Cut::DuringCommit);
         let point = match cut {
             Cut::BeforeCommit => FaultPoint::BeforeCommit,
@@ -41,7 +48,12 @@ impl Cuts {
     }
 
     fn at(&self, point: FaultPoint) -> Fault {
-        let mut armed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while *self.stalled.borrow() {
+            self.waits.send_replace(true);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.waits.send_replace(false);
+        let mut armed = self.armed.lock().unwrap_or_else(PoisonError::into_inner);
         if armed.0.front() == Some(&point) {
             armed.0.pop_front();
             return Fault::Cut;
@@ -123,6 +135,18 @@ impl Candidate for Sqlite {
             store: self.current().1,
             commit,
         })
+    }
+
+    async fn set_stalled(&self, stalled: bool) {
+        self.cuts.stalled.send_replace(stalled);
+        if stalled {
+            // The writer stops at the end of the next commit.
+            let store = self.current().1;
+            let commit = Commit::new().insert(samples::key("stalled"), Vec::new(), Bytes::new());
+            tokio::spawn(async move { store.commit(&commit).await });
+            let mut waits = self.cuts.waits.subscribe();
+            drop(waits.wait_for(|waits| *waits).await.expect("a writer"));
+        }
     }
 }
 
