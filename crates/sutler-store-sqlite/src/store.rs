@@ -1,11 +1,12 @@
 //! Entry point: opens a file, and implements the journal's `Store`.
 //!
 //! Point reads run on the caller's own thread (a few microseconds, less than a hop to another);
-//! lists run on a thread that may block; all writes are sent to the one writer.
+//! lists run on a thread that may block; all writes are sent to the one writer. Renewals need no write.
 
 use crate::documents::{self, View};
 use crate::file_lock::FileLock;
 use crate::interned_strings::Interner;
+use crate::lease_table::LeaseTable;
 use crate::lists;
 use crate::poll_cache::PollCache;
 use crate::readers::{ReaderError, Readers};
@@ -38,6 +39,7 @@ pub(crate) struct SqliteShared {
     pub(crate) words: Interner,
     pub(crate) unindexed: UnindexedDocuments,
     pub(crate) polls: PollCache,
+    pub(crate) leases: LeaseTable,
     pub(crate) hints: watch::Sender<u64>,
     _owner: FileLock,
 }
@@ -116,6 +118,7 @@ impl SqliteStore {
             words: Interner::default(),
             unindexed: UnindexedDocuments::default(),
             polls: PollCache::default(),
+            leases: LeaseTable::default(),
             hints: watch::Sender::new(0),
         });
         let (jobs, waiting) = mpsc::channel(writer::WAITING_MAX);
@@ -320,8 +323,9 @@ impl Store for SqliteStore {
     }
 
     async fn renew(&self, worker: WorkerId, ttl: Duration) -> Result<Renewal, LeaseError> {
-        let renewal = self.ask(move |session, now| Ok(session.renew(worker, ttl, now)));
-        lease_call_within(ttl, async { renewal.await?.ok_or(LeaseError::Lost) }).await
+        let clock = &*self.shared.settings.clock;
+        let renewal = self.shared.leases.renew(worker, ttl, clock);
+        renewal.ok_or(LeaseError::Lost)
     }
 
     async fn claim(

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 
 /// A store in its own directory, with a clock moved by hand.
-struct Sqlite {
+pub(crate) struct Sqlite {
     clock: Arc<ManualClock>,
     cuts: Arc<Cuts>,
     directory: TempDir,
@@ -63,7 +63,7 @@ impl Cuts {
 }
 
 impl Sqlite {
-    async fn fresh() -> Self {
+    pub(crate) async fn fresh() -> Self {
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
         let clock = Arc::new(ManualClock::default());
         let cuts = Arc::new(Cuts::default());
@@ -98,6 +98,13 @@ async fn open(path: &Path, clock: &Arc<ManualClock>, cuts: &Arc<Cuts>) -> Arc<Sq
             .await
             .expect("a store"),
     )
+}
+
+impl Drop for Sqlite {
+    fn drop(&mut self) {
+        // Closing waits for the writer.
+        self.cuts.stalled.send_replace(false);
+    }
 }
 
 #[async_trait]
