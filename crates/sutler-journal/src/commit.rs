@@ -6,6 +6,7 @@
 
 use crate::document::{TERMS_MAX, Term, Version};
 use crate::key::Key;
+use crate::process::fresh_id;
 use crate::operation::{Fence, Operation, OperationId, Outcome, Queue, WorkerId};
 use crate::store::StoreError;
 use bytes::Bytes;
@@ -207,7 +208,7 @@ impl Commit {
     /// An empty commit with a fresh id.
     pub fn new() -> Self {
         Self {
-            id: CommitId(Uuid::now_v7()),
+            id: CommitId(fresh_id()),
             expects: Vec::new(),
             writes: Vec::new(),
         }

@@ -21,6 +21,7 @@ mod metered;
 pub mod metrics;
 mod operation;
 mod operation_transitions;
+mod process;
 mod query;
 mod seal;
 mod store;
@@ -43,6 +44,9 @@ pub use metered::MeteredStore;
 pub use operation::{
     Fence, Operation, OperationId, OperationRow, Outcome, PolledOperation, Queue, State, WorkerId,
 };
+#[cfg(any(test, feature = "testing"))]
+pub use process::{Surroundings, simulate};
+pub use process::wall_clock;
 pub use query::{
     Change, Changes, Cursor, Layout, List, LogChunk, OperationFilter, OperationList, Page,
     Position, QueueStats, Renewal, Stats, StoreInfo, Subject, Sweep,

@@ -6,6 +6,7 @@ use super::run::{Lost, Run};
 use super::{Engine, Incarnation, Inner, Permit, RunCompletion, RunHandle, RunResult};
 use crate::commit::{Due, Next};
 use crate::metrics;
+use crate::process::scheduled;
 use crate::operation::{Operation, OperationId, State, WorkerId};
 use crate::store::LeaseError;
 use std::future::Future;
@@ -24,11 +25,15 @@ pub(super) fn spawn_loops(engine: &Engine) {
     engine
         .0
         .loops
-        .spawn(async move { renewing.renew_for_ever().await });
+        .spawn(scheduled(
+            async move { renewing.renew_for_ever().await },
+        ));
     engine
         .0
         .loops
-        .spawn(async move { claiming.claim_for_ever().await });
+        .spawn(scheduled(
+            async move { claiming.claim_for_ever().await },
+        ));
 }
 
 pub(super) fn spawn_run(
@@ -54,7 +59,7 @@ pub(super) fn spawn_run(
     let run = Run::new(operation, engine.clone(), cancel, lost);
     let task = engine.clone();
     let done = finished.clone();
-    engine.0.tasks.spawn(async move {
+    engine.0.tasks.spawn(scheduled(async move {
         task.0.run_to_end(run).await;
         let may_others_wait = permit.as_ref().is_some_and(Permit::is_last_permit);
         drop(permit);
@@ -63,7 +68,7 @@ pub(super) fn spawn_run(
         if may_others_wait {
             task.0.look.notify_one();
         }
-    });
+    }));
     RunCompletion(finished)
 }
 
@@ -148,11 +153,12 @@ impl Engine {
             self.claim_once().await;
             let pause = inner.until_next_claim();
             tokio::select! {
+                biased;
+                () = inner.stopping.cancelled() => return,
                 () = tokio::time::sleep(pause) => {}
                 () = inner.look.notified() => {}
                 // A store that was dropped sends no hints; the timer continues.
                 Ok(()) = hints.changed() => {}
-                () = inner.stopping.cancelled() => return,
             }
         }
     }
@@ -236,6 +242,7 @@ impl Inner {
     /// Executes the run until the claim is lost. A panic of the executor ends this attempt, not the worker.
     async fn execute(&self, run: &Arc<Run>) -> Result<RunResult, Lost> {
         tokio::select! {
+            biased;
             ended = catch_panic(self.executor.execute(run.clone())) => ended.unwrap_or_else(|()| {
                 tracing::error!(operation.id = %run.id(), "the executor panicked");
                 Ok(RunResult::Retry(AFTER_PANIC))

@@ -200,6 +200,7 @@ impl Run {
     /// Sleeps, as long as the claim is held.
     pub async fn sleep(&self, wait: Duration) -> Result<(), Lost> {
         tokio::select! {
+            biased;
             () = tokio::time::sleep(wait) => Ok(()),
             () = self.lost.cancelled() => Err(Lost),
         }
