@@ -57,7 +57,9 @@ impl Auditor {
     pub(crate) fn present(&self) -> Vec<(Lane, String)> {
         let seen = self.seen();
         let present = seen.states.iter().filter(|(_, state)| *state != "gone");
-        present.map(|(lane, state)| (lane.clone(), state.clone())).collect()
+        present
+            .map(|(lane, state)| (lane.clone(), state.clone()))
+            .collect()
     }
 
     /// Checks what a commit changed.
@@ -86,9 +88,10 @@ impl Auditor {
                 .violate(format!("the document of {lane} cannot be read"));
             return;
         };
-        let audited = commit.writes().iter().any(
-            |write| matches!(write, Write::Put { key, .. } if key.kind() == "audit"),
-        );
+        let audited = commit
+            .writes()
+            .iter()
+            .any(|write| matches!(write, Write::Put { key, .. } if key.kind() == "audit"));
         let mut seen = self.seen();
         let before = seen.states.insert(lane.clone(), state.clone());
         self.history.record("put", || {
@@ -133,8 +136,14 @@ impl Auditor {
         }
         if matches!(row.state, RowState::Done(_)) && !seen.done.contains_key(&id) {
             self.history.record("done", || {
-                let lane = lane_of(&lane).map_or_else(|| lane.kind().to_owned(), |it| it.to_string());
-                format!("store: {} {lane} (…{}) is {:?}", row.verb, short(id), row.state)
+                let lane =
+                    lane_of(&lane).map_or_else(|| lane.kind().to_owned(), |it| it.to_string());
+                format!(
+                    "store: {} {lane} (…{}) is {:?}",
+                    row.verb,
+                    short(id),
+                    row.state
+                )
             });
             seen.done.insert(id, row);
         }
@@ -145,7 +154,8 @@ impl Auditor {
             return;
         };
         if stats.accepted != stats.live + stats.terminal + stats.cleaned {
-            self.history.violate(format!("counts do not add up: {stats:?}"));
+            self.history
+                .violate(format!("counts do not add up: {stats:?}"));
         }
     }
 }

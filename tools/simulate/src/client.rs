@@ -5,6 +5,7 @@
 //! each answer must mean. Requests of operators are in `operator.rs`.
 
 use crate::replica::{PLAN, Process, Replicas, SERVICE};
+use crate::service::POISON;
 use crate::world::Lane;
 use axum::body::Body;
 use http_body_util::BodyExt as _;
@@ -35,6 +36,8 @@ pub(crate) enum Verb {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     Succeeded,
+    /// Nothing had to be done.
+    AlreadyDone,
     Failed,
     /// It was refused and changed nothing.
     Refused,
@@ -160,6 +163,7 @@ impl Client {
                 continue;
             };
             match answer.status {
+                200 if verb == Verb::Create => return Ending::AlreadyDone,
                 200 | 201 => return Ending::Succeeded,
                 202 => match self.poll(lane, verb, &answer).await {
                     Some(ending) => return ending,
@@ -178,7 +182,7 @@ impl Client {
                     }
                 }
                 500 if answer.json["description"].is_string() => {
-                    self.check_deadline(&answer.json);
+                    self.check_failure(None, &answer.json);
                     return Ending::Failed;
                 }
                 500.. => {
@@ -213,7 +217,9 @@ impl Client {
             Verb::Update => (
                 "PATCH",
                 format!("{path}?{query}"),
-                Some(json!({ "service_id": SERVICE, "parameters": { "n": self.replicas.network.choices.below(100) } })),
+                Some(
+                    json!({ "service_id": SERVICE, "parameters": { "n": self.replicas.network.choices.below(100) } }),
+                ),
             ),
             Verb::Delete => (
                 "DELETE",
@@ -248,7 +254,9 @@ impl Client {
         };
         let found = self.replicas.network.store().operation(id).await;
         if !matches!(found, Ok(Some(_))) {
-            self.violate(format!("the operation {id} of {lane} was acknowledged and is not stored"));
+            self.violate(format!(
+                "the operation {id} of {lane} was acknowledged and is not stored"
+            ));
         }
     }
 
@@ -267,7 +275,7 @@ impl Client {
                     Some(Answer { status: 200, json }) => match json["state"].as_str() {
                         Some("succeeded") => return Some(Ending::Succeeded),
                         Some("failed") => {
-                            self.check_deadline(&json);
+                            self.check_failure(Some(operation), &json);
                             self.note(|| format!("client: poll {lane} -> {json}"));
                             return Some(Ending::Failed);
                         }
@@ -288,15 +296,22 @@ impl Client {
         }
     }
 
-    /// An operation that ended because of its deadline had all of that time.
-    fn check_deadline(&self, json: &Value) {
+    /// An operation that ended because of its deadline had all of that time, and one that was given up is the
+    /// one that ends its processes.
+    fn check_failure(&self, operation: Option<&str>, json: &Value) {
         let description = json["description"].as_str().unwrap_or_default();
-        if description.contains("did not end within") {
-            self.violate(format!(
-                "an operation ended because of its deadline, although no hook takes that long: {description}"
-            ));
+        if let (Some(operation), true) = (operation, description.contains("did not end within")) {
+            let (now, world) = (self.replicas.network.history.now(), &self.replicas.world);
+            let called = world.first_call(operation);
+            let had = called.map_or(Duration::ZERO, |first| now.saturating_sub(first));
+            if had < self.replicas.plan.deadline {
+                self.violate(format!(
+                    "an operation of {} ended because of its deadline after {had:?}: {description}",
+                    self.instance
+                ));
+            }
         }
-        if description.contains("interrupted too often") && !self.instance.starts_with("poison") {
+        if description.contains("interrupted too often") && self.instance != POISON {
             self.violate(format!("{} was given up: {description}", self.instance));
         }
     }

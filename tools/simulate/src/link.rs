@@ -46,11 +46,7 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    pub(crate) fn new(
-        auditor: Arc<Auditor>,
-        choices: Choices,
-        call_timeout: Duration,
-    ) -> Self {
+    pub(crate) fn new(auditor: Arc<Auditor>, choices: Choices, call_timeout: Duration) -> Self {
         Self {
             choices,
             history: Arc::clone(&auditor.history),
@@ -350,11 +346,8 @@ impl Store for StoreLink {
 
     async fn changes(&self, after: &Cursor, limit: usize) -> Result<Changes, StoreError> {
         let (store, after) = (self.store(), after.clone());
-        self.read(
-            "changes",
-            async move { store.changes(&after, limit).await },
-        )
-        .await
+        self.read("changes", async move { store.changes(&after, limit).await })
+            .await
     }
 
     fn hints(&self) -> watch::Receiver<u64> {

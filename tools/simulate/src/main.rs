@@ -65,7 +65,11 @@ fn report(out: &mut impl std::io::Write, result: &SimulationResult) {
     if result.violations.is_empty() {
         return;
     }
-    let _ = writeln!(out, "seed {} breaks invariants ({}):", result.seed, result.plan);
+    let _ = writeln!(
+        out,
+        "seed {} breaks invariants ({}):",
+        result.seed, result.plan
+    );
     for violation in &result.violations {
         let _ = writeln!(out, "  {violation}");
     }
@@ -79,13 +83,8 @@ fn search(options: &Options) -> bool {
     let end = options.from.saturating_add(options.seeds);
     let failed: Mutex<Vec<u64>> = Mutex::default();
     let (done, hooks) = (AtomicU64::new(0), AtomicU64::new(0));
-    let is_enough = || {
-        failed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .len()
-            >= options.failures
-    };
+    let is_enough =
+        || failed.lock().unwrap_or_else(PoisonError::into_inner).len() >= options.failures;
     let work = || {
         while !is_enough() {
             let seed = next.fetch_add(1, Ordering::Relaxed);
@@ -96,7 +95,11 @@ fn search(options: &Options) -> bool {
             hooks.fetch_add(result.hooks, Ordering::Relaxed);
             let ran = done.fetch_add(1, Ordering::Relaxed) + 1;
             if ran.is_multiple_of(1000) {
-                let _ = writeln!(std::io::stderr(), "{ran} seeds in {} s", began.elapsed().as_secs());
+                let _ = writeln!(
+                    std::io::stderr(),
+                    "{ran} seeds in {} s",
+                    began.elapsed().as_secs()
+                );
             }
             if !result.violations.is_empty() {
                 report(&mut std::io::stdout().lock(), &result);
@@ -121,7 +124,10 @@ fn search(options: &Options) -> bool {
         failed.len()
     );
     if let Some(first) = failed.first() {
-        let _ = writeln!(out, "replay one with: cargo run -p sutler-simulate -- --seed {first}");
+        let _ = writeln!(
+            out,
+            "replay one with: cargo run -p sutler-simulate -- --seed {first}"
+        );
     }
     failed.is_empty()
 }

@@ -71,7 +71,10 @@ impl Operator {
                 "operator: {command} {lane} at {} -> {} {}",
                 process.name, answer.status, answer.json
             ),
-            None => format!("operator: {command} {lane} at {} -> no answer", process.name),
+            None => format!(
+                "operator: {command} {lane} at {} -> no answer",
+                process.name
+            ),
         });
     }
 }

@@ -88,7 +88,12 @@ impl Plan {
         } else {
             let mut faults = FaultKind::ALL.to_vec();
             faults.retain(|kind| {
-                rng.below(100) < if *kind == FaultKind::ClockJump { 15 } else { 60 }
+                rng.below(100)
+                    < if *kind == FaultKind::ClockJump {
+                        15
+                    } else {
+                        60
+                    }
             });
             faults
         };

@@ -196,6 +196,7 @@ impl Replicas {
         let Some(process) = self.process(slot) else {
             return;
         };
+        self.world.stopping(&process.name);
         tokio::select! {
             biased;
             () = process.link.died() => {}

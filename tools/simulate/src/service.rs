@@ -75,6 +75,12 @@ impl SimulatedService {
     async fn work(&self, cx: &Cx, verb: &'static str, effect: Effect) -> Result<()> {
         let lane = Self::lane(cx);
         let _running = self.enter(cx, &lane, verb).await;
+        let failure = self.failure();
+        // A hook that fails to remove a thing leaves it.
+        let effect = match failure {
+            Some(_) if effect == Effect::Remove => Effect::Nothing,
+            _ => effect,
+        };
         let steps = 1 + self.choices.below(3);
         let acts_at = self.choices.below(steps);
         let longest = self.plan.hook / 4;
@@ -101,20 +107,24 @@ impl SimulatedService {
             }
             self.alive().await;
         }
-        self.fail_sometimes(cx, verb)
+        match failure {
+            Some(error) => {
+                self.history
+                    .record("failure", || format!("{verb} {lane} fails"));
+                Err(error)
+            }
+            None => Ok(()),
+        }
     }
 
     fn turbulent(&self) -> bool {
         self.turbulent.load(Ordering::Relaxed)
     }
 
-    fn fail_sometimes(&self, cx: &Cx, verb: &str) -> Result<()> {
-        if !self.turbulent() || !self.choices.percent(self.plan.failing_hooks) {
-            return Ok(());
-        }
-        self.history
-            .record("failure", || format!("{verb} {} fails", Self::lane(cx)));
-        Err(match self.choices.below(2) {
+    /// Error of a hook that is to fail.
+    fn failure(&self) -> Option<Error> {
+        let fails = self.turbulent() && self.choices.percent(self.plan.failing_hooks);
+        fails.then(|| match self.choices.below(2) {
             0 => Error::failed("It failed."),
             _ => Error::transient("It failed for now."),
         })
@@ -124,8 +134,9 @@ impl SimulatedService {
     async fn end_process(&self, cx: &Cx) -> Result<()> {
         cx.progress("about to end").await?;
         self.alive().await;
-        self.history
-            .record("suicide", || format!("{} is ended by its hook", self.process));
+        self.history.record("suicide", || {
+            format!("{} is ended by its hook", self.process)
+        });
         self.link.die();
         self.world.kill(&self.process);
         std::future::pending().await

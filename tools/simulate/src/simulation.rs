@@ -220,7 +220,8 @@ impl Simulation {
 
     /// Repairs all links and starts all processes.
     async fn repair(&self) {
-        self.history.record("calm", || "the faults are over".to_owned());
+        self.history
+            .record("calm", || "the faults are over".to_owned());
         // Disturbances end by themselves after two leases; starts wait for them.
         for _ in 0..100 {
             for slot in 0..self.plan.replicas {
@@ -305,7 +306,7 @@ impl Simulation {
             let deleting = client.change(lane, Verb::Delete);
             let ending = tokio::time::timeout(SETTLED_WITHIN, deleting).await;
             match ending {
-                Ok(Ending::Succeeded) => return,
+                Ok(Ending::Succeeded | Ending::AlreadyDone) => return,
                 // Unknown to the broker, or being deleted by someone else.
                 Ok(Ending::Refused) if !self.is_present(lane) => return,
                 Ok(ending) => {
@@ -391,7 +392,9 @@ impl Simulation {
 
 /// One platform for each instance.
 fn clients(replicas: &Arc<Replicas>, over: &Arc<AtomicBool>) -> Vec<Client> {
-    let mut names: Vec<String> = (0..replicas.plan.clients).map(|n| format!("i{n}")).collect();
+    let mut names: Vec<String> = (0..replicas.plan.clients)
+        .map(|n| format!("i{n}"))
+        .collect();
     if replicas.plan.poison {
         names.push(POISON.to_owned());
     }

@@ -76,6 +76,21 @@ impl fmt::Display for Execution {
     }
 }
 
+/// How two runs of one lane came to overlap, as a hint for the reader.
+fn overlap_kind(old: &Execution, new: &Execution, stopping: &BTreeSet<String>) -> &'static str {
+    if old.operation != new.operation {
+        "two operations"
+    } else if old.fence == new.fence {
+        "under one fence"
+    } else if new.fence < old.fence {
+        "an old claim starts"
+    } else if stopping.contains(&old.process) {
+        "a shut-down released it early"
+    } else {
+        "an old claim goes on"
+    }
+}
+
 #[derive(Default)]
 struct State {
     executions: Vec<Execution>,
@@ -87,6 +102,8 @@ struct State {
     excused: BTreeSet<Lane>,
     /// Operations that an operator's command ended, and when.
     ended_by_operator: BTreeMap<String, Duration>,
+    /// Processes that are being shut down.
+    stopping: BTreeSet<String>,
     /// Until then leases may overlap, because the store's clock jumped.
     clock_unsound_until: Duration,
 }
@@ -154,8 +171,9 @@ impl World {
             let excused = now < state.clock_unsound_until
                 || state.ended_by_operator.contains_key(&other.operation);
             if other.lane.excludes(&execution.lane) && !excused {
+                let how = overlap_kind(other, &execution, &state.stopping);
                 self.history.violate(format!(
-                    "two runs of one lane at once: {other} still runs when {execution} begins"
+                    "two runs of one lane at once ({how}): {other} still runs when {execution} begins"
                 ));
             }
         }
@@ -196,8 +214,14 @@ impl World {
         let mut state = self.state();
         if let Some(at) = state.executions.iter().position(|it| it.number == number) {
             let execution = state.executions.remove(at);
-            self.history.record("hook end", || format!("{execution} is over"));
+            self.history
+                .record("hook end", || format!("{execution} is over"));
         }
+    }
+
+    /// A process begins to shut down.
+    pub(crate) fn stopping(&self, process: &str) {
+        self.state().stopping.insert(process.to_owned());
     }
 
     /// A process died: its hooks do nothing more.
@@ -213,9 +237,8 @@ impl World {
             .iter()
             .filter_map(|execution| {
                 let ended = state.ended_by_operator.get(&execution.operation)?;
-                (now > *ended + self.lease).then(|| {
-                    format!("{execution} still runs a lease after an operator ended it")
-                })
+                (now > *ended + self.lease)
+                    .then(|| format!("{execution} still runs a lease after an operator ended it"))
             })
             .collect();
         for sentence in late {
@@ -238,7 +261,8 @@ impl World {
 
     pub(crate) fn make(&self, lane: &Lane) {
         if self.state().things.insert(lane.clone()) {
-            self.history.record("made", || format!("{lane} now exists outside"));
+            self.history
+                .record("made", || format!("{lane} now exists outside"));
         }
     }
 
@@ -260,7 +284,8 @@ impl World {
             }
         }
         if state.things.remove(lane) {
-            self.history.record("removed", || format!("{lane} is removed outside"));
+            self.history
+                .record("removed", || format!("{lane} is removed outside"));
         }
     }
 
