@@ -116,6 +116,10 @@ pub(crate) struct Steps {
     /// Unbinds that a deprovision started, by binding.
     #[serde(default)]
     pub cascade: BTreeMap<String, OperationId>,
+    /// Moment of the first call of the hook that was not at once after the acceptance, in microseconds of the
+    /// store's clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub called_at: Option<i64>,
 }
 
 /// Result of saving a state.
@@ -148,6 +152,8 @@ impl Resource for Instance {
                 }
                 terms
             }
+            // Kept until its bindings are purged too.
+            None if self.is_purging() => Vec::new(),
             None => vec![gone_term()],
         }
     }

@@ -87,8 +87,14 @@ impl EndContext<Verb, Detail> for BrokerExecutor {
             }
             | Instance::Deleting {
                 data: instance_data,
+                pending_create: None,
                 ..
             } => commit.write(Write::Wake(instance_data.last)),
+            // A delete that waits for the creation of its instance is woken by the end of that.
+            Instance::Deleting {
+                pending_create: Some(_),
+                ..
+            } => commit,
             Instance::Absent
             | Instance::Creating { .. }
             | Instance::CreateFailed { .. }
