@@ -9,8 +9,8 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sutler_journal::{
-    Commit, Key, KeyRing, MemoryStore, OperationId, OperationRow, SealContext, State as RowState,
-    Store as _, Write,
+    Commit, CommitId, Key, KeyRing, MemoryStore, OperationId, OperationRow, SealContext,
+    State as RowState, Store as _, Write,
 };
 
 /// Kinds of the broker's documents.
@@ -30,6 +30,7 @@ struct Seen {
     /// State of every document of the broker.
     states: BTreeMap<Lane, String>,
     done: BTreeMap<OperationId, OperationRow>,
+    commits: BTreeSet<CommitId>,
     /// Bindings that an operator asked to purge by name.
     purged_by_name: BTreeSet<Lane>,
 }
@@ -62,8 +63,11 @@ impl Auditor {
             .collect()
     }
 
-    /// Checks what a commit changed.
+    /// Checks what a commit changed. A repeated commit changes nothing.
     pub(crate) async fn committed(&self, commit: &Commit) {
+        if !self.seen().commits.insert(commit.id()) {
+            return;
+        }
         for write in commit.writes() {
             match write {
                 Write::Put { key, body, .. } => self.put(key, body, commit),

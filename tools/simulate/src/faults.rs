@@ -31,11 +31,11 @@ impl Faults {
             }
             let kind = choices.pick(&plan.faults);
             let slot = choices.index(self.replicas.count());
-            self.inject(kind, slot).await;
+            self.inject(kind, slot);
         }
     }
 
-    async fn inject(self: &Arc<Self>, kind: FaultKind, slot: usize) {
+    fn inject(self: &Arc<Self>, kind: FaultKind, slot: usize) {
         let network = &self.replicas.network;
         let longest = self.replicas.plan.lease * 2 + Duration::from_secs(10);
         let lasts = network.choices.between(Duration::from_millis(200), longest);
@@ -59,8 +59,11 @@ impl Faults {
                 self.start_later(slot);
             }
             FaultKind::Restart => {
-                self.replicas.stop(slot).await;
-                self.start_later(slot);
+                let faults = Arc::clone(self);
+                tokio::spawn(async move {
+                    faults.replicas.stop(slot).await;
+                    faults.start_later(slot);
+                });
             }
             FaultKind::ClockJump => {
                 self.replicas.world.clock_jumped();

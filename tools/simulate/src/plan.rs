@@ -99,6 +99,8 @@ impl Plan {
         };
         let poison = rng.one_in(8);
         let fault_pause = match rng.below(8) {
+            // Then only the hook ends processes.
+            _ if poison && rng.one_in(2) => None,
             0 => None,
             1..4 => Some(seconds(4)),
             _ => Some(seconds(15)),
@@ -125,6 +127,18 @@ impl Plan {
             failing_hooks: *rng.pick(&[0, 5, 25]),
             cleanup: rng.one_in(12),
         }
+    }
+}
+
+impl Plan {
+    /// Whether only hooks end processes and no lease is lost: then no other operation may be given up.
+    pub(crate) fn only_hooks_kill(&self) -> bool {
+        self.fault_pause.is_none() || self.faults.is_empty()
+    }
+
+    /// Whether the clock of the store may jump.
+    pub(crate) fn clock_jumps(&self) -> bool {
+        self.faults.contains(&FaultKind::ClockJump)
     }
 }
 

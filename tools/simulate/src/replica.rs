@@ -46,6 +46,8 @@ struct Slot {
     process: Option<Process>,
     /// Link of the process that is starting.
     starting: Option<Arc<StoreLink>>,
+    /// The process shuts down.
+    stopping: bool,
 }
 
 impl Replicas {
@@ -72,9 +74,10 @@ impl Replicas {
         KeyRing::parse(&self.keys).expect("a fresh line is a key")
     }
 
-    /// Whether a process of this slot is about to run.
-    pub(crate) fn is_starting(&self, slot: usize) -> bool {
-        self.slots()[slot].starting.is_some()
+    /// Whether a process of this slot is about to run, or to end.
+    pub(crate) fn is_changing(&self, slot: usize) -> bool {
+        let slot = &self.slots()[slot];
+        slot.starting.is_some() || slot.stopping
     }
 
     fn slots(&self) -> MutexGuard<'_, Vec<Slot>> {
@@ -196,6 +199,7 @@ impl Replicas {
         let Some(process) = self.process(slot) else {
             return;
         };
+        self.slots()[slot].stopping = true;
         self.world.stopping(&process.name);
         tokio::select! {
             biased;
@@ -209,6 +213,7 @@ impl Replicas {
         process.link.die();
         self.world.kill(&process.name);
         let mut slots = self.slots();
+        slots[slot].stopping = false;
         let current = slots[slot].process.as_ref().map(|it| it.name.clone());
         if current.as_deref() == Some(process.name.as_str()) {
             slots[slot].process = None;

@@ -227,12 +227,13 @@ impl Simulation {
             for slot in 0..self.plan.replicas {
                 self.replicas.set_link(slot, LinkState::Up);
             }
-            let missing =
-                (0..self.plan.replicas).find(|slot| self.replicas.process(*slot).is_none());
-            match missing {
-                Some(slot) if !self.replicas.is_starting(slot) => self.replicas.start(slot).await,
-                Some(_) => tokio::time::sleep(Duration::from_secs(1)).await,
-                None => return,
+            let mut slots = 0..self.plan.replicas;
+            if slots.clone().any(|slot| self.replicas.is_changing(slot)) {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            } else if let Some(slot) = slots.find(|it| self.replicas.process(*it).is_none()) {
+                self.replicas.start(slot).await;
+            } else {
+                return;
             }
         }
     }
