@@ -137,6 +137,7 @@ impl SimulatedService {
         self.history.record("suicide", || {
             format!("{} is ended by its hook", self.process)
         });
+        self.world.process_ended_by(&cx.operation_id().to_string());
         self.link.die();
         self.world.kill(&self.process);
         std::future::pending().await

@@ -102,11 +102,16 @@ struct State {
     excused: BTreeSet<Lane>,
     /// Operations that an operator's command ended, and when.
     ended_by_operator: BTreeMap<String, Duration>,
+    /// How often the hook of an operation ended its process.
+    ended_processes: BTreeMap<String, u32>,
     /// Processes that are being shut down.
     stopping: BTreeSet<String>,
     /// Until then leases may overlap, because the store's clock jumped.
     clock_unsound_until: Duration,
 }
+
+/// How often one operation may end its process: the engine gives it up after five takeovers.
+const ENDED_PROCESSES_MAX: u32 = 6;
 
 /// The outside world.
 pub(crate) struct World {
@@ -216,6 +221,22 @@ impl World {
             let execution = state.executions.remove(at);
             self.history
                 .record("hook end", || format!("{execution} is over"));
+        }
+    }
+
+    /// The hook of an operation ends its process. An operation that does so again and again is given up.
+    pub(crate) fn process_ended_by(&self, operation: &str) {
+        let mut state = self.state();
+        let times = state
+            .ended_processes
+            .entry(operation.to_owned())
+            .or_default();
+        *times += 1;
+        if *times > ENDED_PROCESSES_MAX {
+            let times = *times;
+            self.history.violate(format!(
+                "the hook of one operation ended its process for the {times}th time"
+            ));
         }
     }
 
