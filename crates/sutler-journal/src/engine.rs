@@ -279,8 +279,7 @@ impl Engine {
         let inner = &self.0;
         inner.stopping.cancel();
         inner.tasks.close();
-        let all_ended = tokio::time::timeout(grace, inner.tasks.wait()).await;
-        if all_ended.is_err() {
+        if !inner.all_end_within(grace).await {
             tracing::warn!(
                 left = self.operations_running(),
                 "giving unfinished operations back"
@@ -288,13 +287,13 @@ impl Engine {
         }
         inner.table().close();
         // A run that is being polled ends only after that.
-        let all_ended = tokio::time::timeout(inner.settings.lease, inner.tasks.wait()).await;
+        let all_ended = inner.all_end_within(inner.settings.lease).await;
         inner.stopped.cancel();
         inner.loops.close();
         inner.loops.wait().await;
         let incarnation = inner.incarnation();
         incarnation.lost.cancel();
-        if all_ended.is_err() {
+        if !all_ended {
             tracing::warn!(
                 left = self.operations_running(),
                 "operations did not stop; their lease runs out by itself"
@@ -320,6 +319,12 @@ impl QueueSlots {
 impl Inner {
     fn table(&self) -> MutexGuard<'_, RunTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether all runs end within this time.
+    async fn all_end_within(&self, time: Duration) -> bool {
+        let ended = tokio::time::timeout(time, self.tasks.wait()).await;
+        ended.is_ok()
     }
 
     fn incarnation(&self) -> Incarnation {

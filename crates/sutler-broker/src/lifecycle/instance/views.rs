@@ -69,6 +69,24 @@ impl Instance {
         }
     }
 
+    /// The operation that may wait for bindings to end or to be removed. A delete that still waits for the creation
+    /// of its instance is woken by the end of that alone.
+    pub(crate) fn awaits_bindings(&self) -> Option<OperationId> {
+        match self {
+            Self::Updating { data, .. } => Some(data.last),
+            Self::Deleting {
+                data,
+                pending_create,
+                ..
+            } => pending_create.is_none().then_some(data.last),
+            Self::Absent
+            | Self::Creating { .. }
+            | Self::CreateFailed { .. }
+            | Self::Live { .. }
+            | Self::Gone { .. } => None,
+        }
+    }
+
     /// The plan that a running update moves it to, if it differs.
     pub(crate) fn next_plan(&self) -> Option<&PlanId> {
         match self {
