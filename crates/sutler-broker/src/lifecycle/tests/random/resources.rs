@@ -23,6 +23,7 @@ impl ModelledResource for Instance {
                 Some(instance::Event::Provision(Box::new(Provision {
                     wanted: spec().into(),
                     same,
+                    against: (odd == RequestVariant::NoIds).then_some(Refusal::RequiresApp),
                     maintenance_conflict: odd == RequestVariant::Objection,
                     dashboard_url: None,
                     async_request,
@@ -35,6 +36,7 @@ impl ModelledResource for Instance {
                     ..Change::default()
                 }
                 .into(),
+                against: (odd == RequestVariant::Forced).then_some(Refusal::RequiresApp),
                 facts: UpdateFacts {
                     offered: odd != RequestVariant::NoIds,
                     plan_updateable: true,
