@@ -225,6 +225,7 @@ impl Broker {
     /// See [`BuildError`].
     pub async fn start(self) -> Result<BrokerHandle, BuildError> {
         let (store, keys) = self.store.ok_or(BuildError::NoStore)?;
+        sutler_journal::copy::check_usable(store.as_ref()).await?;
         let observed = Arc::new(MeteredStore::new(store));
         let store: Arc<dyn Store> = observed.clone();
         let platforms = with_root_platform(self.platforms, self.auth, self.realm)?;
