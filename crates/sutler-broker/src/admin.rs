@@ -32,6 +32,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
 use hyper::{Request, Response, StatusCode};
+use import::UnfinishedOperations;
 use query::Query;
 use response::{AdminError, json};
 use route::{ResourcePath, Route};
@@ -245,7 +246,13 @@ impl AdminApi {
                     .await
             }
             Route::Export => self.export(requests, who).await,
-            Route::Import => self.import(requests, body, who).await,
+            Route::Import => {
+                let unfinished = match query.word("unfinished", &["run"])? {
+                    Some(_) => UnfinishedOperations::Run,
+                    None => UnfinishedOperations::Refuse,
+                };
+                self.import(requests, body, unfinished, who).await
+            }
             Route::Backup => {
                 let reason = reason_of(read(body).await?)?;
                 let backup = self.backup.as_ref().ok_or_else(AdminError::no_backup)?;
@@ -284,13 +291,14 @@ impl AdminApi {
         &self,
         requests: &RequestHandler,
         body: B,
+        unfinished: UnfinishedOperations,
         who: String,
     ) -> Result<Response<Body>, AdminError>
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let done = import::read(requests, body).await?;
+        let done = import::read(requests, body, unfinished).await?;
         let message = format!("{} documents added", done.documents);
         self.note(
             requests,

@@ -160,8 +160,12 @@ impl PlatformApi {
         context.set_route(endpoint.label());
         let (_, permit) = self.authenticate(parts, context).await?;
         self.check_version(&parts.headers)?;
-        let query = Query::parse(parts.uri.query().unwrap_or_default())
-            .map_err(|error| ErrorReply::invalid(error.to_string()))?;
+        let query = parts.uri.query().unwrap_or_default();
+        let query = match endpoint {
+            Endpoint::Deprovision | Endpoint::Unbind => Query::parse_delete(query),
+            _ => Query::parse(query),
+        };
+        let query = query.map_err(|error| ErrorReply::invalid(error.to_string()))?;
         let info = RequestInfo {
             context: Some(context.clone()),
             accepts_incomplete: query.accepts_incomplete,

@@ -16,7 +16,8 @@ pub enum Refusal {
     Gone(Resource),
     /// The id is taken by a resource with other attributes.
     Conflict(Resource),
-    /// It can only be done asynchronously, and the platform does not accept that.
+    /// It can only be done asynchronously, and the platform does not accept that. Its sentence is that of the
+    /// specification: some clients recognise the refusal by it alone.
     AsyncRequired,
     /// Another operation runs; repeat the request when it has ended.
     Busy(&'static str),
@@ -68,7 +69,7 @@ impl fmt::Display for Refusal {
                 "A {what} with this id exists with different attributes; choose another id, or repeat the original request."
             ),
             Self::AsyncRequired => f.write_str(
-                "This plan supports only asynchronous operations; repeat the request with accepts_incomplete=true.",
+                "This service plan requires client support for asynchronous service operations.",
             ),
             Self::Busy(sentence) => f.write_str(sentence),
             Self::RequiresApp => f.write_str(

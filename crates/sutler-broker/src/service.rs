@@ -90,7 +90,8 @@ pub trait Service: Send + Sync + 'static {
         Policy::default()
     }
 
-    /// Refuses a request before anything is stored.
+    /// Refuses a new request before anything is stored. A repeat of an accepted request is answered as before,
+    /// whatever this returns now.
     fn check(&self, _change: &ProposedChange<'_>) -> std::result::Result<(), Refusal> {
         Ok(())
     }
@@ -185,7 +186,8 @@ pub trait UntypedService: Send + Sync + 'static {
         Policy::default()
     }
 
-    /// Refuses a request before anything is stored.
+    /// Refuses a new request before anything is stored. A repeat of an accepted request is answered as before,
+    /// whatever this returns now.
     fn check(&self, _change: &ProposedChange<'_>) -> std::result::Result<(), Refusal> {
         Ok(())
     }

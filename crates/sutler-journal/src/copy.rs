@@ -4,7 +4,7 @@
 //! little is left; when the source is no longer in use, the copy is finished: the rest is copied, and both
 //! stores are read and compared. The state of a copy is a document of the target that is written with the
 //! data in every commit (`copy/marker.rs`), so a copy resumes after any interruption. Bodies stay
-//! sealed: no key is needed. Design: `docs/adr/0008-…`. Read `copy/bulk.rs`, `copy/catch_up.rs`,
+//! sealed: no key is needed. A finished copy marks its source (`copy/moved.rs`). Design: `docs/adr/0008-…`. Read `copy/bulk.rs`, `copy/catch_up.rs`,
 //! `copy/finish.rs`, in this order. Not here: the consistency of the contents (`inspect.rs`).
 
 mod batch_writer;
@@ -13,8 +13,11 @@ mod catch_up;
 mod compare;
 mod finish;
 mod marker;
+mod moved;
 mod operation_with_log;
 mod repair;
+
+pub use moved::{UnusableStoreError, check_usable, moved_to, reopen};
 
 use crate::key::Key;
 use crate::operation::OperationId;
@@ -65,6 +68,11 @@ pub enum CopyError {
         "the target holds an unfinished copy of {0}: go on with that one, or name an empty store"
     )]
     OtherSource(String),
+    /// The source was moved to another target.
+    #[error(
+        "the source was moved to {0}: copy from that store, or run `sutler store reopen` on the source first"
+    )]
+    Moved(String),
     /// A later version of this program started the copy.
     #[error("this copy was begun by a newer program: go on with that, or name an empty store")]
     Newer,
@@ -151,16 +159,26 @@ pub struct CopyReport {
     pub digest: String,
 }
 
+/// Names of both stores, without secrets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CopyNames<'n> {
+    /// The store that is copied.
+    pub source: &'n str,
+    /// The store that is copied into.
+    pub target: &'n str,
+}
+
 /// A copy in progress.
 pub struct StoreCopy {
     source: Arc<dyn Store>,
     target: Arc<dyn Store>,
+    target_name: String,
     writer: BatchWriter,
     progress: watch::Sender<CopyProgress>,
     finished: Option<CopyReport>,
 }
 
-/// Whether a document is the marker of a copy and not one of the store's own.
+/// Whether a document belongs to copying, in a source or in a target, and is not one of the store's own.
 pub fn is_marker(key: &Key) -> bool {
     marker::is_ours(key)
 }
@@ -176,22 +194,24 @@ pub async fn is_unfinished(store: &dyn Store) -> Result<bool, StoreError> {
 }
 
 impl StoreCopy {
-    /// Starts or resumes a copy. `name` names the source, without secrets.
+    /// Starts or resumes a copy.
     ///
     /// # Errors
-    /// The target must be empty, or an unfinished copy of the same source.
+    /// The target must be empty, or an unfinished copy of the same source. The source must not be moved to
+    /// another store.
     pub async fn begin(
         source: Arc<dyn Store>,
         target: Arc<dyn Store>,
-        name: &str,
+        names: CopyNames<'_>,
     ) -> Result<Self, CopyError> {
+        moved::check_not_moved(&*source, names.target).await?;
         let at_target = CopyError::of(Side::Target);
         let progress = watch::Sender::default();
         let found = target.get(&marker::key()).await.map_err(&at_target)?;
         let (writer, finished) = match found {
             Some(document) => {
                 let marker = Marker::read(&document.body)?;
-                if marker.source != name {
+                if marker.source != names.source {
                     return Err(CopyError::OtherSource(marker.source));
                 }
                 let finished = marker.finished();
@@ -206,13 +226,14 @@ impl StoreCopy {
                 }
                 let feed = end_of_feed(&*source).await;
                 let feed = feed.map_err(CopyError::of(Side::Source))?;
-                let marker = Marker::new(name, feed.0);
+                let marker = Marker::new(names.source, feed.0);
                 (BatchWriter::first(&target, marker).await?, None)
             }
         };
         let copying = Self {
             source,
             target,
+            target_name: names.target.to_owned(),
             writer,
             progress,
             finished,

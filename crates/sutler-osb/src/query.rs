@@ -41,6 +41,17 @@ pub enum QueryError {
 impl Query {
     /// Parses the part after the `?`; an empty text is a query without parameters.
     pub fn parse(raw: &str) -> Result<Self, QueryError> {
+        Self::parse_ids(raw, |_| false)
+    }
+
+    /// Parses the query of a DELETE, where an empty `service_id` or `plan_id` counts as absent: if there is nothing
+    /// to delete, its ids do not matter (D-06).
+    pub fn parse_delete(raw: &str) -> Result<Self, QueryError> {
+        Self::parse_ids(raw, str::is_empty)
+    }
+
+    /// `absent`: values of `service_id` and `plan_id` that are ignored.
+    fn parse_ids(raw: &str, absent: fn(&str) -> bool) -> Result<Self, QueryError> {
         if raw.len() > QUERY_BYTES_MAX {
             return Err(QueryError::TooLong);
         }
@@ -54,6 +65,7 @@ impl Query {
                 "accepts_incomplete" if accepts_incomplete.is_none() => {
                     accepts_incomplete = Some(parse_bool(value)?);
                 }
+                "service_id" | "plan_id" if absent(value) => (),
                 "service_id" if query.service_id.is_none() => {
                     query.service_id = Some(ServiceId::from_query_value(value)?);
                 }

@@ -34,7 +34,7 @@ pub(crate) async fn open(config: &StoreConfig) -> Result<Option<PersistentStore>
         }
         OpenedStore::Other(store) => (store, None),
     };
-    is_whole(store.as_ref()).await?;
+    sutler_journal::copy::check_usable(store.as_ref()).await?;
     Ok(Some(PersistentStore {
         store,
         keys: KeyRing::file(keys)?,
@@ -73,14 +73,6 @@ pub(crate) async fn open_url(url: &StoreUrl) -> Result<OpenedStore, BoxError> {
             let url = url.map_err(|reason| format!("the store's URL {reason}"))?;
             Ok(OpenedStore::Other(server(&url).await?))
         }
-    }
-}
-
-/// Refuses a store that is the target of an unfinished copy.
-async fn is_whole(store: &dyn Store) -> Result<(), BoxError> {
-    match sutler_journal::copy::is_unfinished(store).await? {
-        false => Ok(()),
-        true => Err("a copy into this store is not finished: finish it with `sutler store copy --finish`, or use the store that it is copied from".into()),
     }
 }
 

@@ -10,12 +10,16 @@ use crate::requests::RequestHandler;
 use crate::resources::{BINDING, INSTANCE, PLAN};
 use bytes::Bytes;
 use std::io;
-use sutler_journal::{Document, Key, List, OperationId, SealContext, StoreError};
+use sutler_journal::{
+    Document, Key, List, OperationFilter, OperationId, OperationList, SealContext, StoreError,
+};
 use sutler_records::{AUDIT, RecordError, Resource};
 use sutler_server::ChunkSender;
 
 /// Documents read at a time.
 const CHUNK: usize = 50;
+/// Operations read at a time.
+const OPERATIONS: usize = 500;
 /// Maximum attempts to read a resource that keeps changing.
 const TRIES: u32 = 20;
 
@@ -55,7 +59,12 @@ pub(crate) async fn write(requests: RequestHandler, pieces: ChunkSender) {
 async fn write_all(requests: &RequestHandler, pieces: &ChunkSender) -> Result<(), ExportError> {
     let records = &requests.realm_context.records;
     let realm = records.realm.as_str().to_owned();
-    line(pieces, &ExportLine::Head { form: FORM, realm }).await?;
+    let head = ExportLine::Head {
+        form: FORM,
+        realm,
+        unfinished: unfinished(requests).await?,
+    };
+    line(pieces, &head).await?;
     let (mut documents, mut operations) = (0, 0);
     for kind in [PLAN, INSTANCE, BINDING, AUDIT] {
         let list = List::Prefix(Key::prefix(&records.realm, kind, &[]).unwrap_or_default());
@@ -81,6 +90,30 @@ async fn write_all(requests: &RequestHandler, pieces: &ChunkSender) -> Result<()
         operations,
     };
     line(pieces, &end).await
+}
+
+/// Number of unfinished operations of instances and bindings of the realm.
+async fn unfinished(requests: &RequestHandler) -> Result<u64, StoreError> {
+    let records = &requests.realm_context.records;
+    let (mut count, mut before) = (0, None);
+    loop {
+        let list = OperationList {
+            filter: OperationFilter::Unfinished,
+            before,
+            limit: OPERATIONS,
+        };
+        let rows = records.store.operations(&list).await?;
+        let Some(last) = rows.last() else {
+            return Ok(count);
+        };
+        before = Some(last.id);
+        let exported = rows.iter().filter(|row| {
+            let kind = row.lane.kind();
+            row.lane.realm() == records.realm.as_str()
+                && (kind == INSTANCE.as_str() || kind == BINDING.as_str())
+        });
+        count += exported.count() as u64;
+    }
 }
 
 /// Consistent snapshot of a document and the operations it refers to; `None` if it was deleted meanwhile.

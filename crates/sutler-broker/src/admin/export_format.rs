@@ -19,12 +19,21 @@ pub(crate) const FORM: u32 = 1;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum ExportLine {
-    /// The first.
-    Head { form: u32, realm: String },
+    /// The first. `unfinished`: operations that had not ended when the export began.
+    Head {
+        form: u32,
+        realm: String,
+        #[serde(default, skip_serializing_if = "is_zero")]
+        unfinished: u64,
+    },
     /// A document and the operations it refers to.
     Document(Box<DocumentLine>),
     /// The last, with the counts.
     End { documents: u64, operations: u64 },
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A document.
@@ -85,6 +94,14 @@ impl From<Base64Bytes> for String {
 }
 
 impl OperationLine {
+    /// Whether the operation had not ended, so that its broker may still execute it.
+    pub(crate) fn is_unfinished(&self) -> bool {
+        match self.state {
+            StateWord::Waiting | StateWord::Ready | StateWord::Running => true,
+            StateWord::Succeeded | StateWord::Failed | StateWord::Cancelled => false,
+        }
+    }
+
     pub(crate) fn of(operation: &Operation) -> Self {
         let row = &operation.row;
         Self {

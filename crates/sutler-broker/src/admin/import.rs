@@ -1,6 +1,7 @@
 //! Imports an export into a broker with the same keys and the same realm. Overwrites nothing.
 //!
-//! One commit per resource with its operations. Identical documents are skipped, so an interrupted import can be
+//! The broker of the export may still execute its unfinished operations, so they are refused unless the operator says
+//! that it is stopped ([`UnfinishedOperations::Run`]). One commit per resource with its operations. Identical documents are skipped, so an interrupted import can be
 //! repeated; a different document with the same key ends the import.
 
 use super::export_format::{DocumentLine, ExportLine, FORM, OperationLine};
@@ -17,12 +18,21 @@ use std::time::Duration;
 use sutler_journal::{
     Commit, CommitError, Document, Key, Operation, SealContext, Term, Write, commit_until_known,
 };
-use sutler_records::{AUDIT, Documents, RecordError, Resource};
+use sutler_records::{AUDIT, Documents, RecordError};
 
 /// Maximum length of a line: more than a whole commit in base64.
 const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Maximum time between two frames of the body.
 const SILENT_AT_MOST: Duration = Duration::from_secs(60);
+
+/// Treatment of operations that had not ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UnfinishedOperations {
+    /// The import is refused: the broker of the export may execute them.
+    Refuse,
+    /// They continue here.
+    Run,
+}
 
 /// Result of an import.
 #[derive(Debug, Default, Serialize)]
@@ -36,8 +46,8 @@ pub(crate) struct ImportResult {
 }
 
 /// Progress of an import within its file.
-#[derive(Default)]
 struct ImportReader {
+    unfinished: UnfinishedOperations,
     head_read: bool,
     ended: bool,
     line: u64,
@@ -46,14 +56,25 @@ struct ImportReader {
 }
 
 /// Reads a whole body.
-pub(crate) async fn read<B>(requests: &RequestHandler, body: B) -> Result<ImportResult, AdminError>
+pub(crate) async fn read<B>(
+    requests: &RequestHandler,
+    body: B,
+    unfinished: UnfinishedOperations,
+) -> Result<ImportResult, AdminError>
 where
     B: hyper::body::Body<Data = Bytes> + Send,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let mut body = std::pin::pin!(body);
     let mut kept = BytesMut::new();
-    let mut reader = ImportReader::default();
+    let mut reader = ImportReader {
+        unfinished,
+        head_read: false,
+        ended: false,
+        line: 0,
+        documents_read: 0,
+        done: ImportResult::default(),
+    };
     loop {
         let frame = tokio::time::timeout(SILENT_AT_MOST, body.frame()).await;
         let Ok(frame) = frame else {
@@ -95,19 +116,37 @@ impl ImportReader {
         ))
     }
 
+    /// Refuses operations that the broker of the export may still execute.
+    fn check_unfinished(&self, count: u64) -> Result<(), AdminError> {
+        if count == 0 || self.unfinished == UnfinishedOperations::Run {
+            return Ok(());
+        }
+        let sentence = format!(
+            "operations that had not ended when this was exported: {count}; the broker of the export may still run \
+             them. Drain it, wait for them to end and export again; or stop it for good and repeat the import with \
+             unfinished=run (--run-unfinished), so that they run here"
+        );
+        Err(AdminError::conflict(self.fault(&sentence)))
+    }
+
     async fn take(&mut self, requests: &RequestHandler, text: &[u8]) -> Result<(), AdminError> {
         self.line += 1;
         let line: ExportLine = serde_json::from_slice(text)
             .map_err(|_| self.fault("it is not a line of an export; is this the right file?"))?;
         let realm = requests.realm_context.records.realm.as_str();
         match line {
-            ExportLine::Head { form, realm: of } if !self.head_read => {
+            ExportLine::Head {
+                form,
+                realm: of,
+                unfinished,
+            } if !self.head_read => {
                 if form != FORM || of != realm {
                     let sentence = format!(
                         "this is form {form} of the realm {of:?}, and form {FORM} of {realm:?} is wanted; choose the realm with ?realm="
                     );
                     return Err(self.fault(&sentence));
                 }
+                self.check_unfinished(unfinished)?;
                 self.head_read = true;
                 Ok(())
             }
@@ -144,6 +183,8 @@ impl ImportReader {
                 self.fault("it does not open; is the key ring the one it was sealed with?")
             })?
             .ok_or_else(|| self.fault("a document of this kind is not imported"))?;
+        let unfinished = line.operations.iter().filter(|it| it.is_unfinished());
+        self.check_unfinished(unfinished.count() as u64)?;
         let operations: Vec<Operation> = line
             .operations
             .into_iter()
@@ -182,11 +223,11 @@ fn terms(records: &Documents, key: &Key, body: &[u8]) -> Result<Option<Vec<Term>
     let place = SealContext::Document(key);
     if key.kind() == INSTANCE.as_str() {
         let (at, _) = records.open::<Instance>(place, body)?;
-        return Ok(Some(Resource::terms(&at, key)));
+        return Ok(Some(records.terms_of(key, &at)));
     }
     if key.kind() == BINDING.as_str() {
         let (at, _) = records.open::<Binding>(place, body)?;
-        return Ok(Some(Resource::terms(&at, key)));
+        return Ok(Some(records.terms_of(key, &at)));
     }
     if key.kind() == AUDIT.as_str() {
         return TrailEntry::open(records, key, body).map(|_| Some(Vec::new()));

@@ -75,6 +75,7 @@ impl Route {
             Self::Operations => &["instance", "binding", "state", "verb", "outcome"],
             Self::Audit => &["instance", "verb", "who", "outcome"],
             Self::Log(_) => &[],
+            Self::Import => return vec!["realm", "unfinished"],
             Self::Show(_)
             | Self::Operation(_)
             | Self::Command(..)
@@ -82,7 +83,6 @@ impl Route {
             | Self::Drain
             | Self::Resume
             | Self::Export
-            | Self::Import
             | Self::Backup
             | Self::Page(_)
             | Self::Extension(_)

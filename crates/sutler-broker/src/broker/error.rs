@@ -71,6 +71,9 @@ pub enum BuildError {
     /// The store does not answer.
     #[error("the store cannot be used: {0}")]
     Store(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The store is the target of an unfinished copy, or was moved to another store.
+    #[error(transparent)]
+    UnusableStore(#[from] sutler_journal::copy::UnusableStoreError),
     /// A value of the framework does not serialise; a bug.
     #[error("the catalog cannot be written as JSON")]
     Form(#[source] serde_json::Error),

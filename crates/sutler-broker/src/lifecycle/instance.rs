@@ -185,11 +185,14 @@ pub(crate) enum Instance {
         was_live: bool,
     },
     /// Deleted; kept for a while to answer polls and repeated deletes.
-    /// `never_made`: its creation was refused, so a poll must not report a deletion.
+    /// `never_made`: its creation was refused, so a poll must not report a deletion. `purging`: an operator purged
+    /// it, and bindings of it may be left; the id is free again when they are purged too.
     Gone {
         last: OperationId,
         #[serde(default)]
         never_made: bool,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        purging: bool,
     },
 }
 
@@ -233,6 +236,8 @@ pub(crate) struct Provision {
     pub wanted: Arc<InstanceSpec>,
     /// Whether it is identical to the existing resource; the author can override the comparison.
     pub same: bool,
+    /// Refusal of the plan or of the service for a *new* instance like this.
+    pub against: Option<Refusal>,
     pub maintenance_conflict: bool,
     pub dashboard_url: Option<String>,
     pub async_request: AsyncRequest,
@@ -243,6 +248,8 @@ pub(crate) struct Provision {
 pub(crate) struct Update {
     pub service_id: ServiceId,
     pub change: Arc<Change>,
+    /// Refusal of the plan or of the service for a *new* update like this.
+    pub against: Option<Refusal>,
     pub facts: UpdateFacts,
     /// Dashboard URL after the update, if it changes.
     pub dashboard_url: Option<String>,
@@ -274,6 +281,7 @@ const BEING_CHANGED: &str =
     "The service instance is being updated; wait for that to end, then repeat.";
 const BEING_DELETED: &str =
     "The service instance is being deleted; wait for that to end, then repeat.";
+const BEING_PURGED: &str = "An operator purges the service instance of this id and its service bindings; wait for that to end, then repeat.";
 const BEING_CREATED: &str =
     "The service instance is being created; wait for that to end, then repeat.";
 
@@ -296,6 +304,7 @@ pub(crate) fn decide(at: Instance, event: Event) -> Result<Decision<Instance>, R
 fn on_provision(at: Instance, asked: Provision) -> Result<Decision<Instance>, Refusal> {
     match &at {
         // B-121, B-122, B-132; after a failed create a new attempt starts with the state that the old one saved.
+        Instance::Gone { purging: true, .. } => Err(Refusal::Busy(BEING_PURGED)),
         Instance::Absent | Instance::Gone { .. } => create(None, asked),
         Instance::CreateFailed { data } => create(Some(data), asked),
         Instance::Creating { data } if asked.same => {
@@ -314,6 +323,9 @@ fn on_provision(at: Instance, asked: Provision) -> Result<Decision<Instance>, Re
 
 /// `failed`: data of an earlier attempt, which may have left resources behind.
 fn create(failed: Option<&InstanceData>, asked: Provision) -> Result<Decision<Instance>, Refusal> {
+    if let Some(refusal) = asked.against {
+        return Err(refusal);
+    }
     if asked.maintenance_conflict {
         return Err(Refusal::MaintenanceConflict);
     }
@@ -358,6 +370,9 @@ fn on_update(at: Instance, asked: Update) -> Result<Decision<Instance>, Refusal>
     };
     // D-06: "wait and repeat" is the last refusal, after all that waiting cannot resolve.
     of_service(&data, &asked.service_id)?;
+    if let Some(refusal) = asked.against {
+        return Err(refusal);
+    }
     if asked.facts.maintenance_conflict {
         return Err(Refusal::MaintenanceConflict);
     }
@@ -377,11 +392,16 @@ fn update_live(mut data: InstanceData, asked: Update) -> Result<Decision<Instanc
     let Update {
         service_id,
         change,
+        against,
         facts,
         dashboard_url,
         async_request,
     } = asked;
     of_service(&data, &service_id)?;
+    let changes_nothing = data.spec.changed_by(&change) == *data.spec;
+    if let Some(refusal) = against.filter(|_| !changes_nothing) {
+        return Err(refusal);
+    }
     let moves = change
         .plan
         .as_ref()
@@ -394,9 +414,10 @@ fn update_live(mut data: InstanceData, asked: Update) -> Result<Decision<Instanc
     if facts.maintenance_conflict {
         return Err(Refusal::MaintenanceConflict);
     }
-    let next = data.spec.changed_by(&change);
-    if next == *data.spec {
-        return Ok(Decision::stay(Instance::Live { data }, Reply::AlreadyDone));
+    if changes_nothing {
+        // D-18: a platform that cannot wait learns it from every PATCH of such a plan.
+        let reply = async_request.response_mode().map(|_| Reply::AlreadyDone)?;
+        return Ok(Decision::stay(Instance::Live { data }, reply));
     }
     if change.is_context_only() && !facts.context_updates {
         return Err(unsupported(

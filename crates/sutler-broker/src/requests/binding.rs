@@ -31,8 +31,8 @@ impl RequestHandler {
         let instance_key = records.instance_key(instance);
         for _ in 0..TRIES {
             let above = records.load::<Instance>(&instance_key).await?;
-            self.check_ids(&body, above.state.data())?;
             let was = records.load::<Binding>(&key).await?;
+            self.check_ids(&body, above.state.data(), was.state.data())?;
             let (bind, policy) = self.bind_event(instance, &above, &was, &body, info).await?;
             let draft = draft(RequestBody::Bind(bind.wanted.clone()), info).paced(&policy);
             let decision = decide(was.state.clone(), Event::Bind(Box::new(bind)))?;
@@ -48,8 +48,14 @@ impl RequestHandler {
         Err(too_contended())
     }
 
-    /// Ids of no known plan are invalid, before any other check (D-06).
-    fn check_ids(&self, body: &BindBody, above: Option<&InstanceData>) -> Result<(), RequestError> {
+    /// Ids of no known plan are invalid, before any other check (D-06). Those of the instance and of the existing
+    /// binding are known, whatever the catalog.
+    fn check_ids(
+        &self,
+        body: &BindBody,
+        above: Option<&InstanceData>,
+        there: Option<&BindingData>,
+    ) -> Result<(), RequestError> {
         if body.predecessor_binding_id.is_some()
             && body.service_id.is_none()
             && body.plan_id.is_none()
@@ -59,9 +65,11 @@ impl RequestHandler {
         let (service_id, plan_id) = body
             .required_ids()
             .map_err(|error| Refusal::Invalid(error.to_string()))?;
-        let pinned = above
-            .is_some_and(|it| it.spec.service_id == *service_id && it.spec.plan_id == *plan_id);
-        if !pinned
+        let of_instance = above.map(|it| (&it.spec.service_id, &it.spec.plan_id));
+        let of_binding = there.map(|it| (&it.spec.service_id, &it.spec.plan_id));
+        let asked = Some((service_id, plan_id));
+        if of_instance != asked
+            && of_binding != asked
             && self
                 .realm_context
                 .catalog

@@ -23,11 +23,13 @@ use sutler_records::LoadedDocument;
 /// Maximum lookups of a plan whose precondition changes meanwhile.
 const FOOTING_TRIES: u32 = 4;
 
-/// A provision that passed every check, with its plan.
+/// A provision with its plan and the results of all checks.
 struct AdmittedProvision {
     wanted: Arc<InstanceSpec>,
     service: Arc<dyn UntypedService>,
     policy: Policy,
+    /// Refusal for a new instance; a repeat of the request that created one is answered as before.
+    against: Option<Refusal>,
     maintenance_conflict: bool,
     dashboard_url: Option<String>,
     origin: PlanOrigin,
@@ -91,14 +93,20 @@ impl RequestHandler {
         let spec = Arc::make_mut(wanted);
         spec.plan.clone_from(&plan.digest);
         spec.maintenance_version = plan.pinned.maintenance_version().map(str::to_owned);
-        plan.schemas
-            .check_provision(&wanted.parameters.0)
-            .map_err(Refusal::Invalid)?;
-        service.check(&ProposedChange::Provision(wanted))?;
+        let fits = plan.schemas.check_provision(&wanted.parameters.0);
+        let fits = fits.map_err(Refusal::Invalid);
+        let against = fits
+            .and_then(|()| service.check(&ProposedChange::Provision(wanted)))
+            .err();
         Ok(AdmittedProvision {
             policy: self.realm_context.policy(Verb::Provision, &plan.pinned),
             maintenance_conflict: asked.is_some() && asked != plan.pinned.maintenance_version(),
-            dashboard_url: service.dashboard_url(id, wanted),
+            // Authors may rely on checked parameters.
+            dashboard_url: match against {
+                None => service.dashboard_url(id, wanted),
+                Some(_) => None,
+            },
+            against,
             wanted: wanted.clone(),
             service,
             origin,
@@ -127,10 +135,14 @@ impl RequestHandler {
             } else {
                 self.realm_context.records.load::<Instance>(key).await?
             };
+            if self.resume_purge(key, &was.state, info).await? {
+                continue;
+            }
             let there = was.state.data();
             let provision = Provision {
                 wanted: wanted.clone(),
                 same: there.is_some_and(|it| admitted.service.same_instance(&it.spec, wanted)),
+                against: admitted.against.clone(),
                 maintenance_conflict: admitted.maintenance_conflict,
                 dashboard_url: admitted.dashboard_url.clone(),
                 async_request: async_request(info, admitted.policy.asynchrony),

@@ -143,6 +143,7 @@ impl RequestHandler {
             let provision = Provision {
                 same: there.is_some_and(|it| it.spec.same_request(&wanted)),
                 wanted: wanted.clone(),
+                against: None,
                 maintenance_conflict: false,
                 dashboard_url: None,
                 async_request: async_request(info, policy.asynchrony),

@@ -15,13 +15,13 @@ use crate::lifecycle::instance::{
 };
 use crate::refusal::{Refusal, Resource};
 use crate::resources::{RequestBody, ResourceKeys as _};
-use crate::service::{Policy, ProposedChange};
+use crate::service::{Policy, ProposedChange, UntypedService};
 use std::sync::Arc;
 use sutler_journal::{Key, Version};
-use sutler_osb::{InstanceId, ServiceId, UpdateBody};
+use sutler_osb::{InstanceId, PinnedPlan, PlanId, ServiceId, UpdateBody};
 use sutler_records::LoadedDocument;
 
-/// An update that passed every check, with the facts for its decision.
+/// An update with the facts for its decision.
 struct AdmittedUpdate {
     update: Update,
     policy: Policy,
@@ -84,22 +84,14 @@ impl RequestHandler {
         };
         let there = &instance_data.spec;
         let (present, service) = self.realm_context.served(&there.plan).await?;
-        let target = TargetPlan::of(&snapshot, body, there, &present)?;
+        let running = self.withdrawn_target(&was.state, body, &snapshot).await?;
+        let target = TargetPlan::of(&snapshot, body, there, &present, running.as_ref())?;
         let (from, to) = (&*present.pinned, &*target.plan.pinned);
-        if let Some(parameters) = &change.parameters {
-            let fits = target.plan.schemas.check_update(&parameters.0);
-            fits.map_err(Refusal::Invalid)?;
-        }
         pin_change(change, body, there, &target.plan);
-        service.check(&ProposedChange::Update {
-            there,
-            to,
-            parameters: change.parameters.as_ref(),
-            upgrades: change.upgrades(there) && !target.conflict,
-        })?;
-        if from.plan_id != to.plan_id && from.plan_updateable {
-            service.check(&ProposedChange::Move { from, to })?;
-        }
+        let against = match running {
+            Some(_) => Some(Refusal::unknown_plan(&to.service_id, &to.plan_id)),
+            None => against_new(service.as_ref(), there, from, &target, change).err(),
+        };
         let policy = self.realm_context.policy(Verb::Update, to);
         let precondition = change
             .plan
@@ -113,7 +105,12 @@ impl RequestHandler {
                 context_updates: from.allow_context_updates,
                 maintenance_conflict: target.conflict,
             },
-            dashboard_url: service.dashboard_url(id, &there.changed_by(change)),
+            // Authors may rely on checked parameters.
+            dashboard_url: match against {
+                None => service.dashboard_url(id, &there.changed_by(change)),
+                Some(_) => None,
+            },
+            against,
             change: change.clone(),
             async_request: async_request(info, policy.asynchrony),
         };
@@ -123,6 +120,56 @@ impl RequestHandler {
             precondition,
         })
     }
+
+    /// The plan copy of the running update, if the request names its plan and the catalog has it no more: no new
+    /// update to it is accepted, but a repeat of the running one is.
+    async fn withdrawn_target(
+        &self,
+        at: &Instance,
+        body: &UpdateBody,
+        snapshot: &CatalogSnapshot,
+    ) -> Result<Option<Arc<OfferedPlan>>, RequestError> {
+        let Instance::Updating { data, change, .. } = at else {
+            return Ok(None);
+        };
+        let named = |(plan_id, _): &&(PlanId, String)| Some(plan_id) == body.plan_id.as_ref();
+        let Some((plan_id, digest)) = change.plan.as_ref().filter(named) else {
+            return Ok(None);
+        };
+        if body.service_id != data.spec.service_id
+            || *plan_id == data.spec.plan_id
+            || snapshot.plan(&body.service_id, plan_id).is_some()
+        {
+            return Ok(None);
+        }
+        let (plan, _) = self.realm_context.served(digest).await?;
+        Ok(Some(plan))
+    }
+}
+
+/// The refusal of the plan or of the service for a new update.
+fn against_new(
+    service: &dyn UntypedService,
+    there: &InstanceSpec,
+    from: &PinnedPlan,
+    target: &TargetPlan,
+    change: &Change,
+) -> Result<(), Refusal> {
+    let to = &*target.plan.pinned;
+    if let Some(parameters) = &change.parameters {
+        let fits = target.plan.schemas.check_update(&parameters.0);
+        fits.map_err(Refusal::Invalid)?;
+    }
+    service.check(&ProposedChange::Update {
+        there,
+        to,
+        parameters: change.parameters.as_ref(),
+        upgrades: change.upgrades(there) && !target.conflict,
+    })?;
+    if from.plan_id != to.plan_id && from.plan_updateable {
+        service.check(&ProposedChange::Move { from, to })?;
+    }
+    Ok(())
 }
 
 /// Plan of the instance after the update.
@@ -133,19 +180,21 @@ struct TargetPlan {
 }
 
 impl TargetPlan {
-    /// The current copy, or that of the new plan. If the request names the catalog's maintenance version and the
+    /// The current copy, or that of the new plan; `running`: that of the running update, whose plan is withdrawn. If the request names the catalog's maintenance version and the
     /// instance has another, the catalog's copy, whatever the plan.
     fn of(
         snapshot: &CatalogSnapshot,
         body: &UpdateBody,
         there: &InstanceSpec,
         present: &Arc<OfferedPlan>,
+        running: Option<&Arc<OfferedPlan>>,
     ) -> Result<Self, Refusal> {
         let offered = |plan_id| snapshot.plan(&body.service_id, plan_id);
         let plan = match &body.plan_id {
             // Keeping a plan that was withdrawn meanwhile is not a change.
             Some(plan_id) if *plan_id != there.plan_id => {
-                offered(plan_id).ok_or_else(|| Refusal::unknown_plan(&body.service_id, plan_id))?
+                let found = offered(plan_id).or_else(|| running.cloned());
+                found.ok_or_else(|| Refusal::unknown_plan(&body.service_id, plan_id))?
             }
             Some(_) | None => present.clone(),
         };

@@ -27,6 +27,7 @@ mod poll;
 mod provision;
 mod provision_before_plan;
 mod refusal_precedence;
+mod repeats_under_new_rules;
 mod sync_and_async;
 mod sync_wait_timeout;
 mod tls;

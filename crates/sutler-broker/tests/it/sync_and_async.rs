@@ -121,7 +121,11 @@ async fn an_asynchronous_operation_is_refused_without_accepts_incomplete() {
         ];
         for request in refused {
             let reply = request.clone().send().await.refused_as("AsyncRequired");
-            assert!(reply.description().contains("accepts_incomplete=true"));
+            // Clients recognise the refusal by this sentence of the specification.
+            assert_eq!(
+                reply.description(),
+                "This service plan requires client support for asynchronous service operations."
+            );
             request
                 .query("accepts_incomplete", "false")
                 .send()

@@ -110,6 +110,26 @@ async fn an_update_without_effect_is_200_and_nothing_is_done() {
     .await;
 }
 
+/// Holds: B-083, B-162, B-166.
+#[tokio::test]
+async fn an_update_without_effect_of_an_asynchronous_plan_requires_accepts_incomplete() {
+    on_each_store(async |kit| {
+        let put = kit.provision("i").plan(ASYNC).parameters(json!({ "a": 1 }));
+        kit.finish("i", put.accepts_incomplete()).await;
+        let idle = [
+            kit.update("i"),
+            kit.update("i").only_plan(ASYNC),
+            kit.update("i").parameters(json!({ "a": 1 })),
+        ];
+        for patch in idle {
+            patch.clone().send().await.refused_as("AsyncRequired");
+            patch.accepts_incomplete().send().await.is(200);
+        }
+        assert!(kit.script.calls(OperationKind::Update).is_empty());
+    })
+    .await;
+}
+
 /// Holds: B-087, B-091, B-163, B-168.
 #[tokio::test]
 async fn a_repeated_update_joins_the_running_one_and_is_200_when_that_has_succeeded() {

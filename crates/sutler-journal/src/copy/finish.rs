@@ -9,9 +9,10 @@ use super::bulk::{PAGE, import, put};
 use super::catch_up::CatchUp;
 use super::compare::{DiffWindow, part};
 use super::marker::{CopyPosition, Marker, is_ours};
+use super::moved::is_of_mark;
 use super::operation_with_log::{OperationWithLog, append, read_with_logs};
 use super::repair::{Repair, Sum, find_repair, rest_of_log};
-use super::{CopyError, CopyReport, CopyStep, Side, StoreCopy, bytes_after, every};
+use super::{CHANGES_MAX, CopyError, CopyReport, CopyStep, Side, StoreCopy, bytes_after, every};
 use crate::clock::StoreTime;
 use crate::commit::{Next, Write};
 use crate::document::IndexedDocument;
@@ -42,7 +43,8 @@ impl StoreCopy {
     /// Copies the rest of a source that is not in use, and compares both stores.
     ///
     /// # Guarantees
-    /// After `Ok` both stores are equal: every document with its terms, every operation with its log.
+    /// After `Ok` both stores are equal: every document with its terms, every operation with its log. The source
+    /// is marked as moved, so that no broker uses it.
     ///
     /// # Errors
     /// `InUse` or `Changed` if the source is still in use; see [`CopyError`].
@@ -73,8 +75,13 @@ impl StoreCopy {
     }
 
     async fn end(&mut self, pass: Pass) -> Result<CopyReport, CopyError> {
-        self.unchanged().await?;
-        self.check_no_leases().await?;
+        self.check_idle().await?;
+        self.mark_source().await?;
+        // A broker may have started before the mark: then the source stays in use.
+        if let Err(error) = self.check_idle().await {
+            self.unmark_source().await?;
+            return Err(error);
+        }
         let (source, target) = (pass.sums.0.digits(), pass.sums.1.digits());
         debug_assert_eq!(source, target, "nothing differed");
         let next = Marker {
@@ -93,6 +100,12 @@ impl StoreCopy {
         Ok(finished)
     }
 
+    /// Fails if the source is in use, or was changed since the feed was last followed.
+    async fn check_idle(&self) -> Result<(), CopyError> {
+        self.unchanged().await?;
+        self.check_no_leases().await
+    }
+
     /// Fails if a worker holds a lease in the source.
     async fn check_no_leases(&self) -> Result<(), CopyError> {
         let survey = self.source.info().await;
@@ -102,14 +115,19 @@ impl StoreCopy {
         }
     }
 
-    /// Fails if the feed has grown since it was last followed.
+    /// Fails if the feed has grown since it was last followed, except by the mark of the source.
     async fn unchanged(&self) -> Result<(), CopyError> {
-        let cursor = Cursor(self.writer.marker.feed.0.clone());
-        let part = self.source.changes(&cursor, 1).await;
-        let part = part.map_err(CopyError::of(Side::Source))?;
-        match part.changes.is_empty() && !part.gap {
-            true => Ok(()),
-            false => Err(CopyError::Changed),
+        let mut cursor = Cursor(self.writer.marker.feed.0.clone());
+        loop {
+            let part = self.source.changes(&cursor, CHANGES_MAX).await;
+            let part = part.map_err(CopyError::of(Side::Source))?;
+            if part.gap || !part.changes.iter().all(is_of_mark) {
+                return Err(CopyError::Changed);
+            }
+            if part.changes.is_empty() {
+                return Ok(());
+            }
+            cursor = part.next;
         }
     }
 

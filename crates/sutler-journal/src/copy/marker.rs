@@ -13,14 +13,18 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The colon separates it from realms named in a configuration.
 const REALM: &str = "sutler:copy";
-const KIND: Kind = Kind::new("copy");
+pub(super) const KIND: Kind = Kind::new("copy");
 /// Version of the document's format; a higher one is from a later program.
 const FORM: u32 = 1;
 
+/// Realm of all documents of copying, in the target and in the source.
+pub(super) fn realm() -> Realm {
+    Realm::new(REALM).expect("a valid realm")
+}
+
 /// The marker's key.
 pub(super) fn key() -> Key {
-    let realm = Realm::new(REALM).expect("a valid realm");
-    Key::new(&realm, KIND, &["state"]).expect("a valid key")
+    Key::new(&realm(), KIND, &["state"]).expect("a valid key")
 }
 
 /// Whether a document belongs to copying itself.

@@ -152,6 +152,9 @@ pub async fn check(
     if copy::is_unfinished(&**store).await? {
         notes.find(Finding::UnfinishedCopy);
     }
+    if let Some(to) = copy::moved_to(&**store).await? {
+        notes.find(Finding::Moved(to));
+    }
     Ok(notes.finish())
 }
 

@@ -38,6 +38,8 @@ pub enum Finding {
     Abandoned(u64),
     /// The store is the target of a copy that is not finished.
     UnfinishedCopy,
+    /// The store was moved to the named one.
+    Moved(String),
     /// Number of findings that are not listed.
     AndMore(u64),
 }
@@ -57,7 +59,8 @@ impl Finding {
             Self::PinnedInVain(..)
             | Self::StrayLogs(_)
             | Self::Abandoned(_)
-            | Self::UnfinishedCopy => Severity::Notice,
+            | Self::UnfinishedCopy
+            | Self::Moved(_) => Severity::Notice,
         }
     }
 
@@ -75,6 +78,7 @@ impl Finding {
             Self::StrayLogs(_) => "stray_logs",
             Self::Abandoned(_) => "lease_over",
             Self::UnfinishedCopy => "copy_unfinished",
+            Self::Moved(_) => "moved",
             Self::AndMore(_) => "and_more",
         }
     }
@@ -132,6 +136,10 @@ impl fmt::Display for Finding {
             Self::UnfinishedCopy => write!(
                 f,
                 "a copy into this store is not finished: run `sutler store copy` again"
+            ),
+            Self::Moved(to) => write!(
+                f,
+                "this store was moved to {to}: brokers refuse it until `sutler store reopen`"
             ),
             Self::AndMore(count) => write!(f, "{count} more were found: put these right first"),
         }

@@ -78,6 +78,18 @@ fn an_empty_value_is_refused_by_name() {
     );
 }
 
+/// Holds: B-240, D-06.
+#[test]
+fn empty_ids_of_a_delete_count_as_absent() {
+    let parsed = |raw| Query::parse_delete(raw).unwrap();
+    let empty = parsed("service_id=&plan_id&accepts_incomplete=true");
+    assert_eq!((empty.service_id, empty.plan_id), (None, None));
+    assert!(empty.accepts_incomplete);
+    assert_eq!(parsed("plan_id=&plan_id=p").plan_id.unwrap().as_str(), "p");
+    assert!(Query::parse_delete("operation=").is_err());
+    assert!(Query::parse_delete("plan_id=%00").is_err());
+}
+
 #[test]
 fn a_broken_value_is_refused_by_name() {
     for raw in [

@@ -191,3 +191,20 @@ proptest! {
         })?;
     }
 }
+
+/// A repeated PUT is compared with the stored parameters, so a decimal must be the same after it was written and read.
+#[test]
+fn decimals_are_equal_after_storage() {
+    let mut inexact = Vec::new();
+    let mut number = 0.1_f64;
+    for _ in 0..10_000 {
+        number = (number * 1.618_033_988_749_895 + 0.577_215_664_901_532_9) % 1000.0;
+        let sent: Parameters = serde_json::from_str(&format!(r#"{{"size":{number}}}"#)).unwrap();
+        let stored = serde_json::to_string(&sent).unwrap();
+        let read: Parameters = serde_json::from_str(&stored).unwrap();
+        if sent != read || sent.0["size"] != number {
+            inexact.push(number);
+        }
+    }
+    assert_eq!(inexact, [] as [f64; 0]);
+}

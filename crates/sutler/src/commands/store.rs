@@ -7,6 +7,7 @@ mod check;
 mod copy;
 mod migrate;
 mod progress_bar;
+mod reopen;
 mod stats;
 mod target_store;
 
@@ -26,6 +27,8 @@ pub(crate) enum StoreCommand {
     Check(check::StoreCheckArgs),
     /// Copy a store into another one, of any kind, while it is in use
     Copy(copy::CopyArgs),
+    /// Make a store usable again that was copied into another one
+    Reopen(reopen::ReopenArgs),
 }
 
 /// Output format.
@@ -44,6 +47,7 @@ pub(crate) async fn run(command: StoreCommand) -> ExitCode {
         StoreCommand::Stats(args) => (stats::run(args).await, ExitCode::FAILURE),
         StoreCommand::Check(args) => (check::run(args).await, check::NOT_CHECKED.into()),
         StoreCommand::Copy(args) => (copy::run(args).await, ExitCode::FAILURE),
+        StoreCommand::Reopen(args) => (reopen::run(args).await, ExitCode::FAILURE),
     };
     match ended {
         Ok(code) => code,

@@ -4,7 +4,7 @@
 mod copies_between_servers;
 mod fixture;
 
-use crate::process::{ProgramOutput, folder, run_sutler};
+use crate::process::{ProgramOutput, folder, run_sutler, sutler};
 use fixture::Source;
 use std::path::Path;
 use sutler_journal::{Commit, Key, Kind, OperationFilter, OperationList, Realm, Store as _, Write};
@@ -164,6 +164,48 @@ async fn only_inconsistencies_are_reported() {
     let report: serde_json::Value = serde_json::from_str(&output.stdout).unwrap();
     assert_eq!(report["holds"], true, "{report:#}");
     assert_eq!(report["findings"][0]["finding"], "lease_over", "{report:#}");
+}
+
+/// Source and target hold the same unfinished operation: brokers on both would execute it twice.
+#[test]
+fn a_broker_refuses_the_source_of_a_finished_copy_until_it_is_reopened() {
+    let folder = folder();
+    let source = Source::start(folder.path(), "sqlite:one.db");
+    source.fill(1);
+    source.kill();
+    let copy = ["copy", "--from", "sqlite:one.db", "--to", "sqlite:two.db"];
+    let output = store(folder.path(), &copy);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    let broker = ["broker", "--no-auth", "--key-file", "one.key", "--listen"];
+    let broker: Vec<&str> = broker.into_iter().chain(["127.0.0.1:0"]).collect();
+    let refused = sutler(folder.path())
+        .args(&broker)
+        .env("SUTLER_STORE__URL", "sqlite:one.db")
+        .output()
+        .expect("it runs");
+    let text = String::from_utf8_lossy(&refused.stderr).into_owned();
+    let two = folder.path().join("two.db");
+    let sentence = format!(
+        "this store was moved to sqlite:{}: use that one",
+        two.display()
+    );
+    assert!(text.contains(&sentence), "{text}");
+    assert_eq!(refused.status.code(), Some(1), "{text}");
+    let output = store(folder.path(), &["check", "--url", "sqlite:one.db"]);
+    let text = tidied(&output, folder.path());
+    let notice = "notice: this store was moved to sqlite:two.db: brokers refuse it";
+    assert!(text.contains(notice), "{text}");
+    let reopen = || {
+        let output = store(folder.path(), &["reopen", "--url", "sqlite:one.db"]);
+        assert_eq!(output.code, Some(0), "{}", output.stderr);
+        tidied(&output, folder.path())
+    };
+    assert_eq!(
+        reopen(),
+        "sqlite:one.db can be used again.\nStart no broker on sqlite:two.db, which holds a copy: it would run the same operations.\n"
+    );
+    assert_eq!(reopen(), "sqlite:one.db: was not moved; nothing to do\n");
+    Source::start(folder.path(), "sqlite:one.db").stop();
 }
 
 /// Makes three instances inconsistent.

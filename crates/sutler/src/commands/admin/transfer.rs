@@ -28,6 +28,9 @@ pub(super) struct ImportArgs {
     /// A file written by `export`
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    /// Import and run operations that had not ended; only if the broker of the export is stopped for good
+    #[arg(long)]
+    run_unfinished: bool,
 }
 
 /// Target of a backup.
@@ -69,7 +72,11 @@ pub(super) async fn import(
     let file = tokio::fs::File::open(path)
         .await
         .map_err(|error| AdminError::file("read", path, error))?;
-    let request = client.ask(Method::POST, "import", &[]);
+    let query: &[_] = match args.run_unfinished {
+        true => &[("unfinished", "run".to_owned())],
+        false => &[],
+    };
+    let request = client.ask(Method::POST, "import", query);
     let done = client.json(request.body(Body::from(file))).await?;
     shown(output, &done)
 }

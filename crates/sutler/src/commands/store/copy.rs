@@ -10,7 +10,7 @@ use serde_json::json;
 use std::process::ExitCode;
 use std::sync::Arc;
 use sutler::StoreUrl;
-use sutler_journal::copy::{CopyError, CopyProgress, CopyReport, CopyStep, StoreCopy};
+use sutler_journal::copy::{CopyError, CopyNames, CopyProgress, CopyReport, CopyStep, StoreCopy};
 use sutler_journal::{Store, StoreError};
 use tokio::sync::watch;
 
@@ -58,7 +58,11 @@ pub(super) async fn run(args: CopyArgs) -> Result<ExitCode, BoxError> {
     }
     let survey = source.info().await.map_err(unanswered)?;
     let stats = source.stats().await.map_err(unanswered)?;
-    let mut copying = StoreCopy::begin(Arc::clone(&source), target, &from).await?;
+    let names = CopyNames {
+        source: &from,
+        target: &to,
+    };
+    let mut copying = StoreCopy::begin(Arc::clone(&source), target, names).await?;
     let progress = copying.progress();
     let everything = survey.documents + stats.live + stats.terminal;
     let drawing = tokio::spawn(draw(progress.clone(), everything));
@@ -142,7 +146,7 @@ fn text(from: &str, to: &str, ended: &CopyResult) -> String {
             operations,
             digest,
         }) => format!(
-            "finished: {from} and {to} held the same\n  {documents} documents, {operations} operations\n  sha256 {digest}\nStart the brokers on the target, with the same keys.\n"
+            "finished: {from} and {to} held the same\n  {documents} documents, {operations} operations\n  sha256 {digest}\nStart the brokers on the target, with the same keys. Brokers refuse the source from now on.\n"
         ),
         CopyResult::CaughtUp(progress, leases) => format!(
             "caught up: {} documents, {} operations that ended, {} changes followed\nWorkers still hold leases in the source ({leases}). Stop the brokers on it, then finish:\n  sutler store copy --from ... --to ... --finish\n",

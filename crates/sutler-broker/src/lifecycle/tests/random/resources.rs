@@ -23,6 +23,7 @@ impl ModelledResource for Instance {
                 Some(instance::Event::Provision(Box::new(Provision {
                     wanted: spec().into(),
                     same,
+                    against: (odd == RequestVariant::NoIds).then_some(Refusal::RequiresApp),
                     maintenance_conflict: odd == RequestVariant::Objection,
                     dashboard_url: None,
                     async_request,
@@ -35,6 +36,7 @@ impl ModelledResource for Instance {
                     ..Change::default()
                 }
                 .into(),
+                against: (odd == RequestVariant::Forced).then_some(Refusal::RequiresApp),
                 facts: UpdateFacts {
                     offered: odd != RequestVariant::NoIds,
                     plan_updateable: true,
@@ -85,6 +87,17 @@ impl ModelledResource for Instance {
         self.pins()
     }
 
+    fn purged(self) -> Self {
+        match self {
+            Self::Gone {
+                last,
+                purging: true,
+                ..
+            } => Self::gone(last),
+            other => other,
+        }
+    }
+
     fn name(&self) -> &'static str {
         match self {
             Self::Absent => "absent",
@@ -100,6 +113,7 @@ impl ModelledResource for Instance {
             } => "deleting over a create",
             Self::Deleting { was_live: true, .. } => "deleting",
             Self::Deleting { .. } => "deleting a failed create",
+            Self::Gone { purging: true, .. } => "purging",
             Self::Gone { .. } => "gone",
         }
     }

@@ -22,6 +22,7 @@ fn provision(wanted: InstanceSpec, async_request: AsyncRequest) -> Event {
     Event::Provision(Box::new(Provision {
         same: spec().same_request(&wanted),
         wanted: wanted.into(),
+        against: None,
         maintenance_conflict: false,
         dashboard_url: None,
         async_request,
@@ -39,6 +40,7 @@ fn update_under(facts: UpdateFacts, change: Change, async_request: AsyncRequest)
     Event::Update(Box::new(Update {
         service_id: spec().service_id,
         change: change.into(),
+        against: None,
         facts,
         dashboard_url: None,
         async_request,
@@ -231,6 +233,7 @@ fn a_provision_with_another_maintenance_version_than_the_catalogs_is_refused() {
         let asked = Provision {
             wanted: spec().into(),
             same: true,
+            against: None,
             maintenance_conflict: true,
             dashboard_url: None,
             async_request: asynchronously(),

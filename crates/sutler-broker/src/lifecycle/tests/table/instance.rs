@@ -10,12 +10,13 @@ use crate::lifecycle::tests::fixtures::{
     instance_output, saved, spec, value,
 };
 use crate::lifecycle::{Asynchrony, End};
+use crate::refusal::Refusal;
 use serde_json::json;
 use std::collections::BTreeSet;
 
 const TABLE: &str = include_str!("../../../../tests/transitions/instance.txt");
 
-const EVENTS: [&str; 66] = [
+const EVENTS: [&str; 73] = [
     "provision same, async accepted",
     "provision same, async not accepted",
     "provision same, async only, async accepted",
@@ -23,11 +24,14 @@ const EVENTS: [&str; 66] = [
     "provision same, never async, async accepted",
     "provision same, maintenance conflict, async accepted",
     "provision same, maintenance conflict, async only, async not accepted",
+    "provision same, plan objects, async accepted",
+    "provision same, plan objects, maintenance conflict, async accepted",
     "provision other, async accepted",
     "provision other, async not accepted",
     "provision other, async only, async not accepted",
     "provision other, never async, async accepted",
     "provision other, maintenance conflict, async accepted",
+    "provision other, plan objects, async accepted",
     "update parameters, async accepted",
     "update parameters, async not accepted",
     "update parameters, async only, async accepted",
@@ -44,13 +48,17 @@ const EVENTS: [&str; 66] = [
     "update maintenance, maintenance conflict, async only, async not accepted",
     "update nothing, async accepted",
     "update nothing, async only, async not accepted",
+    "update nothing, plan objects, async accepted",
     "update to what is already so, plan not updateable, async accepted",
+    "update parameters, plan objects, async accepted",
+    "update parameters, plan objects, maintenance conflict, async only, async not accepted",
     "update parameters, of another service, async accepted",
     "update parameters, of another service, async only, async not accepted",
     "update parameters, not offered, async accepted",
     "update as the running one, async accepted",
     "update as the running one, async not accepted",
     "update as the running one, async only, async not accepted",
+    "update as the running one, plan objects, async accepted",
     "deprovision, async accepted",
     "deprovision, async not accepted",
     "deprovision, async only, async accepted",
@@ -168,6 +176,7 @@ fn event(row: &Row, before: &Instance) -> Event {
         "provision same" | "provision other" => Event::Provision(Box::new(Provision {
             wanted: spec().into(),
             same: what == "provision same",
+            against: objection(&mut special),
             maintenance_conflict: special.remove("maintenance conflict"),
             dashboard_url: Some("https://dashboard/new".to_owned()),
             async_request,
@@ -183,6 +192,7 @@ fn event(row: &Row, before: &Instance) -> Event {
                     false => "database",
                 })),
                 change: change_of(update).into(),
+                against: objection(&mut special),
                 facts: UpdateFacts {
                     offered: !special.remove("not offered"),
                     plan_updateable: !special.remove("plan not updateable"),
@@ -201,6 +211,11 @@ fn event(row: &Row, before: &Instance) -> Event {
         row.text
     );
     event
+}
+
+fn objection(special: &mut BTreeSet<&str>) -> Option<Refusal> {
+    let invalid = || Refusal::Invalid("The parameters do not fit.".to_owned());
+    special.remove("plan objects").then(invalid)
 }
 
 fn change_of(update: &str) -> Change {
@@ -318,7 +333,7 @@ fn next_state(row: &Row, before: Instance) -> Instance {
             dashboard_url: Some("https://dashboard/new".to_owned()),
             given_up: false,
         },
-        "gone (purged)" => Instance::gone(NEW),
+        "purging" => Instance::purging(NEW),
         "updating (given up)" => instance("updating (given up)"),
         next if next.starts_with("deleting") => deleting(next, known(), row.state, succeeded),
         "gone" if row.event.ends_with("refused") => {

@@ -49,6 +49,7 @@ fn an_update_that_names_another_service_is_invalid() {
         let asked = Update {
             service_id: value(json!("queue")),
             change: change().into(),
+            against: None,
             facts: ALL_ALLOWED,
             dashboard_url: None,
             async_request: asynchronously(),

@@ -1,0 +1,172 @@
+//! The plan of a seed: size, times and kinds of faults of one simulated run. Pure.
+//!
+//! Every seed has other numbers, so that each kind of fault also occurs alone and undisturbed.
+
+use std::fmt;
+use std::time::Duration;
+use sutler_servers::SeededRng;
+
+/// Choices that hold for a whole run.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub replicas: usize,
+    pub clients: usize,
+    /// Length of the part with faults.
+    pub chaos: Duration,
+    pub lease: Duration,
+    /// How long a process waits for its store before it gives a call up.
+    pub call_timeout: Duration,
+    /// How long a client waits for an answer.
+    pub client_timeout: Duration,
+    pub sync_wait: Duration,
+    pub drain: Duration,
+    /// Longest call of a hook.
+    pub hook: Duration,
+    /// Deadline of a verb.
+    pub deadline: Duration,
+    pub workers: usize,
+    /// Drift of the store's clock, in parts per thousand.
+    pub drift: i64,
+    /// Skew of the time of day.
+    pub skew: Duration,
+    pub delayed_polls: u64,
+    /// Whether operators send commands.
+    pub operators: bool,
+    /// Whether an instance exists whose hook ends its process.
+    pub poison: bool,
+    /// Mean pause between two faults; `None`: no faults.
+    pub fault_pause: Option<Duration>,
+    pub faults: Vec<FaultKind>,
+    /// Percentage of hooks that fail.
+    pub failing_hooks: u64,
+    /// Whether clean-up runs after the end.
+    pub cleanup: bool,
+}
+
+/// A kind of fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FaultKind {
+    /// A link between a replica and the store carries nothing for a while.
+    Partition,
+    /// Calls take seconds.
+    Slow,
+    /// Requests and answers get lost.
+    Loss,
+    /// A process dies and comes back.
+    Kill,
+    /// A process is stopped with notice and starts again.
+    Restart,
+    /// Nothing reaches the store for a while, from any replica.
+    StoreStall,
+    /// The clock of the store jumps forward.
+    ClockJump,
+}
+
+impl FaultKind {
+    const ALL: [Self; 7] = [
+        Self::Partition,
+        Self::Slow,
+        Self::Loss,
+        Self::Kill,
+        Self::Restart,
+        Self::StoreStall,
+        Self::ClockJump,
+    ];
+}
+
+fn seconds(number: u64) -> Duration {
+    Duration::from_secs(number)
+}
+
+impl Plan {
+    /// The plan of a seed.
+    pub(crate) fn of(rng: &mut SeededRng) -> Self {
+        let lease = seconds(*rng.pick(&[5, 5, 10, 30]));
+        let hook = seconds(*rng.pick(&[1, 4, 12, 25]));
+        let faults = if rng.one_in(3) {
+            vec![*rng.pick(&FaultKind::ALL[..6])]
+        } else {
+            let mut faults = FaultKind::ALL.to_vec();
+            faults.retain(|kind| {
+                rng.below(100)
+                    < if *kind == FaultKind::ClockJump {
+                        15
+                    } else {
+                        60
+                    }
+            });
+            faults
+        };
+        let poison = rng.one_in(8);
+        let fault_pause = match rng.below(8) {
+            // Then only the hook ends processes.
+            _ if poison && rng.one_in(2) => None,
+            0 => None,
+            1..4 => Some(seconds(4)),
+            _ => Some(seconds(15)),
+        };
+        Self {
+            replicas: *rng.pick(&[1, 2, 2, 3]),
+            clients: *rng.pick(&[1, 2, 3]),
+            chaos: seconds(60 + rng.below(100)),
+            lease,
+            call_timeout: seconds(*rng.pick(&[2, 5, 8, 12])),
+            client_timeout: seconds(*rng.pick(&[2, 10, 30, 60])),
+            sync_wait: seconds(*rng.pick(&[3, 20, 50])),
+            drain: Duration::from_millis(*rng.pick(&[50, 500, 4_000])),
+            hook,
+            deadline: hook * 2 + seconds(10),
+            workers: *rng.pick(&[1, 4, 16]),
+            drift: i64::try_from(rng.below(11)).unwrap_or(0) - 5,
+            skew: seconds(*rng.pick(&[0, 5, 3600])),
+            delayed_polls: *rng.pick(&[0, 2, 20]),
+            operators: rng.below(100) < 45,
+            poison,
+            fault_pause,
+            faults,
+            failing_hooks: *rng.pick(&[0, 5, 25]),
+            cleanup: rng.one_in(12),
+        }
+    }
+}
+
+impl Plan {
+    /// Whether only hooks end processes and no lease is lost: then no other operation may be given up.
+    pub(crate) fn only_hooks_kill(&self) -> bool {
+        self.fault_pause.is_none() || self.faults.is_empty()
+    }
+
+    /// Whether the clock of the store may jump.
+    pub(crate) fn clock_jumps(&self) -> bool {
+        self.faults.contains(&FaultKind::ClockJump)
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} replicas, {} clients, lease {:?}, calls given up after {:?}, hooks up to {:?} within {:?}, \
+             clients wait {:?}, sync {:?}, drain {:?}, drift {}‰, polls delayed {} %",
+            self.replicas,
+            self.clients,
+            self.lease,
+            self.call_timeout,
+            self.hook,
+            self.deadline,
+            self.client_timeout,
+            self.sync_wait,
+            self.drain,
+            self.drift,
+            self.delayed_polls
+        )?;
+        write!(f, ", faults {:?} every {:?}", self.faults, self.fault_pause)?;
+        if self.operators {
+            write!(f, ", operators")?;
+        }
+        if self.poison {
+            write!(f, ", a hook that ends its process")?;
+        }
+        Ok(())
+    }
+}
