@@ -16,11 +16,14 @@ pub(super) const LAYOUTS: [&[&str]; 2] = [
     &[
         include_str!("layout_1/tables.sql"),
         include_str!("layout_1/feed.sql"),
-        include_str!("layout_1/commit.sql"),
         include_str!("layout_1/fast_commit.sql"),
         include_str!("layout_1/work.sql"),
     ],
-    &[include_str!("layout_2/horizon.sql")],
+    // The commit of a database of the first layout is replaced by the one that retries without an attempt.
+    &[
+        include_str!("layout_2/horizon.sql"),
+        include_str!("layout_1/commit.sql"),
+    ],
 ];
 
 /// The oldest server that has everything the layouts use.
