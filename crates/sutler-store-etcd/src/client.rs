@@ -230,7 +230,7 @@ impl Client {
             .timeout(self.timeout);
         let mut response = request.send().await.map_err(unanswered)?;
         if let Some(date) = response.headers().get(DATE).and_then(|it| it.to_str().ok())
-            && self.clock.received(member, sent, date) == DateVerdict::Doubted
+            && self.clock.received(member, sent, date) == DateVerdict::Contradicts
         {
             self.leave(member);
         }

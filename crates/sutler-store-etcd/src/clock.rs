@@ -37,12 +37,12 @@ pub(crate) struct ServerClock {
 struct State {
     bound: Option<ClockBound>,
     last: StoreTime,
-    doubt: Option<Doubt>,
+    unconfirmed: Option<UnconfirmedTime>,
 }
 
 /// A time that contradicts the known one.
 #[derive(Clone, Copy, Debug)]
-struct Doubt {
+struct UnconfirmedTime {
     member: usize,
     since: Duration,
     bound: ClockBound,
@@ -64,9 +64,9 @@ pub(crate) enum DateVerdict {
     /// The time is plausible or confirmed.
     Believed,
     /// It contradicts the known time, for the first time: ask another member.
-    Doubted,
+    Contradicts,
     /// It still does.
-    StillDoubted,
+    StillContradicts,
 }
 
 /// Best lower bound: at `received` after the origin the time was at least `time`.
@@ -90,10 +90,12 @@ impl State {
             None => one_member,
         };
         if plausible || are_near(sample.date, sample.here) || self.confirms(&sample) {
-            // The time of another member is still doubted: a third one may confirm it, but not its repetition.
-            self.doubt = self.doubt.filter(|doubt| doubt.member != sample.member);
-            if let Some(doubt) = &mut self.doubt {
-                doubt.since = sample.received;
+            // The time of another member is still unconfirmed: a third one may confirm it, but not its repetition.
+            self.unconfirmed = self
+                .unconfirmed
+                .filter(|unconfirmed| unconfirmed.member != sample.member);
+            if let Some(unconfirmed) = &mut self.unconfirmed {
+                unconfirmed.since = sample.received;
             }
             self.bound = Some(better(
                 self.bound,
@@ -103,13 +105,14 @@ impl State {
             ));
             return DateVerdict::Believed;
         }
-        let repeated = self.doubt.filter(|doubt| {
-            doubt.member == sample.member && are_near(sample.date, doubt.bound.at(sample.received))
+        let repeated = self.unconfirmed.filter(|unconfirmed| {
+            unconfirmed.member == sample.member
+                && are_near(sample.date, unconfirmed.bound.at(sample.received))
         });
         if repeated.is_some() {
-            return DateVerdict::StillDoubted;
+            return DateVerdict::StillContradicts;
         }
-        self.doubt = Some(Doubt {
+        self.unconfirmed = Some(UnconfirmedTime {
             member: sample.member,
             since: sample.received,
             bound: ClockBound {
@@ -117,15 +120,15 @@ impl State {
                 time: sample.date,
             },
         });
-        DateVerdict::Doubted
+        DateVerdict::Contradicts
     }
 
-    /// Whether a doubted time is confirmed by this response.
+    /// Whether an unconfirmed time is confirmed by this response.
     fn confirms(&self, sample: &DateSample) -> bool {
-        self.doubt.is_some_and(|doubt| {
-            let lasts = sample.received.saturating_sub(doubt.since) >= BELIEVED_AFTER;
-            are_near(sample.date, doubt.bound.at(sample.received))
-                && (doubt.member != sample.member || lasts)
+        self.unconfirmed.is_some_and(|unconfirmed| {
+            let lasts = sample.received.saturating_sub(unconfirmed.since) >= BELIEVED_AFTER;
+            are_near(sample.date, unconfirmed.bound.at(sample.received))
+                && (unconfirmed.member != sample.member || lasts)
         })
     }
 
@@ -182,7 +185,7 @@ impl ServerClock {
             here: here(),
         };
         let verdict = self.lock().take(sample, self.one_member);
-        if verdict == DateVerdict::Doubted {
+        if verdict == DateVerdict::Contradicts {
             tracing::warn!(
                 member,
                 "the clock of a member of etcd contradicts the others; see that its time is right"
@@ -315,7 +318,10 @@ mod tests {
     #[test]
     fn one_wrong_member_ages_nothing() {
         let mut state = State::default();
-        assert_eq!(state.take(sample(0, 0, HERE), false), DateVerdict::Doubted);
+        assert_eq!(
+            state.take(sample(0, 0, HERE), false),
+            DateVerdict::Contradicts
+        );
         assert_eq!(state.take(sample(1, 1, HERE), false), DateVerdict::Believed);
         for second in 2..2000 {
             let (member, date) = match second % 3 {
@@ -339,7 +345,10 @@ mod tests {
         };
         assert_eq!(state.take(first, false), DateVerdict::Believed);
         assert_eq!(time(&mut state, 0), WRONG);
-        assert_eq!(state.take(sample(1, 1, HERE), false), DateVerdict::Doubted);
+        assert_eq!(
+            state.take(sample(1, 1, HERE), false),
+            DateVerdict::Contradicts
+        );
         assert_eq!(
             state.take(sample(0, 2, WRONG), false),
             DateVerdict::Believed
@@ -353,15 +362,18 @@ mod tests {
         let mut state = State::default();
         assert_eq!(state.take(sample(0, 0, HERE), true), DateVerdict::Believed);
         for (second, verdict) in [
-            (1, DateVerdict::Doubted),
-            (2, DateVerdict::StillDoubted),
-            (600, DateVerdict::StillDoubted),
+            (1, DateVerdict::Contradicts),
+            (2, DateVerdict::StillContradicts),
+            (600, DateVerdict::StillContradicts),
             (601, DateVerdict::Believed),
         ] {
             assert_eq!(state.take(sample(0, second, WRONG), true), verdict);
         }
         assert_eq!(time(&mut state, 601), WRONG);
-        assert_eq!(state.take(sample(0, 602, HERE), true), DateVerdict::Doubted);
+        assert_eq!(
+            state.take(sample(0, 602, HERE), true),
+            DateVerdict::Contradicts
+        );
         let healed = DateSample {
             here: seconds(HERE + 603),
             ..sample(0, 603, HERE)

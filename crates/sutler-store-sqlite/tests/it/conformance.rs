@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 use sutler_journal::conformance::{Candidate, Cut, StalledCommit, samples};
 use sutler_journal::{Commit, CommitError, ManualClock, Store};
@@ -28,12 +28,18 @@ pub(crate) struct Sqlite {
 #[derive(Default)]
 struct Cuts {
     armed: Mutex<(VecDeque<FaultPoint>, usize)>,
-    stalled: watch::Sender<bool>,
+    stalled: Mutex<bool>,
+    continues: Condvar,
     /// The writer has reached the stall.
     waits: watch::Sender<bool>,
 }
 
 impl Cuts {
+    fn set_stalled(&self, stalled: bool) {
+        *self.stalled.lock().unwrap_or_else(PoisonError::into_inner) = stalled;
+        self.continues.notify_all();
+    }
+
     /// Of those cut in the middle, every other one is written.
     fn arm(&self, cut: Cut) {
         let mut armed = self.armed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -48,10 +54,13 @@ impl Cuts {
     }
 
     fn at(&self, point: FaultPoint) -> Fault {
-        while *self.stalled.borrow() {
+        let mut stalled = self.stalled.lock().unwrap_or_else(PoisonError::into_inner);
+        while *stalled {
             self.waits.send_replace(true);
-            std::thread::sleep(Duration::from_millis(5));
+            let woken = self.continues.wait(stalled);
+            stalled = woken.unwrap_or_else(PoisonError::into_inner);
         }
+        drop(stalled);
         self.waits.send_replace(false);
         let mut armed = self.armed.lock().unwrap_or_else(PoisonError::into_inner);
         if armed.0.front() == Some(&point) {
@@ -103,7 +112,7 @@ async fn open(path: &Path, clock: &Arc<ManualClock>, cuts: &Arc<Cuts>) -> Arc<Sq
 impl Drop for Sqlite {
     fn drop(&mut self) {
         // Closing waits for the writer.
-        self.cuts.stalled.send_replace(false);
+        self.cuts.set_stalled(false);
     }
 }
 
@@ -145,7 +154,7 @@ impl Candidate for Sqlite {
     }
 
     async fn set_stalled(&self, stalled: bool) {
-        self.cuts.stalled.send_replace(stalled);
+        self.cuts.set_stalled(stalled);
         if stalled {
             // The writer stops at the end of the next commit.
             let store = self.current().1;
