@@ -79,10 +79,22 @@ fn seconds(number: u64) -> Duration {
 }
 
 impl Plan {
-    /// The plan of a seed.
+    /// The plan of a seed: half of them mix everything, the others look for one family of faults.
     pub(crate) fn of(rng: &mut SeededRng) -> Self {
-        let lease = seconds(*rng.pick(&[5, 5, 10, 30]));
-        let hook = seconds(*rng.pick(&[1, 4, 12, 25]));
+        let mut plan = Self::mixed(rng);
+        match rng.below(10) {
+            0..5 => {}
+            5 => plan.late_answers(rng),
+            6 => plan.partitions(rng),
+            7 => plan.restarts(rng),
+            8 => plan.purges(rng),
+            _ => plan.crash_loops(rng),
+        }
+        plan.deadline = plan.hook * 2 + seconds(10);
+        plan
+    }
+
+    fn mixed(rng: &mut SeededRng) -> Self {
         let faults = if rng.one_in(3) {
             vec![*rng.pick(&FaultKind::ALL[..6])]
         } else {
@@ -97,36 +109,91 @@ impl Plan {
             });
             faults
         };
-        let poison = rng.one_in(8);
-        let fault_pause = match rng.below(8) {
-            // Then only the hook ends processes.
-            _ if poison && rng.one_in(2) => None,
-            0 => None,
-            1..4 => Some(seconds(4)),
-            _ => Some(seconds(15)),
-        };
         Self {
             replicas: *rng.pick(&[1, 2, 2, 3]),
             clients: *rng.pick(&[1, 2, 3]),
             chaos: seconds(60 + rng.below(100)),
-            lease,
+            lease: seconds(*rng.pick(&[5, 5, 10, 30])),
             call_timeout: seconds(*rng.pick(&[2, 5, 8, 12])),
             client_timeout: seconds(*rng.pick(&[2, 10, 30, 60])),
             sync_wait: seconds(*rng.pick(&[3, 20, 50])),
             drain: Duration::from_millis(*rng.pick(&[50, 500, 4_000])),
-            hook,
-            deadline: hook * 2 + seconds(10),
+            hook: seconds(*rng.pick(&[1, 4, 12, 25])),
+            deadline: Duration::ZERO,
             workers: *rng.pick(&[1, 4, 16]),
             drift: i64::try_from(rng.below(11)).unwrap_or(0) - 5,
             skew: seconds(*rng.pick(&[0, 5, 3600])),
             delayed_polls: *rng.pick(&[0, 2, 20]),
             operators: rng.below(100) < 45,
-            poison,
-            fault_pause,
+            poison: rng.one_in(12),
+            fault_pause: match rng.below(8) {
+                0 => None,
+                1..4 => Some(seconds(4)),
+                _ => Some(seconds(15)),
+            },
             faults,
             failing_hooks: *rng.pick(&[0, 5, 25]),
-            cleanup: rng.one_in(12),
+            cleanup: rng.one_in(20),
         }
+    }
+
+    /// Answers get lost while leases are renewed.
+    fn late_answers(&mut self, rng: &mut SeededRng) {
+        self.faults = vec![FaultKind::Loss];
+        self.fault_pause = Some(seconds(5));
+        self.lease = seconds(5);
+        self.call_timeout = seconds(*rng.pick(&[4, 5, 8]));
+        self.client_timeout = seconds(60);
+        self.sync_wait = seconds(50);
+        self.hook = seconds(*rng.pick(&[25, 50]));
+        self.clients = 3;
+        self.workers = 16;
+        (self.operators, self.poison) = (false, false);
+    }
+
+    /// Processes lose the store for about a lease.
+    fn partitions(&mut self, rng: &mut SeededRng) {
+        self.faults = vec![FaultKind::Partition];
+        self.fault_pause = Some(seconds(8));
+        self.lease = seconds(*rng.pick(&[5, 10]));
+        self.hook = seconds(*rng.pick(&[12, 25]));
+        self.client_timeout = seconds(60);
+        self.replicas = 3;
+        self.clients = 3;
+        (self.operators, self.poison) = (false, false);
+    }
+
+    /// Processes are stopped with notice while hooks run.
+    fn restarts(&mut self, rng: &mut SeededRng) {
+        self.faults = vec![FaultKind::Restart];
+        self.fault_pause = Some(seconds(3));
+        self.drain = Duration::from_millis(50);
+        self.delayed_polls = 20;
+        self.hook = seconds(*rng.pick(&[12, 25]));
+        self.replicas = 3;
+        self.clients = 3;
+        (self.operators, self.poison) = (false, false);
+    }
+
+    /// Operators purge while platforms create again, over slow links.
+    fn purges(&mut self, rng: &mut SeededRng) {
+        self.faults = vec![FaultKind::Slow];
+        self.fault_pause = Some(seconds(6));
+        self.hook = seconds(*rng.pick(&[1, 4]));
+        self.client_timeout = seconds(30);
+        self.call_timeout = seconds(12);
+        (self.operators, self.poison) = (true, false);
+    }
+
+    /// A hook ends its process again and again, and nothing else does.
+    fn crash_loops(&mut self, rng: &mut SeededRng) {
+        self.fault_pause = None;
+        self.lease = seconds(5);
+        self.hook = seconds(*rng.pick(&[12, 25]));
+        self.replicas = *rng.pick(&[1, 2]);
+        self.clients = 3;
+        self.workers = 16;
+        (self.operators, self.poison) = (false, true);
     }
 }
 

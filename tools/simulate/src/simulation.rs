@@ -25,6 +25,8 @@ use sutler_servers::SeededRng;
 
 /// Longest time until everything is settled after the faults.
 const SETTLED_WITHIN: Duration = Duration::from_secs(900);
+/// Longest time that a request is on its way after the faults.
+const ARRIVED_WITHIN: Duration = Duration::from_secs(20);
 /// Names of bindings of every instance.
 const BINDINGS: [&str; 2] = ["b0", "b1"];
 
@@ -144,6 +146,8 @@ impl Simulation {
         injecting.abort();
         self.replicas.turbulent.store(false, Ordering::Relaxed);
         self.repair().await;
+        // Until everything that is still on its way has arrived.
+        tokio::time::sleep(ARRIVED_WITHIN).await;
         for client in acting {
             client.abort();
         }

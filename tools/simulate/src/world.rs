@@ -193,7 +193,8 @@ impl World {
     }
 
     /// Notes running hooks whose operation is done in the store: only an operator's command ends it so.
-    /// Such a run must stop within a lease.
+    /// Such a run must stop within one and a half leases: a lease if renewals fail, and one renewal more if an
+    /// answer was lost.
     pub(crate) async fn note_ended_runs(&self) {
         let running: Vec<String> = self
             .state()
@@ -240,6 +241,13 @@ impl World {
         }
     }
 
+    /// Whether hooks ended so few processes that no other operation may be given up. Each further operation that ends
+    /// its processes runs twice beside the others before it is suspected.
+    pub(crate) fn few_processes_ended(&self) -> bool {
+        let ended = self.state().ended_processes.values().sum::<u32>();
+        ended <= ENDED_PROCESSES_MAX
+    }
+
     /// A process begins to shut down.
     pub(crate) fn stopping(&self, process: &str) {
         self.state().stopping.insert(process.to_owned());
@@ -258,8 +266,8 @@ impl World {
             .iter()
             .filter_map(|execution| {
                 let ended = state.ended_by_operator.get(&execution.operation)?;
-                (now > *ended + self.lease)
-                    .then(|| format!("{execution} still runs a lease after an operator ended it"))
+                (now > *ended + self.lease * 3 / 2)
+                    .then(|| format!("{execution} still runs long after an operator ended it"))
             })
             .collect();
         for sentence in late {

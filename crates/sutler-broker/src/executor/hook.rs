@@ -147,7 +147,8 @@ impl HookCall<'_> {
     async fn time_left(&self) -> Result<Duration, Lost> {
         let deadline = self.policy.deadline;
         let row = &self.run.operation().row;
-        if row.fence == Fence(1) && row.attempt == 1 {
+        // A takeover has all the time again: takeovers are bounded, and what is recorded below would count as progress.
+        if (row.fence == Fence(1) && row.attempt == 1) || row.takeovers > 0 {
             return Ok(deadline);
         }
         let now = loop {

@@ -7,6 +7,8 @@
 
 use crate::operation::{Fence, Operation, OperationId, WorkerId};
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -41,10 +43,12 @@ pub(super) struct RunHandle {
     pub(super) commits: CommitCount,
     started: Instant,
     suspect: bool,
+    /// A renewal did not list it while a commit of it was under way.
+    unlisted: bool,
 }
 
 /// Counts the commits of a run that are not answered: their answers decide about the run.
-pub(super) type CommitCount = std::sync::Arc<std::sync::atomic::AtomicUsize>;
+pub(super) type CommitCount = Arc<AtomicUsize>;
 
 /// An operation that the store may hold for this worker and that does not run here.
 enum PendingClaim {
@@ -177,6 +181,7 @@ impl RunTable {
             commits: CommitCount::default(),
             started: now,
             suspect: suspect && !is_accompanied,
+            unlisted: false,
         };
         if row.cancel {
             run.cancel.cancel();
@@ -216,13 +221,18 @@ impl RunTable {
         if worker != self.incarnation.worker {
             return steps;
         }
-        for (id, run) in &self.runs {
-            // The answer to a commit under way decides about its run: the commit may have ended it.
-            let commits = run.commits.load(std::sync::atomic::Ordering::SeqCst) > 0;
-            if run.started < sent && !commits && !held.contains(id) {
+        for (id, run) in &mut self.runs {
+            if run.started >= sent || held.contains(id) {
+                continue;
+            }
+            // The answer to a commit under way decides about its run, because the commit may have ended it. But an
+            // answer that was lost is not waited for.
+            let commits = run.commits.load(Ordering::SeqCst) > 0;
+            if !commits || run.unlisted {
                 run.cancel.cancel();
                 run.lost.cancel();
             }
+            run.unlisted = true;
         }
         let is_committing = |claim: &PendingClaim| matches!(claim, PendingClaim::Committing);
         self.claims
