@@ -31,7 +31,8 @@ use sutler_journal::{
 };
 use sutler_osb::Catalog;
 use sutler_records::{
-    COLLECTIONS_REALM, Documents, InflightCache, PeriodicTask, PeriodicTasks, verify_keys,
+    COLLECTIONS_REALM, Documents, InflightCache, PeriodicTask, PeriodicTasks, StoreClock,
+    verify_keys,
 };
 use sutler_server::{Admission, Auth, AuthConfigError, Probes, SharedLimits, Tls, TlsAcceptor};
 use tokio_util::sync::CancellationToken;
@@ -226,6 +227,8 @@ impl Broker {
     pub async fn start(self) -> Result<BrokerHandle, BuildError> {
         let (store, keys) = self.store.ok_or(BuildError::NoStore)?;
         sutler_journal::copy::check_usable(store.as_ref()).await?;
+        let clock = StoreClock::read(store.as_ref()).await;
+        let clock = Arc::new(clock.map_err(|error| BuildError::Store(error.into()))?);
         let observed = Arc::new(MeteredStore::new(store));
         let store: Arc<dyn Store> = observed.clone();
         let platforms = with_root_platform(self.platforms, self.auth, self.realm)?;
@@ -244,6 +247,7 @@ impl Broker {
                 store: store.clone(),
                 keys: keys.clone(),
                 realm: platform.realm.clone(),
+                clock: clock.clone(),
             });
             realm_contexts.push(realm_context(records, &catalog, &settings).await?);
         }
@@ -433,6 +437,7 @@ async fn extensions(
         store: store.clone(),
         keys: keys.clone(),
         realm: Realm::new(COLLECTIONS_REALM)?,
+        clock: first.records.clock.clone(),
     });
     verify_keys(&records).await?;
     let queue = queue_of(&records.realm);

@@ -7,9 +7,9 @@ use crate::realm_context::{RealmContext, queue_of};
 use crate::resources::{BINDING, GONE, INSTANCE, moment_bytes};
 use crate::settings::Settings;
 use serde::{Deserialize, Serialize};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use sutler_journal::{
-    CommitError, Due, Key, Kind, List, Lost, OperationId, Outcome, Run, RunResult, Term,
+    CommitError, Due, Key, Kind, List, Lost, OperationId, Outcome, Run, RunResult, StoreTime, Term,
 };
 use sutler_records::{NextRun, Resource, Retention, SINGLETON, Schedule, Scheduler, TaskDocument};
 
@@ -17,10 +17,10 @@ use sutler_records::{NextRun, Resource, Retention, SINGLETON, Schedule, Schedule
 const VERB: &str = "cleanup";
 /// The task that every broker has.
 const HOUSEKEEPING: &str = "housekeeping";
-/// Interval of that task.
-const HOUSEKEEPING_EVERY: Duration = Duration::from_secs(3600);
-/// How long the change feed and finished cleanups are kept.
-const FEED_KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Interval of that task, short enough for the limit of the change feed.
+const HOUSEKEEPING_EVERY: Duration = Duration::from_secs(600);
+/// How long finished cleanups are kept.
+const CLEANUPS_KEPT: Duration = Duration::from_secs(24 * 3600);
 
 /// The document of a cleanup's lane.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -100,7 +100,7 @@ fn tasks(settings: &Settings) -> Vec<(String, Task<'_>)> {
 impl Task<'_> {
     fn schedule(&self) -> String {
         match self {
-            Self::Housekeeping => "hourly".to_owned(),
+            Self::Housekeeping => "every 10 minutes".to_owned(),
             Self::Operations { schedule, .. } => schedule.to_string(),
         }
     }
@@ -170,31 +170,34 @@ async fn work(realm_context: &RealmContext, run: &Run, task: &Task<'_>) -> Resul
             kind, outcome, age, ..
         } => retention.sweep_operations(*kind, *outcome, *age).await,
         Task::Housekeeping => {
-            let swept = retention.sweep_operations(SINGLETON, None, FEED_KEPT);
+            let settings = &realm_context.settings;
+            let swept = retention.sweep_operations(SINGLETON, None, CLEANUPS_KEPT);
             let mut removed = swept.await?;
-            for kind in [INSTANCE, BINDING] {
-                let tombstones = old_tombstones(realm_context, kind);
+            for (kind, its) in [
+                (INSTANCE, &settings.instances),
+                (BINDING, &settings.bindings),
+            ] {
+                // An age of schedules that is longer is meant to be.
+                let kept = its.cleanup.kept.max(its.cleanup.age);
+                removed += retention.sweep_operations(kind, None, kept).await?;
+                let gone_before = retention.now().await?.minus(settings.tombstones);
+                let tombstones = old_tombstones(realm_context, kind, gone_before);
                 removed += retention.remove_listed(&tombstones, None).await?;
             }
-            removed += retention
-                .remove_audit(realm_context.settings.audit_kept)
-                .await?;
-            retention.sweep_feed(FEED_KEPT).await?;
+            removed += retention.remove_audit(settings.audit_kept).await?;
+            retention.sweep_feed(settings.feed).await?;
             Ok(removed)
         }
     }
 }
 
 /// Tombstones that are old enough. One whose id was taken again is not a tombstone any more.
-fn old_tombstones(realm_context: &RealmContext, kind: Kind) -> List {
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
+fn old_tombstones(realm_context: &RealmContext, kind: Kind, gone_before: StoreTime) -> List {
     List::Term {
         realm: realm_context.records.realm.clone(),
         kind,
         name: GONE,
         from: Vec::new(),
-        to: moment_bytes(now.saturating_sub(realm_context.settings.tombstones)),
+        to: moment_bytes(gone_before),
     }
 }

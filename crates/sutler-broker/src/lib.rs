@@ -63,8 +63,8 @@ pub use settings::{DeletedPoll, MissingVersion, Settings};
 pub use store_inspection::DocumentOpener;
 pub use sutler_records::{
     BATCH_BYTES_MAX, BATCH_WRITES_MAX, Batch, CollectionItem, Collections, CollectionsError,
-    PeriodicTask, Revision, Schedule, ScheduleError, TaskContext, TaskError, TaskResult,
-    TaskStatus, run_blocking, run_in_background,
+    FeedRetention, PeriodicTask, Revision, Schedule, ScheduleError, TaskContext, TaskError,
+    TaskResult, TaskStatus, run_blocking, run_in_background,
 };
 pub use sutler_schema::{ParameterSchemas, PlanSchemas, SchemaError, derived_schema};
 pub use sutler_server::{

@@ -13,8 +13,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use sutler_journal::{Commit, CommitRejected, Key, Kind, Lost, OperationId, Run, Term};
+use sutler_journal::{Commit, CommitRejected, Key, Kind, Lost, OperationId, Run, StoreTime, Term};
 use sutler_osb::{BindingId, InstanceId, OriginatingIdentity, RequestIdentity};
 use sutler_records::{Documents, Resource};
 
@@ -148,8 +147,12 @@ impl Resource for Instance {
                 }
                 terms
             }
-            None => vec![gone_term()],
+            None => Vec::new(),
         }
+    }
+
+    fn dated_terms(&self, written: StoreTime) -> Vec<Term> {
+        gone_term(self.data().is_none(), written)
     }
 
     fn referenced_operations(&self) -> Vec<OperationId> {
@@ -160,7 +163,7 @@ impl Resource for Instance {
 impl Resource for Binding {
     fn terms(&self, key: &Key) -> Vec<Term> {
         if self.data().is_none() {
-            return vec![gone_term()];
+            return Vec::new();
         }
         let mut terms = vec![
             Term::new(OF, key.id(0)),
@@ -172,20 +175,24 @@ impl Resource for Binding {
         terms
     }
 
+    fn dated_terms(&self, written: StoreTime) -> Vec<Term> {
+        gone_term(self.data().is_none(), written)
+    }
+
     fn referenced_operations(&self) -> Vec<OperationId> {
         Binding::pins(self)
     }
 }
 
-fn gone_term() -> Term {
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    Term::new(GONE, moment_bytes(now))
+/// Time of deletion of a tombstone, by the store's clock.
+fn gone_term(is_tombstone: bool, written: StoreTime) -> Vec<Term> {
+    let term = || Term::new(GONE, moment_bytes(written));
+    is_tombstone.then(term).into_iter().collect()
 }
 
-/// Timestamp as text that sorts by time.
-pub(crate) fn moment_bytes(since_epoch: Duration) -> Vec<u8> {
+/// Seconds as bytes that sort by time.
+pub(crate) fn moment_bytes(time: StoreTime) -> Vec<u8> {
+    let since_epoch = time.since(StoreTime::default());
     since_epoch.as_secs().to_be_bytes().to_vec()
 }
 

@@ -5,6 +5,7 @@
 use crate::catalog_file::KindSettings;
 use crate::catalog_source::PlanWaitLimits;
 use std::time::Duration;
+use sutler_records::FeedRetention;
 use sutler_server::{BodyLimits, Limits, ServerSettings};
 
 /// Settings, with their defaults.
@@ -34,6 +35,8 @@ pub struct Settings {
     pub patience: PlanWaitLimits,
     /// How long a deleted id is remembered.
     pub tombstones: Duration,
+    /// How much of the change feed is kept, for all platforms together.
+    pub feed: FeedRetention,
     /// How long the audit trail of administration is kept.
     pub audit_kept: Duration,
     /// How long a shut-down may take: first requests are answered, then running operations end.
@@ -63,6 +66,7 @@ impl Default for Settings {
             lease: Duration::from_secs(30),
             patience: PlanWaitLimits::default(),
             tombstones: Duration::from_secs(7 * 24 * 3600),
+            feed: FeedRetention::default(),
             audit_kept: Duration::from_secs(400 * 24 * 3600),
             drain: Duration::from_secs(20),
             drain_notice: Duration::ZERO,

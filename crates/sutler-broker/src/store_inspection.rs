@@ -8,7 +8,9 @@ use crate::resources::{BINDING, GONE, INSTANCE};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use sutler_journal::inspect::{DocumentFacts, SealedReader, UnreadableError};
-use sutler_journal::{IndexedDocument, KeyRing, Operation, SealContext, SealError, Term};
+use sutler_journal::{
+    IndexedDocument, KeyRing, Operation, SealContext, SealError, StoreTime, Term,
+};
 use sutler_records::{Resource, SINGLETON};
 
 /// Opens documents and operations of every realm with a key ring.
@@ -63,9 +65,11 @@ fn open_resource<T: Resource>(
     let at: T = serde_json::from_slice(plain).map_err(|_| {
         UnreadableError("it has no form that this program knows: use the newer one".to_owned())
     })?;
+    let mut terms = at.terms(&indexed.document.key);
+    terms.extend(at.dated_terms(StoreTime::default()));
     Ok(DocumentFacts {
         points_to: Some(at.referenced_operations()),
-        misfiled: described(&indexed.terms) != described(&at.terms(&indexed.document.key)),
+        misfiled: described(&indexed.terms) != described(&terms),
     })
 }
 

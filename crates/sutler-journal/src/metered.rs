@@ -167,6 +167,10 @@ impl Store for MeteredStore {
         timed(StoreCall::Other, self.inner.info(), always).await
     }
 
+    async fn feed_length(&self) -> Result<u64, StoreError> {
+        timed(StoreCall::Other, self.inner.feed_length(), always).await
+    }
+
     async fn now(&self) -> Result<StoreTime, StoreError> {
         timed(StoreCall::Other, self.inner.now(), always).await
     }

@@ -151,6 +151,11 @@ pub trait Store: Send + Sync + 'static {
     /// Facts about the store itself, for operators. May read everything.
     async fn info(&self) -> Result<StoreInfo, StoreError>;
 
+    /// Number of commits in the feed. Overridden where [`Store::info`] reads more than that.
+    async fn feed_length(&self) -> Result<u64, StoreError> {
+        Ok(self.info().await?.feed)
+    }
+
     /// The store's clock.
     async fn now(&self) -> Result<StoreTime, StoreError>;
 

@@ -4,6 +4,7 @@
 //! details and progress of operations are any serialisable types. Rules are not applied here: a
 //! [`Decision`](crate::Decision) is written by `commit.rs`.
 
+use crate::StoreClock;
 use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::{
     Commit, Key, KeyRing, Kind, Lost, Operation, OperationId, Realm, Run, SealContext, SealError,
-    SealedWith, Store, StoreError, Term, Version, Write,
+    SealedWith, Store, StoreError, StoreTime, Term, Version, Write,
 };
 
 /// Pause before a run reads again from a store that does not answer.
@@ -39,6 +40,11 @@ pub trait Resource:
 {
     /// Plain index terms under which the document with this key is listed.
     fn terms(&self, key: &Key) -> Vec<Term>;
+
+    /// More terms, which depend on the time of writing by the store's clock.
+    fn dated_terms(&self, _written: StoreTime) -> Vec<Term> {
+        Vec::new()
+    }
 
     /// Operations that must not be swept while the document is in this state.
     fn referenced_operations(&self) -> Vec<OperationId>;
@@ -85,6 +91,8 @@ pub struct Documents {
     pub keys: Arc<KeyRing>,
     /// Realm of every key.
     pub realm: Realm,
+    /// The store's clock.
+    pub clock: Arc<StoreClock>,
 }
 
 impl Documents {
@@ -115,6 +123,14 @@ impl Documents {
         }
     }
 
+    /// All terms of a document that is written now.
+    #[must_use]
+    pub fn terms_of<S: Resource>(&self, key: &Key, state: &S) -> Vec<Term> {
+        let mut terms = state.terms(key);
+        terms.extend(state.dated_terms(self.clock.now()));
+        terms
+    }
+
     /// Adds the next state of a document to a commit, and unpins the operations it no longer refers
     /// to.
     #[must_use]
@@ -126,7 +142,7 @@ impl Documents {
         next: &S,
     ) -> Commit {
         let body = self.seal(SealContext::Document(key), next);
-        let terms = next.terms(key);
+        let terms = self.terms_of(key, next);
         let commit = match was.version {
             None => commit.insert(key.clone(), terms, body),
             Some(version) => commit.replace(key.clone(), version, terms, body),

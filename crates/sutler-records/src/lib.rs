@@ -19,6 +19,7 @@ mod periodic;
 mod realms;
 mod retention;
 mod run_end;
+mod store_clock;
 mod wait;
 
 pub use audit::{AUDIT, Actor, AuditRecord, AuditResult, name_of_oldest_kept};
@@ -46,6 +47,7 @@ pub use periodic::{
     TaskDocument, TaskError, TaskResult, TaskStatus,
 };
 pub use realms::{realms, realms_with_same_keys};
-pub use retention::Retention;
+pub use retention::{FeedRetention, Retention};
 pub use run_end::{EndContext, EndResult, EndedResource, RunEnd};
+pub use store_clock::StoreClock;
 pub use wait::WaitResult;

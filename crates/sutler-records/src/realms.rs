@@ -37,6 +37,7 @@ pub async fn realms_with_same_keys(of: &Documents) -> Result<Vec<Documents>, Rec
             store: of.store.clone(),
             keys: of.keys.clone(),
             realm,
+            clock: of.clock.clone(),
         };
         if keys_match(&documents).await? {
             all.push(documents);

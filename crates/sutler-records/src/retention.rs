@@ -16,6 +16,28 @@ const DOCUMENTS: usize = 50;
 /// Pause before the next read of a store that does not answer.
 const STORE_PAUSE: Duration = Duration::from_millis(200);
 
+/// Commits of the feed that are younger are never removed: a commit of unknown outcome is resolved by its id, within
+/// minutes.
+const COMMITS_REMEMBERED: Duration = Duration::from_secs(15 * 60);
+
+/// How much of the change feed is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeedRetention {
+    /// Maximum age of a commit.
+    pub age: Duration,
+    /// Maximum number of commits; those of the last quarter of an hour are kept in any case.
+    pub commits_max: u64,
+}
+
+impl Default for FeedRetention {
+    fn default() -> Self {
+        Self {
+            age: Duration::from_secs(24 * 3600),
+            commits_max: 500_000,
+        }
+    }
+}
+
 /// Removes data that is past its retention, under the claim of a run. A store that does not answer ends
 /// a removal early; the next run continues.
 pub struct Retention<'a> {
@@ -43,19 +65,28 @@ impl Retention<'_> {
             finished_before: self.now().await?.minus(age),
             limit: BATCH,
         };
-        self.sweep(&operations).await
+        self.sweep(&operations, u64::MAX).await
     }
 
-    /// Removes entries of the change feed that are at least `age` old.
+    /// Removes commits of the change feed that are too old or too many, oldest first.
     ///
     /// # Errors
     /// The claim was lost.
-    pub async fn sweep_feed(&self, age: Duration) -> Result<u64, Lost> {
+    pub async fn sweep_feed(&self, kept: FeedRetention) -> Result<u64, Lost> {
+        let now = self.now().await?;
         let feed = Sweep::Feed {
-            before: self.now().await?.minus(age),
+            before: now.minus(kept.age.max(COMMITS_REMEMBERED)),
             limit: BATCH,
         };
-        self.sweep(&feed).await
+        let removed = self.sweep(&feed, u64::MAX).await?;
+        let length = self.documents.store.feed_length().await;
+        let length = self.answered(length).await?.unwrap_or(0);
+        let feed = Sweep::Feed {
+            before: now.minus(COMMITS_REMEMBERED),
+            limit: BATCH,
+        };
+        let excess = length.saturating_sub(kept.commits_max);
+        Ok(removed + self.sweep(&feed, excess).await?)
     }
 
     /// Removes audit entries that are at least `kept` old.
@@ -94,24 +125,35 @@ impl Retention<'_> {
         }
     }
 
-    /// Sweeps in batches, with pauses for other writers.
-    async fn sweep(&self, what: &Sweep) -> Result<u64, Lost> {
+    /// Sweeps at most this number, in batches with pauses for other writers.
+    async fn sweep(&self, what: &Sweep, most: u64) -> Result<u64, Lost> {
         let mut removed = 0;
-        loop {
+        while removed < most {
             let began = Instant::now();
-            let swept = self.documents.store.sweep(what).await;
+            let limit = BATCH.min(usize::try_from(most - removed).unwrap_or(BATCH));
+            let swept = self.documents.store.sweep(&limited(what, limit)).await;
             let swept = self.answered(swept).await?.unwrap_or(0);
             removed += swept;
-            if swept < BATCH as u64 {
-                return Ok(removed);
+            if swept < limit as u64 {
+                break;
             }
             self.run.sleep(Sweep::rest_after(began.elapsed())).await?;
         }
+        Ok(removed)
     }
 
-    async fn now(&self) -> Result<StoreTime, Lost> {
+    /// The store's time; also sets the clock of the documents. The beginning of time if the store does not answer:
+    /// then nothing is old.
+    ///
+    /// # Errors
+    /// The claim was lost.
+    pub async fn now(&self) -> Result<StoreTime, Lost> {
         let now = self.documents.store.now().await;
-        Ok(self.answered(now).await?.unwrap_or_default())
+        let now = self.answered(now).await?;
+        if let Some(now) = now {
+            self.documents.clock.set(now);
+        }
+        Ok(now.unwrap_or_default())
     }
 
     async fn answered<T>(&self, answer: Result<T, StoreError>) -> Result<Option<T>, Lost> {
@@ -123,4 +165,13 @@ impl Retention<'_> {
             }
         }
     }
+}
+
+/// The same sweep with another limit.
+fn limited(sweep: &Sweep, to: usize) -> Sweep {
+    let mut sweep = sweep.clone();
+    match &mut sweep {
+        Sweep::Operations { limit, .. } | Sweep::Feed { limit, .. } => *limit = to,
+    }
+    sweep
 }

@@ -214,6 +214,11 @@ impl Store for EtcdStore {
         self.read_info().await
     }
 
+    async fn feed_length(&self) -> Result<u64, StoreError> {
+        self.follower.catch_up().await?;
+        Ok(self.follower.view()?.feed.len() as u64)
+    }
+
     async fn now(&self) -> Result<StoreTime, StoreError> {
         let head = Range::one(self.keys.head());
         self.client.range(&head).await?;

@@ -207,6 +207,10 @@ impl Store for MongoStore {
         Ok(self.read_info().await?)
     }
 
+    async fn feed_length(&self) -> Result<u64, StoreError> {
+        Ok(self.count_feed().await?)
+    }
+
     async fn now(&self) -> Result<StoreTime, StoreError> {
         Ok(self.time().await?)
     }

@@ -27,6 +27,16 @@ impl MongoStore {
         found.iter().map(read_indexed).collect()
     }
 
+    /// Counts the commits of the feed.
+    pub(crate) async fn count_feed(&self) -> Result<u64, MongoError> {
+        let pipeline = vec![doc! { "$count": "feed" }];
+        let found = self
+            .commands
+            .snapshot(Collection::Commits, pipeline)
+            .await?;
+        Ok(parse_info(&found)?.feed)
+    }
+
     /// Counts everything at one moment; the size is read afterwards.
     pub(crate) async fn read_info(&self) -> Result<StoreInfo, MongoError> {
         let lives = doc! { "$gt": ["$until", now()] };

@@ -52,6 +52,7 @@ pub struct Statements {
     pub(crate) read_log: &'static str,
     pub(crate) now: &'static str,
     pub(crate) info: &'static str,
+    pub(crate) feed_length: &'static str,
     pub(crate) stats: &'static str,
 }
 

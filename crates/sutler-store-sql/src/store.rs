@@ -215,6 +215,10 @@ impl<D: Dialect> Store for SqlStore<D> {
         Ok(self.shared.info(self.layout).await?)
     }
 
+    async fn feed_length(&self) -> Result<u64, StoreError> {
+        Ok(self.shared.feed_length().await?)
+    }
+
     async fn now(&self) -> Result<StoreTime, StoreError> {
         Ok(self.shared.now().await?)
     }

@@ -19,6 +19,11 @@ impl<D: Dialect> SqlShared<D> {
         found.iter().map(document).collect()
     }
 
+    pub(crate) async fn feed_length(&self) -> Result<u64, SqlError> {
+        let found = self.ask(D::SQL.feed_length, &[]).await?;
+        number(only(&found)?, 0)
+    }
+
     pub(crate) async fn info(&self, layout: Layout) -> Result<StoreInfo, SqlError> {
         let found = self.ask(D::SQL.info, &[]).await?;
         let row = only(&found)?;

@@ -172,6 +172,11 @@ pub(crate) fn survey(db: &Connection, leases: LeaseCounts) -> ReadResult<StoreIn
     read.map_err(unreadable)
 }
 
+pub(crate) fn feed_length(db: &Connection) -> ReadResult<u64> {
+    let read = db.query_row(sql::FEED_LENGTH, [], |row| counted(row, 0));
+    read.map_err(unreadable)
+}
+
 fn counted(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<u64> {
     Ok(u64::try_from(row.get::<_, i64>(column)?).unwrap_or_default())
 }

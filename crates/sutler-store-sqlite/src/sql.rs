@@ -168,6 +168,8 @@ pub(crate) const SURVEY: &str =
             (SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()),
             (SELECT count(*) FROM doc)";
 
+pub(crate) const FEED_LENGTH: &str = "SELECT count(*) FROM feed";
+
 pub(crate) const CHECKPOINT: &str = "PRAGMA wal_checkpoint(PASSIVE)";
 pub(crate) const CHECKPOINT_ALL: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
 pub(crate) const COUNTS: &str = "SELECT (SELECT count(*) FROM doc), (SELECT count(*) FROM op),

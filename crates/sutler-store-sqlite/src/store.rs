@@ -340,6 +340,10 @@ impl Store for SqliteStore {
         })
     }
 
+    async fn feed_length(&self) -> Result<u64, StoreError> {
+        self.read_many(|view| lists::feed_length(view.db)).await
+    }
+
     async fn now(&self) -> Result<StoreTime, StoreError> {
         Ok(self.shared.settings.clock.now())
     }

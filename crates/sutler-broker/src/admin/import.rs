@@ -18,7 +18,7 @@ use std::time::Duration;
 use sutler_journal::{
     Commit, CommitError, Document, Key, Operation, SealContext, Term, Write, commit_until_known,
 };
-use sutler_records::{AUDIT, Documents, RecordError, Resource};
+use sutler_records::{AUDIT, Documents, RecordError};
 
 /// Maximum length of a line: more than a whole commit in base64.
 const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -223,11 +223,11 @@ fn terms(records: &Documents, key: &Key, body: &[u8]) -> Result<Option<Vec<Term>
     let place = SealContext::Document(key);
     if key.kind() == INSTANCE.as_str() {
         let (at, _) = records.open::<Instance>(place, body)?;
-        return Ok(Some(Resource::terms(&at, key)));
+        return Ok(Some(records.terms_of(key, &at)));
     }
     if key.kind() == BINDING.as_str() {
         let (at, _) = records.open::<Binding>(place, body)?;
-        return Ok(Some(Resource::terms(&at, key)));
+        return Ok(Some(records.terms_of(key, &at)));
     }
     if key.kind() == AUDIT.as_str() {
         return TrailEntry::open(records, key, body).map(|_| Some(Vec::new()));

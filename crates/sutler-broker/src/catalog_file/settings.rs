@@ -12,6 +12,8 @@ use sutler_yaml::{Kind, Node};
 const ROOT: [&str; 3] = ["com", "equalities", "osbapi"];
 
 /// Default minimum age of a finished operation.
+/// Default time that finished operations are kept.
+const OPERATIONS_KEPT_DEFAULT: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 const CLEANUP_AGE_DEFAULT: Duration = Duration::from_secs(3 * 24 * 60 * 60);
 
 const INSTANCES: &str = "service-instances";
@@ -44,10 +46,12 @@ pub struct KindSettings {
     pub cleanup: CleanupSettings,
 }
 
-/// When finished operations are removed. Without a schedule they are kept.
+/// When finished operations are removed. Those that a document refers to stay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CleanupSettings {
-    /// Minimum time since the end of an operation.
+    /// How long they are kept at most, with or without a schedule; never shorter than `age`.
+    pub kept: Duration,
+    /// Minimum time since the end of an operation that a schedule removes.
     pub age: Duration,
     /// When all operations of that age are removed.
     pub all: Option<Schedule>,
@@ -60,6 +64,7 @@ pub struct CleanupSettings {
 impl Default for CleanupSettings {
     fn default() -> Self {
         Self {
+            kept: OPERATIONS_KEPT_DEFAULT,
             age: CLEANUP_AGE_DEFAULT,
             all: None,
             succeeded: None,

@@ -240,7 +240,10 @@ pub async fn a_trimmed_feed_reports_a_gap(candidate: &dyn Candidate) {
         let part = fixture.store.changes(cursor, 100).await;
         part.expect("changes").gap
     };
+    let length = async || fixture.store.feed_length().await.expect("a length");
+    let whole = length().await;
     assert_eq!(trim(3).await, 3);
+    assert_eq!(length().await, whole - 3, "the oldest are gone");
     assert!(gap(&Cursor::default()).await, "from the beginning");
     assert!(gap(&cursors[1]).await, "one was missed");
     assert!(!gap(&cursors[2]).await, "all of the trimmed were seen");

@@ -1,15 +1,17 @@
 //! Every effect of a decision as it is written, with and without a claim for this process.
 
 use super::{CommitDecisionError, DecisionCommit, OperationContent, StartPlace, commit_decision};
-use crate::{Decision, Documents, Effect, InflightCache, LoadedDocument, RecordError, Resource};
+use crate::{
+    Decision, Documents, Effect, InflightCache, LoadedDocument, RecordError, Resource, StoreClock,
+};
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use sutler_journal::{
     Commit, Due, Engine, EngineSettings, Executor, Key, KeyRing, Kind, Lost, MemoryStore, Next,
-    OperationId, Outcome, Queue, Realm, Run, RunResult, SealContext, Start, State, Term, Version,
-    Write,
+    OperationId, Outcome, Queue, Realm, Run, RunResult, SealContext, Start, State, StoreTime, Term,
+    Version, Write,
 };
 use tokio::sync::mpsc;
 
@@ -78,6 +80,7 @@ fn fixture() -> Arc<Documents> {
         store: Arc::new(MemoryStore::new()),
         keys: Arc::new(KeyRing::ephemeral()),
         realm: Realm::new("house").expect("a name"),
+        clock: Arc::new(StoreClock::at(StoreTime::default())),
     })
 }
 

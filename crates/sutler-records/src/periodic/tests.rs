@@ -4,7 +4,7 @@ use super::{
     NextRun, PeriodicTask, PeriodicTasks, Scheduler, TASK_VERB, TaskContext, TaskDocument,
     TaskError, TaskResult, TaskState, TaskStatus,
 };
-use crate::{Documents, Resource};
+use crate::{Documents, Resource, StoreClock};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use sutler_journal::{
     Due, Engine, EngineSettings, Executor, Key, KeyRing, Lost, MemoryStore, OperationId, Outcome,
-    Queue, Realm, Run, RunResult, Term,
+    Queue, Realm, Run, RunResult, StoreTime, Term,
 };
 
 const QUEUE: Queue = Queue::named("tasks");
@@ -22,6 +22,7 @@ fn fixture() -> Arc<Documents> {
         store: Arc::new(MemoryStore::new()),
         keys: Arc::new(KeyRing::ephemeral()),
         realm: Realm::new("house").expect("a name"),
+        clock: Arc::new(StoreClock::at(StoreTime::default())),
     })
 }
 

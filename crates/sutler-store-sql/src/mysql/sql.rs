@@ -44,6 +44,7 @@ pub(super) const STATEMENTS: Statements = Statements {
     read_log: "SELECT number, text FROM sutler_log
     WHERE op = ? AND number >= ? ORDER BY number LIMIT ?",
     now: "SELECT micros FROM sutler_clock",
+    feed_length: "SELECT CAST(COUNT(*) AS SIGNED) FROM sutler_feed",
     info: "SELECT
         CAST((SELECT COUNT(*) FROM sutler_lease l WHERE l.expires > c.micros) AS SIGNED),
         CAST((SELECT COUNT(*) FROM sutler_lease l WHERE l.expires <= c.micros) AS SIGNED),

@@ -50,6 +50,7 @@ pub(super) const STATEMENTS: Statements = Statements {
     read_log: "SELECT number, text FROM sutler_log
     WHERE op = $1 AND number >= $2 ORDER BY number LIMIT $3",
     now: "SELECT sutler_now()",
+    feed_length: "SELECT count(*) FROM sutler_feed",
     info: "SELECT
         (SELECT count(*) FROM sutler_lease l WHERE l.expires > n.micros),
         (SELECT count(*) FROM sutler_lease l WHERE l.expires <= n.micros),

@@ -203,6 +203,7 @@ pub(super) fn records(settings: &KindSettings) -> ResourceConfig {
     ResourceConfig {
         force_delete_unknown: settings.force_delete_unknown,
         cleanup: super::model::CleanupConfig {
+            kept: DurationText(settings.cleanup.kept),
             age: DurationText(settings.cleanup.age),
             all: when(&settings.cleanup.all),
             succeeded: when(&settings.cleanup.succeeded),

@@ -45,6 +45,7 @@ fn the_spring_example_is_accepted_as_it_is() {
             all: Some(schedule.clone()),
             succeeded: Some(schedule.clone()),
             failed: Some(schedule),
+            ..CleanupSettings::default()
         },
     };
     let expected = FileSettings {

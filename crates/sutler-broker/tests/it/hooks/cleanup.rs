@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use sutler_broker::{
-    Broker, CatalogFile, CleanupSettings, Cx, Error, Policy, Provisioned, Result, Schedule,
-    Service, Update, Updated,
+    Broker, CatalogFile, CleanupSettings, Cx, Error, FeedRetention, Policy, Provisioned, Result,
+    Schedule, Service, Update, Updated,
 };
 use sutler_journal::conformance::{Call, Intercept};
-use sutler_journal::{Outcome, State, Store, Sweep};
+use sutler_journal::{Clock as _, Outcome, State, Store, Sweep};
 use sutler_osb::{OperationKind, PinnedPlan};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -172,13 +172,18 @@ async fn an_operation_ages_from_its_end_and_a_running_one_is_never_removed() {
     assert_eq!(kept(&brokers).await, ["update succeeded"]);
 }
 
-/// Number of sweeps of operations of instances.
+/// Number of scheduled sweeps of operations of instances: of those that are younger than any is kept.
 fn count_sweeps(brokers: &RestartableBroker) -> Arc<Mutex<usize>> {
     let sweeps = Arc::new(Mutex::new(0));
-    let counted = sweeps.clone();
+    let (counted, clock) = (sweeps.clone(), brokers.clock.clone());
     brokers.inject(move |call| {
-        if let Call::Sweep(Sweep::Operations { lanes, .. }) = call
+        if let Call::Sweep(Sweep::Operations {
+            lanes,
+            finished_before,
+            ..
+        }) = call
             && lanes.windows(8).any(|window| window == b"instance")
+            && *finished_before > clock.now().minus(13 * DAY)
         {
             *counted.lock().unwrap() += 1;
         }
@@ -273,6 +278,78 @@ async fn a_poll_after_a_delete_is_200_then_410_then_404() {
     fixture.provision("i").send().await.is(201);
 }
 
+/// Each update is several commits: without a limit the feed has hundreds.
+#[tokio::test(start_paused = true)]
+async fn the_feed_keeps_no_more_commits_than_its_limit_and_none_that_is_too_old() {
+    let brokers = RestartableBroker::new();
+    let feed = FeedRetention {
+        age: DAY,
+        commits_max: 20,
+    };
+    let limited = |broker: Broker| broker.settings(|settings| settings.feed = feed);
+    let fixture = brokers.open_with(PlainService, limited).await;
+    fixture.provision("i").send().await.is(201);
+    for size in 0..100 {
+        let update = fixture.update("i").parameters(json!({ "size": size }));
+        update.send().await.is(200);
+    }
+    let length = async || brokers.memory.feed_length().await.unwrap();
+    let before = length().await;
+    assert!(before > 200, "{before}");
+    // A commit of unknown outcome is resolved by its id: those of the last minutes stay.
+    brokers.pass(Duration::from_secs(700)).await;
+    assert!(length().await >= before);
+    brokers.pass(HOUR).await;
+    // The commits of the clean-up itself are young.
+    let limited = length().await;
+    assert!((20..40).contains(&limited), "{limited}");
+    fixture.running.shut_down().await;
+    let fixture = brokers.open(PlainService).await;
+    brokers.pass(2 * DAY).await;
+    let young = length().await;
+    assert!(young < 20, "{young}");
+    fixture.fetch("i").send().await.is(200);
+}
+
+/// The store's clock moves by eight days, that of this machine does not.
+#[tokio::test(start_paused = true)]
+async fn a_deleted_id_is_remembered_by_the_clock_of_the_store() {
+    let brokers = RestartableBroker::new();
+    let fixture = brokers.open(PlainService).await;
+    fixture.provision("i").send().await.is(201);
+    fixture.deprovision("i").send().await.is(200);
+    for _ in 0..6 {
+        brokers.pass(DAY).await;
+    }
+    fixture.poll("i").send().await.is(200);
+    fixture.deprovision("i").send().await.is(410);
+    for _ in 0..2 {
+        brokers.pass(DAY).await;
+    }
+    fixture.poll("i").send().await.is(404);
+}
+
+#[tokio::test(start_paused = true)]
+async fn finished_operations_are_kept_for_two_weeks_unless_a_document_refers_to_them() {
+    let brokers = RestartableBroker::new();
+    let fixture = brokers.open(PlainService).await;
+    three_operations(&fixture).await;
+    for _ in 0..13 {
+        brokers.pass(DAY).await;
+    }
+    let all = ["provision succeeded", "update failed", "update succeeded"];
+    assert_eq!(kept(&brokers).await, all);
+    for _ in 0..2 {
+        brokers.pass(DAY).await;
+    }
+    assert_eq!(kept(&brokers).await, ["update succeeded"]);
+    let stats = brokers.memory.stats().await.unwrap();
+    assert_eq!(stats.accepted, stats.live + stats.terminal + stats.cleaned);
+    fixture.fetch("i").send().await.is(200);
+    let polled = fixture.poll("i").send().await.is(200);
+    assert_eq!(polled.json["state"], "succeeded");
+}
+
 /// A 410 would mean that the resource existed and is deleted.
 #[tokio::test(start_paused = true)]
 async fn a_refused_create_is_never_reported_as_deleted() {
@@ -335,6 +412,7 @@ async fn the_keys_of_the_spring_framework_configure_cleanup() {
     let broker = Broker::new(file)
         .service("db", PlainService)
         .shared_store(store, sutler_journal::KeyRing::parse(&ring).unwrap())
+        .settings(|settings| settings.tombstones = 60 * DAY)
         .basic_auth("user", "s3cret");
     let fixture = crate::fixture::Fixture::around(broker.start().await.unwrap());
     fixture.provision("i").plan(SMALL).send().await.is(201);

@@ -95,6 +95,7 @@ fn apply(config: &BrokerConfig, settings: &mut Settings) {
     settings.workers = config.workers;
     settings.lease = config.timeouts.lease.0;
     settings.tombstones = config.timeouts.tombstones.0;
+    settings.feed = config.store.feed();
     settings.drain = config.drain.0;
     settings.drain_notice = config.timeouts.drain_notice.0;
     settings.limits = config
@@ -119,6 +120,7 @@ fn records(records: &ResourceConfig) -> KindSettings {
     KindSettings {
         force_delete_unknown: records.force_delete_unknown,
         cleanup: CleanupSettings {
+            kept: records.cleanup.kept.0,
             age: records.cleanup.age.0,
             all: when(&records.cleanup.all),
             succeeded: when(&records.cleanup.succeeded),

@@ -2,12 +2,13 @@
 
 use crate::config::findings::CheckFindings;
 use crate::config::secret::{EnvLookup, HIDDEN, SecretSource};
-use crate::config::value_types::FilePath;
+use crate::config::value_types::{DurationText, FilePath};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::path::PathBuf;
+use sutler_broker::FeedRetention;
 
 /// Where everything is kept.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -20,18 +21,33 @@ pub struct StoreConfig {
     /// The keys that seal what is kept; made if they are not there. The database's name with `.key`,
     /// if none is given. Replicas of one store need the same keys: for a server they must be named.
     pub key_file: Option<FilePath>,
+    /// How long the feed of changes is kept. `sutler store copy` follows it; a copy that is slower begins again.
+    pub feed_kept: DurationText,
+    /// How many commits the feed keeps at most; those of the last quarter of an hour are kept in any case.
+    pub feed_commits: u64,
 }
 
 impl Default for StoreConfig {
     fn default() -> Self {
+        let feed = FeedRetention::default();
         Self {
             url: StoreUrl::Sqlite("sutler.db".into()),
             key_file: None,
+            feed_kept: DurationText(feed.age),
+            feed_commits: feed.commits_max,
         }
     }
 }
 
 impl StoreConfig {
+    /// How much of the feed is kept.
+    pub fn feed(&self) -> FeedRetention {
+        FeedRetention {
+            age: self.feed_kept.0,
+            commits_max: self.feed_commits,
+        }
+    }
+
     /// Checks that URL and key file go together.
     pub(in crate::config) fn check(&self, path: &str, findings: &mut CheckFindings) {
         match (&self.url, &self.key_file) {

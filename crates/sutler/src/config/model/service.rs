@@ -75,7 +75,7 @@ impl JsonSchema for InlineCatalog {
 pub struct ResourceConfig {
     /// Whether deleting an id that nobody knows succeeds.
     pub force_delete_unknown: bool,
-    /// When finished operations are removed. Without a schedule they are kept.
+    /// When finished operations are removed. Those that an instance or a binding refers to stay.
     pub cleanup: CleanupConfig,
 }
 
@@ -84,7 +84,10 @@ pub struct ResourceConfig {
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "CleanupTimes")]
 pub struct CleanupConfig {
-    /// How long an operation must have been finished.
+    /// How long finished operations are kept at most, with or without a schedule, and never shorter than `age`. To
+    /// keep them for ever, name a long time such as `3650d`.
+    pub kept: DurationText,
+    /// How long an operation must have been finished before a schedule removes it.
     pub age: DurationText,
     /// When all operations of that age are removed.
     pub all: Option<CronText>,
@@ -96,8 +99,10 @@ pub struct CleanupConfig {
 
 impl Default for CleanupConfig {
     fn default() -> Self {
+        let CleanupSettings { kept, age, .. } = CleanupSettings::default();
         Self {
-            age: DurationText(CleanupSettings::default().age),
+            kept: DurationText(kept),
+            age: DurationText(age),
             all: None,
             succeeded: None,
             failed: None,
