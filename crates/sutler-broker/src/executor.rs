@@ -203,10 +203,11 @@ impl BrokerExecutor {
         let instance_id = instance_id(lane);
         let above_key = records.instance_key(&instance_id);
         let above = records.load_for_run::<Instance>(run, &above_key).await?;
-        let (Some(binding_data), Some(instance_data)) =
-            (operation.was.state.data(), above.state.data())
-        else {
+        let Some(binding_data) = operation.was.state.data() else {
             return Ok(RunOutcome::Orphaned);
+        };
+        let Some(instance_data) = above.state.data() else {
+            return Ok(without_instance(verb));
         };
         let steps: Steps = records.progress_of_run(run).await?;
         let input = HookInput {
@@ -292,6 +293,20 @@ impl BrokerExecutor {
             RunOutcome::Orphaned => self.end_orphaned(run).await,
         }
     }
+}
+
+/// End of an operation of a binding whose instance an operator purged: nothing is left that a hook could work with.
+fn without_instance(verb: Verb) -> RunOutcome<binding::HookOutput> {
+    if verb == Verb::Unbind {
+        let removed = binding::HookOutput::default();
+        return RunOutcome::Ended(End::Succeeded(removed), Detail::default());
+    }
+    let message = "The service instance was purged by the operator.";
+    let detail = Detail {
+        description: Some(message.to_owned()),
+        ..Detail::default()
+    };
+    RunOutcome::Ended(End::Failed, detail)
 }
 
 /// End of an operation that was cancelled while it waited for bindings; no hook was called.

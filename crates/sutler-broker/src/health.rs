@@ -152,6 +152,7 @@ pub(crate) async fn watch(watch_inputs: HealthWatch) {
         }
         // Drops the store at once, so that it can be opened again after the broker has stopped.
         tokio::select! {
+            biased;
             () = tokio::time::sleep(CHECK_EVERY) => {}
             () = watch_inputs.engine.stopping() => {}
         }

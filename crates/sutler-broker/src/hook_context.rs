@@ -23,7 +23,7 @@ use std::fmt::Write as _;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use sutler_journal::{Lost, OperationId, Run};
+use sutler_journal::{Lost, OperationId, Run, StoreTime};
 use sutler_osb::{
     BindResource, BindingId, Context, InstanceId, OriginatingIdentity, Parameters, PinnedPlan,
     RequestIdentity,
@@ -68,6 +68,7 @@ pub struct Cx {
     records: Arc<Documents>,
     steps: tokio::sync::Mutex<Steps>,
     progress: Mutex<Progress>,
+    progress_writes: tokio::sync::Mutex<()>,
     retry_after: Option<Duration>,
     /// End of the log of this attempt, once it is known.
     logged: tokio::sync::Mutex<Option<u64>>,
@@ -95,6 +96,7 @@ impl Cx {
             records,
             steps: tokio::sync::Mutex::new(steps),
             progress: Mutex::default(),
+            progress_writes: tokio::sync::Mutex::default(),
             retry_after,
             logged: tokio::sync::Mutex::default(),
         }
@@ -233,8 +235,22 @@ impl Cx {
         }
     }
 
+    /// The first call of the hook; `now` if this is the first that is recorded. Recorded before the hook is called.
+    pub(crate) async fn called_at(&self, now: StoreTime) -> std::result::Result<StoreTime, Lost> {
+        let mut steps = self.steps.lock().await;
+        if let Some(called) = steps.called_at {
+            return Ok(StoreTime(called));
+        }
+        steps.called_at = Some(now.0);
+        let sealed = self.records.seal_progress(self.run.id(), &*steps);
+        self.run.save_progress(None, Some(sealed)).await?;
+        Ok(now)
+    }
+
     /// Writes progress that was not written yet.
     pub(crate) async fn flush_progress(&self) -> std::result::Result<(), Lost> {
+        // One write at a time, so that the last text is the one that stays.
+        let _writing = self.progress_writes.lock().await;
         let text = {
             let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
             progress.written = Some(Instant::now());

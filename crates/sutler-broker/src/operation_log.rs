@@ -8,8 +8,8 @@ use crate::lifecycle::{Effect, Verb};
 use crate::metrics::{self, OperationLabel, outcome_word};
 use crate::resources::{BINDING, Request};
 use serde::{Deserialize, Serialize};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use sutler_journal::{Key, OperationId, Outcome, Run};
+use std::time::Duration;
+use sutler_journal::{Key, OperationId, Outcome, Run, wall_clock};
 use sutler_server::{RequestContext, TraceParent, join_trace};
 use tracing::Span;
 use tracing::field::Empty;
@@ -136,10 +136,7 @@ pub(crate) fn age(id: OperationId) -> Duration {
         let (seconds, nanoseconds) = time.to_unix();
         Duration::new(seconds, nanoseconds)
     });
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    now.saturating_sub(accepted)
+    wall_clock().saturating_sub(accepted)
 }
 
 fn milliseconds(time: Duration) -> f64 {

@@ -8,6 +8,7 @@ mod admin_command;
 mod binding;
 mod instance;
 mod poll;
+mod purge;
 mod respond;
 mod unknown_plan;
 mod update;

@@ -115,6 +115,10 @@ pub(crate) struct Steps {
     /// Unbinds that a deprovision started, by binding.
     #[serde(default)]
     pub cascade: BTreeMap<String, OperationId>,
+    /// Moment of the first call of the hook that was not at once after the acceptance, in microseconds of the
+    /// store's clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub called_at: Option<i64>,
 }
 
 /// Result of saving a state.
@@ -152,7 +156,9 @@ impl Resource for Instance {
     }
 
     fn dated_terms(&self, written: StoreTime) -> Vec<Term> {
-        gone_term(self.data().is_none(), written)
+        // The tombstone of a purge stays until the bindings are purged too.
+        let is_tombstone = self.data().is_none() && !self.is_purging();
+        gone_term(is_tombstone, written)
     }
 
     fn referenced_operations(&self) -> Vec<OperationId> {

@@ -33,6 +33,10 @@ impl DocumentOpener {
 impl SealedReader for DocumentOpener {
     fn document(&self, indexed: &IndexedDocument) -> Result<DocumentFacts, UnreadableError> {
         let document = &indexed.document;
+        if document.body.is_empty() {
+            // The probe of writes holds nothing.
+            return Ok(DocumentFacts::default());
+        }
         let plain = self.open(SealContext::Document(&document.key), &document.body)?;
         match document.key.kind() {
             kind if kind == INSTANCE.as_str() => open_resource::<Instance>(indexed, &plain),

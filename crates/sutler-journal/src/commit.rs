@@ -7,6 +7,7 @@
 use crate::document::{TERMS_MAX, Term, Version};
 use crate::key::Key;
 use crate::operation::{Fence, Operation, OperationId, Outcome, Queue, WorkerId};
+use crate::process::fresh_id;
 use crate::store::StoreError;
 use bytes::Bytes;
 use std::collections::BTreeSet;
@@ -67,8 +68,12 @@ pub struct NewOperation {
 /// Next state of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// The state stays; detail or progress changes. Counts as progress: takeovers are reset to zero.
+    /// The state stays; detail or progress changes. New progress resets takeovers to zero; a new detail alone is
+    /// a text that a hook can write as often as it starts, and resets nothing.
     Same,
+    /// The worker gives the operation back without having run it, and it may be claimed again when due. No
+    /// progress: takeovers stay as they are.
+    PutBack(Due),
     /// The worker yields the operation, and it may be claimed again when due. Counts as progress.
     Ready(Due),
     /// This attempt is known to have ended; the next may be claimed when due. No progress:
@@ -207,7 +212,7 @@ impl Commit {
     /// An empty commit with a fresh id.
     pub fn new() -> Self {
         Self {
-            id: CommitId(Uuid::now_v7()),
+            id: CommitId(fresh_id()),
             expects: Vec::new(),
             writes: Vec::new(),
         }

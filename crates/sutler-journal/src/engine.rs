@@ -4,16 +4,19 @@
 //! [`Executor`]'s. Any number of engines share the work through one store. Read `engine/run.rs` for
 //! the input of an executor, `engine/loops.rs` for the loops.
 
+mod expected_claim;
 mod loops;
 mod run;
+mod run_table;
 
+pub use expected_claim::ExpectedClaim;
 pub use loops::catch_panic;
 pub use run::{CommitAborted, CommitRejected, Lost, Run};
 
-use crate::operation::{Fence, Operation, OperationId, Queue, WorkerId};
+use crate::operation::{OperationId, Queue, WorkerId};
 use crate::store::Store;
 use async_trait::async_trait;
-use std::collections::HashMap;
+use run_table::{Incarnation, RunTable};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -82,6 +85,14 @@ impl EngineSettings {
     }
 }
 
+impl EngineSettings {
+    /// How long before the end of its lease, by its own clock, a worker stops: covers the drift of clocks and the
+    /// time until its runs are dropped.
+    fn lease_margin(&self) -> Duration {
+        (self.lease / 10).min(Duration::from_secs(2))
+    }
+}
+
 impl Default for EngineSettings {
     /// Without queues.
     fn default() -> Self {
@@ -116,13 +127,6 @@ impl Permit {
     }
 }
 
-struct RunHandle {
-    fence: Fence,
-    cancel: CancellationToken,
-    lost: CancellationToken,
-    finished: CancellationToken,
-}
-
 struct QueueSlots {
     queue: Queue,
     permits: Arc<Semaphore>,
@@ -134,8 +138,9 @@ struct Inner {
     executor: Arc<dyn Executor>,
     settings: EngineSettings,
     queues: Vec<QueueSlots>,
-    incarnation: Mutex<Incarnation>,
-    running: Mutex<HashMap<OperationId, RunHandle>>,
+    table: Mutex<RunTable>,
+    /// Renews the lease now instead of at its time.
+    renew: Notify,
     /// Time of the next claim, if before the timer.
     claim_at: Mutex<Option<Instant>>,
     look: Notify,
@@ -146,13 +151,6 @@ struct Inner {
     stopped: CancellationToken,
     tasks: TaskTracker,
     loops: TaskTracker,
-}
-
-/// A worker id and the token that is cancelled when its lease is lost.
-#[derive(Clone)]
-struct Incarnation {
-    worker: WorkerId,
-    lost: CancellationToken,
 }
 
 /// Runs operations. Cheap to clone; stops with [`Engine::shut_down`].
@@ -170,18 +168,17 @@ impl Engine {
         settings: EngineSettings,
     ) -> Result<Self, crate::store::LeaseError> {
         let queues = settings.queues.iter().map(QueueSlots::new).collect();
-        let worker = WorkerId::fresh();
-        store.renew(worker, settings.lease).await?;
+        let incarnation = Incarnation::fresh();
+        let sent = Instant::now();
+        store.renew(incarnation.worker, settings.lease).await?;
+        let held_until = sent + settings.lease - settings.lease_margin();
         let engine = Self(Arc::new(Inner {
             store,
             executor,
-            settings,
             queues,
-            incarnation: Mutex::new(Incarnation {
-                worker,
-                lost: CancellationToken::new(),
-            }),
-            running: Mutex::default(),
+            table: Mutex::new(RunTable::new(incarnation, settings.lease)),
+            settings,
+            renew: Notify::new(),
             claim_at: Mutex::default(),
             look: Notify::new(),
             stopping: CancellationToken::new(),
@@ -190,13 +187,18 @@ impl Engine {
             tasks: TaskTracker::new(),
             loops: TaskTracker::new(),
         }));
-        loops::spawn_loops(&engine);
+        loops::spawn_loops(&engine, held_until);
         Ok(engine)
     }
 
-    /// The worker id under which a commit may claim an operation for this engine, see `Start::Claimed`.
+    /// The worker id of the present lease.
     pub fn worker(&self) -> WorkerId {
         self.0.incarnation().worker
+    }
+
+    /// Announces a commit that claims an operation for this engine, see `Start::Claimed`.
+    pub fn expect_claim(&self, id: OperationId) -> ExpectedClaim {
+        ExpectedClaim::new(self, id)
     }
 
     /// Takes a slot of a queue, if one is free: with it an accepted operation can start at once.
@@ -208,38 +210,31 @@ impl Engine {
         slots.permits.clone().try_acquire_owned().ok().map(Permit)
     }
 
-    /// Runs an operation that a commit just claimed for this engine. Without a permit it does not
-    /// count against its queue, because a caller waits for it.
-    pub fn run_claimed(&self, operation: Operation, permit: Option<Permit>) -> RunCompletion {
-        loops::spawn_run(self, operation, permit)
-    }
-
     /// Completion of an operation that runs here; `None` if it does not run here.
     pub fn finished(&self, id: OperationId) -> Option<RunCompletion> {
-        let running = self.0.running();
-        running
-            .get(&id)
-            .map(|entry| RunCompletion(entry.finished.clone()))
+        let table = self.0.table();
+        let run = table.run(id);
+        run.map(|run| RunCompletion(run.finished.clone()))
     }
 
     /// Cancels the run of an operation whose cancellation is committed, without waiting for a renewal.
     pub fn notify_cancelled(&self, id: OperationId) {
-        if let Some(entry) = self.0.running().get(&id) {
-            entry.cancel.cancel();
+        if let Some(run) = self.0.table().run(id) {
+            run.cancel.cancel();
         }
     }
 
     /// Drops the run of an operation that another commit has ended: the run can write nothing any more.
     pub fn notify_ended(&self, id: OperationId) {
-        if let Some(entry) = self.0.running().get(&id) {
-            entry.cancel.cancel();
-            entry.lost.cancel();
+        if let Some(run) = self.0.table().run(id) {
+            run.cancel.cancel();
+            run.lost.cancel();
         }
     }
 
     /// Number of operations that run in this process.
     pub fn operations_running(&self) -> usize {
-        self.0.running().len()
+        self.0.table().len()
     }
 
     /// Whether the lease is held, as far as this process knows.
@@ -278,27 +273,33 @@ impl Engine {
         self.0.stopping.is_cancelled()
     }
 
-    /// Stops claiming, waits for current runs, and after `grace` releases the rest to the store.
+    /// Stops claiming, waits for current runs, and after `grace` drops the rest and releases them to the store.
+    /// The lease is held until every run is dropped.
     pub async fn shut_down(&self, grace: Duration) {
         let inner = &self.0;
         inner.stopping.cancel();
         inner.tasks.close();
-        if tokio::time::timeout(grace, inner.tasks.wait())
-            .await
-            .is_err()
-        {
+        if !inner.all_end_within(grace).await {
             tracing::warn!(
                 left = self.operations_running(),
                 "giving unfinished operations back"
             );
         }
+        inner.table().close();
+        // A run that is being polled ends only after that.
+        let all_ended = inner.all_end_within(inner.settings.lease).await;
         inner.stopped.cancel();
-        inner.incarnation().lost.cancel();
         inner.loops.close();
         inner.loops.wait().await;
-        // The loops may just have acquired a lease under another id.
         let incarnation = inner.incarnation();
         incarnation.lost.cancel();
+        if !all_ended {
+            tracing::warn!(
+                left = self.operations_running(),
+                "operations did not stop; their lease runs out by itself"
+            );
+            return;
+        }
         if let Err(error) = inner.store.release(incarnation.worker).await {
             tracing::warn!(%error, "the lease was not given back; it runs out by itself");
         }
@@ -316,23 +317,18 @@ impl QueueSlots {
 }
 
 impl Inner {
+    fn table(&self) -> MutexGuard<'_, RunTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether all runs end within this time.
+    async fn all_end_within(&self, time: Duration) -> bool {
+        let ended = tokio::time::timeout(time, self.tasks.wait()).await;
+        ended.is_ok()
+    }
+
     fn incarnation(&self) -> Incarnation {
-        self.incarnation
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-    }
-
-    /// Removes a run, unless the next run of its operation has replaced it.
-    fn forget(&self, id: OperationId, fence: Fence) {
-        let mut running = self.running();
-        if running.get(&id).is_some_and(|entry| entry.fence == fence) {
-            running.remove(&id);
-        }
-    }
-
-    fn running(&self) -> MutexGuard<'_, HashMap<OperationId, RunHandle>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table().incarnation().clone()
     }
 
     /// Claims again after this time at the latest.

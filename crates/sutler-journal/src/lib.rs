@@ -21,6 +21,7 @@ mod metered;
 pub mod metrics;
 mod operation;
 mod operation_transitions;
+mod process;
 mod query;
 mod seal;
 mod store;
@@ -33,8 +34,8 @@ pub use commit::{
 pub use commit_retry::commit_until_known;
 pub use document::{Document, IndexedDocument, TERMS_MAX, Term, Version};
 pub use engine::{
-    CommitAborted, CommitRejected, Engine, EngineSettings, Executor, Lost, Permit, QueueSettings,
-    Run, RunCompletion, RunResult, catch_panic,
+    CommitAborted, CommitRejected, Engine, EngineSettings, Executor, ExpectedClaim, Lost, Permit,
+    QueueSettings, Run, RunCompletion, RunResult, catch_panic,
 };
 pub use key::{ID_BYTES_MAX, Key, KeyError, Kind, Realm};
 pub use key_file::KeyFileError;
@@ -43,6 +44,9 @@ pub use metered::MeteredStore;
 pub use operation::{
     Fence, Operation, OperationId, OperationRow, Outcome, PolledOperation, Queue, State, WorkerId,
 };
+pub use process::wall_clock;
+#[cfg(any(test, feature = "testing"))]
+pub use process::{Surroundings, simulate};
 pub use query::{
     Change, Changes, Cursor, Layout, List, LogChunk, OperationFilter, OperationList, Page,
     Position, QueueStats, Renewal, Stats, StoreInfo, Subject, Sweep,

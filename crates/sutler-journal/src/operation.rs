@@ -7,6 +7,7 @@
 use crate::clock::StoreTime;
 use crate::commit::NewOperation;
 use crate::key::Key;
+use crate::process::fresh_id;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -22,7 +23,7 @@ impl OperationId {
     /// A fresh id.
     #[must_use]
     pub fn fresh() -> Self {
-        Self(Uuid::now_v7())
+        Self(fresh_id())
     }
 
     /// Parses the output of `Display`.
@@ -53,7 +54,7 @@ impl WorkerId {
     /// A fresh id.
     #[must_use]
     pub fn fresh() -> Self {
-        Self(Uuid::now_v7())
+        Self(fresh_id())
     }
 }
 

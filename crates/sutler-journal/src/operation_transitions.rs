@@ -36,7 +36,10 @@ impl Commit {
         self.writes().iter().any(|write| match write {
             Write::Start(new) => matches!(new.start, Start::Ready(Due::Now)),
             Write::Advance { next, .. } => {
-                matches!(next, Next::Ready(Due::Now) | Next::Retry(Due::Now))
+                matches!(
+                    next,
+                    Next::Ready(Due::Now) | Next::Retry(Due::Now) | Next::PutBack(Due::Now)
+                )
             }
             Write::Wake(_) | Write::Import(_) => true,
             Write::Put { .. }
@@ -83,10 +86,13 @@ impl OperationRow {
         }
     }
 
-    /// Moves the operation on. Its worker keeps it only if it is still running.
-    pub fn advance(&mut self, next: Next, now: StoreTime) {
+    /// Moves the operation on. `progress`: whether new progress is written. Its worker keeps it only if it is
+    /// still running.
+    pub fn advance(&mut self, next: Next, progress: bool, now: StoreTime) {
         match next {
-            Next::Same => self.takeovers = 0,
+            Next::Same if progress => self.takeovers = 0,
+            Next::Same => {}
+            Next::PutBack(due) => (self.state, self.due) = (State::Ready, due.at(now)),
             Next::Ready(due) => {
                 self.takeovers = 0;
                 (self.state, self.due) = (State::Ready, due.at(now));

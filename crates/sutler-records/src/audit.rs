@@ -7,9 +7,9 @@ use crate::{Documents, RecordError};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use sutler_journal::{
-    Commit, CommitError, Key, Kind, OperationId, SealContext, commit_until_known,
+    Commit, CommitError, Key, Kind, OperationId, SealContext, commit_until_known, wall_clock,
 };
 
 /// Kind of the entries.
@@ -158,10 +158,7 @@ impl<A: Serialize + DeserializeOwned, S: Serialize + DeserializeOwned> AuditReco
 
 /// Now, in milliseconds since 1970.
 fn now_ms() -> u64 {
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+    u64::try_from(wall_clock().as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Name of an entry, made of an id that grows with time: sorts before all older ones.

@@ -13,8 +13,9 @@ use crate::{
 };
 use bytes::Bytes;
 use sutler_journal::{
-    Commit, CommitError, CommitSizeError, Due, Engine, Key, NewOperation, Next, Operation,
-    OperationId, Outcome, Permit, Queue, StaleItem, Start, Version, Write, commit_until_known,
+    Commit, CommitError, CommitSizeError, Due, Engine, ExpectedClaim, Key, NewOperation, Next,
+    Operation, OperationId, Outcome, Permit, Queue, StaleItem, Start, Version, Write,
+    commit_until_known,
 };
 use tokio::sync::oneshot;
 
@@ -56,7 +57,8 @@ pub enum StartPlace<'a> {
 
 /// An operation that a commit claims for this process.
 pub struct ClaimedOperation {
-    operation: Operation,
+    id: OperationId,
+    claim: ExpectedClaim,
     permit: Option<Permit>,
 }
 
@@ -101,12 +103,16 @@ impl<S: Resource, V: Copy, C: OperationContent<V>> DecisionCommit<'_, S, V, C> {
         for effect in self.effects {
             commit = match *effect {
                 Effect::Start(verb, id) => {
-                    let (start, permit) = self.start(place);
+                    let here = self.claim(place, id);
+                    let start = match &here {
+                        Some(here) => Start::Claimed(here.claim.worker()),
+                        None => Start::Ready(Due::Now),
+                    };
                     let new = self.new_operation(verb, id, start)?;
-                    if matches!(new.start, Start::Claimed(_)) {
-                        let operation = Operation::just_claimed(&new);
-                        claimed = Some(ClaimedOperation { operation, permit });
-                    }
+                    claimed = here.map(|mut here| {
+                        here.claim.set_operation(Operation::just_claimed(&new));
+                        here
+                    });
                     commit.start(new)
                 }
                 Effect::StartWaiting(verb, id) => {
@@ -123,16 +129,17 @@ impl<S: Resource, V: Copy, C: OperationContent<V>> DecisionCommit<'_, S, V, C> {
         Ok((commit, claimed))
     }
 
-    fn start(&self, place: StartPlace<'_>) -> (Start, Option<Permit>) {
+    /// Claims a new operation for this process, if it may start here.
+    fn claim(&self, place: StartPlace<'_>, id: OperationId) -> Option<ClaimedOperation> {
         let StartPlace::Here { engine, waits } = place else {
-            return (Start::Ready(Due::Now), None);
+            return None;
         };
         let permit = engine.permit(self.content.queue());
-        if waits || permit.is_some() {
-            (Start::Claimed(engine.worker()), permit)
-        } else {
-            (Start::Ready(Due::Now), None)
-        }
+        (waits || permit.is_some()).then(|| ClaimedOperation {
+            id,
+            claim: engine.expect_claim(id),
+            permit,
+        })
     }
 
     fn new_operation(
@@ -195,6 +202,7 @@ pub async fn commit_decision<S: Resource, V: Copy, C: OperationContent<V>>(
         // The lease of this process ran out without its notice: another process with a lease claims
         // the operation.
         Err(CommitError::Stale(StaleItem::Write(_))) if claimed.is_some() => {
+            discard(claimed);
             let (commit, _) = decided.add_to(Commit::new(), StartPlace::Anywhere)?;
             let commit = extend(commit);
             written(
@@ -202,7 +210,19 @@ pub async fn commit_decision<S: Resource, V: Copy, C: OperationContent<V>>(
                 Version(commit.id()),
             )
         }
-        other => written(other, Version(commit.id())),
+        // It may be written later: then a renewal of the lease shows it, and it runs.
+        Err(unknown @ CommitError::Unknown(_)) => Err(CommitDecisionError::Store(unknown)),
+        other => {
+            discard(claimed);
+            written(other, Version(commit.id()))
+        }
+    }
+}
+
+/// Forgets a claim whose commit was not written.
+fn discard(claimed: Option<ClaimedOperation>) {
+    if let Some(claimed) = claimed {
+        claimed.claim.not_written();
     }
 }
 
@@ -243,15 +263,18 @@ impl WrittenCommit {
                 Effect::Start(..) | Effect::StartWaiting(..) | Effect::Wake(_) => {}
             }
         }
-        let ClaimedOperation { operation, permit } = self.claimed?;
+        let ClaimedOperation { id, claim, permit } = self.claimed?;
         let (sender, receiver) = waits.then(oneshot::channel).unzip();
         let started = StartedOperation {
             was: LoadedDocument::written(decision.next.clone(), self.version),
             request: request.clone(),
             result: sender,
         };
-        inflight.insert::<S, Q, D>(operation.row.id, started);
-        engine.run_claimed(operation, permit);
+        inflight.insert::<S, Q, D>(id, started);
+        if claim.run(permit).is_none() {
+            // Another process runs it; a caller that waits polls.
+            drop(inflight.remove::<S, Q, D>(id));
+        }
         receiver
     }
 }

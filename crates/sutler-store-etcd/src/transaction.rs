@@ -257,7 +257,7 @@ impl<'a> TransactionBuilder<'a> {
                 progress,
             } => {
                 let job = self.job(*operation)?;
-                job.row.advance(*next, now);
+                job.row.advance(*next, progress.is_some(), now);
                 if job.row.state != State::Running {
                     job.worker = None;
                 }

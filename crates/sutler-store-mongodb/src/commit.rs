@@ -56,7 +56,7 @@ impl ClaimCache {
                 }
                 Write::Advance {
                     operation,
-                    next: Next::Ready(_) | Next::Retry(_) | Next::Done(_),
+                    next: Next::Ready(_) | Next::Retry(_) | Next::PutBack(_) | Next::Done(_),
                     ..
                 } => drop(self.all().remove(operation)),
                 _ => {}

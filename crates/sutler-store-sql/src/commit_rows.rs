@@ -30,6 +30,7 @@ pub(crate) const IMPORT: i16 = 9;
 /// Codes for the next state of an advance, in addition to the states.
 const STAYS: i16 = 6;
 const TRIED_AGAIN: i16 = 7;
+const PUT_BACK: i16 = 8;
 
 /// An expectation.
 #[derive(Default)]
@@ -242,6 +243,7 @@ fn advance<'c>(operation: OperationId, next: Next, locks: &mut Locks) -> WriteRo
     let (state, wait) = match next {
         Next::Same => (STAYS, 0),
         Next::Ready(due) => (codec::READY, wait(due)),
+        Next::PutBack(due) => (PUT_BACK, wait(due)),
         Next::Retry(due) => (TRIED_AGAIN, wait(due)),
         Next::Done(outcome) => (codec::outcome_number(outcome), 0),
     };

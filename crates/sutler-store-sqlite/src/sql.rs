@@ -47,7 +47,8 @@ pub(crate) const OP_START: &str =
                      pinned, accepted, finished, worker, lane_key, detail, request, progress)
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 1, 0, 0, 1, ?10, NULL, ?11, ?12, ?13, ?14, x'')";
 pub(crate) const OP_TOUCH: &str =
-    "UPDATE op SET takeovers = 0, detail = coalesce(?2, detail), progress = coalesce(?3, progress)
+    "UPDATE op SET takeovers = iif(?3 IS NULL, takeovers, 0), detail = coalesce(?2, detail),
+                   progress = coalesce(?3, progress)
      WHERE no = ?1";
 pub(crate) const OP_MOVE: &str =
     "UPDATE op SET state = ?2, boot = 0, due = ?3, attempt = attempt + ?4, takeovers = ?5,

@@ -13,12 +13,15 @@
 //! A mutation may state with `* why` that all tests depend on what it breaks; then failing tests of other
 //! lines are expected.
 //!
+//! The simulation takes part in its own way (`simulation.rs`): it must find each fault of its own list.
+//!
 //! Not here: generating mutations, and lines that are not MUST. Read `mutation.rs` for the
 //! file, `mutated_copy.rs` for the copy, `test_runs.rs` for the runs, `verdict.rs` for the results.
 
 mod checklist;
 mod mutated_copy;
 mod mutation;
+mod simulation;
 mod test_binaries;
 mod test_coverage;
 mod test_runs;
@@ -80,14 +83,17 @@ fn run(options: &Options) -> Result<bool, BoxError> {
     } else {
         Vec::new()
     };
-    let sites = mutated_copy::sites(&root, &mutations)?;
+    let faults = chosen(mutation::read(&root.join(simulation::FAULTS))?, options);
+    let planted: Vec<Mutation> = mutations.iter().chain(&faults).cloned().collect();
+    let sites = mutated_copy::sites(&root, &planted)?;
     if options.list {
-        verdict::list(&mutations, &without);
+        verdict::list(&planted, &without);
         return Ok(without.is_empty());
     }
     let place = root.join("target/mutants");
     let tree = mutated_copy::plant(&root, &place.join("tree"), &sites)?;
-    let binaries = test_binaries::build(&tree, &place.join("build"))?;
+    let build = place.join("build");
+    let binaries = test_binaries::build(&tree, &build)?;
     eprintln!(
         "built {} test binaries in {} s",
         binaries.len(),
@@ -107,7 +113,11 @@ fn run(options: &Options) -> Result<bool, BoxError> {
     holds.forget(&red);
     eprintln!("ran without a mutant in {} s", green.elapsed().as_secs());
     let verdicts = test_runs::all(&mutations, &binaries, &holds, options.fast)?;
-    let good = verdict::report(&verdicts, &without, options.verbose);
+    let unseen = simulation::surviving(&faults, &build)?;
+    unseen
+        .iter()
+        .for_each(|fault| eprintln!("the simulation does not find {fault}"));
+    let good = verdict::report(&verdicts, &without, options.verbose) && unseen.is_empty();
     eprintln!(
         "{} mutants in {} s",
         verdicts.len(),

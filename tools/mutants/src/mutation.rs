@@ -11,7 +11,9 @@
 //!   # 202 without being asked for
 //! ```
 //!
-//! A line may have several mutations: `B-083/join`. Their positions in the source: `mutated_copy.rs`.
+//! A line may have several mutations: `B-083/join`. A mutation that needs several places names the next one with
+//! `& file`. Their positions in the source: `mutated_copy.rs`. The same form, with words as names, describes faults
+//! that the simulation must find (`simulation.rs`).
 
 use crate::BoxError;
 use std::path::{Path, PathBuf};
@@ -32,6 +34,8 @@ pub(crate) struct Mutation {
     pub breaks: String,
     /// Why tests of other lines fail, too.
     pub broad: Option<String>,
+    /// A further place of the mutation before it.
+    pub also: bool,
 }
 
 impl Mutation {
@@ -55,33 +59,51 @@ fn parse(text: &str) -> Result<Vec<Mutation>, BoxError> {
         if line.trim().is_empty() || line.starts_with('#') {
             continue;
         }
-        if line.starts_with("B-") {
-            let (name, file) = line.split_once(char::is_whitespace).ok_or(at("no file"))?;
+        if let Some((name, file)) = heading(line) {
             mutations.push(Mutation {
                 name: name.to_owned(),
-                file: PathBuf::from(file.trim()),
+                file: PathBuf::from(file),
                 ..Mutation::default()
             });
             continue;
         }
-        let current = mutations.last_mut().ok_or(at("a block begins with B-…"))?;
+        let current = mutations.last_mut();
+        let current = current.ok_or(at("a block begins with a name and a file"))?;
         let (mark, rest) = line
             .trim_start()
             .split_once(' ')
             .ok_or(at("nothing behind the mark"))?;
         let rest = rest.trim();
         match mark {
+            "&" => {
+                let (name, breaks) = (current.name.clone(), current.breaks.clone());
+                mutations.push(Mutation {
+                    name,
+                    file: PathBuf::from(rest),
+                    breaks,
+                    also: true,
+                    ..Mutation::default()
+                });
+            }
             "-" => rest.clone_into(&mut current.original),
             "+" => rest.clone_into(&mut current.mutated),
             "@" => current.same_line = Some(rest.to_owned()),
             "in" => current.within = Some(rest.to_owned()),
             "#" => rest.clone_into(&mut current.breaks),
             "*" => current.broad = Some(rest.to_owned()),
-            _ => return Err(at("neither -, +, @, in, # nor *").into()),
+            _ => return Err(at("neither -, +, @, in, &, # nor *").into()),
         }
     }
     check(&mutations)?;
     Ok(mutations)
+}
+
+/// Name and file of a line that begins a block.
+fn heading(line: &str) -> Option<(&str, &str)> {
+    let (name, file) = line.split_once(char::is_whitespace)?;
+    let file = file.trim();
+    let is_heading = name.starts_with(char::is_alphanumeric) && file.ends_with(".rs");
+    is_heading.then_some((name, file))
 }
 
 fn check(mutations: &[Mutation]) -> Result<(), BoxError> {
@@ -94,7 +116,7 @@ fn check(mutations: &[Mutation]) -> Result<(), BoxError> {
         }
     }
     for pair in mutations.windows(2) {
-        if pair[0].name >= pair[1].name {
+        if pair[0].name >= pair[1].name && !pair[1].also {
             return Err(format!("{} must come before {}", pair[1].name, pair[0].name).into());
         }
     }
@@ -121,9 +143,21 @@ mod tests {
     }
 
     #[test]
+    fn a_mutation_may_have_several_places() {
+        let text = "late-claim  a.rs\n- x\n+ y\n  # why\n& b.rs\n- p\n+ q\n";
+        let read = parse(text).expect("well-formed");
+        let places = read.iter().map(|it| (it.name.as_str(), it.also));
+        assert_eq!(
+            places.collect::<Vec<_>>(),
+            [("late-claim", false), ("late-claim", true)]
+        );
+    }
+
+    #[test]
     fn a_block_out_of_order_or_without_its_replacement_is_refused() {
-        assert!(parse("B-002 a\n- x\n+ y\n# w\nB-001 a\n- x\n+ y\n # w\n").is_err());
-        assert!(parse("B-002 a\n- x\n  # w\n").is_err());
+        let twice = "B-002 a.rs\n- x\n+ y\n  # w\nB-001 a.rs\n- x\n+ y\n  # w\n";
+        assert!(parse(twice).is_err());
+        assert!(parse("B-002 a.rs\n- x\n  # w\n").is_err());
         assert!(parse("- x\n").is_err());
     }
 }

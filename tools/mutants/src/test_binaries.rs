@@ -8,6 +8,9 @@ use std::process::{Command, Stdio};
 /// The crates that may be mutated; each may depend only on those before it.
 const CRATES: [&str; 3] = ["sutler-osb", "sutler-server", "sutler-broker"];
 
+/// The simulation, whose program is built with its tests.
+const SIMULATION: &str = "sutler-simulate";
+
 /// A built test binary.
 #[derive(Clone, Debug)]
 pub(crate) struct Binary {
@@ -51,6 +54,7 @@ pub(crate) fn build(tree: &Path, into: &Path) -> Result<Vec<Binary>, BoxError> {
         .args(["test", "--no-run", "--tests", "--message-format=json"])
         .current_dir(tree);
     command.args(CRATES.iter().flat_map(|name| ["-p", name]));
+    command.args(["-p", SIMULATION]);
     let built = command
         .env("CARGO_TARGET_DIR", into)
         .stderr(Stdio::inherit())

@@ -22,6 +22,9 @@ use tracing::Instrument as _;
 /// Maximum wait between attempts.
 const BACKOFF_MAX: Duration = Duration::from_secs(300);
 
+/// Wait before the store is asked for the time again.
+const NOW_AGAIN: Duration = Duration::from_millis(200);
+
 /// Maximum length of a hook's message for callers, in characters.
 const MESSAGE_CHARS_MAX: usize = 4000;
 
@@ -118,35 +121,44 @@ impl HookCall<'_> {
             // Otherwise a hook that fails at once would be tried without a limit.
             return Ok(Err(overdue(self.policy.deadline)));
         }
-        let deadline = tokio::time::sleep(left);
         let span = operation_log::hook_span(self.run);
-        let mut hook = std::pin::pin!(catch_panic(hook.instrument(span)));
-        let mut deadline = std::pin::pin!(deadline);
+        let hook = catch_panic(hook.instrument(span));
+        tokio::select! {
+            biased;
+            ended = hook => Ok(ended.unwrap_or_else(|()| Err(panicked()))),
+            () = tokio::time::sleep(left) => Ok(Err(overdue(self.policy.deadline))),
+            // Concurrently: a store that is slow to write progress delays neither hook nor deadline.
+            Lost = self.write_progress() => Err(Lost),
+        }
+    }
+
+    /// Writes progress from time to time, until the claim is lost.
+    async fn write_progress(&self) -> Lost {
         loop {
-            tokio::select! {
-                biased;
-                ended = &mut hook => return Ok(ended.unwrap_or_else(|()| Err(panicked()))),
-                () = &mut deadline => return Ok(Err(overdue(self.policy.deadline))),
-                () = tokio::time::sleep(PROGRESS_EVERY) => self.cx.flush_progress().await?,
+            tokio::time::sleep(PROGRESS_EVERY).await;
+            if let Err(lost) = self.cx.flush_progress().await {
+                return lost;
             }
         }
     }
 
-    /// The deadline counts from acceptance, over all attempts.
+    /// The deadline counts from the first call of the hook, over all attempts: the time before, in which the
+    /// operation waited for others, is not the hook's.
     async fn time_left(&self) -> Result<Duration, Lost> {
         let deadline = self.policy.deadline;
         let row = &self.run.operation().row;
-        if row.fence == Fence(1) && row.attempt == 1 {
+        // A takeover has all the time again: takeovers are bounded, and what is recorded below would count as progress.
+        if (row.fence == Fence(1) && row.attempt == 1) || row.takeovers > 0 {
             return Ok(deadline);
         }
-        match self.realm_context.records.store.now().await {
-            Ok(now) => Ok(deadline.saturating_sub(now.since(row.accepted))),
-            Err(cause) => {
-                let pause = Duration::from_millis(200);
-                self.run.wait_for_store(&cause, pause).await?;
-                Ok(deadline)
+        let now = loop {
+            match self.realm_context.records.store.now().await {
+                Ok(now) => break now,
+                Err(cause) => self.run.wait_for_store(&cause, NOW_AGAIN).await?,
             }
-        }
+        };
+        let called = self.cx.called_at(now).await?;
+        Ok(deadline.saturating_sub(now.since(called)))
     }
 
     /// Whether the operation was cancelled before its hook was called.

@@ -80,20 +80,9 @@ impl EndContext<Verb, Detail> for BrokerExecutor {
         }
         let key = self.0.records.instance_key(&instance_id(lane));
         let above = self.0.records.load_for_run::<Instance>(run, &key).await?;
-        Ok(match &above.state {
-            Instance::Updating {
-                data: instance_data,
-                ..
-            }
-            | Instance::Deleting {
-                data: instance_data,
-                ..
-            } => commit.write(Write::Wake(instance_data.last)),
-            Instance::Absent
-            | Instance::Creating { .. }
-            | Instance::CreateFailed { .. }
-            | Instance::Live { .. }
-            | Instance::Gone { .. } => commit,
+        Ok(match above.state.awaits_bindings() {
+            Some(waiting) => commit.write(Write::Wake(waiting)),
+            None => commit,
         })
     }
 

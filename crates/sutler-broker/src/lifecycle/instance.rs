@@ -185,11 +185,14 @@ pub(crate) enum Instance {
         was_live: bool,
     },
     /// Deleted; kept for a while to answer polls and repeated deletes.
-    /// `never_made`: its creation was refused, so a poll must not report a deletion.
+    /// `never_made`: its creation was refused, so a poll must not report a deletion. `purging`: an operator purged
+    /// it, and bindings of it may be left; the id is free again when they are purged too.
     Gone {
         last: OperationId,
         #[serde(default)]
         never_made: bool,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        purging: bool,
     },
 }
 
@@ -278,6 +281,7 @@ const BEING_CHANGED: &str =
     "The service instance is being updated; wait for that to end, then repeat.";
 const BEING_DELETED: &str =
     "The service instance is being deleted; wait for that to end, then repeat.";
+const BEING_PURGED: &str = "An operator purges the service instance of this id and its service bindings; wait for that to end, then repeat.";
 const BEING_CREATED: &str =
     "The service instance is being created; wait for that to end, then repeat.";
 
@@ -300,6 +304,7 @@ pub(crate) fn decide(at: Instance, event: Event) -> Result<Decision<Instance>, R
 fn on_provision(at: Instance, asked: Provision) -> Result<Decision<Instance>, Refusal> {
     match &at {
         // B-121, B-122, B-132; after a failed create a new attempt starts with the state that the old one saved.
+        Instance::Gone { purging: true, .. } => Err(Refusal::Busy(BEING_PURGED)),
         Instance::Absent | Instance::Gone { .. } => create(None, asked),
         Instance::CreateFailed { data } => create(Some(data), asked),
         Instance::Creating { data } if asked.same => {

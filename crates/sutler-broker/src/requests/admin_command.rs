@@ -9,18 +9,13 @@ use crate::lifecycle::admin_command::{AdminCommand, FailedOperation, FailedUpdat
 use crate::lifecycle::binding::{self, Binding};
 use crate::lifecycle::instance::{self, Change, Instance, parent};
 use crate::lifecycle::{Decision, Effect, Reply, Verb};
-use crate::resources::{BINDING, OF, Request, RequestBody, ResourceKeys as _};
+use crate::resources::{Request, RequestBody, ResourceKeys as _};
 use std::sync::Arc;
-use sutler_journal::{Key, List, Operation, OperationId, Outcome, State, StoreError, Version};
+use sutler_journal::{Key, Operation, OperationId, Outcome, State, StoreError, Version};
 use sutler_osb::{BindingId, InstanceId};
 use sutler_records::{Actor, AuditResult};
 use sutler_records::{LoadedDocument, RecordError, Resource};
 use sutler_server::RequestContext;
-
-/// Bindings of a purged instance that are read at a time.
-const PAGE: usize = 50;
-/// Maximum pages of bindings that one purge deletes; beyond that it must be repeated.
-const PAGES_MAX: usize = 2_000;
 
 /// Kind of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +83,7 @@ impl RequestHandler {
         let result = self.run_instance_command(id, &key, command_request).await;
         let result = self.audit_refusal(&key, command_request, result).await?;
         if command_request.command == CommandKind::Purge {
-            self.purge_bindings(id, command_request).await?;
+            self.purge_bindings(&key, command_request).await?;
         }
         Ok(result)
     }
@@ -172,7 +167,7 @@ impl RequestHandler {
     }
 
     /// Commits a decision with its audit entry. `None`: another writer was first.
-    async fn commit_command<S: Resource>(
+    pub(super) async fn commit_command<S: Resource>(
         &self,
         key: &Key,
         was: &LoadedDocument<S>,
@@ -280,32 +275,8 @@ impl RequestHandler {
         Ok(service.dashboard_url(id, &instance_data.spec.changed_by(change)))
     }
 
-    /// Purges the bindings of a purged instance. No new ones can appear, since the instance is gone.
-    async fn purge_bindings(
-        &self,
-        instance: &InstanceId,
-        command_request: &CommandRequest,
-    ) -> Result<(), RequestError> {
-        let records = &self.realm_context.records;
-        let list = List::term(&records.realm, BINDING, OF, instance.as_str().as_bytes());
-        for _ in 0..PAGES_MAX {
-            let page = records.store.list(&list, None, PAGE).await?;
-            if page.documents.is_empty() {
-                return Ok(());
-            }
-            for document in page.documents {
-                let key = document.key;
-                let result = self
-                    .run_binding_command(instance, &key, command_request)
-                    .await;
-                self.audit_refusal(&key, command_request, result).await?;
-            }
-        }
-        Err(too_contended())
-    }
-
     /// Writes the audit entry of a refused command.
-    async fn audit_refusal(
+    pub(super) async fn audit_refusal(
         &self,
         key: &Key,
         command_request: &CommandRequest,

@@ -135,6 +135,9 @@ impl RequestHandler {
             } else {
                 self.realm_context.records.load::<Instance>(key).await?
             };
+            if self.resume_purge(key, &was.state, info).await? {
+                continue;
+            }
             let there = was.state.data();
             let provision = Provision {
                 wanted: wanted.clone(),

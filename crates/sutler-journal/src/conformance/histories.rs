@@ -1,10 +1,9 @@
 //! Long random histories: after every step the store must equal a small model.
 
 use super::Candidate;
-use super::fixture::{
-    AFTER_BRIEF, BRIEF, Fixture, NEVER, SeededRng, WORK, advance, new_operation, only,
-};
+use super::fixture::{AFTER_BRIEF, BRIEF, Fixture, NEVER, SeededRng, WORK, new_operation, only};
 use super::history_model::{Lease, ModelEntry, ModelOperation, ModelStore};
+use super::samples::bytes;
 use crate::commit::{Commit, CommitError, Due, Next, StaleItem, Start, Write};
 use crate::operation::{Fence, OperationId, Outcome, State, WorkerId};
 use crate::query::{OperationFilter, OperationList, Sweep};
@@ -150,18 +149,22 @@ impl History {
             2 => Some(Fence(fence.0.saturating_sub(1))),
             _ => Some(fence),
         };
-        let next = match self.rng.roll(6) {
+        let next = match self.rng.roll(7) {
             0 | 1 => Next::Same,
             2 => Next::Ready(self.due()),
             3 => Next::Retry(self.due()),
-            4 => Next::Done(Outcome::Succeeded),
+            4 => Next::PutBack(self.due()),
+            5 => Next::Done(Outcome::Succeeded),
             _ => Next::Done(Outcome::Failed),
         };
+        let progress = (self.rng.roll(2) == 0).then(|| bytes("memo"));
+        let makes_progress = progress.is_some();
+        let commit = Commit::new().advance(id, next, Some(bytes("text")), progress);
         let commit = match fence {
-            None => advance(id, next),
-            Some(fence) => advance(id, next).fenced(id, fence),
+            None => commit,
+            Some(fence) => commit.fenced(id, fence),
         };
-        let expected = model.advance(id, fence, next);
+        let expected = model.advance(id, fence, next, makes_progress);
         self.compare(commit, expected).await;
     }
 

@@ -96,6 +96,7 @@ impl ModelStore {
         id: OperationId,
         fence: Option<Fence>,
         next: Next,
+        progress: bool,
     ) -> Result<(), StaleItem> {
         let live: Vec<WorkerId> = self
             .workers
@@ -120,7 +121,12 @@ impl ModelStore {
             State::Waiting | State::Ready | State::Running => {}
         }
         match next {
-            Next::Same => known.takeovers = 0,
+            Next::Same if progress => known.takeovers = 0,
+            Next::Same => {}
+            Next::PutBack(due) => {
+                known.state = State::Ready;
+                (entry.due, entry.worker) = (due == Due::Now, None);
+            }
             Next::Ready(due) => {
                 (known.state, known.takeovers) = (State::Ready, 0);
                 (entry.due, entry.worker) = (due == Due::Now, None);

@@ -4,6 +4,7 @@ use super::Candidate;
 use super::fixture::{
     AFTER_BRIEF, BRIEF, Fixture, LASTING, WORK, advance, finish, new_operation, only,
 };
+use super::samples::bytes;
 use crate::commit::{Commit, Due, Next, StaleItem, Start, Write};
 use crate::operation::{Fence, Outcome, State, WorkerId};
 use crate::store::LeaseError;
@@ -78,7 +79,7 @@ pub async fn operations_of_a_dead_worker_are_taken_over(candidate: &dyn Candidat
 /// Takeovers are counted since the last progress; a retry is not progress.
 pub async fn progress_ends_the_count_of_takeovers(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
-    let names = ["same", "ready", "retry"];
+    let names = ["text", "memo", "ready", "retry", "put back"];
     let mut running = Vec::new();
     for lane in names {
         let worker = fixture.worker(BRIEF).await;
@@ -91,12 +92,15 @@ pub async fn progress_ends_the_count_of_takeovers(candidate: &dyn Candidate) {
     for operation in fixture.claim(successor, 10).await {
         assert_eq!(operation.row.takeovers, 1);
     }
-    for (id, next, left) in [
-        (running[0], Next::Same, 0),
-        (running[1], Next::Ready(Due::Now), 0),
-        (running[2], Next::Retry(Due::Now), 1),
+    for (id, next, progress, left) in [
+        (running[0], Next::Same, None, 1),
+        (running[1], Next::Same, Some(bytes("memo")), 0),
+        (running[2], Next::Ready(Due::Now), None, 0),
+        (running[3], Next::Retry(Due::Now), None, 1),
+        (running[4], Next::PutBack(Due::Now), None, 1),
     ] {
-        fixture.commit(advance(id, next)).await;
+        let commit = Commit::new().advance(id, next, Some(bytes("text")), progress);
+        fixture.commit(commit).await;
         assert_eq!(fixture.row(id).await.takeovers, left, "{next:?}");
     }
 }

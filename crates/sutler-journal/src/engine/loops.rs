@@ -3,138 +3,164 @@
 //! Wakeups carry no data: a loop is woken by a signal or a timer, reads the current state, and acts on it.
 
 use super::run::{Lost, Run};
-use super::{Engine, Incarnation, Inner, Permit, RunCompletion, RunHandle, RunResult};
+use super::run_table::{Incarnation, RunHandle, StartDecision};
+use super::{Engine, Inner, Permit, RunCompletion, RunResult};
 use crate::commit::{Due, Next};
 use crate::metrics;
 use crate::operation::{Operation, OperationId, State, WorkerId};
+use crate::process::scheduled;
+use crate::query::Renewal;
 use crate::store::LeaseError;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
-use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
+use tokio::time::{Instant, timeout_at};
 
 /// Wait before an operation whose executor panicked is tried again.
 const AFTER_PANIC: Duration = Duration::from_secs(5);
 
-pub(super) fn spawn_loops(engine: &Engine) {
+pub(super) fn spawn_loops(engine: &Engine, held_until: Instant) {
     let (renewing, claiming) = (engine.clone(), engine.clone());
-    engine
-        .0
-        .loops
-        .spawn(async move { renewing.renew_for_ever().await });
-    engine
-        .0
-        .loops
-        .spawn(async move { claiming.claim_for_ever().await });
+    let renewing = async move { renewing.renew_for_ever(held_until).await };
+    let claiming = async move { claiming.claim_for_ever().await };
+    engine.0.loops.spawn(scheduled(renewing));
+    engine.0.loops.spawn(scheduled(claiming));
 }
 
+/// Starts an operation that this worker claimed. `None`: the lease of the claim is lost.
 pub(super) fn spawn_run(
     engine: &Engine,
+    worker: WorkerId,
     operation: Operation,
     permit: Option<Permit>,
-) -> RunCompletion {
-    let incarnation = engine.0.incarnation();
-    let finished = CancellationToken::new();
-    let cancel = CancellationToken::new();
-    let lost = incarnation.lost.child_token();
-    if operation.row.cancel {
-        cancel.cancel();
-    }
-    let (id, fence) = (operation.row.id, operation.row.fence);
-    let entry = RunHandle {
-        fence,
-        cancel: cancel.clone(),
-        lost: lost.clone(),
-        finished: finished.clone(),
+) -> Option<RunCompletion> {
+    let decision = engine.0.table().start(&operation, worker, Instant::now());
+    let (handle, runs) = match decision {
+        StartDecision::Refused => return None,
+        StartDecision::Running(handle) => return Some(RunCompletion(handle.finished)),
+        StartDecision::Started(handle) => (handle, true),
+        StartDecision::PutBack(handle) => (handle, false),
     };
-    engine.0.running().insert(id, entry);
-    let run = Run::new(operation, engine.clone(), cancel, lost);
-    let task = engine.clone();
-    let done = finished.clone();
-    engine.0.tasks.spawn(async move {
-        task.0.run_to_end(run).await;
+    let (id, fence) = (operation.row.id, operation.row.fence);
+    let RunHandle { finished, .. } = handle.clone();
+    let run = Run::new(operation, engine.clone(), &handle);
+    let (task, done) = (engine.clone(), finished.clone());
+    engine.0.tasks.spawn(scheduled(async move {
+        if runs {
+            task.0.run_to_end(run).await;
+        } else {
+            task.0.put_back_unstarted(&run).await;
+        }
         let may_others_wait = permit.as_ref().is_some_and(Permit::is_last_permit);
         drop(permit);
-        task.0.forget(id, fence);
+        task.0.table().ended(id, fence);
         done.cancel();
         if may_others_wait {
             task.0.look.notify_one();
         }
-    });
-    RunCompletion(finished)
+    }));
+    Some(RunCompletion(finished))
 }
 
 impl Engine {
-    async fn renew_for_ever(&self) {
+    /// Renews the lease until the engine has stopped, and stops all runs before it ends.
+    async fn renew_for_ever(&self, mut held_until: Instant) {
         let inner = &self.0;
-        let mut renewed = Instant::now();
-        let mut unknown = Vec::new();
         loop {
             let incarnation = inner.incarnation();
+            let next = Instant::now() + inner.settings.lease / 3;
             tokio::select! {
                 biased;
                 () = inner.stopped.cancelled() => return,
                 () = incarnation.lost.cancelled() => {}
-                () = tokio::time::sleep(inner.settings.lease / 3) => {}
+                () = inner.renew.notified() => {}
+                () = tokio::time::sleep_until(next.min(held_until)) => {}
             }
-            if incarnation.lost.is_cancelled() {
-                if let Some(at) = inner.acquire_new_lease().await {
-                    renewed = at;
+            let turn = async {
+                if incarnation.lost.is_cancelled() {
+                    inner.acquire_new_lease().await
+                } else {
+                    self.renew_once(&incarnation, held_until).await
                 }
-                continue;
-            }
-            let sent_at = Instant::now();
-            match inner
-                .store
-                .renew(incarnation.worker, inner.settings.lease)
-                .await
-            {
-                Ok(renewal) => {
-                    renewed = sent_at;
-                    renewal
-                        .cancelled
-                        .into_iter()
-                        .for_each(|id| self.notify_cancelled(id));
-                    unknown = self
-                        .recover_unacknowledged_claims(renewal.held, &unknown, &incarnation)
-                        .await;
-                }
-                Err(LeaseError::Lost) => inner.lease_lost(&incarnation),
-                Err(LeaseError::Store(error)) => {
-                    tracing::warn!(%error, "the lease could not be renewed");
-                    if renewed.elapsed() >= inner.settings.lease {
-                        inner.lease_lost(&incarnation);
-                    }
-                }
+            };
+            let renewed = tokio::select! {
+                biased;
+                () = inner.stopped.cancelled() => return,
+                renewed = turn => renewed,
+            };
+            if let Some(until) = renewed {
+                held_until = until;
+            } else if Instant::now() >= held_until && !incarnation.lost.is_cancelled() {
+                inner.lease_lost(&incarnation);
             }
         }
     }
 
-    /// Runs operations that this worker holds in the store but does not run, because the response to a claim
-    /// was lost. Only those that were unknown at the previous renewal too: others may just be starting.
-    async fn recover_unacknowledged_claims(
-        &self,
-        held: Vec<OperationId>,
-        before: &[OperationId],
-        incarnation: &Incarnation,
-    ) -> Vec<OperationId> {
-        let mut unknown = held;
-        {
-            let running = self.0.running();
-            unknown.retain(|id| !running.contains_key(id));
-        }
-        for id in unknown.iter().filter(|id| before.contains(id)) {
-            if let Ok(Some(operation)) = self.0.store.operation(*id).await
-                && operation.row.state == State::Running
-            {
-                tracing::warn!(operation.id = %id, "running an operation whose claim was not answered");
-                self.take(operation, incarnation.worker);
+    /// Renews the lease and acts on the answer. Returns the moment until which the lease is held now.
+    async fn renew_once(&self, incarnation: &Incarnation, held_until: Instant) -> Option<Instant> {
+        let inner = &self.0;
+        let sent = Instant::now();
+        // One answer that gets lost must not cost the lease.
+        let given_up = held_until.min(sent + inner.settings.lease / 3);
+        let renewal = inner.store.renew(incarnation.worker, inner.settings.lease);
+        match timeout_at(given_up, renewal).await {
+            Ok(Ok(renewal)) => {
+                self.compare_runs(&renewal, sent, incarnation);
+                Some(inner.held_until(sent))
+            }
+            Ok(Err(LeaseError::Lost)) => {
+                inner.lease_lost(incarnation);
+                None
+            }
+            Ok(Err(LeaseError::Store(error))) => {
+                tracing::warn!(%error, "the lease could not be renewed");
+                None
+            }
+            Err(_) => {
+                tracing::warn!("the store did not answer a renewal of the lease in time");
+                None
             }
         }
-        unknown
+    }
+
+    /// Cancels and stops runs as the renewal demands, and runs operations whose claim was not answered.
+    fn compare_runs(&self, renewal: &Renewal, sent: Instant, incarnation: &Incarnation) {
+        for id in &renewal.cancelled {
+            self.notify_cancelled(*id);
+        }
+        let worker = incarnation.worker;
+        let steps = self.0.table().renewed(worker, &renewal.held, sent);
+        for operation in steps.run {
+            tracing::warn!(operation.id = %operation.row.id, "running an operation whose claim was not answered");
+            self.take(operation.clone(), worker);
+            self.0.table().recovered(&operation);
+        }
+        if !steps.read.is_empty() {
+            let reading = self.clone();
+            // Not in this loop: a store that is slow to read must not delay the next renewal.
+            self.0.loops.spawn(scheduled(
+                async move { reading.read_listed(&steps.read).await },
+            ));
+        }
+    }
+
+    /// Reads operations that a renewal listed and that do not run here.
+    async fn read_listed(&self, ids: &[OperationId]) {
+        for id in ids {
+            let read = self.0.store.operation(*id);
+            let read = tokio::select! {
+                biased;
+                () = self.0.stopping.cancelled() => return,
+                read = read => read,
+            };
+            if let Ok(Some(operation)) = read
+                && operation.row.state == State::Running
+            {
+                self.0.table().was_read(operation);
+            }
+        }
     }
 
     async fn claim_for_ever(&self) {
@@ -145,14 +171,20 @@ impl Engine {
                 return;
             }
             hints.borrow_and_update();
-            self.claim_once().await;
+            tokio::select! {
+                biased;
+                // What a claim under way still takes is released at the end.
+                () = inner.stopping.cancelled() => return,
+                () = self.claim_once() => {}
+            }
             let pause = inner.until_next_claim();
             tokio::select! {
+                biased;
+                () = inner.stopping.cancelled() => return,
                 () = tokio::time::sleep(pause) => {}
                 () = inner.look.notified() => {}
                 // A store that was dropped sends no hints; the timer continues.
                 Ok(()) = hints.changed() => {}
-                () = inner.stopping.cancelled() => return,
             }
         }
     }
@@ -194,14 +226,12 @@ impl Engine {
         }
     }
 
+    /// Runs an operation that a claim returned.
     fn take(&self, operation: Operation, worker: WorkerId) {
-        if worker != self.worker() {
-            return;
-        }
         // Another operation may have taken the slot meanwhile: then this one runs over the limit,
         // which is better than holding a claim without running it.
         let permit = self.permit(&operation.row.queue);
-        spawn_run(self, operation, permit);
+        spawn_run(self, worker, operation, permit);
     }
 }
 
@@ -236,11 +266,24 @@ impl Inner {
     /// Executes the run until the claim is lost. A panic of the executor ends this attempt, not the worker.
     async fn execute(&self, run: &Arc<Run>) -> Result<RunResult, Lost> {
         tokio::select! {
+            biased;
             ended = catch_panic(self.executor.execute(run.clone())) => ended.unwrap_or_else(|()| {
                 tracing::error!(operation.id = %run.id(), "the executor panicked");
                 Ok(RunResult::Retry(AFTER_PANIC))
             }),
             () = run.lost().cancelled() => Err(Lost),
+        }
+    }
+
+    /// Gives an operation back that this worker did not run.
+    async fn put_back_unstarted(&self, run: &Run) {
+        let wait = self.settings.lease / 3;
+        if run
+            .step(Next::PutBack(Due::In(wait)), None, None)
+            .await
+            .is_ok()
+        {
+            self.claim_within(wait);
         }
     }
 
@@ -269,28 +312,29 @@ impl Inner {
         incarnation.lost.cancel();
     }
 
-    /// Acquires a lease under a new worker id. Returns the moment from which it is held.
+    /// The moment until which a worker that requested a renewal at a moment may run anything.
+    fn held_until(&self, sent: Instant) -> Instant {
+        sent + self.settings.lease - self.settings.lease_margin()
+    }
+
+    /// Acquires a lease under a new worker id. Returns the moment until which it is held.
     async fn acquire_new_lease(&self) -> Option<Instant> {
-        let next = Incarnation {
-            worker: WorkerId::fresh(),
-            lost: CancellationToken::new(),
-        };
-        let sent_at = Instant::now();
-        match self.store.renew(next.worker, self.settings.lease).await {
-            Ok(_) => {
-                *self
-                    .incarnation
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner) = next;
+        let next = Incarnation::fresh();
+        let sent = Instant::now();
+        let renewal = self.store.renew(next.worker, self.settings.lease);
+        match timeout_at(sent + self.settings.lease / 3, renewal).await {
+            Ok(Ok(_)) => {
+                self.table().begin(next);
                 self.look.notify_one();
-                Some(sent_at)
+                return Some(self.held_until(sent));
             }
-            Err(error) => {
-                tracing::warn!(%error, "no new lease yet");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                None
+            Ok(Err(error)) => tracing::warn!(%error, "no new lease yet"),
+            Err(_) => {
+                tracing::warn!("the store did not answer the request for a new lease in time")
             }
         }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        None
     }
 }
 

@@ -3,11 +3,13 @@
 //! Every write carries the fence. After the claim is lost every write returns [`Lost`].
 
 use super::Engine;
+use super::run_table::{CommitCount, RunHandle};
 use crate::commit::{Commit, CommitError, CommitSizeError, Expect, Next, StaleItem, Write};
 use crate::operation::{Fence, Operation, OperationId};
 use crate::store::{Store, StoreError};
 use bytes::Bytes;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -46,21 +48,34 @@ pub struct Run {
     store: Arc<dyn Store>,
     cancel: CancellationToken,
     lost: CancellationToken,
+    commits: CommitCount,
+}
+
+/// Counts a commit until it is answered or given up.
+struct CountedCommit<'a>(&'a CommitCount);
+
+impl<'a> CountedCommit<'a> {
+    fn begin(commits: &'a CommitCount) -> Self {
+        commits.fetch_add(1, Ordering::SeqCst);
+        Self(commits)
+    }
+}
+
+impl Drop for CountedCommit<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl Run {
-    pub(super) fn new(
-        operation: Operation,
-        engine: Engine,
-        cancel: CancellationToken,
-        lost: CancellationToken,
-    ) -> Self {
+    pub(super) fn new(operation: Operation, engine: Engine, handle: &RunHandle) -> Self {
         Self {
             operation,
             store: engine.0.store.clone(),
             engine,
-            cancel,
-            lost,
+            cancel: handle.cancel.clone(),
+            lost: handle.lost.clone(),
+            commits: handle.commits.clone(),
         }
     }
 
@@ -140,6 +155,7 @@ impl Run {
         let fence_at = commit.expects().len() - 1;
         debug_assert!(matches!(commit.expects()[fence_at], Expect::Fence(..)));
         let mut wait = AGAIN_FIRST;
+        let _counted = CountedCommit::begin(&self.commits);
         loop {
             match self.store.commit(&commit).await {
                 Ok(()) => {
@@ -200,6 +216,7 @@ impl Run {
     /// Sleeps, as long as the claim is held.
     pub async fn sleep(&self, wait: Duration) -> Result<(), Lost> {
         tokio::select! {
+            biased;
             () = tokio::time::sleep(wait) => Ok(()),
             () = self.lost.cancelled() => Err(Lost),
         }

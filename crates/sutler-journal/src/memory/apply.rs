@@ -114,7 +114,7 @@ impl Tables {
                 detail,
                 progress,
             } => self.touch(*operation, |entry| {
-                advance(entry, *next, now);
+                advance(entry, *next, progress.is_some(), now);
                 replace(&mut entry.operation.row.detail, detail);
                 replace(&mut entry.operation.progress, progress);
             }),
@@ -177,8 +177,8 @@ fn imported_entry(operation: &Operation, now: StoreTime) -> OperationEntry {
     }
 }
 
-fn advance(entry: &mut OperationEntry, next: Next, now: StoreTime) {
-    entry.operation.row.advance(next, now);
+fn advance(entry: &mut OperationEntry, next: Next, progress: bool, now: StoreTime) {
+    entry.operation.row.advance(next, progress, now);
     if entry.operation.row.state != State::Running {
         entry.worker = None;
     }

@@ -4,6 +4,7 @@
 //! Read `engine/claims.rs` first.
 
 mod claims;
+mod expected_claims;
 mod faults;
 mod leases;
 mod queues;
@@ -17,9 +18,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use sutler_journal::conformance::{Call, Intercept, InterceptingStore};
 use sutler_journal::{
-    Clock, Commit, Due, Engine, EngineSettings, Executor, Key, Kind, Lost, MemoryStore,
-    NewOperation, Next, OperationId, OperationRow, Outcome, Queue, QueueSettings, Realm, Run,
-    RunResult, Start, State, Store, StoreTime, WorkerId,
+    Clock, Commit, Due, Engine, EngineSettings, Executor, ExpectedClaim, Key, Kind, Lost,
+    MemoryStore, NewOperation, Next, Operation, OperationId, OperationRow, Outcome, Queue,
+    QueueSettings, Realm, Run, RunResult, Start, State, Store, StoreTime, WorkerId,
 };
 use tokio::time::Instant;
 
@@ -131,6 +132,15 @@ fn operation(name: &str, queue: Queue, start: Start) -> NewOperation {
         detail: "".into(),
         request: "".into(),
     }
+}
+
+/// Announces a new operation that a commit claims for an engine.
+fn expect_claim(engine: &Engine, name: &str, queue: Queue) -> (ExpectedClaim, NewOperation) {
+    let mut new = operation(name, queue, Start::Waiting);
+    let mut claim = engine.expect_claim(new.id);
+    new.start = Start::Claimed(claim.worker());
+    claim.set_operation(Operation::just_claimed(&new));
+    (claim, new)
 }
 
 type Playing = Pin<Box<dyn Future<Output = Result<RunResult, Lost>> + Send>>;

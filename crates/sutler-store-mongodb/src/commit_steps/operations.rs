@@ -107,7 +107,9 @@ pub(super) fn advance(
 ) -> Bsons {
     let ready = |due: Due| doc! { "s": READY, "due": moment(due), "o": true };
     let (mut fields, gone): (Bsons, &[&str]) = match next {
-        Next::Same => (doc! { "k": 0_i64 }, &[]),
+        Next::Same if progress.is_some() => (doc! { "k": 0_i64 }, &[]),
+        Next::Same => (doc! { "k": "$k" }, &[]),
+        Next::PutBack(due) => (ready(due), &["w"]),
         Next::Ready(due) => {
             let mut fields = ready(due);
             fields.insert("k", 0_i64);

@@ -185,6 +185,7 @@ impl WriteSession<'_> {
                 return Ok(());
             }
             Next::Ready(due) => (READY, due.at(now).0, 0, 0, None),
+            Next::PutBack(due) => (READY, due.at(now).0, 0, head.takeovers, None),
             Next::Retry(due) => (READY, due.at(now).0, 1, head.takeovers, None),
             Next::Done(outcome) => {
                 let state = codec::outcome_number(outcome);

@@ -136,7 +136,8 @@ fn abandon(at: Instance) -> Result<Decision<Instance>, Refusal> {
     Ok(decision)
 }
 
-/// The tombstone has the id of an operation that never existed, so a poll reports the instance as gone.
+/// The tombstone has the id of an operation that never existed, so a poll reports the instance as gone. It keeps
+/// the id until the bindings are purged too (`requests/purge.rs`).
 fn purge(at: &Instance, tombstone: OperationId) -> Result<Decision<Instance>, Refusal> {
     match at {
         Instance::Absent => Err(Refusal::NotFound(Resource::Instance)),
@@ -148,7 +149,7 @@ fn purge(at: &Instance, tombstone: OperationId) -> Result<Decision<Instance>, Re
         | Instance::Deleting { .. } => {
             let unfinished = at.executing().into_iter().chain(at.waiting());
             Ok(Decision {
-                next: Instance::gone(tombstone),
+                next: Instance::purging(tombstone),
                 effects: unfinished.map(Effect::End).collect(),
                 reply: Reply::Nothing,
             })

@@ -39,14 +39,52 @@ pub(crate) fn parent(at: &Instance) -> (Option<&InstanceData>, Parent) {
 impl Instance {
     /// Tombstone of an instance that this operation deleted.
     pub(crate) fn gone(last: OperationId) -> Self {
-        let never_made = false;
-        Self::Gone { last, never_made }
+        Self::Gone {
+            last,
+            never_made: false,
+            purging: false,
+        }
+    }
+
+    /// Tombstone of an instance that an operator purged and whose bindings may be left.
+    pub(crate) fn purging(last: OperationId) -> Self {
+        Self::Gone {
+            last,
+            never_made: false,
+            purging: true,
+        }
+    }
+
+    /// Whether bindings of a purged instance may be left.
+    pub(crate) fn is_purging(&self) -> bool {
+        matches!(self, Self::Gone { purging: true, .. })
     }
 
     /// Tombstone of an instance whose creation was refused.
     pub(crate) fn refused(last: OperationId) -> Self {
-        let never_made = true;
-        Self::Gone { last, never_made }
+        Self::Gone {
+            last,
+            never_made: true,
+            purging: false,
+        }
+    }
+
+    /// The operation that may wait for bindings to end or to be removed. A delete that still waits for the creation
+    /// of its instance is woken by the end of that alone.
+    pub(crate) fn awaits_bindings(&self) -> Option<OperationId> {
+        match self {
+            Self::Updating { data, .. } => Some(data.last),
+            Self::Deleting {
+                data,
+                pending_create,
+                ..
+            } => pending_create.is_none().then_some(data.last),
+            Self::Absent
+            | Self::Creating { .. }
+            | Self::CreateFailed { .. }
+            | Self::Live { .. }
+            | Self::Gone { .. } => None,
+        }
     }
 
     /// The plan that a running update moves it to, if it differs.

@@ -24,7 +24,7 @@ pub(super) const NEW: OperationId = operation(5);
 /// An unrelated operation.
 pub(super) const OTHER: OperationId = operation(6);
 
-pub(super) const INSTANCE_STATES: [&str; 11] = [
+pub(super) const INSTANCE_STATES: [&str; 12] = [
     "absent",
     "creating",
     "creating again",
@@ -36,6 +36,7 @@ pub(super) const INSTANCE_STATES: [&str; 11] = [
     "deleting a failed create",
     "deleting over a create",
     "gone",
+    "purging",
 ];
 
 pub(super) const BINDING_STATES: [&str; 9] = [
@@ -174,6 +175,7 @@ pub(super) fn instance(state: &str) -> Instance {
         "deleting a failed create" => deleting(None, false),
         "deleting over a create" => deleting(Some(CREATE), false),
         "gone" => Instance::gone(DELETE),
+        "purging" => Instance::purging(DELETE),
         unknown => panic!("no instance is ever `{unknown}`"),
     }
 }

@@ -1,8 +1,10 @@
 //! Claims: fences, attempts, and the limit of takeovers.
 
-use super::{EngineFixture, ObservedRun, ScriptedExecutor, finish};
+use super::{EngineFixture, ObservedRun, ScriptedExecutor, WORK, finish};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
-use sutler_journal::{Outcome, RunResult, State};
+use sutler_journal::{Outcome, RunResult, State, WorkerId};
 use tokio::time::Instant;
 
 #[tokio::test(start_paused = true)]
@@ -128,6 +130,53 @@ async fn progress_resets_the_count_of_takeovers() {
         .map(|observed| observed.takeovers)
         .collect();
     assert_eq!(takeovers, [5, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_text_of_progress_does_not_reset_the_count_of_takeovers() {
+    let fixture = EngineFixture::new();
+    let id = fixture.accept("a").await;
+    for _ in 0..5 {
+        fixture.claim_and_die().await;
+    }
+    let executor = ScriptedExecutor::new(|run, _| async move {
+        run.save_progress(Some("a text".into()), None).await?;
+        finish(&run).await
+    });
+    fixture.engine(executor.clone()).await;
+    assert_eq!(fixture.done(id).await.takeovers, 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn operations_that_may_have_ended_their_process_do_not_run_together() {
+    let fixture = EngineFixture::new();
+    let mut all = Vec::new();
+    for name in ["a", "b", "c"] {
+        all.push(fixture.accept(name).await);
+    }
+    for _ in 0..3 {
+        let worker = WorkerId::fresh();
+        let ttl = Duration::from_secs(1);
+        fixture.store.renew(worker, ttl).await.unwrap();
+        let claimed = fixture.store.claim(worker, &[(WORK, 8)]).await.unwrap();
+        assert_eq!(claimed.len(), 3);
+        tokio::time::sleep(ttl).await;
+    }
+    let running = Arc::new(AtomicUsize::new(0));
+    let executor = ScriptedExecutor::new(move |run, _| {
+        let running = running.clone();
+        async move {
+            assert_eq!(running.fetch_add(1, Ordering::SeqCst), 0, "it runs alone");
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            running.fetch_sub(1, Ordering::SeqCst);
+            finish(&run).await
+        }
+    });
+    fixture.engine(executor.clone()).await;
+    for id in all {
+        assert_eq!(fixture.done(id).await.takeovers, 3, "none is counted again");
+    }
+    assert_eq!(executor.observed().len(), 3);
 }
 
 #[tokio::test(start_paused = true)]

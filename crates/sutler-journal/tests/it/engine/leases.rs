@@ -80,6 +80,76 @@ async fn a_worker_that_cannot_renew_stops_before_a_takeover() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_worker_whose_renewal_hangs_stops_before_a_takeover() {
+    let fixture = EngineFixture::new();
+    let id = fixture.accept("a").await;
+    // The executor asserts that no operation is inside it twice.
+    let executor = ScriptedExecutor::new(|run, before| async move {
+        if before == 0 {
+            std::future::pending::<()>().await;
+        }
+        finish(&run).await
+    });
+    let first = fixture.engine(executor.clone()).await;
+    while executor.observed().is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let worker = first.worker();
+    fixture.hook(move |call| match call {
+        Call::Renew(who) if *who == worker => Intercept::Hold(Arc::default()),
+        _ => Intercept::Pass,
+    });
+    let second = fixture.engine(executor.clone()).await;
+    let began = Instant::now();
+    while first.operations_running() + second.operations_running() > 0 {
+        assert!(began.elapsed() < LEASE, "it runs until the lease is over");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    fixture.done(id).await;
+    assert_eq!(executor.observed().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_renewal_without_an_answer_does_not_cost_the_lease() {
+    let fixture = EngineFixture::new();
+    let id = fixture.accept("a").await;
+    let executor = ScriptedExecutor::new(|run, _| async move {
+        tokio::time::sleep(3 * LEASE).await;
+        finish(&run).await
+    });
+    let engine = fixture.engine(executor.clone()).await;
+    let mut lost = false;
+    fixture.hook(move |call| match call {
+        Call::Renew(_) if !lost => {
+            lost = true;
+            Intercept::Hold(Arc::default())
+        }
+        _ => Intercept::Pass,
+    });
+    let worker = engine.worker();
+    assert_eq!(fixture.done(id).await.fence.0, 1);
+    assert_eq!(engine.worker(), worker);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_another_commit_ended_stops_at_the_next_renewal() {
+    let fixture = EngineFixture::new();
+    let id = fixture.accept("a").await;
+    let executor = ScriptedExecutor::new(|_, _| std::future::pending());
+    let engine = fixture.engine(executor.clone()).await;
+    while engine.operations_running() == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let abandon = Commit::new().advance(id, Next::Done(Outcome::Failed), None, None);
+    fixture.store.commit(&abandon).await.unwrap();
+    let began = Instant::now();
+    while engine.operations_running() > 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(began.elapsed() <= LEASE / 3 + Duration::from_millis(20));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_few_failed_renewals_have_no_effect() {
     let fixture = EngineFixture::new();
     let id = fixture.accept("a").await;

@@ -1,9 +1,9 @@
 //! Queues and permits: limits of concurrent runs, and engines that share work without overlap.
 
-use super::{EngineFixture, ScriptedExecutor, WORK, finish, operation};
+use super::{EngineFixture, ScriptedExecutor, WORK, finish};
 use std::sync::Arc;
 use std::time::Duration;
-use sutler_journal::{Commit, Operation, OperationId, Queue, Start, State};
+use sutler_journal::{Commit, OperationId, Queue, State};
 use tokio::sync::Notify;
 
 const HANGS: Queue = Queue::named("hangs");
@@ -89,14 +89,11 @@ async fn an_awaited_operation_runs_at_once_though_its_queue_is_full() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert!(engine.permit(&HANGS).is_none());
-    let new = operation("second", HANGS, Start::Claimed(engine.worker()));
+    let (claim, new) = super::expect_claim(&engine, "second", HANGS);
     let second = new.id;
-    fixture
-        .store
-        .commit(&Commit::new().start(new.clone()))
-        .await
-        .unwrap();
-    let finished = engine.run_claimed(Operation::just_claimed(&new), None);
+    let commit = Commit::new().start(new);
+    fixture.store.commit(&commit).await.unwrap();
+    let finished = claim.run(None).expect("the lease is held");
     assert_eq!(engine.operations_running(), 2);
     gate.notify_waiters();
     tokio::task::yield_now().await;

@@ -159,13 +159,13 @@ main: BEGIN
                 SET v_verdict = -i;
             ELSE
                 UPDATE sutler_op SET
-                        due = IF(v_state IN (1, 7), v_now + v_wait, due),
+                        due = IF(v_state IN (1, 7, 8), v_now + v_wait, due),
                         attempt = attempt + IF(v_state = 7, 1, 0),
-                        takeovers = IF(v_state IN (1, 6), 0, takeovers),
+                        takeovers = IF(v_state = 1 OR (v_state = 6 AND v_b IS NOT NULL), 0, takeovers),
                         finished = IF(v_state IN (3, 4, 5), v_now, finished),
                         worker = IF(v_state = 6, worker, NULL),
                         detail = IFNULL(v_a, detail), progress = IFNULL(v_b, progress),
-                        state = CASE v_state WHEN 6 THEN state WHEN 7 THEN 1 ELSE v_state END
+                        state = CASE v_state WHEN 6 THEN state WHEN 7 THEN 1 WHEN 8 THEN 1 ELSE v_state END
                     WHERE id = v_id;
                 SET v_ended = v_ended + IF(v_state IN (3, 4, 5), 1, 0);
             END IF;

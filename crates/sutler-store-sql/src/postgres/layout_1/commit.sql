@@ -125,10 +125,11 @@ BEGIN
         ELSIF w_kind[i] = 4 THEN
             code := w_state[i];
             UPDATE sutler_op SET
-                    state = CASE code WHEN 6 THEN state WHEN 7 THEN 1 ELSE code END,
-                    due = CASE WHEN code IN (1, 7) THEN present + w_number[i] ELSE due END,
+                    state = CASE code WHEN 6 THEN state WHEN 7 THEN 1 WHEN 8 THEN 1 ELSE code END,
+                    due = CASE WHEN code IN (1, 7, 8) THEN present + w_number[i] ELSE due END,
                     attempt = CASE WHEN code = 7 THEN attempt + 1 ELSE attempt END,
-                    takeovers = CASE WHEN code IN (1, 6) THEN 0 ELSE takeovers END,
+                    takeovers = CASE WHEN code = 1 OR (code = 6 AND w_b[i] IS NOT NULL) THEN 0
+                        ELSE takeovers END,
                     finished = CASE WHEN code IN (3, 4, 5) THEN present ELSE finished END,
                     worker = CASE WHEN code = 6 THEN worker END,
                     detail = coalesce(w_a[i], detail), progress = coalesce(w_b[i], progress)

@@ -48,7 +48,7 @@ pub(super) fn run_command<L: ModelledResource>(
         world.doomed = false;
         world.failed = None;
     }
-    Ok(decision.next)
+    Ok(decision.next.purged())
 }
 
 fn check<L: ModelledResource>(

@@ -87,6 +87,17 @@ impl ModelledResource for Instance {
         self.pins()
     }
 
+    fn purged(self) -> Self {
+        match self {
+            Self::Gone {
+                last,
+                purging: true,
+                ..
+            } => Self::gone(last),
+            other => other,
+        }
+    }
+
     fn name(&self) -> &'static str {
         match self {
             Self::Absent => "absent",
@@ -102,6 +113,7 @@ impl ModelledResource for Instance {
             } => "deleting over a create",
             Self::Deleting { was_live: true, .. } => "deleting",
             Self::Deleting { .. } => "deleting a failed create",
+            Self::Gone { purging: true, .. } => "purging",
             Self::Gone { .. } => "gone",
         }
     }

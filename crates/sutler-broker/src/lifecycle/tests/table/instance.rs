@@ -333,7 +333,7 @@ fn next_state(row: &Row, before: Instance) -> Instance {
             dashboard_url: Some("https://dashboard/new".to_owned()),
             given_up: false,
         },
-        "gone (purged)" => Instance::gone(NEW),
+        "purging" => Instance::purging(NEW),
         "updating (given up)" => instance("updating (given up)"),
         next if next.starts_with("deleting") => deleting(next, known(), row.state, succeeded),
         "gone" if row.event.ends_with("refused") => {

@@ -1,0 +1,137 @@
+//! Purges the bindings of a purged instance, and frees its id afterwards.
+//!
+//! The purge of an instance is committed first, as a tombstone that keeps the id. Then the bindings are purged one by
+//! one, each only while that tombstone is there, and at last the tombstone gives the id free. A purge that was
+//! interrupted, by a client that went away or by the end of the process, is finished by the next purge or by the next
+//! provision of the id. Commands themselves are in `admin_command.rs`.
+
+use super::admin_command::{CommandKind, CommandRequest};
+use super::{RequestError, RequestHandler, RequestInfo, TRIES, draft, too_contended};
+use crate::lifecycle::admin_command::AdminCommand;
+use crate::lifecycle::binding::{self, Binding, Parent};
+use crate::lifecycle::instance::Instance;
+use crate::lifecycle::{Decision, Reply};
+use crate::resources::{BINDING, OF, RequestBody};
+use sutler_journal::{Key, List, OperationId};
+use sutler_records::Actor;
+
+/// Bindings of a purged instance that are read at a time.
+const PAGE: usize = 50;
+/// Maximum pages of bindings that one purge deletes; beyond that it must be repeated.
+const PAGES_MAX: usize = 2_000;
+
+/// Author of the rest of an interrupted purge.
+const RESUMED_BY: &str = "broker";
+const RESUMED_BECAUSE: &str = "finishes a purge that was interrupted";
+
+impl RequestHandler {
+    /// Purges all bindings of a purged instance, then frees its id.
+    pub(super) async fn purge_bindings(
+        &self,
+        instance: &Key,
+        command_request: &CommandRequest,
+    ) -> Result<(), RequestError> {
+        let records = &self.realm_context.records;
+        let list = List::term(&records.realm, BINDING, OF, instance.id(0).as_bytes());
+        for _ in 0..PAGES_MAX {
+            let page = records.store.list(&list, None, PAGE).await?;
+            if page.documents.is_empty() {
+                return self.free_id(instance, command_request).await;
+            }
+            for document in page.documents {
+                let purged = self
+                    .purge_binding(instance, &document.key, command_request)
+                    .await;
+                if !purged? {
+                    return Ok(());
+                }
+            }
+        }
+        Err(too_contended())
+    }
+
+    /// Finishes the purge of an instance if one was interrupted; returns whether there was one. Without the
+    /// context of a request it has no author, and nothing is done.
+    pub(super) async fn resume_purge(
+        &self,
+        instance: &Key,
+        at: &Instance,
+        info: &RequestInfo,
+    ) -> Result<bool, RequestError> {
+        let Some(context) = info.context.as_ref().filter(|_| at.is_purging()) else {
+            return Ok(false);
+        };
+        let resumed = CommandRequest {
+            command: CommandKind::Purge,
+            by: Actor {
+                who: RESUMED_BY.to_owned(),
+                reason: RESUMED_BECAUSE.to_owned(),
+            },
+            context: context.clone(),
+        };
+        self.purge_bindings(instance, &resumed).await?;
+        Ok(true)
+    }
+
+    /// Purges one binding of a purged instance. `false`: the purge was finished by another request.
+    async fn purge_binding(
+        &self,
+        instance: &Key,
+        key: &Key,
+        command_request: &CommandRequest,
+    ) -> Result<bool, RequestError> {
+        let records = &self.realm_context.records;
+        for _ in 0..TRIES {
+            let above = records.load::<Instance>(instance).await?;
+            let Some(version) = above.version.filter(|_| above.state.is_purging()) else {
+                return Ok(false);
+            };
+            let was = records.load::<Binding>(key).await?;
+            let event = binding::Event::Command {
+                command: AdminCommand::Purge,
+                parent: Parent::Missing,
+                new: OperationId::fresh(),
+            };
+            let Ok(decision) = binding::decide(was.state.clone(), event) else {
+                return Ok(true);
+            };
+            let reads = Some((instance.clone(), version));
+            let committed = self.commit_command(key, &was, decision, command_request, None, reads);
+            if committed.await?.is_some() {
+                return Ok(true);
+            }
+        }
+        Err(too_contended())
+    }
+
+    /// Turns the tombstone of a purge into one whose id can be used again.
+    async fn free_id(
+        &self,
+        instance: &Key,
+        command_request: &CommandRequest,
+    ) -> Result<(), RequestError> {
+        let info = RequestInfo::broker(Some(command_request.context.clone()));
+        let draft = draft(RequestBody::Named(CommandKind::Purge.word()), &info);
+        for _ in 0..TRIES {
+            let was = self
+                .realm_context
+                .records
+                .load::<Instance>(instance)
+                .await?;
+            let Instance::Gone {
+                last,
+                purging: true,
+                ..
+            } = was.state
+            else {
+                return Ok(());
+            };
+            let decision = Decision::stay(Instance::gone(last), Reply::Nothing);
+            let committed = self.commit_and_start(instance, &was, decision, &draft, None);
+            if committed.await?.is_some() {
+                return Ok(());
+            }
+        }
+        Err(too_contended())
+    }
+}

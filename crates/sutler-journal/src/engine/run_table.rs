@@ -1,0 +1,270 @@
+//! Which operations this process runs, and under which lease: one table under one lock. Pure: no I/O, no clock.
+//!
+//! A run starts only if its claim was made under the lease that is held now, and if the operation does not run here
+//! already. Every renewal compares the table with the operations that the store lists for this worker: a run that
+//! is not listed is stopped, because another commit ended it; an operation that is listed and does not run was
+//! claimed by a response that never arrived, and is run. The loops that act on this are in `loops.rs`.
+
+use crate::operation::{Fence, Operation, OperationId, WorkerId};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Takeovers from which an operation is suspected of ending its processes.
+const SUSPECT_TAKEOVERS: u32 = 2;
+
+/// A worker id and the token that is cancelled when its lease is lost.
+#[derive(Clone)]
+pub(super) struct Incarnation {
+    pub(super) worker: WorkerId,
+    pub(super) lost: CancellationToken,
+}
+
+impl Incarnation {
+    pub(super) fn fresh() -> Self {
+        Self {
+            worker: WorkerId::fresh(),
+            lost: CancellationToken::new(),
+        }
+    }
+}
+
+/// Control of one run.
+#[derive(Clone)]
+pub(super) struct RunHandle {
+    pub(super) fence: Fence,
+    pub(super) cancel: CancellationToken,
+    pub(super) lost: CancellationToken,
+    pub(super) finished: CancellationToken,
+    /// Number of commits of this run that are not answered yet.
+    pub(super) commits: CommitCount,
+    started: Instant,
+    suspect: bool,
+    /// A renewal did not list it while a commit of it was under way.
+    unlisted: bool,
+}
+
+/// Counts the commits of a run that are not answered: their answers decide about the run.
+pub(super) type CommitCount = Arc<AtomicUsize>;
+
+/// An operation that the store may hold for this worker and that does not run here.
+enum PendingClaim {
+    /// A commit that claims it has no answer yet.
+    Committing,
+    /// Its commit was given up; it runs if a renewal lists it.
+    GivenUp(Box<Operation>),
+    /// A renewal listed it, and it is being read.
+    Listed(Option<Box<Operation>>),
+}
+
+/// Whether an operation may start.
+pub(super) enum StartDecision {
+    /// It runs now.
+    Started(RunHandle),
+    /// It runs here already.
+    Running(RunHandle),
+    /// The claim belongs to a lease that is lost.
+    Refused,
+    /// Another operation runs that may end this process as well: it is put back and claimed later.
+    PutBack(RunHandle),
+}
+
+/// Steps that a renewal calls for.
+#[derive(Default)]
+pub(super) struct RenewalSteps {
+    /// Operations to read; pass them to [`RunTable::was_read`].
+    pub(super) read: Vec<OperationId>,
+    /// Operations to run.
+    pub(super) run: Vec<Operation>,
+}
+
+/// Runs, claims and the lease of one process.
+pub(super) struct RunTable {
+    incarnation: Incarnation,
+    lease: Duration,
+    runs: HashMap<OperationId, RunHandle>,
+    claims: HashMap<OperationId, PendingClaim>,
+    /// Claims under this lease that ran because a renewal listed them: their own response may still arrive.
+    recovered: HashMap<OperationId, Fence>,
+    /// Nothing starts any more.
+    closed: bool,
+}
+
+impl RunTable {
+    pub(super) fn new(incarnation: Incarnation, lease: Duration) -> Self {
+        Self {
+            incarnation,
+            lease,
+            runs: HashMap::new(),
+            claims: HashMap::new(),
+            recovered: HashMap::new(),
+            closed: false,
+        }
+    }
+
+    /// Starts nothing any more, and stops all runs.
+    pub(super) fn close(&mut self) {
+        self.closed = true;
+        for run in self.runs.values() {
+            run.lost.cancel();
+        }
+    }
+
+    pub(super) fn incarnation(&self) -> &Incarnation {
+        &self.incarnation
+    }
+
+    /// Continues under another lease; claims of the old one are void.
+    pub(super) fn begin(&mut self, next: Incarnation) {
+        self.incarnation = next;
+        self.claims.clear();
+        self.recovered.clear();
+    }
+
+    /// A commit is about to claim an operation under this worker.
+    pub(super) fn expect(&mut self, id: OperationId) -> WorkerId {
+        self.claims.insert(id, PendingClaim::Committing);
+        self.incarnation.worker
+    }
+
+    /// The caller that expected a claim went away without starting it.
+    pub(super) fn give_up(&mut self, operation: Operation, worker: WorkerId) {
+        let id = operation.row.id;
+        if worker == self.incarnation.worker && !self.runs.contains_key(&id) {
+            let claim = PendingClaim::GivenUp(Box::new(operation));
+            self.claims.insert(id, claim);
+        }
+    }
+
+    /// The commit certainly claimed nothing.
+    pub(super) fn was_not_claimed(&mut self, id: OperationId, worker: WorkerId) {
+        if worker == self.incarnation.worker {
+            self.claims.remove(&id);
+        }
+    }
+
+    /// Decides whether an operation claimed by this worker may start.
+    pub(super) fn start(
+        &mut self,
+        operation: &Operation,
+        worker: WorkerId,
+        now: Instant,
+    ) -> StartDecision {
+        let row = &operation.row;
+        let is_held = worker == self.incarnation.worker && !self.incarnation.lost.is_cancelled();
+        if !is_held || self.closed {
+            return StartDecision::Refused;
+        }
+        if let Some(run) = self.runs.get(&row.id) {
+            return StartDecision::Running(run.clone());
+        }
+        if self
+            .recovered
+            .get(&row.id)
+            .is_some_and(|ran| *ran >= row.fence)
+        {
+            return StartDecision::Refused;
+        }
+        self.claims.remove(&row.id);
+        let suspect = row.takeovers >= SUSPECT_TAKEOVERS;
+        let is_young = |run: &RunHandle| now.duration_since(run.started) < self.lease;
+        let mut others = self.runs.values();
+        let is_accompanied = suspect && others.any(|run| run.suspect && is_young(run));
+        let run = RunHandle {
+            fence: row.fence,
+            cancel: CancellationToken::new(),
+            lost: self.incarnation.lost.child_token(),
+            finished: CancellationToken::new(),
+            commits: CommitCount::default(),
+            started: now,
+            suspect: suspect && !is_accompanied,
+            unlisted: false,
+        };
+        if row.cancel {
+            run.cancel.cancel();
+        }
+        self.runs.insert(row.id, run.clone());
+        if is_accompanied {
+            StartDecision::PutBack(run)
+        } else {
+            StartDecision::Started(run)
+        }
+    }
+
+    pub(super) fn run(&self, id: OperationId) -> Option<&RunHandle> {
+        self.runs.get(&id)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// Removes a run, unless the next run of its operation has replaced it.
+    pub(super) fn ended(&mut self, id: OperationId, fence: Fence) {
+        if self.runs.get(&id).is_some_and(|run| run.fence == fence) {
+            self.runs.remove(&id);
+        }
+    }
+
+    /// Compares with the operations that the store listed for this worker in a renewal sent at a moment. Stops
+    /// runs that are not listed.
+    pub(super) fn renewed(
+        &mut self,
+        worker: WorkerId,
+        held: &[OperationId],
+        sent: Instant,
+    ) -> RenewalSteps {
+        let mut steps = RenewalSteps::default();
+        if worker != self.incarnation.worker {
+            return steps;
+        }
+        for (id, run) in &mut self.runs {
+            if run.started >= sent || held.contains(id) {
+                continue;
+            }
+            // The answer to a commit under way decides about its run, because the commit may have ended it. But an
+            // answer that was lost is not waited for.
+            let commits = run.commits.load(Ordering::SeqCst) > 0;
+            if !commits || run.unlisted {
+                run.cancel.cancel();
+                run.lost.cancel();
+            }
+            run.unlisted = true;
+        }
+        let is_committing = |claim: &PendingClaim| matches!(claim, PendingClaim::Committing);
+        self.claims
+            .retain(|id, claim| held.contains(id) || is_committing(claim));
+        for id in held.iter().filter(|id| !self.runs.contains_key(id)) {
+            match self.claims.get(id) {
+                None => {
+                    self.claims.insert(*id, PendingClaim::Listed(None));
+                    steps.read.push(*id);
+                }
+                Some(PendingClaim::Committing) => {}
+                Some(PendingClaim::Listed(None)) => steps.read.push(*id),
+                Some(PendingClaim::GivenUp(operation) | PendingClaim::Listed(Some(operation))) => {
+                    steps.run.push(operation.as_ref().clone());
+                }
+            }
+        }
+        steps
+    }
+
+    /// A renewal, not the response to its claim, started an operation.
+    pub(super) fn recovered(&mut self, operation: &Operation) {
+        let row = &operation.row;
+        self.recovered.insert(row.id, row.fence);
+    }
+
+    /// An operation that a renewal listed was read. It runs if the next renewal lists it too: until then the
+    /// response to its claim may still arrive.
+    pub(super) fn was_read(&mut self, operation: Operation) {
+        let claim = self.claims.get_mut(&operation.row.id);
+        if let Some(claim @ PendingClaim::Listed(None)) = claim {
+            *claim = PendingClaim::Listed(Some(Box::new(operation)));
+        }
+    }
+}

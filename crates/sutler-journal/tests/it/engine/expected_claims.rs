@@ -1,0 +1,91 @@
+//! Claims that a commit makes for its own process: they run once, under the lease they were made for.
+
+use super::{EngineFixture, LEASE, ScriptedExecutor, WORK, expect_claim, finish};
+use std::time::Duration;
+use sutler_journal::conformance::{Call, Intercept};
+use sutler_journal::{Commit, Outcome, State};
+use tokio::time::Instant;
+
+/// Longest wait for a renewal and the run after it.
+const SOON: Duration = Duration::from_secs(1);
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_of_a_lost_lease_does_not_run() {
+    let fixture = EngineFixture::new();
+    let executor = ScriptedExecutor::new(|run, _| async move {
+        tokio::time::sleep(LEASE).await;
+        finish(&run).await
+    });
+    let engine = fixture.engine(executor.clone()).await;
+    let worker = engine.worker();
+    let (claim, new) = expect_claim(&engine, "a", WORK);
+    let id = new.id;
+    let commit = Commit::new().start(new);
+    fixture.store.commit(&commit).await.unwrap();
+    // The answer to the commit is late: the lease runs out, and the operation is claimed anew.
+    fixture.hook(move |call| match call {
+        Call::Renew(who) if *who == worker => Intercept::Refuse,
+        _ => Intercept::Pass,
+    });
+    while executor.observed().is_empty() {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    assert_ne!(engine.worker(), worker);
+    assert!(claim.run(None).is_none(), "its lease is lost");
+    let row = fixture.done(id).await;
+    assert_eq!((row.fence.0, executor.observed().len()), (2, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operation_whose_commit_is_not_answered_waits_for_the_answer() {
+    let fixture = EngineFixture::new();
+    let executor = ScriptedExecutor::new(|run, _| async move {
+        tokio::time::sleep(LEASE).await;
+        finish(&run).await
+    });
+    let engine = fixture.engine(executor.clone()).await;
+    let (claim, new) = expect_claim(&engine, "a", WORK);
+    let id = new.id;
+    let commit = Commit::new().start(new);
+    fixture.store.commit(&commit).await.unwrap();
+    // Several renewals list the operation while its commit is not answered.
+    tokio::time::sleep(2 * LEASE).await;
+    assert_eq!(executor.observed(), []);
+    claim.run(None).expect("the lease is held").wait().await;
+    let row = fixture.done(id).await;
+    assert_eq!((row.fence.0, executor.observed().len()), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operation_whose_requester_went_away_runs_at_once() {
+    let fixture = EngineFixture::new();
+    let executor = ScriptedExecutor::new(|run, _| async move { finish(&run).await });
+    let engine = fixture.engine(executor.clone()).await;
+    let (claim, new) = expect_claim(&engine, "a", WORK);
+    let id = new.id;
+    let commit = Commit::new().start(new);
+    fixture.store.commit(&commit).await.unwrap();
+    let began = Instant::now();
+    drop(claim);
+    let row = fixture.done(id).await;
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+    assert_eq!(row.state, State::Done(Outcome::Succeeded));
+    assert_eq!((row.fence.0, row.takeovers), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_commit_that_is_written_after_it_was_given_up_runs() {
+    let fixture = EngineFixture::new();
+    let executor = ScriptedExecutor::new(|run, _| async move { finish(&run).await });
+    let engine = fixture.engine(executor.clone()).await;
+    let (claim, new) = expect_claim(&engine, "a", WORK);
+    let id = new.id;
+    drop(claim);
+    tokio::time::sleep(LEASE).await;
+    let commit = Commit::new().start(new);
+    fixture.store.commit(&commit).await.unwrap();
+    let began = Instant::now();
+    fixture.done(id).await;
+    assert!(began.elapsed() <= LEASE, "{:?}", began.elapsed());
+    assert_eq!(executor.observed().len(), 1);
+}

@@ -1,0 +1,179 @@
+//! Checks the journal after every commit that reaches the store: finished operations never change, one
+//! exclusive operation of a lane runs at a time, counts add up, a purge takes only what belongs to its instance.
+//!
+//! It reads the store directly, without the network, and opens documents with the keys of the run.
+
+use crate::history::History;
+use crate::world::Lane;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use sutler_journal::{
+    Commit, CommitId, Key, KeyRing, MemoryStore, OperationId, OperationRow, SealContext,
+    State as RowState, Store as _, Write,
+};
+
+/// Kinds of the broker's documents.
+const INSTANCE: &str = "instance";
+const BINDING: &str = "binding";
+
+/// Checks every commit.
+pub(crate) struct Auditor {
+    pub store: Arc<MemoryStore>,
+    pub history: Arc<History>,
+    pub keys: Arc<KeyRing>,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    /// State of every document of the broker.
+    states: BTreeMap<Lane, String>,
+    done: BTreeMap<OperationId, OperationRow>,
+    commits: BTreeSet<CommitId>,
+    /// Bindings that an operator asked to purge by name.
+    purged_by_name: BTreeSet<Lane>,
+}
+
+impl Auditor {
+    pub(crate) fn new(store: Arc<MemoryStore>, history: Arc<History>, keys: Arc<KeyRing>) -> Self {
+        Self {
+            store,
+            history,
+            keys,
+            seen: Mutex::default(),
+        }
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An operator asks to purge this binding.
+    pub(crate) fn allow_purge(&self, lane: &Lane) {
+        self.seen().purged_by_name.insert(lane.clone());
+    }
+
+    /// State of every document of the broker that is not a tombstone.
+    pub(crate) fn present(&self) -> Vec<(Lane, String)> {
+        let seen = self.seen();
+        let present = seen.states.iter().filter(|(_, state)| *state != "gone");
+        present
+            .map(|(lane, state)| (lane.clone(), state.clone()))
+            .collect()
+    }
+
+    /// Checks what a commit changed. A repeated commit changes nothing.
+    pub(crate) async fn committed(&self, commit: &Commit) {
+        if !self.seen().commits.insert(commit.id()) {
+            return;
+        }
+        for write in commit.writes() {
+            match write {
+                Write::Put { key, body, .. } => self.put(key, body, commit),
+                Write::Remove(key) => {
+                    if let Some(lane) = lane_of(key) {
+                        self.seen().states.remove(&lane);
+                    }
+                }
+                Write::Start(new) => self.check_operation(new.id).await,
+                Write::Advance { operation, .. } => self.check_operation(*operation).await,
+                Write::Cancel(id) | Write::Wake(id) => self.check_operation(*id).await,
+                Write::Import(_) | Write::Unpin(_) | Write::Reseal { .. } => {}
+            }
+        }
+        self.check_counts().await;
+    }
+
+    fn put(&self, key: &Key, body: &[u8], commit: &Commit) {
+        let Some(lane) = lane_of(key) else { return };
+        let Some(state) = self.state_of(key, body) else {
+            self.history
+                .violate(format!("the document of {lane} cannot be read"));
+            return;
+        };
+        let audited = commit
+            .writes()
+            .iter()
+            .any(|write| matches!(write, Write::Put { key, .. } if key.kind() == "audit"));
+        let mut seen = self.seen();
+        let before = seen.states.insert(lane.clone(), state.clone());
+        self.history.record("put", || {
+            format!(
+                "store: {lane} is {state} (was {})",
+                before.as_deref().unwrap_or("absent")
+            )
+        });
+        let purged = audited && state == "gone" && lane.binding.is_some();
+        if purged && !seen.purged_by_name.contains(&lane) {
+            let above = seen.states.get(&Lane::instance(&lane.instance));
+            if above.is_some_and(|state| state != "gone") {
+                self.history.violate(format!(
+                    "the purge of an instance took {lane}, whose instance was created again"
+                ));
+            }
+        }
+    }
+
+    /// Name of the lifecycle state in a document.
+    fn state_of(&self, key: &Key, body: &[u8]) -> Option<String> {
+        let (plain, _) = self.keys.open(SealContext::Document(key), body).ok()?;
+        match serde_json::from_slice(&plain).ok()? {
+            Value::String(state) => Some(state),
+            Value::Object(map) => map.keys().next().cloned(),
+            _ => None,
+        }
+    }
+
+    async fn check_operation(&self, id: OperationId) {
+        let Ok(Some(operation)) = self.store.operation(id).await else {
+            return;
+        };
+        let row = operation.row;
+        let lane = row.lane.clone();
+        let mut seen = self.seen();
+        if let Some(before) = seen.done.get(&id)
+            && (before.state != row.state || before.detail != row.detail)
+        {
+            self.history
+                .violate(format!("the finished operation {id} changed"));
+        }
+        if matches!(row.state, RowState::Done(_)) && !seen.done.contains_key(&id) {
+            self.history.record("done", || {
+                let lane =
+                    lane_of(&lane).map_or_else(|| lane.kind().to_owned(), |it| it.to_string());
+                format!(
+                    "store: {} {lane} (…{}) is {:?}",
+                    row.verb,
+                    short(id),
+                    row.state
+                )
+            });
+            seen.done.insert(id, row);
+        }
+    }
+
+    async fn check_counts(&self) {
+        let Ok(stats) = self.store.stats().await else {
+            return;
+        };
+        if stats.accepted != stats.live + stats.terminal + stats.cleaned {
+            self.history
+                .violate(format!("counts do not add up: {stats:?}"));
+        }
+    }
+}
+
+/// The last characters of an id.
+pub(crate) fn short(id: OperationId) -> String {
+    let text = id.to_string();
+    text[text.len() - 6..].to_owned()
+}
+
+fn lane_of(key: &Key) -> Option<Lane> {
+    match key.kind() {
+        INSTANCE => Some(Lane::instance(key.id(0))),
+        BINDING => Some(Lane::binding(key.id(0), key.id(1))),
+        _ => None,
+    }
+}

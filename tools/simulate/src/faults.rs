@@ -1,0 +1,96 @@
+//! Injects the faults of a plan: one after another, each for a while, until the run calms down.
+
+use crate::link::LinkState;
+use crate::plan::FaultKind;
+use crate::replica::Replicas;
+use crate::surroundings::StoreClock;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Injects faults.
+pub(crate) struct Faults {
+    pub replicas: Arc<Replicas>,
+    pub clock: Arc<StoreClock>,
+    /// Set when the part with faults is over.
+    pub over: Arc<AtomicBool>,
+}
+
+impl Faults {
+    /// Injects faults until the part with faults is over, then repairs everything.
+    pub(crate) async fn run(self: Arc<Self>) {
+        let choices = self.replicas.network.choices.clone();
+        let plan = Arc::clone(&self.replicas.plan);
+        let Some(pause) = plan.fault_pause.filter(|_| !plan.faults.is_empty()) else {
+            return;
+        };
+        while !self.over.load(Ordering::Relaxed) {
+            tokio::time::sleep(choices.between(Duration::ZERO, pause * 2)).await;
+            if self.over.load(Ordering::Relaxed) {
+                return;
+            }
+            let kind = choices.pick(&plan.faults);
+            let slot = choices.index(self.replicas.count());
+            self.inject(kind, slot);
+        }
+    }
+
+    fn inject(self: &Arc<Self>, kind: FaultKind, slot: usize) {
+        let network = &self.replicas.network;
+        let longest = self.replicas.plan.lease * 2 + Duration::from_secs(10);
+        let lasts = network.choices.between(Duration::from_millis(200), longest);
+        network.history.record("fault", || match kind {
+            FaultKind::Kill | FaultKind::Restart | FaultKind::ClockJump => {
+                format!("fault: {kind:?} of r{slot}")
+            }
+            _ => format!("fault: {kind:?} of r{slot} for {lasts:?}"),
+        });
+        match kind {
+            FaultKind::Partition => self.disturb(slot, LinkState::Cut, lasts),
+            FaultKind::Slow => self.disturb(slot, LinkState::Slow, lasts),
+            FaultKind::Loss => self.disturb(slot, LinkState::Lossy, lasts),
+            FaultKind::StoreStall => {
+                for slot in 0..self.replicas.count() {
+                    self.disturb(slot, LinkState::Cut, lasts);
+                }
+            }
+            FaultKind::Kill => {
+                self.replicas.kill(slot);
+                self.start_later(slot);
+            }
+            FaultKind::Restart => {
+                let faults = Arc::clone(self);
+                tokio::spawn(async move {
+                    faults.replicas.stop(slot).await;
+                    faults.start_later(slot);
+                });
+            }
+            FaultKind::ClockJump => {
+                self.replicas.world.clock_jumped();
+                let by = self.replicas.plan.lease * 2;
+                self.clock.jump(network.choices.between(Duration::ZERO, by));
+            }
+        }
+    }
+
+    fn disturb(&self, slot: usize, state: LinkState, lasts: Duration) {
+        self.replicas.set_link(slot, state);
+        let replicas = Arc::clone(&self.replicas);
+        tokio::spawn(async move {
+            tokio::time::sleep(lasts).await;
+            replicas.set_link(slot, LinkState::Up);
+        });
+    }
+
+    fn start_later(&self, slot: usize) {
+        let replicas = Arc::clone(&self.replicas);
+        tokio::spawn(async move {
+            let choices = &replicas.network.choices;
+            let pause = choices.between(Duration::from_millis(100), Duration::from_secs(15));
+            tokio::time::sleep(pause).await;
+            if replicas.process(slot).is_none() {
+                replicas.start(slot).await;
+            }
+        });
+    }
+}

@@ -1,0 +1,398 @@
+//! The simulated network between one process and the store: a [`Store`] whose calls are delayed, lost,
+//! held back, reordered, or never answered again.
+//!
+//! A request that left its process arrives even if the process gave it up or died: a commit may be applied
+//! long after its caller got `Unknown`. The death of a process is a link that never answers again; nothing
+//! that its tasks still do can be seen from outside. The data is a real [`MemoryStore`].
+
+use crate::auditor::Auditor;
+use crate::history::History;
+use crate::surroundings::Choices;
+use async_trait::async_trait;
+use bytes::Bytes;
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use sutler_journal::{
+    Changes, Commit, CommitError, CommitId, Cursor, Document, IndexedDocument, Key, LeaseError,
+    List, LogChunk, MemoryStore, Operation, OperationId, OperationList, OperationRow, Page,
+    PolledOperation, Position, Queue, Renewal, Stats, Store, StoreError, StoreInfo, StoreTime,
+    Sweep, WorkerId,
+};
+use tokio::sync::{Notify, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+/// State of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LinkState {
+    Up,
+    /// Calls take seconds.
+    Slow,
+    /// Requests and answers get lost.
+    Lossy,
+    /// Nothing passes.
+    Cut,
+}
+
+/// Parts that all links of a run share.
+pub(crate) struct Network {
+    pub choices: Choices,
+    pub history: Arc<History>,
+    auditor: Arc<Auditor>,
+    call_timeout: Duration,
+    /// Commits that a process knows to be written.
+    acknowledged: Mutex<BTreeSet<CommitId>>,
+}
+
+impl Network {
+    pub(crate) fn new(auditor: Arc<Auditor>, choices: Choices, call_timeout: Duration) -> Self {
+        Self {
+            choices,
+            history: Arc::clone(&auditor.history),
+            auditor,
+            call_timeout,
+            acknowledged: Mutex::default(),
+        }
+    }
+
+    /// The store itself, without the network.
+    pub(crate) fn store(&self) -> Arc<MemoryStore> {
+        Arc::clone(&self.auditor.store)
+    }
+
+    /// Commits that a process knows to be written.
+    pub(crate) fn acknowledged(&self) -> BTreeSet<CommitId> {
+        lock(&self.acknowledged).clone()
+    }
+
+    fn acknowledge(&self, id: CommitId) {
+        lock(&self.acknowledged).insert(id);
+    }
+}
+
+/// The link of one process.
+pub(crate) struct StoreLink {
+    name: String,
+    network: Arc<Network>,
+    wire: Arc<Wire>,
+    hints: watch::Sender<u64>,
+}
+
+/// State of a link that calls under way share.
+struct Wire {
+    state: Mutex<LinkState>,
+    changed: Notify,
+    died: CancellationToken,
+}
+
+impl Wire {
+    fn state(&self) -> LinkState {
+        *lock(&self.state)
+    }
+
+    /// Waits until something can pass.
+    async fn until_open(&self) {
+        loop {
+            let changed = self.changed.notified();
+            if self.state() != LinkState::Cut {
+                return;
+            }
+            changed.await;
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Why a call has no answer.
+enum NoAnswer {
+    /// The request certainly did not leave the process.
+    NotSent,
+    /// The call was given up.
+    TimedOut,
+}
+
+fn broken(why: &NoAnswer) -> StoreError {
+    StoreError::new(match why {
+        NoAnswer::NotSent => "the store cannot be reached",
+        NoAnswer::TimedOut => "the store did not answer in time",
+    })
+}
+
+impl StoreLink {
+    pub(crate) fn new(name: String, network: Arc<Network>) -> Self {
+        Self {
+            name,
+            network,
+            wire: Arc::new(Wire {
+                state: Mutex::new(LinkState::Up),
+                changed: Notify::new(),
+                died: CancellationToken::new(),
+            }),
+            hints: watch::Sender::new(0),
+        }
+    }
+
+    pub(crate) fn set_state(&self, state: LinkState) {
+        *lock(&self.wire.state) = state;
+        self.wire.changed.notify_waiters();
+    }
+
+    /// Ends the process: none of its calls is answered any more.
+    pub(crate) fn die(&self) {
+        self.wire.died.cancel();
+    }
+
+    pub(crate) fn is_dead(&self) -> bool {
+        self.wire.died.is_cancelled()
+    }
+
+    /// Completes when the process dies.
+    pub(crate) async fn died(&self) {
+        self.wire.died.cancelled().await;
+    }
+
+    /// Passes a hint on, if it can.
+    pub(crate) fn hint(&self) {
+        if self.wire.state() == LinkState::Up && !self.is_dead() {
+            self.hints.send_modify(|hints| *hints += 1);
+        }
+    }
+
+    fn delay(&self) -> Duration {
+        let choices = &self.network.choices;
+        let (from, to) = match self.wire.state() {
+            LinkState::Slow => (Duration::from_millis(50), Duration::from_secs(6)),
+            LinkState::Up | LinkState::Lossy | LinkState::Cut => {
+                (Duration::from_micros(100), Duration::from_millis(4))
+            }
+        };
+        choices.between(from, to)
+    }
+
+    fn loses(&self) -> bool {
+        let percent = match self.wire.state() {
+            LinkState::Lossy => 30,
+            LinkState::Cut => 50,
+            LinkState::Up | LinkState::Slow => 0,
+        };
+        self.network.choices.percent(percent)
+    }
+
+    /// Sends a request and waits for its answer.
+    async fn call<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, NoAnswer> {
+        if self.is_dead() {
+            return std::future::pending().await;
+        }
+        let choices = &self.network.choices;
+        if self.wire.state() == LinkState::Cut && choices.percent(20) {
+            tokio::time::sleep(choices.between(Duration::ZERO, Duration::from_millis(300))).await;
+            return Err(NoAnswer::NotSent);
+        }
+        let (request_lost, answer_lost) = (self.loses(), self.loses());
+        let (request_delay, answer_delay) = (self.delay(), self.delay());
+        let (sender, answer) = oneshot::channel();
+        if !request_lost {
+            let wire = Arc::clone(&self.wire);
+            tokio::spawn(async move {
+                tokio::time::sleep(request_delay).await;
+                wire.until_open().await;
+                let answer = work.await;
+                tokio::time::sleep(answer_delay).await;
+                wire.until_open().await;
+                if answer_lost {
+                    // The caller waits until it gives up.
+                    wire.died.cancelled().await;
+                }
+                // The caller may have given up.
+                let _ = sender.send(answer);
+            });
+        }
+        let answered = async {
+            match answer.await {
+                Ok(answer) => answer,
+                Err(_) => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.wire.died.cancelled() => std::future::pending().await,
+            answer = answered => Ok(answer),
+            () = tokio::time::sleep(self.network.call_timeout) => {
+                self.network.history.record("timeout", || format!("{}: {name} was not answered", self.name));
+                Err(NoAnswer::TimedOut)
+            }
+        }
+    }
+
+    async fn read<T: Send + 'static>(
+        &self,
+        name: &'static str,
+        work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.call(name, work).await.map_err(|why| broken(&why))?
+    }
+
+    fn store(&self) -> Arc<MemoryStore> {
+        self.network.store()
+    }
+}
+
+#[async_trait]
+impl Store for StoreLink {
+    async fn commit(&self, commit: &Commit) -> Result<(), CommitError> {
+        let (auditor, sent) = (Arc::clone(&self.network.auditor), commit.clone());
+        let work = async move {
+            let answer = auditor.store.commit(&sent).await;
+            if answer.is_ok() {
+                auditor.committed(&sent).await;
+            }
+            answer
+        };
+        let answer = self.call("commit", work).await;
+        match answer {
+            Ok(answer) => {
+                if answer.is_ok() {
+                    self.network.acknowledge(commit.id());
+                }
+                answer
+            }
+            Err(why @ NoAnswer::NotSent) => Err(CommitError::NotWritten(broken(&why))),
+            Err(why @ NoAnswer::TimedOut) => Err(CommitError::Unknown(broken(&why))),
+        }
+    }
+
+    async fn get(&self, key: &Key) -> Result<Option<Document>, StoreError> {
+        let (store, key) = (self.store(), key.clone());
+        self.read("get", async move { store.get(&key).await }).await
+    }
+
+    async fn operation(&self, id: OperationId) -> Result<Option<Operation>, StoreError> {
+        let store = self.store();
+        self.read("operation", async move { store.operation(id).await })
+            .await
+    }
+
+    async fn poll(
+        &self,
+        lane: &Key,
+        id: OperationId,
+    ) -> Result<Option<PolledOperation>, StoreError> {
+        let (store, lane) = (self.store(), lane.clone());
+        self.read("poll", async move { store.poll(&lane, id).await })
+            .await
+    }
+
+    async fn list(
+        &self,
+        list: &List,
+        after: Option<&Position>,
+        limit: usize,
+    ) -> Result<Page, StoreError> {
+        let (store, list, after) = (self.store(), list.clone(), after.cloned());
+        self.read("list", async move {
+            store.list(&list, after.as_ref(), limit).await
+        })
+        .await
+    }
+
+    async fn scan_documents(
+        &self,
+        from: &[u8],
+        limit: usize,
+    ) -> Result<Vec<IndexedDocument>, StoreError> {
+        let (store, from) = (self.store(), from.to_vec());
+        self.read(
+            "scan",
+            async move { store.scan_documents(&from, limit).await },
+        )
+        .await
+    }
+
+    async fn operations(&self, list: &OperationList) -> Result<Vec<OperationRow>, StoreError> {
+        let (store, list) = (self.store(), list.clone());
+        self.read("operations", async move { store.operations(&list).await })
+            .await
+    }
+
+    async fn renew(&self, worker: WorkerId, ttl: Duration) -> Result<Renewal, LeaseError> {
+        let store = self.store();
+        let answer = self.call("renew", async move { store.renew(worker, ttl).await });
+        answer.await.map_err(|why| broken(&why))?
+    }
+
+    async fn claim(
+        &self,
+        worker: WorkerId,
+        queues: &[(Queue, usize)],
+    ) -> Result<Vec<Operation>, LeaseError> {
+        let (store, queues) = (self.store(), queues.to_vec());
+        let answer = self.call("claim", async move { store.claim(worker, &queues).await });
+        answer.await.map_err(|why| broken(&why))?
+    }
+
+    async fn release(&self, worker: WorkerId) -> Result<(), StoreError> {
+        let store = self.store();
+        self.read("release", async move { store.release(worker).await })
+            .await
+    }
+
+    async fn changes(&self, after: &Cursor, limit: usize) -> Result<Changes, StoreError> {
+        let (store, after) = (self.store(), after.clone());
+        self.read("changes", async move { store.changes(&after, limit).await })
+            .await
+    }
+
+    fn hints(&self) -> watch::Receiver<u64> {
+        self.hints.subscribe()
+    }
+
+    async fn sweep(&self, sweep: &Sweep) -> Result<u64, StoreError> {
+        let (store, sweep) = (self.store(), sweep.clone());
+        self.read("sweep", async move { store.sweep(&sweep).await })
+            .await
+    }
+
+    async fn stats(&self) -> Result<Stats, StoreError> {
+        let store = self.store();
+        self.read("stats", async move { store.stats().await }).await
+    }
+
+    async fn info(&self) -> Result<StoreInfo, StoreError> {
+        let store = self.store();
+        self.read("info", async move { store.info().await }).await
+    }
+
+    async fn now(&self) -> Result<StoreTime, StoreError> {
+        let store = self.store();
+        self.read("now", async move { store.now().await }).await
+    }
+
+    async fn append_log(&self, operation: OperationId, text: Bytes) -> Result<(), StoreError> {
+        let store = self.store();
+        self.read("append_log", async move {
+            store.append_log(operation, text).await
+        })
+        .await
+    }
+
+    async fn read_log(
+        &self,
+        operation: OperationId,
+        from: u32,
+        limit: usize,
+    ) -> Result<Vec<LogChunk>, StoreError> {
+        let store = self.store();
+        self.read("read_log", async move {
+            store.read_log(operation, from, limit).await
+        })
+        .await
+    }
+}

@@ -1,0 +1,80 @@
+//! A simulated operator who gives commands about any instance or binding, and often goes away before the
+//! answer.
+
+use crate::auditor::Auditor;
+use crate::client::send;
+use crate::replica::Replicas;
+use crate::world::Lane;
+use serde_json::json;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// An operator.
+pub(crate) struct Operator {
+    pub replicas: Arc<Replicas>,
+    pub auditor: Arc<Auditor>,
+    pub instances: Vec<String>,
+    pub bindings: Vec<String>,
+    /// Set when the part with faults is over.
+    pub over: Arc<AtomicBool>,
+}
+
+impl Operator {
+    /// Gives commands until the part with faults is over.
+    pub(crate) async fn run(&self) {
+        let choices = &self.replicas.network.choices;
+        loop {
+            let pause = choices.between(Duration::from_secs(1), Duration::from_secs(20));
+            tokio::time::sleep(pause).await;
+            if self.over.load(Ordering::Relaxed) {
+                return;
+            }
+            let instance = &self.instances[choices.index(self.instances.len())];
+            let lane = match choices.percent(30) {
+                true => {
+                    let binding = &self.bindings[choices.index(self.bindings.len())];
+                    Lane::binding(instance, binding)
+                }
+                false => Lane::instance(instance),
+            };
+            let command = choices.pick(&["retry", "cancel", "abandon", "purge", "purge"]);
+            self.command(&lane, command).await;
+        }
+    }
+
+    async fn command(&self, lane: &Lane, command: &str) {
+        let (network, world) = (&self.replicas.network, &self.replicas.world);
+        let slot = network.choices.index(self.replicas.count());
+        let Some(process) = self.replicas.process(slot) else {
+            return;
+        };
+        // Both may leave things behind: what a run still does after its operation was ended.
+        if matches!(command, "abandon" | "purge") {
+            world.excuse(lane, &self.bindings);
+            self.auditor.allow_purge(lane);
+        }
+        let path = match &lane.binding {
+            Some(binding) => format!("/admin/v1/bindings/{}/{binding}/{command}", lane.instance),
+            None => format!("/admin/v1/instances/{}/{command}", lane.instance),
+        };
+        let timeout = match network.choices.below(3) {
+            0 => Duration::from_millis(20),
+            1 => Duration::from_millis(200),
+            _ => Duration::from_secs(10),
+        };
+        let timeout = network.choices.between(Duration::from_millis(1), timeout);
+        let body = json!({ "reason": "simulated" });
+        let answer = send(&process, "POST", &path, Some(body), timeout).await;
+        network.history.record("operator", || match answer {
+            Some(answer) => format!(
+                "operator: {command} {lane} at {} -> {} {}",
+                process.name, answer.status, answer.json
+            ),
+            None => format!(
+                "operator: {command} {lane} at {} -> no answer",
+                process.name
+            ),
+        });
+    }
+}

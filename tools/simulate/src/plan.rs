@@ -1,0 +1,239 @@
+//! The plan of a seed: size, times and kinds of faults of one simulated run. Pure.
+//!
+//! Every seed has other numbers, so that each kind of fault also occurs alone and undisturbed.
+
+use std::fmt;
+use std::time::Duration;
+use sutler_servers::SeededRng;
+
+/// Choices that hold for a whole run.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub replicas: usize,
+    pub clients: usize,
+    /// Length of the part with faults.
+    pub chaos: Duration,
+    pub lease: Duration,
+    /// How long a process waits for its store before it gives a call up.
+    pub call_timeout: Duration,
+    /// How long a client waits for an answer.
+    pub client_timeout: Duration,
+    pub sync_wait: Duration,
+    pub drain: Duration,
+    /// Longest call of a hook.
+    pub hook: Duration,
+    /// Deadline of a verb.
+    pub deadline: Duration,
+    pub workers: usize,
+    /// Drift of the store's clock, in parts per thousand.
+    pub drift: i64,
+    /// Skew of the time of day.
+    pub skew: Duration,
+    pub delayed_polls: u64,
+    /// Whether operators send commands.
+    pub operators: bool,
+    /// Whether an instance exists whose hook ends its process.
+    pub poison: bool,
+    /// Mean pause between two faults; `None`: no faults.
+    pub fault_pause: Option<Duration>,
+    pub faults: Vec<FaultKind>,
+    /// Percentage of hooks that fail.
+    pub failing_hooks: u64,
+    /// Whether clean-up runs after the end.
+    pub cleanup: bool,
+}
+
+/// A kind of fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FaultKind {
+    /// A link between a replica and the store carries nothing for a while.
+    Partition,
+    /// Calls take seconds.
+    Slow,
+    /// Requests and answers get lost.
+    Loss,
+    /// A process dies and comes back.
+    Kill,
+    /// A process is stopped with notice and starts again.
+    Restart,
+    /// Nothing reaches the store for a while, from any replica.
+    StoreStall,
+    /// The clock of the store jumps forward.
+    ClockJump,
+}
+
+impl FaultKind {
+    const ALL: [Self; 7] = [
+        Self::Partition,
+        Self::Slow,
+        Self::Loss,
+        Self::Kill,
+        Self::Restart,
+        Self::StoreStall,
+        Self::ClockJump,
+    ];
+}
+
+fn seconds(number: u64) -> Duration {
+    Duration::from_secs(number)
+}
+
+impl Plan {
+    /// The plan of a seed: half of them mix everything, the others look for one family of faults.
+    pub(crate) fn of(rng: &mut SeededRng) -> Self {
+        let mut plan = Self::mixed(rng);
+        match rng.below(10) {
+            0..5 => {}
+            5 => plan.late_answers(rng),
+            6 => plan.partitions(rng),
+            7 => plan.restarts(rng),
+            8 => plan.purges(rng),
+            _ => plan.crash_loops(rng),
+        }
+        plan.deadline = plan.hook * 2 + seconds(10);
+        plan
+    }
+
+    fn mixed(rng: &mut SeededRng) -> Self {
+        let faults = if rng.one_in(3) {
+            vec![*rng.pick(&FaultKind::ALL[..6])]
+        } else {
+            let mut faults = FaultKind::ALL.to_vec();
+            faults.retain(|kind| {
+                rng.below(100)
+                    < if *kind == FaultKind::ClockJump {
+                        15
+                    } else {
+                        60
+                    }
+            });
+            faults
+        };
+        Self {
+            replicas: *rng.pick(&[1, 2, 2, 3]),
+            clients: *rng.pick(&[1, 2, 3]),
+            chaos: seconds(60 + rng.below(100)),
+            lease: seconds(*rng.pick(&[5, 5, 10, 30])),
+            call_timeout: seconds(*rng.pick(&[2, 5, 8, 12])),
+            client_timeout: seconds(*rng.pick(&[2, 10, 30, 60])),
+            sync_wait: seconds(*rng.pick(&[3, 20, 50])),
+            drain: Duration::from_millis(*rng.pick(&[50, 500, 4_000])),
+            hook: seconds(*rng.pick(&[1, 4, 12, 25])),
+            deadline: Duration::ZERO,
+            workers: *rng.pick(&[1, 4, 16]),
+            drift: i64::try_from(rng.below(11)).unwrap_or(0) - 5,
+            skew: seconds(*rng.pick(&[0, 5, 3600])),
+            delayed_polls: *rng.pick(&[0, 2, 20]),
+            operators: rng.below(100) < 45,
+            poison: rng.one_in(12),
+            fault_pause: match rng.below(8) {
+                0 => None,
+                1..4 => Some(seconds(4)),
+                _ => Some(seconds(15)),
+            },
+            faults,
+            failing_hooks: *rng.pick(&[0, 5, 25]),
+            cleanup: rng.one_in(20),
+        }
+    }
+
+    /// Answers get lost while leases are renewed.
+    fn late_answers(&mut self, rng: &mut SeededRng) {
+        self.faults = vec![FaultKind::Loss];
+        self.fault_pause = Some(seconds(5));
+        self.lease = seconds(5);
+        self.call_timeout = seconds(*rng.pick(&[4, 5, 8]));
+        self.client_timeout = seconds(60);
+        self.sync_wait = seconds(50);
+        self.hook = seconds(*rng.pick(&[25, 50]));
+        self.clients = 3;
+        self.workers = 16;
+        (self.operators, self.poison) = (false, false);
+    }
+
+    /// Processes lose the store for about a lease.
+    fn partitions(&mut self, rng: &mut SeededRng) {
+        self.faults = vec![FaultKind::Partition];
+        self.fault_pause = Some(seconds(8));
+        self.lease = seconds(*rng.pick(&[5, 10]));
+        self.hook = seconds(*rng.pick(&[12, 25]));
+        self.client_timeout = seconds(60);
+        self.replicas = 3;
+        self.clients = 3;
+        (self.operators, self.poison) = (false, false);
+    }
+
+    /// Processes are stopped with notice while hooks run.
+    fn restarts(&mut self, rng: &mut SeededRng) {
+        self.faults = vec![FaultKind::Restart];
+        self.fault_pause = Some(seconds(3));
+        self.drain = Duration::from_millis(50);
+        self.delayed_polls = 20;
+        self.hook = seconds(*rng.pick(&[12, 25]));
+        self.replicas = 3;
+        self.clients = 3;
+        (self.operators, self.poison) = (false, false);
+    }
+
+    /// Operators purge while platforms create again, over slow links.
+    fn purges(&mut self, rng: &mut SeededRng) {
+        self.faults = vec![FaultKind::Slow];
+        self.fault_pause = Some(seconds(6));
+        self.hook = seconds(*rng.pick(&[1, 4]));
+        self.client_timeout = seconds(30);
+        self.call_timeout = seconds(12);
+        (self.operators, self.poison) = (true, false);
+    }
+
+    /// A hook ends its process again and again, and nothing else does.
+    fn crash_loops(&mut self, rng: &mut SeededRng) {
+        self.fault_pause = None;
+        self.lease = seconds(5);
+        self.hook = seconds(*rng.pick(&[12, 25]));
+        self.replicas = *rng.pick(&[1, 2]);
+        self.clients = 3;
+        self.workers = 16;
+        (self.operators, self.poison) = (false, true);
+    }
+}
+
+impl Plan {
+    /// Whether only hooks end processes and no lease is lost: then no other operation may be given up.
+    pub(crate) fn only_hooks_kill(&self) -> bool {
+        self.fault_pause.is_none() || self.faults.is_empty()
+    }
+
+    /// Whether the clock of the store may jump.
+    pub(crate) fn clock_jumps(&self) -> bool {
+        self.faults.contains(&FaultKind::ClockJump)
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} replicas, {} clients, lease {:?}, calls given up after {:?}, hooks up to {:?} within {:?}, \
+             clients wait {:?}, sync {:?}, drain {:?}, drift {}‰, polls delayed {} %",
+            self.replicas,
+            self.clients,
+            self.lease,
+            self.call_timeout,
+            self.hook,
+            self.deadline,
+            self.client_timeout,
+            self.sync_wait,
+            self.drain,
+            self.drift,
+            self.delayed_polls
+        )?;
+        write!(f, ", faults {:?} every {:?}", self.faults, self.fault_pause)?;
+        if self.operators {
+            write!(f, ", operators")?;
+        }
+        if self.poison {
+            write!(f, ", a hook that ends its process")?;
+        }
+        Ok(())
+    }
+}

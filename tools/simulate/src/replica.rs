@@ -1,0 +1,239 @@
+//! The simulated processes: brokers that start, are stopped or killed, and start again.
+//!
+//! A process has its own link to the store. When it ends, the link dies with it; a new process gets a new link.
+
+use crate::link::{LinkState, Network, StoreLink};
+use crate::plan::Plan;
+use crate::service::SimulatedService;
+use crate::world::World;
+use axum::Router;
+use serde_json::json;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use sutler_broker::{Admin, Broker, BrokerHandle};
+use sutler_journal::KeyRing;
+use sutler_osb::Catalog;
+
+/// Id of the offering, and of its plan.
+pub(crate) const SERVICE: &str = "service";
+pub(crate) const PLAN: &str = "plan";
+
+/// A running process.
+#[derive(Clone)]
+pub(crate) struct Process {
+    pub name: String,
+    pub link: Arc<StoreLink>,
+    pub router: Router,
+    handle: BrokerHandle,
+}
+
+/// All processes of a run.
+pub(crate) struct Replicas {
+    pub network: Arc<Network>,
+    pub world: Arc<World>,
+    pub plan: Arc<Plan>,
+    pub turbulent: Arc<AtomicBool>,
+    /// Key file of all processes.
+    keys: String,
+    slots: Mutex<Vec<Slot>>,
+}
+
+#[derive(Default)]
+struct Slot {
+    /// Number of processes so far.
+    started: u64,
+    process: Option<Process>,
+    /// Link of the process that is starting.
+    starting: Option<Arc<StoreLink>>,
+    /// The process shuts down.
+    stopping: bool,
+}
+
+impl Replicas {
+    pub(crate) fn new(
+        network: Arc<Network>,
+        world: Arc<World>,
+        plan: Arc<Plan>,
+        turbulent: Arc<AtomicBool>,
+        keys: String,
+    ) -> Self {
+        let slots = (0..plan.replicas).map(|_| Slot::default()).collect();
+        Self {
+            network,
+            world,
+            plan,
+            turbulent,
+            keys,
+            slots: Mutex::new(slots),
+        }
+    }
+
+    /// The keys of all processes.
+    pub(crate) fn keys(&self) -> KeyRing {
+        KeyRing::parse(&self.keys).expect("a fresh line is a key")
+    }
+
+    /// Whether a process of this slot is about to run, or to end.
+    pub(crate) fn is_changing(&self, slot: usize) -> bool {
+        let slot = &self.slots()[slot];
+        slot.starting.is_some() || slot.stopping
+    }
+
+    fn slots(&self) -> MutexGuard<'_, Vec<Slot>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.slots().len()
+    }
+
+    /// The process of a slot, if it runs.
+    pub(crate) fn process(&self, slot: usize) -> Option<Process> {
+        let slots = self.slots();
+        let process = slots[slot].process.clone();
+        process.filter(|it| !it.link.is_dead())
+    }
+
+    /// All links of processes that run or start.
+    pub(crate) fn links(&self) -> Vec<Arc<StoreLink>> {
+        let slots = self.slots();
+        let of_slot = |slot: &Slot| {
+            let running = slot.process.as_ref().map(|it| Arc::clone(&it.link));
+            running.into_iter().chain(slot.starting.clone())
+        };
+        slots.iter().flat_map(of_slot).collect()
+    }
+
+    pub(crate) fn set_link(&self, slot: usize, state: LinkState) {
+        let slots = self.slots();
+        let running = slots[slot].process.as_ref().map(|it| &it.link);
+        for link in running.into_iter().chain(&slots[slot].starting) {
+            link.set_state(state);
+        }
+    }
+
+    /// Starts a process, again and again until it could reach its store.
+    pub(crate) async fn start(&self, slot: usize) {
+        loop {
+            let (name, link) = self.begin(slot);
+            let started = tokio::select! {
+                biased;
+                () = link.died() => None,
+                started = self.broker(&name, &link).start() => started.ok(),
+            };
+            let Some(handle) = started else {
+                link.die();
+                self.world.kill(&name);
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                continue;
+            };
+            self.network
+                .history
+                .record("started", || format!("{name} runs"));
+            let mut slots = self.slots();
+            slots[slot].starting = None;
+            slots[slot].process = Some(Process {
+                name,
+                link,
+                router: handle.router(),
+                handle,
+            });
+            return;
+        }
+    }
+
+    fn begin(&self, slot: usize) -> (String, Arc<StoreLink>) {
+        let mut slots = self.slots();
+        let slot_entry = &mut slots[slot];
+        slot_entry.started += 1;
+        let name = format!("r{slot}.{}", slot_entry.started);
+        let link = Arc::new(StoreLink::new(name.clone(), Arc::clone(&self.network)));
+        slot_entry.starting = Some(Arc::clone(&link));
+        (name, link)
+    }
+
+    fn broker(&self, name: &str, link: &Arc<StoreLink>) -> Broker {
+        let plan = &self.plan;
+        let service = SimulatedService {
+            process: name.to_owned(),
+            world: Arc::clone(&self.world),
+            choices: self.network.choices.clone(),
+            history: Arc::clone(&self.network.history),
+            plan: Arc::clone(plan),
+            link: Arc::clone(link),
+            turbulent: Arc::clone(&self.turbulent),
+        };
+        let settings = Arc::clone(plan);
+        Broker::new(catalog())
+            .untyped_service(SERVICE, Arc::new(service))
+            .shared_store(link.clone(), self.keys())
+            .without_auth()
+            .admin(Admin::at("/admin").without_auth())
+            .settings(move |it| {
+                it.lease = settings.lease;
+                it.sync_wait = settings.sync_wait;
+                it.drain = settings.drain;
+                it.workers = settings.workers;
+                it.tombstones = Duration::from_secs(1800);
+            })
+    }
+
+    /// Ends a process at once.
+    pub(crate) fn kill(&self, slot: usize) {
+        let process = {
+            let mut slots = self.slots();
+            if let Some(starting) = slots[slot].starting.take() {
+                starting.die();
+            }
+            slots[slot].process.take()
+        };
+        if let Some(process) = process {
+            process.link.die();
+            self.world.kill(&process.name);
+        }
+    }
+
+    /// Stops a process with notice.
+    pub(crate) async fn stop(&self, slot: usize) {
+        let Some(process) = self.process(slot) else {
+            return;
+        };
+        self.slots()[slot].stopping = true;
+        self.world.stopping(&process.name);
+        tokio::select! {
+            biased;
+            () = process.link.died() => {}
+            () = process.handle.shut_down() => {}
+        }
+        let name = process.name.clone();
+        self.network
+            .history
+            .record("stopped", || format!("{name} has ended"));
+        process.link.die();
+        self.world.kill(&process.name);
+        let mut slots = self.slots();
+        slots[slot].stopping = false;
+        let current = slots[slot].process.as_ref().map(|it| it.name.clone());
+        if current.as_deref() == Some(process.name.as_str()) {
+            slots[slot].process = None;
+        }
+    }
+
+    /// Slots whose process ended by itself.
+    pub(crate) fn dead(&self) -> Vec<usize> {
+        let slots = self.slots();
+        let dead = |slot: &Slot| slot.process.as_ref().is_some_and(|it| it.link.is_dead());
+        (0..slots.len()).filter(|at| dead(&slots[*at])).collect()
+    }
+}
+
+fn catalog() -> Catalog {
+    let catalog = json!({ "services": [{
+        "id": SERVICE, "name": "service", "description": "A simulated service",
+        "bindable": true, "instances_retrievable": true, "bindings_retrievable": true,
+        "plan_updateable": true,
+        "plans": [{ "id": PLAN, "name": "plan", "description": "The plan" }],
+    }] });
+    serde_json::from_value(catalog).expect("the catalog keeps the rules")
+}

@@ -1,0 +1,413 @@
+//! One simulated run: starts the processes, lets platforms, operators and faults act for a while, repairs
+//! everything, waits until all is settled, deletes everything, and checks what is left.
+
+use crate::auditor::Auditor;
+use crate::client::{Client, Ending, Verb};
+use crate::faults::Faults;
+use crate::history::History;
+use crate::link::{LinkState, Network};
+use crate::operator::Operator;
+use crate::plan::Plan;
+use crate::replica::Replicas;
+use crate::service::POISON;
+use crate::surroundings::{Choices, SimulatedProcesses, StoreClock};
+use crate::world::{Lane, World};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use sutler_broker::DocumentOpener;
+use sutler_journal::{
+    CommitId, Cursor, KeyRing, MemoryStore, OperationFilter, OperationList, OperationRow, State,
+    Store, inspect,
+};
+use sutler_servers::SeededRng;
+
+/// Longest time until everything is settled after the faults.
+const SETTLED_WITHIN: Duration = Duration::from_secs(900);
+/// Longest time that a request is on its way after the faults.
+const ARRIVED_WITHIN: Duration = Duration::from_secs(20);
+/// Names of bindings of every instance.
+const BINDINGS: [&str; 2] = ["b0", "b1"];
+
+/// Result of one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SimulationResult {
+    /// Seed of the run.
+    pub seed: u64,
+    /// The plan, as a line.
+    pub plan: String,
+    /// Broken invariants, in order.
+    pub violations: Vec<String>,
+    /// Readable lines, if the run was recorded.
+    pub history: Vec<String>,
+    /// Number of events.
+    pub events: u64,
+    /// Digest of all events and their times: equal for equal runs.
+    pub digest: u64,
+    /// Number of calls of hooks.
+    pub hooks: u64,
+    /// Simulated time.
+    pub simulated: Duration,
+}
+
+/// Runs a seed. `recording`: with readable lines.
+#[must_use]
+pub fn run_seed(seed: u64, recording: bool) -> SimulationResult {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime without I/O needs nothing");
+    runtime.block_on(Simulation::run(seed, recording))
+}
+
+/// A run.
+struct Simulation {
+    replicas: Arc<Replicas>,
+    auditor: Arc<Auditor>,
+    history: Arc<History>,
+    plan: Arc<Plan>,
+    over: Arc<AtomicBool>,
+    clients: Vec<Client>,
+}
+
+impl Simulation {
+    async fn run(seed: u64, recording: bool) -> SimulationResult {
+        let mut rng = SeededRng::new(seed);
+        let plan = Arc::new(Plan::of(&mut rng));
+        let choices = Choices::new(rng);
+        let _installed =
+            SimulatedProcesses::install(choices.clone(), plan.skew, plan.delayed_polls);
+        let history = Arc::new(History::begin(recording));
+        history.record("plan", || plan.to_string());
+        let clock = Arc::new(StoreClock::new(plan.drift));
+        let store = Arc::new(MemoryStore::with_clock(clock.clone()));
+        let keys = KeyRing::fresh_line("simulated");
+        let ring = || Arc::new(KeyRing::parse(&keys).expect("a fresh line is a key"));
+        let auditor = Arc::new(Auditor::new(
+            Arc::clone(&store),
+            Arc::clone(&history),
+            ring(),
+        ));
+        let network = Arc::new(Network::new(
+            Arc::clone(&auditor),
+            choices,
+            plan.call_timeout,
+        ));
+        let world = Arc::new(World::new(Arc::clone(&history), store, plan.lease));
+        let turbulent = Arc::new(AtomicBool::new(true));
+        let replicas = Arc::new(Replicas::new(
+            network,
+            world,
+            Arc::clone(&plan),
+            turbulent,
+            keys.to_string(),
+        ));
+        let over = Arc::new(AtomicBool::new(false));
+        let simulation = Self {
+            clients: clients(&replicas, &over),
+            replicas,
+            auditor,
+            history: Arc::clone(&history),
+            plan: Arc::clone(&plan),
+            over,
+        };
+        simulation.act(clock).await;
+        let totals = history.take();
+        SimulationResult {
+            seed,
+            plan: plan.to_string(),
+            violations: totals.violations,
+            history: totals.lines,
+            events: totals.events,
+            digest: totals.digest,
+            hooks: simulation.replicas.world.calls(),
+            simulated: history.now(),
+        }
+    }
+
+    async fn act(&self, clock: Arc<StoreClock>) {
+        for slot in 0..self.plan.replicas {
+            self.replicas.start(slot).await;
+        }
+        self.spread_hints();
+        self.restart_dead();
+        self.watch_runs();
+        let faults = Faults {
+            replicas: Arc::clone(&self.replicas),
+            clock,
+            over: Arc::clone(&self.over),
+        };
+        let injecting = tokio::spawn(Arc::new(faults).run());
+        let acting = self.let_clients_act();
+        tokio::time::sleep(self.plan.chaos).await;
+        self.over.store(true, Ordering::Relaxed);
+        injecting.abort();
+        self.replicas.turbulent.store(false, Ordering::Relaxed);
+        self.repair().await;
+        // Until everything that is still on its way has arrived.
+        tokio::time::sleep(ARRIVED_WITHIN).await;
+        for client in acting {
+            client.abort();
+        }
+        self.settle("after the faults").await;
+        if self.history.is_violated() {
+            return;
+        }
+        self.delete_all().await;
+        self.settle("after everything was deleted").await;
+        if self.plan.cleanup {
+            tokio::time::sleep(Duration::from_secs(2 * 3600 + 60)).await;
+        }
+        self.check_end().await;
+    }
+
+    /// Tasks of platforms and operators.
+    fn let_clients_act(&self) -> Vec<tokio::task::JoinHandle<()>> {
+        let mut tasks = Vec::new();
+        for client in clients(&self.replicas, &self.over) {
+            tasks.push(tokio::spawn(async move { client.run().await }));
+        }
+        if self.plan.operators {
+            let operator = Operator {
+                replicas: Arc::clone(&self.replicas),
+                auditor: Arc::clone(&self.auditor),
+                instances: self.clients.iter().map(|it| it.instance.clone()).collect(),
+                bindings: BINDINGS.map(str::to_owned).to_vec(),
+                over: Arc::clone(&self.over),
+            };
+            tasks.push(tokio::spawn(async move { operator.run().await }));
+        }
+        tasks
+    }
+
+    /// Passes hints of the store on to every process, with a delay.
+    fn spread_hints(&self) {
+        let replicas = Arc::clone(&self.replicas);
+        tokio::spawn(async move {
+            let mut hints = replicas.network.store().hints();
+            while hints.changed().await.is_ok() {
+                let choices = &replicas.network.choices;
+                tokio::time::sleep(choices.between(Duration::ZERO, Duration::from_millis(3))).await;
+                for link in replicas.links() {
+                    link.hint();
+                }
+            }
+        });
+    }
+
+    /// Starts processes again that their hooks ended.
+    fn restart_dead(&self) {
+        let replicas = Arc::clone(&self.replicas);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(Duration::from_millis(500)).await;
+                for slot in replicas.dead() {
+                    replicas.kill(slot);
+                    replicas.start(slot).await;
+                }
+            }
+        });
+    }
+
+    /// Checks the hooks that run, every half second.
+    fn watch_runs(&self) {
+        let world = Arc::clone(&self.replicas.world);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(Duration::from_millis(500)).await;
+                world.note_ended_runs().await;
+            }
+        });
+    }
+
+    /// Repairs all links and starts all processes.
+    async fn repair(&self) {
+        self.history
+            .record("calm", || "the faults are over".to_owned());
+        // Disturbances end by themselves after two leases; starts wait for them.
+        for _ in 0..100 {
+            for slot in 0..self.plan.replicas {
+                self.replicas.set_link(slot, LinkState::Up);
+            }
+            let mut slots = 0..self.plan.replicas;
+            if slots.clone().any(|slot| self.replicas.is_changing(slot)) {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            } else if let Some(slot) = slots.find(|it| self.replicas.process(*it).is_none()) {
+                self.replicas.start(slot).await;
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Waits until no operation is unfinished.
+    async fn settle(&self, when: &str) {
+        let ends = self.history.now() + SETTLED_WITHIN;
+        loop {
+            let left = self.unfinished().await;
+            if left.is_empty() {
+                return;
+            }
+            if self.history.now() > ends {
+                for row in left {
+                    self.history.violate(format!(
+                        "{when} an operation never ends: {} …{} {:?}",
+                        row.verb,
+                        crate::auditor::short(row.id),
+                        row.state
+                    ));
+                }
+                return;
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    }
+
+    /// Unfinished operations of platforms.
+    async fn unfinished(&self) -> Vec<OperationRow> {
+        let list = OperationList {
+            filter: OperationFilter::Unfinished,
+            before: None,
+            limit: 1000,
+        };
+        let rows = self.replicas.network.store().operations(&list).await;
+        let mut rows = rows.unwrap_or_default();
+        rows.retain(|row| row.verb != "cleanup");
+        rows
+    }
+
+    /// Deletes every binding and instance; each delete must end.
+    async fn delete_all(&self) {
+        for client in &self.clients {
+            let mut lanes: Vec<Lane> = client
+                .bindings
+                .iter()
+                .map(|binding| Lane::binding(&client.instance, binding))
+                .collect();
+            if self.replicas.network.choices.percent(50) {
+                // The deletion of the instance takes its bindings along.
+                lanes.clear();
+            }
+            lanes.push(Lane::instance(&client.instance));
+            for lane in lanes {
+                self.delete(client, &lane).await;
+            }
+            for binding in &client.bindings {
+                self.delete(client, &Lane::binding(&client.instance, binding))
+                    .await;
+            }
+        }
+        for (lane, state) in self.auditor.present() {
+            self.history
+                .violate(format!("{lane} is still {state} after it was deleted"));
+        }
+    }
+
+    async fn delete(&self, client: &Client, lane: &Lane) {
+        let mut endings = BTreeMap::new();
+        for _ in 0..20 {
+            let deleting = client.change(lane, Verb::Delete);
+            let ending = tokio::time::timeout(SETTLED_WITHIN, deleting).await;
+            match ending {
+                Ok(Ending::Succeeded | Ending::AlreadyDone) => return,
+                // Unknown to the broker, or being deleted by someone else.
+                Ok(Ending::Refused) if !self.is_present(lane) => return,
+                Ok(ending) => {
+                    *endings.entry(format!("{ending:?}")).or_insert(0) += 1;
+                    tokio::time::sleep(Duration::from_secs(5)).await;
+                }
+                Err(_) => {
+                    endings.insert("no end".to_owned(), 1);
+                    break;
+                }
+            }
+        }
+        self.history
+            .violate(format!("{lane} cannot be deleted: {endings:?}"));
+    }
+
+    fn is_present(&self, lane: &Lane) -> bool {
+        self.auditor.present().iter().any(|(it, _)| it == lane)
+    }
+
+    async fn check_end(&self) {
+        for lane in self.replicas.world.left_behind() {
+            self.history
+                .violate(format!("{lane} was left behind outside"));
+        }
+        self.check_feed().await;
+        self.check_store().await;
+    }
+
+    /// Every commit that a process knows to be written is in the feed, once.
+    async fn check_feed(&self) {
+        if self.plan.cleanup {
+            return;
+        }
+        let store = self.replicas.network.store();
+        let mut seen: BTreeMap<CommitId, usize> = BTreeMap::new();
+        let mut after = Cursor::default();
+        while let Ok(page) = store.changes(&after, 100).await {
+            if page.changes.is_empty() {
+                break;
+            }
+            let mut last = None;
+            for change in page.changes {
+                if last != Some(change.commit) {
+                    *seen.entry(change.commit).or_default() += 1;
+                    last = Some(change.commit);
+                }
+            }
+            after = page.next;
+        }
+        if seen.values().any(|times| *times > 1) {
+            self.history
+                .violate("the feed has a commit twice".to_owned());
+        }
+        let acknowledged = self.replicas.network.acknowledged();
+        let missing = acknowledged.iter().filter(|id| !seen.contains_key(*id));
+        let missing = missing.count();
+        if missing > 0 {
+            self.history.violate(format!(
+                "{missing} acknowledged commits are not in the feed"
+            ));
+        }
+    }
+
+    async fn check_store(&self) {
+        let opener = DocumentOpener::new(self.replicas.keys());
+        let store: Arc<dyn Store> = self.replicas.network.store();
+        match inspect::check(&store, Some(&opener), &|_, _| {}).await {
+            Ok(report) => {
+                for finding in report.findings {
+                    self.history.violate(format!("store check: {finding}"));
+                }
+            }
+            Err(error) => self.history.violate(format!("store check: {error}")),
+        }
+        for row in self.unfinished().await {
+            if !matches!(row.state, State::Done(_)) {
+                self.history.violate(format!("{} is not done", row.verb));
+            }
+        }
+    }
+}
+
+/// One platform for each instance.
+fn clients(replicas: &Arc<Replicas>, over: &Arc<AtomicBool>) -> Vec<Client> {
+    let mut names: Vec<String> = (0..replicas.plan.clients)
+        .map(|n| format!("i{n}"))
+        .collect();
+    if replicas.plan.poison {
+        names.push(POISON.to_owned());
+    }
+    let client = |instance| Client {
+        replicas: Arc::clone(replicas),
+        instance,
+        bindings: BINDINGS.map(str::to_owned).to_vec(),
+        over: Arc::clone(over),
+    };
+    names.into_iter().map(client).collect()
+}

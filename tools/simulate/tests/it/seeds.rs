@@ -1,0 +1,57 @@
+//! Runs many seeds. `SUTLER_SIMULATE_SEEDS` sets how many; a night's worth is run by
+//! `cargo run --profile bench -p sutler-simulate -- --seeds 200000`.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use sutler_simulate::run_seed;
+
+/// Number of seeds, if the environment does not set it.
+const SEEDS: u64 = 1000;
+
+/// Seeds that showed a fault when it was found. What a seed does changes with the code, so they prove nothing by
+/// themselves; `mutations.txt` puts each fault back.
+const SHOWED_A_FAULT: [u64; 14] = [
+    1, 5, 6, 11, 54, 127, 189, 409, 640, 833, 948, 2426, 2707, 100_035,
+];
+
+fn check(seed: u64) {
+    let result = run_seed(seed, false);
+    assert_eq!(
+        result.violations,
+        Vec::<String>::new(),
+        "replay it with: cargo run -p sutler-simulate -- --seed {seed}"
+    );
+}
+
+#[test]
+fn brokers_keep_their_invariants_under_every_seed() {
+    let wanted = std::env::var("SUTLER_SIMULATE_SEEDS");
+    let wanted = wanted.map_or(SEEDS, |text| text.parse().expect("a number of seeds"));
+    let next = AtomicU64::new(0);
+    let work = || {
+        while let Some(seed) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|it| *it < wanted)
+        {
+            check(seed);
+        }
+    };
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..processors {
+            scope.spawn(work);
+        }
+    });
+}
+
+#[test]
+fn seeds_that_showed_a_fault_are_clean() {
+    SHOWED_A_FAULT.into_iter().for_each(check);
+}
+
+#[test]
+fn a_seed_is_replayed_exactly() {
+    for seed in 0..20 {
+        let (first, second) = (run_seed(seed, true), run_seed(seed, true));
+        assert_eq!(first, second, "seed {seed}");
+        assert_eq!(first.digest, run_seed(seed, false).digest, "seed {seed}");
+        assert!(!first.history.is_empty());
+    }
+}
