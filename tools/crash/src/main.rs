@@ -58,6 +58,9 @@ struct ChaosArgs {
     /// Seed; the next round takes the next number
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Duration of a lease, in seconds
+    #[arg(long)]
+    lease: Option<u64>,
     /// Be wrong on purpose, to check that the harness notices
     #[arg(long, value_enum)]
     flaw: Option<Flaw>,
@@ -126,6 +129,7 @@ async fn chaos_run(args: ChaosArgs) -> Result<(), Box<dyn std::error::Error>> {
         let seed = args.seed + round;
         let mut chaos = Chaos::new(&program, &dir.join(seed.to_string()), seed, length);
         chaos.flaw = args.flaw;
+        chaos.lease = args.lease.map_or(chaos.lease, Duration::from_secs);
         writeln!(out, "seed {seed}:")?;
         let plan = chaos.plan();
         for planned in &plan {

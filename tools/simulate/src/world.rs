@@ -241,6 +241,13 @@ impl World {
         }
     }
 
+    /// Whether hooks ended so few processes that no other operation may be given up. Each further operation that ends
+    /// its processes runs twice beside the others before it is suspected.
+    pub(crate) fn few_processes_ended(&self) -> bool {
+        let ended = self.state().ended_processes.values().sum::<u32>();
+        ended <= ENDED_PROCESSES_MAX
+    }
+
     /// A process begins to shut down.
     pub(crate) fn stopping(&self, process: &str) {
         self.state().stopping.insert(process.to_owned());

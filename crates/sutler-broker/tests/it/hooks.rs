@@ -9,6 +9,7 @@ mod captured_log;
 mod catalog_replacement;
 mod cleanup;
 mod commit_shape;
+mod faults_of_time;
 mod hook_context;
 mod hook_side_outputs;
 mod regressions;

@@ -171,7 +171,8 @@ pub async fn run_chaos_round(
     injected.await?;
     let store = open_store(&place.url().into()).await;
     let store = store.map_err(|error| Violation::new(format!("the store: {error}")))?;
-    let settled = final_state::finished_eventually(store.as_ref(), PEACE_WITHIN).await?;
+    let settled =
+        final_state::finished_eventually(store.as_ref(), PEACE_WITHIN + 3 * chaos.lease).await?;
     let mut client = Client::new(&homes, &history, clock, rng);
     fetch_everything(&mut client, &history, chaos.replicas).await;
     let mut pauses = Vec::new();
