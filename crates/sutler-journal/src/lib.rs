@@ -38,7 +38,7 @@ pub use engine::{
     QueueSettings, Run, RunCompletion, RunResult, catch_panic,
 };
 pub use key::{ID_BYTES_MAX, Key, KeyError, Kind, Realm};
-pub use key_file::KeyFileError;
+pub use key_file::{EditKeyFileError, KeyFileEdit, KeyFileError};
 pub use memory::MemoryStore;
 pub use metered::MeteredStore;
 pub use operation::{
@@ -51,5 +51,5 @@ pub use query::{
     Change, Changes, Cursor, Layout, List, LogChunk, OperationFilter, OperationList, Page,
     Position, QueueStats, Renewal, Stats, StoreInfo, Subject, Sweep,
 };
-pub use seal::{KeyId, KeyRing, KeyRingError, SealContext, SealError, SealedWith};
+pub use seal::{KeyId, KeyIdError, KeyRing, KeyRingError, SealContext, SealError, SealedWith};
 pub use store::{LOG_BYTES_MAX, LOG_CHUNK_BYTES_MAX, LeaseError, Store, StoreError};
