@@ -23,6 +23,7 @@ mod operation;
 mod operation_transitions;
 mod process;
 mod query;
+pub mod rekey;
 mod seal;
 mod store;
 
