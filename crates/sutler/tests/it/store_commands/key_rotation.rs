@@ -178,3 +178,30 @@ fn a_reload_refuses_another_key_of_the_same_id() {
     let last = lines.last().expect("a line");
     assert!(last.contains("is not the one that is in use"), "{last}");
 }
+
+#[test]
+fn a_broker_never_makes_a_key_for_a_store_with_records() {
+    let folder = folder();
+    let path = folder.path();
+    let source = Source::start(path, "sqlite:one.db");
+    source.fill(1);
+    source.stop();
+    let keys = path.join("one.key");
+    std::fs::rename(&keys, path.join("kept")).expect("it moves");
+    let mut command = sutler(path);
+    command.args([
+        "broker",
+        "--no-auth",
+        "--db",
+        "one.db",
+        "--listen",
+        "127.0.0.1:0",
+    ]);
+    let output = command.output().expect("the program runs");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let sentence =
+        "the key file one.key does not exist, and the store has records that only its keys open";
+    assert!(text.contains(sentence), "{text}");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(!keys.exists(), "no key was made");
+}
