@@ -9,6 +9,7 @@
 pub mod claims;
 pub mod commits;
 pub mod concurrency;
+pub mod concurrent_reads;
 pub mod expectations;
 pub mod faults;
 pub mod feed;
@@ -22,6 +23,7 @@ pub mod names;
 pub mod operations;
 pub mod restarts;
 pub mod samples;
+pub mod stalls;
 pub mod sweeps;
 pub mod volume;
 
@@ -66,6 +68,11 @@ pub trait Candidate: Send + Sync {
     /// transaction. Other commits must succeed meanwhile, so a store with a single writer
     /// holds the commit back before it takes the writer.
     async fn stall(&self, commit: Commit) -> Box<dyn StalledCommit>;
+
+    /// Stalls everything below the store, or lets it continue, beginning with everything that was held back. A
+    /// proxy to a server forwards nothing in either direction, and keeps its connections; the disk of an embedded
+    /// store completes no write. A store in memory has nothing that can stall.
+    async fn set_stalled(&self, stalled: bool);
 }
 
 /// Point of a commit at which the connection breaks.

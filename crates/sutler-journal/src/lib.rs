@@ -53,4 +53,7 @@ pub use query::{
     Position, QueueStats, Renewal, Stats, StoreInfo, Subject, Sweep,
 };
 pub use seal::{KeyId, KeyIdError, KeyRing, KeyRingError, SealContext, SealError, SealedWith};
-pub use store::{LOG_BYTES_MAX, LOG_CHUNK_BYTES_MAX, LeaseError, Store, StoreError};
+pub use store::{
+    CLAIM_TIME_MAX, LOG_BYTES_MAX, LOG_CHUNK_BYTES_MAX, LeaseError, Store, StoreError,
+    lease_call_within,
+};

@@ -22,6 +22,9 @@ pub const LOG_CHUNK_BYTES_MAX: usize = 64 * 1024;
 /// Longest log of one operation; later output is dropped.
 pub const LOG_BYTES_MAX: usize = 4 * 1024 * 1024;
 
+/// Longest time of a call of [`Store::claim`].
+pub const CLAIM_TIME_MAX: Duration = Duration::from_secs(15);
+
 /// The store cannot serve the call. The text is for operators and contains no secret and no content.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -56,12 +59,30 @@ pub enum LeaseError {
     Store(#[from] StoreError),
 }
 
+/// For stores: ends a call of [`Store::renew`] or [`Store::claim`] with an error after its time limit, whatever
+/// the server does.
+///
+/// # Errors
+/// That of the call, or `Store` if it has not ended in time.
+pub async fn lease_call_within<T>(
+    limit: Duration,
+    call: impl Future<Output = Result<T, LeaseError>>,
+) -> Result<T, LeaseError> {
+    match tokio::time::timeout(limit, call).await {
+        Ok(answer) => answer,
+        Err(_) => Err(LeaseError::Store(StoreError::new(format!(
+            "the store did not answer within {limit:?}: see that its server runs and is not overloaded"
+        )))),
+    }
+}
+
 /// Durable storage of documents, operations, leases and changes.
 ///
 /// # Guarantees
 /// - Every method sees all commits acknowledged before it was called.
 /// - Lease expiry and due times use the store's own clock.
-/// - A method that returns an error other than [`CommitError::Unknown`] changed nothing.
+/// - A commit that returns an error other than [`CommitError::Unknown`] changed nothing. Of other methods, the
+///   outcome after an error is unknown.
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
     /// Applies all writes or none, in one round trip.
@@ -90,7 +111,8 @@ pub trait Store: Send + Sync + 'static {
         id: OperationId,
     ) -> Result<Option<PolledOperation>, StoreError>;
 
-    /// Lists documents in index order. Rows visited ≤ `limit` + a constant, at any position.
+    /// Lists documents in index order. Rows visited ≤ `limit` + a constant, at any position. A page shows one
+    /// moment: a document is listed under terms that it has in the version that is returned.
     async fn list(
         &self,
         list: &List,
@@ -112,8 +134,14 @@ pub trait Store: Send + Sync + 'static {
     /// Creates or extends the one lease that covers all claims of a worker: it expires `ttl` from
     /// now. An unknown id gets a new lease; an id whose lease expired can never get one again.
     ///
+    /// # Guarantees
+    /// Ends within `ttl`, also if the store's server does not respond and does not close its connections. A
+    /// response that takes longer is useless: the lease counts from a moment between call and response, and a
+    /// worker, which does not know that moment, counts from its call.
+    ///
     /// # Errors
-    /// `Lost` if the lease had expired, even if its operations are not claimed yet.
+    /// `Lost` if the lease had expired, even if its operations are not claimed yet. After `Store` the lease may
+    /// be extended or not, now or later.
     async fn renew(&self, worker: WorkerId, ttl: Duration) -> Result<Renewal, LeaseError>;
 
     /// Claims operations for a worker that holds a lease: from each queue at most its number, those
@@ -121,8 +149,12 @@ pub trait Store: Send + Sync + 'static {
     /// The fence grows by one; `takeovers` grows if the operation was running; the attempt stays.
     /// Returns the operations as they are after the claim.
     ///
+    /// # Guarantees
+    /// Ends within [`CLAIM_TIME_MAX`], as [`Store::renew`] within its time.
+    ///
     /// # Errors
-    /// `Lost` if the worker holds no lease.
+    /// `Lost` if the worker holds no lease. After `Store`, operations may be claimed, now or later; the next
+    /// renewal returns them as held.
     async fn claim(
         &self,
         worker: WorkerId,

@@ -1,7 +1,7 @@
 //! A proxy to a server that records and cuts connections. It parses where a statement begins and where its
 //! response ends.
 //!
-//! Cuts and holds apply to the next commit of a store. Counts are round trips, i.e. how often the client waits for
+//! Cuts and holds apply to the next commit of a store; a stall applies to everything. Counts are round trips, i.e. how often the client waits for
 //! the server. The messages of a protocol are parsed by a [`Dialect`] (`proxy/`).
 
 mod etcd;
@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::task::JoinHandle;
 
 /// Where a connection is cut.
@@ -82,6 +82,10 @@ struct ProxyState {
     /// Connections are refused, and existing ones are cut.
     down: AtomicBool,
     falling: Notify,
+    /// Connections stay open, and nothing is forwarded in either direction.
+    stalled: watch::Sender<bool>,
+    /// Beginning of the statement that starts a stall.
+    stalls_at: Mutex<Option<&'static str>>,
 }
 
 /// A proxy.
@@ -160,6 +164,23 @@ impl Proxy {
         self.state.late_answers.load(Ordering::SeqCst)
     }
 
+    /// Forwards nothing in either direction while connections stay open, or forwards again, beginning with
+    /// everything that was held back.
+    pub fn set_stalled(&self, stalled: bool) {
+        self.state.stalled.send_replace(stalled);
+    }
+
+    /// Stalls when a statement arrives that begins with this text.
+    pub fn stall_at(&self, text: &'static str) {
+        *lock(&self.state.stalls_at) = Some(text);
+    }
+
+    /// Whether nothing is forwarded.
+    #[must_use]
+    pub fn is_stalled(&self) -> bool {
+        *self.state.stalled.borrow()
+    }
+
     /// Cuts and refuses all connections, or accepts them again.
     pub fn set_down(&self, down: bool) {
         self.state.down.store(down, Ordering::SeqCst);
@@ -189,6 +210,21 @@ impl ProxyState {
         } else {
             CutPoint::After
         }))
+    }
+
+    /// Starts a stall if this statement is the one that does.
+    fn check_stall(&self, statement: &str) {
+        let mut at = lock(&self.stalls_at);
+        if at.is_some_and(|text| statement.starts_with(text)) {
+            *at = None;
+            self.stalled.send_replace(true);
+        }
+    }
+
+    /// Waits until messages are forwarded.
+    async fn until_flowing(&self) {
+        // The sender is in this state, so it is there.
+        let _ = self.stalled.subscribe().wait_for(|stalled| !stalled).await;
     }
 }
 
@@ -234,7 +270,11 @@ async fn relay_client<D: Dialect>(
                 break;
             };
             let content: Vec<u8> = bytes.drain(..message.length).collect();
-            lock(&state.statements).extend(message.asks);
+            if let Some(statement) = message.asks {
+                state.check_stall(&statement);
+                lock(&state.statements).push(statement);
+            }
+            state.until_flowing().await;
             let mut command = None;
             if message.commits {
                 lock(&state.last_commit).clone_from(&content);
@@ -293,6 +333,7 @@ async fn relay_server<D: Dialect>(
                 break;
             };
             let message: Vec<u8> = bytes.drain(..length).collect();
+            state.until_flowing().await;
             if ends.late.swap(false, Ordering::SeqCst) {
                 state.late_answers.fetch_add(1, Ordering::SeqCst);
                 ends.answered.notify_one();

@@ -4,7 +4,7 @@
 //! effect; otherwise the result is [`EtcdError::Unanswered`]. Passwords and tokens are sent in
 //! headers and bodies, and never included in an error. Not here: watching (`watch.rs`).
 
-use crate::clock::ServerClock;
+use crate::clock::{DateVerdict, ServerClock};
 use crate::settings::{EtcdSettings, Login, Tls};
 use crate::wire::{
     EtcdErrorBody, KeyValue, LeaseGrantResponse, Range, RangeResponse, RequestOp, StreamLine, Txn,
@@ -92,12 +92,12 @@ impl Client {
         })?;
         Ok(Self {
             http,
+            clock: Arc::new(ServerClock::new(settings.endpoints.len())),
             addresses: settings.addresses(),
             current: AtomicUsize::new(0),
             login: settings.login.clone(),
             token: Mutex::new(None),
             timeout: settings.request_timeout,
-            clock: Arc::new(ServerClock::new()),
         })
     }
 
@@ -229,8 +229,10 @@ impl Client {
             .request(member, path, body, token)
             .timeout(self.timeout);
         let mut response = request.send().await.map_err(unanswered)?;
-        if let Some(date) = response.headers().get(DATE).and_then(|it| it.to_str().ok()) {
-            self.clock.received(sent, date);
+        if let Some(date) = response.headers().get(DATE).and_then(|it| it.to_str().ok())
+            && self.clock.received(member, sent, date) == DateVerdict::Contradicts
+        {
+            self.leave(member);
         }
         let fine = response.status().is_success();
         let missing = response.status() == reqwest::StatusCode::NOT_FOUND;

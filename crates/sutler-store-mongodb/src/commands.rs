@@ -1,6 +1,6 @@
 //! Commands to the server, each with a time limit, and their results as rows.
 //!
-//! Reads go to the primary, with majority read concern. Not here: which commands.
+//! Reads go to the primary, with majority read concern; lists read from a snapshot. Not here: which commands.
 
 use crate::commit_steps::StepResult;
 use crate::error::MongoError;

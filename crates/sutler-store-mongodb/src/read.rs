@@ -5,7 +5,7 @@ use crate::key_encoding;
 use crate::rows::{self, Collection, READY, RUNNING, WAITING, int, uuid};
 use crate::store::MongoStore;
 use mongodb::bson::{Bson, Document as Bsons, doc};
-use mongodb::options::{FindOptions, Hint};
+use mongodb::options::{FindOptions, Hint, ReadConcern};
 use sutler_journal::{
     Document, Key, List, Operation, OperationFilter, OperationId, OperationList, OperationRow,
     Page, PolledOperation, Position, Queue, QueueStats, Stats, StoreTime,
@@ -203,9 +203,11 @@ pub(crate) fn union(collection: Collection, pipeline: Vec<Bsons>) -> Bsons {
     doc! { "$unionWith": { "coll": collection.name(), "pipeline": pipeline } }
 }
 
-/// Options with sort order, limit, and one batch if it fits.
+/// Options of a list: sort order, limit, one batch if it fits, and one moment: without a snapshot, a document that
+/// is changed meanwhile may be found twice or not at all.
 pub(crate) fn options(sort: Bsons, limit: usize) -> FindOptions {
     let mut options = FindOptions::default();
+    options.read_concern = Some(ReadConcern::snapshot());
     options.sort = Some(sort);
     options.limit = Some(i64::try_from(limit.max(1)).unwrap_or(i64::MAX));
     options.batch_size = u32::try_from(limit.clamp(1, BATCH_MAX)).ok();

@@ -18,9 +18,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::{
-    Changes, Commit, CommitError, Cursor, Document, IndexedDocument, Key, Layout, LeaseError, List,
-    LogChunk, Operation, OperationId, OperationList, OperationRow, Page, PolledOperation, Position,
-    Queue, Renewal, Stats, Store, StoreError, StoreInfo, StoreTime, Sweep, WorkerId,
+    CLAIM_TIME_MAX, Changes, Commit, CommitError, Cursor, Document, IndexedDocument, Key, Layout,
+    LeaseError, List, LogChunk, Operation, OperationId, OperationList, OperationRow, Page,
+    PolledOperation, Position, Queue, Renewal, Stats, Store, StoreError, StoreInfo, StoreTime,
+    Sweep, WorkerId, lease_call_within,
 };
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -172,7 +173,7 @@ impl Store for MongoStore {
     }
 
     async fn renew(&self, worker: WorkerId, ttl: Duration) -> Result<Renewal, LeaseError> {
-        self.prolong(worker, ttl).await
+        lease_call_within(ttl, self.prolong(worker, ttl)).await
     }
 
     async fn claim(
@@ -180,7 +181,7 @@ impl Store for MongoStore {
         worker: WorkerId,
         queues: &[(Queue, usize)],
     ) -> Result<Vec<Operation>, LeaseError> {
-        self.hand_out(worker, queues).await
+        lease_call_within(CLAIM_TIME_MAX, self.hand_out(worker, queues)).await
     }
 
     async fn release(&self, worker: WorkerId) -> Result<(), StoreError> {

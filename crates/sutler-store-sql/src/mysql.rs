@@ -211,8 +211,13 @@ impl Dialect for MySqlDialect {
         };
         let mut pooled = shared.pool.acquire().await?;
         let kill = AssertSqlSafe(format!("KILL CONNECTION {number}"));
-        if pooled.connection().driver.execute(kill).await.is_ok() {
-            pooled.keep();
+        let sent = pooled.connection().driver.execute(kill);
+        let sent = async { sent.await.map_err(Self::driver_error) };
+        match shared.answer_of("KILL CONNECTION", sent).await {
+            Ok(_) => pooled.keep(),
+            Err(SqlError::Lost(said)) => return Err(SqlError::Lost(said)),
+            // The session has ended meanwhile; the next search shows it.
+            Err(SqlError::Refused { .. } | SqlError::Odd(_) | SqlError::Unsent(_)) => {}
         }
         Ok(false)
     }

@@ -8,6 +8,7 @@ use crate::error::SqlError;
 use crate::pool::PooledConnection;
 use crate::store::SqlShared;
 use sqlx::error::BoxDynError;
+use std::future::Future;
 use tokio::time::timeout;
 
 /// Fills in the parameters of a statement; called again for every attempt.
@@ -68,14 +69,23 @@ impl<D: Dialect> SqlShared<D> {
     ) -> Result<Vec<D::Row>, SqlError> {
         let mut arguments = D::Arguments::default();
         fill(&mut arguments).map_err(|cause| SqlError::Unsent(cause.to_string()))?;
-        let within = self.settings.answer_timeout;
         let sent = D::run(&mut pooled.connection().driver, statement, arguments);
+        let name = statement.split(D::NAME_END).next().unwrap_or_default();
+        self.answer_of(name, sent).await
+    }
+
+    /// Waits for the response to a statement, within the time limit.
+    pub(crate) async fn answer_of<T>(
+        &self,
+        name: &str,
+        sent: impl Future<Output = Result<T, SqlError>>,
+    ) -> Result<T, SqlError> {
+        let within = self.settings.answer_timeout;
         let answer = match timeout(within, sent).await {
             Ok(answer) => answer,
             Err(_) => Err(SqlError::Lost(format!("no answer within {within:?}"))),
         };
         if let Err(SqlError::Lost(said)) = &answer {
-            let name = statement.split(D::NAME_END).next().unwrap_or_default();
             tracing::debug!(statement = name, said, "a connection broke");
             self.pool.distrust();
         }

@@ -17,9 +17,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::{
-    Changes, Commit, CommitError, Cursor, Document, IndexedDocument, Key, Layout, LeaseError, List,
-    LogChunk, Operation, OperationId, OperationList, OperationRow, Page, PolledOperation, Position,
-    Queue, Renewal, Stats, Store, StoreError, StoreInfo, StoreTime, Sweep, WorkerId,
+    CLAIM_TIME_MAX, Changes, Commit, CommitError, Cursor, Document, IndexedDocument, Key, Layout,
+    LeaseError, List, LogChunk, Operation, OperationId, OperationList, OperationRow, Page,
+    PolledOperation, Position, Queue, Renewal, Stats, Store, StoreError, StoreInfo, StoreTime,
+    Sweep, WorkerId, lease_call_within,
 };
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -177,8 +178,11 @@ impl<D: Dialect> Store for SqlStore<D> {
     }
 
     async fn renew(&self, worker: WorkerId, ttl: Duration) -> Result<Renewal, LeaseError> {
-        let renewal = self.shared.renew(worker, ttl).await;
-        renewal.map_err(StoreError::from)?.ok_or(LeaseError::Lost)
+        lease_call_within(ttl, async {
+            let renewal = self.shared.renew(worker, ttl).await;
+            renewal.map_err(StoreError::from)?.ok_or(LeaseError::Lost)
+        })
+        .await
     }
 
     async fn claim(
@@ -186,8 +190,11 @@ impl<D: Dialect> Store for SqlStore<D> {
         worker: WorkerId,
         queues: &[(Queue, usize)],
     ) -> Result<Vec<Operation>, LeaseError> {
-        let claimed = self.shared.claim(worker, queues).await;
-        claimed.map_err(StoreError::from)?.ok_or(LeaseError::Lost)
+        lease_call_within(CLAIM_TIME_MAX, async {
+            let claimed = self.shared.claim(worker, queues).await;
+            claimed.map_err(StoreError::from)?.ok_or(LeaseError::Lost)
+        })
+        .await
     }
 
     async fn release(&self, worker: WorkerId) -> Result<(), StoreError> {

@@ -1,14 +1,14 @@
 //! Reads of documents: one by key, pages by key or by term.
 //!
 //! A page scans one index from one position to its limit, and merges in the few documents that are not
-//! in the index yet (`unindexed_documents.rs`). These are looked up first and the snapshot of the file is
-//! taken afterwards: a document indexed in between is in both and returned once.
+//! in the index yet (`unindexed_documents.rs`). Both are of one moment: no document is returned under a term
+//! that it had before. A document that was indexed in between is in both and returned once.
 
 use crate::codec;
 use crate::interned_strings::{self, Interner};
 use crate::rows::{self, unreadable};
 use crate::sql;
-use crate::unindexed_documents::{ListPlace, UnindexedDocuments};
+use crate::unindexed_documents::{HeldDocuments, ListPlace, UnindexedDocuments};
 use rusqlite::{Connection, OptionalExtension, Rows};
 use std::collections::HashSet;
 use std::iter::Peekable;
@@ -44,12 +44,13 @@ pub(crate) fn get(view: &View<'_>, key: &Key) -> ReadResult<Option<Document>> {
     }
 }
 
+/// One page; `None` if the file is ahead of the memory for a moment: read it again.
 pub(crate) fn list(
     view: &View<'_>,
     list: &List,
     after: Option<&Position>,
     limit: usize,
-) -> ReadResult<Page> {
+) -> ReadResult<Option<Page>> {
     let walk = match list {
         List::Prefix(prefix) => IndexScan::Keys {
             prefix,
@@ -67,10 +68,10 @@ pub(crate) fn list(
             let word = interned_strings::scope(realm.as_str(), kind.as_str(), name);
             let Some(scope) = scope_number(view, word)? else {
                 // A term without a number occurs in no document.
-                return Ok(Page {
+                return Ok(Some(Page {
                     documents: Vec::new(),
                     next: None,
-                });
+                }));
             };
             let behind = after.filter(|position| position.value >= *from);
             IndexScan::Term {
@@ -85,21 +86,19 @@ pub(crate) fn list(
         }
     };
     let whole = |document, _: &rusqlite::Row<'_>| Ok(document);
-    loop {
-        if let Some(found) = walk.find(view, limit, sql::LISTED, &whole)? {
-            return Ok(Page {
-                documents: found.items,
-                next: found.next,
-            });
-        }
-    }
+    let found = walk.find(view, limit, sql::LISTED, &whole)?;
+    Ok(found.map(|found| Page {
+        documents: found.items,
+        next: found.next,
+    }))
 }
 
+/// Documents with their terms; `None` as in [`list`].
 pub(crate) fn indexed(
     view: &View<'_>,
     from: &[u8],
     limit: usize,
-) -> ReadResult<Vec<IndexedDocument>> {
+) -> ReadResult<Option<Vec<IndexedDocument>>> {
     let with_terms = |document, row: &rusqlite::Row<'_>| {
         let terms = codec::terms(rows::blob(row, 3)?).map(|(scope, value)| {
             let scope = rows::text(scope, view.words, view.db)?;
@@ -113,13 +112,8 @@ pub(crate) fn indexed(
             terms.collect::<ReadResult<_>>()?,
         ))
     };
-    loop {
-        if let Some(found) =
-            IndexScan::From(from).find(view, limit, sql::LISTED_FILED, &with_terms)?
-        {
-            return Ok(found.items);
-        }
-    }
+    let found = IndexScan::From(from).find(view, limit, sql::LISTED_FILED, &with_terms)?;
+    Ok(found.map(|found| found.items))
 }
 
 fn scope_number(view: &View<'_>, word: Vec<u8>) -> ReadResult<Option<i64>> {
@@ -165,7 +159,7 @@ struct ScanPage<T> {
 type Make<'m, T> = &'m dyn Fn(Document, &rusqlite::Row<'_>) -> ReadResult<T>;
 
 impl IndexScan<'_> {
-    /// One page; `None` if too many unindexed documents were removed meanwhile: read it again.
+    /// One page; `None` as in [`list`].
     fn find<T>(
         &self,
         view: &View<'_>,
@@ -173,10 +167,13 @@ impl IndexScan<'_> {
         text: &str,
         make: Make<'_, T>,
     ) -> ReadResult<Option<ScanPage<T>>> {
-        let one_more = limit.saturating_add(1);
-        let unindexed = self.unindexed(view.unindexed, one_more);
-        let all_unindexed = unindexed.len() < one_more;
+        let held = view.unindexed.hold();
         let snapshot = view.db.unchecked_transaction().map_err(unreadable)?;
+        if !held.are_of(&snapshot).map_err(unreadable)? {
+            return Ok(None);
+        }
+        let unindexed = self.unindexed(&held, limit.saturating_add(1));
+        drop(held);
         let mut statement = snapshot.prepare_cached(self.text()).map_err(unreadable)?;
         let indexed = self.indexed(&mut statement)?;
         let mut read = snapshot.prepare_cached(text).map_err(unreadable)?;
@@ -186,10 +183,7 @@ impl IndexScan<'_> {
         while let Some(place) = merged.next()? {
             let mut found = read.query([place.number]).map_err(unreadable)?;
             let Some(row) = found.next().map_err(unreadable)? else {
-                if !all_unindexed {
-                    return Ok(None);
-                }
-                continue;
+                return Err(codec::damaged("a document is in an index only"));
             };
             if items.len() == limit {
                 next = last;
@@ -207,7 +201,7 @@ impl IndexScan<'_> {
         Ok(Some(ScanPage { items, next }))
     }
 
-    fn unindexed(&self, unindexed: &UnindexedDocuments, limit: usize) -> Vec<ListPlace> {
+    fn unindexed(&self, unindexed: &HeldDocuments<'_>, limit: usize) -> Vec<ListPlace> {
         match self {
             IndexScan::From(from) => unindexed.with_prefix(&[], Bound::Included(from), limit),
             IndexScan::Keys { prefix, after } => {

@@ -16,6 +16,7 @@ mod codec;
 mod documents;
 mod file_lock;
 mod interned_strings;
+mod lease_table;
 mod lists;
 mod poll_cache;
 mod readers;

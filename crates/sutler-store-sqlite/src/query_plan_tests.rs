@@ -84,7 +84,8 @@ fn steps_of_a_page(documents: usize, by_term: bool, limit: usize) -> i32 {
         },
         key: key(documents / 2),
     };
-    let page = documents::list(&view, &list, Some(&after), limit).expect("a page");
+    let page = documents::list(&view, &list, Some(&after), limit);
+    let page = page.expect("a page").expect("of one moment");
     assert_eq!(page.documents.len(), limit);
     assert_eq!(page.documents[0].key, key(documents / 2 + 1));
     let mut steps = 0;

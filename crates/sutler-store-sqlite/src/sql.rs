@@ -150,6 +150,8 @@ pub(crate) const OPS_UNFINISHED: &str =
      FROM op INDEXED BY op_unfinished WHERE state < 3 AND id < ?1 ORDER BY id DESC LIMIT ?2";
 pub(crate) const LANE_NUMBER: &str =
     "SELECT no FROM doc_key WHERE key = ?1 UNION ALL SELECT no FROM lane_key WHERE key = ?1";
+pub(crate) const LAST_COMMIT: &str =
+    "SELECT max(tally.trimmed, coalesce((SELECT max(seq) FROM feed), 0)) FROM tally";
 pub(crate) const FEED_AFTER: &str =
     "SELECT seq, id, subjects FROM feed WHERE seq > ?1 ORDER BY seq";
 pub(crate) const LOG_RESEAL: &str =

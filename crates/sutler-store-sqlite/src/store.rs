@@ -1,11 +1,12 @@
 //! Entry point: opens a file, and implements the journal's `Store`.
 //!
 //! Point reads run on the caller's own thread (a few microseconds, less than a hop to another);
-//! lists run on a thread that may block; all writes are sent to the one writer.
+//! lists run on a thread that may block; all writes are sent to the one writer. Renewals need no write.
 
 use crate::documents::{self, View};
 use crate::file_lock::FileLock;
 use crate::interned_strings::Interner;
+use crate::lease_table::LeaseTable;
 use crate::lists;
 use crate::poll_cache::PollCache;
 use crate::readers::{ReaderError, Readers};
@@ -22,10 +23,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use sutler_journal::{
-    Changes, Clock, Commit, CommitError, Cursor, Document, IndexedDocument, Key, Layout,
-    LeaseError, List, LogChunk, Operation, OperationId, OperationList, OperationRow, Page,
+    CLAIM_TIME_MAX, Changes, Clock, Commit, CommitError, Cursor, Document, IndexedDocument, Key,
+    Layout, LeaseError, List, LogChunk, Operation, OperationId, OperationList, OperationRow, Page,
     PolledOperation, Position, Queue, Renewal, Stats, Store, StoreError, StoreInfo, StoreTime,
-    Sweep, WorkerId,
+    Sweep, WorkerId, lease_call_within,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task;
@@ -38,6 +39,7 @@ pub(crate) struct SqliteShared {
     pub(crate) words: Interner,
     pub(crate) unindexed: UnindexedDocuments,
     pub(crate) polls: PollCache,
+    pub(crate) leases: LeaseTable,
     pub(crate) hints: watch::Sender<u64>,
     _owner: FileLock,
 }
@@ -105,14 +107,18 @@ impl SqliteStore {
     }
 
     fn open_blocking(path: PathBuf, settings: SqliteSettings) -> Result<Self, SqliteOpenError> {
+        let owner = FileLock::of(&path)?;
+        // All of SQLite's files are next to the file itself, wherever a link to it is.
+        let path = owner.path().to_owned();
         let shared = Arc::new(SqliteShared {
-            _owner: FileLock::of(&path)?,
+            _owner: owner,
             readers: Readers::of(path.clone(), settings.reader_cache_kib),
             path,
             settings,
             words: Interner::default(),
             unindexed: UnindexedDocuments::default(),
             polls: PollCache::default(),
+            leases: LeaseTable::default(),
             hints: watch::Sender::new(0),
         });
         let (jobs, waiting) = mpsc::channel(writer::WAITING_MAX);
@@ -168,12 +174,40 @@ impl SqliteStore {
         &self,
         read: impl FnOnce(&View<'_>) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.shared.readers.until_open().await?;
-        let shared = Arc::clone(&self.shared);
-        let reading = task::spawn_blocking(move || {
+        self.on_thread(|shared| {
             let reader = shared.readers.take()?;
             read(&shared.view(&reader))
-        });
+        })
+        .await
+    }
+
+    /// Reads on a thread that may block; again while the result is `None`, because the file is ahead of the
+    /// memory.
+    async fn read_at_one_moment<T: Send + 'static>(
+        &self,
+        read: impl Fn(&View<'_>) -> Result<Option<T>, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.on_thread(move |shared| {
+            loop {
+                // Returned each time: the writer waits for all readers before it opens the file again.
+                let reader = shared.readers.take()?;
+                if let Some(found) = read(&shared.view(&reader))? {
+                    return Ok(found);
+                }
+                drop(reader);
+                std::thread::yield_now();
+            }
+        })
+        .await
+    }
+
+    async fn on_thread<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&SqliteShared) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.shared.readers.until_open().await?;
+        let shared = Arc::clone(&self.shared);
+        let reading = task::spawn_blocking(move || read(&shared));
         reading
             .await
             .unwrap_or_else(|cause| Err(StoreError::caused("a read was broken off", cause)))
@@ -268,7 +302,7 @@ impl Store for SqliteStore {
         limit: usize,
     ) -> Result<Page, StoreError> {
         let (list, after) = (list.clone(), after.cloned());
-        self.read_many(move |view| documents::list(view, &list, after.as_ref(), limit))
+        self.read_at_one_moment(move |view| documents::list(view, &list, after.as_ref(), limit))
             .await
     }
 
@@ -278,7 +312,7 @@ impl Store for SqliteStore {
         limit: usize,
     ) -> Result<Vec<IndexedDocument>, StoreError> {
         let from = from.to_vec();
-        self.read_many(move |view| documents::indexed(view, &from, limit))
+        self.read_at_one_moment(move |view| documents::indexed(view, &from, limit))
             .await
     }
 
@@ -289,9 +323,9 @@ impl Store for SqliteStore {
     }
 
     async fn renew(&self, worker: WorkerId, ttl: Duration) -> Result<Renewal, LeaseError> {
-        self.ask(move |session, now| Ok(session.renew(worker, ttl, now)))
-            .await?
-            .ok_or(LeaseError::Lost)
+        let clock = &*self.shared.settings.clock;
+        let renewal = self.shared.leases.renew(worker, ttl, clock);
+        renewal.ok_or(LeaseError::Lost)
     }
 
     async fn claim(
@@ -300,9 +334,11 @@ impl Store for SqliteStore {
         queues: &[(Queue, usize)],
     ) -> Result<Vec<Operation>, LeaseError> {
         let queues = queues.to_vec();
-        self.ask(move |session, now| session.claim(worker, &queues, now))
-            .await?
-            .ok_or(LeaseError::Lost)
+        let claimed = self.ask(move |session, now| session.claim(worker, &queues, now));
+        lease_call_within(CLAIM_TIME_MAX, async {
+            claimed.await?.ok_or(LeaseError::Lost)
+        })
+        .await
     }
 
     async fn release(&self, worker: WorkerId) -> Result<(), StoreError> {

@@ -6,8 +6,10 @@
 //! share a page (`writer/index_backfill.rs`). Nothing is lost with the process: the file records up to
 //! which number all are indexed, and the few after it are read at opening.
 //!
-//! A reader reads this map first and takes its snapshot of the file afterwards: so it may find a document
-//! in both, never in neither.
+//! A reader of one document reads this map first and the file afterwards: so it may find a document in both,
+//! never in neither. A list needs both of one moment: the map has the number of the last commit that is in
+//! it, a list takes its snapshot of the file while the map cannot change ([`UnindexedDocuments::hold`]), and
+//! compares the number with that of the snapshot.
 
 use crate::codec;
 use crate::sql;
@@ -31,9 +33,20 @@ pub(crate) struct ListPlace {
     pub(crate) number: i64,
 }
 
-/// All of them, by key.
+/// All of them, by key, as of one commit.
 #[derive(Default)]
-pub(crate) struct UnindexedDocuments(RwLock<BTreeMap<Box<[u8]>, UnindexedDocument>>);
+struct UnindexedMap {
+    documents: BTreeMap<Box<[u8]>, UnindexedDocument>,
+    /// Number in the feed of the last commit that is in `documents`.
+    last_commit: i64,
+}
+
+/// The unindexed documents of a store.
+#[derive(Default)]
+pub(crate) struct UnindexedDocuments(RwLock<UnindexedMap>);
+
+/// The unindexed documents, unchanged while this is held. The writer waits meanwhile.
+pub(crate) struct HeldDocuments<'h>(RwLockReadGuard<'h, UnindexedMap>);
 
 impl UnindexedDocuments {
     /// Reads them from the file: those after the last number up to which all are indexed.
@@ -50,32 +63,43 @@ impl UnindexedDocuments {
             };
             found.insert(key.into_boxed_slice(), doc);
         }
-        *self.write() = found;
+        *self.write() = UnindexedMap {
+            documents: found,
+            last_commit: last_commit(db)?,
+        };
         Ok(())
     }
 
     pub(crate) fn number(&self, key: &[u8]) -> Option<i64> {
-        self.read().get(key).map(|doc| doc.number)
+        self.read().documents.get(key).map(|doc| doc.number)
     }
 
     pub(crate) fn find(&self, key: &[u8]) -> Option<UnindexedDocument> {
-        self.read().get(key).cloned()
+        self.read().documents.get(key).cloned()
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.read().len()
+        self.read().documents.len()
     }
 
-    /// Applies the changes of a durable group: documents added, and those removed or indexed.
+    /// Prevents changes until the result is dropped.
+    pub(crate) fn hold(&self) -> HeldDocuments<'_> {
+        HeldDocuments(self.read())
+    }
+
+    /// Applies the changes of a durable group up to its last commit: documents added, and those removed or
+    /// indexed.
     pub(crate) fn publish(
         &self,
+        last_commit: i64,
         changes: impl Iterator<Item = (Box<[u8]>, Option<UnindexedDocument>)>,
     ) {
         let mut unindexed = self.write();
+        unindexed.last_commit = last_commit;
         for (key, doc) in changes {
             match doc {
-                Some(doc) => drop(unindexed.insert(key, doc)),
-                None => drop(unindexed.remove(&key)),
+                Some(doc) => drop(unindexed.documents.insert(key, doc)),
+                None => drop(unindexed.documents.remove(&key)),
             }
         }
     }
@@ -83,11 +107,28 @@ impl UnindexedDocuments {
     /// The next ones in order of keys, to be indexed.
     pub(crate) fn after(&self, key: &[u8], limit: usize) -> Vec<(Box<[u8]>, UnindexedDocument)> {
         let unindexed = self.read();
-        let behind = unindexed.range::<[u8], _>((Bound::Excluded(key), Bound::Unbounded));
+        let behind = (Bound::Excluded(key), Bound::Unbounded);
+        let behind = unindexed.documents.range::<[u8], _>(behind);
         behind
             .take(limit)
             .map(|(key, doc)| (key.clone(), doc.clone()))
             .collect()
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, UnindexedMap> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, UnindexedMap> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl HeldDocuments<'_> {
+    /// Whether they are of the same moment as this snapshot of the file. If not, the writer has made a group
+    /// durable and is about to publish it.
+    pub(crate) fn are_of(&self, snapshot: &Connection) -> Result<bool> {
+        Ok(last_commit(snapshot)? == self.0.last_commit)
     }
 
     /// Those with a prefix, from a bound on, by key.
@@ -97,8 +138,8 @@ impl UnindexedDocuments {
         start: Bound<&[u8]>,
         limit: usize,
     ) -> Vec<ListPlace> {
-        let unindexed = self.read();
-        unindexed
+        self.0
+            .documents
             .range::<[u8], _>((start, Bound::Unbounded))
             .take_while(|(key, _)| key.starts_with(prefix))
             .take(limit)
@@ -120,7 +161,7 @@ impl UnindexedDocuments {
         limit: usize,
     ) -> Vec<ListPlace> {
         let mut places = Vec::new();
-        for (key, doc) in self.read().iter() {
+        for (key, doc) in &self.0.documents {
             for (of, value) in codec::terms(&doc.terms) {
                 let ids = codec::ids_of(key);
                 let behind = after.is_none_or(|after| (value, ids) > after);
@@ -137,12 +178,10 @@ impl UnindexedDocuments {
         places.truncate(limit);
         places
     }
+}
 
-    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<Box<[u8]>, UnindexedDocument>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, BTreeMap<Box<[u8]>, UnindexedDocument>> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
-    }
+/// Number in the feed of the last commit in the file.
+fn last_commit(db: &Connection) -> Result<i64> {
+    let mut statement = db.prepare_cached(sql::LAST_COMMIT)?;
+    statement.query_row([], |row| row.get(0))
 }

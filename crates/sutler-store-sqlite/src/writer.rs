@@ -156,6 +156,7 @@ impl WriterThread {
             ));
         }
         self.memory.reload(&db).map_err(failed)?;
+        self.memory.running.publish(&self.shared.leases);
         read_unindexed(&self.shared, &db).map_err(failed)?;
         let mut touched = TouchedOperations::default();
         touched.all();

@@ -143,12 +143,20 @@ macro_rules! store_conformance {
                 exactly_one_of_many_workers_takes_over,
                 the_feed_is_stable_while_many_commit,
             }
+            concurrent_reads {
+                the_feed_is_current_while_many_commit,
+                a_page_during_commits_shows_one_moment,
+            }
             faults {
                 a_commit_cut_before_is_applied_once_by_repeating,
                 a_commit_cut_in_the_middle_is_applied_once_by_repeating,
                 a_commit_cut_after_is_applied_once_by_repeating,
                 an_overtaken_commit_is_never_applied_late,
                 a_cut_affects_no_other_commit,
+            }
+            stalls {
+                renewals_and_claims_end_in_time_during_a_stall,
+                a_store_serves_after_a_stall,
             }
             restarts {
                 everything_acknowledged_survives_a_restart,
@@ -201,7 +209,9 @@ mod tests {
             ("logs", include_str!("logs.rs")),
             ("limits", include_str!("limits.rs")),
             ("concurrency", include_str!("concurrency.rs")),
+            ("concurrent_reads", include_str!("concurrent_reads.rs")),
             ("faults", include_str!("faults.rs")),
+            ("stalls", include_str!("stalls.rs")),
             ("restarts", include_str!("restarts.rs")),
             ("histories", include_str!("histories.rs")),
         ];

@@ -242,6 +242,8 @@ pub async fn a_trimmed_feed_reports_a_gap(candidate: &dyn Candidate) {
     };
     let length = async || fixture.store.feed_length().await.expect("a length");
     let whole = length().await;
+    let info = fixture.store.info().await.expect("its facts");
+    assert_eq!(whole, info.feed);
     assert_eq!(trim(3).await, 3);
     assert_eq!(length().await, whole - 3, "the oldest are gone");
     assert!(gap(&Cursor::default()).await, "from the beginning");

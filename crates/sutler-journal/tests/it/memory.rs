@@ -48,6 +48,9 @@ impl Candidate for Memory {
     async fn stall(&self, commit: Commit) -> Box<dyn StalledCommit> {
         self.wire.stall(commit)
     }
+
+    /// There is nothing below it.
+    async fn set_stalled(&self, _: bool) {}
 }
 
 mod conformance {

@@ -95,6 +95,10 @@ impl Candidate for Etcd {
         let HeldCommit { arrived, go } = self.proxy.hold();
         samples::stall_at_proxy(self.current(), commit, arrived, go).await
     }
+
+    async fn set_stalled(&self, stalled: bool) {
+        self.proxy.set_stalled(stalled);
+    }
 }
 
 mod suite {

@@ -13,11 +13,14 @@ use sqlx::{Executor, Row};
 use std::sync::atomic::Ordering;
 
 /// Each upgrades the tables from the layout before it to its own number, counted from 1.
-pub(super) const LAYOUTS: [&[&str]; 1] = [&[
-    include_str!("layout_1/tables.sql"),
-    include_str!("layout_1/commit.sql"),
-    include_str!("layout_1/work.sql"),
-]];
+pub(super) const LAYOUTS: [&[&str]; 2] = [
+    &[
+        include_str!("layout_1/tables.sql"),
+        include_str!("layout_1/work.sql"),
+    ],
+    // The commit of a database of the first layout is replaced by the one that retries without an attempt.
+    &[include_str!("layout_1/commit.sql")],
+];
 
 /// Lock by which replicas upgrade one at a time; released with the session.
 const LOCK: &str =

@@ -2,7 +2,8 @@
 //!
 //! A layout is never changed once released: a new one is appended to [`LAYOUTS`] and upgrades the tables
 //! from the one before. Functions have the number of their version in their name, and a new layout
-//! leaves the old ones: replicas of the version before continue while they are replaced one by one.
+//! leaves the old ones: replicas of the version before continue while they are replaced one by one. Only a
+//! correction that they need as well replaces a function.
 
 use super::PostgresDialect;
 use crate::dialect::Dialect as _;
@@ -11,13 +12,19 @@ use sqlx::Row;
 use sqlx::postgres::PgConnection;
 
 /// Each upgrades the tables from the layout before it to its own number, counted from 1.
-pub(super) const LAYOUTS: [&[&str]; 1] = [&[
-    include_str!("layout_1/tables.sql"),
-    include_str!("layout_1/feed.sql"),
-    include_str!("layout_1/commit.sql"),
-    include_str!("layout_1/fast_commit.sql"),
-    include_str!("layout_1/work.sql"),
-]];
+pub(super) const LAYOUTS: [&[&str]; 2] = [
+    &[
+        include_str!("layout_1/tables.sql"),
+        include_str!("layout_1/feed.sql"),
+        include_str!("layout_1/fast_commit.sql"),
+        include_str!("layout_1/work.sql"),
+    ],
+    // The commit of a database of the first layout is replaced by the one that retries without an attempt.
+    &[
+        include_str!("layout_2/horizon.sql"),
+        include_str!("layout_1/commit.sql"),
+    ],
+];
 
 /// The oldest server that has everything the layouts use.
 const SERVER_MIN: i32 = 120_000;

@@ -5,6 +5,7 @@ mod cluster;
 mod conformance;
 mod fast_commit;
 mod faults;
+mod feed;
 mod opening;
 mod round_trips;
 mod sweeps;

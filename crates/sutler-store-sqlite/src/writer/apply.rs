@@ -103,7 +103,7 @@ impl WriteSession<'_> {
                 };
                 let claimed = head.runs_in(boot) && head.fence == fence.0 as i64;
                 let worker = head.worker;
-                Ok(claimed && worker.is_some_and(|worker| self.memory.leases.holds(worker, now)))
+                Ok(claimed && worker.is_some_and(|worker| self.shared.leases.holds(worker, now)))
             }
         }
     }
@@ -118,7 +118,7 @@ impl WriteSession<'_> {
             Write::Start(new) => {
                 let alive = match new.start {
                     Start::Waiting | Start::Ready(_) => true,
-                    Start::Claimed(worker) => self.memory.leases.holds(worker, now),
+                    Start::Claimed(worker) => self.shared.leases.holds(worker, now),
                 };
                 Ok(alive && self.is_free(new.id, cache)?)
             }

@@ -9,8 +9,7 @@ use super::leases::RunningLease;
 use super::write_session::WriteSession;
 use crate::interned_strings;
 use crate::rows;
-use std::time::Duration;
-use sutler_journal::{Operation, OperationId, Queue, Renewal, StoreTime, WorkerId};
+use sutler_journal::{Operation, OperationId, Queue, StoreTime, WorkerId};
 use uuid::Uuid;
 
 /// A claimable operation.
@@ -23,16 +22,6 @@ struct Claimable {
 }
 
 impl WriteSession<'_> {
-    /// Creates or extends a lease; `None` if it expired.
-    pub(crate) fn renew(
-        &mut self,
-        worker: WorkerId,
-        ttl: Duration,
-        now: StoreTime,
-    ) -> Option<Renewal> {
-        self.memory.leases.renew(worker, ttl, now)
-    }
-
     /// Claims due operations; `None` if the worker holds no lease.
     pub(crate) fn claim(
         &mut self,
@@ -40,7 +29,7 @@ impl WriteSession<'_> {
         queues: &[(Queue, usize)],
         now: StoreTime,
     ) -> Result<Option<Vec<Operation>>, JobError> {
-        if !self.memory.leases.holds(worker, now) {
+        if !self.shared.leases.holds(worker, now) {
             return Ok(None);
         }
         let mut claimed = Vec::new();
@@ -67,8 +56,10 @@ impl WriteSession<'_> {
         now: StoreTime,
     ) -> Result<Vec<Claimable>, JobError> {
         let most = i64::try_from(limit).unwrap_or(i64::MAX);
-        let dead = self.memory.leases.expired_claims(queue, now);
+        let running = &self.memory.running;
+        let dead = running.expired_claims(&self.shared.leases, queue, now);
         let mut found: Vec<Claimable> = dead
+            .into_iter()
             .map(|(due, id, number, worker)| Claimable {
                 due,
                 id,
@@ -102,7 +93,7 @@ impl WriteSession<'_> {
         };
         let operation = rows::operation(row, &self.shared.words, self.db)?;
         if let Some(Some(dead)) = found.taken_from {
-            self.memory.leases.take(dead, number);
+            self.memory.running.take(dead, number);
         }
         let running = RunningLease {
             id: operation.row.id,
@@ -110,7 +101,7 @@ impl WriteSession<'_> {
             due: found.due,
             cancel: operation.row.cancel,
         };
-        self.memory.leases.give(worker, number, running);
+        self.memory.running.give(worker, number, running);
         self.touched.one(operation.row.id);
         let fence = operation.row.fence.0 as i64;
         self.memory.claimed.push((number, fence));
@@ -119,13 +110,13 @@ impl WriteSession<'_> {
 
     /// Ends a lease; operations of the worker become ready and due now.
     pub(crate) fn release(&mut self, worker: WorkerId, now: StoreTime) -> Result<(), JobError> {
-        for number in self.memory.leases.numbers_of(worker) {
+        for number in self.memory.running.numbers_of(worker) {
             self.sql.op_release.execute((number, now.0))?;
-            self.memory.leases.take(worker, number);
+            self.memory.running.take(worker, number);
             self.hint = true;
             self.touched.all();
         }
-        self.memory.leases.end(worker, now);
+        self.shared.leases.end(worker, now);
         Ok(())
     }
 }

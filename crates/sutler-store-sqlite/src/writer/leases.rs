@@ -1,12 +1,12 @@
-//! Workers, the expiry of their leases, and the operations they hold. Only in memory: one process owns
-//! the file.
+//! The operations that workers hold, including changes of the open transaction.
 //!
 //! Running operations are also in the file, with their worker and the opening (*boot*) in which they were
-//! claimed, so this state can be rebuilt at any time. Not here: claims (`claims.rs`).
+//! claimed, so this state can be rebuilt at any time. Once a group is durable, its changes are published to
+//! the table of leases (`lease_table.rs`), which also has their expiry. Not here: claims (`claims.rs`).
 
-use std::collections::HashMap;
-use std::time::Duration;
-use sutler_journal::{OperationId, Renewal, StoreTime, WorkerId};
+use crate::lease_table::{HeldOperation, LeaseTable};
+use std::collections::{HashMap, HashSet};
+use sutler_journal::{OperationId, StoreTime, WorkerId};
 
 /// An operation held by a worker.
 #[derive(Clone, Debug)]
@@ -17,14 +17,6 @@ pub(super) struct RunningLease {
     pub(super) cancel: bool,
 }
 
-/// One worker.
-#[derive(Default)]
-struct Lease {
-    /// Valid before this moment. Kept afterwards, so that the worker gets `Lost`.
-    expires: StoreTime,
-    running: HashMap<i64, RunningLease>,
-}
-
 /// Counts of the workers of this boot.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct LeaseCounts {
@@ -33,65 +25,40 @@ pub(crate) struct LeaseCounts {
     pub(crate) abandoned: u64,
 }
 
-/// All workers of this boot.
+/// Operations of all workers of this boot, by number.
 #[derive(Default)]
-pub(super) struct Leases(HashMap<WorkerId, Lease>);
+pub(super) struct RunningOperations {
+    workers: HashMap<WorkerId, HashMap<i64, RunningLease>>,
+    /// Workers whose operations differ from the published ones.
+    changed: HashSet<WorkerId>,
+}
 
-impl Leases {
-    pub(super) fn holds(&self, worker: WorkerId, now: StoreTime) -> bool {
-        self.0.get(&worker).is_some_and(|lease| now < lease.expires)
-    }
-
-    /// Creates or extends a lease; `None` if it expired.
-    pub(super) fn renew(
-        &mut self,
-        worker: WorkerId,
-        ttl: Duration,
-        now: StoreTime,
-    ) -> Option<Renewal> {
-        let lease = self.0.entry(worker).or_insert_with(|| Lease {
-            expires: StoreTime(i64::MAX),
-            running: HashMap::new(),
-        });
-        if lease.expires <= now {
-            return None;
-        }
-        lease.expires = now.plus(ttl);
-        let mut running: Vec<&RunningLease> = lease.running.values().collect();
-        running.sort_unstable_by_key(|running| running.id);
-        let cancelled = running.iter().filter(|running| running.cancel);
-        Some(Renewal {
-            cancelled: cancelled.map(|running| running.id).collect(),
-            held: running.iter().map(|running| running.id).collect(),
-        })
-    }
-
-    /// Ends a valid lease; an expired one stays, and its id cannot be used again.
-    pub(super) fn end(&mut self, worker: WorkerId, now: StoreTime) {
-        if self.holds(worker, now) {
-            self.0.remove(&worker);
-        }
-    }
-
+impl RunningOperations {
     pub(super) fn numbers_of(&self, worker: WorkerId) -> Vec<i64> {
-        let lease = self.0.get(&worker);
-        lease.map_or_else(Vec::new, |lease| lease.running.keys().copied().collect())
+        let running = self.workers.get(&worker);
+        running.map_or_else(Vec::new, |running| running.keys().copied().collect())
     }
 
     pub(super) fn give(&mut self, worker: WorkerId, number: i64, running: RunningLease) {
-        let lease = self.0.entry(worker).or_default();
-        lease.running.insert(number, running);
+        self.changed.insert(worker);
+        let of_worker = self.workers.entry(worker).or_default();
+        of_worker.insert(number, running);
     }
 
     pub(super) fn take(&mut self, worker: WorkerId, number: i64) {
-        if let Some(lease) = self.0.get_mut(&worker) {
-            lease.running.remove(&number);
+        self.changed.insert(worker);
+        if let Some(running) = self.workers.get_mut(&worker) {
+            running.remove(&number);
+            if running.is_empty() {
+                self.workers.remove(&worker);
+            }
         }
     }
 
     pub(super) fn cancel(&mut self, worker: WorkerId, number: i64) {
-        let lease = self.0.get_mut(&worker);
-        if let Some(running) = lease.and_then(|lease| lease.running.get_mut(&number)) {
+        self.changed.insert(worker);
+        let running = self.workers.get_mut(&worker);
+        if let Some(running) = running.and_then(|running| running.get_mut(&number)) {
             running.cancel = true;
         }
     }
@@ -99,40 +66,55 @@ impl Leases {
     /// Operations of this queue held by workers with expired leases: (due, id, number, worker).
     pub(super) fn expired_claims(
         &self,
+        leases: &LeaseTable,
         queue: i64,
         now: StoreTime,
-    ) -> impl Iterator<Item = (i64, OperationId, i64, WorkerId)> {
-        let dead = self.0.iter().filter(move |(_, lease)| lease.expires <= now);
-        dead.flat_map(move |(worker, lease)| {
-            let of_queue = lease.running.iter().filter(move |(_, r)| r.queue == queue);
-            of_queue.map(|(number, running)| (running.due, running.id, *number, *worker))
-        })
-    }
-
-    /// Numbers of valid leases, of expired ones, and of the operations of the latter.
-    pub(super) fn counts(&self, now: StoreTime) -> LeaseCounts {
-        let mut counts = LeaseCounts::default();
-        for lease in self.0.values() {
-            if now < lease.expires {
-                counts.live += 1;
-            } else {
-                counts.over += 1;
-                counts.abandoned += lease.running.len() as u64;
+    ) -> Vec<(i64, OperationId, i64, WorkerId)> {
+        let leases = leases.lock();
+        let mut found = Vec::new();
+        for (worker, running) in &self.workers {
+            if !leases.holds(*worker, now) {
+                let of_queue = running.iter().filter(|(_, r)| r.queue == queue);
+                found.extend(of_queue.map(|(number, r)| (r.due, r.id, *number, *worker)));
             }
         }
-        counts
+        found
+    }
+
+    /// Numbers of valid leases, of expired ones, and of the operations without a valid one.
+    pub(super) fn counts(&self, leases: &LeaseTable, now: StoreTime) -> LeaseCounts {
+        let leases = leases.lock();
+        let (live, over) = leases.count(now);
+        let dead = self.workers.iter();
+        let dead = dead.filter(|(worker, _)| !leases.holds(**worker, now));
+        LeaseCounts {
+            live,
+            over,
+            abandoned: dead.map(|(_, running)| running.len() as u64).sum(),
+        }
+    }
+
+    pub(super) fn is_empty(&self, worker: WorkerId) -> bool {
+        !self.workers.contains_key(&worker)
     }
 
     /// Clears the held operations, before they are read from the file again.
-    pub(super) fn forget_running(&mut self) {
-        for lease in self.0.values_mut() {
-            lease.running.clear();
-        }
+    pub(super) fn forget(&mut self) {
+        self.changed
+            .extend(self.workers.drain().map(|(worker, _)| worker));
     }
 
-    /// Removes leases that expired before a moment and cover no operation.
-    pub(super) fn forget_before(&mut self, moment: StoreTime) {
-        self.0
-            .retain(|_, lease| lease.expires >= moment || !lease.running.is_empty());
+    /// Publishes the changes since the last time, which are durable.
+    pub(super) fn publish(&mut self, leases: &LeaseTable) {
+        if self.changed.is_empty() {
+            return;
+        }
+        let workers = &self.workers;
+        leases.publish(self.changed.drain().map(|worker| {
+            let running = workers.get(&worker).into_iter().flat_map(HashMap::values);
+            let mut held: Vec<HeldOperation> = running.map(|r| (r.id, r.cancel)).collect();
+            held.sort_unstable();
+            (worker, held)
+        }));
     }
 }

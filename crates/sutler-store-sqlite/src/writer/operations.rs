@@ -79,7 +79,7 @@ impl WriteSession<'_> {
                 due: due.0,
                 cancel: false,
             };
-            self.memory.leases.give(worker, number, running);
+            self.memory.running.give(worker, number, running);
         }
         self.hint |= state == READY && due <= now;
         let (id, worker): (&[u8], Option<&[u8]>) = (
@@ -196,7 +196,7 @@ impl WriteSession<'_> {
             number, state, due, attempts, takeovers, finished, detail, progress,
         ))?;
         if let Some(worker) = worker {
-            self.memory.leases.take(worker, number);
+            self.memory.running.take(worker, number);
         }
         self.memory.tally.terminal += i64::from(codec::is_done(state));
         self.hint |= state == READY && due <= now.0;
@@ -212,7 +212,7 @@ impl WriteSession<'_> {
         };
         self.sql.op_cancel.execute([head.number])?;
         if let Some(worker) = head.worker {
-            self.memory.leases.cancel(worker, head.number);
+            self.memory.running.cancel(worker, head.number);
         }
         self.hint |= head.state == READY;
         self.subjects.operation(id);

@@ -29,7 +29,9 @@ impl WriteSession<'_> {
                 limit,
             } => self.sweep_operations(lanes, *outcome, *finished_before, *limit),
             Sweep::Feed { before, limit } => {
-                self.memory.leases.forget_before(*before);
+                let running = &self.memory.running;
+                let leases = &self.shared.leases;
+                leases.forget_before(*before, |worker| !running.is_empty(worker));
                 self.sweep_feed(*before, *limit)
             }
         }

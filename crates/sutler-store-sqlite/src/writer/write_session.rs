@@ -1,10 +1,10 @@
 //! State of the writer: its statements, and its memory between groups.
 //!
 //! All of the memory can be read from the file again, and is, whenever a transaction is
-//! rolled back ([`WriterState::reload`]). Only the expiry of leases is not in the file.
+//! rolled back ([`WriterState::reload`]). Only the expiry of leases is not in the file (`lease_table.rs`).
 
 use super::index_backfill::BackfillRun;
-use super::leases::{LeaseCounts, Leases, RunningLease};
+use super::leases::{LeaseCounts, RunningLease, RunningOperations};
 use super::recent_commits::RecentCommits;
 use super::statements::Statements;
 use crate::codec::{self, Subjects};
@@ -48,7 +48,7 @@ pub(super) struct LastNumbers {
 /// In-memory state of the writer.
 #[derive(Default)]
 pub(super) struct WriterState {
-    pub(super) leases: Leases,
+    pub(super) running: RunningOperations,
     pub(super) recent: RecentCommits,
     pub(super) last: LastNumbers,
     pub(super) tally: Tally,
@@ -118,7 +118,7 @@ impl WriterState {
     }
 
     fn reload_running(&mut self, db: &Connection) -> Result<()> {
-        self.leases.forget_running();
+        self.running.forget();
         let mut statement = db.prepare(sql::OP_RUNNING)?;
         let mut rows = statement.query([self.tally.boot])?;
         while let Some(row) = rows.next()? {
@@ -131,7 +131,7 @@ impl WriterState {
                 cancel: row.get(4)?,
             };
             let worker = WorkerId(Uuid::from_bytes(worker));
-            self.leases.give(worker, row.get(0)?, running);
+            self.running.give(worker, row.get(0)?, running);
         }
         Ok(())
     }
@@ -246,7 +246,7 @@ impl<'c> WriteSession<'c> {
 
     /// Counts of leases.
     pub(crate) fn leases(&self, now: StoreTime) -> LeaseCounts {
-        self.memory.leases.counts(now)
+        self.memory.running.counts(&self.shared.leases, now)
     }
 
     /// An unindexed document, including the changes of this group.
@@ -262,12 +262,12 @@ impl<'c> WriteSession<'c> {
         self.unindexed.insert(key.into(), doc);
     }
 
-    /// Before the responses to a durable group: publishes its strings and documents.
+    /// Before the responses to a durable group: publishes its strings, documents and claims.
     pub(super) fn publish(&mut self) {
         self.shared.polls.invalidate(&mut self.touched);
-        if !self.unindexed.is_empty() {
-            self.shared.unindexed.publish(self.unindexed.drain());
-        }
+        self.memory.running.publish(&self.shared.leases);
+        let changes = self.unindexed.drain();
+        self.shared.unindexed.publish(self.memory.last.seq, changes);
         for (word, number) in self.learnt.drain(..) {
             self.shared.words.learn(word, number);
         }

@@ -4,32 +4,45 @@
 //! after closing. Faults are injected into the writer itself, around COMMIT.
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
-use sutler_journal::conformance::{Candidate, Cut, StalledCommit};
+use sutler_journal::conformance::{Candidate, Cut, StalledCommit, samples};
 use sutler_journal::{Commit, CommitError, ManualClock, Store};
 use sutler_store_sqlite::faults::{Fault, FaultPoint, Faults};
 use sutler_store_sqlite::{SqliteSettings, SqliteStore};
 use tempfile::TempDir;
+use tokio::sync::watch;
 
 /// A store in its own directory, with a clock moved by hand.
-struct Sqlite {
+pub(crate) struct Sqlite {
     clock: Arc<ManualClock>,
     cuts: Arc<Cuts>,
     directory: TempDir,
     open: Mutex<(usize, Arc<SqliteStore>)>,
 }
 
-/// Points at which the writer fails, in this order.
+/// Points at which the writer fails, in this order, and whether it stalls.
 #[derive(Default)]
-struct Cuts(Mutex<(VecDeque<FaultPoint>, usize)>);
+struct Cuts {
+    armed: Mutex<(VecDeque<FaultPoint>, usize)>,
+    stalled: Mutex<bool>,
+    continues: Condvar,
+    /// The writer has reached the stall.
+    waits: watch::Sender<bool>,
+}
 
 impl Cuts {
+    fn set_stalled(&self, stalled: bool) {
+        *self.stalled.lock().unwrap_or_else(PoisonError::into_inner) = stalled;
+        self.continues.notify_all();
+    }
+
     /// Of those cut in the middle, every other one is written.
     fn arm(&self, cut: Cut) {
-        let mut armed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut armed = self.armed.lock().unwrap_or_else(PoisonError::into_inner);
         armed.1 += usize::from(cut == Cut::DuringCommit);
         let point = match cut {
             Cut::BeforeCommit => FaultPoint::BeforeCommit,
@@ -41,7 +54,15 @@ impl Cuts {
     }
 
     fn at(&self, point: FaultPoint) -> Fault {
-        let mut armed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stalled = self.stalled.lock().unwrap_or_else(PoisonError::into_inner);
+        while *stalled {
+            self.waits.send_replace(true);
+            let woken = self.continues.wait(stalled);
+            stalled = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(stalled);
+        self.waits.send_replace(false);
+        let mut armed = self.armed.lock().unwrap_or_else(PoisonError::into_inner);
         if armed.0.front() == Some(&point) {
             armed.0.pop_front();
             return Fault::Cut;
@@ -51,7 +72,7 @@ impl Cuts {
 }
 
 impl Sqlite {
-    async fn fresh() -> Self {
+    pub(crate) async fn fresh() -> Self {
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
         let clock = Arc::new(ManualClock::default());
         let cuts = Arc::new(Cuts::default());
@@ -86,6 +107,13 @@ async fn open(path: &Path, clock: &Arc<ManualClock>, cuts: &Arc<Cuts>) -> Arc<Sq
             .await
             .expect("a store"),
     )
+}
+
+impl Drop for Sqlite {
+    fn drop(&mut self) {
+        // Closing waits for the writer.
+        self.cuts.set_stalled(false);
+    }
 }
 
 #[async_trait]
@@ -123,6 +151,18 @@ impl Candidate for Sqlite {
             store: self.current().1,
             commit,
         })
+    }
+
+    async fn set_stalled(&self, stalled: bool) {
+        self.cuts.set_stalled(stalled);
+        if stalled {
+            // The writer stops at the end of the next commit.
+            let store = self.current().1;
+            let commit = Commit::new().insert(samples::key("stalled"), Vec::new(), Bytes::new());
+            tokio::spawn(async move { store.commit(&commit).await });
+            let mut waits = self.cuts.waits.subscribe();
+            drop(waits.wait_for(|waits| *waits).await.expect("a writer"));
+        }
     }
 }
 

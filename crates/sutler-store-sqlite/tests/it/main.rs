@@ -7,4 +7,5 @@ mod disk_errors;
 mod fixture;
 mod group_commit;
 mod index_backfill;
+mod leases;
 mod opening;

@@ -5,6 +5,8 @@ use crate::fixture::{directory, file, ids, insert};
 use rusqlite::Connection;
 use std::error::Error;
 use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
 use sutler_journal::Store;
 use sutler_store_sqlite::{SqliteOpenError, SqliteStore};
 
@@ -96,4 +98,69 @@ async fn a_second_process_is_refused_until_the_first_is_killed() {
     SqliteStore::open(file(&directory))
         .await
         .expect("it is free");
+}
+
+/// Each name of a file that another process has open is refused.
+async fn is_in_use(path: &Path) {
+    let refusal = SqliteStore::open(path).await.expect_err("in use");
+    assert!(matches!(refusal, SqliteOpenError::InUse { .. }));
+    let text = refusal.to_string();
+    assert!(text.contains("in use by another process"), "{text}");
+}
+
+#[tokio::test]
+async fn a_symbolic_link_to_an_open_file_is_refused() {
+    let (directory, other) = (directory(), directory());
+    let mut first = Child::start("hold", &directory, &[]);
+    first.line("open");
+    let link = other.path().join("link.db");
+    symlink(file(&directory), &link).expect("a link");
+    is_in_use(&link).await;
+    let folder = other.path().join("folder");
+    symlink(directory.path(), &folder).expect("a link");
+    is_in_use(&folder.join(file(&directory).file_name().expect("a name"))).await;
+    first.kill();
+    let store = SqliteStore::open(&link).await.expect("it is free");
+    let refusal = SqliteStore::open(file(&directory)).await;
+    let refusal = refusal.expect_err("open in this process");
+    assert!(matches!(refusal, SqliteOpenError::InUse { .. }));
+    store.commit(&insert("a")).await.expect("a commit");
+}
+
+#[tokio::test]
+async fn a_symbolic_link_to_a_new_file_can_be_opened() {
+    let directory = directory();
+    let link = directory.path().join("link.db");
+    symlink(file(&directory), &link).expect("a link");
+    drop(SqliteStore::open(&link).await.expect("a store"));
+    assert!(
+        file(&directory).exists(),
+        "the file is where the link points"
+    );
+    drop(
+        SqliteStore::open(file(&directory))
+            .await
+            .expect("it is free"),
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn an_open_file_is_refused_without_its_lock_file_and_by_another_hard_link() {
+    let directory = directory();
+    let mut first = Child::start("hold", &directory, &[]);
+    first.line("open");
+    let link = directory.path().join("hard.db");
+    fs::hard_link(file(&directory), &link).expect("a link");
+    is_in_use(&link).await;
+    let mut lock = file(&directory).into_os_string();
+    lock.push(".lock");
+    fs::remove_file(lock).expect("a lock file");
+    is_in_use(&file(&directory)).await;
+    first.kill();
+    drop(
+        SqliteStore::open(file(&directory))
+            .await
+            .expect("it is free"),
+    );
 }

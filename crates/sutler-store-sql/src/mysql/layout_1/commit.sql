@@ -1,4 +1,4 @@
--- Layout 1: a commit, all or nothing, in one call.
+-- Layouts 1 and 2: a commit, all or nothing, in one call. Layout 2 replaces the procedure of an older database.
 --
 -- p_head holds numbers of twenty characters each, p_data bytes; both are read once from left to right.
 -- p_head begins with the number of locks, and for each twice its number, plus one if it is shared; the

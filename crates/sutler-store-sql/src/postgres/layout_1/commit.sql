@@ -1,4 +1,4 @@
--- Layout 1: a commit, all or nothing, in one call.
+-- Layouts 1 and 2: a commit, all or nothing, in one call. Layout 2 replaces the function of an older database.
 --
 -- Everything that a commit reads or writes is locked first, in one order that all commits share:
 -- documents and workers by advisory locks (which also work for absent ones), then operations by
@@ -15,7 +15,7 @@
 -- expected to be absent, 1 put, 2 remove, 3 start, 4 advance, 5 cancel, 6 wake, 7 unpin, 8 reseal, 9 import.
 -- w_state: the initial state of a start or an import, or the next state of an advance, where 6 means
 -- that it stays and 7 that it is retried. w_terms: number of terms of the writes before.
-CREATE FUNCTION sutler_commit_v1(
+CREATE OR REPLACE FUNCTION sutler_commit_v1(
     p_id uuid, p_locks bigint[], p_shared boolean[], p_ops uuid[],
     e_kind smallint[], e_key bytea[], e_id uuid[], e_fence bigint[],
     w_kind smallint[], w_key bytea[], w_id uuid[], w_worker uuid[], w_state smallint[],
@@ -194,7 +194,7 @@ END
 $$;
 
 -- Replaces the index entries of a document's terms, and touches only those that differ.
-CREATE FUNCTION sutler_change_terms_v1(
+CREATE OR REPLACE FUNCTION sutler_change_terms_v1(
     p_key bytea, scopes_old bytea[], vals_old bytea[], scopes_new bytea[], vals_new bytea[]
 ) RETURNS void LANGUAGE plpgsql VOLATILE AS $$
 BEGIN

@@ -7,7 +7,7 @@
 -- appears before a position that was read, and no commit ever waits for the number of another.
 --
 -- The upper half of the lock is the sequence, with its highest bit clear and the next one set, which no
--- other lock has; its lower half is the lower half of the number.
+-- other lock has; its lower half is the lower half of the number. The horizon is corrected by layout 2.
 CREATE FUNCTION sutler_place_v1(p_sequence regclass, p_number bigint)
     RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
     SELECT (((p_sequence::oid::bigint & 1073741823) | 1073741824) << 32)

@@ -95,6 +95,10 @@ impl Candidate for MySql {
             commit,
         })
     }
+
+    async fn set_stalled(&self, stalled: bool) {
+        self.proxy.set_stalled(stalled);
+    }
 }
 
 /// A commit that is not sent yet.

@@ -7,7 +7,7 @@ use crate::fixture::ready;
 use sqlx::{Executor as _, MySqlConnection, Row as _};
 use std::sync::Arc;
 use std::time::Duration;
-use sutler_journal::{Commit, CommitError, Store as _, commit_until_known};
+use sutler_journal::{Commit, CommitError, OperationId, Store as _, commit_until_known};
 use sutler_servers::Server;
 use sutler_store_sql::{MySqlStore, SqlSettings};
 use tokio::task::JoinHandle;
@@ -55,17 +55,56 @@ async fn a_frozen_server_is_noticed_and_recovers() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_blocked_commit_after_a_cut_is_ended_and_applied_once() {
-    let Some((server, candidate, store)) = own().await else {
-        return;
-    };
+/// A commit that retries a new operation.
+async fn retry_of_new_operation(store: &MySqlStore) -> (OperationId, Commit) {
     let start = ready("a");
     let sutler_journal::Write::Start(new) = &start.writes()[0] else {
         panic!("a start");
     };
     let id = new.id;
     store.commit(&start).await.expect("a commit");
+    let retry = sutler_journal::Next::Retry(sutler_journal::Due::Now);
+    (id, Commit::new().advance(id, retry, None, None))
+}
+
+const HOLD: &str = "START TRANSACTION; SELECT id FROM sutler_op FOR UPDATE";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stall_while_a_session_is_ended_leaves_the_commit_unknown() {
+    let Some((_server, candidate, store)) = own().await else {
+        return;
+    };
+    let (id, commit) = retry_of_new_operation(&store).await;
+    let settings = SqlSettings {
+        statement_timeout: Duration::from_secs(60),
+        lock_timeout: Duration::from_secs(60),
+        ..impatient()
+    };
+    let store = MySqlStore::open_with(&candidate.url, settings).await;
+    let store = store.expect("a store");
+    let mut place = candidate.place.lock().await;
+    place.db.execute(sqlx::raw_sql(HOLD)).await.expect("locks");
+    let answer = store.commit(&commit).await;
+    assert!(matches!(answer, Err(CommitError::Unknown(_))), "{answer:?}");
+    candidate.proxy.stall_at("KILL CONNECTION");
+    let again = tokio::time::timeout(Duration::from_secs(30), store.commit(&commit)).await;
+    let again = again.expect("a response in time");
+    assert!(matches!(again, Err(CommitError::Unknown(_))), "{again:?}");
+    assert!(candidate.proxy.is_stalled(), "the session was to be ended");
+    candidate.proxy.set_stalled(false);
+    place.db.execute("ROLLBACK").await.expect("the end");
+    let done = commit_until_known(&store, &commit).await;
+    done.expect("the commit");
+    let operation = store.operation(id).await.expect("a read");
+    assert_eq!(operation.expect("the operation").row.attempt, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_blocked_commit_after_a_cut_is_ended_and_applied_once() {
+    let Some((server, candidate, store)) = own().await else {
+        return;
+    };
+    let (id, commit) = retry_of_new_operation(&store).await;
     let settings = SqlSettings {
         answer_timeout: Duration::from_secs(60),
         statement_timeout: Duration::from_secs(60),
@@ -75,10 +114,7 @@ async fn a_blocked_commit_after_a_cut_is_ended_and_applied_once() {
     let store = MySqlStore::open_with(&candidate.url, settings).await;
     let store = Arc::new(store.expect("a store"));
     let mut place = candidate.place.lock().await;
-    let hold = "START TRANSACTION; SELECT id FROM sutler_op FOR UPDATE";
-    place.db.execute(sqlx::raw_sql(hold)).await.expect("locks");
-    let retry = sutler_journal::Next::Retry(sutler_journal::Due::Now);
-    let commit = Commit::new().advance(id, retry, None, None);
+    place.db.execute(sqlx::raw_sql(HOLD)).await.expect("locks");
     let waiting = tokio::spawn({
         let (store, commit) = (Arc::clone(&store), commit.clone());
         async move { store.commit(&commit).await }

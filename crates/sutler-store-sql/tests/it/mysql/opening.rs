@@ -26,7 +26,30 @@ async fn several_replicas_may_create_the_tables_concurrently() {
     }
     let count = format!("SELECT count(*) FROM {}.sutler_layout", place.name);
     let row = place.db.fetch_one(sqlx::AssertSqlSafe(count)).await;
-    assert_eq!(row.expect("a count").get::<i64, _>(0), 1);
+    assert_eq!(
+        row.expect("a count").get::<i64, _>(0),
+        2,
+        "each layout once"
+    );
+}
+
+/// As in a database of the first layout, whose procedures are not corrected yet.
+const FIRST_LAYOUT: &str = "
+    DELETE FROM sutler_layout WHERE number = 2;
+    DROP PROCEDURE sutler_commit_v1";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_of_the_first_layout_gets_the_corrected_procedures() {
+    let Some(candidate) = MySql::fresh().await else {
+        return;
+    };
+    let mut place = candidate.place.lock().await;
+    let made = place.db.execute(sqlx::raw_sql(FIRST_LAYOUT)).await;
+    made.expect("the first layout");
+    let store = super::conformance::open(&candidate.url).await;
+    let layout = store.info().await.expect("facts").layout;
+    assert_eq!((layout.found, layout.now), (1, 2));
+    store.commit(&insert("a")).await.expect("a commit");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -99,6 +99,10 @@ impl Candidate for Postgres {
             OpenCommit::begin(&self.direct, &commit).await,
         ))
     }
+
+    async fn set_stalled(&self, stalled: bool) {
+        self.proxy.set_stalled(stalled);
+    }
 }
 
 /// An open transaction.

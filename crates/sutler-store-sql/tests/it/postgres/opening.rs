@@ -2,10 +2,10 @@
 
 use super::cluster::{self, TestDatabase};
 use super::conformance::Postgres;
-use crate::fixture::insert;
+use crate::fixture::{insert, key};
 use secrecy::SecretString;
 use sqlx::{Executor as _, Row as _};
-use sutler_journal::Store as _;
+use sutler_journal::{Commit, Cursor, Store as _, Write};
 use sutler_store_sql::{PostgresStore, SqlOpenError};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -26,7 +26,39 @@ async fn several_replicas_may_create_the_tables_concurrently() {
     }
     let count = format!("SELECT count(*) FROM {}.sutler_layout", place.schema);
     let row = place.db.fetch_one(sqlx::AssertSqlSafe(count)).await;
-    assert_eq!(row.expect("a count").get::<i64, _>(0), 1);
+    assert_eq!(
+        row.expect("a count").get::<i64, _>(0),
+        2,
+        "each layout once"
+    );
+}
+
+/// As in a database of the first layout, whose functions are not corrected yet: here nothing can be removed, and
+/// the feed is empty.
+const FIRST_LAYOUT: &str = "
+    DELETE FROM sutler_layout WHERE number = 2;
+    DROP FUNCTION sutler_change_terms_v1;
+    CREATE OR REPLACE FUNCTION sutler_horizon_v1() RETURNS bigint LANGUAGE sql AS 'SELECT 0::bigint'";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_of_the_first_layout_gets_the_corrected_functions() {
+    let Some(candidate) = Postgres::fresh().await else {
+        return;
+    };
+    let older = candidate.current();
+    older.commit(&insert("a")).await.expect("a commit");
+    let mut place = candidate.place.lock().await;
+    let made = place.db.execute(sqlx::raw_sql(FIRST_LAYOUT)).await;
+    made.expect("the first layout");
+    let newer = super::conformance::open(&candidate.url).await;
+    let layout = newer.info().await.expect("facts").layout;
+    assert_eq!((layout.found, layout.now), (1, 2));
+    let removed = Commit::new().write(Write::Remove(key("a")));
+    newer.commit(&removed).await.expect("a commit");
+    for store in [older, newer] {
+        let read = store.changes(&Cursor::default(), 10).await;
+        assert_eq!(read.expect("changes").changes.len(), 2);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
