@@ -4,6 +4,7 @@
 
 mod error;
 mod extension;
+mod keys;
 
 pub use error::BuildError;
 

@@ -1,7 +1,6 @@
 //! Opens records of a broker, for checks of a whole store. The checks themselves are in
 //! `sutler_journal::inspect`.
 
-use crate::cleanup::CleanupState;
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
 use crate::resources::{BINDING, GONE, INSTANCE};
@@ -11,7 +10,7 @@ use sutler_journal::inspect::{DocumentFacts, SealedReader, UnreadableError};
 use sutler_journal::{
     IndexedDocument, KeyRing, Operation, SealContext, SealError, StoreTime, Term,
 };
-use sutler_records::{Resource, SINGLETON};
+use sutler_records::{PlannedOperation, Resource, SINGLETON};
 
 /// Opens documents and operations of every realm with a key ring.
 pub struct DocumentOpener {
@@ -41,7 +40,9 @@ impl SealedReader for DocumentOpener {
         match document.key.kind() {
             kind if kind == INSTANCE.as_str() => open_resource::<Instance>(indexed, &plain),
             kind if kind == BINDING.as_str() => open_resource::<Binding>(indexed, &plain),
-            kind if kind == SINGLETON.as_str() => open_resource::<CleanupState>(indexed, &plain),
+            kind if kind == SINGLETON.as_str() => {
+                open_resource::<PlannedOperation>(indexed, &plain)
+            }
             _ => Ok(DocumentFacts::default()),
         }
     }

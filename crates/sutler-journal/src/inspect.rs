@@ -10,6 +10,7 @@ mod finding;
 
 pub use check::check;
 pub use counts::{OldestOperation, StoreCounts, count_all};
+pub(crate) use finding::name as record_name;
 pub use finding::{CheckReport, Finding, Severity};
 
 use crate::copy::is_marker;
@@ -57,26 +58,29 @@ async fn every_document(
     store: &dyn Store,
     mut each: impl FnMut(IndexedDocument),
 ) -> Result<(), StoreError> {
-    let mut from = Vec::new();
-    loop {
-        let page = store.scan_documents(&from, PAGE).await?;
-        let last = page.len() < PAGE;
-        if let Some(indexed) = page.last() {
-            from = [indexed.document.key.as_bytes(), &[0]].concat();
-        }
-        for indexed in page {
-            if !is_marker(&indexed.document.key) {
-                each(indexed);
-            }
-        }
-        if last {
-            return Ok(());
-        }
+    let mut from = Some(Vec::new());
+    while let Some(start) = from {
+        let (page, next) = next_documents(store, &start).await?;
+        page.into_iter().for_each(&mut each);
+        from = next;
     }
+    Ok(())
+}
+
+/// A page of documents from these bytes on, without the marker of a copy, and where the next page begins.
+pub(crate) async fn next_documents(
+    store: &dyn Store,
+    from: &[u8],
+) -> Result<(Vec<IndexedDocument>, Option<Vec<u8>>), StoreError> {
+    let mut page = store.scan_documents(from, PAGE).await?;
+    let last = page.last().filter(|_| page.len() == PAGE);
+    let next = last.map(|it| [it.document.key.as_bytes(), &[0]].concat());
+    page.retain(|it| !is_marker(&it.document.key));
+    Ok((page, next))
 }
 
 /// The next operations, newest first; none at the end.
-async fn some_operations(
+pub(crate) async fn some_operations(
     store: &dyn Store,
     before: Option<OperationId>,
 ) -> Result<Vec<OperationRow>, StoreError> {

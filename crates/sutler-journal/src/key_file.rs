@@ -1,6 +1,11 @@
 //! A key ring in a file that only its owner can read; created on first use.
 //!
 //! Without the file, everything sealed with it is lost: back it up separately from the store.
+//! `key_file/edit.rs` adds, orders and removes keys.
+
+mod edit;
+
+pub use edit::{EditKeyFileError, KeyFileEdit};
 
 use crate::seal::{KeyRing, KeyRingError};
 use std::fs::{File, OpenOptions};
@@ -35,42 +40,69 @@ impl KeyRing {
     /// It cannot be read, others can read it, or it is not a key ring.
     pub fn file(path: impl AsRef<Path>) -> Result<Self, KeyFileError> {
         let path = path.as_ref();
-        let io = |error| KeyFileError::Io(path.to_owned(), error);
-        match create(path) {
+        match create(path, FIRST_KEY) {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(io(error)),
+            Err(error) => return Err(KeyFileError::Io(path.to_owned(), error)),
         }
-        let file = File::open(path).map_err(io)?;
-        if file.metadata().map_err(io)?.mode() & 0o077 != 0 {
-            return Err(KeyFileError::Open(path.to_owned()));
-        }
-        let mut text = Zeroizing::new(String::new());
-        file.take(FILE_BYTES_MAX)
-            .read_to_string(&mut text)
-            .map_err(io)?;
+        Self::existing_file(path)
+    }
+
+    /// Reads a key file that exists.
+    ///
+    /// # Errors
+    /// It cannot be read, others can read it, or it is not a key ring.
+    pub fn existing_file(path: impl AsRef<Path>) -> Result<Self, KeyFileError> {
+        let path = path.as_ref();
+        let file = File::open(path).map_err(|error| KeyFileError::Io(path.to_owned(), error))?;
+        let text = read(path, &file)?;
         Self::parse(&text).map_err(|error| KeyFileError::Content(path.to_owned(), error))
     }
 }
 
+/// The text of a key file that only its owner can read.
+fn read(path: &Path, file: &File) -> Result<Zeroizing<String>, KeyFileError> {
+    let io = |error| KeyFileError::Io(path.to_owned(), error);
+    if file.metadata().map_err(io)?.mode() & 0o077 != 0 {
+        return Err(KeyFileError::Open(path.to_owned()));
+    }
+    let mut text = Zeroizing::new(String::new());
+    let mut some = file.take(FILE_BYTES_MAX);
+    some.read_to_string(&mut text).map_err(io)?;
+    Ok(text)
+}
+
 /// Creates the file completely or not at all: another process may be doing the same.
-fn create(path: &Path) -> std::io::Result<()> {
+fn create(path: &Path, id: &str) -> std::io::Result<()> {
     if path.exists() {
         return Ok(());
     }
+    let (mut file, draft) = draft_of(path)?;
+    let made = file
+        .write_all(KeyRing::fresh_line(id).as_bytes())
+        .and_then(|()| file.sync_all())
+        .and_then(|()| std::fs::hard_link(&draft, path));
+    std::fs::remove_file(&draft)?;
+    sync_folder(path)?;
+    made
+}
+
+/// A new file in the same folder that only its owner can read.
+fn draft_of(path: &Path) -> std::io::Result<(File, PathBuf)> {
     let draft = path.with_extension(format!("new-{}", uuid::Uuid::new_v4()));
-    let mut file = OpenOptions::new()
+    let mut options = OpenOptions::new();
+    let file = options
         .write(true)
         .create_new(true)
         .mode(0o600)
         .open(&draft)?;
-    let made = file
-        .write_all(KeyRing::fresh_line(FIRST_KEY).as_bytes())
-        .and_then(|()| file.sync_all())
-        .and_then(|()| std::fs::hard_link(&draft, path));
-    std::fs::remove_file(&draft)?;
-    if let Some(parent) = path.parent().filter(|it| !it.as_os_str().is_empty()) {
-        File::open(parent)?.sync_all()?;
+    Ok((file, draft))
+}
+
+/// Makes the entry of a file in its folder durable.
+fn sync_folder(path: &Path) -> std::io::Result<()> {
+    match path.parent().filter(|it| !it.as_os_str().is_empty()) {
+        Some(parent) => File::open(parent)?.sync_all(),
+        None => File::open(".")?.sync_all(),
     }
-    made
 }

@@ -23,6 +23,7 @@ mod operation;
 mod operation_transitions;
 mod process;
 mod query;
+pub mod rekey;
 mod seal;
 mod store;
 
@@ -38,7 +39,7 @@ pub use engine::{
     QueueSettings, Run, RunCompletion, RunResult, catch_panic,
 };
 pub use key::{ID_BYTES_MAX, Key, KeyError, Kind, Realm};
-pub use key_file::KeyFileError;
+pub use key_file::{EditKeyFileError, KeyFileEdit, KeyFileError};
 pub use memory::MemoryStore;
 pub use metered::MeteredStore;
 pub use operation::{
@@ -51,7 +52,7 @@ pub use query::{
     Change, Changes, Cursor, Layout, List, LogChunk, OperationFilter, OperationList, Page,
     Position, QueueStats, Renewal, Stats, StoreInfo, Subject, Sweep,
 };
-pub use seal::{KeyId, KeyRing, KeyRingError, SealContext, SealError, SealedWith};
+pub use seal::{KeyId, KeyIdError, KeyRing, KeyRingError, SealContext, SealError, SealedWith};
 pub use store::{
     CLAIM_TIME_MAX, LOG_BYTES_MAX, LOG_CHUNK_BYTES_MAX, LeaseError, Store, StoreError,
     lease_call_within,

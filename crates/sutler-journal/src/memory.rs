@@ -219,4 +219,14 @@ impl Store for MemoryStore {
         let (tables, _) = self.lock()?;
         Ok(tables.read_log(operation, from, limit))
     }
+
+    async fn reseal_log(
+        &self,
+        operation: OperationId,
+        read: &LogChunk,
+        text: Bytes,
+    ) -> Result<bool, StoreError> {
+        let (mut tables, _) = self.lock()?;
+        Ok(tables.reseal_log(operation, read, text))
+    }
 }

@@ -189,4 +189,14 @@ impl Store for MeteredStore {
         let work = self.inner.read_log(operation, from, limit);
         timed(StoreCall::Other, work, always).await
     }
+
+    async fn reseal_log(
+        &self,
+        operation: OperationId,
+        read: &LogChunk,
+        text: Bytes,
+    ) -> Result<bool, StoreError> {
+        let work = self.inner.reseal_log(operation, read, text);
+        timed(StoreCall::Other, work, always).await
+    }
 }

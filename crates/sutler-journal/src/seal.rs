@@ -3,17 +3,20 @@
 //! AES-256-GCM-SIV with a random nonce: if two texts ever share a nonce, only their equality leaks.
 //! The context of a text is authenticated, so that ciphertexts cannot be swapped between records.
 //! Each sealed text names its key, so a ring can hold several: the first seals, all open, and a text of
-//! an older key is sealed by the first when next written.
-//! Not here: the path and permissions of the key file (the executable).
+//! an older key is sealed by the first when next written, or by `rekey.rs`.
+//! A ring can be replaced while it is in use; keys are only added to it then.
+//! Not here: the file (`key_file.rs`).
 
 use crate::key::Key;
 use crate::operation::OperationId;
 use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use aws_lc_rs::digest::{self, SHA256};
 use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
 use zeroize::Zeroizing;
 
 /// First byte of everything sealed; another layout would get another number.
@@ -25,10 +28,40 @@ const KEY_ID_BYTES_MAX: usize = 32;
 const KEYS_MAX: usize = 64;
 
 /// Id of a key; stored in the clear before everything the key sealed.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyId(String);
 
+impl fmt::Display for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 impl KeyId {
+    /// Checks an id: letters, digits, `-`, `.` and `_`, at most 32.
+    ///
+    /// # Errors
+    /// It is not such a text.
+    pub fn parse(id: &str) -> Result<Self, KeyIdError> {
+        let fits = !id.is_empty()
+            && id.len() <= KEY_ID_BYTES_MAX
+            && id
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b));
+        fits.then(|| Self(id.to_owned())).ok_or(KeyIdError)
+    }
+
+    /// The key that sealed a text; nothing is opened.
+    ///
+    /// # Errors
+    /// It is not a sealed text.
+    pub fn of_sealed(sealed: &[u8]) -> Result<Self, SealError> {
+        let id = SealedParts::of(sealed)?.key_id;
+        let id = std::str::from_utf8(id).ok();
+        id.and_then(|id| Self::parse(id).ok())
+            .ok_or(SealError::Layout)
+    }
+
     /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -99,6 +132,11 @@ pub enum SealError {
     Broken,
 }
 
+/// Not an id of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the id of a key has 1 to {KEY_ID_BYTES_MAX} letters, digits, `-`, `.` and `_`")]
+pub struct KeyIdError;
+
 /// Why a key ring cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyRingError {
@@ -114,27 +152,57 @@ pub enum KeyRingError {
     /// Too many keys.
     #[error("the key ring has more than {KEYS_MAX} keys")]
     TooMany,
+    /// A key in use has another value in the ring that replaces it.
+    #[error("the key {0:?} is not the one that is in use: give the new key another id")]
+    Changed(String),
 }
 
 struct RingKey {
     id: KeyId,
+    /// Digest of the key, to recognise another key of the same id.
+    digest: Vec<u8>,
     ciphers: Vec<LessSafeKey>,
 }
 
 /// The keys: the first seals, all open.
-pub struct KeyRing(Vec<RingKey>);
+pub struct KeyRing(RwLock<Vec<Arc<RingKey>>>);
 
 impl fmt::Debug for KeyRing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ids: Vec<&str> = self.0.iter().map(|key| key.id.as_str()).collect();
+        let ids = self.ids();
+        let ids: Vec<&str> = ids.iter().map(KeyId::as_str).collect();
         write!(f, "KeyRing({}, …)", ids.join(", "))
+    }
+}
+
+/// A sealed text in its parts.
+struct SealedParts<'s> {
+    key_id: &'s [u8],
+    nonce: [u8; NONCE_LEN],
+    text: &'s [u8],
+}
+
+impl<'s> SealedParts<'s> {
+    fn of(sealed: &'s [u8]) -> Result<Self, SealError> {
+        let [LAYOUT, id_len, rest @ ..] = sealed else {
+            return Err(SealError::Layout);
+        };
+        let parts = rest.split_at_checked(usize::from(*id_len));
+        let (key_id, rest) = parts.ok_or(SealError::Layout)?;
+        let parts = rest.split_first_chunk::<NONCE_LEN>();
+        let (nonce, text) = parts.ok_or(SealError::Layout)?;
+        Ok(Self {
+            key_id,
+            nonce: *nonce,
+            text,
+        })
     }
 }
 
 impl KeyRing {
     /// Parses a ring: one `id:base64` per line, the sealing key first; `#` starts a comment.
     pub fn parse(text: &str) -> Result<Self, KeyRingError> {
-        let mut keys: Vec<RingKey> = Vec::new();
+        let mut keys: Vec<Arc<RingKey>> = Vec::new();
         for (n, line) in text.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
@@ -142,17 +210,17 @@ impl KeyRing {
             }
             let key = parse_line(line).ok_or(KeyRingError::Line(n + 1))?;
             if keys.iter().any(|other| other.id == key.id) {
-                return Err(KeyRingError::Twice(key.id.0));
+                return Err(KeyRingError::Twice(key.id.0.clone()));
             }
             if keys.len() == KEYS_MAX {
                 return Err(KeyRingError::TooMany);
             }
-            keys.push(key);
+            keys.push(Arc::new(key));
         }
         if keys.is_empty() {
             return Err(KeyRingError::Empty);
         }
-        Ok(Self(keys))
+        Ok(Self(RwLock::new(keys)))
     }
 
     /// A line with a fresh key, in the format of [`KeyRing::parse`].
@@ -165,21 +233,74 @@ impl KeyRing {
     /// A ring with one random key, for stores that end with the process.
     #[must_use]
     pub fn ephemeral() -> Self {
-        let key = fresh_key();
-        Self(vec![RingKey {
-            id: KeyId("ephemeral".to_owned()),
-            ciphers: derive(&key),
-        }])
+        let key = ring_key(KeyId("ephemeral".to_owned()), &fresh_key());
+        Self(RwLock::new(vec![Arc::new(key)]))
     }
 
     /// The key that seals now.
-    pub fn current(&self) -> &KeyId {
-        &self.0[0].id
+    ///
+    /// # Panics
+    /// Never: a ring has a key.
+    pub fn current(&self) -> KeyId {
+        self.first().id.clone()
+    }
+
+    /// All keys; the first one seals.
+    pub fn ids(&self) -> Vec<KeyId> {
+        let keys = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        keys.iter().map(|key| key.id.clone()).collect()
+    }
+
+    /// Takes over the keys of another ring and their order. Keys that the other ring lacks still open until
+    /// the process ends: an operation that was read before may be sealed with one.
+    ///
+    /// # Errors
+    /// A key of the other ring has the id of a key in use and another value; nothing was changed.
+    pub fn replace(&self, next: &Self) -> Result<(), KeyRingError> {
+        let mut next = {
+            let keys = next.0.read().unwrap_or_else(PoisonError::into_inner);
+            keys.clone()
+        };
+        let mut keys = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        for key in keys.iter() {
+            match next.iter().find(|other| other.id == key.id) {
+                Some(other) if other.digest != key.digest => {
+                    return Err(KeyRingError::Changed(key.id.0.clone()));
+                }
+                Some(_) => {}
+                None => next.push(key.clone()),
+            }
+        }
+        *keys = next;
+        Ok(())
+    }
+
+    fn first(&self) -> Arc<RingKey> {
+        let keys = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(keys.first().expect("a ring has a key"))
+    }
+
+    /// Seals a text again that an older key sealed; `None` if the current key sealed it, or if it is empty,
+    /// which is not sealed.
+    ///
+    /// # Errors
+    /// It does not open.
+    pub fn reseal(
+        &self,
+        context: SealContext<'_>,
+        sealed: &[u8],
+    ) -> Result<Option<Bytes>, SealError> {
+        if sealed.is_empty() || KeyId::of_sealed(sealed)? == self.current() {
+            return Ok(None);
+        }
+        let (plain, _) = self.open(context, sealed)?;
+        let plain = Zeroizing::new(plain);
+        Ok(Some(self.seal(context, &plain)))
     }
 
     /// Seals a text for its context.
     pub fn seal(&self, context: SealContext<'_>, plain: &[u8]) -> Bytes {
-        let key = &self.0[0];
+        let key = self.first();
         let id = key.id.0.as_bytes();
         let nonce: [u8; NONCE_LEN] = random();
         let tag_bytes = AES_256_GCM_SIV.tag_len();
@@ -201,27 +322,31 @@ impl KeyRing {
         out.into()
     }
 
+    /// The key of an id, and its position.
+    fn key_of(&self, id: &[u8]) -> Result<(usize, Arc<RingKey>), SealError> {
+        let keys = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let found = keys.iter().enumerate();
+        let found = found.into_iter().find(|(_, key)| key.id.0.as_bytes() == id);
+        found
+            .map(|(n, key)| (n, Arc::clone(key)))
+            .ok_or_else(|| SealError::UnknownKey(String::from_utf8_lossy(id).into_owned()))
+    }
+
     /// Opens a text that was sealed for this context.
     pub fn open(
         &self,
         context: SealContext<'_>,
         sealed: &[u8],
     ) -> Result<(Vec<u8>, SealedWith), SealError> {
-        let [LAYOUT, id_len, rest @ ..] = sealed else {
-            return Err(SealError::Layout);
-        };
-        let (id, rest) = rest
-            .split_at_checked(usize::from(*id_len))
-            .ok_or(SealError::Layout)?;
-        let (nonce, text) = rest
-            .split_first_chunk::<NONCE_LEN>()
-            .ok_or(SealError::Layout)?;
-        let found = self.0.iter().position(|key| key.id.0.as_bytes() == id);
-        let n =
-            found.ok_or_else(|| SealError::UnknownKey(String::from_utf8_lossy(id).into_owned()))?;
+        let SealedParts {
+            key_id,
+            nonce,
+            text,
+        } = SealedParts::of(sealed)?;
+        let (n, key) = self.key_of(key_id)?;
         let mut plain = text.to_vec();
-        let opened = self.0[n].ciphers[context.purpose()].open_in_place(
-            Nonce::assume_unique_for_key(*nonce),
+        let opened = key.ciphers[context.purpose()].open_in_place(
+            Nonce::assume_unique_for_key(nonce),
             Aad::from(context.name()),
             &mut plain,
         );
@@ -240,17 +365,18 @@ impl KeyRing {
 
 fn parse_line(line: &str) -> Option<RingKey> {
     let (id, key) = line.split_once(':')?;
-    let id_fits = !id.is_empty()
-        && id.len() <= KEY_ID_BYTES_MAX
-        && id
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b));
+    let id = KeyId::parse(id).ok()?;
     let bytes = Zeroizing::new(STANDARD.decode(key.trim()).ok()?);
     let key: Zeroizing<[u8; KEY_BYTES]> = Zeroizing::new(bytes.as_slice().try_into().ok()?);
-    id_fits.then(|| RingKey {
-        id: KeyId(id.to_owned()),
-        ciphers: derive(&key),
-    })
+    Some(ring_key(id, &key))
+}
+
+fn ring_key(id: KeyId, key: &[u8; KEY_BYTES]) -> RingKey {
+    RingKey {
+        id,
+        digest: digest::digest(&SHA256, key).as_ref().to_vec(),
+        ciphers: derive(key),
+    }
 }
 
 fn derive(key: &[u8; KEY_BYTES]) -> Vec<LessSafeKey> {
@@ -276,83 +402,4 @@ fn random<const N: usize>() -> [u8; N] {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{KeyRing, KeyRingError, SealContext, SealError, SealedWith};
-    use crate::key::{Key, Kind, Realm};
-    use crate::operation::OperationId;
-
-    fn context(id: &str) -> Key {
-        Key::new(&Realm::new("broker").unwrap(), Kind::new("instance"), &[id]).unwrap()
-    }
-
-    #[test]
-    fn a_sealed_text_opens_in_its_context_only() {
-        let ring = KeyRing::ephemeral();
-        let (here, there) = (context("a"), context("b"));
-        let sealed = ring.seal(SealContext::Document(&here), b"a secret");
-        assert!(!sealed.windows(8).any(|window| window == b"a secret"));
-        let opened = ring.open(SealContext::Document(&here), &sealed);
-        assert_eq!(opened, Ok((b"a secret".to_vec(), SealedWith::Current)));
-        assert_eq!(
-            ring.open(SealContext::Document(&there), &sealed),
-            Err(SealError::Broken)
-        );
-        let elsewhere = SealContext::Request(OperationId::fresh());
-        assert_eq!(ring.open(elsewhere, &sealed), Err(SealError::Broken));
-    }
-
-    #[test]
-    fn a_rotated_out_key_still_opens_and_is_reported_as_older() {
-        let (old, new) = (KeyRing::fresh_line("2025"), KeyRing::fresh_line("2026"));
-        let before = KeyRing::parse(&old).unwrap();
-        let after = KeyRing::parse(&format!("# current\n{}\n{}", *new, *old)).unwrap();
-        let key = context("a");
-        let sealed = before.seal(SealContext::Document(&key), b"x");
-        assert_eq!(
-            after.open(SealContext::Document(&key), &sealed),
-            Ok((b"x".to_vec(), SealedWith::Older))
-        );
-        let without = KeyRing::parse(&new).unwrap();
-        let refused = without.open(SealContext::Document(&key), &sealed);
-        assert_eq!(refused, Err(SealError::UnknownKey("2025".to_owned())));
-    }
-
-    #[test]
-    fn altered_and_foreign_bytes_never_open() {
-        let ring = KeyRing::ephemeral();
-        let key = context("a");
-        let sealed = ring.seal(SealContext::Document(&key), b"text");
-        for n in 0..sealed.len() {
-            let mut altered = sealed.to_vec();
-            altered[n] ^= 1;
-            assert!(
-                ring.open(SealContext::Document(&key), &altered).is_err(),
-                "byte {n}"
-            );
-            assert!(
-                ring.open(SealContext::Document(&key), &sealed[..n])
-                    .is_err(),
-                "cut at {n}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_bad_ring_is_refused_with_its_line() {
-        assert_eq!(KeyRing::parse("# none\n").unwrap_err(), KeyRingError::Empty);
-        assert_eq!(
-            KeyRing::parse("\nshort:AAAA").unwrap_err(),
-            KeyRingError::Line(2)
-        );
-        let line = KeyRing::fresh_line("a");
-        let twice = KeyRing::parse(&format!("{}{}", *line, *line)).unwrap_err();
-        assert_eq!(twice, KeyRingError::Twice("a".to_owned()));
-    }
-
-    #[test]
-    fn no_key_shows_in_debug() {
-        let line = KeyRing::fresh_line("a");
-        let ring = KeyRing::parse(&line).unwrap();
-        assert_eq!(format!("{ring:?}"), "KeyRing(a, …)");
-    }
-}
+mod tests;

@@ -202,4 +202,14 @@ pub trait Store: Send + Sync + 'static {
         from: u32,
         limit: usize,
     ) -> Result<Vec<LogChunk>, StoreError>;
+
+    /// Replaces a chunk of a log by the same text under another key, if it is still as read. Returns whether
+    /// the chunk has the new text afterwards, so repeating the call is harmless. Nothing is truncated, and the
+    /// length of the log counts as before. Outside commits, as the whole log.
+    async fn reseal_log(
+        &self,
+        operation: OperationId,
+        read: &LogChunk,
+        text: Bytes,
+    ) -> Result<bool, StoreError>;
 }

@@ -43,8 +43,8 @@ pub use inflight::{
 };
 pub use key_check::{VerifyKeysError, keys_match, verify_keys};
 pub use periodic::{
-    NextRun, PeriodicTask, PeriodicTasks, SINGLETON, Scheduler, TASK_VERB, TaskContext,
-    TaskDocument, TaskError, TaskResult, TaskStatus,
+    NextRun, PeriodicTask, PeriodicTasks, PlannedOperation, SINGLETON, Scheduler, TASK_VERB,
+    TaskContext, TaskDocument, TaskError, TaskResult, TaskStatus,
 };
 pub use realms::{realms, realms_with_same_keys};
 pub use retention::{FeedRetention, Retention};

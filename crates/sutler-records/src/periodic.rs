@@ -10,7 +10,7 @@ mod schedule;
 mod tests;
 
 pub use error::{TaskError, TaskResult};
-pub use schedule::{NextRun, SINGLETON, Scheduler, TaskDocument};
+pub use schedule::{NextRun, PlannedOperation, SINGLETON, Scheduler, TaskDocument};
 
 use crate::background::run_in_background;
 use crate::collections::{Batch, Collections, CollectionsError};

@@ -60,6 +60,30 @@ impl EtcdStore {
         ))
     }
 
+    /// Replaces a chunk that is as it was read; returns whether it has the new text then.
+    pub(crate) async fn replace_chunk(
+        &self,
+        operation: OperationId,
+        read: &LogChunk,
+        text: Bytes,
+    ) -> Result<bool, StoreError> {
+        let chunk = self.keys.log_chunk(operation, read.number);
+        let found = self.client.range(&Range::one(chunk.clone())).await?;
+        let Some(kv) = found.kvs.first() else {
+            return Ok(false);
+        };
+        if kv.value.0 != read.text {
+            return Ok(kv.value.0 == text);
+        }
+        let txn = Txn {
+            compare: vec![Compare::unchanged(chunk.clone(), kv.mod_revision.0)],
+            success: vec![RequestOp::put(chunk, text.to_vec())],
+            failure: Vec::new(),
+        };
+        let answer = self.client.txn(&txn, RequestEffect::Writes).await?;
+        Ok(answer.succeeded)
+    }
+
     pub(crate) async fn log(
         &self,
         operation: OperationId,

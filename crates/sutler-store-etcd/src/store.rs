@@ -238,4 +238,13 @@ impl Store for EtcdStore {
     ) -> Result<Vec<LogChunk>, StoreError> {
         self.log(operation, from, limit).await
     }
+
+    async fn reseal_log(
+        &self,
+        operation: OperationId,
+        read: &LogChunk,
+        text: Bytes,
+    ) -> Result<bool, StoreError> {
+        self.replace_chunk(operation, read, text).await
+    }
 }

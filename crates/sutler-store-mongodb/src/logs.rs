@@ -83,6 +83,27 @@ impl MongoStore {
         }
     }
 
+    /// Replaces a chunk that is as it was read; returns whether it has the new text then.
+    pub(crate) async fn replace_piece(
+        &self,
+        operation: OperationId,
+        read: &LogChunk,
+        text: Bytes,
+    ) -> Result<bool, MongoError> {
+        let logs = self
+            .commands
+            .database
+            .collection::<Bsons>(Collection::Logs.name());
+        let filter = doc! { "_id": piece(operation, read.number), "text": binary(&read.text) };
+        let change = doc! { "$set": { "text": binary(&text) } };
+        let updated = logs.update_one(filter, change).into_future();
+        self.commands.bounded(updated).await?;
+        let found = self.log(operation, read.number, 1).await?;
+        Ok(found
+            .iter()
+            .any(|it| it.number == read.number && it.text == text))
+    }
+
     pub(crate) async fn log(
         &self,
         operation: OperationId,

@@ -228,4 +228,13 @@ impl Store for MongoStore {
     ) -> Result<Vec<LogChunk>, StoreError> {
         Ok(self.log(operation, from, limit).await?)
     }
+
+    async fn reseal_log(
+        &self,
+        operation: OperationId,
+        read: &LogChunk,
+        text: Bytes,
+    ) -> Result<bool, StoreError> {
+        Ok(self.replace_piece(operation, read, text).await?)
+    }
 }

@@ -50,6 +50,7 @@ pub struct Statements {
     pub(crate) changes: &'static str,
     pub(crate) append_log: &'static str,
     pub(crate) read_log: &'static str,
+    pub(crate) reseal_log: &'static str,
     pub(crate) now: &'static str,
     pub(crate) info: &'static str,
     pub(crate) feed_length: &'static str,

@@ -25,6 +25,28 @@ impl<D: Dialect> SqlShared<D> {
         self.ask_once(D::SQL.append_log, &fill).await.map(drop)
     }
 
+    /// Replaces a chunk that is as it was read; returns whether it has the new text then. The second statement
+    /// reads it: not every server reports the rows that it changed in the same way.
+    pub(crate) async fn reseal_log(
+        &self,
+        id: OperationId,
+        read: &LogChunk,
+        text: &[u8],
+    ) -> Result<bool, SqlError> {
+        let values = [
+            Value::Bytes(text),
+            Value::Id(id.0),
+            Value::Index(read.number),
+            Value::Bytes(&read.text),
+        ];
+        let fill = |to: &mut D::Arguments| D::add_all(to, &values);
+        self.ask_once(D::SQL.reseal_log, &fill).await?;
+        let found = self.read_log(id, read.number, 1).await?;
+        Ok(found
+            .iter()
+            .any(|it| it.number == read.number && it.text == text))
+    }
+
     pub(crate) async fn read_log(
         &self,
         id: OperationId,

@@ -242,4 +242,13 @@ impl<D: Dialect> Store for SqlStore<D> {
     ) -> Result<Vec<LogChunk>, StoreError> {
         Ok(self.shared.read_log(operation, from, limit).await?)
     }
+
+    async fn reseal_log(
+        &self,
+        operation: OperationId,
+        read: &LogChunk,
+        text: Bytes,
+    ) -> Result<bool, StoreError> {
+        Ok(self.shared.reseal_log(operation, read, &text).await?)
+    }
 }

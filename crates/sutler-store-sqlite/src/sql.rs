@@ -154,6 +154,9 @@ pub(crate) const LAST_COMMIT: &str =
     "SELECT max(tally.trimmed, coalesce((SELECT max(seq) FROM feed), 0)) FROM tally";
 pub(crate) const FEED_AFTER: &str =
     "SELECT seq, id, subjects FROM feed WHERE seq > ?1 ORDER BY seq";
+pub(crate) const LOG_RESEAL: &str =
+    "UPDATE log SET text = ?1 WHERE op = ?2 AND number = ?3 AND text = ?4";
+pub(crate) const LOG_SAME: &str = "SELECT text = ?1 FROM log WHERE op = ?2 AND number = ?3";
 pub(crate) const LOG_READ: &str =
     "SELECT number, text FROM log WHERE op = ?1 AND number >= ?2 ORDER BY number LIMIT ?3";
 pub(crate) const QUEUES: &str =

@@ -398,4 +398,15 @@ impl Store for SqliteStore {
         self.read_many(move |view| lists::read_log(view.db, operation, from, limit))
             .await
     }
+
+    async fn reseal_log(
+        &self,
+        operation: OperationId,
+        read: &LogChunk,
+        text: Bytes,
+    ) -> Result<bool, StoreError> {
+        let read = read.clone();
+        self.ask(move |session, _| session.reseal_log(operation, &read, &text))
+            .await
+    }
 }

@@ -35,6 +35,7 @@ pub(crate) async fn open(config: &StoreConfig) -> Result<Option<PersistentStore>
         OpenedStore::Other(store) => (store, None),
     };
     sutler_journal::copy::check_usable(store.as_ref()).await?;
+    has_its_keys(store.as_ref(), &keys).await?;
     Ok(Some(PersistentStore {
         store,
         keys: KeyRing::file(keys)?,
@@ -74,6 +75,18 @@ pub(crate) async fn open_url(url: &StoreUrl) -> Result<OpenedStore, BoxError> {
             Ok(OpenedStore::Other(server(&url).await?))
         }
     }
+}
+
+/// Refuses a store with records whose key file is missing: a new key would open none of them.
+async fn has_its_keys(store: &dyn Store, keys: &Path) -> Result<(), BoxError> {
+    if keys.exists() || store.scan_documents(&[], 1).await?.is_empty() {
+        return Ok(());
+    }
+    let keys = keys.display();
+    Err(format!(
+        "the key file {keys} does not exist, and the store has records that only its keys open: restore it, or name it with store.key_file"
+    )
+    .into())
 }
 
 async fn server(url: &SecretString) -> Result<Arc<dyn Store>, BoxError> {

@@ -395,4 +395,17 @@ impl Store for StoreLink {
         })
         .await
     }
+
+    async fn reseal_log(
+        &self,
+        operation: OperationId,
+        read: &LogChunk,
+        text: Bytes,
+    ) -> Result<bool, StoreError> {
+        let (store, read) = (self.store(), read.clone());
+        self.read("reseal_log", async move {
+            store.reseal_log(operation, &read, text).await
+        })
+        .await
+    }
 }

@@ -66,10 +66,12 @@ pub enum ReloadKind {
     Tls,
     /// The log level.
     LogLevel,
+    /// The keys of the store.
+    Keys,
 }
 
 impl ReloadKind {
-    pub(crate) const COUNT: usize = Self::LogLevel as usize + 1;
+    pub(crate) const COUNT: usize = Self::Keys as usize + 1;
 
     /// The label.
     pub fn word(self) -> &'static str {
@@ -79,6 +81,7 @@ impl ReloadKind {
             Self::Users => "users",
             Self::Tls => "tls",
             Self::LogLevel => "log_level",
+            Self::Keys => "keys",
         }
     }
 }

@@ -28,6 +28,7 @@ mod provision;
 mod provision_before_plan;
 mod refusal_precedence;
 mod repeats_under_new_rules;
+mod store_inspection;
 mod sync_and_async;
 mod sync_wait_timeout;
 mod tls;

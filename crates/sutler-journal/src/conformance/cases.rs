@@ -123,6 +123,7 @@ macro_rules! store_conformance {
                 a_log_is_read_from_a_chunk_on,
                 a_log_is_bounded,
                 a_log_needs_an_operation,
+                a_chunk_is_resealed_if_it_is_as_read,
             }
             limits {
                 a_hundred_writes_are_accepted,

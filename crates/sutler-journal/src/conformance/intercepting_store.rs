@@ -254,4 +254,14 @@ impl Store for InterceptingStore {
         self.read("read_log", self.inner.read_log(operation, from, limit))
             .await
     }
+
+    async fn reseal_log(
+        &self,
+        operation: OperationId,
+        read: &LogChunk,
+        text: Bytes,
+    ) -> Result<bool, StoreError> {
+        let resealed = self.inner.reseal_log(operation, read, text);
+        self.read("reseal_log", resealed).await
+    }
 }

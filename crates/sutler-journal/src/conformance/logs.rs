@@ -89,3 +89,41 @@ pub async fn a_log_needs_an_operation(candidate: &dyn Candidate) {
     append(&fixture, absent_id, bytes("text")).await;
     assert_eq!(fixture.log(absent_id).await, []);
 }
+
+/// A chunk is replaced only if it is as it was read. The rest of the log, its numbers and its operation stay,
+/// and the log grows as before.
+pub async fn a_chunk_is_resealed_if_it_is_as_read(candidate: &dyn Candidate) {
+    let fixture = Fixture::of(candidate).await;
+    let id = fixture.start(Start::Waiting).await;
+    let before = fixture.operation(id).await;
+    for n in 0..3 {
+        append(&fixture, id, bytes(&format!("old {n}"))).await;
+    }
+    let chunk = |number: u32, text: &str| LogChunk {
+        number,
+        text: bytes(text),
+    };
+    let reseal = async |id, read: LogChunk, text: Bytes| {
+        let resealed = fixture.store.reseal_log(id, &read, text).await;
+        resealed.expect("a log")
+    };
+    let longer = Bytes::from(vec![b'n'; LOG_CHUNK_BYTES_MAX + 32]);
+    assert!(reseal(id, chunk(1, "old 1"), longer.clone()).await);
+    assert!(reseal(id, chunk(1, "old 1"), longer.clone()).await, "again");
+    assert!(!reseal(id, chunk(2, "other"), bytes("new")).await);
+    assert!(!reseal(id, chunk(3, "old 3"), bytes("new")).await);
+    let absent_id = OperationId::fresh();
+    assert!(!reseal(absent_id, chunk(0, "old 0"), bytes("new")).await);
+    append(&fixture, id, bytes("later")).await;
+    let expected = [
+        chunk(0, "old 0"),
+        LogChunk {
+            number: 1,
+            text: longer,
+        },
+        chunk(2, "old 2"),
+        chunk(3, "later"),
+    ];
+    assert_eq!(fixture.log(id).await, expected);
+    assert_eq!(fixture.operation(id).await, before);
+}

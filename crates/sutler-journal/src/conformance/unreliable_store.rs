@@ -183,4 +183,13 @@ impl Store for UnreliableStore {
     ) -> Result<Vec<LogChunk>, StoreError> {
         self.inner.read_log(operation, from, limit).await
     }
+
+    async fn reseal_log(
+        &self,
+        operation: OperationId,
+        read: &LogChunk,
+        text: Bytes,
+    ) -> Result<bool, StoreError> {
+        self.inner.reseal_log(operation, read, text).await
+    }
 }

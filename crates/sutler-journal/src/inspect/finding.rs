@@ -147,7 +147,7 @@ impl fmt::Display for Finding {
 }
 
 /// A readable form of a key.
-fn name(key: &Key) -> String {
+pub(crate) fn name(key: &Key) -> String {
     let ids = [key.id(0), key.id(1), key.id(2)];
     let ids: Vec<&str> = ids.into_iter().filter(|id| !id.is_empty()).collect();
     let ids = ids.join("/");

@@ -217,6 +217,16 @@ impl Tables {
         }
     }
 
+    pub(super) fn reseal_log(&mut self, id: OperationId, read: &LogChunk, text: Bytes) -> bool {
+        let log = self.logs.get_mut(&id);
+        let chunk = log.and_then(|log| log.chunks.get_mut(read.number as usize));
+        let Some(chunk) = chunk else { return false };
+        if *chunk == read.text {
+            *chunk = text.clone();
+        }
+        *chunk == text
+    }
+
     pub(super) fn read_log(&self, id: OperationId, from: u32, limit: usize) -> Vec<LogChunk> {
         let Some(log) = self.logs.get(&id) else {
             return Vec::new();

@@ -6,11 +6,11 @@
 
 use crate::{Documents, LoadedDocument, RecordError, Resource};
 use bytes::Bytes;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use sutler_journal::{
     Commit, CommitError, Due, Key, Kind, Lost, NewOperation, Next, OperationId, Outcome, Queue,
-    Run, RunResult, Start, StoreError, Write, commit_until_known,
+    Run, RunResult, Start, StoreError, Term, Write, commit_until_known,
 };
 
 /// Kind of the documents of singleton lanes.
@@ -23,6 +23,22 @@ pub trait TaskDocument: Resource {
 
     /// Names the operation of the next run.
     fn set_planned(&mut self, id: OperationId);
+}
+
+/// The part that the documents of all singleton lanes have in common; for checks that do not know the task.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PlannedOperation {
+    operation: Option<OperationId>,
+}
+
+impl Resource for PlannedOperation {
+    fn terms(&self, _key: &Key) -> Vec<Term> {
+        Vec::new()
+    }
+
+    fn referenced_operations(&self) -> Vec<OperationId> {
+        self.operation.into_iter().collect()
+    }
 }
 
 /// State of a task's document, and when its next run is due.

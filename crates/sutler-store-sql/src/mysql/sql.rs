@@ -43,6 +43,7 @@ pub(super) const STATEMENTS: Statements = Statements {
     append_log: "CALL sutler_append_log_v1(?, ?, ?)",
     read_log: "SELECT number, text FROM sutler_log
     WHERE op = ? AND number >= ? ORDER BY number LIMIT ?",
+    reseal_log: "UPDATE sutler_log SET text = ? WHERE op = ? AND number = ? AND text = ?",
     now: "SELECT micros FROM sutler_clock",
     feed_length: "SELECT CAST(COUNT(*) AS SIGNED) FROM sutler_feed",
     info: "SELECT

@@ -49,6 +49,7 @@ pub(super) const STATEMENTS: Statements = Statements {
     append_log: "SELECT sutler_append_log_v1($1, $2, $3)",
     read_log: "SELECT number, text FROM sutler_log
     WHERE op = $1 AND number >= $2 ORDER BY number LIMIT $3",
+    reseal_log: "UPDATE sutler_log SET text = $1 WHERE op = $2 AND number = $3 AND text = $4",
     now: "SELECT sutler_now()",
     feed_length: "SELECT count(*) FROM sutler_feed",
     info: "SELECT

@@ -60,6 +60,8 @@ statements! {
     feed_delete = sql::FEED_DELETE,
     log_last = sql::LOG_LAST,
     log_add = sql::LOG_ADD,
+    log_reseal = sql::LOG_RESEAL,
+    log_same = sql::LOG_SAME,
     log_delete = sql::LOG_DELETE,
     sweepable = sql::SWEEPABLE,
     tally_write = sql::TALLY_WRITE,

@@ -6,7 +6,9 @@ use super::job::JobError;
 use super::write_session::WriteSession;
 use crate::codec;
 use rusqlite::OptionalExtension;
-use sutler_journal::{LOG_BYTES_MAX, LOG_CHUNK_BYTES_MAX, OperationId, Outcome, StoreTime, Sweep};
+use sutler_journal::{
+    LOG_BYTES_MAX, LOG_CHUNK_BYTES_MAX, LogChunk, OperationId, Outcome, StoreTime, Sweep,
+};
 
 /// One operation to delete.
 struct SweptOperation {
@@ -118,5 +120,25 @@ impl WriteSession<'_> {
             .log_add
             .execute((head.number, number, total, text))?;
         Ok(())
+    }
+
+    /// Replaces a chunk that is as it was read; returns whether it has the new text then.
+    pub(crate) fn reseal_log(
+        &mut self,
+        id: OperationId,
+        read: &LogChunk,
+        text: &[u8],
+    ) -> Result<bool, JobError> {
+        let Some(head) = self.find_operation(id)? else {
+            return Ok(false);
+        };
+        let (op, number, old) = (head.number, read.number, &read.text[..]);
+        self.sql.log_reseal.execute((text, op, number, old))?;
+        let same = self
+            .sql
+            .log_same
+            .query_row((text, op, number), |row| row.get(0))
+            .optional()?;
+        Ok(same.unwrap_or(false))
     }
 }

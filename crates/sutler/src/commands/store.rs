@@ -1,12 +1,16 @@
-//! `sutler store`: maintenance of a store without a broker: layout, counts, consistency, copies into other stores.
+//! `sutler store`: maintenance of a store without a broker: layout, counts, consistency, copies into other stores,
+//! keys.
 //!
 //! Flags and dispatch. The choice of the store is in `store/target_store.rs`, each verb has its own file. The work
-//! is done by the journal (`sutler_journal::copy`, `sutler_journal::inspect`).
+//! is done by the journal (`sutler_journal::copy`, `sutler_journal::inspect`, `sutler_journal::rekey`).
 
 mod check;
 mod copy;
+mod key_usage;
+mod keys;
 mod migrate;
 mod progress_bar;
+mod rekey;
 mod reopen;
 mod stats;
 mod target_store;
@@ -27,6 +31,11 @@ pub(crate) enum StoreCommand {
     Check(check::StoreCheckArgs),
     /// Copy a store into another one, of any kind, while it is in use
     Copy(copy::CopyArgs),
+    /// Make, list and retire the keys that seal a store
+    #[command(subcommand)]
+    Keys(keys::KeysCommand),
+    /// Seal everything in a store with the current key, while it is in use
+    Rekey(rekey::RekeyArgs),
     /// Make a store usable again that was copied into another one
     Reopen(reopen::ReopenArgs),
 }
@@ -47,6 +56,8 @@ pub(crate) async fn run(command: StoreCommand) -> ExitCode {
         StoreCommand::Stats(args) => (stats::run(args).await, ExitCode::FAILURE),
         StoreCommand::Check(args) => (check::run(args).await, check::NOT_CHECKED.into()),
         StoreCommand::Copy(args) => (copy::run(args).await, ExitCode::FAILURE),
+        StoreCommand::Keys(command) => (keys::run(command).await, ExitCode::FAILURE),
+        StoreCommand::Rekey(args) => (rekey::run(args).await, ExitCode::FAILURE),
         StoreCommand::Reopen(args) => (reopen::run(args).await, ExitCode::FAILURE),
     };
     match ended {

@@ -139,6 +139,8 @@ fn a_key_file_that_others_can_read_is_refused_with_the_command_that_fixes_it() {
 fn a_wrong_key_is_detected_at_the_start() {
     let folder = folder();
     drop(Broker::start(folder.path(), &["broker", "--no-auth"]));
+    let make = ["store", "keys", "make", "--key-file", "other.key"];
+    assert_eq!(run_sutler(folder.path(), &make).code, Some(0));
     let output = run_sutler(
         folder.path(),
         &["broker", "--no-auth", "--key-file", "other.key"],

@@ -7,6 +7,7 @@
 mod bundles;
 mod clock_skew;
 mod fixture;
+mod key_rotation;
 mod open_errors;
 mod outage;
 mod paused_replica;
@@ -48,7 +49,7 @@ macro_rules! on_server {
     ($feature:literal, $name:ident) => {
         #[cfg(feature = $feature)]
         mod $name {
-            use super::{bundles, clock_skew, open_errors, outage, paused_replica, replicas, round_trips, start_latency, url_secrets};
+            use super::{bundles, clock_skew, key_rotation, open_errors, outage, paused_replica, replicas, round_trips, start_latency, url_secrets};
             use super::server_differences::$name as kind;
 
             on_server!(@tests kind;
@@ -61,6 +62,7 @@ macro_rules! on_server {
                 paused_replica a_replica_that_was_paused_beyond_its_lease_writes_nothing,
                 clock_skew a_minute_between_the_clocks_of_replicas_is_harmless,
                 round_trips round_trips_of_requests_are_few,
+                key_rotation a_key_is_rotated_while_replicas_run,
                 start_latency operations_start_soon_on_this_and_on_other_replicas,
             );
         }

@@ -212,6 +212,12 @@ impl Fixture {
         };
         let commit = Commit::new().write(reseal).write(Write::Unpin(*first));
         self.commit(commit).await;
+        for id in ended {
+            for chunk in self.store.read_log(id, 0, 1).await.unwrap() {
+                let resealed = self.store.reseal_log(id, &chunk, text("sealed again"));
+                assert!(resealed.await.unwrap());
+            }
+        }
     }
 
     /// Starts a worker with a long lease.

@@ -7,6 +7,7 @@ use clap::Args;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::ops::Range;
 use std::time::Duration;
 
 /// Pause between two requests while following.
@@ -59,26 +60,60 @@ fn print(text: &str) -> Result<(), AdminError> {
     written.map_err(|error| AdminError::Failed("cannot print".to_owned(), Some(error.into())))
 }
 
-/// Printed length per attempt: chunks may overlap if two workers wrote.
+/// Printed parts per attempt: pieces may overlap if two workers wrote, and a piece may be missing.
 #[derive(Default)]
-struct PrintedLines(BTreeMap<u64, u64>);
+struct PrintedLines(BTreeMap<u64, Vec<Range<u64>>>);
 
 impl PrintedLines {
-    /// The unprinted part of a chunk, with a heading at the beginning of each attempt.
+    /// The unprinted parts of a piece. A heading marks the beginning of an attempt, a gap, and a part that is
+    /// out of order.
     fn fresh(&mut self, item: &Value) -> String {
         let attempt = item["attempt"].as_u64().unwrap_or(1);
         let from = item["from"].as_u64().unwrap_or(0);
         let text = item["text"].as_str().unwrap_or_default();
-        let is_new = !self.0.contains_key(&attempt) && attempt > 1;
-        let until = self.0.entry(attempt).or_default();
-        let skip = usize::try_from(until.saturating_sub(from)).unwrap_or(usize::MAX);
-        let rest = &text[text.ceil_char_boundary(skip.min(text.len()))..];
-        *until = (*until).max(from + text.len() as u64);
-        match is_new {
-            true => format!("--- attempt {attempt}\n{rest}"),
-            false => rest.to_owned(),
+        let later = self.0.keys().next_back().is_some_and(|it| *it > attempt);
+        let is_new = !self.0.contains_key(&attempt) && attempt > 1 && !later;
+        let printed = self.0.entry(attempt).or_default();
+        let mut shown = match is_new {
+            true => format!("--- attempt {attempt}\n"),
+            false => String::new(),
+        };
+        for part in unprinted(printed, from..from + text.len() as u64) {
+            let end = printed.iter().map(|it| it.end).max().unwrap_or(0);
+            if later || part.start < end {
+                let at = part.start;
+                shown += &format!("--- out of order: attempt {attempt} from byte {at}\n");
+            } else if part.start > end {
+                shown += &format!("--- missing: {} bytes\n", part.start - end);
+            }
+            shown += slice(text, part.start - from, part.end - from);
+            printed.push(part);
         }
+        shown
     }
+}
+
+/// The parts of a range that no printed range has.
+fn unprinted(printed: &[Range<u64>], whole: Range<u64>) -> Vec<Range<u64>> {
+    let mut sorted = printed.to_vec();
+    sorted.sort_unstable_by_key(|it| it.start);
+    let (mut parts, mut at) = (Vec::new(), whole.start);
+    for range in sorted {
+        parts.push(at..range.start.min(whole.end));
+        at = at.max(range.end);
+    }
+    parts.push(at..whole.end);
+    parts.retain(|part| part.start < part.end);
+    parts
+}
+
+/// A part of a text, cut between characters.
+fn slice(text: &str, from: u64, to: u64) -> &str {
+    let at = |n: u64| {
+        let n = usize::try_from(n).unwrap_or(usize::MAX);
+        text.ceil_char_boundary(n.min(text.len()))
+    };
+    text.get(at(from)..at(to)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -86,20 +121,42 @@ mod tests {
     use super::PrintedLines;
     use serde_json::json;
 
+    fn printed(pieces: &[(u64, u64, &str)]) -> String {
+        let mut seen = PrintedLines::default();
+        let pieces = pieces.iter().map(|(attempt, from, text)| {
+            seen.fresh(&json!({ "attempt": attempt, "from": from, "text": text }))
+        });
+        pieces.collect()
+    }
+
     #[test]
     fn output_written_by_two_workers_is_printed_once() {
-        let mut seen = PrintedLines::default();
-        let mut shown = String::new();
-        for (attempt, from, text) in [
+        let shown = printed(&[
             (1, 0, "one\n"),
             (1, 4, "two\n"),
             (1, 0, "one\ntwo\nthree\n"),
             (2, 0, "again\n"),
             (1, 8, "three\n"),
-        ] {
-            let piece = json!({ "attempt": attempt, "from": from, "text": text });
-            shown.push_str(&seen.fresh(&piece));
-        }
+        ]);
         assert_eq!(shown, "one\ntwo\nthree\n--- attempt 2\nagain\n");
+    }
+
+    #[test]
+    fn pieces_that_were_moved_or_removed_are_marked_and_nothing_is_left_out() {
+        let moved = printed(&[(1, 4, "two\n"), (1, 0, "one\n"), (1, 8, "three\n")]);
+        assert_eq!(
+            moved,
+            "--- missing: 4 bytes\ntwo\n--- out of order: attempt 1 from byte 0\none\nthree\n"
+        );
+        let removed = printed(&[(1, 0, "one\n"), (1, 8, "three\n"), (2, 0, "again\n")]);
+        assert_eq!(
+            removed,
+            "one\n--- missing: 4 bytes\nthree\n--- attempt 2\nagain\n"
+        );
+        let late = printed(&[(2, 0, "again\n"), (1, 0, "one\n")]);
+        assert_eq!(
+            late,
+            "--- attempt 2\nagain\n--- out of order: attempt 1 from byte 0\none\n"
+        );
     }
 }

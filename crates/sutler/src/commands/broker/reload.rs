@@ -3,6 +3,7 @@
 //! A configuration with faults changes nothing. Changes that need a restart are logged by path.
 
 use super::{access, build};
+use crate::BoxError;
 use crate::telemetry::Telemetry;
 use secrecy::SecretString;
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use sutler::{FlagValue, ReloadInput, ResolveError, ResolvedConfig, restart_to_apply};
 use sutler_broker::metrics::{self, ReloadKind, Success};
 use sutler_broker::{Auth, BrokerHandle};
+use sutler_journal::KeyRing;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Everything that a reload reads or replaces.
@@ -94,10 +96,24 @@ impl ReloadTask {
             Some(_) | None => Ok(()),
         };
         let level = self.telemetry.set_level(&loaded.config.log.level);
+        let keys = self.replace_keys();
         record(ReloadKind::Users, "users", users)
             & record(ReloadKind::Catalog, "catalog", catalog)
             & record(ReloadKind::Tls, "tls", tls)
             & record(ReloadKind::LogLevel, "log level", level)
+            & record(ReloadKind::Keys, "keys of the store", keys)
+    }
+
+    /// Reads the key file that is in use again; another path needs a restart, which has been logged.
+    fn replace_keys(&self) -> Result<(), BoxError> {
+        let Some(path) = self.current.config.store.key_path()? else {
+            return Ok(());
+        };
+        let ring = KeyRing::existing_file(path)?;
+        self.running.replace_keys(&ring)?;
+        let (seals, keys) = (ring.current(), ring.ids().len());
+        tracing::info!(%seals, keys, "the keys of the store were read again");
+        Ok(())
     }
 
     fn replace_users(&self, loaded: &ResolvedConfig) -> Result<(), ResolveError> {

@@ -50,6 +50,24 @@ pub(super) struct TargetStore {
 impl TargetStoreArgs {
     /// Opens the store, which also migrates it.
     pub(super) async fn open(&self) -> Result<TargetStore, BoxError> {
+        let (url, keys) = self.resolve()?;
+        let url = url.ok_or("name the store: with --url, SUTLER_STORE__URL or --config")?;
+        let (store, name) = open(&url).await?;
+        Ok(TargetStore { store, name, keys })
+    }
+
+    /// Path of the key file: the given one, or that of the store; no store is opened.
+    pub(super) fn key_file(&self, given: Option<&Path>) -> Result<PathBuf, BoxError> {
+        let path = match given {
+            Some(path) => Some(path.to_owned()),
+            None => self.resolve()?.1,
+        };
+        let missing = "name the key file with --key-file, or its store with --url or --config";
+        path.ok_or_else(|| missing.into())
+    }
+
+    /// The URL and the key file, if they are named.
+    fn resolve(&self) -> Result<(Option<StoreUrl>, Option<PathBuf>), BoxError> {
         let config = match &self.config {
             Some(file) => Some(sutler::load(Some(file), &[])?.config.store),
             None => None,
@@ -57,13 +75,11 @@ impl TargetStoreArgs {
         let keys = config.as_ref().and_then(|it| it.key_file.clone());
         let keys = keys.map(|FilePath(path)| path);
         let url = self.url.clone().or(config.map(|it| it.url));
-        let url = url.ok_or("name the store: with --url, SUTLER_STORE__URL or --config")?;
         let keys = match &url {
-            StoreUrl::Sqlite(path) => keys.or_else(|| Some(path.with_extension("key"))),
-            StoreUrl::Memory | StoreUrl::Server(_) => keys,
+            Some(StoreUrl::Sqlite(path)) => keys.or_else(|| Some(path.with_extension("key"))),
+            Some(StoreUrl::Memory | StoreUrl::Server(_)) | None => keys,
         };
-        let (store, name) = open(&url).await?;
-        Ok(TargetStore { store, name, keys })
+        Ok((url, keys))
     }
 }
 
@@ -104,7 +120,7 @@ pub(super) fn keys(path: &Path) -> Result<KeyRing, BoxError> {
         let shown = path.display();
         return Err(format!("the key file {shown} does not exist; name it with --key-file").into());
     }
-    Ok(KeyRing::file(path)?)
+    Ok(KeyRing::existing_file(path)?)
 }
 
 fn name(url: &StoreUrl) -> Result<String, BoxError> {

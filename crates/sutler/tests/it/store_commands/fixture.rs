@@ -122,6 +122,20 @@ impl Source {
         acknowledged
     }
 
+    /// Status of a fetch of an instance.
+    pub(super) fn fetch(&self, instance: &str) -> u16 {
+        let request = BrokerRequest::get(&format!("/v2/service_instances/{instance}"));
+        request.send(self.broker.address()).status
+    }
+
+    /// Lets it read the key file again.
+    pub(super) fn reload_keys(&self) {
+        self.broker.signal("HUP");
+        self.broker
+            .until_logged("the keys of the store were read again");
+        self.broker.until_logged("the configuration was reloaded");
+    }
+
     /// Kills it.
     pub(super) fn kill(self) {
         self.broker.signal("KILL");
