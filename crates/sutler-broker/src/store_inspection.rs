@@ -10,7 +10,7 @@ use sutler_journal::inspect::{DocumentFacts, SealedReader, UnreadableError};
 use sutler_journal::{
     IndexedDocument, KeyRing, Operation, SealContext, SealError, StoreTime, Term,
 };
-use sutler_records::{PlannedOperation, Resource, SINGLETON};
+use sutler_records::{PlannedOperation, Resource, SINGLETON, is_write_probe};
 
 /// Opens documents and operations of every realm with a key ring.
 pub struct DocumentOpener {
@@ -32,8 +32,8 @@ impl DocumentOpener {
 impl SealedReader for DocumentOpener {
     fn document(&self, indexed: &IndexedDocument) -> Result<DocumentFacts, UnreadableError> {
         let document = &indexed.document;
-        if document.body.is_empty() {
-            // The probe of writes holds nothing.
+        if document.body.is_empty() && is_write_probe(&document.key) {
+            // It holds nothing.
             return Ok(DocumentFacts::default());
         }
         let plain = self.open(SealContext::Document(&document.key), &document.body)?;

@@ -39,6 +39,12 @@ impl Documents {
     }
 }
 
+/// Whether a document is the one that probes writes of its realm.
+#[must_use]
+pub fn is_write_probe(key: &Key) -> bool {
+    key.kind() == META.as_str() && key.id(0) == PROBE
+}
+
 /// Opens the known text of a realm, or seals it in a new realm.
 ///
 /// # Errors

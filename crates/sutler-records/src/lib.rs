@@ -41,7 +41,7 @@ pub use documents::{Documents, LoadedDocument, RecordError, Resource};
 pub use inflight::{
     CommittedEnd, InflightCache, OperationEnd, ResultReceiver, ResultSender, StartedOperation,
 };
-pub use key_check::{VerifyKeysError, keys_match, verify_keys};
+pub use key_check::{VerifyKeysError, is_write_probe, keys_match, verify_keys};
 pub use periodic::{
     NextRun, PeriodicTask, PeriodicTasks, PlannedOperation, SINGLETON, Scheduler, TASK_VERB,
     TaskContext, TaskDocument, TaskError, TaskResult, TaskStatus,

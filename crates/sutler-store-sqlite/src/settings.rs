@@ -93,6 +93,17 @@ pub enum SqliteOpenError {
 }
 
 impl SqliteOpenError {
+    /// The same error with the name that the file was opened by.
+    pub(crate) fn named(mut self, given: PathBuf) -> Self {
+        match &mut self {
+            Self::InUse { path }
+            | Self::Foreign { path }
+            | Self::Newer { path, .. }
+            | Self::Failed { path, .. } => *path = given,
+        }
+        self
+    }
+
     pub(crate) fn failed(
         path: &std::path::Path,
         doing: &'static str,

@@ -107,7 +107,8 @@ impl SqliteStore {
     }
 
     fn open_blocking(path: PathBuf, settings: SqliteSettings) -> Result<Self, SqliteOpenError> {
-        let owner = FileLock::of(&path)?;
+        let given = path;
+        let owner = FileLock::of(&given)?;
         // All of SQLite's files are next to the file itself, wherever a link to it is.
         let path = owner.path().to_owned();
         let shared = Arc::new(SqliteShared {
@@ -122,7 +123,8 @@ impl SqliteStore {
             hints: watch::Sender::new(0),
         });
         let (jobs, waiting) = mpsc::channel(writer::WAITING_MAX);
-        let (writer, layout) = writer::start(Arc::clone(&shared), waiting)?;
+        let started = writer::start(Arc::clone(&shared), waiting);
+        let (writer, layout) = started.map_err(|error| error.named(given))?;
         Ok(Self {
             shared,
             layout,

@@ -168,8 +168,9 @@ impl Plan {
         self.faults = vec![FaultKind::Restart];
         self.fault_pause = Some(seconds(3));
         self.drain = Duration::from_millis(50);
-        self.delayed_polls = 20;
+        self.delayed_polls = 40;
         self.hook = seconds(*rng.pick(&[12, 25]));
+        self.workers = 16;
         self.replicas = 3;
         self.clients = 3;
         (self.operators, self.poison) = (false, false);

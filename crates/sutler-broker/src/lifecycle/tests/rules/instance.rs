@@ -399,3 +399,15 @@ fn the_running_operations_of_an_instance_are_never_swept() {
     assert_eq!(pins("deleting"), [DELETE]);
     assert_eq!(pins("deleting over a create"), [CREATE, DELETE]);
 }
+
+#[test]
+fn the_end_of_a_binding_wakes_only_what_waits_for_bindings() {
+    for state in INSTANCE_STATES {
+        let waits = matches!(
+            state,
+            "updating" | "updating (given up)" | "deleting" | "deleting a failed create"
+        );
+        let at = instance(state);
+        assert_eq!(at.awaits_bindings().is_some(), waits, "{state}");
+    }
+}
