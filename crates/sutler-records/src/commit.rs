@@ -192,7 +192,10 @@ pub async fn commit_decision<S: Resource, V: Copy, C: OperationContent<V>>(
 ) -> Result<Option<WrittenCommit>, CommitDecisionError> {
     let (commit, claimed) = decided.add_to(Commit::new(), place)?;
     let commit = extend(commit);
-    commit.check().map_err(CommitDecisionError::TooLarge)?;
+    if let Err(why) = commit.check() {
+        discard(claimed);
+        return Err(CommitDecisionError::TooLarge(why));
+    }
     let store = decided.documents.store.as_ref();
     match commit_until_known(store, &commit).await {
         Ok(()) => Ok(Some(WrittenCommit {

@@ -30,7 +30,8 @@ struct Seen {
     /// State of every document of the broker.
     states: BTreeMap<Lane, String>,
     done: BTreeMap<OperationId, OperationRow>,
-    commits: BTreeSet<CommitId>,
+    /// All commits, in the order in which they were applied.
+    commits: Vec<CommitId>,
     /// Bindings that an operator asked to purge by name.
     purged_by_name: BTreeSet<Lane>,
 }
@@ -63,10 +64,19 @@ impl Auditor {
             .collect()
     }
 
+    /// All commits, in the order in which they were applied.
+    pub(crate) fn commits(&self) -> Vec<CommitId> {
+        self.seen().commits.clone()
+    }
+
     /// Checks what a commit changed. A repeated commit changes nothing.
     pub(crate) async fn committed(&self, commit: &Commit) {
-        if !self.seen().commits.insert(commit.id()) {
-            return;
+        {
+            let mut seen = self.seen();
+            if seen.commits.contains(&commit.id()) {
+                return;
+            }
+            seen.commits.push(commit.id());
         }
         for write in commit.writes() {
             match write {

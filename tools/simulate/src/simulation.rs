@@ -12,7 +12,7 @@ use crate::replica::Replicas;
 use crate::service::POISON;
 use crate::surroundings::{Choices, SimulatedProcesses, StoreClock};
 use crate::world::{Lane, World};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -341,34 +341,34 @@ impl Simulation {
         self.check_store().await;
     }
 
-    /// Every commit that a process knows to be written is in the feed, once.
+    /// The feed has every commit that changed something, once and in the order in which they were applied.
     async fn check_feed(&self) {
         if self.plan.cleanup {
             return;
         }
         let store = self.replicas.network.store();
-        let mut seen: BTreeMap<CommitId, usize> = BTreeMap::new();
+        let mut feed: Vec<CommitId> = Vec::new();
         let mut after = Cursor::default();
         while let Ok(page) = store.changes(&after, 100).await {
             if page.changes.is_empty() {
                 break;
             }
-            let mut last = None;
             for change in page.changes {
-                if last != Some(change.commit) {
-                    *seen.entry(change.commit).or_default() += 1;
-                    last = Some(change.commit);
+                if feed.last() != Some(&change.commit) {
+                    feed.push(change.commit);
                 }
             }
             after = page.next;
         }
-        if seen.values().any(|times| *times > 1) {
+        let in_feed: BTreeSet<CommitId> = feed.iter().copied().collect();
+        let mut applied = self.auditor.commits();
+        applied.retain(|id| in_feed.contains(id));
+        if applied != feed {
             self.history
-                .violate("the feed has a commit twice".to_owned());
+                .violate("the feed is not in the order of the commits".to_owned());
         }
         let acknowledged = self.replicas.network.acknowledged();
-        let missing = acknowledged.iter().filter(|id| !seen.contains_key(*id));
-        let missing = missing.count();
+        let missing = acknowledged.difference(&in_feed).count();
         if missing > 0 {
             self.history.violate(format!(
                 "{missing} acknowledged commits are not in the feed"

@@ -3,6 +3,7 @@
 //! While the commit has no answer, renewals leave its operation alone. If the caller goes away, because its client
 //! disconnected or the outcome stayed unknown, the operation runs as soon as a renewal shows that it was claimed.
 
+use super::run_table::ClaimOrigin;
 use super::{Engine, Permit, RunCompletion, loops};
 use crate::operation::{Operation, OperationId, WorkerId};
 
@@ -40,7 +41,8 @@ impl ExpectedClaim {
     /// caller waits for it. `None`: the lease was lost meanwhile, and another worker runs it.
     pub fn run(mut self, permit: Option<Permit>) -> Option<RunCompletion> {
         let operation = self.operation.take()?;
-        loops::spawn_run(&self.engine, self.worker, operation, permit)
+        let claim = (self.worker, ClaimOrigin::Response);
+        loops::spawn_run(&self.engine, claim, operation, permit)
     }
 
     /// The commit was certainly not written.

@@ -3,7 +3,7 @@
 //! Wakeups carry no data: a loop is woken by a signal or a timer, reads the current state, and acts on it.
 
 use super::run::{Lost, Run};
-use super::run_table::{Incarnation, RunHandle, StartDecision};
+use super::run_table::{ClaimOrigin, Incarnation, RunHandle, StartDecision};
 use super::{Engine, Inner, Permit, RunCompletion, RunResult};
 use crate::commit::{Due, Next};
 use crate::metrics;
@@ -32,11 +32,11 @@ pub(super) fn spawn_loops(engine: &Engine, held_until: Instant) {
 /// Starts an operation that this worker claimed. `None`: the lease of the claim is lost.
 pub(super) fn spawn_run(
     engine: &Engine,
-    worker: WorkerId,
+    claim: (WorkerId, ClaimOrigin),
     operation: Operation,
     permit: Option<Permit>,
 ) -> Option<RunCompletion> {
-    let decision = engine.0.table().start(&operation, worker, Instant::now());
+    let decision = engine.0.table().start(&operation, claim, Instant::now());
     let (handle, runs) = match decision {
         StartDecision::Refused => return None,
         StartDecision::Running(handle) => return Some(RunCompletion(handle.finished)),
@@ -134,8 +134,7 @@ impl Engine {
         let steps = self.0.table().renewed(worker, &renewal.held, sent);
         for operation in steps.run {
             tracing::warn!(operation.id = %operation.row.id, "running an operation whose claim was not answered");
-            self.take(operation.clone(), worker);
-            self.0.table().recovered(&operation);
+            self.take(operation, (worker, ClaimOrigin::Renewal));
         }
         if !steps.read.is_empty() {
             let reading = self.clone();
@@ -212,7 +211,7 @@ impl Engine {
                     if operation.row.takeovers > 0 {
                         metrics::record_takeover();
                     }
-                    self.take(operation, worker);
+                    self.take(operation, (worker, ClaimOrigin::Response));
                 }
                 if full {
                     inner.look.notify_one();
@@ -226,12 +225,12 @@ impl Engine {
         }
     }
 
-    /// Runs an operation that a claim returned.
-    fn take(&self, operation: Operation, worker: WorkerId) {
+    /// Runs an operation that this worker claimed.
+    fn take(&self, operation: Operation, claim: (WorkerId, ClaimOrigin)) {
         // Another operation may have taken the slot meanwhile: then this one runs over the limit,
         // which is better than holding a claim without running it.
         let permit = self.permit(&operation.row.queue);
-        spawn_run(self, worker, operation, permit);
+        spawn_run(self, claim, operation, permit);
     }
 }
 

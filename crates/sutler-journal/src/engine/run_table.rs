@@ -6,12 +6,15 @@
 //! claimed by a response that never arrived, and is run. The loops that act on this are in `loops.rs`.
 
 use crate::operation::{Fence, Operation, OperationId, WorkerId};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+
+/// Longest time until the response to a claim: stores give a claim up after 15 seconds.
+const RESPONSE_WITHIN: Duration = Duration::from_secs(120);
 
 /// Takeovers from which an operation is suspected of ending its processes.
 const SUSPECT_TAKEOVERS: u32 = 2;
@@ -72,6 +75,15 @@ pub(super) enum StartDecision {
     PutBack(RunHandle),
 }
 
+/// How this process knows of a claim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ClaimOrigin {
+    /// By the response to the claim, or to the commit that made it.
+    Response,
+    /// By a renewal: the response did not arrive, and may still.
+    Renewal,
+}
+
 /// Steps that a renewal calls for.
 #[derive(Default)]
 pub(super) struct RenewalSteps {
@@ -87,8 +99,9 @@ pub(super) struct RunTable {
     lease: Duration,
     runs: HashMap<OperationId, RunHandle>,
     claims: HashMap<OperationId, PendingClaim>,
-    /// Claims under this lease that ran because a renewal listed them: their own response may still arrive.
-    recovered: HashMap<OperationId, Fence>,
+    /// Claims under this lease that ran because a renewal listed them, and when: their own response may still
+    /// arrive.
+    recovered: HashMap<OperationId, (Fence, Instant)>,
     /// Nothing starts any more.
     closed: bool,
 }
@@ -150,7 +163,7 @@ impl RunTable {
     pub(super) fn start(
         &mut self,
         operation: &Operation,
-        worker: WorkerId,
+        (worker, origin): (WorkerId, ClaimOrigin),
         now: Instant,
     ) -> StartDecision {
         let row = &operation.row;
@@ -161,12 +174,14 @@ impl RunTable {
         if let Some(run) = self.runs.get(&row.id) {
             return StartDecision::Running(run.clone());
         }
-        if self
-            .recovered
-            .get(&row.id)
-            .is_some_and(|ran| *ran >= row.fence)
-        {
-            return StartDecision::Refused;
+        match origin {
+            ClaimOrigin::Renewal => {
+                self.recovered.insert(row.id, (row.fence, now));
+            }
+            ClaimOrigin::Response if self.has_recovered(row.id, row.fence) => {
+                return StartDecision::Refused;
+            }
+            ClaimOrigin::Response => {}
         }
         self.claims.remove(&row.id);
         let suspect = row.takeovers >= SUSPECT_TAKEOVERS;
@@ -221,6 +236,9 @@ impl RunTable {
         if worker != self.incarnation.worker {
             return steps;
         }
+        let held: HashSet<OperationId> = held.iter().copied().collect();
+        self.recovered
+            .retain(|_, (_, at)| sent.saturating_duration_since(*at) < RESPONSE_WITHIN);
         for (id, run) in &mut self.runs {
             if run.started >= sent || held.contains(id) {
                 continue;
@@ -237,7 +255,10 @@ impl RunTable {
         let is_committing = |claim: &PendingClaim| matches!(claim, PendingClaim::Committing);
         self.claims
             .retain(|id, claim| held.contains(id) || is_committing(claim));
-        for id in held.iter().filter(|id| !self.runs.contains_key(id)) {
+        let mut unknown: Vec<OperationId> = held.into_iter().collect();
+        unknown.retain(|id| !self.runs.contains_key(id));
+        unknown.sort_unstable();
+        for id in &unknown {
             match self.claims.get(id) {
                 None => {
                     self.claims.insert(*id, PendingClaim::Listed(None));
@@ -253,10 +274,10 @@ impl RunTable {
         steps
     }
 
-    /// A renewal, not the response to its claim, started an operation.
-    pub(super) fn recovered(&mut self, operation: &Operation) {
-        let row = &operation.row;
-        self.recovered.insert(row.id, row.fence);
+    /// Whether a claim ran already because a renewal listed it.
+    fn has_recovered(&self, id: OperationId, fence: Fence) -> bool {
+        let ran = self.recovered.get(&id);
+        ran.is_some_and(|(ran, _)| *ran >= fence)
     }
 
     /// An operation that a renewal listed was read. It runs if the next renewal lists it too: until then the
