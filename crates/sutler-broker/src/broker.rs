@@ -397,6 +397,7 @@ fn watch_health(
             engine: engine.clone(),
             read_probe: realm_context.records.key_check_key(),
             probe: realm_context.records.write_probe_key(),
+            clock: realm_context.records.clock.clone(),
         }));
     }
     health

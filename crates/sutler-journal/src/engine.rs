@@ -199,8 +199,9 @@ impl Engine {
         self.0.incarnation().worker
     }
 
-    /// Announces a commit that claims an operation for this engine, see `Start::Claimed`.
-    pub fn expect_claim(&self, id: OperationId) -> ExpectedClaim {
+    /// Announces a commit that claims an operation for this engine, see `Start::Claimed`. `None`: the engine holds no
+    /// lease, so another worker must claim the operation.
+    pub fn expect_claim(&self, id: OperationId) -> Option<ExpectedClaim> {
         ExpectedClaim::new(self, id)
     }
 

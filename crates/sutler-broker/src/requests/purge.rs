@@ -13,7 +13,7 @@ use crate::lifecycle::instance::Instance;
 use crate::lifecycle::{Decision, Reply};
 use crate::resources::{BINDING, OF, RequestBody};
 use sutler_journal::{Key, List, OperationId};
-use sutler_records::Actor;
+use sutler_records::{Actor, LoadedDocument};
 
 /// Bindings of a purged instance that are read at a time.
 const PAGE: usize = 50;
@@ -83,6 +83,12 @@ impl RequestHandler {
         let records = &self.realm_context.records;
         for _ in 0..TRIES {
             let above = records.load::<Instance>(instance).await?;
+            if self
+                .marks_purge_again(instance, &above, command_request)
+                .await?
+            {
+                continue;
+            }
             let Some(version) = above.version.filter(|_| above.state.is_purging()) else {
                 return Ok(false);
             };
@@ -102,6 +108,30 @@ impl RequestHandler {
             }
         }
         Err(too_contended())
+    }
+
+    /// Marks a tombstone whose bindings were not all purged, as an earlier version left it. Returns whether it was
+    /// one.
+    async fn marks_purge_again(
+        &self,
+        instance: &Key,
+        above: &LoadedDocument<Instance>,
+        command_request: &CommandRequest,
+    ) -> Result<bool, RequestError> {
+        let Instance::Gone {
+            last,
+            purging: false,
+            ..
+        } = above.state
+        else {
+            return Ok(false);
+        };
+        let info = RequestInfo::broker(Some(command_request.context.clone()));
+        let draft = draft(RequestBody::Named(CommandKind::Purge.word()), &info);
+        let decision = Decision::stay(Instance::purging(last), Reply::Nothing);
+        self.commit_and_start(instance, above, decision, &draft, None)
+            .await?;
+        Ok(true)
     }
 
     /// Turns the tombstone of a purge into one whose id can be used again.
