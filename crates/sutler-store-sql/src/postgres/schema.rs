@@ -21,7 +21,7 @@ pub(super) const LAYOUTS: [&[&str]; 2] = [
     ],
     // The commit of a database of the first layout is replaced by the one that retries without an attempt.
     &[
-        include_str!("layout_2/horizon.sql"),
+        include_str!("layout_2/feed_horizon.sql"),
         include_str!("layout_1/commit.sql"),
     ],
 ];
