@@ -26,6 +26,8 @@ use secrecy::SecretString;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use sutler_journal::copy::check_usable;
 use sutler_journal::{
     CommitError, Engine, EngineSettings, KeyRing, MemoryStore, MeteredStore, Queue, QueueSettings,
     Realm, Store,
@@ -227,7 +229,7 @@ impl Broker {
     /// See [`BuildError`].
     pub async fn start(self) -> Result<BrokerHandle, BuildError> {
         let (store, keys) = self.store.ok_or(BuildError::NoStore)?;
-        sutler_journal::copy::check_usable(store.as_ref()).await?;
+        check_usable(store.as_ref()).await?;
         let clock = StoreClock::read(store.as_ref()).await;
         let clock = Arc::new(clock.map_err(|error| BuildError::Store(error.into()))?);
         let observed = Arc::new(MeteredStore::new(store));
@@ -484,6 +486,7 @@ async fn engine_of(
     let engine_settings = EngineSettings {
         lease: settings.lease,
         queues: queues.into_iter().map(queue).collect(),
+        paused: true,
         ..EngineSettings::default()
     };
     let executors = realm_contexts
@@ -491,6 +494,13 @@ async fn engine_of(
         .map(|realm_context| BrokerExecutor(realm_context.clone()));
     let executors = executors.collect();
     let executor = Arc::new(RealmExecutors(executors, tasks));
-    let started = Engine::start(store, executor, engine_settings).await;
-    started.map_err(|error| BuildError::Store(error.into()))
+    let started = Engine::start(store.clone(), executor, engine_settings).await;
+    let engine = started.map_err(|error| BuildError::Store(error.into()))?;
+    // A copy that was finished since the first check did not see the lease of this process.
+    if let Err(moved) = check_usable(store.as_ref()).await {
+        engine.shut_down(Duration::ZERO).await;
+        return Err(moved.into());
+    }
+    engine.resume();
+    Ok(engine)
 }

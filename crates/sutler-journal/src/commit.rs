@@ -6,8 +6,8 @@
 
 use crate::document::{TERMS_MAX, Term, Version};
 use crate::key::Key;
+use crate::nondeterminism::fresh_id;
 use crate::operation::{Fence, Operation, OperationId, Outcome, Queue, WorkerId};
-use crate::process::fresh_id;
 use crate::store::StoreError;
 use bytes::Bytes;
 use std::collections::BTreeSet;

@@ -19,9 +19,9 @@ mod key_file;
 mod memory;
 mod metered;
 pub mod metrics;
+mod nondeterminism;
 mod operation;
 mod operation_transitions;
-mod process;
 mod query;
 pub mod rekey;
 mod seal;
@@ -42,12 +42,12 @@ pub use key::{ID_BYTES_MAX, Key, KeyError, Kind, Realm};
 pub use key_file::{EditKeyFileError, KeyFileEdit, KeyFileError};
 pub use memory::MemoryStore;
 pub use metered::MeteredStore;
+pub use nondeterminism::wall_clock;
+#[cfg(any(test, feature = "testing"))]
+pub use nondeterminism::{NondeterminismSource, simulate};
 pub use operation::{
     Fence, Operation, OperationId, OperationRow, Outcome, PolledOperation, Queue, State, WorkerId,
 };
-pub use process::wall_clock;
-#[cfg(any(test, feature = "testing"))]
-pub use process::{Surroundings, simulate};
 pub use query::{
     Change, Changes, Cursor, Layout, List, LogChunk, OperationFilter, OperationList, Page,
     Position, QueueStats, Renewal, Stats, StoreInfo, Subject, Sweep,

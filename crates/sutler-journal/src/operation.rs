@@ -7,7 +7,7 @@
 use crate::clock::StoreTime;
 use crate::commit::NewOperation;
 use crate::key::Key;
-use crate::process::fresh_id;
+use crate::nondeterminism::fresh_id;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;

@@ -13,7 +13,7 @@
 //! A mutation may state with `* why` that all tests depend on what it breaks; then failing tests of other
 //! lines are expected.
 //!
-//! The simulation takes part in its own way (`simulation.rs`): it must find each fault of its own list.
+//! The simulation takes part in its own way (`simulation_mutants.rs`): it must find each fault of its own list.
 //!
 //! Not here: generating mutations, and lines that are not MUST. Read `mutation.rs` for the
 //! file, `mutated_copy.rs` for the copy, `test_runs.rs` for the runs, `verdict.rs` for the results.
@@ -21,7 +21,7 @@
 mod checklist;
 mod mutated_copy;
 mod mutation;
-mod simulation;
+mod simulation_mutants;
 mod test_binaries;
 mod test_coverage;
 mod test_runs;
@@ -83,7 +83,10 @@ fn run(options: &Options) -> Result<bool, BoxError> {
     } else {
         Vec::new()
     };
-    let faults = chosen(mutation::read(&root.join(simulation::FAULTS))?, options);
+    let faults = chosen(
+        mutation::read(&root.join(simulation_mutants::FAULTS))?,
+        options,
+    );
     let planted: Vec<Mutation> = mutations.iter().chain(&faults).cloned().collect();
     let sites = mutated_copy::sites(&root, &planted)?;
     if options.list {
@@ -113,7 +116,7 @@ fn run(options: &Options) -> Result<bool, BoxError> {
     holds.forget(&red);
     eprintln!("ran without a mutant in {} s", green.elapsed().as_secs());
     let verdicts = test_runs::all(&mutations, &binaries, &holds, options.fast)?;
-    let unseen = simulation::surviving(&faults, &build)?;
+    let unseen = simulation_mutants::surviving(&faults, &build)?;
     unseen
         .iter()
         .for_each(|fault| eprintln!("the simulation does not find {fault}"));

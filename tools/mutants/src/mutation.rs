@@ -13,7 +13,7 @@
 //!
 //! A line may have several mutations: `B-083/join`. A mutation that needs several places names the next one with
 //! `& file`. Their positions in the source: `mutated_copy.rs`. The same form, with words as names, describes faults
-//! that the simulation must find (`simulation.rs`).
+//! that the simulation must find (`simulation_mutants.rs`).
 
 use crate::BoxError;
 use std::path::{Path, PathBuf};

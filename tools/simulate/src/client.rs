@@ -4,9 +4,9 @@
 //! A request without an answer is repeated until it has one; only then comes the next. So the owner knows what
 //! each answer must mean. Requests of operators are in `operator.rs`.
 
+use crate::outside_world::ResourceName;
 use crate::replica::{PLAN, Process, Replicas, SERVICE};
 use crate::service::POISON;
-use crate::world::Lane;
 use axum::body::Body;
 use http_body_util::BodyExt as _;
 use hyper::Request;
@@ -92,7 +92,7 @@ impl Client {
         let choices = &self.replicas.network.choices;
         while !self.is_over() {
             tokio::time::sleep(choices.between(Duration::ZERO, Duration::from_secs(4))).await;
-            let instance = Lane::instance(&self.instance);
+            let instance = ResourceName::instance(&self.instance);
             match choices.below(10) {
                 0..3 => {
                     self.change(&instance, Verb::Create).await;
@@ -114,9 +114,9 @@ impl Client {
         }
     }
 
-    fn a_binding(&self) -> Lane {
+    fn a_binding(&self) -> ResourceName {
         let at = self.replicas.network.choices.index(self.bindings.len());
-        Lane::binding(&self.instance, &self.bindings[at])
+        ResourceName::binding(&self.instance, &self.bindings[at])
     }
 
     fn is_over(&self) -> bool {
@@ -125,14 +125,14 @@ impl Client {
 
     /// Deletes an instance whose creation was just accepted.
     async fn delete_during_create(&self) {
-        let instance = Lane::instance(&self.instance);
+        let instance = ResourceName::instance(&self.instance);
         if self.request(&instance, Verb::Create, true).await.is_some() {
             self.change(&instance, Verb::Delete).await;
         }
     }
 
     /// Asks for a change until its end is known, and checks the outside world against it.
-    pub(crate) async fn change(&self, lane: &Lane, verb: Verb) -> Ending {
+    pub(crate) async fn change(&self, lane: &ResourceName, verb: Verb) -> Ending {
         let asynchronous = self.replicas.network.choices.percent(70);
         let ending = self.change_to_end(lane, verb, asynchronous).await;
         self.note(|| format!("client: {verb:?} {lane} -> {ending:?}"));
@@ -152,7 +152,7 @@ impl Client {
         ending
     }
 
-    async fn change_to_end(&self, lane: &Lane, verb: Verb, asynchronous: bool) -> Ending {
+    async fn change_to_end(&self, lane: &ResourceName, verb: Verb, asynchronous: bool) -> Ending {
         let choices = &self.replicas.network.choices;
         loop {
             let answer = self.request(lane, verb, asynchronous).await;
@@ -201,7 +201,7 @@ impl Client {
         self.is_over()
     }
 
-    async fn request(&self, lane: &Lane, verb: Verb, asynchronous: bool) -> Option<Answer> {
+    async fn request(&self, lane: &ResourceName, verb: Verb, asynchronous: bool) -> Option<Answer> {
         let process = self.any_process()?;
         let query = format!("accepts_incomplete={asynchronous}");
         let path = path_of(lane);
@@ -227,7 +227,7 @@ impl Client {
                 None,
             ),
         };
-        let timeout = self.replicas.plan.client_timeout;
+        let timeout = self.replicas.scenario.client_timeout;
         let answer = send(&process, method, &path, body, timeout).await;
         self.note(|| match &answer {
             Some(answer) => format!(
@@ -241,7 +241,7 @@ impl Client {
     }
 
     /// An operation that was acknowledged is in the store.
-    async fn check_accepted(&self, lane: &Lane, answer: Option<&Answer>) {
+    async fn check_accepted(&self, lane: &ResourceName, answer: Option<&Answer>) {
         let Some(answer) = answer.filter(|it| it.status == 202) else {
             return;
         };
@@ -260,7 +260,7 @@ impl Client {
         }
     }
 
-    async fn poll(&self, lane: &Lane, verb: Verb, accepted: &Answer) -> Option<Ending> {
+    async fn poll(&self, lane: &ResourceName, verb: Verb, accepted: &Answer) -> Option<Ending> {
         let operation = accepted.json["operation"].as_str().unwrap_or_default();
         let path = format!(
             "{}/last_operation?operation={operation}&service_id={SERVICE}&plan_id={PLAN}",
@@ -269,7 +269,7 @@ impl Client {
         loop {
             tokio::time::sleep(Duration::from_secs(1)).await;
             if let Some(process) = self.any_process() {
-                let timeout = self.replicas.plan.client_timeout;
+                let timeout = self.replicas.scenario.client_timeout;
                 let answer = send(&process, "GET", &path, None, timeout).await;
                 match answer {
                     Some(Answer { status: 200, json }) => match json["state"].as_str() {
@@ -304,8 +304,8 @@ impl Client {
             let (now, world) = (self.replicas.network.history.now(), &self.replicas.world);
             let called = world.first_call(operation);
             let had = called.map_or(Duration::ZERO, |first| now.saturating_sub(first));
-            let plan = &self.replicas.plan;
-            if had < plan.deadline && !plan.clock_jumps() {
+            let scenario = &self.replicas.scenario;
+            if had < scenario.deadline && !scenario.clock_jumps() {
                 self.violate(format!(
                     "an operation of {} ended because of its deadline after {had:?}: {description}",
                     self.instance
@@ -314,7 +314,7 @@ impl Client {
         }
         let given_up = description.contains("interrupted too often");
         let must_survive = self.instance != POISON
-            && self.replicas.plan.only_hooks_kill()
+            && self.replicas.scenario.only_hooks_kill()
             && self.replicas.world.few_processes_ended();
         if given_up && must_survive {
             self.violate(format!("{} was given up: {description}", self.instance));
@@ -335,7 +335,7 @@ impl Client {
     }
 }
 
-pub(crate) fn path_of(lane: &Lane) -> String {
+pub(crate) fn path_of(lane: &ResourceName) -> String {
     let instance = format!("/v2/service_instances/{}", lane.instance);
     match &lane.binding {
         Some(binding) => format!("{instance}/service_bindings/{binding}"),

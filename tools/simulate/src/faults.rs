@@ -1,9 +1,9 @@
-//! Injects the faults of a plan: one after another, each for a while, until the run calms down.
+//! Injects the faults of a scenario: one after another, each for a while, until the run calms down.
 
-use crate::link::LinkState;
-use crate::plan::FaultKind;
 use crate::replica::Replicas;
-use crate::surroundings::StoreClock;
+use crate::scenario::FaultKind;
+use crate::seeded_sources::SimulatedStoreClock;
+use crate::store_link::LinkState;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -11,17 +11,17 @@ use std::time::Duration;
 /// Injects faults.
 pub(crate) struct Faults {
     pub replicas: Arc<Replicas>,
-    pub clock: Arc<StoreClock>,
+    pub clock: Arc<SimulatedStoreClock>,
     /// Set when the part with faults is over.
     pub over: Arc<AtomicBool>,
 }
 
 impl Faults {
-    /// Injects faults until the part with faults is over, then repairs everything.
+    /// Injects faults until the part with faults is over; `simulation.rs` repairs everything.
     pub(crate) async fn run(self: Arc<Self>) {
         let choices = self.replicas.network.choices.clone();
-        let plan = Arc::clone(&self.replicas.plan);
-        let Some(pause) = plan.fault_pause.filter(|_| !plan.faults.is_empty()) else {
+        let scenario = Arc::clone(&self.replicas.scenario);
+        let Some(pause) = scenario.fault_pause.filter(|_| !scenario.faults.is_empty()) else {
             return;
         };
         while !self.over.load(Ordering::Relaxed) {
@@ -29,7 +29,7 @@ impl Faults {
             if self.over.load(Ordering::Relaxed) {
                 return;
             }
-            let kind = choices.pick(&plan.faults);
+            let kind = choices.pick(&scenario.faults);
             let slot = choices.index(self.replicas.count());
             self.inject(kind, slot);
         }
@@ -37,13 +37,15 @@ impl Faults {
 
     fn inject(self: &Arc<Self>, kind: FaultKind, slot: usize) {
         let network = &self.replicas.network;
-        let longest = self.replicas.plan.lease * 2 + Duration::from_secs(10);
+        let longest = self.replicas.scenario.lease * 2 + Duration::from_secs(10);
         let lasts = network.choices.between(Duration::from_millis(200), longest);
         network.history.record("fault", || match kind {
-            FaultKind::Kill | FaultKind::Restart | FaultKind::ClockJump => {
-                format!("fault: {kind:?} of r{slot}")
+            FaultKind::ClockJump => "fault: the clock of the store jumps".to_owned(),
+            FaultKind::StoreStall => format!("fault: the store stalls for {lasts:?}"),
+            FaultKind::Kill | FaultKind::Restart => format!("fault: {kind:?} of r{slot}"),
+            FaultKind::Partition | FaultKind::Slow | FaultKind::Loss => {
+                format!("fault: {kind:?} of r{slot} for {lasts:?}")
             }
-            _ => format!("fault: {kind:?} of r{slot} for {lasts:?}"),
         });
         match kind {
             FaultKind::Partition => self.disturb(slot, LinkState::Cut, lasts),
@@ -67,7 +69,7 @@ impl Faults {
             }
             FaultKind::ClockJump => {
                 self.replicas.world.clock_jumped();
-                let by = self.replicas.plan.lease * 2;
+                let by = self.replicas.scenario.lease * 2;
                 self.clock.jump(network.choices.between(Duration::ZERO, by));
             }
         }

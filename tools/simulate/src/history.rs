@@ -1,7 +1,8 @@
-//! The history of one simulated run: readable lines with their simulated time, and the first violation.
+//! The history of one simulated run: readable lines with their simulated time in seconds, and the violations (at most
+//! 20).
 //!
-//! Lines are formatted only while a seed is replayed; a search over many seeds records nothing and
-//! replays the seed that failed.
+//! Lines are formatted only for a replay (`--seed`). In them `r0.2` is the second process of replica 0, `i0/b1` a binding
+//! of an instance, `…00001a` the end of an operation's id, and `fence 2` the number of its claim.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -68,7 +68,7 @@ fn report(out: &mut impl std::io::Write, result: &SimulationResult) {
     let _ = writeln!(
         out,
         "seed {} breaks invariants ({}):",
-        result.seed, result.plan
+        result.seed, result.scenario
     );
     for violation in &result.violations {
         let _ = writeln!(out, "  {violation}");

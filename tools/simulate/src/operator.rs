@@ -1,10 +1,10 @@
 //! A simulated operator who gives commands about any instance or binding, and often goes away before the
 //! answer.
 
-use crate::auditor::Auditor;
 use crate::client::send;
+use crate::commit_checker::CommitChecker;
+use crate::outside_world::ResourceName;
 use crate::replica::Replicas;
-use crate::world::Lane;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use std::time::Duration;
 /// An operator.
 pub(crate) struct Operator {
     pub replicas: Arc<Replicas>,
-    pub auditor: Arc<Auditor>,
+    pub checker: Arc<CommitChecker>,
     pub instances: Vec<String>,
     pub bindings: Vec<String>,
     /// Set when the part with faults is over.
@@ -34,16 +34,16 @@ impl Operator {
             let lane = match choices.percent(30) {
                 true => {
                     let binding = &self.bindings[choices.index(self.bindings.len())];
-                    Lane::binding(instance, binding)
+                    ResourceName::binding(instance, binding)
                 }
-                false => Lane::instance(instance),
+                false => ResourceName::instance(instance),
             };
             let command = choices.pick(&["retry", "cancel", "abandon", "purge", "purge"]);
             self.command(&lane, command).await;
         }
     }
 
-    async fn command(&self, lane: &Lane, command: &str) {
+    async fn command(&self, lane: &ResourceName, command: &str) {
         let (network, world) = (&self.replicas.network, &self.replicas.world);
         let slot = network.choices.index(self.replicas.count());
         let Some(process) = self.replicas.process(slot) else {
@@ -52,7 +52,7 @@ impl Operator {
         // Both may leave things behind: what a run still does after its operation was ended.
         if matches!(command, "abandon" | "purge") {
             world.excuse(lane, &self.bindings);
-            self.auditor.allow_purge(lane);
+            self.checker.allow_purge(lane);
         }
         let path = match &lane.binding {
             Some(binding) => format!("/admin/v1/bindings/{}/{binding}/{command}", lane.instance),

@@ -2,10 +2,10 @@
 //!
 //! A process has its own link to the store. When it ends, the link dies with it; a new process gets a new link.
 
-use crate::link::{LinkState, Network, StoreLink};
-use crate::plan::Plan;
+use crate::outside_world::OutsideWorld;
+use crate::scenario::Scenario;
 use crate::service::SimulatedService;
-use crate::world::World;
+use crate::store_link::{LinkState, Network, StoreLink};
 use axum::Router;
 use serde_json::json;
 use std::sync::atomic::AtomicBool;
@@ -31,8 +31,8 @@ pub(crate) struct Process {
 /// All processes of a run.
 pub(crate) struct Replicas {
     pub network: Arc<Network>,
-    pub world: Arc<World>,
-    pub plan: Arc<Plan>,
+    pub world: Arc<OutsideWorld>,
+    pub scenario: Arc<Scenario>,
     pub turbulent: Arc<AtomicBool>,
     /// Key file of all processes.
     keys: String,
@@ -53,16 +53,16 @@ struct Slot {
 impl Replicas {
     pub(crate) fn new(
         network: Arc<Network>,
-        world: Arc<World>,
-        plan: Arc<Plan>,
+        world: Arc<OutsideWorld>,
+        scenario: Arc<Scenario>,
         turbulent: Arc<AtomicBool>,
         keys: String,
     ) -> Self {
-        let slots = (0..plan.replicas).map(|_| Slot::default()).collect();
+        let slots = (0..scenario.replicas).map(|_| Slot::default()).collect();
         Self {
             network,
             world,
-            plan,
+            scenario,
             turbulent,
             keys,
             slots: Mutex::new(slots),
@@ -154,17 +154,17 @@ impl Replicas {
     }
 
     fn broker(&self, name: &str, link: &Arc<StoreLink>) -> Broker {
-        let plan = &self.plan;
+        let scenario = &self.scenario;
         let service = SimulatedService {
             process: name.to_owned(),
             world: Arc::clone(&self.world),
             choices: self.network.choices.clone(),
             history: Arc::clone(&self.network.history),
-            plan: Arc::clone(plan),
+            scenario: Arc::clone(scenario),
             link: Arc::clone(link),
             turbulent: Arc::clone(&self.turbulent),
         };
-        let settings = Arc::clone(plan);
+        let settings = Arc::clone(scenario);
         Broker::new(catalog())
             .untyped_service(SERVICE, Arc::new(service))
             .shared_store(link.clone(), self.keys())

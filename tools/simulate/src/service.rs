@@ -2,10 +2,10 @@
 //! and traces in the outside world.
 
 use crate::history::History;
-use crate::link::StoreLink;
-use crate::plan::Plan;
-use crate::surroundings::Choices;
-use crate::world::{ExecutionGuard, HookCaller, Lane, World};
+use crate::outside_world::{ExecutionGuard, HookCaller, OutsideWorld, ResourceName};
+use crate::scenario::Scenario;
+use crate::seeded_sources::Choices;
+use crate::store_link::StoreLink;
 use async_trait::async_trait;
 use serde_json::json;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ pub(crate) const POISON: &str = "poison";
 /// Hooks of one process.
 pub(crate) struct SimulatedService {
     pub process: String,
-    pub world: Arc<World>,
+    pub world: Arc<OutsideWorld>,
     pub choices: Choices,
     pub history: Arc<History>,
-    pub plan: Arc<Plan>,
+    pub scenario: Arc<Scenario>,
     pub link: Arc<StoreLink>,
     /// Set while hooks may fail.
     pub turbulent: Arc<AtomicBool>,
@@ -40,15 +40,15 @@ enum Effect {
 }
 
 impl SimulatedService {
-    fn lane(cx: &Cx) -> Lane {
+    fn lane(cx: &Cx) -> ResourceName {
         let instance = cx.instance_id().as_str();
         match cx.binding_id() {
-            Some(binding) => Lane::binding(instance, binding.as_str()),
-            None => Lane::instance(instance),
+            Some(binding) => ResourceName::binding(instance, binding.as_str()),
+            None => ResourceName::instance(instance),
         }
     }
 
-    async fn enter(&self, cx: &Cx, lane: &Lane, verb: &'static str) -> ExecutionGuard {
+    async fn enter(&self, cx: &Cx, lane: &ResourceName, verb: &'static str) -> ExecutionGuard {
         self.alive().await;
         let caller = HookCaller {
             lane: lane.clone(),
@@ -83,7 +83,7 @@ impl SimulatedService {
         };
         let steps = 1 + self.choices.below(3);
         let acts_at = self.choices.below(steps);
-        let longest = self.plan.hook / 4;
+        let longest = self.scenario.hook / 4;
         for step in 0..steps {
             self.pause(longest).await;
             if lane.instance == POISON && verb == "provision" && self.turbulent() {
@@ -123,7 +123,7 @@ impl SimulatedService {
 
     /// Error of a hook that is to fail.
     fn failure(&self) -> Option<Error> {
-        let fails = self.turbulent() && self.choices.percent(self.plan.failing_hooks);
+        let fails = self.turbulent() && self.choices.percent(self.scenario.failing_hooks);
         fails.then(|| match self.choices.below(2) {
             0 => Error::failed("It failed."),
             _ => Error::transient("It failed for now."),
@@ -134,7 +134,7 @@ impl SimulatedService {
     async fn end_process(&self, cx: &Cx) -> Result<()> {
         cx.progress("about to end").await?;
         self.alive().await;
-        self.history.record("suicide", || {
+        self.history.record("ended by hook", || {
             format!("{} is ended by its hook", self.process)
         });
         self.world.process_ended_by(&cx.operation_id().to_string());
@@ -179,6 +179,6 @@ impl UntypedService for SimulatedService {
     }
 
     fn policy(&self, _: OperationKind, _: &PinnedPlan) -> Policy {
-        Policy::default().within(self.plan.deadline)
+        Policy::default().within(self.scenario.deadline)
     }
 }

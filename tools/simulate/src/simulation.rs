@@ -1,17 +1,17 @@
 //! One simulated run: starts the processes, lets platforms, operators and faults act for a while, repairs
 //! everything, waits until all is settled, deletes everything, and checks what is left.
 
-use crate::auditor::Auditor;
 use crate::client::{Client, Ending, Verb};
+use crate::commit_checker::CommitChecker;
 use crate::faults::Faults;
 use crate::history::History;
-use crate::link::{LinkState, Network};
 use crate::operator::Operator;
-use crate::plan::Plan;
+use crate::outside_world::{OutsideWorld, ResourceName};
 use crate::replica::Replicas;
+use crate::scenario::Scenario;
+use crate::seeded_sources::{Choices, SimulatedProcesses, SimulatedStoreClock};
 use crate::service::POISON;
-use crate::surroundings::{Choices, SimulatedProcesses, StoreClock};
-use crate::world::{Lane, World};
+use crate::store_link::{LinkState, Network};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,8 +35,8 @@ const BINDINGS: [&str; 2] = ["b0", "b1"];
 pub struct SimulationResult {
     /// Seed of the run.
     pub seed: u64,
-    /// The plan, as a line.
-    pub plan: String,
+    /// The scenario, as a line.
+    pub scenario: String,
     /// Broken invariants, in order.
     pub violations: Vec<String>,
     /// Readable lines, if the run was recorded.
@@ -65,9 +65,9 @@ pub fn run_seed(seed: u64, recording: bool) -> SimulationResult {
 /// A run.
 struct Simulation {
     replicas: Arc<Replicas>,
-    auditor: Arc<Auditor>,
+    checker: Arc<CommitChecker>,
     history: Arc<History>,
-    plan: Arc<Plan>,
+    scenario: Arc<Scenario>,
     over: Arc<AtomicBool>,
     clients: Vec<Client>,
 }
@@ -75,32 +75,36 @@ struct Simulation {
 impl Simulation {
     async fn run(seed: u64, recording: bool) -> SimulationResult {
         let mut rng = SeededRng::new(seed);
-        let plan = Arc::new(Plan::of(&mut rng));
+        let scenario = Arc::new(Scenario::of(&mut rng));
         let choices = Choices::new(rng);
         let _installed =
-            SimulatedProcesses::install(choices.clone(), plan.skew, plan.delayed_polls);
+            SimulatedProcesses::install(choices.clone(), scenario.skew, scenario.delayed_polls);
         let history = Arc::new(History::begin(recording));
-        history.record("plan", || plan.to_string());
-        let clock = Arc::new(StoreClock::new(plan.drift));
+        history.record("plan", || scenario.to_string());
+        let clock = Arc::new(SimulatedStoreClock::new(scenario.drift));
         let store = Arc::new(MemoryStore::with_clock(clock.clone()));
         let keys = KeyRing::fresh_line("simulated");
         let ring = || Arc::new(KeyRing::parse(&keys).expect("a fresh line is a key"));
-        let auditor = Arc::new(Auditor::new(
+        let checker = Arc::new(CommitChecker::new(
             Arc::clone(&store),
             Arc::clone(&history),
             ring(),
         ));
         let network = Arc::new(Network::new(
-            Arc::clone(&auditor),
+            Arc::clone(&checker),
             choices,
-            plan.call_timeout,
+            scenario.call_timeout,
         ));
-        let world = Arc::new(World::new(Arc::clone(&history), store, plan.lease));
+        let world = Arc::new(OutsideWorld::new(
+            Arc::clone(&history),
+            store,
+            scenario.lease,
+        ));
         let turbulent = Arc::new(AtomicBool::new(true));
         let replicas = Arc::new(Replicas::new(
             network,
             world,
-            Arc::clone(&plan),
+            Arc::clone(&scenario),
             turbulent,
             keys.to_string(),
         ));
@@ -108,16 +112,16 @@ impl Simulation {
         let simulation = Self {
             clients: clients(&replicas, &over),
             replicas,
-            auditor,
+            checker,
             history: Arc::clone(&history),
-            plan: Arc::clone(&plan),
+            scenario: Arc::clone(&scenario),
             over,
         };
         simulation.act(clock).await;
         let totals = history.take();
         SimulationResult {
             seed,
-            plan: plan.to_string(),
+            scenario: scenario.to_string(),
             violations: totals.violations,
             history: totals.lines,
             events: totals.events,
@@ -127,8 +131,8 @@ impl Simulation {
         }
     }
 
-    async fn act(&self, clock: Arc<StoreClock>) {
-        for slot in 0..self.plan.replicas {
+    async fn act(&self, clock: Arc<SimulatedStoreClock>) {
+        for slot in 0..self.scenario.replicas {
             self.replicas.start(slot).await;
         }
         self.spread_hints();
@@ -141,7 +145,7 @@ impl Simulation {
         };
         let injecting = tokio::spawn(Arc::new(faults).run());
         let acting = self.let_clients_act();
-        tokio::time::sleep(self.plan.chaos).await;
+        tokio::time::sleep(self.scenario.chaos).await;
         self.over.store(true, Ordering::Relaxed);
         injecting.abort();
         self.replicas.turbulent.store(false, Ordering::Relaxed);
@@ -157,7 +161,7 @@ impl Simulation {
         }
         self.delete_all().await;
         self.settle("after everything was deleted").await;
-        if self.plan.cleanup {
+        if self.scenario.cleanup {
             tokio::time::sleep(Duration::from_secs(2 * 3600 + 60)).await;
         }
         self.check_end().await;
@@ -169,10 +173,10 @@ impl Simulation {
         for client in clients(&self.replicas, &self.over) {
             tasks.push(tokio::spawn(async move { client.run().await }));
         }
-        if self.plan.operators {
+        if self.scenario.operators {
             let operator = Operator {
                 replicas: Arc::clone(&self.replicas),
-                auditor: Arc::clone(&self.auditor),
+                checker: Arc::clone(&self.checker),
                 instances: self.clients.iter().map(|it| it.instance.clone()).collect(),
                 bindings: BINDINGS.map(str::to_owned).to_vec(),
                 over: Arc::clone(&self.over),
@@ -228,10 +232,10 @@ impl Simulation {
             .record("calm", || "the faults are over".to_owned());
         // Disturbances end by themselves after two leases; starts wait for them.
         for _ in 0..100 {
-            for slot in 0..self.plan.replicas {
+            for slot in 0..self.scenario.replicas {
                 self.replicas.set_link(slot, LinkState::Up);
             }
-            let mut slots = 0..self.plan.replicas;
+            let mut slots = 0..self.scenario.replicas;
             if slots.clone().any(|slot| self.replicas.is_changing(slot)) {
                 tokio::time::sleep(Duration::from_secs(1)).await;
             } else if let Some(slot) = slots.find(|it| self.replicas.process(*it).is_none()) {
@@ -255,7 +259,7 @@ impl Simulation {
                     self.history.violate(format!(
                         "{when} an operation never ends: {} …{} {:?}",
                         row.verb,
-                        crate::auditor::short(row.id),
+                        crate::commit_checker::short(row.id),
                         row.state
                     ));
                 }
@@ -281,31 +285,31 @@ impl Simulation {
     /// Deletes every binding and instance; each delete must end.
     async fn delete_all(&self) {
         for client in &self.clients {
-            let mut lanes: Vec<Lane> = client
+            let mut lanes: Vec<ResourceName> = client
                 .bindings
                 .iter()
-                .map(|binding| Lane::binding(&client.instance, binding))
+                .map(|binding| ResourceName::binding(&client.instance, binding))
                 .collect();
             if self.replicas.network.choices.percent(50) {
                 // The deletion of the instance takes its bindings along.
                 lanes.clear();
             }
-            lanes.push(Lane::instance(&client.instance));
+            lanes.push(ResourceName::instance(&client.instance));
             for lane in lanes {
                 self.delete(client, &lane).await;
             }
             for binding in &client.bindings {
-                self.delete(client, &Lane::binding(&client.instance, binding))
+                self.delete(client, &ResourceName::binding(&client.instance, binding))
                     .await;
             }
         }
-        for (lane, state) in self.auditor.present() {
+        for (lane, state) in self.checker.present() {
             self.history
                 .violate(format!("{lane} is still {state} after it was deleted"));
         }
     }
 
-    async fn delete(&self, client: &Client, lane: &Lane) {
+    async fn delete(&self, client: &Client, lane: &ResourceName) {
         let mut endings = BTreeMap::new();
         for _ in 0..20 {
             let deleting = client.change(lane, Verb::Delete);
@@ -328,8 +332,8 @@ impl Simulation {
             .violate(format!("{lane} cannot be deleted: {endings:?}"));
     }
 
-    fn is_present(&self, lane: &Lane) -> bool {
-        self.auditor.present().iter().any(|(it, _)| it == lane)
+    fn is_present(&self, lane: &ResourceName) -> bool {
+        self.checker.present().iter().any(|(it, _)| it == lane)
     }
 
     async fn check_end(&self) {
@@ -343,7 +347,7 @@ impl Simulation {
 
     /// The feed has every commit that changed something, once and in the order in which they were applied.
     async fn check_feed(&self) {
-        if self.plan.cleanup {
+        if self.scenario.cleanup {
             return;
         }
         let store = self.replicas.network.store();
@@ -361,7 +365,7 @@ impl Simulation {
             after = page.next;
         }
         let in_feed: BTreeSet<CommitId> = feed.iter().copied().collect();
-        let mut applied = self.auditor.commits();
+        let mut applied = self.checker.commits();
         applied.retain(|id| in_feed.contains(id));
         if applied != feed {
             self.history
@@ -397,10 +401,10 @@ impl Simulation {
 
 /// One platform for each instance.
 fn clients(replicas: &Arc<Replicas>, over: &Arc<AtomicBool>) -> Vec<Client> {
-    let mut names: Vec<String> = (0..replicas.plan.clients)
+    let mut names: Vec<String> = (0..replicas.scenario.clients)
         .map(|n| format!("i{n}"))
         .collect();
-    if replicas.plan.poison {
+    if replicas.scenario.poison {
         names.push(POISON.to_owned());
     }
     let client = |instance| Client {

@@ -7,8 +7,8 @@ use super::run_table::{ClaimOrigin, Incarnation, RunHandle, StartDecision};
 use super::{Engine, Inner, Permit, RunCompletion, RunResult};
 use crate::commit::{Due, Next};
 use crate::metrics;
+use crate::nondeterminism::scheduled;
 use crate::operation::{Operation, OperationId, State, WorkerId};
-use crate::process::scheduled;
 use crate::query::Renewal;
 use crate::store::LeaseError;
 use std::future::Future;
@@ -172,7 +172,7 @@ impl Engine {
             hints.borrow_and_update();
             tokio::select! {
                 biased;
-                // What a claim under way still takes is released at the end.
+                // Operations that a pending claim still takes are released at the end.
                 () = inner.stopping.cancelled() => return,
                 () = self.claim_once() => {}
             }

@@ -5,9 +5,9 @@
 //! long after its caller got `Unknown`. The death of a process is a link that never answers again; nothing
 //! that its tasks still do can be seen from outside. The data is a real [`MemoryStore`].
 
-use crate::auditor::Auditor;
+use crate::commit_checker::CommitChecker;
 use crate::history::History;
-use crate::surroundings::Choices;
+use crate::seeded_sources::Choices;
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::collections::BTreeSet;
@@ -39,18 +39,22 @@ pub(crate) enum LinkState {
 pub(crate) struct Network {
     pub choices: Choices,
     pub history: Arc<History>,
-    auditor: Arc<Auditor>,
+    checker: Arc<CommitChecker>,
     call_timeout: Duration,
     /// Commits that a process knows to be written.
     acknowledged: Mutex<BTreeSet<CommitId>>,
 }
 
 impl Network {
-    pub(crate) fn new(auditor: Arc<Auditor>, choices: Choices, call_timeout: Duration) -> Self {
+    pub(crate) fn new(
+        checker: Arc<CommitChecker>,
+        choices: Choices,
+        call_timeout: Duration,
+    ) -> Self {
         Self {
             choices,
-            history: Arc::clone(&auditor.history),
-            auditor,
+            history: Arc::clone(&checker.history),
+            checker,
             call_timeout,
             acknowledged: Mutex::default(),
         }
@@ -58,7 +62,7 @@ impl Network {
 
     /// The store itself, without the network.
     pub(crate) fn store(&self) -> Arc<MemoryStore> {
-        Arc::clone(&self.auditor.store)
+        Arc::clone(&self.checker.store)
     }
 
     /// Commits that a process knows to be written.
@@ -108,17 +112,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Why a call has no answer.
-enum NoAnswer {
+enum CallError {
     /// The request certainly did not leave the process.
     NotSent,
     /// The call was given up.
     TimedOut,
 }
 
-fn broken(why: &NoAnswer) -> StoreError {
+fn broken(why: &CallError) -> StoreError {
     StoreError::new(match why {
-        NoAnswer::NotSent => "the store cannot be reached",
-        NoAnswer::TimedOut => "the store did not answer in time",
+        CallError::NotSent => "the store cannot be reached",
+        CallError::TimedOut => "the store did not answer in time",
     })
 }
 
@@ -187,14 +191,14 @@ impl StoreLink {
         &self,
         name: &'static str,
         work: impl Future<Output = T> + Send + 'static,
-    ) -> Result<T, NoAnswer> {
+    ) -> Result<T, CallError> {
         if self.is_dead() {
             return std::future::pending().await;
         }
         let choices = &self.network.choices;
         if self.wire.state() == LinkState::Cut && choices.percent(20) {
             tokio::time::sleep(choices.between(Duration::ZERO, Duration::from_millis(300))).await;
-            return Err(NoAnswer::NotSent);
+            return Err(CallError::NotSent);
         }
         let (request_lost, answer_lost) = (self.loses(), self.loses());
         let (request_delay, answer_delay) = (self.delay(), self.delay());
@@ -227,7 +231,7 @@ impl StoreLink {
             answer = answered => Ok(answer),
             () = tokio::time::sleep(self.network.call_timeout) => {
                 self.network.history.record("timeout", || format!("{}: {name} was not answered", self.name));
-                Err(NoAnswer::TimedOut)
+                Err(CallError::TimedOut)
             }
         }
     }
@@ -248,11 +252,11 @@ impl StoreLink {
 #[async_trait]
 impl Store for StoreLink {
     async fn commit(&self, commit: &Commit) -> Result<(), CommitError> {
-        let (auditor, sent) = (Arc::clone(&self.network.auditor), commit.clone());
+        let (checker, sent) = (Arc::clone(&self.network.checker), commit.clone());
         let work = async move {
-            let answer = auditor.store.commit(&sent).await;
+            let answer = checker.store.commit(&sent).await;
             if answer.is_ok() {
-                auditor.committed(&sent).await;
+                checker.committed(&sent).await;
             }
             answer
         };
@@ -264,8 +268,8 @@ impl Store for StoreLink {
                 }
                 answer
             }
-            Err(why @ NoAnswer::NotSent) => Err(CommitError::NotWritten(broken(&why))),
-            Err(why @ NoAnswer::TimedOut) => Err(CommitError::Unknown(broken(&why))),
+            Err(why @ CallError::NotSent) => Err(CommitError::NotWritten(broken(&why))),
+            Err(why @ CallError::TimedOut) => Err(CommitError::Unknown(broken(&why))),
         }
     }
 

@@ -7,7 +7,7 @@
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use sutler_journal::{Clock, StoreTime, Surroundings, simulate};
+use sutler_journal::{Clock, NondeterminismSource, StoreTime, simulate};
 use sutler_servers::SeededRng;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -53,14 +53,14 @@ impl Choices {
 }
 
 /// Clock of the simulated store.
-pub(crate) struct StoreClock {
+pub(crate) struct SimulatedStoreClock {
     began: Instant,
     /// Parts per thousand by which it is too fast or too slow.
     drift: i64,
     jumped: Mutex<Duration>,
 }
 
-impl StoreClock {
+impl SimulatedStoreClock {
     pub(crate) fn new(drift: i64) -> Self {
         Self {
             began: Instant::now(),
@@ -75,7 +75,7 @@ impl StoreClock {
     }
 }
 
-impl Clock for StoreClock {
+impl Clock for SimulatedStoreClock {
     fn now(&self) -> StoreTime {
         let passed = i64::try_from(self.began.elapsed().as_micros()).unwrap_or(i64::MAX);
         let drifted = passed + passed / 1000 * self.drift;
@@ -98,8 +98,8 @@ pub(crate) struct SimulatedProcesses {
 }
 
 impl SimulatedProcesses {
-    /// Replaces the surroundings of this thread until the guard is dropped.
-    pub(crate) fn install(choices: Choices, skew: Duration, delayed_polls: u64) -> Installed {
+    /// Replaces the sources of this thread until the guard is dropped.
+    pub(crate) fn install(choices: Choices, skew: Duration, delayed_polls: u64) -> SimulationGuard {
         simulate(Some(Rc::new(Self {
             began: Instant::now(),
             choices,
@@ -107,20 +107,20 @@ impl SimulatedProcesses {
             delayed_polls,
             issued: Mutex::default(),
         })));
-        Installed
+        SimulationGuard
     }
 }
 
-/// Restores the system's surroundings when dropped.
-pub(crate) struct Installed;
+/// Restores the system's sources when dropped.
+pub(crate) struct SimulationGuard;
 
-impl Drop for Installed {
+impl Drop for SimulationGuard {
     fn drop(&mut self) {
         simulate(None);
     }
 }
 
-impl Surroundings for SimulatedProcesses {
+impl NondeterminismSource for SimulatedProcesses {
     fn fresh_id(&self) -> Uuid {
         let mut issued = self.issued.lock().unwrap_or_else(PoisonError::into_inner);
         *issued += 1;

@@ -1,5 +1,5 @@
-//! Surroundings of a simulated process, for the thread of the simulation (`tools/simulate`). Compiled for tests only;
-//! `process.rs` asks here first.
+//! Sources of a simulated process, for the thread of the simulation (`tools/simulate`). Compiled for tests only;
+//! `nondeterminism.rs` asks here first.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -10,8 +10,8 @@ use std::time::Duration;
 use tokio::time::Sleep;
 use uuid::Uuid;
 
-/// Replaces the surroundings of processes in a simulation.
-pub trait Surroundings {
+/// Replaces the sources of processes in a simulation.
+pub trait NondeterminismSource {
     /// The next id; grows with time.
     fn fresh_id(&self) -> Uuid;
 
@@ -23,15 +23,15 @@ pub trait Surroundings {
 }
 
 thread_local! {
-    static CURRENT: RefCell<Option<Rc<dyn Surroundings>>> = const { RefCell::new(None) };
+    static CURRENT: RefCell<Option<Rc<dyn NondeterminismSource>>> = const { RefCell::new(None) };
 }
 
-/// Sets the surroundings of this thread; `None` restores the system's.
-pub fn simulate(surroundings: Option<Rc<dyn Surroundings>>) {
-    CURRENT.set(surroundings);
+/// Sets the sources of this thread; `None` restores the system's.
+pub fn simulate(source: Option<Rc<dyn NondeterminismSource>>) {
+    CURRENT.set(source);
 }
 
-fn current<T>(read: impl FnOnce(&dyn Surroundings) -> T) -> Option<T> {
+fn current<T>(read: impl FnOnce(&dyn NondeterminismSource) -> T) -> Option<T> {
     let current = CURRENT.with_borrow(Clone::clone);
     current.as_deref().map(read)
 }
@@ -45,12 +45,12 @@ pub(super) fn wall_clock() -> Option<Duration> {
 }
 
 /// A task whose polls are delayed at random.
-pub(super) struct Scheduled<F> {
+pub(super) struct DelayedTask<F> {
     task: Pin<Box<F>>,
     delay: Option<Pin<Box<Sleep>>>,
 }
 
-impl<F: Future> Scheduled<F> {
+impl<F: Future> DelayedTask<F> {
     pub(super) fn new(task: F) -> Self {
         Self {
             task: Box::pin(task),
@@ -59,7 +59,7 @@ impl<F: Future> Scheduled<F> {
     }
 }
 
-impl<F: Future> Future for Scheduled<F> {
+impl<F: Future> Future for DelayedTask<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {

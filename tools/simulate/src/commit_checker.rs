@@ -1,10 +1,10 @@
-//! Checks the journal after every commit that reaches the store: finished operations never change, one
-//! exclusive operation of a lane runs at a time, counts add up, a purge takes only what belongs to its instance.
+//! Checks the journal after every commit that reaches the store: finished operations never change, counts add up, a
+//! purge takes only the bindings of its instance. Overlapping runs are found by `outside_world.rs`.
 //!
 //! It reads the store directly, without the network, and opens documents with the keys of the run.
 
 use crate::history::History;
-use crate::world::Lane;
+use crate::outside_world::ResourceName;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,25 +18,25 @@ const INSTANCE: &str = "instance";
 const BINDING: &str = "binding";
 
 /// Checks every commit.
-pub(crate) struct Auditor {
+pub(crate) struct CommitChecker {
     pub store: Arc<MemoryStore>,
     pub history: Arc<History>,
     pub keys: Arc<KeyRing>,
-    seen: Mutex<Seen>,
+    seen: Mutex<CheckedState>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct CheckedState {
     /// State of every document of the broker.
-    states: BTreeMap<Lane, String>,
+    states: BTreeMap<ResourceName, String>,
     done: BTreeMap<OperationId, OperationRow>,
     /// All commits, in the order in which they were applied.
     commits: Vec<CommitId>,
     /// Bindings that an operator asked to purge by name.
-    purged_by_name: BTreeSet<Lane>,
+    purged_by_name: BTreeSet<ResourceName>,
 }
 
-impl Auditor {
+impl CommitChecker {
     pub(crate) fn new(store: Arc<MemoryStore>, history: Arc<History>, keys: Arc<KeyRing>) -> Self {
         Self {
             store,
@@ -46,17 +46,17 @@ impl Auditor {
         }
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn seen(&self) -> MutexGuard<'_, CheckedState> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// An operator asks to purge this binding.
-    pub(crate) fn allow_purge(&self, lane: &Lane) {
+    pub(crate) fn allow_purge(&self, lane: &ResourceName) {
         self.seen().purged_by_name.insert(lane.clone());
     }
 
     /// State of every document of the broker that is not a tombstone.
-    pub(crate) fn present(&self) -> Vec<(Lane, String)> {
+    pub(crate) fn present(&self) -> Vec<(ResourceName, String)> {
         let seen = self.seen();
         let present = seen.states.iter().filter(|(_, state)| *state != "gone");
         present
@@ -116,7 +116,7 @@ impl Auditor {
         });
         let purged = audited && state == "gone" && lane.binding.is_some();
         if purged && !seen.purged_by_name.contains(&lane) {
-            let above = seen.states.get(&Lane::instance(&lane.instance));
+            let above = seen.states.get(&ResourceName::instance(&lane.instance));
             if above.is_some_and(|state| state != "gone") {
                 self.history.violate(format!(
                     "the purge of an instance took {lane}, whose instance was created again"
@@ -180,10 +180,10 @@ pub(crate) fn short(id: OperationId) -> String {
     text[text.len() - 6..].to_owned()
 }
 
-fn lane_of(key: &Key) -> Option<Lane> {
+fn lane_of(key: &Key) -> Option<ResourceName> {
     match key.kind() {
-        INSTANCE => Some(Lane::instance(key.id(0))),
-        BINDING => Some(Lane::binding(key.id(0), key.id(1))),
+        INSTANCE => Some(ResourceName::instance(key.id(0))),
+        BINDING => Some(ResourceName::binding(key.id(0), key.id(1))),
         _ => None,
     }
 }

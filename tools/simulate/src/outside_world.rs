@@ -14,12 +14,12 @@ use sutler_journal::{MemoryStore, OperationId, State as OperationState, Store as
 
 /// An instance or one of its bindings.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Lane {
+pub(crate) struct ResourceName {
     pub instance: String,
     pub binding: Option<String>,
 }
 
-impl Lane {
+impl ResourceName {
     pub(crate) fn instance(name: &str) -> Self {
         Self {
             instance: name.to_owned(),
@@ -41,7 +41,7 @@ impl Lane {
     }
 }
 
-impl fmt::Display for Lane {
+impl fmt::Display for ResourceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.binding {
             Some(binding) => write!(f, "{}/{binding}", self.instance),
@@ -54,7 +54,7 @@ impl fmt::Display for Lane {
 #[derive(Clone, Debug)]
 struct Execution {
     number: u64,
-    lane: Lane,
+    lane: ResourceName,
     verb: &'static str,
     operation: String,
     fence: u64,
@@ -95,11 +95,11 @@ fn overlap_kind(old: &Execution, new: &Execution, stopping: &BTreeSet<String>) -
 struct State {
     executions: Vec<Execution>,
     entered: u64,
-    things: BTreeSet<Lane>,
+    things: BTreeSet<ResourceName>,
     /// First call of the hook of an operation.
     first_calls: BTreeMap<String, Duration>,
     /// Lanes about which an operator gave a command that may leave things behind.
-    excused: BTreeSet<Lane>,
+    excused: BTreeSet<ResourceName>,
     /// Operations that an operator's command ended, and when.
     ended_by_operator: BTreeMap<String, Duration>,
     /// How often the hook of an operation ended its process.
@@ -114,7 +114,7 @@ struct State {
 const ENDED_PROCESSES_MAX: u32 = 6;
 
 /// The outside world.
-pub(crate) struct World {
+pub(crate) struct OutsideWorld {
     history: Arc<History>,
     store: Arc<MemoryStore>,
     lease: Duration,
@@ -123,7 +123,7 @@ pub(crate) struct World {
 
 /// A running hook; ends when dropped.
 pub(crate) struct ExecutionGuard {
-    world: Arc<World>,
+    world: Arc<OutsideWorld>,
     number: u64,
 }
 
@@ -135,14 +135,14 @@ impl Drop for ExecutionGuard {
 
 /// Who calls a hook.
 pub(crate) struct HookCaller {
-    pub lane: Lane,
+    pub lane: ResourceName,
     pub verb: &'static str,
     pub operation: String,
     pub fence: u64,
     pub process: String,
 }
 
-impl World {
+impl OutsideWorld {
     pub(crate) fn new(history: Arc<History>, store: Arc<MemoryStore>, lease: Duration) -> Self {
         Self {
             history,
@@ -242,7 +242,7 @@ impl World {
     }
 
     /// Whether hooks ended so few processes that no other operation may be given up. Each further operation that ends
-    /// its processes runs twice beside the others before it is suspected.
+    /// its processes runs twice together with the others before it is suspected.
     pub(crate) fn few_processes_ended(&self) -> bool {
         let ended = self.state().ended_processes.values().sum::<u32>();
         ended <= ENDED_PROCESSES_MAX
@@ -283,19 +283,19 @@ impl World {
             .retain(|operation, _| running.contains(operation));
     }
 
-    /// The store's clock jumped: leases end early, and nobody can prevent an overlap.
+    /// The store's clock jumped: leases end early, and overlaps cannot be prevented.
     pub(crate) fn clock_jumped(&self) {
         self.state().clock_unsound_until = self.history.now() + self.lease * 2;
     }
 
-    pub(crate) fn make(&self, lane: &Lane) {
+    pub(crate) fn make(&self, lane: &ResourceName) {
         if self.state().things.insert(lane.clone()) {
             self.history
                 .record("made", || format!("{lane} now exists outside"));
         }
     }
 
-    pub(crate) fn remove(&self, lane: &Lane) {
+    pub(crate) fn remove(&self, lane: &ResourceName) {
         let mut state = self.state();
         if lane.binding.is_none() {
             let left: Vec<String> = state
@@ -318,29 +318,31 @@ impl World {
         }
     }
 
-    pub(crate) fn has(&self, lane: &Lane) -> bool {
+    pub(crate) fn has(&self, lane: &ResourceName) -> bool {
         self.state().things.contains(lane)
     }
 
     /// Things that must not be there when everything was deleted.
-    pub(crate) fn left_behind(&self) -> Vec<Lane> {
+    pub(crate) fn left_behind(&self) -> Vec<ResourceName> {
         let state = self.state();
         let left = state.things.difference(&state.excused);
         left.cloned().collect()
     }
 
     /// From now on things of this lane, and of its bindings, may be left behind.
-    pub(crate) fn excuse(&self, lane: &Lane, bindings: &[String]) {
+    pub(crate) fn excuse(&self, lane: &ResourceName, bindings: &[String]) {
         let mut state = self.state();
         state.excused.insert(lane.clone());
         if lane.binding.is_none() {
             for binding in bindings {
-                state.excused.insert(Lane::binding(&lane.instance, binding));
+                state
+                    .excused
+                    .insert(ResourceName::binding(&lane.instance, binding));
             }
         }
     }
 
-    pub(crate) fn is_excused(&self, lane: &Lane) -> bool {
+    pub(crate) fn is_excused(&self, lane: &ResourceName) -> bool {
         self.state().excused.contains(lane)
     }
 

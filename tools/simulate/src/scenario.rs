@@ -1,4 +1,4 @@
-//! The plan of a seed: size, times and kinds of faults of one simulated run. Pure.
+//! The scenario of a seed: size, times and kinds of faults of one simulated run. Pure.
 //!
 //! Every seed has other numbers, so that each kind of fault also occurs alone and undisturbed.
 
@@ -8,7 +8,7 @@ use sutler_servers::SeededRng;
 
 /// Choices that hold for a whole run.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct Scenario {
     pub replicas: usize,
     pub clients: usize,
     /// Length of the part with faults.
@@ -78,20 +78,20 @@ fn seconds(number: u64) -> Duration {
     Duration::from_secs(number)
 }
 
-impl Plan {
-    /// The plan of a seed: half of them mix everything, the others look for one family of faults.
+impl Scenario {
+    /// The scenario of a seed: half of them mix everything, the others look for one family of faults.
     pub(crate) fn of(rng: &mut SeededRng) -> Self {
-        let mut plan = Self::mixed(rng);
+        let mut scenario = Self::mixed(rng);
         match rng.below(10) {
             0..5 => {}
-            5 => plan.late_answers(rng),
-            6 => plan.partitions(rng),
-            7 => plan.restarts(rng),
-            8 => plan.purges(rng),
-            _ => plan.crash_loops(rng),
+            5 => scenario.late_answers(rng),
+            6 => scenario.partitions(rng),
+            7 => scenario.restarts(rng),
+            8 => scenario.purges(rng),
+            _ => scenario.crash_loops(rng),
         }
-        plan.deadline = plan.hook * 2 + seconds(10);
-        plan
+        scenario.deadline = scenario.hook * 2 + seconds(10);
+        scenario
     }
 
     fn mixed(rng: &mut SeededRng) -> Self {
@@ -198,7 +198,7 @@ impl Plan {
     }
 }
 
-impl Plan {
+impl Scenario {
     /// Whether only hooks end processes and no lease is lost: then no other operation may be given up.
     pub(crate) fn only_hooks_kill(&self) -> bool {
         self.fault_pause.is_none() || self.faults.is_empty()
@@ -210,7 +210,7 @@ impl Plan {
     }
 }
 
-impl fmt::Display for Plan {
+impl fmt::Display for Scenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,

@@ -1,24 +1,23 @@
-//! What a process takes from its surroundings besides its store: fresh ids, the time of day, and the
-//! moment at which a task is polled.
+//! Fresh ids, time of day and the polling of tasks: sources of nondeterminism that a simulation replaces.
 //!
 //! In production these are the system's. A simulation (feature `testing`) replaces them on its thread
 //! with [`simulate`], so that a seed decides them all. The clock of leases is not here, see `clock.rs`;
 //! waits use tokio's clock, which a simulation pauses.
 
 #[cfg(any(test, feature = "testing"))]
-mod simulated;
+mod simulation;
 
 use std::future::Future;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use uuid::Uuid;
 
 #[cfg(any(test, feature = "testing"))]
-pub use simulated::{Surroundings, simulate};
+pub use simulation::{NondeterminismSource, simulate};
 
 /// A fresh id that sorts by time.
 pub(crate) fn fresh_id() -> Uuid {
     #[cfg(any(test, feature = "testing"))]
-    if let Some(id) = simulated::fresh_id() {
+    if let Some(id) = simulation::fresh_id() {
         return id;
     }
     Uuid::now_v7()
@@ -28,7 +27,7 @@ pub(crate) fn fresh_id() -> Uuid {
 /// days, and schedules of operators.
 pub fn wall_clock() -> Duration {
     #[cfg(any(test, feature = "testing"))]
-    if let Some(now) = simulated::wall_clock() {
+    if let Some(now) = simulation::wall_clock() {
         return now;
     }
     SystemTime::now()
@@ -39,6 +38,6 @@ pub fn wall_clock() -> Duration {
 /// Marks a task whose polls a simulation may delay, as a busy machine does.
 pub(crate) fn scheduled<F: Future>(task: F) -> impl Future<Output = F::Output> {
     #[cfg(any(test, feature = "testing"))]
-    let task = simulated::Scheduled::new(task);
+    let task = simulation::DelayedTask::new(task);
     task
 }
