@@ -4,7 +4,7 @@
 
 mod error;
 mod extension;
-mod keys;
+mod replace_keys;
 
 pub use error::BuildError;
 

@@ -1,7 +1,7 @@
 //! Purges the bindings of a purged instance, and frees its id afterwards.
 //!
 //! The purge of an instance is committed first, as a tombstone that keeps the id. Then the bindings are purged one by
-//! one, each only while that tombstone is there, and at last the tombstone gives the id free. A purge that was
+//! one, each only while that tombstone is there, and at last the id is freed. A purge that was
 //! interrupted, by a client that went away or by the end of the process, is finished by the next purge or by the next
 //! provision of the id. Commands themselves are in `admin_command.rs`.
 

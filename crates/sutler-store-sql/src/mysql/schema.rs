@@ -3,7 +3,8 @@
 //! A layout is never changed once released: a new one is appended to [`LAYOUTS`] and upgrades the tables
 //! from the one before. Definitions do not roll back here, so every part of a layout may be executed twice,
 //! and the layout's number is written last. Procedures have the number of their version in their name,
-//! and a new layout leaves the old ones for replicas that have not been replaced yet.
+//! and a new layout leaves the old ones for replicas that have not been replaced yet. Only a correction that they
+//! need as well replaces a procedure.
 
 use super::MySqlDialect;
 use crate::dialect::Dialect as _;
@@ -18,7 +19,8 @@ pub(super) const LAYOUTS: [&[&str]; 2] = [
         include_str!("layout_1/tables.sql"),
         include_str!("layout_1/work.sql"),
     ],
-    // The commit of a database of the first layout is replaced by the one that retries without an attempt.
+    // Replaces the commit of layout 1: adds the next state 8 (put back), and keeps takeovers unless progress is
+    // written.
     &[include_str!("layout_1/commit.sql")],
 ];
 

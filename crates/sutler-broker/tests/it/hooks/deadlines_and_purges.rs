@@ -1,4 +1,4 @@
-//! Faults that need time to show, each by itself: deadlines, purges that are interrupted, requesters that go away.
+//! Deadlines, interrupted purges and requesters that go away, each by itself.
 //! Their combinations are simulated by `tools/simulate`.
 
 use super::{HookFixture, RestartableBroker};
@@ -94,7 +94,7 @@ async fn a_deadline_holds_while_progress_cannot_be_written() {
         if !writes_progress(call) {
             return Intercept::Pass;
         }
-        // The text that the hook itself waits for is written, the one that is written beside it hangs.
+        // The first write of progress passes; later ones hang.
         written += 1;
         match written {
             1 => Intercept::Pass,
