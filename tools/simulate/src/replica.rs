@@ -175,6 +175,7 @@ impl Replicas {
                 it.sync_wait = settings.sync_wait;
                 it.drain = settings.drain;
                 it.workers = settings.workers;
+                it.limits.rate_per_caller = None;
                 it.tombstones = Duration::from_secs(1800);
             })
     }
