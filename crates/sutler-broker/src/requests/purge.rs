@@ -83,10 +83,9 @@ impl RequestHandler {
         let records = &self.realm_context.records;
         for _ in 0..TRIES {
             let above = records.load::<Instance>(instance).await?;
-            if self
-                .marks_purge_again(instance, &above, command_request)
-                .await?
-            {
+            if above.state.is_plain_tombstone() {
+                // A purge of an earlier version left bindings under it.
+                self.mark_purge(instance, &above, command_request).await?;
                 continue;
             }
             let Some(version) = above.version.filter(|_| above.state.is_purging()) else {
@@ -110,28 +109,22 @@ impl RequestHandler {
         Err(too_contended())
     }
 
-    /// Marks a tombstone whose bindings were not all purged, as an earlier version left it. Returns whether it was
-    /// one.
-    async fn marks_purge_again(
+    /// Marks a tombstone whose bindings are not all purged.
+    async fn mark_purge(
         &self,
         instance: &Key,
         above: &LoadedDocument<Instance>,
         command_request: &CommandRequest,
-    ) -> Result<bool, RequestError> {
-        let Instance::Gone {
-            last,
-            purging: false,
-            ..
-        } = above.state
-        else {
-            return Ok(false);
+    ) -> Result<(), RequestError> {
+        let Some(last) = above.state.last() else {
+            return Ok(());
         };
         let info = RequestInfo::broker(Some(command_request.context.clone()));
         let draft = draft(RequestBody::Named(CommandKind::Purge.word()), &info);
         let decision = Decision::stay(Instance::purging(last), Reply::Nothing);
-        self.commit_and_start(instance, above, decision, &draft, None)
-            .await?;
-        Ok(true)
+        // Another writer may be first: it is read again.
+        let marked = self.commit_and_start(instance, above, decision, &draft, None);
+        marked.await.map(drop)
     }
 
     /// Turns the tombstone of a purge into one whose id can be used again.
