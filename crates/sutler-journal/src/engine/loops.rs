@@ -38,7 +38,7 @@ pub(super) fn spawn_run(
     permit: Option<Permit>,
 ) -> Option<RunCompletion> {
     let decision = engine.0.table().start(&operation, claim, Instant::now());
-    let (handle, runs) = match decision {
+    let (handle, put_back) = match decision {
         StartDecision::Refused => return None,
         StartDecision::Running(handle) => return Some(RunCompletion(handle.finished)),
         StartDecision::After(handle) => {
@@ -50,18 +50,17 @@ pub(super) fn spawn_run(
             }));
             return Some(RunCompletion(finished));
         }
-        StartDecision::Started(handle) => (handle, true),
-        StartDecision::PutBack(handle) => (handle, false),
+        StartDecision::Started(handle) => (handle, None),
+        StartDecision::PutBack(handle, wait) => (handle, Some(wait)),
     };
     let (id, fence) = (operation.row.id, operation.row.fence);
     let RunHandle { finished, .. } = handle.clone();
     let run = Run::new(operation, engine.clone(), &handle);
     let (task, done) = (engine.clone(), finished.clone());
     engine.0.tasks.spawn(scheduled(async move {
-        if runs {
-            task.0.run_to_end(run).await;
-        } else {
-            task.0.put_back_unstarted(&run).await;
+        match put_back {
+            None => task.0.run_to_end(run).await,
+            Some(wait) => task.0.put_back_unstarted(&run, wait).await,
         }
         let may_others_wait = permit.as_ref().is_some_and(Permit::is_last_permit);
         drop(permit);
@@ -293,8 +292,7 @@ impl Inner {
     }
 
     /// Gives an operation back that this worker did not run.
-    async fn put_back_unstarted(&self, run: &Run) {
-        let wait = self.settings.lease / 3;
+    async fn put_back_unstarted(&self, run: &Run, wait: Duration) {
         if run
             .step(Next::PutBack(Due::In(wait)), None, None)
             .await

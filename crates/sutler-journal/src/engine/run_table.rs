@@ -6,7 +6,7 @@
 //! claimed by a response that never arrived, and is run. The loops that act on this are in `loops.rs`.
 
 use crate::operation::{Fence, Operation, OperationId, WorkerId};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -46,6 +46,8 @@ pub(super) struct RunHandle {
     pub(super) commits: CommitCount,
     started: Instant,
     suspect: bool,
+    /// It is being put back without having run.
+    put_back: bool,
     /// A renewal did not list it while a commit of it was under way.
     unlisted: bool,
 }
@@ -73,8 +75,8 @@ pub(super) enum StartDecision {
     After(RunHandle),
     /// The claim belongs to a lease that is lost.
     Refused,
-    /// Another operation runs that may end this process as well: it is put back and claimed later.
-    PutBack(RunHandle),
+    /// Another operation runs that may end this process as well: it is put back, and claimed again after this time.
+    PutBack(RunHandle, Duration),
 }
 
 /// How this process knows of a claim.
@@ -99,11 +101,11 @@ pub(super) struct RenewalSteps {
 pub(super) struct RunTable {
     incarnation: Incarnation,
     lease: Duration,
-    runs: HashMap<OperationId, RunHandle>,
-    claims: HashMap<OperationId, PendingClaim>,
+    runs: BTreeMap<OperationId, RunHandle>,
+    claims: BTreeMap<OperationId, PendingClaim>,
     /// Claims under this lease that ran because a renewal listed them, and when: their own response may still
     /// arrive.
-    recovered: HashMap<OperationId, (Fence, Instant)>,
+    recovered: BTreeMap<OperationId, (Fence, Instant)>,
     /// Nothing starts any more.
     closed: bool,
 }
@@ -113,9 +115,9 @@ impl RunTable {
         Self {
             incarnation,
             lease,
-            runs: HashMap::new(),
-            claims: HashMap::new(),
-            recovered: HashMap::new(),
+            runs: BTreeMap::new(),
+            claims: BTreeMap::new(),
+            recovered: BTreeMap::new(),
             closed: false,
         }
     }
@@ -204,6 +206,7 @@ impl RunTable {
             commits: CommitCount::default(),
             started: now,
             suspect: suspect && !is_accompanied,
+            put_back: is_accompanied,
             unlisted: false,
         };
         if row.cancel {
@@ -211,7 +214,11 @@ impl RunTable {
         }
         self.runs.insert(row.id, run.clone());
         if is_accompanied {
-            StartDecision::PutBack(run)
+            // One after the other, and soon: most suspects are innocent and end quickly.
+            let waiting = self.runs.values().filter(|run| run.put_back).count();
+            let waiting = u32::try_from(waiting).unwrap_or(u32::MAX);
+            let wait = (self.lease / 100).saturating_mul(waiting);
+            StartDecision::PutBack(run, wait.min(self.lease / 3))
         } else {
             StartDecision::Started(run)
         }
@@ -244,7 +251,7 @@ impl RunTable {
         if worker != self.incarnation.worker {
             return steps;
         }
-        let held: HashSet<OperationId> = held.iter().copied().collect();
+        let held: BTreeSet<OperationId> = held.iter().copied().collect();
         self.recovered
             .retain(|_, (_, at)| sent.saturating_duration_since(*at) < RESPONSE_WITHIN);
         for (id, run) in &mut self.runs {
@@ -263,10 +270,7 @@ impl RunTable {
         let is_committing = |claim: &PendingClaim| matches!(claim, PendingClaim::Committing);
         self.claims
             .retain(|id, claim| held.contains(id) || is_committing(claim));
-        let mut unknown: Vec<OperationId> = held.into_iter().collect();
-        unknown.retain(|id| !self.runs.contains_key(id));
-        unknown.sort_unstable();
-        for id in &unknown {
+        for id in held.iter().filter(|id| !self.runs.contains_key(id)) {
             match self.claims.get(id) {
                 None => {
                     self.claims.insert(*id, PendingClaim::Listed(None));
