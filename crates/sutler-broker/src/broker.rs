@@ -2,9 +2,10 @@
 //!
 //! [`Broker`] is the builder, [`BrokerHandle`] the running broker. `serve.rs` serves it on a port.
 
+mod engine;
 mod error;
 mod extension;
-mod keys;
+mod replace_keys;
 
 pub use error::BuildError;
 
@@ -13,7 +14,6 @@ use crate::app::{App, PlatformRoute, router};
 use crate::catalog::{CatalogPreconditions, LiveCatalog, OTHERS, Services};
 use crate::catalog_file::CatalogFile;
 use crate::cleanup;
-use crate::executor::{BrokerExecutor, RealmExecutors};
 use crate::health::{self, BrokerHealth, HealthWatch};
 use crate::http::{Endpoint, PlatformApi, Replacement};
 use crate::platform::{CheckedPlatform, Platform, Prefix, check_platforms};
@@ -26,10 +26,8 @@ use secrecy::SecretString;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use sutler_journal::{
-    CommitError, Engine, EngineSettings, KeyRing, MemoryStore, MeteredStore, Queue, QueueSettings,
-    Realm, Store,
-};
+use sutler_journal::copy::check_usable;
+use sutler_journal::{CommitError, Engine, KeyRing, MemoryStore, MeteredStore, Realm, Store};
 use sutler_osb::Catalog;
 use sutler_records::{
     COLLECTIONS_REALM, Documents, InflightCache, PeriodicTask, PeriodicTasks, StoreClock,
@@ -227,7 +225,7 @@ impl Broker {
     /// See [`BuildError`].
     pub async fn start(self) -> Result<BrokerHandle, BuildError> {
         let (store, keys) = self.store.ok_or(BuildError::NoStore)?;
-        sutler_journal::copy::check_usable(store.as_ref()).await?;
+        check_usable(store.as_ref()).await?;
         let clock = StoreClock::read(store.as_ref()).await;
         let clock = Arc::new(clock.map_err(|error| BuildError::Store(error.into()))?);
         let observed = Arc::new(MeteredStore::new(store));
@@ -255,7 +253,7 @@ impl Broker {
         let extensions = extensions(self.tasks, &store, &keys, &realm_contexts).await?;
         let (tasks, extra) = extensions.unzip();
         realm_contexts.extend(extra);
-        let engine = engine_of(store, &realm_contexts, &settings, tasks.clone()).await?;
+        let engine = engine::start(store, &realm_contexts, &settings, tasks.clone()).await?;
         let health = watch_health(&realm_contexts, observed, &engine);
         let replaced = Arc::new(self.replaced);
         let draining = CancellationToken::new();
@@ -395,6 +393,7 @@ fn watch_health(
             engine: engine.clone(),
             read_probe: realm_context.records.key_check_key(),
             probe: realm_context.records.write_probe_key(),
+            clock: realm_context.records.clock.clone(),
         }));
     }
     health
@@ -458,39 +457,4 @@ async fn extensions(
         .map_err(store_error)?;
     tasks.plan_all().await.map_err(store_error)?;
     Ok(Some((Arc::new(tasks), Arc::new(realm_context))))
-}
-
-/// One engine for all platforms, with a queue for each.
-async fn engine_of(
-    store: Arc<dyn Store>,
-    realm_contexts: &[Arc<RealmContext>],
-    settings: &Settings,
-    tasks: Option<Arc<PeriodicTasks>>,
-) -> Result<Engine, BuildError> {
-    let limit = settings.workers;
-    let mut queues: Vec<Queue> = Vec::new();
-    for realm_context in realm_contexts {
-        // Every process serves scheduled work, in addition to its own queue.
-        for queue in [
-            queue_of(&realm_context.records.realm),
-            realm_context.queue.clone(),
-        ] {
-            if !queues.contains(&queue) {
-                queues.push(queue);
-            }
-        }
-    }
-    let queue = |queue| QueueSettings { queue, limit };
-    let engine_settings = EngineSettings {
-        lease: settings.lease,
-        queues: queues.into_iter().map(queue).collect(),
-        ..EngineSettings::default()
-    };
-    let executors = realm_contexts
-        .iter()
-        .map(|realm_context| BrokerExecutor(realm_context.clone()));
-    let executors = executors.collect();
-    let executor = Arc::new(RealmExecutors(executors, tasks));
-    let started = Engine::start(store, executor, engine_settings).await;
-    started.map_err(|error| BuildError::Store(error.into()))
 }

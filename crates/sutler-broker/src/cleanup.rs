@@ -177,7 +177,7 @@ async fn work(realm_context: &RealmContext, run: &Run, task: &Task<'_>) -> Resul
                 (INSTANCE, &settings.instances),
                 (BINDING, &settings.bindings),
             ] {
-                // An age of schedules that is longer is meant to be.
+                // A longer `age` wins over `kept`.
                 let kept = its.cleanup.kept.max(its.cleanup.age);
                 removed += retention.sweep_operations(kind, None, kept).await?;
                 let gone_before = retention.now().await?.minus(settings.tombstones);

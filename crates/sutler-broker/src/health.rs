@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 use sutler_journal::{Commit, Engine, Key, MeteredStore, Store};
+use sutler_records::StoreClock;
 use sutler_server::metrics::ready_is;
 use sutler_server::{Health, Readiness};
 use tokio::time::{Instant, timeout};
@@ -134,6 +135,8 @@ pub(crate) struct HealthWatch {
     pub read_probe: Key,
     /// A document to test writes with, while writes fail.
     pub probe: Key,
+    /// Clock of the store, as this process shows it.
+    pub clock: Arc<StoreClock>,
 }
 
 /// Checks at every interval until the engine stops.
@@ -186,6 +189,10 @@ impl HealthWatch {
     }
 
     async fn count(&self) {
+        // The monotonic clock may have stopped while the machine was suspended.
+        if let Ok(Ok(now)) = timeout(ANSWER_WITHIN, self.store.now()).await {
+            self.clock.set(now);
+        }
         match timeout(ANSWER_WITHIN, self.store.stats()).await {
             Ok(Ok(stats)) => metrics::set_queue_gauges(&stats, self.oldest(&stats).await),
             Ok(Err(error)) => tracing::debug!(%error, "the queues could not be counted"),

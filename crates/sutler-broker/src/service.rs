@@ -287,7 +287,7 @@ pub enum ProposedChange<'a> {
 pub struct Policy {
     /// Synchronous or asynchronous.
     pub asynchrony: Asynchrony,
-    /// Maximum total time, including retries.
+    /// Maximum time from the first call of the hook, including retries; a takeover starts it again.
     pub deadline: Duration,
     /// Maximum attempts after transient errors.
     pub attempts_max: u32,
@@ -324,7 +324,7 @@ impl Policy {
         self
     }
 
-    /// Sets the maximum total time.
+    /// Sets the maximum time from the first call of the hook, including retries; a takeover starts it again.
     #[must_use]
     pub fn within(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;

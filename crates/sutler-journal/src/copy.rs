@@ -4,8 +4,9 @@
 //! little is left; when the source is no longer in use, the copy is finished: the rest is copied, and both
 //! stores are read and compared. The state of a copy is a document of the target that is written with the
 //! data in every commit (`copy/marker.rs`), so a copy resumes after any interruption. Bodies stay
-//! sealed: no key is needed. A finished copy marks its source (`copy/moved.rs`). Design: `docs/adr/0008-…`. Read `copy/bulk.rs`, `copy/catch_up.rs`,
-//! `copy/finish.rs`, in this order. Not here: the consistency of the contents (`inspect.rs`).
+//! sealed: no key is needed. A finished copy marks its source (`copy/moved_mark.rs`). Design: `docs/adr/0008-…`.
+//! Read `copy/bulk.rs`, `copy/catch_up.rs`, `copy/finish.rs`, in this order. Not here: the consistency of the
+//! contents (`inspect.rs`).
 
 mod batch_writer;
 mod bulk;
@@ -13,11 +14,11 @@ mod catch_up;
 mod compare;
 mod finish;
 mod marker;
-mod moved;
+mod moved_mark;
 mod operation_with_log;
 mod repair;
 
-pub use moved::{UnusableStoreError, check_usable, moved_to, reopen};
+pub use moved_mark::{UnusableStoreError, check_usable, moved_to, reopen};
 
 use crate::key::Key;
 use crate::operation::OperationId;
@@ -204,7 +205,7 @@ impl StoreCopy {
         target: Arc<dyn Store>,
         names: CopyNames<'_>,
     ) -> Result<Self, CopyError> {
-        moved::check_not_moved(&*source, names.target).await?;
+        moved_mark::check_not_moved(&*source, names.target).await?;
         let at_target = CopyError::of(Side::Target);
         let progress = watch::Sender::default();
         let found = target.get(&marker::key()).await.map_err(&at_target)?;

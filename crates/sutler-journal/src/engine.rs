@@ -73,6 +73,8 @@ pub struct EngineSettings {
     pub takeovers_max: u32,
     /// Queues to serve.
     pub queues: Vec<QueueSettings>,
+    /// Claims nothing until [`Engine::resume`].
+    pub paused: bool,
 }
 
 impl EngineSettings {
@@ -101,6 +103,7 @@ impl Default for EngineSettings {
             look_every: Duration::from_secs(1),
             takeovers_max: 5,
             queues: Vec::new(),
+            paused: false,
         }
     }
 }
@@ -177,12 +180,12 @@ impl Engine {
             executor,
             queues,
             table: Mutex::new(RunTable::new(incarnation, settings.lease)),
+            paused: AtomicBool::new(settings.paused),
             settings,
             renew: Notify::new(),
             claim_at: Mutex::default(),
             look: Notify::new(),
             stopping: CancellationToken::new(),
-            paused: AtomicBool::new(false),
             stopped: CancellationToken::new(),
             tasks: TaskTracker::new(),
             loops: TaskTracker::new(),
@@ -196,8 +199,9 @@ impl Engine {
         self.0.incarnation().worker
     }
 
-    /// Announces a commit that claims an operation for this engine, see `Start::Claimed`.
-    pub fn expect_claim(&self, id: OperationId) -> ExpectedClaim {
+    /// Announces a commit that claims an operation for this engine, see `Start::Claimed`. `None`: the engine holds no
+    /// lease, so another worker must claim the operation.
+    pub fn expect_claim(&self, id: OperationId) -> Option<ExpectedClaim> {
         ExpectedClaim::new(self, id)
     }
 

@@ -1,13 +1,13 @@
 //! Seals a whole store with the current key of a ring, while brokers use it, so that older keys can be removed.
 //!
 //! A pass reads every document, operation and log chunk, and seals again those of an older key
-//! (`rekey/pass.rs`, `rekey/record.rs`). The key of a record is written in front of it, so nothing has to be
+//! (`rekey/store_pass.rs`, `rekey/reseal.rs`). The key of a record is written in front of it, so nothing has to be
 //! remembered: after an interruption the next run skips finished records. Passes are repeated until one finds
 //! nothing to do, which is the proof. [`key_usage`] counts the records of each key and changes nothing.
 //! Design: `docs/adr/0016-…`. Not here: the keys themselves (`seal.rs`) and their file (`key_file.rs`).
 
-mod pass;
-mod record;
+mod reseal;
+mod store_pass;
 #[cfg(test)]
 mod tests;
 
@@ -15,9 +15,9 @@ use crate::document::IndexedDocument;
 use crate::inspect::next_documents;
 use crate::seal::{KeyId, KeyRing, SealContext};
 use crate::store::{Store, StoreError};
-use pass::{Pass, PassResult};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use store_pass::{Pass, PassResult};
 use tokio::sync::watch;
 
 /// Maximum passes. More than two are needed only if others still write with an older key.

@@ -135,11 +135,11 @@ impl<S: Resource, V: Copy, C: OperationContent<V>> DecisionCommit<'_, S, V, C> {
             return None;
         };
         let permit = engine.permit(self.content.queue());
-        (waits || permit.is_some()).then(|| ClaimedOperation {
-            id,
-            claim: engine.expect_claim(id),
-            permit,
-        })
+        if !waits && permit.is_none() {
+            return None;
+        }
+        let claim = engine.expect_claim(id)?;
+        Some(ClaimedOperation { id, claim, permit })
     }
 
     fn new_operation(

@@ -1,8 +1,8 @@
 //! A proxy to a server that records and cuts connections. It parses where a statement begins and where its
 //! response ends.
 //!
-//! Cuts and holds apply to the next commit of a store; a stall applies to everything. Counts are round trips, i.e. how often the client waits for
-//! the server. The messages of a protocol are parsed by a [`Dialect`] (`proxy/`).
+//! Cuts and holds apply to the next commit of a store; a stall applies to everything. Counts are round trips, i.e.
+//! how often the client waits for the server. The messages of a protocol are parsed by a [`Dialect`] (`proxy/`).
 
 mod etcd;
 mod mongodb;

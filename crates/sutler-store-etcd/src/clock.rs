@@ -295,7 +295,7 @@ mod tests {
         assert!(clock.now() >= seconds(70), "it never goes back");
     }
 
-    /// What right and wrong members show at second 0. This machine's clock agrees with neither.
+    /// Times of right and wrong members at second 0. This machine's clock agrees with neither.
     const HERE: i64 = 1_000_000;
     const WRONG: i64 = 1_600_000_000;
 

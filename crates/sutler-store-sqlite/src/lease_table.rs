@@ -1,7 +1,7 @@
 //! Expiry of the leases of all workers, and what a renewal returns. Only in memory: one process owns the file.
 //!
 //! Renewals do not go through the writer. A lease exists so that others can take over the work of a process that
-//! died; nobody else can take over while this process owns the file, and a disk that stalls for longer than a lease
+//! died; no other process can take over while this process owns the file, and a disk that stalls for longer than a lease
 //! must not end it. So a renewal changes this table only, and returns the operations of its worker as of the last
 //! durable group. The writer decides by the same table whose lease has expired: the one that locks it first wins.
 //! Read next: `writer/leases.rs`, the operations of each worker including those of the open transaction.

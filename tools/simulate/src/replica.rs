@@ -19,6 +19,9 @@ use sutler_osb::Catalog;
 pub(crate) const SERVICE: &str = "service";
 pub(crate) const PLAN: &str = "plan";
 
+/// Longest time between the end of a shut-down and the end of its process.
+const EXIT_WITHIN: Duration = Duration::from_millis(200);
+
 /// A running process.
 #[derive(Clone)]
 pub(crate) struct Process {
@@ -175,6 +178,7 @@ impl Replicas {
                 it.sync_wait = settings.sync_wait;
                 it.drain = settings.drain;
                 it.workers = settings.workers;
+                it.limits.rate_per_caller = None;
                 it.tombstones = Duration::from_secs(1800);
             })
     }
@@ -206,6 +210,9 @@ impl Replicas {
             () = process.link.died() => {}
             () = process.handle.shut_down() => {}
         }
+        // A process needs a moment to exit, in which its other tasks still run.
+        let exit = self.network.choices.between(Duration::ZERO, EXIT_WITHIN);
+        tokio::time::sleep(exit).await;
         let name = process.name.clone();
         self.network
             .history

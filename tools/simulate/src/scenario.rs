@@ -82,12 +82,13 @@ impl Scenario {
     /// The scenario of a seed: half of them mix everything, the others look for one family of faults.
     pub(crate) fn of(rng: &mut SeededRng) -> Self {
         let mut scenario = Self::mixed(rng);
-        match rng.below(10) {
+        match rng.below(11) {
             0..5 => {}
             5 => scenario.late_answers(rng),
             6 => scenario.partitions(rng),
             7 => scenario.restarts(rng),
             8 => scenario.purges(rng),
+            9 => scenario.ended_runs(rng),
             _ => scenario.crash_loops(rng),
         }
         scenario.deadline = scenario.hook * 2 + seconds(10);
@@ -183,6 +184,18 @@ impl Scenario {
         self.hook = seconds(*rng.pick(&[1, 4]));
         self.client_timeout = seconds(30);
         self.call_timeout = seconds(12);
+        (self.operators, self.poison) = (true, false);
+    }
+
+    /// Operators end operations whose hooks run in other replicas.
+    fn ended_runs(&mut self, rng: &mut SeededRng) {
+        self.fault_pause = None;
+        self.lease = seconds(5);
+        self.hook = seconds(*rng.pick(&[50, 80]));
+        self.replicas = 3;
+        self.clients = 3;
+        self.workers = 16;
+        self.client_timeout = seconds(60);
         (self.operators, self.poison) = (true, false);
     }
 

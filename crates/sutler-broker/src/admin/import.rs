@@ -1,8 +1,9 @@
 //! Imports an export into a broker with the same keys and the same realm. Overwrites nothing.
 //!
 //! The broker of the export may still execute its unfinished operations, so they are refused unless the operator says
-//! that it is stopped ([`UnfinishedOperations::Run`]). One commit per resource with its operations. Identical documents are skipped, so an interrupted import can be
-//! repeated; a different document with the same key ends the import.
+//! that it is stopped ([`UnfinishedOperations::Run`]). One commit per resource with its operations. Identical
+//! documents are skipped, so an interrupted import can be repeated; a different document with the same key ends the
+//! import.
 
 use super::export_format::{DocumentLine, ExportLine, FORM, OperationLine};
 use super::response::AdminError;

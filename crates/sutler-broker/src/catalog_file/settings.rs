@@ -11,9 +11,9 @@ use sutler_yaml::{Kind, Node};
 /// Path of the settings.
 const ROOT: [&str; 3] = ["com", "equalities", "osbapi"];
 
-/// Default minimum age of a finished operation.
 /// Default time that finished operations are kept.
 const OPERATIONS_KEPT_DEFAULT: Duration = Duration::from_secs(14 * 24 * 60 * 60);
+/// Default minimum age of a finished operation.
 const CLEANUP_AGE_DEFAULT: Duration = Duration::from_secs(3 * 24 * 60 * 60);
 
 const INSTANCES: &str = "service-instances";

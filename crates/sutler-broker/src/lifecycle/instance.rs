@@ -281,7 +281,8 @@ const BEING_CHANGED: &str =
     "The service instance is being updated; wait for that to end, then repeat.";
 const BEING_DELETED: &str =
     "The service instance is being deleted; wait for that to end, then repeat.";
-const BEING_PURGED: &str = "An operator purges the service instance of this id and its service bindings; wait for that to end, then repeat.";
+const BEING_PURGED: &str = "An operator purges the service instance of this id and its service bindings; wait for \
+     that to end, then repeat.";
 const BEING_CREATED: &str =
     "The service instance is being created; wait for that to end, then repeat.";
 

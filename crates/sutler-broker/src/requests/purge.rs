@@ -1,7 +1,7 @@
 //! Purges the bindings of a purged instance, and frees its id afterwards.
 //!
 //! The purge of an instance is committed first, as a tombstone that keeps the id. Then the bindings are purged one by
-//! one, each only while that tombstone is there, and at last the tombstone gives the id free. A purge that was
+//! one, each only while that tombstone is there, and at last the id is freed. A purge that was
 //! interrupted, by a client that went away or by the end of the process, is finished by the next purge or by the next
 //! provision of the id. Commands themselves are in `admin_command.rs`.
 
@@ -13,7 +13,7 @@ use crate::lifecycle::instance::Instance;
 use crate::lifecycle::{Decision, Reply};
 use crate::resources::{BINDING, OF, RequestBody};
 use sutler_journal::{Key, List, OperationId};
-use sutler_records::Actor;
+use sutler_records::{Actor, LoadedDocument};
 
 /// Bindings of a purged instance that are read at a time.
 const PAGE: usize = 50;
@@ -83,6 +83,11 @@ impl RequestHandler {
         let records = &self.realm_context.records;
         for _ in 0..TRIES {
             let above = records.load::<Instance>(instance).await?;
+            if above.state.is_plain_tombstone() {
+                // A purge of an earlier version left bindings under it.
+                self.mark_purge(instance, &above, command_request).await?;
+                continue;
+            }
             let Some(version) = above.version.filter(|_| above.state.is_purging()) else {
                 return Ok(false);
             };
@@ -102,6 +107,24 @@ impl RequestHandler {
             }
         }
         Err(too_contended())
+    }
+
+    /// Marks a tombstone whose bindings are not all purged.
+    async fn mark_purge(
+        &self,
+        instance: &Key,
+        above: &LoadedDocument<Instance>,
+        command_request: &CommandRequest,
+    ) -> Result<(), RequestError> {
+        let Some(last) = above.state.last() else {
+            return Ok(());
+        };
+        let info = RequestInfo::broker(Some(command_request.context.clone()));
+        let draft = draft(RequestBody::Named(CommandKind::Purge.word()), &info);
+        let decision = Decision::stay(Instance::purging(last), Reply::Nothing);
+        // Another writer may be first: it is read again.
+        let marked = self.commit_and_start(instance, above, decision, &draft, None);
+        marked.await.map(drop)
     }
 
     /// Turns the tombstone of a purge into one whose id can be used again.

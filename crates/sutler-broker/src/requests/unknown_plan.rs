@@ -139,6 +139,9 @@ impl RequestHandler {
         let draft = draft(RequestBody::Provision(wanted.clone()), info);
         for _ in 0..TRIES {
             let was = self.realm_context.records.load::<Instance>(key).await?;
+            if self.resume_purge(key, &was.state, info).await? {
+                continue;
+            }
             let there = was.state.data();
             let provision = Provision {
                 same: there.is_some_and(|it| it.spec.same_request(&wanted)),

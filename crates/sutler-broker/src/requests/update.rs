@@ -121,7 +121,7 @@ impl RequestHandler {
         })
     }
 
-    /// The plan copy of the running update, if the request names its plan and the catalog has it no more: no new
+    /// The plan copy of the running update, if the request names its plan and the catalog no longer has it: no new
     /// update to it is accepted, but a repeat of the running one is.
     async fn withdrawn_target(
         &self,
@@ -180,8 +180,9 @@ struct TargetPlan {
 }
 
 impl TargetPlan {
-    /// The current copy, or that of the new plan; `running`: that of the running update, whose plan is withdrawn. If the request names the catalog's maintenance version and the
-    /// instance has another, the catalog's copy, whatever the plan.
+    /// The current copy, or that of the new plan; `running`: that of the running update, whose plan is withdrawn. If
+    /// the request names the catalog's maintenance version and the instance has another, the catalog's copy, whatever
+    /// the plan.
     fn of(
         snapshot: &CatalogSnapshot,
         body: &UpdateBody,

@@ -9,7 +9,7 @@ mod captured_log;
 mod catalog_replacement;
 mod cleanup;
 mod commit_shape;
-mod faults_of_time;
+mod deadlines_and_purges;
 mod hook_context;
 mod hook_side_outputs;
 mod regressions;

@@ -9,7 +9,7 @@ use super::bulk::{PAGE, import, put};
 use super::catch_up::CatchUp;
 use super::compare::{DiffWindow, part};
 use super::marker::{CopyPosition, Marker, is_ours};
-use super::moved::is_of_mark;
+use super::moved_mark::is_of_mark;
 use super::operation_with_log::{OperationWithLog, append, read_with_logs};
 use super::repair::{Repair, Sum, find_repair, rest_of_log};
 use super::{CHANGES_MAX, CopyError, CopyReport, CopyStep, Side, StoreCopy, bytes_after, every};

@@ -17,14 +17,14 @@ pub struct ExpectedClaim {
 }
 
 impl ExpectedClaim {
-    pub(super) fn new(engine: &Engine, id: OperationId) -> Self {
-        let worker = engine.0.table().expect(id);
-        Self {
+    pub(super) fn new(engine: &Engine, id: OperationId) -> Option<Self> {
+        let worker = engine.0.table().expect(id)?;
+        Some(Self {
             engine: engine.clone(),
             id,
             worker,
             operation: None,
-        }
+        })
     }
 
     /// The worker for `Start::Claimed`.

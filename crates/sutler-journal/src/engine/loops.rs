@@ -6,6 +6,7 @@ use super::run::{Lost, Run};
 use super::run_table::{ClaimOrigin, Incarnation, RunHandle, StartDecision};
 use super::{Engine, Inner, Permit, RunCompletion, RunResult};
 use crate::commit::{Due, Next};
+use crate::copy::check_usable;
 use crate::metrics;
 use crate::nondeterminism::scheduled;
 use crate::operation::{Operation, OperationId, State, WorkerId};
@@ -40,6 +41,15 @@ pub(super) fn spawn_run(
     let (handle, runs) = match decision {
         StartDecision::Refused => return None,
         StartDecision::Running(handle) => return Some(RunCompletion(handle.finished)),
+        StartDecision::After(handle) => {
+            let next = engine.clone();
+            let finished = handle.finished.clone();
+            engine.0.tasks.spawn(scheduled(async move {
+                handle.finished.cancelled().await;
+                spawn_run(&next, claim, operation, permit);
+            }));
+            return Some(RunCompletion(finished));
+        }
         StartDecision::Started(handle) => (handle, true),
         StartDecision::PutBack(handle) => (handle, false),
     };
@@ -68,9 +78,11 @@ impl Engine {
     /// Renews the lease until the engine has stopped, and stops all runs before it ends.
     async fn renew_for_ever(&self, mut held_until: Instant) {
         let inner = &self.0;
+        let lease = inner.settings.lease;
+        let mut pause = lease / 3;
         loop {
             let incarnation = inner.incarnation();
-            let next = Instant::now() + inner.settings.lease / 3;
+            let next = Instant::now() + pause;
             tokio::select! {
                 biased;
                 () = inner.stopped.cancelled() => return,
@@ -89,6 +101,12 @@ impl Engine {
                 biased;
                 () = inner.stopped.cancelled() => return,
                 renewed = turn => renewed,
+            };
+            // A renewal that failed is repeated soon: the lease goes on meanwhile.
+            pause = if renewed.is_some() {
+                lease / 3
+            } else {
+                lease / 30
             };
             if let Some(until) = renewed {
                 held_until = until;
@@ -322,11 +340,15 @@ impl Inner {
         let sent = Instant::now();
         let renewal = self.store.renew(next.worker, self.settings.lease);
         match timeout_at(sent + self.settings.lease / 3, renewal).await {
-            Ok(Ok(_)) => {
-                self.table().begin(next);
-                self.look.notify_one();
-                return Some(self.held_until(sent));
-            }
+            Ok(Ok(_)) => match check_usable(self.store.as_ref()).await {
+                Ok(()) => {
+                    self.table().begin(next);
+                    self.look.notify_one();
+                    return Some(self.held_until(sent));
+                }
+                // While this process had no lease, a copy of the store may have been finished.
+                Err(error) => tracing::error!(%error, "the new lease is not used"),
+            },
             Ok(Err(error)) => tracing::warn!(%error, "no new lease yet"),
             Err(_) => {
                 tracing::warn!("the store did not answer the request for a new lease in time")

@@ -69,6 +69,8 @@ pub(super) enum StartDecision {
     Started(RunHandle),
     /// It runs here already.
     Running(RunHandle),
+    /// An earlier run of it has given its claim back and is about to end: this one starts after it.
+    After(RunHandle),
     /// The claim belongs to a lease that is lost.
     Refused,
     /// Another operation runs that may end this process as well: it is put back and claimed later.
@@ -137,10 +139,13 @@ impl RunTable {
         self.recovered.clear();
     }
 
-    /// A commit is about to claim an operation under this worker.
-    pub(super) fn expect(&mut self, id: OperationId) -> WorkerId {
+    /// A commit is about to claim an operation under this worker. `None`: no lease is held.
+    pub(super) fn expect(&mut self, id: OperationId) -> Option<WorkerId> {
+        if self.closed || self.incarnation.lost.is_cancelled() {
+            return None;
+        }
         self.claims.insert(id, PendingClaim::Committing);
-        self.incarnation.worker
+        Some(self.incarnation.worker)
     }
 
     /// The caller that expected a claim went away without starting it.
@@ -172,7 +177,10 @@ impl RunTable {
             return StartDecision::Refused;
         }
         if let Some(run) = self.runs.get(&row.id) {
-            return StartDecision::Running(run.clone());
+            return match run.fence < row.fence {
+                true => StartDecision::After(run.clone()),
+                false => StartDecision::Running(run.clone()),
+            };
         }
         match origin {
             ClaimOrigin::Renewal => {

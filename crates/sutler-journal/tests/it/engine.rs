@@ -137,7 +137,7 @@ fn operation(name: &str, queue: Queue, start: Start) -> NewOperation {
 /// Announces a new operation that a commit claims for an engine.
 fn expect_claim(engine: &Engine, name: &str, queue: Queue) -> (ExpectedClaim, NewOperation) {
     let mut new = operation(name, queue, Start::Waiting);
-    let mut claim = engine.expect_claim(new.id);
+    let mut claim = engine.expect_claim(new.id).expect("a lease");
     new.start = Start::Claimed(claim.worker());
     claim.set_operation(Operation::just_claimed(&new));
     (claim, new)

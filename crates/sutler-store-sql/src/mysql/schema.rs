@@ -3,7 +3,8 @@
 //! A layout is never changed once released: a new one is appended to [`LAYOUTS`] and upgrades the tables
 //! from the one before. Definitions do not roll back here, so every part of a layout may be executed twice,
 //! and the layout's number is written last. Procedures have the number of their version in their name,
-//! and a new layout leaves the old ones for replicas that have not been replaced yet.
+//! and a new layout leaves the old ones for replicas that have not been replaced yet: a procedure cannot be replaced
+//! without a moment in which there is none.
 
 use super::MySqlDialect;
 use crate::dialect::Dialect as _;
@@ -18,8 +19,9 @@ pub(super) const LAYOUTS: [&[&str]; 2] = [
         include_str!("layout_1/tables.sql"),
         include_str!("layout_1/work.sql"),
     ],
-    // The commit of a database of the first layout is replaced by the one that retries without an attempt.
-    &[include_str!("layout_1/commit.sql")],
+    // A second version of the commit: adds the next state 8 (put back), and keeps takeovers unless progress is
+    // written. Replicas of layout 1 go on with theirs.
+    &[include_str!("layout_2/commit.sql")],
 ];
 
 /// Lock by which replicas upgrade one at a time; released with the session.
@@ -95,7 +97,11 @@ fn is_fit(version: &str) -> bool {
 
 /// Applies missing layouts, under the lock; returns the layout found.
 async fn add_missing(db: &mut MySqlConnection) -> Result<i64, sqlx::Error> {
-    db.execute(LOCK).await?;
+    let locked: Option<i64> = db.fetch_one(LOCK).await?.try_get_unchecked(0)?;
+    if locked != Some(1) {
+        let sentence = "another replica upgrades the tables; start again when it has finished";
+        return Err(sqlx::Error::Protocol(sentence.to_owned()));
+    }
     db.execute(MAKE_LAYOUT).await?;
     let found: i64 = db.fetch_one(FIND_LAYOUT).await?.try_get_unchecked(0)?;
     for (number, parts) in (1..).zip(LAYOUTS).filter(|(number, _)| *number > found) {

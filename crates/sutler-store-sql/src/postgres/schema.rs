@@ -19,9 +19,10 @@ pub(super) const LAYOUTS: [&[&str]; 2] = [
         include_str!("layout_1/fast_commit.sql"),
         include_str!("layout_1/work.sql"),
     ],
-    // The commit of a database of the first layout is replaced by the one that retries without an attempt.
     &[
-        include_str!("layout_2/horizon.sql"),
+        include_str!("layout_2/feed_horizon.sql"),
+        // Replaces the commit of layout 1: adds the next state 8 (put back), and keeps takeovers unless progress is
+        // written.
         include_str!("layout_1/commit.sql"),
     ],
 ];

@@ -31,7 +31,7 @@ pub(crate) enum StoreCommand {
     Check(check::StoreCheckArgs),
     /// Copy a store into another one, of any kind, while it is in use
     Copy(copy::CopyArgs),
-    /// Make, list and retire the keys that seal a store
+    /// Make, list, use and retire the keys that seal a store
     #[command(subcommand)]
     Keys(keys::KeysCommand),
     /// Seal everything in a store with the current key, while it is in use

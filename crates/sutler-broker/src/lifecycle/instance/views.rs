@@ -55,6 +55,11 @@ impl Instance {
         }
     }
 
+    /// Whether it is a tombstone whose id can be used again.
+    pub(crate) fn is_plain_tombstone(&self) -> bool {
+        matches!(self, Self::Gone { purging: false, .. })
+    }
+
     /// Whether bindings of a purged instance may be left.
     pub(crate) fn is_purging(&self) -> bool {
         matches!(self, Self::Gone { purging: true, .. })

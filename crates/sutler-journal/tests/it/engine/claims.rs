@@ -4,7 +4,9 @@ use super::{EngineFixture, ObservedRun, ScriptedExecutor, WORK, finish};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use sutler_journal::conformance::{Call, Intercept};
 use sutler_journal::{Outcome, RunResult, State, WorkerId};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 #[tokio::test(start_paused = true)]
@@ -130,6 +132,45 @@ async fn progress_resets_the_count_of_takeovers() {
         .map(|observed| observed.takeovers)
         .collect();
     assert_eq!(takeovers, [5, 0]);
+}
+
+/// The answer to the commit that gives a claim back is late: the operation is due and claimed again before.
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_arrives_while_the_run_before_it_ends_runs_after_it() {
+    let fixture = EngineFixture::new();
+    let id = fixture.accept("a").await;
+    let executor = ScriptedExecutor::new(|run, before| async move {
+        match before {
+            0 => Ok(RunResult::Yield(Duration::from_millis(100))),
+            _ => finish(&run).await,
+        }
+    });
+    let gate = Arc::new(Notify::new());
+    let held = gate.clone();
+    let mut commits = 0;
+    fixture.hook(move |call| match call {
+        Call::Commit(_) => {
+            commits += 1;
+            match commits {
+                // Written, and its answer is lost; the repeat is held back.
+                1 => Intercept::LoseReply,
+                2 => Intercept::Hold(held.clone()),
+                _ => Intercept::Pass,
+            }
+        }
+        _ => Intercept::Pass,
+    });
+    fixture.engine(executor.clone()).await;
+    while fixture.row(id).await.fence.0 < 2 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    gate.notify_one();
+    let began = Instant::now();
+    fixture.done(id).await;
+    assert!(
+        began.elapsed() < Duration::from_secs(1),
+        "it waits for renewals"
+    );
 }
 
 #[tokio::test(start_paused = true)]

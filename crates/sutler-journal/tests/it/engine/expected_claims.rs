@@ -22,7 +22,7 @@ async fn a_claim_of_a_lost_lease_does_not_run() {
     let id = new.id;
     let commit = Commit::new().start(new);
     fixture.store.commit(&commit).await.unwrap();
-    // The answer to the commit is late: the lease runs out, and the operation is claimed anew.
+    // The answer to the commit is late: the lease runs out, and the operation is claimed again.
     fixture.hook(move |call| match call {
         Call::Renew(who) if *who == worker => Intercept::Refuse,
         _ => Intercept::Pass,

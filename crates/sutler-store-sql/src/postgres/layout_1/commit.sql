@@ -14,7 +14,7 @@
 -- Kinds of expectations: 0 absent, 1 version, 2 fence. Kinds of writes: 0 put of a document that is
 -- expected to be absent, 1 put, 2 remove, 3 start, 4 advance, 5 cancel, 6 wake, 7 unpin, 8 reseal, 9 import.
 -- w_state: the initial state of a start or an import, or the next state of an advance, where 6 means
--- that it stays and 7 that it is retried. w_terms: number of terms of the writes before.
+-- that it stays, 7 that it is retried and 8 that it is put back. w_terms: number of terms of the writes before.
 CREATE OR REPLACE FUNCTION sutler_commit_v1(
     p_id uuid, p_locks bigint[], p_shared boolean[], p_ops uuid[],
     e_kind smallint[], e_key bytea[], e_id uuid[], e_fence bigint[],

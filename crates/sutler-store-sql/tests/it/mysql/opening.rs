@@ -33,13 +33,13 @@ async fn several_replicas_may_create_the_tables_concurrently() {
     );
 }
 
-/// As in a database of the first layout, whose procedures are not corrected yet.
+/// As in a database of the first layout, without the procedures of the second one.
 const FIRST_LAYOUT: &str = "
     DELETE FROM sutler_layout WHERE number = 2;
-    DROP PROCEDURE sutler_commit_v1";
+    DROP PROCEDURE sutler_commit_v2";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_of_the_first_layout_gets_the_corrected_procedures() {
+async fn a_database_of_the_first_layout_gets_the_procedures_of_the_second() {
     let Some(candidate) = MySql::fresh().await else {
         return;
     };

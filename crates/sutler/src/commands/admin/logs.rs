@@ -13,7 +13,7 @@ use std::time::Duration;
 /// Pause between two requests while following.
 const LOOK: Duration = Duration::from_millis(500);
 /// Number of log chunks per request.
-const PIECES: usize = 100;
+const CHUNKS: usize = 100;
 
 /// Arguments of `logs`.
 #[derive(Args)]
@@ -35,7 +35,7 @@ pub(super) async fn run(
     let mut next = String::from("0");
     let mut seen = PrintedLines::default();
     loop {
-        let query = [("after", next.clone()), ("limit", PIECES.to_string())];
+        let query = [("after", next.clone()), ("limit", CHUNKS.to_string())];
         let page = client.get(&path, &query).await?;
         let items = page["items"].as_array().cloned().unwrap_or_default();
         for item in &items {
@@ -60,12 +60,12 @@ fn print(text: &str) -> Result<(), AdminError> {
     written.map_err(|error| AdminError::Failed("cannot print".to_owned(), Some(error.into())))
 }
 
-/// Printed parts per attempt: pieces may overlap if two workers wrote, and a piece may be missing.
+/// Printed parts per attempt: chunks may overlap if two workers wrote, and a chunk may be missing.
 #[derive(Default)]
 struct PrintedLines(BTreeMap<u64, Vec<Range<u64>>>);
 
 impl PrintedLines {
-    /// The unprinted parts of a piece. A heading marks the beginning of an attempt, a gap, and a part that is
+    /// The unprinted parts of a chunk. A heading marks the beginning of an attempt, a gap, and a part that is
     /// out of order.
     fn fresh(&mut self, item: &Value) -> String {
         let attempt = item["attempt"].as_u64().unwrap_or(1);
@@ -121,12 +121,12 @@ mod tests {
     use super::PrintedLines;
     use serde_json::json;
 
-    fn printed(pieces: &[(u64, u64, &str)]) -> String {
+    fn printed(chunks: &[(u64, u64, &str)]) -> String {
         let mut seen = PrintedLines::default();
-        let pieces = pieces.iter().map(|(attempt, from, text)| {
+        let chunks = chunks.iter().map(|(attempt, from, text)| {
             seen.fresh(&json!({ "attempt": attempt, "from": from, "text": text }))
         });
-        pieces.collect()
+        chunks.collect()
     }
 
     #[test]
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_that_were_moved_or_removed_are_marked_and_nothing_is_left_out() {
+    fn chunks_that_were_moved_or_removed_are_marked_and_nothing_is_left_out() {
         let moved = printed(&[(1, 4, "two\n"), (1, 0, "one\n"), (1, 8, "three\n")]);
         assert_eq!(
             moved,

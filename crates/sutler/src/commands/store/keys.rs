@@ -26,7 +26,7 @@ const EXIT_CODES: &str = "Exit codes: 0 done, 1 refused or failed, 2 wrong usage
 `sutler store rekey`, retire."
 )]
 pub(crate) enum KeysCommand {
-    /// Add a new key, which opens and does not seal yet
+    /// Add a new key, which opens and does not seal yet; creates the key file if there is none
     Make(MakeArgs),
     /// List the keys, and on demand how many records each one seals
     List(ListArgs),
@@ -68,7 +68,7 @@ pub(crate) struct MakeArgs {
     /// The id of the key [default: k and the next number]
     #[arg(long, value_name = "ID")]
     id: Option<String>,
-    /// Let the key seal at once: for a store with one broker, and for one without
+    /// Make the key current at once; only if at most one broker uses the store
     #[arg(long)]
     current: bool,
 }
@@ -103,7 +103,7 @@ pub(crate) struct UseArgs {
 #[derive(Args)]
 #[command(after_help = format!("The whole store is read, and a key that seals a record of it stays. Of several stores with \
 one key file only the given one is read. Backups that were made before `sutler store rekey` need the old key: keep a \
-copy of the key file with them.\n\n{URLS}\n\n{EXIT_CODES}"))]
+copy of the key file with them. For SQLite stop the broker for `rekey` and `retire` together.\n\n{URLS}\n\n{EXIT_CODES}"))]
 pub(crate) struct RetireArgs {
     #[command(flatten)]
     file: KeyFileArgs,
@@ -144,7 +144,7 @@ fn make(args: &MakeArgs) -> Result<(), BoxError> {
             after_use(&id)
         ),
         false => format!(
-            "{shown}: made the key {id}; {seals} seals\nNext: give the file to every replica and send each broker SIGHUP; then make the key current with\n  sutler store keys use {id}\n"
+            "{shown}: made the key {id}; {seals} still seals\nNext: give the file to every replica and send each broker SIGHUP; then make the key current with\n  sutler store keys use {id}\n"
         ),
     })
 }
@@ -166,7 +166,7 @@ fn make_current(args: &UseArgs) -> Result<(), BoxError> {
 
 fn after_use(id: &KeyId) -> String {
     format!(
-        "Next: give the file to every replica and send each broker SIGHUP; then seal everything with {id} by\n  sutler store rekey\n"
+        "Next: give the file to every replica and send each broker SIGHUP; then seal everything with {id} by\n  sutler store rekey\nFor SQLite stop the broker for `rekey` and `retire` together.\n"
     )
 }
 

@@ -21,7 +21,7 @@ const INTERRUPTED: u8 = 130;
 const EXIT_CODES: &str = "Brokers may run meanwhile; an SQLite file belongs to one process, so stop its broker first. \
 An interrupted run is continued by the same command.
 
-Exit codes: 0 nothing needs an older key; 1 failed, or records cannot be opened; 2 wrong usage; 3 brokers still \
+Exit codes: 0 nothing needs an older key; 1 failed, or records cannot be opened or are too large; 2 wrong usage; 3 brokers still \
 write with an older key; 130 interrupted.";
 
 /// Arguments of `store rekey`.
@@ -67,7 +67,7 @@ pub(super) async fn run(args: RekeyArgs) -> Result<ExitCode, BoxError> {
     let failed = |cause| {
         let done = words(resealed);
         format!(
-            "the store did not answer after {done} were sealed again; when it does, the same command goes on: {cause}"
+            "the store did not answer after {done} were sealed again; repeat the command to continue: {cause}"
         )
     };
     let result = RekeyResult {
@@ -92,7 +92,7 @@ fn text(RekeyResult { store, key, end }: &RekeyResult) -> String {
         RekeyEnd::Interrupted(resealed) => {
             let done = words(*resealed);
             return format!(
-                "interrupted: {done} are sealed with {key} now; run the same command to continue\n"
+                "interrupted: {done} are sealed with {key} now; repeat the command to continue\n"
             );
         }
         RekeyEnd::Ended(report) => report,
@@ -211,7 +211,7 @@ mod tests {
             end: RekeyEnd::Interrupted(one),
             ..result(RekeyReport::default())
         };
-        assert!(text(&interrupted).contains("run the same command to continue"));
+        assert!(text(&interrupted).contains("repeat the command to continue"));
         assert_eq!(json(&interrupted)["state"], "interrupted");
     }
 }

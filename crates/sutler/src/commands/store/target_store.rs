@@ -62,7 +62,7 @@ impl TargetStoreArgs {
             Some(path) => Some(path.to_owned()),
             None => self.resolve()?.1,
         };
-        let missing = "name the key file with --key-file, or its store with --url or --config";
+        let missing = "name the key file with --key-file, or use --config or an sqlite: URL";
         path.ok_or_else(|| missing.into())
     }
 

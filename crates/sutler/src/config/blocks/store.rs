@@ -18,10 +18,12 @@ pub struct StoreConfig {
     /// `sqlite:FILE`, made if it is not there; `memory:`, forgotten at the end; or a server that replicas
     /// share: `postgres://…`, `mysql://…`, `mongodb://…`, `etcd://…`, also as `${env:NAME}` or `${file:PATH}`.
     pub url: StoreUrl,
-    /// The keys that seal what is kept; made if they are not there. The database's name with `.key`,
-    /// if none is given. Replicas of one store need the same keys: for a server they must be named.
+    /// The keys that seal what is kept; created with a new key if the file is missing and the store is empty; a
+    /// broker refuses a store with records and no key file. The database's name with `.key`, if none is given.
+    /// Replicas of one store need the same keys: for a server they must be named.
     pub key_file: Option<FilePath>,
-    /// How long the feed of changes is kept. `sutler store copy` follows it; a copy that is slower begins again.
+    /// How long the feed of changes is kept; at least a quarter of an hour. Applied every ten minutes.
+    /// `sutler store copy` follows the feed; a copy that is slower begins again.
     pub feed_kept: DurationText,
     /// How many commits the feed keeps at most; those of the last quarter of an hour are kept in any case.
     pub feed_commits: u64,

@@ -39,7 +39,7 @@ fn without_counts(text: &str) -> String {
     lines.collect()
 }
 
-/// Writes a log for an operation, as a run of a bundle does; returns the number of chunks.
+/// Writes a log for an operation, as a run of a bundle does.
 async fn write_log(folder: &Path) {
     let store = SqliteStore::open(folder.join("one.db")).await.unwrap();
     let keys = KeyRing::existing_file(folder.join("one.key")).unwrap();
@@ -162,7 +162,7 @@ fn a_key_file_is_made_once_and_only_its_owner_reads_it() {
     let nameless = store(path, &["keys", "list"]);
     assert_eq!(
         nameless.stderr,
-        "sutler: name the key file with --key-file, or its store with --url or --config\n"
+        "sutler: name the key file with --key-file, or use --config or an sqlite: URL\n"
     );
 }
 

@@ -32,7 +32,7 @@ pub enum UnusableStoreError {
     )]
     Moved(String),
     /// The store did not answer.
-    #[error("the store cannot be used: {0}")]
+    #[error("the store cannot be used")]
     Store(#[from] StoreError),
 }
 

@@ -38,7 +38,7 @@ pub(super) struct RecordResult {
 
 /// A record that cannot be sealed again.
 #[derive(Debug)]
-pub(super) struct RecordError {
+pub(super) struct ResealError {
     pub(super) failure: RekeyFailure,
     /// The keys that its parts name.
     pub(super) keys: BTreeSet<KeyId>,
@@ -47,7 +47,7 @@ pub(super) struct RecordError {
 }
 
 /// Result for a record that exists.
-type RecordOutcome = Result<RecordResult, RecordError>;
+type RecordOutcome = Result<RecordResult, ResealError>;
 
 /// Outcome of one attempt.
 enum Attempt {
@@ -170,8 +170,8 @@ impl Resealer {
         &self,
         texts: [(SealContext<'_>, &Bytes); N],
         name: impl Fn() -> String,
-    ) -> Result<(BTreeSet<KeyId>, [Option<Bytes>; N]), RecordError> {
-        let failed = |error: SealError, keys: &BTreeSet<KeyId>| RecordError {
+    ) -> Result<(BTreeSet<KeyId>, [Option<Bytes>; N]), ResealError> {
+        let failed = |error: SealError, keys: &BTreeSet<KeyId>| ResealError {
             damaged: error == SealError::Layout,
             keys: keys.clone(),
             failure: RekeyFailure {
@@ -216,7 +216,7 @@ impl Resealer {
                 record: name(),
                 reason: size.to_string(),
             };
-            return Ok(Attempt::Done(Err(RecordError {
+            return Ok(Attempt::Done(Err(ResealError {
                 failure,
                 keys,
                 damaged: false,

@@ -1,21 +1,21 @@
--- Layouts 1 and 2: a commit, all or nothing, in one call. Layout 2 replaces the procedure of an older database.
+-- Layout 2: a commit, all or nothing, in one call. The procedure of layout 1 stays for replicas that still use it.
 --
 -- p_head holds numbers of twenty characters each, p_data bytes; both are read once from left to right.
 -- p_head begins with the number of locks, and for each twice its number, plus one if it is shared; the
 -- number of operations to lock; the number of expectations; the number of writes. Then each expectation:
 -- its kind, the length of its key, the length of its id, its fence. Then each write: its kind, its state,
 -- its wait, and the lengths of key, id, worker, verb, queue, a, b, c, d, e, subject and terms (-1: none);
--- an import has eight more numbers. Operations to lock come first in p_data. The kinds are those of
--- postgres/layout_1/commit.sql. Terms are numbers (their count; the lengths of each scope and value) and
--- then bytes, in one piece.
+-- an import has eight more numbers. Operations to lock come first in p_data. Kinds and states are those of
+-- postgres/layout_1/commit.sql (8 as the next state: that it is put back). Terms are numbers (their count; the
+-- lengths of each scope and value) and then bytes, in one piece.
 --
 -- Locks are taken in one order that all commits share, then operations in theirs, then the one row that
 -- gives the number in the feed: the order of numbers is the order of commits.
 --
 -- Returns one row: 0 if the commit is applied, n if its n-th expectation does not hold, -n if its n-th
 -- write cannot be applied.
-DROP PROCEDURE IF EXISTS sutler_commit_v1;
-CREATE PROCEDURE sutler_commit_v1(IN p_id BINARY(16), IN p_head LONGBLOB, IN p_data LONGBLOB)
+DROP PROCEDURE IF EXISTS sutler_commit_v2;
+CREATE PROCEDURE sutler_commit_v2(IN p_id BINARY(16), IN p_head LONGBLOB, IN p_data LONGBLOB)
     MODIFIES SQL DATA
 main: BEGIN
     DECLARE f, q, i, n_locks, n_ops, n_expects, n_writes, v_len BIGINT DEFAULT 0;
@@ -104,7 +104,7 @@ main: BEGIN
                 IF v_old IS NULL THEN
                     SET v_subject = '';
                 ELSE
-                    CALL sutler_take_terms_v1(v_key, v_old);
+                    CALL sutler_take_terms_v2(v_key, v_old);
                     DELETE FROM sutler_doc WHERE `key` = v_key;
                 END IF;
             ELSE
@@ -116,8 +116,8 @@ main: BEGIN
                         WHERE `key` = v_key;
                 END IF;
                 IF v_old IS NULL OR v_old <> v_terms THEN
-                    IF v_old IS NOT NULL THEN CALL sutler_take_terms_v1(v_key, v_old); END IF;
-                    CALL sutler_give_terms_v1(v_key, v_terms);
+                    IF v_old IS NOT NULL THEN CALL sutler_take_terms_v2(v_key, v_old); END IF;
+                    CALL sutler_give_terms_v2(v_key, v_terms);
                 END IF;
             END IF;
         ELSEIF v_kind IN (3, 9) THEN
@@ -212,8 +212,8 @@ main: BEGIN
 END;
 
 -- Adds a document to the index of terms.
-DROP PROCEDURE IF EXISTS sutler_give_terms_v1;
-CREATE PROCEDURE sutler_give_terms_v1(IN p_key VARBINARY(1700), IN p_terms LONGBLOB)
+DROP PROCEDURE IF EXISTS sutler_give_terms_v2;
+CREATE PROCEDURE sutler_give_terms_v2(IN p_key VARBINARY(1700), IN p_terms LONGBLOB)
     MODIFIES SQL DATA
 BEGIN
     DECLARE n BIGINT DEFAULT CAST(SUBSTRING(p_terms, 1, 20) AS SIGNED);
@@ -229,8 +229,8 @@ BEGIN
 END;
 
 -- Removes a document from the index of terms.
-DROP PROCEDURE IF EXISTS sutler_take_terms_v1;
-CREATE PROCEDURE sutler_take_terms_v1(IN p_key VARBINARY(1700), IN p_terms LONGBLOB)
+DROP PROCEDURE IF EXISTS sutler_take_terms_v2;
+CREATE PROCEDURE sutler_take_terms_v2(IN p_key VARBINARY(1700), IN p_terms LONGBLOB)
     MODIFIES SQL DATA
 BEGIN
     DECLARE n BIGINT DEFAULT CAST(SUBSTRING(p_terms, 1, 20) AS SIGNED);

@@ -1,8 +1,8 @@
 //! One pass over everything that is sealed in a store: pages of documents, then of operations with their logs.
 //!
-//! Records are handled several at a time, each by `record.rs`. Without keys they are only counted.
+//! Records are handled several at a time, each by `reseal.rs`. Without keys they are only counted.
 
-use super::record::{RecordError, RecordResult, Resealer};
+use super::reseal::{RecordResult, ResealError, Resealer};
 use super::{KeyUsage, RecordCounts, RekeyFailure, RekeyProgress};
 use crate::document::IndexedDocument;
 use crate::inspect::{next_documents, some_operations};
@@ -53,7 +53,7 @@ impl RecordKind {
 }
 
 /// The records that one task handled.
-type TaskRecords = Vec<(RecordKind, Result<RecordResult, RecordError>)>;
+type TaskRecords = Vec<(RecordKind, Result<RecordResult, ResealError>)>;
 
 /// A pass that runs.
 pub(super) struct Pass<'p> {
@@ -127,7 +127,7 @@ impl<'p> Pass<'p> {
         Ok(())
     }
 
-    fn count(&mut self, kind: RecordKind, result: Result<RecordResult, RecordError>) {
+    fn count(&mut self, kind: RecordKind, result: Result<RecordResult, ResealError>) {
         let one = kind.one();
         self.result.usage.seen.add(one);
         let mut resealed = RecordCounts::default();
