@@ -298,15 +298,8 @@ impl AdminApi {
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let done = import::read(requests, body, unfinished).await?;
-        let message = format!("{} documents added", done.documents);
-        self.note(
-            requests,
-            AuditAction::Import,
-            Actor::without_reason(who),
-            Some(message),
-        )
-        .await?;
+        let by = Actor::without_reason(who);
+        let done = import::run(requests, body, unfinished, &by).await?;
         json(StatusCode::OK, &done)
     }
 

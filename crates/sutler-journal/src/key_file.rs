@@ -1,16 +1,17 @@
 //! A key ring in a file that only its owner can read; created on first use.
 //!
 //! Without the file, everything sealed with it is lost: back it up separately from the store.
-//! `key_file/edit.rs` adds, orders and removes keys.
+//! `key_file/edit.rs` adds, orders and removes keys, `key_file/retired_keys.rs` keeps the removed ones.
 
 mod edit;
+mod retired_keys;
 
 pub use edit::{EditKeyFileError, KeyFileEdit};
 
 use crate::seal::{KeyRing, KeyRingError};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
@@ -28,6 +29,9 @@ pub enum KeyFileError {
     /// Others could read it.
     #[error("the key file {0} can be read by others: run `chmod 600 {0}`")]
     Open(PathBuf),
+    /// It is larger than a key ring can be.
+    #[error("the key file {0} is larger than {FILE_BYTES_MAX} bytes: is it the right file?")]
+    TooLarge(PathBuf),
     /// Its content is not a key ring.
     #[error("the key file {0} is not a key ring: {1}")]
     Content(PathBuf, #[source] KeyRingError),
@@ -67,9 +71,27 @@ fn read(path: &Path, file: &File) -> Result<Zeroizing<String>, KeyFileError> {
         return Err(KeyFileError::Open(path.to_owned()));
     }
     let mut text = Zeroizing::new(String::new());
-    let mut some = file.take(FILE_BYTES_MAX);
+    // One byte more, so that a larger file is not cut off without notice.
+    let mut some = file.take(FILE_BYTES_MAX + 1);
     some.read_to_string(&mut text).map_err(io)?;
+    check_size(path, &text)?;
     Ok(text)
+}
+
+fn check_size(path: &Path, text: &str) -> Result<(), KeyFileError> {
+    match text.len() as u64 > FILE_BYTES_MAX {
+        true => Err(KeyFileError::TooLarge(path.to_owned())),
+        false => Ok(()),
+    }
+}
+
+/// Gives a new file the owner of another one.
+fn set_owner(file: &File, of: &Metadata) -> std::io::Result<()> {
+    let own = file.metadata()?;
+    match (own.uid(), own.gid()) == (of.uid(), of.gid()) {
+        true => Ok(()),
+        false => fchown(file, Some(of.uid()), Some(of.gid())),
+    }
 }
 
 /// Creates the file completely or not at all: another process may be doing the same.

@@ -11,7 +11,9 @@ mod store_pass;
 #[cfg(test)]
 mod tests;
 
-use crate::seal::{KeyId, KeyRing};
+use crate::document::IndexedDocument;
+use crate::inspect::next_documents;
+use crate::seal::{KeyId, KeyRing, SealContext};
 use crate::store::{Store, StoreError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -52,7 +54,7 @@ pub struct KeyUsage {
     pub by_key: BTreeMap<KeyId, RecordCounts>,
     /// Everything that was read.
     pub seen: RecordCounts,
-    /// Number of records that name no key: they are damaged.
+    /// Number of records with a part that names no key: they are damaged.
     pub damaged: u64,
 }
 
@@ -117,6 +119,29 @@ pub async fn key_usage(
 ) -> Result<KeyUsage, StoreError> {
     let counted = Pass::new(store, None, progress).run().await?;
     Ok(counted.usage)
+}
+
+/// Whether a document of the store is sealed with the current key of a ring and opens with it. An empty store and
+/// one of other keys have none, also if those keys have the same ids.
+///
+/// # Errors
+/// The store did not answer.
+pub async fn has_documents_of(store: &dyn Store, keys: &KeyRing) -> Result<bool, StoreError> {
+    let current = keys.current();
+    let opens = |it: &IndexedDocument| {
+        let (key, body) = (&it.document.key, &it.document.body);
+        KeyId::of_sealed(body).is_ok_and(|id| id == current)
+            && keys.open(SealContext::Document(key), body).is_ok()
+    };
+    let mut from = Some(Vec::new());
+    while let Some(start) = from {
+        let (page, next) = next_documents(store, &start).await?;
+        if page.iter().any(opens) {
+            return Ok(true);
+        }
+        from = next;
+    }
+    Ok(false)
 }
 
 /// Seals everything with the current key of a ring.

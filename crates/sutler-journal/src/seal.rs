@@ -155,6 +155,11 @@ pub enum KeyRingError {
     /// A key in use has another value in the ring that replaces it.
     #[error("the key {0:?} is not the one that is in use: give the new key another id")]
     Changed(String),
+    /// The ring that replaces another one lacks the key that seals.
+    #[error(
+        "the key ring lacks the key {0:?}, which seals now: put it back, first or later in the file"
+    )]
+    LacksCurrent(String),
 }
 
 struct RingKey {
@@ -255,13 +260,16 @@ impl KeyRing {
     /// the process ends: an operation that was read before may be sealed with one.
     ///
     /// # Errors
-    /// A key of the other ring has the id of a key in use and another value; nothing was changed.
+    /// A key of the other ring has the id of a key in use and another value, or the other ring lacks the key that
+    /// seals; nothing was changed.
     pub fn replace(&self, next: &Self) -> Result<(), KeyRingError> {
         let mut next = {
             let keys = next.0.read().unwrap_or_else(PoisonError::into_inner);
             keys.clone()
         };
         let mut keys = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let lacks = |key: &&Arc<RingKey>| next.iter().all(|other| other.id != key.id);
+        let lacking = keys.first().filter(lacks).map(|key| key.id.0.clone());
         for key in keys.iter() {
             match next.iter().find(|other| other.id == key.id) {
                 Some(other) if other.digest != key.digest => {
@@ -270,6 +278,9 @@ impl KeyRing {
                 Some(_) => {}
                 None => next.push(key.clone()),
             }
+        }
+        if let Some(id) = lacking {
+            return Err(KeyRingError::LacksCurrent(id));
         }
         *keys = next;
         Ok(())

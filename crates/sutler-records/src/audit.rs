@@ -37,13 +37,13 @@ impl Actor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AuditResult {
-    /// An operation was started.
+    /// An operation was started, or a command whose end has an entry of its own.
     Started,
     /// The command was carried out.
     Done,
     /// There was nothing to change.
     NothingToDo,
-    /// Nothing was changed; the message has the reason.
+    /// Not carried out, or not to the end; the message has the reason.
     Refused,
 }
 

@@ -10,7 +10,7 @@ use crate::settings::SqliteOpenError;
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -103,10 +103,12 @@ fn id_of(file: &fs::Metadata) -> FileId {
     (file.dev(), file.ino())
 }
 
-/// Opens a file, or creates an empty one.
+/// Opens a file, or creates an empty one that only its owner can read. SQLite gives the mode of the database to its
+/// other files.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options.create(true).truncate(false).write(true).open(path)
+    let options = options.create(true).truncate(false).write(true);
+    options.mode(0o600).open(path)
 }
 
 /// Locks a file; `false` if another one holds it.

@@ -7,7 +7,7 @@
 
 use super::export_format::{DocumentLine, ExportLine, FORM, OperationLine};
 use super::response::AdminError;
-use crate::audit::TrailEntry;
+use crate::audit::{AuditAction, AuditSubject, TrailEntry};
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
 use crate::requests::RequestHandler;
@@ -19,7 +19,7 @@ use std::time::Duration;
 use sutler_journal::{
     Commit, CommitError, Document, Key, Operation, SealContext, Term, Write, commit_until_known,
 };
-use sutler_records::{AUDIT, Documents, RecordError};
+use sutler_records::{AUDIT, Actor, AuditResult, Documents, RecordError};
 
 /// Maximum length of a line: more than a whole commit in base64.
 const LINE_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -56,8 +56,45 @@ struct ImportReader {
     done: ImportResult,
 }
 
+/// Imports a body, between two audit entries: one before the first commit, one about the end, also about an error.
+/// A third state, only the first entry, is an import that was broken off.
+pub(crate) async fn run<B>(
+    requests: &RequestHandler,
+    body: B,
+    unfinished: UnfinishedOperations,
+    by: &Actor,
+) -> Result<ImportResult, AdminError>
+where
+    B: hyper::body::Body<Data = Bytes> + Send,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let entry = |result| {
+        let subject = AuditSubject::broker();
+        TrailEntry::new(AuditAction::Import, subject, by, result)
+    };
+    let begun = entry(AuditResult::Started);
+    let begun = match unfinished {
+        UnfinishedOperations::Run => begun.with_message("unfinished=run"),
+        UnfinishedOperations::Refuse => begun,
+    };
+    requests.file(&begun).await?;
+    let done = read(requests, body, unfinished).await;
+    let ended = match &done {
+        Ok(done) => {
+            let message = format!("{} documents added", done.documents);
+            entry(AuditResult::Done).with_message(message)
+        }
+        Err(error) => entry(AuditResult::Refused).with_message(error.description()),
+    };
+    let noted = requests.file(&ended).await;
+    // The error of the import itself is the one to report.
+    let done = done?;
+    noted?;
+    Ok(done)
+}
+
 /// Reads a whole body.
-pub(crate) async fn read<B>(
+async fn read<B>(
     requests: &RequestHandler,
     body: B,
     unfinished: UnfinishedOperations,

@@ -38,6 +38,11 @@ impl AdminError {
         }
     }
 
+    /// The sentence for operators.
+    pub(crate) fn description(&self) -> &str {
+        &self.description
+    }
+
     fn with(mut self, name: HeaderName, value: &'static str) -> Self {
         self.header = Some((name, value));
         self

@@ -8,7 +8,7 @@ impl BrokerHandle {
     /// now on. Keys that it lacks still open until the process ends.
     ///
     /// # Errors
-    /// A key has the id of one in use and another value; nothing was changed.
+    /// A key has the id of one in use and another value, or the key that seals is missing; nothing was changed.
     pub fn replace_keys(&self, keys: &KeyRing) -> Result<(), KeyRingError> {
         // All realms share one ring.
         let Some(platform) = self.0.platforms.first() else {

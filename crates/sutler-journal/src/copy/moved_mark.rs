@@ -48,8 +48,18 @@ impl MovedMark {
     /// A mark of a later program is a mark too.
     fn target_of(body: &[u8]) -> String {
         let mark: Result<Self, _> = serde_json::from_slice(body);
-        mark.map_or_else(|_| "another store".to_owned(), |it| it.to)
+        mark.map_or_else(|_| "another store".to_owned(), |it| escaped(&it.to))
     }
+}
+
+/// A name with its control characters escaped. A mark is not sealed, so users who can write to the database choose the
+/// text, and it is printed on terminals.
+fn escaped(name: &str) -> String {
+    let escape = |c: char| match c.is_control() {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    };
+    name.chars().map(escape).collect()
 }
 
 fn key() -> Key {
@@ -104,7 +114,7 @@ pub(super) fn is_of_mark(change: &Change) -> bool {
 pub(super) async fn check_not_moved(source: &dyn Store, target: &str) -> Result<(), CopyError> {
     let to = moved_to(source).await;
     match to.map_err(CopyError::of(Side::Source))? {
-        Some(to) if to != target => Err(CopyError::Moved(to)),
+        Some(to) if to != escaped(target) => Err(CopyError::Moved(to)),
         Some(_) | None => Ok(()),
     }
 }
@@ -153,5 +163,13 @@ mod tests {
             "etcd://a/b"
         );
         assert_eq!(MovedMark::target_of(b"\xff"), "another store");
+    }
+
+    #[test]
+    fn control_characters_of_a_mark_are_escaped() {
+        assert_eq!(
+            MovedMark::target_of(br#"{"form":1,"to":"sqlite:/a b\u001b[2Jc"}"#),
+            r"sqlite:/a b\u{1b}[2Jc"
+        );
     }
 }

@@ -2,14 +2,17 @@
 //!
 //! The file is replaced by a new one in one step, so a reader sees all of a change or nothing, and a crash
 //! leaves one of the two. Comments stay. A removed id is remembered in a comment and never given to another
-//! key: records or backups of the old one may still exist. Not here: whether records still use a key
-//! (`rekey.rs`).
+//! key: records or backups of the old one may still exist. A removed key is kept in a file of its own
+//! (`retired_keys.rs`). Not here: whether records still use a key (`rekey.rs`).
 
-use super::{FIRST_KEY, KeyFileError, create, draft_of, read, sync_folder};
+use super::{
+    FIRST_KEY, KeyFileError, check_size, create, draft_of, read, retired_keys, set_owner,
+    sync_folder,
+};
 use crate::seal::{KeyId, KeyIdError, KeyRing, KeyRingError};
 use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::{MetadataExt, fchown};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
@@ -49,7 +52,11 @@ pub struct KeyFileEdit {
     path: PathBuf,
     /// Holds the lock.
     file: File,
+    /// The content that was read.
+    before: Zeroizing<String>,
     text: Zeroizing<String>,
+    /// Lines of removed keys.
+    removed: Zeroizing<String>,
 }
 
 impl KeyFileEdit {
@@ -82,7 +89,13 @@ impl KeyFileEdit {
         let text = read(&path, &file)?;
         let content = |error| KeyFileError::Content(named.to_owned(), error);
         KeyRing::parse(&text).map_err(content)?;
-        Ok(Self { path, file, text })
+        Ok(Self {
+            path,
+            file,
+            before: text.clone(),
+            text,
+            removed: Zeroizing::default(),
+        })
     }
 
     /// The keys, with all changes so far.
@@ -131,33 +144,42 @@ impl KeyFileEdit {
     /// # Errors
     /// There is no such key, or it seals.
     pub fn remove(&mut self, id: &KeyId) -> Result<(), EditKeyFileError> {
-        let (_, others) = self.split(id)?;
+        let (own, others) = self.split(id)?;
         if self.ring().current() == *id {
             return Err(EditKeyFileError::Current(id.clone()));
         }
         let note = format!("{RETIRED} {id}");
         let lines = others.iter().copied().chain([note.as_str()]);
-        self.set(joined(lines))
+        let (text, removed) = (joined(lines), joined(std::iter::once(own)));
+        self.set(text)?;
+        self.removed.push_str(&removed);
+        Ok(())
     }
 
-    /// Replaces the file: with mode 600 and the owner of the old one.
+    /// Path of the file that [`save`](Self::save) appends removed keys to: that of the key file with `.retired`.
+    pub fn retired_file(&self) -> PathBuf {
+        retired_keys::path_of(&self.path)
+    }
+
+    /// Replaces the file: with mode 600 and the owner of the old one. Removed keys are written to
+    /// [`retired_file`](Self::retired_file) before.
     ///
     /// # Errors
     /// It cannot be written, or was changed meanwhile; the old file stays.
     pub fn save(self) -> Result<(), EditKeyFileError> {
         let io = |error| KeyFileError::Io(self.path.clone(), error);
         let old = self.file.metadata().map_err(io)?;
-        let now = std::fs::metadata(&self.path).map_err(io)?;
-        if (old.dev(), old.ino()) != (now.dev(), now.ino()) {
+        let present = File::open(&self.path).map_err(io)?;
+        let now = present.metadata().map_err(io)?;
+        let is_same = (old.dev(), old.ino()) == (now.dev(), now.ino());
+        if !is_same || read(&self.path, &present)? != self.before {
             return Err(EditKeyFileError::ChangedMeanwhile(self.path));
         }
+        if !self.removed.is_empty() {
+            retired_keys::append(&self.path, &self.removed, &old)?;
+        }
         let (mut file, draft) = draft_of(&self.path).map_err(io)?;
-        let own = file.metadata().map_err(io)?;
-        let owner = match (own.uid(), own.gid()) == (old.uid(), old.gid()) {
-            true => Ok(()),
-            false => fchown(&file, Some(old.uid()), Some(old.gid())),
-        };
-        let written = owner
+        let written = set_owner(&file, &old)
             .and_then(|()| file.write_all(self.text.as_bytes()))
             .and_then(|()| file.sync_all())
             .and_then(|()| std::fs::rename(&draft, &self.path));
@@ -188,6 +210,7 @@ impl KeyFileEdit {
 
     fn set(&mut self, text: Zeroizing<String>) -> Result<(), EditKeyFileError> {
         KeyRing::parse(&text)?;
+        check_size(&self.path, &text)?;
         self.text = text;
         Ok(())
     }
@@ -259,7 +282,64 @@ mod tests {
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let left = std::fs::read_dir(folder.path()).unwrap().count();
-        assert_eq!(left, 1, "no draft is left");
+        assert_eq!(left, 2, "no draft is left");
+    }
+
+    #[test]
+    fn a_removed_key_is_kept_in_a_file_that_only_its_owner_reads() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = key_file(folder.path());
+        let id = |id: &str| KeyId::parse(id).unwrap();
+        edit(&path, |it| {
+            it.make(None).unwrap();
+            it.make(None).unwrap();
+        });
+        let text = std::fs::read_to_string(&path).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        edit(&path, |it| it.remove(&id("k3")).unwrap());
+        edit(&path, |it| it.remove(&id("k2")).unwrap());
+        let kept = folder.path().join("keys.retired");
+        let found = std::fs::read_to_string(&kept).unwrap();
+        assert_eq!(found.lines().collect::<Vec<_>>(), [lines[2], lines[1]]);
+        let mode = std::fs::metadata(&kept).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let readable = std::fs::Permissions::from_mode(0o644);
+        std::fs::set_permissions(&kept, readable).unwrap();
+        edit(&path, |it| {
+            it.make(None).unwrap();
+        });
+        let mut refused = KeyFileEdit::open(&path).unwrap();
+        refused.remove(&id("k4")).unwrap();
+        let refused = refused.save().unwrap_err();
+        assert!(refused.to_string().contains("chmod 600"), "{refused}");
+        assert_eq!(ids(&path), ["k1", "k4"]);
+    }
+
+    #[test]
+    fn a_file_that_is_too_large_is_refused_and_not_cut_off() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = key_file(folder.path());
+        let first = std::fs::read_to_string(&path).unwrap();
+        let last = KeyRing::fresh_line("last");
+        let comment = format!("# {}\n", "x".repeat(64 * 1024));
+        std::fs::write(&path, format!("{first}{comment}{}", *last)).unwrap();
+        let refused = KeyRing::existing_file(&path).unwrap_err();
+        assert!(refused.to_string().contains("larger than"), "{refused}");
+        assert!(KeyFileEdit::open(&path).is_err());
+    }
+
+    #[test]
+    fn a_change_of_a_file_that_was_written_in_place_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = key_file(folder.path());
+        let mut late = KeyFileEdit::open(&path).unwrap();
+        late.make(Some("late")).unwrap();
+        let first = std::fs::read_to_string(&path).unwrap();
+        let other = KeyRing::fresh_line("other");
+        std::fs::write(&path, format!("{first}{}", *other)).unwrap();
+        let refused = late.save().unwrap_err();
+        assert!(refused.to_string().contains("run the command again"));
+        assert_eq!(ids(&path), ["k1", "other"]);
     }
 
     #[test]

@@ -40,9 +40,9 @@ pub(super) struct RecordResult {
 #[derive(Debug)]
 pub(super) struct ResealError {
     pub(super) failure: RekeyFailure,
-    /// The keys that it names.
+    /// The keys that its parts name.
     pub(super) keys: BTreeSet<KeyId>,
-    /// It names no key.
+    /// A part of it names no key.
     pub(super) damaged: bool,
 }
 
@@ -181,9 +181,18 @@ impl Resealer {
         };
         let mut keys = BTreeSet::new();
         let mut resealed = [const { None }; N];
+        let mut damage = None;
         for (_, text) in texts.iter().filter(|(_, text)| !text.is_empty()) {
-            let key = KeyId::of_sealed(text).map_err(|error| failed(error, &keys))?;
-            keys.insert(key);
+            match KeyId::of_sealed(text) {
+                Ok(key) => {
+                    keys.insert(key);
+                }
+                // The other parts have keys, which are counted.
+                Err(error) => damage = Some(error),
+            }
+        }
+        if let Some(error) = damage {
+            return Err(failed(error, &keys));
         }
         let Some(ring) = &self.keys else {
             return Ok((keys, resealed));

@@ -1,6 +1,6 @@
 //! Tests of a rotation over the memory store: interruptions, concurrent writers, damaged records.
 
-use super::{RecordCounts, RekeyProgress, RekeyReport, key_usage, rekey};
+use super::{RecordCounts, RekeyProgress, RekeyReport, has_documents_of, key_usage, rekey};
 use crate::commit::{Commit, Due, NewOperation, Next, Start};
 use crate::conformance::{Call, Intercept, InterceptingStore};
 use crate::document::Term;
@@ -290,6 +290,42 @@ async fn damaged_records_are_reported_and_the_rest_is_sealed() {
     );
     let left: Vec<&str> = report.left.keys().map(KeyId::as_str).collect();
     assert_eq!(left, ["lost"]);
+}
+
+#[tokio::test]
+async fn keys_of_the_other_parts_of_a_damaged_operation_are_counted() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let id = OperationId::fresh();
+    let commit = Commit::new().start(NewOperation {
+        id,
+        lane: document("a"),
+        verb: "provision",
+        queue: Queue::named("q"),
+        start: Start::Waiting,
+        detail: Bytes::from_static(b"text"),
+        request: old().seal(SealContext::Request(id), b"request"),
+    });
+    store.commit(&commit).await.unwrap();
+    let (progress, _) = watch::channel(RekeyProgress::default());
+    let usage = key_usage(&store, &progress).await.unwrap();
+    assert_eq!(usage.damaged, 1);
+    let key = KeyId::parse("old").unwrap();
+    assert_eq!(usage.of(&key), counts(0, 1, 0));
+}
+
+#[tokio::test]
+async fn a_store_is_recognised_by_a_document_that_the_current_key_opens() {
+    let store = MemoryStore::new();
+    assert!(!has_documents_of(&store, &both()).await.unwrap(), "empty");
+    insert(&store, &old(), "a").await;
+    let found = has_documents_of(&store, &both()).await.unwrap();
+    assert!(!found, "only of the older key");
+    let same_id = KeyRing::parse(&KeyRing::fresh_line("new")).unwrap();
+    insert(&store, &same_id, "b").await;
+    let found = has_documents_of(&store, &both()).await.unwrap();
+    assert!(!found, "another key of that id");
+    insert(&store, &new(), "c").await;
+    assert!(has_documents_of(&store, &both()).await.unwrap());
 }
 
 #[tokio::test]

@@ -95,6 +95,8 @@ fn a_replaced_ring_seals_with_its_first_key_and_opens_what_it_opened_before() {
     let old = used.seal(place, b"x");
     used.replace(&ring(&[&lines[0], &lines[1]])).unwrap();
     assert_eq!(used.current().as_str(), "k1", "known, not in use");
+    used.replace(&ring(&[&lines[2], &lines[0], &lines[1]]))
+        .unwrap();
     used.replace(&ring(&[&lines[2], &lines[1]])).unwrap();
     assert_eq!(format!("{used:?}"), "KeyRing(k3, k2, k1, …)");
     let opened = used.open(place, &old).unwrap();
@@ -103,6 +105,16 @@ fn a_replaced_ring_seals_with_its_first_key_and_opens_what_it_opened_before() {
     let refused = used.replace(&other);
     assert_eq!(refused, Err(KeyRingError::Changed("k2".to_owned())));
     assert_eq!(used.current().as_str(), "k3", "nothing was changed");
+}
+
+#[test]
+fn a_ring_without_the_key_that_seals_does_not_replace_it() {
+    let (one, two) = (KeyRing::fresh_line("k1"), KeyRing::fresh_line("k2"));
+    let used = KeyRing::parse(&one).unwrap();
+    let other = KeyRing::parse(&two).unwrap();
+    let refused = used.replace(&other);
+    assert_eq!(refused, Err(KeyRingError::LacksCurrent("k1".to_owned())));
+    assert_eq!(format!("{used:?}"), "KeyRing(k1, …)", "nothing was changed");
 }
 
 #[test]

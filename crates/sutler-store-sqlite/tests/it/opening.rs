@@ -5,7 +5,7 @@ use crate::fixture::{directory, file, ids, insert};
 use rusqlite::Connection;
 use std::error::Error;
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use sutler_journal::Store;
 use sutler_store_sqlite::{SqliteOpenError, SqliteStore};
@@ -18,6 +18,30 @@ async fn committed_data_is_there_after_closing() {
     store.close().await;
     let store = SqliteStore::open(file(&directory)).await.expect("a store");
     assert_eq!(ids(&store).await, ["a"]);
+}
+
+#[tokio::test]
+async fn only_its_owner_reads_a_new_file_and_an_existing_mode_stays() {
+    let directory = directory();
+    let mode = |path: &Path| {
+        let mode = fs::metadata(path).expect("a file").permissions().mode();
+        mode & 0o777
+    };
+    let path = file(&directory);
+    let store = SqliteStore::open(&path).await.expect("a store");
+    store.commit(&insert("a")).await.expect("a commit");
+    let files: Vec<_> = fs::read_dir(&directory)
+        .expect("a folder")
+        .map(|it| it.expect("an entry").path())
+        .collect();
+    assert!(files.len() >= 2, "database and lock: {files:?}");
+    for path in &files {
+        assert_eq!(mode(path), 0o600, "{path:?}");
+    }
+    store.close().await;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).expect("its mode");
+    drop(SqliteStore::open(&path).await.expect("a store"));
+    assert_eq!(mode(&path), 0o640);
 }
 
 #[tokio::test]

@@ -156,7 +156,7 @@ pub(crate) async fn run(args: BrokerArgs) -> CommandResult {
         operators,
         telemetry: telemetry.clone(),
         store: reload::store_now(&loaded),
-        current: loaded,
+        started: loaded,
     };
     tokio::spawn(reloads.at_every(hang_ups));
     running.serve_until_signalled(listener).await;

@@ -1,7 +1,7 @@
 //! SIGHUP to a real process: applied settings, settings that stay, and log lines about them.
 
 use crate::http_request::BrokerRequest;
-use crate::process::{Broker, folder};
+use crate::process::{Broker, folder, run_sutler};
 use serde_json::json;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -161,6 +161,57 @@ fn a_reload_under_load_drops_no_request() {
         answered.load(Ordering::Relaxed) >= RELOADS,
         "there was no load"
     );
+}
+
+/// A broker over a file, with the keys of `one.key`.
+fn started_over_a_file(folder: &Path) -> Broker {
+    write(folder, "catalog.yaml", &catalog("one"));
+    write(folder, "sutler.yaml", &file_config("one.key", ""));
+    Broker::start(folder, &["broker", "--config", "sutler.yaml"])
+}
+
+fn file_config(key_file: &str, more: &str) -> String {
+    format!(
+        "auth: none\ncatalog: {{file: catalog.yaml}}\nstore: {{url: 'sqlite:one.db', key_file: {key_file}}}\n{more}"
+    )
+}
+
+/// Log line about keys that were read.
+const KEYS: &str = "the keys of the store were read again";
+
+#[test]
+fn every_reload_reads_the_key_file_of_the_start() {
+    let folder = folder();
+    let broker = started_over_a_file(folder.path());
+    let make = ["store", "keys", "make", "--key-file", "other.key"];
+    let made = run_sutler(folder.path(), &[&make[..], &["--id", "k9"]].concat());
+    assert_eq!(made.code, Some(0), "{}", made.stderr);
+    write(folder.path(), "sutler.yaml", &file_config("other.key", ""));
+    for _ in 0..3 {
+        broker.signal("HUP");
+        let lines = broker.until_logged(DONE);
+        let keys = lines.iter().find(|it| it.contains(KEYS));
+        let keys = keys.expect("the keys are read");
+        assert!(keys.contains("seals=k1 keys=1"), "{keys}");
+        let restart = "restart to apply: store.key_file";
+        assert!(lines.iter().any(|it| it.ends_with(restart)), "{lines:#?}");
+    }
+}
+
+#[test]
+fn keys_are_read_again_though_the_configuration_has_faults() {
+    let folder = folder();
+    let broker = started_over_a_file(folder.path());
+    let make = ["store", "keys", "make", "--key-file", "one.key"];
+    let made = run_sutler(folder.path(), &make);
+    assert_eq!(made.code, Some(0), "{}", made.stderr);
+    let faulty = file_config("one.key", "lisen: x\n");
+    write(folder.path(), "sutler.yaml", &faulty);
+    broker.signal("HUP");
+    let lines = broker.until_logged("not reloaded: the configuration has faults");
+    let keys = lines.iter().find(|it| it.contains(KEYS));
+    let keys = keys.expect("the keys are read");
+    assert!(keys.contains("seals=k1 keys=2"), "{keys}");
 }
 
 /// Writes a new certificate for this machine, and its key.

@@ -3,7 +3,7 @@
 use super::{command, get};
 use crate::fixture::scripted_service::Script;
 use crate::fixture::{Fixture, catalog_of, test_catalog};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::Arc;
 use sutler_broker::{Admin, Broker};
 use sutler_journal::{KeyRing, MemoryStore};
@@ -171,6 +171,43 @@ async fn an_import_is_repeated_without_harm_and_overwrites_nothing() {
         .await
         .is(400);
     assert!(nonsense.description().contains("Line 1"));
+}
+
+/// Outcomes and messages of the imports in the audit trail, the newest first.
+async fn audited(kit: &Fixture) -> Vec<(String, String)> {
+    let reply = get(kit, "audit").send().await.is(200);
+    let items = reply.json["items"].as_array().expect("a list").clone();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let imports = items.iter().filter(|it| it["verb"] == "import");
+    imports
+        .map(|it| (text(&it["outcome"]), text(&it["message"])))
+        .collect()
+}
+
+#[tokio::test]
+async fn an_import_is_audited_before_its_first_commit_and_at_its_end_also_if_it_fails() {
+    let keys = KeyRing::fresh_line("one");
+    let (old, _) = empty(&keys).await;
+    old.has_instance("a").await;
+    old.has_instance("b").await;
+    let file = exported(&old).await;
+    let (new, _) = empty(&keys).await;
+    let half: Vec<&str> = file.lines().take(file.lines().count() - 2).collect();
+    let cut = command(&new, "import").bytes(half.join("\n"));
+    cut.send().await.is(400);
+    let entries = audited(&new).await;
+    assert_eq!(entries.len(), 2, "{entries:?}");
+    assert_eq!(entries[1], ("started".to_owned(), String::new()));
+    assert_eq!(entries[0].0, "refused");
+    assert!(entries[0].1.contains("were added before"), "{entries:?}");
+    let whole = command(&new, "import").query("unfinished", "run");
+    whole.bytes(file).send().await.is(200);
+    let entries = audited(&new).await;
+    assert_eq!(entries.len(), 4, "{entries:?}");
+    let begun = ("started".to_owned(), "unfinished=run".to_owned());
+    assert_eq!(entries[1], begun);
+    assert_eq!(entries[0].0, "done");
+    assert!(entries[0].1.ends_with("documents added"), "{entries:?}");
 }
 
 #[tokio::test]

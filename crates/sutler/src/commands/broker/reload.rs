@@ -1,6 +1,7 @@
 //! SIGHUP: reads the configuration again and applies all settings that a running broker can change.
 //!
-//! A configuration with faults changes nothing. Changes that need a restart are logged by path.
+//! A configuration with faults changes nothing. Changes that need a restart are logged by path, at every reload until
+//! the restart. The key file is read again in any case, from the path that was opened at the start.
 
 use super::{access, build};
 use crate::BoxError;
@@ -22,8 +23,8 @@ pub(super) struct ReloadTask {
     /// Authentication of operators.
     pub(super) operators: Option<Auth>,
     pub(super) telemetry: Arc<Telemetry>,
-    /// The configuration that is in use.
-    pub(super) current: ResolvedConfig,
+    /// The configuration of the start: it decides what a reload can change.
+    pub(super) started: ResolvedConfig,
     /// The URL of the server whose store is open.
     pub(super) store: Option<SecretString>,
 }
@@ -35,17 +36,20 @@ pub(super) fn hang_ups() -> std::io::Result<Signal> {
 
 impl ReloadTask {
     /// Reloads at every SIGHUP, one after the other.
-    pub(super) async fn at_every(mut self, mut hang_ups: Signal) {
+    pub(super) async fn at_every(self, mut hang_ups: Signal) {
         while hang_ups.recv().await.is_some() {
             self.reload().await;
         }
     }
 
-    async fn reload(&mut self) {
-        // First, and independent of the configuration: log rotation may have moved the file.
+    async fn reload(&self) {
+        // First, and independent of the configuration: log rotation may have moved the file, and a new key must be
+        // known before another replica seals with it.
         if let Err(error) = self.telemetry.reopen_audit() {
             tracing::error!(%error, "the audit file cannot be reopened; the old one stays in use");
         }
+        let keys = self.replace_keys();
+        let keys = record(ReloadKind::Keys, "keys of the store", keys);
         let loaded = sutler::load(self.file.as_deref(), &self.flags);
         metrics::reloaded(ReloadKind::Configuration, Success::from(&loaded));
         let loaded = match loaded {
@@ -57,7 +61,7 @@ impl ReloadTask {
                 let faults = faults.0.len();
                 tracing::error!(
                     faults,
-                    "not reloaded: the configuration has faults; nothing was changed"
+                    "not reloaded: the configuration has faults; no setting was changed"
                 );
                 return;
             }
@@ -66,23 +70,22 @@ impl ReloadTask {
             tracing::warn!("{warning}");
         }
         let store = store_now(&loaded);
-        let (old, new) = (&self.current.config, &loaded.config);
+        let (old, new) = (&self.started.config, &loaded.config);
         let held = |config, store| ReloadInput { config, store };
         let paths = restart_to_apply(&held(old, self.store.as_ref()), &held(new, store.as_ref()));
         if !paths.is_empty() {
             tracing::warn!("restart to apply: {}", paths.join(", "));
         }
         let whole = self.apply(&loaded).await;
-        if whole {
+        if whole && keys {
             tracing::info!("the configuration was reloaded");
         }
-        self.current = loaded;
     }
 
     /// Applies each part separately; one that fails stays as it was. Returns whether all succeeded.
     async fn apply(&self, loaded: &ResolvedConfig) -> bool {
         let users = self.replace_users(loaded);
-        let catalog = match &self.current.config.bundles {
+        let catalog = match &self.started.config.bundles {
             // Their folders are watched anyway.
             Some(_) => Ok(()),
             None => {
@@ -91,22 +94,20 @@ impl ReloadTask {
             }
         };
         let tls = match build::tls(&loaded.config) {
-            Some(tls) if self.current.config.tls.is_some() => self.running.replace_tls(tls),
+            Some(tls) if self.started.config.tls.is_some() => self.running.replace_tls(tls),
             // Switching TLS on or off needs a restart, which has been logged.
             Some(_) | None => Ok(()),
         };
         let level = self.telemetry.set_level(&loaded.config.log.level);
-        let keys = self.replace_keys();
         record(ReloadKind::Users, "users", users)
             & record(ReloadKind::Catalog, "catalog", catalog)
             & record(ReloadKind::Tls, "tls", tls)
             & record(ReloadKind::LogLevel, "log level", level)
-            & record(ReloadKind::Keys, "keys of the store", keys)
     }
 
-    /// Reads the key file that is in use again; another path needs a restart, which has been logged.
+    /// Reads the key file that is in use again; another path needs a restart, which is logged.
     fn replace_keys(&self) -> Result<(), BoxError> {
-        let Some(path) = self.current.config.store.key_path()? else {
+        let Some(path) = self.started.config.store.key_path()? else {
             return Ok(());
         };
         let ring = KeyRing::existing_file(path)?;

@@ -5,7 +5,7 @@
 //! by the journal (`KeyFileEdit`), the records of a key are counted by `key_usage.rs`.
 
 use super::key_usage::{self, words};
-use super::target_store::{self, TargetStoreArgs, URLS};
+use super::target_store::{self, TargetStore, TargetStoreArgs, URLS};
 use super::{StoreOutput, say, say_json};
 use crate::BoxError;
 use clap::{Args, Subcommand};
@@ -13,7 +13,8 @@ use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use sutler_journal::rekey::KeyUsage;
+use sutler_journal::copy::check_usable;
+use sutler_journal::rekey::{KeyUsage, has_documents_of};
 use sutler_journal::{KeyFileEdit, KeyId, KeyRing};
 
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 refused or failed, 2 wrong usage.";
@@ -176,6 +177,8 @@ async fn retire(args: &RetireArgs) -> Result<(), BoxError> {
     edit.remove(&id)?;
     args.file.chosen.must_exist()?;
     let found = args.file.chosen.open().await?;
+    // Records of a store that was moved are in another one.
+    check_usable(&*found.store).await?;
     let usage = key_usage::count(&found.store).await?;
     let left = usage.of(&id);
     if left.total() > 0 {
@@ -185,12 +188,38 @@ async fn retire(args: &RetireArgs) -> Result<(), BoxError> {
         )
         .into());
     }
+    check_store(&found, &usage, &edit.ring(), &path).await?;
+    let (shown, retired) = (path.display(), edit.retired_file());
+    let retired = retired.display();
     edit.save()?;
-    let shown = path.display();
     say(&format!(
-        "{shown}: {id} is retired; no record of {} needs it\nNext: give the file to every replica. A running broker forgets the key when it is restarted.\n",
+        "{shown}: {id} is retired; no record of {} needs it\nThe key is in {retired} now: delete that file when you are sure that nothing needs it.\nNext: give the key file to every replica. A running broker forgets the key when it is restarted.\n",
         found.name
     ))
+}
+
+/// Fails if it is not certain that the counted store is the one of the keys: another store needs none of them.
+async fn check_store(
+    found: &TargetStore,
+    usage: &KeyUsage,
+    keys: &KeyRing,
+    path: &Path,
+) -> Result<(), BoxError> {
+    let (name, damaged) = (&found.name, usage.damaged);
+    if damaged > 0 {
+        return Err(format!(
+            "damaged records of {name}, whose key is not known: {damaged}. Run `sutler store check` about them; nothing was changed"
+        )
+        .into());
+    }
+    if has_documents_of(&*found.store, keys).await? {
+        return Ok(());
+    }
+    let (current, path) = (keys.current(), path.display());
+    Err(format!(
+        "{name} has no record that the current key {current} of {path} seals: is it the store of this key file? If it is, run `sutler store rekey` first; nothing was changed"
+    )
+    .into())
 }
 
 async fn list(args: &ListArgs) -> Result<(), BoxError> {

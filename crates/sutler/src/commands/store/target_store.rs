@@ -108,9 +108,9 @@ pub(super) fn must_exist(url: &StoreUrl) -> Result<(), BoxError> {
 }
 
 impl TargetStoreArgs {
-    /// As [`must_exist`], for the chosen store.
+    /// As [`must_exist`], for the chosen store, also if a configuration names it.
     pub(super) fn must_exist(&self) -> Result<(), BoxError> {
-        self.url.as_ref().map_or(Ok(()), must_exist)
+        self.resolve()?.0.as_ref().map_or(Ok(()), must_exist)
     }
 }
 

@@ -5,7 +5,9 @@ use super::{store, tidied};
 use crate::process::{Broker, folder, sutler};
 use serde_json::Value;
 use std::path::Path;
-use sutler_journal::{KeyRing, OperationFilter, OperationList, SealContext, Store as _};
+use sutler_journal::{
+    Commit, Key, KeyRing, Kind, OperationFilter, OperationList, Realm, SealContext, Store as _,
+};
 use sutler_store_sqlite::SqliteStore;
 
 const STORE: [&str; 4] = ["--url", "sqlite:one.db", "--key-file", "one.key"];
@@ -177,6 +179,117 @@ fn a_reload_refuses_another_key_of_the_same_id() {
     let lines = broker.until_logged("keys of the store: not reloaded");
     let last = lines.last().expect("a line");
     assert!(last.contains("is not the one that is in use"), "{last}");
+}
+
+#[test]
+fn a_reload_refuses_a_key_file_without_the_key_that_seals() {
+    let folder = folder();
+    let path = folder.path();
+    let mut command = sutler(path);
+    command.args(["broker", "--no-auth", "--db", "one.db"]);
+    let broker = Broker::of(&mut command);
+    let other = KeyRing::fresh_line("k2");
+    std::fs::write(path.join("one.key"), other.as_bytes()).expect("a file");
+    broker.signal("HUP");
+    let lines = broker.until_logged("keys of the store: not reloaded");
+    let last = lines.last().expect("a line");
+    assert!(last.contains("which seals now"), "{last}");
+}
+
+/// Writes documents into a file: each one sealed with a ring, or as plain text.
+async fn write_documents(path: &Path, rings: &[Option<&KeyRing>]) {
+    let store = SqliteStore::open(path).await.expect("a store");
+    let realm = Realm::new("r").expect("a realm");
+    for (n, ring) in rings.iter().enumerate() {
+        let key = Key::new(&realm, Kind::new("thing"), &[&n.to_string()]).expect("a key");
+        let place = SealContext::Document(&key);
+        let body = ring.map_or_else(|| "text".into(), |ring| ring.seal(place, b"text"));
+        let commit = Commit::new().insert(key, Vec::new(), body);
+        store.commit(&commit).await.expect("a commit");
+    }
+    store.close().await;
+}
+
+/// A key file `one.key` in which k2 seals, and k1 opens.
+fn two_keys(path: &Path) -> KeyRing {
+    for arguments in [&["make"][..], &["make"], &["use", "k2"]] {
+        let all = [&["keys"][..], arguments, &["--key-file", "one.key"]].concat();
+        let output = store(path, &all);
+        assert_eq!(output.code, Some(0), "{}", output.stderr);
+    }
+    KeyRing::existing_file(path.join("one.key")).expect("a key ring")
+}
+
+#[tokio::test]
+async fn a_key_is_retired_only_by_the_store_of_its_file_and_kept_aside() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = folder();
+    let path = folder.path();
+    let ring = two_keys(path);
+    let same_id = KeyRing::parse(&KeyRing::fresh_line("k2")).expect("a key ring");
+    write_documents(&path.join("empty.db"), &[]).await;
+    write_documents(&path.join("foreign.db"), &[Some(&same_id)]).await;
+    write_documents(&path.join("damaged.db"), &[Some(&ring), None]).await;
+    write_documents(&path.join("one.db"), &[Some(&ring)]).await;
+    write_documents(&path.join("moved.db"), &[Some(&ring)]).await;
+    let copy = ["copy", "--from", "sqlite:moved.db", "--to", "sqlite:to.db"];
+    let moved = store(path, &[&copy[..], &["--finish"]].concat());
+    assert_eq!(moved.code, Some(0), "{}", moved.stderr);
+    let retire = |name: &str| {
+        let url = format!("sqlite:{name}.db");
+        let store_args = ["--url", &url, "--key-file", "one.key"];
+        store(path, &[&["keys", "retire", "k1"][..], &store_args].concat())
+    };
+    let before = std::fs::read_to_string(path.join("one.key")).expect("a file");
+    for (name, sentence) in [
+        ("empty", "is it the store of this key file?"),
+        ("foreign", "is it the store of this key file?"),
+        ("moved", "this store was moved to sqlite:"),
+        (
+            "damaged",
+            "whose key is not known: 1. Run `sutler store check`",
+        ),
+    ] {
+        let refused = retire(name);
+        assert_eq!(refused.code, Some(1), "{name}: {}", refused.stdout);
+        assert!(refused.stderr.contains(sentence), "{}", refused.stderr);
+        let after = std::fs::read_to_string(path.join("one.key")).expect("a file");
+        assert_eq!(before, after, "{name}");
+    }
+    let done = retire("one");
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    let text = tidied(&done, path);
+    assert!(text.contains("The key is in one.key.retired now"), "{text}");
+    let kept = path.join("one.key.retired");
+    let mode = std::fs::metadata(&kept).expect("a file").permissions();
+    assert_eq!(mode.mode() & 0o777, 0o600);
+    let kept = std::fs::read_to_string(kept).expect("a file");
+    assert!(
+        kept.starts_with("k1:") && before.contains(&kept),
+        "the line"
+    );
+}
+
+#[test]
+fn a_store_that_a_configuration_names_is_never_created_by_key_commands() {
+    let folder = folder();
+    let path = folder.path();
+    two_keys(path);
+    let config = "auth: none\nstore: {url: 'sqlite:none.db', key_file: one.key}\n";
+    std::fs::write(path.join("sutler.yaml"), config).expect("a file");
+    for arguments in [
+        &["keys", "retire", "k1"][..],
+        &["keys", "list", "--records"],
+        &["rekey"],
+    ] {
+        let refused = store(path, &[arguments, &["--config", "sutler.yaml"]].concat());
+        assert_eq!(
+            refused.stderr,
+            "sutler: none.db does not exist; name the file of a store\n"
+        );
+        assert_eq!(refused.code, Some(1));
+        assert!(!path.join("none.db").exists(), "{arguments:?}");
+    }
 }
 
 #[test]
