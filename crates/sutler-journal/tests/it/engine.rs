@@ -186,6 +186,16 @@ impl ScriptedExecutor {
     }
 }
 
+/// An executor whose first run of an operation hangs; later ones end it.
+fn hanging_once() -> Arc<ScriptedExecutor> {
+    ScriptedExecutor::new(|run, before| async move {
+        if before == 0 {
+            std::future::pending::<()>().await;
+        }
+        finish(&run).await
+    })
+}
+
 fn observed(run: &Run) -> ObservedRun {
     let row = &run.operation().row;
     ObservedRun {

@@ -1,6 +1,6 @@
 //! Leases: a worker that loses its lease, and how runs are stopped.
 
-use super::{EngineFixture, LEASE, ScriptedExecutor, finish};
+use super::{EngineFixture, LEASE, ScriptedExecutor, finish, hanging_once};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use sutler_journal::conformance::{Call, Intercept};
@@ -61,12 +61,7 @@ async fn a_worker_that_cannot_renew_stops_before_a_takeover() {
     let fixture = EngineFixture::new();
     let id = fixture.accept("a").await;
     // The executor asserts that no operation is inside it twice.
-    let executor = ScriptedExecutor::new(|run, before| async move {
-        if before == 0 {
-            std::future::pending::<()>().await;
-        }
-        finish(&run).await
-    });
+    let executor = hanging_once();
     let first = fixture.engine(executor.clone()).await;
     while executor.observed().is_empty() {
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -84,12 +79,7 @@ async fn a_worker_whose_renewal_hangs_stops_before_a_takeover() {
     let fixture = EngineFixture::new();
     let id = fixture.accept("a").await;
     // The executor asserts that no operation is inside it twice.
-    let executor = ScriptedExecutor::new(|run, before| async move {
-        if before == 0 {
-            std::future::pending::<()>().await;
-        }
-        finish(&run).await
-    });
+    let executor = hanging_once();
     let first = fixture.engine(executor.clone()).await;
     while executor.observed().is_empty() {
         tokio::time::sleep(Duration::from_millis(10)).await;

@@ -1,6 +1,6 @@
 //! Shut-down: runs are finished or released, and it always completes.
 
-use super::{EngineFixture, LEASE, ScriptedExecutor, WORK, finish};
+use super::{EngineFixture, LEASE, ScriptedExecutor, WORK, finish, hanging_once};
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::conformance::{Call, Intercept};
@@ -39,12 +39,7 @@ async fn a_shut_down_waits_for_runs_and_starts_no_more() {
 async fn an_unfinished_run_is_released_without_a_takeover() {
     let fixture = EngineFixture::new();
     let id = fixture.accept("a").await;
-    let executor = ScriptedExecutor::new(|run, before| async move {
-        if before == 0 {
-            std::future::pending::<()>().await;
-        }
-        finish(&run).await
-    });
+    let executor = hanging_once();
     let engine = fixture.engine(executor.clone()).await;
     while engine.operations_running() == 0 {
         tokio::time::sleep(Duration::from_millis(10)).await;
