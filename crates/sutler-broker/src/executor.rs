@@ -18,12 +18,14 @@ use crate::operation_log;
 use crate::realm_context::RealmContext;
 use crate::resources::{BINDING, Detail, INSTANCE, Request, ResourceKeys as _, Steps};
 use async_trait::async_trait;
+use bytes::Bytes;
 use hook::HookCall;
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::{Executor, Key, Lost, Run, RunResult};
 use sutler_osb::{BindingId, InstanceId};
 use sutler_records::{EndedResource, PeriodicTasks, Resource, RunEnd, StartedOperation, TASK_VERB};
+use tokio::time::Instant;
 use tracing::Instrument as _;
 
 /// An operation of the broker that starts.
@@ -70,13 +72,16 @@ impl Executor for RealmExecutors {
         }
     }
 
-    async fn give_up(&self, run: Arc<Run>) -> Result<(), Lost> {
+    async fn give_up(&self, run: Arc<Run>) -> Result<RunResult, Lost> {
         if let Some(tasks) = self.periodic_tasks(&run) {
             return tasks.give_up(run).await;
         }
         match self.of(&run) {
-            Some(executor) => executor.fail_interrupted(run).await,
-            None => Err(Lost),
+            Some(executor) => {
+                executor.fail_interrupted(run).await?;
+                Ok(RunResult::Finished)
+            }
+            None => Ok(RunResult::Yield(STRANGER_AGAIN)),
         }
     }
 }
@@ -85,8 +90,8 @@ impl Executor for RealmExecutors {
 pub(super) enum RunOutcome<T> {
     /// The operation ended.
     Ended(End<T>, Detail),
-    /// The hook failed and is tried again.
-    Retry(Duration),
+    /// The hook failed and is tried again, with this progress.
+    Retry(Duration, Option<Bytes>),
     /// The operation waits for something else and is run again.
     Yield(Duration),
     /// The resource does not know the operation.
@@ -262,6 +267,7 @@ impl BrokerExecutor {
             plan,
             service,
             policy,
+            began: Instant::now(),
         })
     }
 
@@ -288,7 +294,7 @@ impl BrokerExecutor {
                 self.conclude(run, run_end).await?;
                 Ok(RunResult::Finished)
             }
-            RunOutcome::Retry(wait) => Ok(RunResult::Retry(wait)),
+            RunOutcome::Retry(wait, progress) => Ok(RunResult::Retry(wait, progress)),
             RunOutcome::Yield(wait) => Ok(RunResult::Yield(wait)),
             RunOutcome::Orphaned => self.end_orphaned(run).await,
         }

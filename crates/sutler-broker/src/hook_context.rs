@@ -14,7 +14,8 @@ use crate::error::{Error, Result};
 use crate::lifecycle::AuthorState;
 use crate::lifecycle::binding::BindingSpec;
 use crate::lifecycle::instance::InstanceSpec;
-use crate::resources::{Detail, Request, SaveResult, Steps, save_state};
+use crate::resources::{Detail, FirstCall, Request, SaveResult, Steps, save_state};
+use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -235,16 +236,23 @@ impl Cx {
         }
     }
 
-    /// The first call of the hook; `now` if this is the first that is recorded. Recorded before the hook is called.
-    pub(crate) async fn called_at(&self, now: StoreTime) -> std::result::Result<StoreTime, Lost> {
+    /// The moment from which the deadline of the hook counts, if an earlier attempt recorded it. A takeover has all
+    /// the time again: takeovers are bounded.
+    pub(crate) async fn first_call(&self) -> Option<StoreTime> {
+        let takeovers = self.run.operation().row.takeovers;
+        let first = self.steps.lock().await.first_call;
+        let first = first.filter(|first| first.takeovers == takeovers);
+        first.map(|first| StoreTime(first.at))
+    }
+
+    /// Progress that records the first call of the hook, to be written together with the end of the attempt.
+    pub(crate) async fn record_first_call(&self, at: StoreTime) -> Bytes {
         let mut steps = self.steps.lock().await;
-        if let Some(called) = steps.called_at {
-            return Ok(StoreTime(called));
-        }
-        steps.called_at = Some(now.0);
-        let sealed = self.records.seal_progress(self.run.id(), &*steps);
-        self.run.save_progress(None, Some(sealed)).await?;
-        Ok(now)
+        steps.first_call = Some(FirstCall {
+            at: at.0,
+            takeovers: self.run.operation().row.takeovers,
+        });
+        self.records.seal_progress(self.run.id(), &*steps)
     }
 
     /// Writes progress that was not written yet.

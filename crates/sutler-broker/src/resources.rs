@@ -115,10 +115,18 @@ pub(crate) struct Steps {
     /// Unbinds that a deprovision started, by binding.
     #[serde(default)]
     pub cascade: BTreeMap<String, OperationId>,
-    /// Moment of the first call of the hook that was not at once after the acceptance, in microseconds of the
-    /// store's clock.
+    /// The call of the hook from which its deadline counts; recorded when the attempt is followed by another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub called_at: Option<i64>,
+    pub first_call: Option<FirstCall>,
+}
+
+/// The first call of a hook after the acceptance or after a takeover.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FirstCall {
+    /// Moment, in microseconds of the store's clock.
+    pub at: i64,
+    /// Takeovers before it: a later takeover has all the time again.
+    pub takeovers: u32,
 }
 
 /// Result of saving a state.

@@ -287,7 +287,8 @@ pub enum ProposedChange<'a> {
 pub struct Policy {
     /// Synchronous or asynchronous.
     pub asynchrony: Asynchrony,
-    /// Maximum time from the first call of the hook, including retries; a takeover starts it again.
+    /// Maximum time from the first call of the hook, including retries. A takeover or a restart calls the hook from
+    /// its beginning, and starts it again.
     pub deadline: Duration,
     /// Maximum attempts after transient errors.
     pub attempts_max: u32,
@@ -324,7 +325,7 @@ impl Policy {
         self
     }
 
-    /// Sets the maximum time from the first call of the hook, including retries; a takeover starts it again.
+    /// Sets the maximum time from the first call of the hook, including retries; see [`Policy::deadline`].
     #[must_use]
     pub fn within(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;

@@ -16,6 +16,7 @@ pub use run::{CommitAborted, CommitRejected, Lost, Run};
 use crate::operation::{OperationId, Queue, WorkerId};
 use crate::store::Store;
 use async_trait::async_trait;
+use bytes::Bytes;
 use run_table::{Incarnation, RunTable};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,14 +27,15 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// Result of one execution.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunResult {
     /// The executor committed the operation's end.
     Finished,
     /// The operation is released and claimed again after this time.
     Yield(Duration),
-    /// The attempt ended; the next one starts after this time.
-    Retry(Duration),
+    /// The attempt ended; the next one starts after this time. The progress of the operation is replaced in the same
+    /// commit, and takeovers stay as they are.
+    Retry(Duration, Option<Bytes>),
 }
 
 /// Executes operations.
@@ -49,8 +51,9 @@ pub trait Executor: Send + Sync + 'static {
     /// returns `RunResult::Finished`.
     async fn execute(&self, run: Arc<Run>) -> Result<RunResult, Lost>;
 
-    /// Ends an operation that was taken over too often without progress as failed.
-    async fn give_up(&self, run: Arc<Run>) -> Result<(), Lost>;
+    /// Ends an operation that was taken over too often without progress as failed, or leaves that to another process
+    /// with `RunResult::Yield`.
+    async fn give_up(&self, run: Arc<Run>) -> Result<RunResult, Lost>;
 }
 
 /// One queue and the number of its operations that one engine runs concurrently.

@@ -35,6 +35,8 @@ const LANE_PREFIX: &str = "chore-";
 const TRIES: u32 = 8;
 /// Longest time until the next run after one that failed.
 const RETRY_AFTER: Duration = Duration::from_secs(60);
+/// Wait before a task that this process does not have is claimed again.
+const UNKNOWN_TASK_AGAIN: Duration = Duration::from_secs(60);
 /// Longest text of progress or failure that is stored, in characters.
 const TEXT_CHARS_MAX: usize = 1000;
 
@@ -312,7 +314,8 @@ impl PeriodicTasks {
     pub async fn run(&self, run: Arc<Run>) -> Result<RunResult, Lost> {
         let lane = run.operation().row.lane.clone();
         let Some(task) = self.task_of(&lane) else {
-            return self.scheduler.cancel(&run).await;
+            // A process of another version may have it.
+            return Ok(RunResult::Yield(UNKNOWN_TASK_AGAIN));
         };
         let begin = |state: &mut TaskState| {
             state.serving = state.status.requested;
@@ -367,14 +370,13 @@ impl PeriodicTasks {
     ///
     /// # Errors
     /// The claim was lost.
-    pub async fn give_up(&self, run: Arc<Run>) -> Result<(), Lost> {
+    pub async fn give_up(&self, run: Arc<Run>) -> Result<RunResult, Lost> {
         let lane = run.operation().row.lane.clone();
         let failure = "it was interrupted too often; see why workers die".to_owned();
         match self.task_of(&lane) {
             Some(task) => self.end(&run, &lane, task.as_ref(), Some(failure)).await,
-            None => self.scheduler.cancel(&run).await,
-        }?;
-        Ok(())
+            None => Ok(RunResult::Yield(UNKNOWN_TASK_AGAIN)),
+        }
     }
 
     fn failing(&self) -> MutexGuard<'_, BTreeMap<String, String>> {

@@ -336,9 +336,18 @@ impl Store for SqliteStore {
         queues: &[(Queue, usize)],
     ) -> Result<Vec<Operation>, LeaseError> {
         let queues = queues.to_vec();
-        let claimed = self.ask(move |session, now| session.claim(worker, &queues, now));
-        lease_call_within(CLAIM_TIME_MAX, async {
-            claimed.await?.ok_or(LeaseError::Lost)
+        // A claim whose caller gave up, because the disk stalls, takes nothing: the operations would be held by a worker
+        // that does not know of them.
+        let caller = Arc::new(());
+        let waiting = Arc::downgrade(&caller);
+        let claimed = self.ask(move |session, now| match waiting.strong_count() {
+            0 => Ok(Some(Vec::new())),
+            _ => session.claim(worker, &queues, now),
+        });
+        lease_call_within(CLAIM_TIME_MAX, async move {
+            let claimed = claimed.await;
+            drop(caller);
+            claimed?.ok_or(LeaseError::Lost)
         })
         .await
     }

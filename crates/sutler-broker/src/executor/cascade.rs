@@ -10,6 +10,7 @@ use crate::lifecycle::{AsyncRequest, Asynchrony, End, Verb};
 use crate::operation_log;
 use crate::resources::{BINDING, BUSY, Detail, OF, Request, RequestBody, Steps};
 use bytes::Bytes;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use sutler_journal::{Commit, Key, List, Lost, OperationId, Page, Queue, Run};
 use sutler_records::{
@@ -89,6 +90,12 @@ impl BrokerExecutor {
         if page.documents.is_empty() {
             return Ok(Cascade::Clear);
         }
+        // Only those that are still listed: otherwise the progress grows with every binding that was removed. A binding
+        // that is being removed stays on the first page, because no binding is added.
+        let listed: BTreeSet<&str> = page.documents.iter().map(|it| it.key.id(1)).collect();
+        steps
+            .cascade
+            .retain(|binding, _| listed.contains(binding.as_str()));
         for document in page.documents {
             let key = document.key;
             let was = self.0.records.load_for_run::<Binding>(run, &key).await?;

@@ -15,8 +15,9 @@ use crate::service::{Bound, Policy, Predecessor, Provisioned, UntypedService, Up
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
-use sutler_journal::{Fence, Lost, Run, catch_panic};
+use sutler_journal::{Fence, Lost, Run, StoreTime, catch_panic};
 use sutler_osb::{BindResponse, Parameters, Requires};
+use tokio::time::Instant;
 use tracing::Instrument as _;
 
 /// Maximum wait between attempts.
@@ -39,6 +40,8 @@ pub(super) struct HookCall<'a> {
     pub plan: Arc<OfferedPlan>,
     pub service: Arc<dyn UntypedService>,
     pub policy: Policy,
+    /// When this attempt began.
+    pub began: Instant,
 }
 
 impl HookCall<'_> {
@@ -80,7 +83,7 @@ impl HookCall<'_> {
             }
             (Verb::Update | Verb::Bind | Verb::Unbind, _) => return Ok(halted()),
         };
-        self.outcome(ran)
+        self.outcome(ran).await
     }
 
     /// Runs a binding's verb.
@@ -108,7 +111,7 @@ impl HookCall<'_> {
             }
             Verb::Provision | Verb::Update | Verb::Deprovision => return Ok(halted()),
         };
-        self.outcome(ran)
+        self.outcome(ran).await
     }
 
     /// Polls a hook to its end or to the verb's deadline, and writes its progress on the way.
@@ -145,20 +148,33 @@ impl HookCall<'_> {
     /// The deadline counts from the first call of the hook, over all attempts: the time before, in which the
     /// operation waited for others, is not the hook's.
     async fn time_left(&self) -> Result<Duration, Lost> {
-        let deadline = self.policy.deadline;
         let row = &self.run.operation().row;
-        // A takeover has all the time again: takeovers are bounded, and what is recorded below would count as progress.
-        if (row.fence == Fence(1) && row.attempt == 1) || row.takeovers > 0 {
-            return Ok(deadline);
+        // Right after the acceptance: the store need not be asked.
+        if row.fence == Fence(1) {
+            return Ok(self.policy.deadline);
         }
-        let now = loop {
+        let now = self.store_time().await?;
+        let called = self.cx.first_call().await.unwrap_or(now);
+        Ok(self.policy.deadline.saturating_sub(now.since(called)))
+    }
+
+    async fn store_time(&self) -> Result<StoreTime, Lost> {
+        loop {
             match self.realm_context.records.store.now().await {
-                Ok(now) => break now,
+                Ok(now) => return Ok(now),
                 Err(cause) => self.run.wait_for_store(&cause, NOW_AGAIN).await?,
             }
-        };
-        let called = self.cx.called_at(now).await?;
-        Ok(deadline.saturating_sub(now.since(called)))
+        }
+    }
+
+    /// Ends this attempt. The first attempt records when the hook was called.
+    async fn retry<T>(&self, wait: Duration) -> Result<RunOutcome<T>, Lost> {
+        if self.cx.first_call().await.is_some() {
+            return Ok(RunOutcome::Retry(wait, None));
+        }
+        let called = self.store_time().await?.minus(self.began.elapsed());
+        let progress = self.cx.record_first_call(called).await;
+        Ok(RunOutcome::Retry(wait, Some(progress)))
     }
 
     /// Whether the operation was cancelled before its hook was called.
@@ -200,7 +216,7 @@ impl HookCall<'_> {
     }
 
     /// Outcome of a hook that returned.
-    fn outcome<T>(&self, ran: HookResult<T>) -> Result<RunOutcome<T>, Lost> {
+    async fn outcome<T>(&self, ran: HookResult<T>) -> Result<RunOutcome<T>, Lost> {
         let error = match ran {
             Ok(output) => return Ok(succeeded(output)),
             Err(error) if error.kind == ErrorKind::Lost => return Err(Lost),
@@ -213,7 +229,7 @@ impl HookCall<'_> {
         if error.kind == ErrorKind::Transient && row.attempt < policy.attempts_max && !stopping {
             let factor = 2u32.saturating_pow(row.attempt - 1);
             let wait = policy.backoff.saturating_mul(factor).min(BACKOFF_MAX);
-            return Ok(RunOutcome::Retry(wait));
+            return self.retry(wait).await;
         }
         let refused = match &error.kind {
             ErrorKind::Refused(Refusal::RequiresApp) => Some(RefusedAs::RequiresApp),

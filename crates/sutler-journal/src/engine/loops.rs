@@ -3,21 +3,23 @@
 //! Wakeups carry no data: a loop is woken by a signal or a timer, reads the current state, and acts on it.
 
 use super::run::{Lost, Run};
-use super::run_table::{ClaimOrigin, Incarnation, RunHandle, StartDecision};
+use super::run_table::{self, ClaimOrigin, Incarnation, RunHandle, StartDecision};
 use super::{Engine, Inner, Permit, RunCompletion, RunResult};
 use crate::commit::{Due, Next};
 use crate::copy::check_usable;
 use crate::metrics;
 use crate::nondeterminism::scheduled;
-use crate::operation::{Operation, OperationId, State, WorkerId};
+use crate::operation::{Fence, Operation, OperationId, State, WorkerId};
 use crate::query::Renewal;
 use crate::store::LeaseError;
+use bytes::Bytes;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
 
 /// Wait before an operation whose executor panicked is tried again.
 const AFTER_PANIC: Duration = Duration::from_secs(5);
@@ -37,6 +39,8 @@ pub(super) fn spawn_run(
     operation: Operation,
     permit: Option<Permit>,
 ) -> Option<RunCompletion> {
+    // From here on a shut-down waits for this run before it releases the lease.
+    let _counted = engine.0.tasks.token();
     let decision = engine.0.table().start(&operation, claim, Instant::now());
     let (handle, put_back) = match decision {
         StartDecision::Refused => return None,
@@ -56,21 +60,44 @@ pub(super) fn spawn_run(
     let (id, fence) = (operation.row.id, operation.row.fence);
     let RunHandle { finished, .. } = handle.clone();
     let run = Run::new(operation, engine.clone(), &handle);
-    let (task, done) = (engine.clone(), finished.clone());
+    let end = RunEndGuard {
+        engine: engine.clone(),
+        id,
+        fence,
+        finished: finished.clone(),
+        permit,
+    };
     engine.0.tasks.spawn(scheduled(async move {
+        let inner = Arc::clone(&end.engine.0);
         match put_back {
-            None => task.0.run_to_end(run).await,
-            Some(wait) => task.0.put_back_unstarted(&run, wait).await,
+            None => inner.run_to_end(run).await,
+            Some(wait) => inner.put_back_unstarted(&run, wait).await,
         }
-        let may_others_wait = permit.as_ref().is_some_and(Permit::is_last_permit);
-        drop(permit);
-        task.0.table().ended(id, fence);
-        done.cancel();
-        if may_others_wait {
-            task.0.look.notify_one();
-        }
+        drop(end);
     }));
     Some(RunCompletion(finished))
+}
+
+/// Removes a run from the table when it is dropped, also by a panic: otherwise its operation could never run here again.
+struct RunEndGuard {
+    engine: Engine,
+    id: OperationId,
+    fence: Fence,
+    finished: CancellationToken,
+    permit: Option<Permit>,
+}
+
+impl Drop for RunEndGuard {
+    fn drop(&mut self) {
+        let may_others_wait = self.permit.as_ref().is_some_and(Permit::is_last_permit);
+        self.permit = None;
+        let inner = &self.engine.0;
+        inner.table().ended(self.id, self.fence);
+        self.finished.cancel();
+        if may_others_wait {
+            inner.look.notify_one();
+        }
+    }
 }
 
 impl Engine {
@@ -222,7 +249,8 @@ impl Engine {
         }
         let worker = inner.incarnation().worker;
         match inner.store.claim(worker, &wanted).await {
-            Ok(claimed) => {
+            Ok(mut claimed) => {
+                run_table::sort_for_start(&mut claimed);
                 let full = claimed.len() == wanted.iter().map(|(_, n)| n).sum::<usize>();
                 for operation in claimed {
                     if operation.row.takeovers > 0 {
@@ -256,21 +284,20 @@ impl Inner {
         let run = Arc::new(run);
         let id = run.id();
         let result = if run.operation().row.takeovers > self.settings.takeovers_max {
-            self.executor
-                .give_up(run.clone())
-                .await
-                .map(|()| RunResult::Finished)
+            self.give_up(&run).await
         } else {
             self.execute(&run).await
         };
         let left = match result {
             Ok(RunResult::Finished) => Ok(()),
             Ok(RunResult::Yield(wait)) => {
-                self.put_back(&run, Next::Ready(Due::In(wait)), wait).await
+                self.put_back(&run, Next::Ready(Due::In(wait)), wait, None)
+                    .await
             }
-            Ok(RunResult::Retry(wait)) => {
+            Ok(RunResult::Retry(wait, progress)) => {
                 metrics::record_retry();
-                self.put_back(&run, Next::Retry(Due::In(wait)), wait).await
+                self.put_back(&run, Next::Retry(Due::In(wait)), wait, progress)
+                    .await
             }
             Err(Lost) => Err(Lost),
         };
@@ -283,11 +310,24 @@ impl Inner {
     async fn execute(&self, run: &Arc<Run>) -> Result<RunResult, Lost> {
         tokio::select! {
             biased;
+            // First: an executor makes no step after the loss.
+            () = run.lost().cancelled() => Err(Lost),
             ended = catch_panic(self.executor.execute(run.clone())) => ended.unwrap_or_else(|()| {
                 tracing::error!(operation.id = %run.id(), "the executor panicked");
-                Ok(RunResult::Retry(AFTER_PANIC))
+                Ok(RunResult::Retry(AFTER_PANIC, None))
             }),
+        }
+    }
+
+    /// Lets the executor end an operation that was taken over too often.
+    async fn give_up(&self, run: &Arc<Run>) -> Result<RunResult, Lost> {
+        tokio::select! {
+            biased;
             () = run.lost().cancelled() => Err(Lost),
+            ended = catch_panic(self.executor.give_up(run.clone())) => ended.unwrap_or_else(|()| {
+                tracing::error!(operation.id = %run.id(), "the executor panicked when it gave an operation up");
+                Ok(RunResult::Retry(AFTER_PANIC, None))
+            }),
         }
     }
 
@@ -302,8 +342,14 @@ impl Inner {
         }
     }
 
-    async fn put_back(&self, run: &Run, next: Next, wait: Duration) -> Result<(), Lost> {
-        run.step(next, None, None).await?;
+    async fn put_back(
+        &self,
+        run: &Run,
+        next: Next,
+        wait: Duration,
+        progress: Option<Bytes>,
+    ) -> Result<(), Lost> {
+        run.step(next, None, progress).await?;
         self.claim_within(wait);
         Ok(())
     }

@@ -97,6 +97,17 @@ pub(super) struct RenewalSteps {
     pub(super) run: Vec<Operation>,
 }
 
+/// Puts suspects first, the one with the most claims before the others: it was put back most often, so it has not run
+/// alone yet. Otherwise one that takes longer than a lease and is innocent would always start before it, and be given
+/// up with it.
+pub(super) fn sort_for_start(claimed: &mut [Operation]) {
+    claimed.sort_by_key(|operation| {
+        let row = &operation.row;
+        let suspect = row.takeovers >= SUSPECT_TAKEOVERS;
+        std::cmp::Reverse(suspect.then_some(row.fence))
+    });
+}
+
 /// Runs, claims and the lease of one process.
 pub(super) struct RunTable {
     incarnation: Incarnation,

@@ -242,8 +242,8 @@ impl Executor for ScriptedExecutor {
         (self.play)(run, before).await
     }
 
-    async fn give_up(&self, run: Arc<Run>) -> Result<(), Lost> {
+    async fn give_up(&self, run: Arc<Run>) -> Result<RunResult, Lost> {
         self.given_up.lock().unwrap().push(observed(&run));
-        end(&run, Outcome::Failed).await.map(|_| ())
+        end(&run, Outcome::Failed).await
     }
 }

@@ -200,8 +200,8 @@ impl Executor for Reporter {
         Ok(RunResult::Finished)
     }
 
-    async fn give_up(&self, _: Arc<Run>) -> Result<(), Lost> {
-        Ok(())
+    async fn give_up(&self, _: Arc<Run>) -> Result<RunResult, Lost> {
+        Ok(RunResult::Finished)
     }
 }
 

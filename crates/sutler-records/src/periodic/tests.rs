@@ -74,8 +74,8 @@ impl Executor for ThreeRuns {
         self.0.end(&run, &lane, Outcome::Succeeded, next).await
     }
 
-    async fn give_up(&self, _: Arc<Run>) -> Result<(), Lost> {
-        Ok(())
+    async fn give_up(&self, _: Arc<Run>) -> Result<RunResult, Lost> {
+        Ok(RunResult::Finished)
     }
 }
 
@@ -173,7 +173,7 @@ impl Executor for RunsTasks {
         self.0.run(run).await
     }
 
-    async fn give_up(&self, run: Arc<Run>) -> Result<(), Lost> {
+    async fn give_up(&self, run: Arc<Run>) -> Result<RunResult, Lost> {
         self.0.give_up(run).await
     }
 }

@@ -63,3 +63,32 @@ async fn a_renewal_during_a_stall_returns_durable_claims_only() {
     let renewal = store.renew(owner, LEASE).await.expect("a lease");
     assert_eq!(renewal.held, [id]);
 }
+
+/// Claims wait behind a stalled disk; those whose caller has gone must not take operations afterwards.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_that_was_given_up_during_a_stall_takes_nothing() {
+    let candidate = Sqlite::fresh().await;
+    let store = candidate.store().await;
+    let owner = worker(&*store, LEASE).await;
+    for name in ["a", "b", "c"] {
+        let new = new_operation(name, Start::Ready);
+        let started = store.commit(&Commit::new().start(new)).await;
+        started.expect("a commit");
+    }
+    candidate.set_stalled(true).await;
+    let stalled = tokio::spawn({
+        let store = candidate.store().await;
+        let new = new_operation("d", Start::Waiting);
+        async move { store.commit(&Commit::new().start(new)).await }
+    });
+    for _ in 0..2 {
+        let claim = store.claim(owner, &[(WORK, 1)]);
+        let given_up = timeout(Duration::from_millis(50), claim).await;
+        given_up.expect_err("the disk stalls");
+    }
+    candidate.set_stalled(false).await;
+    stalled.await.expect("no panic").expect("a commit");
+    let claimed = store.claim(owner, &[(WORK, 1)]).await.expect("a claim");
+    let renewal = store.renew(owner, LEASE).await.expect("a lease");
+    assert_eq!(renewal.held, [claimed[0].row.id]);
+}

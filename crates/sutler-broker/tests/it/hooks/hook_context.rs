@@ -31,6 +31,8 @@ enum Behaviour {
     Ends,
     /// Every attempt up to this one fails with a transient error.
     TransientUntil(u32),
+    /// Every attempt fails with a transient error after this time.
+    TransientAfter(Duration),
     Fails,
     Panics,
     /// Reports progress this number of times, at this interval.
@@ -95,6 +97,10 @@ impl Service for ScriptedProvision {
                 return Err(Error::transient("It rains.").because("clouds"));
             }
             Behaviour::TransientUntil(_) => {}
+            Behaviour::TransientAfter(time) => {
+                tokio::time::sleep(*time).await;
+                return Err(Error::transient("It rains."));
+            }
             Behaviour::Fails => return Err(Error::failed("It fell over.")),
             Behaviour::Panics => panic!("a panic that a test wants"),
             Behaviour::Tells(times, apart) => {
@@ -430,6 +436,51 @@ async fn a_hook_has_until_its_deadline_over_all_attempts() {
     assert!((60..=75).contains(&took), "{took}");
     let attempts = begins(&log.entries(), "attempt").len();
     assert!((3..=4).contains(&attempts), "{attempts}");
+}
+
+fn retried_within_a_minute() -> Policy {
+    Policy {
+        attempts_max: 1000,
+        backoff: Duration::from_secs(10),
+        ..Policy::default().within(Duration::from_secs(60))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_of_the_first_attempt_counts_for_the_deadline() {
+    let brokers = RestartableBroker::new();
+    let time = Duration::from_secs(45);
+    let (mut service, log) = ScriptedProvision::new(Behaviour::TransientAfter(time));
+    service.policy = retried_within_a_minute();
+    let fixture = brokers.open(service).await;
+    let began = Instant::now();
+    let reply = provisioned(&fixture, "i").await;
+    assert_eq!(reply.json["state"], "failed");
+    let took = began.elapsed().as_secs();
+    assert!((60..=61).contains(&took), "{took}");
+    assert_eq!(begins(&log.entries(), "attempt").len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempts_after_a_takeover_share_one_deadline() {
+    let brokers = RestartableBroker::new();
+    let (mut service, log) = ScriptedProvision::new(Behaviour::Never);
+    service.policy = retried_within_a_minute();
+    let fixture = brokers.open(service).await;
+    let request = fixture.provision("i").accepts_incomplete();
+    let operation = request.send().await.operation();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    fixture.crash();
+    let behaviour = Behaviour::TransientAfter(Duration::from_secs(10));
+    let mut service = ScriptedProvision::as_before(&log, behaviour);
+    service.policy = retried_within_a_minute();
+    let fixture = brokers.open(service).await;
+    tokio::time::sleep(AFTER_THE_LEASE).await;
+    let began = Instant::now();
+    let poll = fixture.poll("i").operation(&operation);
+    assert_eq!(fixture.poll_until_done(poll).await.json["state"], "failed");
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(120), "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -36,7 +36,7 @@ async fn a_retry_raises_fence_and_attempt_and_runs_when_due() {
     let began = Instant::now();
     let executor = ScriptedExecutor::new(|run, before| async move {
         match before {
-            0 => Ok(RunResult::Retry(Duration::from_secs(10))),
+            0 => Ok(RunResult::Retry(Duration::from_secs(10), None)),
             _ => finish(&run).await,
         }
     });

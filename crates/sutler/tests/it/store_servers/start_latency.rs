@@ -34,7 +34,7 @@ impl Executor for NotifyOnExecute {
         Ok(RunResult::Finished)
     }
 
-    async fn give_up(&self, _run: Arc<Run>) -> Result<(), Lost> {
+    async fn give_up(&self, _run: Arc<Run>) -> Result<RunResult, Lost> {
         Err(Lost)
     }
 }
