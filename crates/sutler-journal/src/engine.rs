@@ -11,7 +11,7 @@ mod run_table;
 
 pub use expected_claim::ExpectedClaim;
 pub use loops::catch_panic;
-pub use run::{CommitAborted, CommitRejected, Lost, Run};
+pub use run::{CommitRejectedError, Lost, Run, RunCommitError};
 
 use crate::operation::{OperationId, Queue, WorkerId};
 use crate::store::Store;

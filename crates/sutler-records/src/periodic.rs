@@ -22,8 +22,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use sutler_journal::{
-    Commit, CommitAborted, CommitError, CommitRejected, Due, Key, Lost, Next, OperationId, Outcome,
-    Queue, Run, RunResult, StoreError, Term, Write, commit_until_known,
+    Commit, CommitError, CommitRejectedError, Due, Key, Lost, Next, OperationId, Outcome, Queue,
+    Run, RunCommitError, RunResult, StoreError, Term, Write, commit_until_known,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -92,8 +92,8 @@ impl TaskContext {
         }
         match self.commit(batch.into_commit()).await? {
             Ok(()) => Ok(true),
-            Err(CommitRejected::Stale(_)) => Ok(false),
-            Err(CommitRejected::TooLarge(why)) => Err(TaskError::failed(
+            Err(CommitRejectedError::Stale(_)) => Ok(false),
+            Err(CommitRejectedError::TooLarge(why)) => Err(TaskError::failed(
                 "a record is too large to be kept; make it smaller",
             )
             .because(why)),
@@ -117,11 +117,11 @@ impl TaskContext {
         self.commit(commit).await?.map_err(|_| TaskError::lost())
     }
 
-    async fn commit(&self, commit: Commit) -> TaskResult<Result<(), CommitRejected>> {
+    async fn commit(&self, commit: Commit) -> TaskResult<Result<(), CommitRejectedError>> {
         let committed = self.run.commit_within(commit, self.write_timeout).await;
         committed.map_err(|stopped| match stopped {
-            CommitAborted::Lost => TaskError::lost(),
-            CommitAborted::Refused(why) => TaskError::failed(format!(
+            RunCommitError::Lost => TaskError::lost(),
+            RunCommitError::Refused(why) => TaskError::failed(format!(
                 "the store takes no write: {why}; see to it, the next turn does what this one could not"
             )),
         })
