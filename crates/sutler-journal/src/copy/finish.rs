@@ -108,8 +108,8 @@ impl StoreCopy {
 
     /// Fails if a worker holds a lease in the source.
     async fn check_no_leases(&self) -> Result<(), CopyError> {
-        let survey = self.source.info().await;
-        match survey.map_err(CopyError::of(Side::Source))?.leases {
+        let info = self.source.info().await;
+        match info.map_err(CopyError::of(Side::Source))?.leases {
             0 => Ok(()),
             some => Err(CopyError::InUse(some)),
         }
