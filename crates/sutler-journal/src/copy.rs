@@ -102,7 +102,7 @@ pub enum CopyError {
     /// The two stores still differ.
     #[error(
         "{documents} documents and {operations} operations still differ after all was copied again: \
-         see whether somebody writes to the target, and repeat the command with --finish"
+         check whether another program writes to the target, and repeat the command with --finish"
     )]
     Different {
         /// Number of documents.

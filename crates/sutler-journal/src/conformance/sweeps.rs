@@ -309,7 +309,11 @@ pub async fn the_counts_are_by_queue(candidate: &dyn Candidate) {
     assert_eq!(queues, [expected_one, expected_two]);
     let retried = Commit::new().advance(first, Next::Retry(Due::Now), None, None);
     fixture.commit(retried).await;
-    assert_eq!(fixture.stats().await.accepted, 7, "a retry is no new one");
+    assert_eq!(
+        fixture.stats().await.accepted,
+        7,
+        "a retry is not a new one"
+    );
 }
 
 /// Store information counts valid and expired leases, abandoned operations, and commits of the feed.
