@@ -326,7 +326,7 @@ impl PeriodicTasks {
             Err(error) if error.is_lost() => return Err(Lost),
             Err(error) => {
                 let name = task.name();
-                tracing::error!(chore = %name, ?error, "a periodic task failed; it runs again at its next time");
+                tracing::error!(task = %name, ?error, "a periodic task failed; it runs again at its next time");
                 let failure: String = error.message().chars().take(TEXT_CHARS_MAX).collect();
                 self.failing().insert(name.to_owned(), failure.clone());
                 Some(failure)
@@ -356,7 +356,7 @@ impl PeriodicTasks {
         match ran.await {
             Ok(Ok(ran)) => Ok(ran),
             Ok(Err(())) => Ok(Err(TaskError::failed(
-                "the chore panicked; the message is on standard error",
+                "the periodic task panicked; the message is on standard error",
             ))),
             // The process ends.
             Err(_) => Err(Lost),
