@@ -13,7 +13,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use sutler_journal::{Commit, CommitRejected, Key, Kind, Lost, OperationId, Run, StoreTime, Term};
+use sutler_journal::{
+    Commit, CommitRejectedError, Key, Kind, Lost, OperationId, Run, StoreTime, Term,
+};
 use sutler_osb::{BindingId, InstanceId, OriginatingIdentity, RequestIdentity};
 use sutler_records::{Documents, Resource};
 
@@ -275,8 +277,8 @@ async fn save_state_of<S: HoldsAuthorState>(
         let commit = documents.put(Commit::new(), lane, &was, &decision.next);
         match run.commit(commit).await? {
             Ok(()) => return Ok(SaveResult::Kept),
-            Err(CommitRejected::Stale(_)) => {}
-            Err(CommitRejected::TooLarge(_)) => return Ok(SaveResult::TooLarge),
+            Err(CommitRejectedError::Stale(_)) => {}
+            Err(CommitRejectedError::TooLarge(_)) => return Ok(SaveResult::TooLarge),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The only way to change anything: expectations and writes, all or nothing.
+//! The only way to change documents and operations: expectations and writes, all or nothing.
 //!
 //! A commit has an id chosen by its author. Repeating a commit that was applied is a no-op that
 //! succeeds. This resolves a connection that broke during COMMIT without guessing.

@@ -3,7 +3,7 @@
 //! Flow: documents and ended operations are copied in pages; then the source's feed is followed until
 //! little is left; when the source is no longer in use, the copy is finished: the rest is copied, and both
 //! stores are read and compared. The state of a copy is a document of the target that is written with the
-//! data in every commit (`copy/marker.rs`), so a copy resumes after any interruption. Bodies stay
+//! data in every commit (`copy/copy_state.rs`), so a copy resumes after any interruption. Bodies stay
 //! sealed: no key is needed. A finished copy marks its source (`copy/moved_mark.rs`). Design: `docs/adr/0008-…`.
 //! Read `copy/bulk.rs`, `copy/catch_up.rs`, `copy/finish.rs`, in this order. Not here: the consistency of the
 //! contents (`inspect.rs`).
@@ -12,8 +12,8 @@ mod batch_writer;
 mod bulk;
 mod catch_up;
 mod compare;
+mod copy_state;
 mod finish;
-mod marker;
 mod moved_mark;
 mod operation_with_log;
 mod repair;
@@ -26,7 +26,7 @@ use crate::query::{Cursor, OperationFilter, OperationList};
 use crate::store::{Store, StoreError};
 use batch_writer::BatchWriter;
 use catch_up::CatchUp;
-use marker::{CopyPosition, Marker};
+use copy_state::{CopyPosition, CopyState};
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -102,7 +102,7 @@ pub enum CopyError {
     /// The two stores still differ.
     #[error(
         "{documents} documents and {operations} operations still differ after all was copied again: \
-         see whether somebody writes to the target, and repeat the command with --finish"
+         check whether another program writes to the target, and repeat the command with --finish"
     )]
     Different {
         /// Number of documents.
@@ -180,8 +180,8 @@ pub struct StoreCopy {
 }
 
 /// Whether a document belongs to copying, in a source or in a target, and is not one of the store's own.
-pub fn is_marker(key: &Key) -> bool {
-    marker::is_ours(key)
+pub fn is_copy_document(key: &Key) -> bool {
+    copy_state::is_ours(key)
 }
 
 /// Whether a store is the target of an unfinished copy; then nothing else may use it.
@@ -189,9 +189,9 @@ pub fn is_marker(key: &Key) -> bool {
 /// # Errors
 /// The store did not answer.
 pub async fn is_unfinished(store: &dyn Store) -> Result<bool, StoreError> {
-    let found = store.get(&marker::key()).await?;
-    let marker = found.map(|document| Marker::read(&document.body));
-    Ok(marker.is_some_and(|marker| !marker.is_ok_and(|it| it.is_finished())))
+    let found = store.get(&copy_state::key()).await?;
+    let state = found.map(|document| CopyState::read(&document.body));
+    Ok(state.is_some_and(|state| !state.is_ok_and(|it| it.is_finished())))
 }
 
 impl StoreCopy {
@@ -208,16 +208,16 @@ impl StoreCopy {
         moved_mark::check_not_moved(&*source, names.target).await?;
         let at_target = CopyError::of(Side::Target);
         let progress = watch::Sender::default();
-        let found = target.get(&marker::key()).await.map_err(&at_target)?;
+        let found = target.get(&copy_state::key()).await.map_err(&at_target)?;
         let (writer, finished) = match found {
             Some(document) => {
-                let marker = Marker::read(&document.body)?;
-                if marker.source != names.source {
-                    return Err(CopyError::OtherSource(marker.source));
+                let state = CopyState::read(&document.body)?;
+                if state.source != names.source {
+                    return Err(CopyError::OtherSource(state.source));
                 }
-                let finished = marker.finished();
+                let finished = state.finished();
                 (
-                    BatchWriter::over(&target, document.version, marker),
+                    BatchWriter::over(&target, document.version, state),
                     finished,
                 )
             }
@@ -227,8 +227,8 @@ impl StoreCopy {
                 }
                 let feed = end_of_feed(&*source).await;
                 let feed = feed.map_err(CopyError::of(Side::Source))?;
-                let marker = Marker::new(names.source, feed.0);
-                (BatchWriter::first(&target, marker).await?, None)
+                let state = CopyState::new(names.source, feed.0);
+                (BatchWriter::first(&target, state).await?, None)
             }
         };
         let copying = Self {
@@ -259,7 +259,7 @@ impl StoreCopy {
     /// See [`CopyError`]. Copied data stays, and the next call resumes.
     pub async fn catch_up(&mut self) -> Result<(), CopyError> {
         loop {
-            match self.writer.marker.place.clone() {
+            match self.writer.state.place.clone() {
                 CopyPosition::Documents { from } => self.copy_documents(from.0).await?,
                 CopyPosition::Operations { before } => self.copy_operations(before).await?,
                 CopyPosition::Following => match self.follow(NEARLY).await? {
@@ -273,11 +273,11 @@ impl StoreCopy {
     }
 
     fn report_step(&self, step: CopyStep) {
-        let marker = &self.writer.marker;
+        let state = &self.writer.state;
         self.progress.send_modify(|progress| {
             progress.step = step;
-            progress.documents = marker.documents;
-            progress.operations = marker.operations;
+            progress.documents = state.documents;
+            progress.operations = state.operations;
         });
     }
 }

@@ -1,8 +1,9 @@
 //! The engine: claims operations under a lease and runs them.
 //!
 //! It knows queues, leases, fences and time, but not the meaning of an operation: that is the
-//! [`Executor`]'s. Any number of engines share the work through one store. Read `engine/run.rs` for
-//! the input of an executor, `engine/loops.rs` for the loops.
+//! [`Executor`]'s. Any number of engines share the work through one store. `engine/loops.rs` renews the lease and
+//! claims; `engine/run_table.rs` decides whether a claim may run (same lease, once) and which runs a renewal stops;
+//! `engine/expected_claim.rs` is a claim made by a commit; `engine/run.rs` is one run, the input of an executor.
 
 mod expected_claim;
 mod loops;
@@ -11,7 +12,7 @@ mod run_table;
 
 pub use expected_claim::ExpectedClaim;
 pub use loops::catch_panic;
-pub use run::{CommitAborted, CommitRejected, Lost, Run};
+pub use run::{CommitRejectedError, Lost, Run, RunCommitError};
 
 use crate::operation::{OperationId, Queue, WorkerId};
 use crate::store::Store;
@@ -72,7 +73,7 @@ pub struct EngineSettings {
     pub lease: Duration,
     /// Interval between claims when no hint arrives.
     pub look_every: Duration,
-    /// Takeovers without progress after which an operation fails.
+    /// Takeovers without new progress (memos; texts do not count) after which an operation fails.
     pub takeovers_max: u32,
     /// Queues to serve.
     pub queues: Vec<QueueSettings>,

@@ -13,7 +13,7 @@ pub use counts::{OldestOperation, StoreCounts, count_all};
 pub(crate) use finding::name as record_name;
 pub use finding::{CheckReport, Finding, Severity};
 
-use crate::copy::is_marker;
+use crate::copy::is_copy_document;
 use crate::document::IndexedDocument;
 use crate::operation::{Operation, OperationId, OperationRow};
 use crate::query::{OperationFilter, OperationList};
@@ -53,7 +53,7 @@ pub trait SealedReader: Send + Sync {
 /// Reports progress: (documents, operations) read so far.
 pub type ProgressCallback<'s> = &'s (dyn Fn(u64, u64) + Send + Sync);
 
-/// Calls back for every document except the marker of a copy.
+/// Calls back for every document except those of copying.
 async fn every_document(
     store: &dyn Store,
     mut each: impl FnMut(IndexedDocument),
@@ -67,7 +67,7 @@ async fn every_document(
     Ok(())
 }
 
-/// A page of documents from these bytes on, without the marker of a copy, and where the next page begins.
+/// A page of documents from these bytes on, without those of copying, and where the next page begins.
 pub(crate) async fn next_documents(
     store: &dyn Store,
     from: &[u8],
@@ -75,7 +75,7 @@ pub(crate) async fn next_documents(
     let mut page = store.scan_documents(from, PAGE).await?;
     let last = page.last().filter(|_| page.len() == PAGE);
     let next = last.map(|it| [it.document.key.as_bytes(), &[0]].concat());
-    page.retain(|it| !is_marker(&it.document.key));
+    page.retain(|it| !is_copy_document(&it.document.key));
     Ok((page, next))
 }
 

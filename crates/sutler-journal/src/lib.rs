@@ -35,8 +35,8 @@ pub use commit::{
 pub use commit_retry::commit_until_known;
 pub use document::{Document, IndexedDocument, TERMS_MAX, Term, Version};
 pub use engine::{
-    CommitAborted, CommitRejected, Engine, EngineSettings, Executor, ExpectedClaim, Lost, Permit,
-    QueueSettings, Run, RunCompletion, RunResult, catch_panic,
+    CommitRejectedError, Engine, EngineSettings, Executor, ExpectedClaim, Lost, Permit,
+    QueueSettings, Run, RunCommitError, RunCompletion, RunResult, catch_panic,
 };
 pub use key::{ID_BYTES_MAX, Key, KeyError, Kind, Realm};
 pub use key_file::{EditKeyFileError, KeyFileEdit, KeyFileError};

@@ -22,8 +22,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use sutler_journal::{
-    Commit, CommitAborted, CommitError, CommitRejected, Due, Key, Lost, Next, OperationId, Outcome,
-    Queue, Run, RunResult, StoreError, Term, Write, commit_until_known,
+    Commit, CommitError, CommitRejectedError, Due, Key, Lost, Next, OperationId, Outcome, Queue,
+    Run, RunCommitError, RunResult, StoreError, Term, Write, commit_until_known,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -94,8 +94,8 @@ impl TaskContext {
         }
         match self.commit(batch.into_commit()).await? {
             Ok(()) => Ok(true),
-            Err(CommitRejected::Stale(_)) => Ok(false),
-            Err(CommitRejected::TooLarge(why)) => Err(TaskError::failed(
+            Err(CommitRejectedError::Stale(_)) => Ok(false),
+            Err(CommitRejectedError::TooLarge(why)) => Err(TaskError::failed(
                 "a record is too large to be kept; make it smaller",
             )
             .because(why)),
@@ -119,11 +119,11 @@ impl TaskContext {
         self.commit(commit).await?.map_err(|_| TaskError::lost())
     }
 
-    async fn commit(&self, commit: Commit) -> TaskResult<Result<(), CommitRejected>> {
+    async fn commit(&self, commit: Commit) -> TaskResult<Result<(), CommitRejectedError>> {
         let committed = self.run.commit_within(commit, self.write_timeout).await;
         committed.map_err(|stopped| match stopped {
-            CommitAborted::Lost => TaskError::lost(),
-            CommitAborted::Refused(why) => TaskError::failed(format!(
+            RunCommitError::Lost => TaskError::lost(),
+            RunCommitError::Refused(why) => TaskError::failed(format!(
                 "the store takes no write: {why}; see to it, the next turn does what this one could not"
             )),
         })
@@ -329,7 +329,7 @@ impl PeriodicTasks {
             Err(error) if error.is_lost() => return Err(Lost),
             Err(error) => {
                 let name = task.name();
-                tracing::error!(chore = %name, ?error, "a periodic task failed; it runs again at its next time");
+                tracing::error!(task = %name, ?error, "a periodic task failed; it runs again at its next time");
                 let failure: String = error.message().chars().take(TEXT_CHARS_MAX).collect();
                 self.failing().insert(name.to_owned(), failure.clone());
                 Some(failure)
@@ -359,7 +359,7 @@ impl PeriodicTasks {
         match ran.await {
             Ok(Ok(ran)) => Ok(ran),
             Ok(Err(())) => Ok(Err(TaskError::failed(
-                "the chore panicked; the message is on standard error",
+                "the periodic task panicked; the message is on standard error",
             ))),
             // The process ends.
             Err(_) => Err(Lost),

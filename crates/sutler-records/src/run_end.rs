@@ -11,7 +11,8 @@ use crate::{
 use bytes::Bytes;
 use serde::Serialize;
 use sutler_journal::{
-    Commit, CommitRejected, CommitSizeError, Lost, Next, OperationId, Outcome, Queue, Run, Write,
+    Commit, CommitRejectedError, CommitSizeError, Lost, Next, OperationId, Outcome, Queue, Run,
+    Write,
 };
 
 /// A resource whose operations end.
@@ -176,9 +177,9 @@ impl Documents {
                     result.map(|result| result.send(CommittedEnd { state, end }));
                     return Ok(EndResult::Committed);
                 }
-                Err(CommitRejected::Stale(_)) => {}
+                Err(CommitRejectedError::Stale(_)) => {}
                 // The operation fails rather than being tried for ever.
-                Err(CommitRejected::TooLarge(why)) => {
+                Err(CommitRejectedError::TooLarge(why)) => {
                     (end, detail) = (End::Failed, context.too_large(run, why));
                 }
             }

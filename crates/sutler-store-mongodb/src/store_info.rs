@@ -57,11 +57,11 @@ impl MongoStore {
             union(Collection::LogHeads, strays()),
         ];
         let found = self.commands.snapshot(Collection::Meta, pipeline).await?;
-        let mut survey = parse_info(&found)?;
-        survey.layout = self.layout;
+        let mut info = parse_info(&found)?;
+        info.layout = self.layout;
         let size = self.commands.command(doc! { "dbStats": 1 }).await?;
-        survey.bytes = size.get("totalSize").and_then(whole_number);
-        Ok(survey)
+        info.bytes = size.get("totalSize").and_then(whole_number);
+        Ok(info)
     }
 }
 
@@ -143,9 +143,9 @@ mod tests {
 
     #[test]
     fn an_absent_count_is_zero() {
-        let survey = parse_info(&[doc! { "feed": 3 }, doc! { "leases": 1_i64 }]);
-        let survey = survey.expect("a survey");
-        assert_eq!((survey.feed, survey.leases, survey.documents), (3, 1, 0));
+        let info = parse_info(&[doc! { "feed": 3 }, doc! { "leases": 1_i64 }]);
+        let info = info.expect("facts about the store");
+        assert_eq!((info.feed, info.leases, info.documents), (3, 1, 0));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Everything that does not depend on the state of the server is computed here: the locks and their
 //! order, the subjects in the feed, the scopes of terms. Not here: applying it, which the server
-//! does (`postgres/layout_1/commit.sql`).
+//! does (`postgres/layout_2/commit.sql`).
 
 use crate::codec::{self, Lock};
 use std::collections::BTreeMap;

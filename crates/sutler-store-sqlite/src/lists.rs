@@ -156,8 +156,8 @@ pub(crate) fn stats(db: &Connection, words: &Interner) -> ReadResult<Stats> {
 }
 
 /// Facts about the store except its layout.
-pub(crate) fn survey(db: &Connection, leases: LeaseCounts) -> ReadResult<StoreInfo> {
-    let read = db.query_row(sql::SURVEY, [], |row| {
+pub(crate) fn info(db: &Connection, leases: LeaseCounts) -> ReadResult<StoreInfo> {
+    let read = db.query_row(sql::STORE_INFO, [], |row| {
         Ok(StoreInfo {
             layout: Layout::default(),
             leases: leases.live,

@@ -165,7 +165,7 @@ pub(crate) const QUEUES: &str =
 
 // Counters and settings
 
-pub(crate) const SURVEY: &str =
+pub(crate) const STORE_INFO: &str =
     "SELECT (SELECT count(*) FROM op INDEXED BY op_unfinished WHERE state < 3 AND state = 2
                 AND boot < (SELECT boot FROM tally)),
             (SELECT count(*) FROM feed),

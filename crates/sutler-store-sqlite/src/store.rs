@@ -379,7 +379,7 @@ impl Store for SqliteStore {
 
     async fn info(&self) -> Result<StoreInfo, StoreError> {
         let leases = self.ask(|session, now| Ok(session.leases(now))).await?;
-        let read = self.read_many(move |view| lists::survey(view.db, leases));
+        let read = self.read_many(move |view| lists::info(view.db, leases));
         let layout = self.layout;
         Ok(StoreInfo {
             layout,

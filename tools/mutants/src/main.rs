@@ -1,4 +1,5 @@
-//! Breaks every MUST line of the checklist once, and checks whether the tests of that line fail.
+//! Breaks every MUST line of the checklist once, and checks whether the tests of that line fail. Also puts back
+//! faults of time that the simulation must find.
 //!
 //! `mutations.txt` contains, for each line, one expression of the broker and its replacement.
 //! All mutations are built into one copy of the workspace, each behind a switch that a run enables
@@ -39,7 +40,8 @@ const MUTATIONS: &str = "tools/mutants/mutations.txt";
 /// Error of the tool: a sentence.
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Applies every mutation of `mutations.txt` and reports the ones that no test notices.
+/// Breaks every MUST line once, and puts back faults of time that the simulation must find; reports those that are not
+/// noticed.
 #[derive(Parser)]
 struct Options {
     /// Only mutations whose name begins like this; may be given several times.

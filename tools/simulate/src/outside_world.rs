@@ -2,8 +2,8 @@
 //! run at the moment, in which process.
 //!
 //! It sees two runs of one lane at once even where the journal is consistent: a worker that lost its lease
-//! cannot write to the store, but it can still act out here. Things that an operator's command leaves behind
-//! are excused.
+//! cannot write to the store, but its hooks can still act outside. Things that an operator's command leaves
+//! behind are excused.
 
 use crate::history::History;
 use std::collections::{BTreeMap, BTreeSet};

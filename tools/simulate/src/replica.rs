@@ -36,7 +36,8 @@ pub(crate) struct Replicas {
     pub network: Arc<Network>,
     pub world: Arc<OutsideWorld>,
     pub scenario: Arc<Scenario>,
-    pub turbulent: Arc<AtomicBool>,
+    /// Set while hooks may fail.
+    pub hooks_may_fail: Arc<AtomicBool>,
     /// Key file of all processes.
     keys: String,
     slots: Mutex<Vec<Slot>>,
@@ -58,7 +59,7 @@ impl Replicas {
         network: Arc<Network>,
         world: Arc<OutsideWorld>,
         scenario: Arc<Scenario>,
-        turbulent: Arc<AtomicBool>,
+        hooks_may_fail: Arc<AtomicBool>,
         keys: String,
     ) -> Self {
         let slots = (0..scenario.replicas).map(|_| Slot::default()).collect();
@@ -66,7 +67,7 @@ impl Replicas {
             network,
             world,
             scenario,
-            turbulent,
+            hooks_may_fail,
             keys,
             slots: Mutex::new(slots),
         }
@@ -165,7 +166,7 @@ impl Replicas {
             history: Arc::clone(&self.network.history),
             scenario: Arc::clone(scenario),
             link: Arc::clone(link),
-            turbulent: Arc::clone(&self.turbulent),
+            hooks_may_fail: Arc::clone(&self.hooks_may_fail),
         };
         let settings = Arc::clone(scenario);
         Broker::new(catalog())

@@ -28,7 +28,7 @@ pub(crate) struct SimulatedService {
     pub scenario: Arc<Scenario>,
     pub link: Arc<StoreLink>,
     /// Set while hooks may fail.
-    pub turbulent: Arc<AtomicBool>,
+    pub hooks_may_fail: Arc<AtomicBool>,
 }
 
 /// Effect of a hook on the outside world.
@@ -86,7 +86,7 @@ impl SimulatedService {
         let longest = self.scenario.hook / 4;
         for step in 0..steps {
             self.pause(longest).await;
-            if lane.instance == POISON && verb == "provision" && self.turbulent() {
+            if lane.instance == POISON && verb == "provision" && self.hooks_may_fail() {
                 self.end_process(cx).await?;
             }
             if step == acts_at {
@@ -117,13 +117,13 @@ impl SimulatedService {
         }
     }
 
-    fn turbulent(&self) -> bool {
-        self.turbulent.load(Ordering::Relaxed)
+    fn hooks_may_fail(&self) -> bool {
+        self.hooks_may_fail.load(Ordering::Relaxed)
     }
 
     /// Error of a hook that is to fail.
     fn failure(&self) -> Option<Error> {
-        let fails = self.turbulent() && self.choices.percent(self.scenario.failing_hooks);
+        let fails = self.hooks_may_fail() && self.choices.percent(self.scenario.failing_hooks);
         fails.then(|| match self.choices.below(2) {
             0 => Error::failed("It failed."),
             _ => Error::transient("It failed for now."),

@@ -100,12 +100,12 @@ impl Simulation {
             store,
             scenario.lease,
         ));
-        let turbulent = Arc::new(AtomicBool::new(true));
+        let hooks_may_fail = Arc::new(AtomicBool::new(true));
         let replicas = Arc::new(Replicas::new(
             network,
             world,
             Arc::clone(&scenario),
-            turbulent,
+            hooks_may_fail,
             keys.to_string(),
         ));
         let over = Arc::new(AtomicBool::new(false));
@@ -148,7 +148,7 @@ impl Simulation {
         tokio::time::sleep(self.scenario.chaos).await;
         self.over.store(true, Ordering::Relaxed);
         injecting.abort();
-        self.replicas.turbulent.store(false, Ordering::Relaxed);
+        self.replicas.hooks_may_fail.store(false, Ordering::Relaxed);
         self.repair().await;
         // Until everything that is still on its way has arrived.
         tokio::time::sleep(ARRIVED_WITHIN).await;
@@ -230,7 +230,7 @@ impl Simulation {
     async fn repair(&self) {
         self.history
             .record("calm", || "the faults are over".to_owned());
-        // Disturbances end by themselves after two leases; starts wait for them.
+        // Disturbances end by themselves after at most two leases and ten seconds; starts wait for them.
         for _ in 0..100 {
             for slot in 0..self.scenario.replicas {
                 self.replicas.set_link(slot, LinkState::Up);

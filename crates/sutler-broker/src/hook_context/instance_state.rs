@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::lifecycle::AuthorState;
 use crate::lifecycle::instance::Instance;
 use crate::resources::{ResourceKeys as _, SaveResult};
-use sutler_journal::{Commit, CommitRejected, Lost};
+use sutler_journal::{Commit, CommitRejectedError, Lost};
 use sutler_osb::{Context, Parameters};
 
 impl Cx {
@@ -64,8 +64,10 @@ impl Cx {
                 .map_err(|Lost| Error::lost())?
             {
                 Ok(()) => return Ok(()),
-                Err(CommitRejected::Stale(_)) => {}
-                Err(CommitRejected::TooLarge(_)) => return Err(SaveResult::TooLarge.into_error()),
+                Err(CommitRejectedError::Stale(_)) => {}
+                Err(CommitRejectedError::TooLarge(_)) => {
+                    return Err(SaveResult::TooLarge.into_error());
+                }
             }
         }
     }

@@ -48,7 +48,7 @@ impl RestartableBroker {
 }
 
 async fn have_instance_of(running: &BrokerHandle, plan: &str) -> bool {
-    let collections = running.collections().expect("there are chores");
+    let collections = running.collections().expect("there are periodic tasks");
     let counts = InstanceCounts::read(&collections)
         .await
         .expect("the store answers");

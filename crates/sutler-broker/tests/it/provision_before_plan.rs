@@ -288,9 +288,9 @@ impl PeriodicTask for PreconditionTask {
 async fn a_record_is_not_written_if_its_precondition_changed() {
     let set_up = |broker: Broker| broker.periodic_task(Arc::new(PreconditionTask));
     on_each_store_with(set_up, async |kit| {
-        let collections = kit.running.collections().expect("there are chores");
+        let collections = kit.running.collections().expect("there are periodic tasks");
         let entry = async || collections.get::<Vec<bool>>("specs", "db").await;
-        kit.until("the chore was done", async || {
+        kit.until("the task was done", async || {
             entry().await.expect("the store answers").is_some()
         })
         .await;
@@ -307,12 +307,12 @@ async fn run_writer(kit: &Fixture) -> CatalogPrecondition {
         .request_run("writer")
         .await
         .expect("the store answers");
-    kit.until("the chore was done", async || {
+    kit.until("the task was done", async || {
         let status = kit.running.task_status("writer").await;
         status.expect("the store answers").served >= number
     })
     .await;
-    let collections = kit.running.collections().expect("there are chores");
+    let collections = kit.running.collections().expect("there are periodic tasks");
     let entry = collections.get::<u64>("specs", "db").await;
     let entry = entry.expect("the store answers").expect("it was written");
     CatalogPrecondition {

@@ -67,7 +67,7 @@ pub enum PublishError {
     #[error("the catalog cannot be replaced: {0}")]
     Replace(Box<sutler_broker::BuildError>),
     /// The broker has no collections.
-    #[error("the broker keeps no records of registries; start it with its chores")]
+    #[error("the broker keeps no records of registries; start it with its periodic tasks")]
     NoCollections,
 }
 

@@ -121,7 +121,7 @@ pub async fn a_yielded_operation_can_be_claimed_by_anyone(candidate: &dyn Candid
     assert_eq!(claimed.len(), 1);
     let row = &claimed[0].row;
     assert_eq!((row.id, row.fence), (id, Fence(fence.0 + 1)));
-    assert_eq!(row.takeovers, 0, "a yield is no takeover");
+    assert_eq!(row.takeovers, 0, "a yield is not a takeover");
 }
 
 /// A claim returns whether cancellation of the operation was requested.

@@ -38,7 +38,7 @@ pub async fn a_paused_workers_renewal_is_lost(candidate: &dyn Candidate) {
     assert_eq!(
         fixture.state(id).await,
         State::Running,
-        "nobody took it yet"
+        "not taken over yet"
     );
     let reborn = fixture.worker(LASTING).await;
     assert_eq!(fixture.claim_ids(reborn, 10).await, [id]);
@@ -73,7 +73,7 @@ pub async fn operations_of_a_dead_worker_are_taken_over(candidate: &dyn Candidat
         expected.row.takeovers += 1;
         assert_eq!(claimed, [expected.clone()]);
     }
-    assert_eq!(expected.row.attempt, 1, "a takeover is no attempt");
+    assert_eq!(expected.row.attempt, 1, "a takeover is not an attempt");
 }
 
 /// Takeovers are counted since the last progress; a retry is not progress.
@@ -148,7 +148,7 @@ pub async fn a_release_makes_all_operations_ready(candidate: &dyn Candidate) {
     assert_eq!(claimed.len(), 2);
     for operation in claimed {
         assert_eq!(operation.row.fence, Fence(2));
-        assert_eq!(operation.row.takeovers, 0, "nobody died");
+        assert_eq!(operation.row.takeovers, 0, "no worker died");
     }
     fixture
         .store

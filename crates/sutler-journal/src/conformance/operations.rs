@@ -110,13 +110,13 @@ pub async fn a_retry_grows_the_attempt(candidate: &dyn Candidate) {
         assert_eq!((row.state, row.attempt), (State::Ready, attempt));
         let claimed = fixture.claim(worker, 10).await;
         assert_eq!(claimed.len(), 1);
-        assert_eq!(claimed[0].row.attempt, attempt, "a claim is no attempt");
+        assert_eq!(claimed[0].row.attempt, attempt, "a claim is not an attempt");
         assert_eq!(claimed[0].progress, "memo");
         fixture.commit(advance(id, Next::Ready(Due::Now))).await;
         assert_eq!(
             fixture.row(id).await.attempt,
             attempt,
-            "a yield is no attempt"
+            "a yield is not an attempt"
         );
         assert_eq!(fixture.claim_ids(worker, 10).await, [id]);
     }

@@ -309,14 +309,18 @@ pub async fn the_counts_are_by_queue(candidate: &dyn Candidate) {
     assert_eq!(queues, [expected_one, expected_two]);
     let retried = Commit::new().advance(first, Next::Retry(Due::Now), None, None);
     fixture.commit(retried).await;
-    assert_eq!(fixture.stats().await.accepted, 7, "a retry is no new one");
+    assert_eq!(
+        fixture.stats().await.accepted,
+        7,
+        "a retry is not a new one"
+    );
 }
 
 /// Store information counts valid and expired leases, abandoned operations, and commits of the feed.
 pub async fn store_info_counts_leases_logs_and_commits(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
-    let survey = async || fixture.store.info().await.expect("a survey");
-    let empty = survey().await;
+    let info = async || fixture.store.info().await.expect("facts about the store");
+    let empty = info().await;
     assert!(empty.layout.now > 0 && empty.layout.found <= empty.layout.now);
     assert_eq!((empty.leases, empty.feed, empty.abandoned), (0, 0, 0));
     let brief = fixture.worker(BRIEF).await;
@@ -329,7 +333,7 @@ pub async fn store_info_counts_leases_logs_and_commits(candidate: &dyn Candidate
         appended.expect("a log");
     }
     fixture.commit(insert("a", "1")).await;
-    let after = survey().await;
+    let after = info().await;
     assert_eq!((after.leases, after.leases_over), (1, 1));
     assert_eq!((after.abandoned, after.feed), (1, 3));
     assert_eq!((empty.documents, after.documents), (0, 1));

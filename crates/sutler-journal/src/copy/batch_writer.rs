@@ -1,9 +1,9 @@
-//! Commits of a copy: as many writes as fit, together with the marker.
+//! Commits of a copy: as many writes as fit, together with the state of the copy.
 //!
-//! Every commit expects the marker as it was read, so of two processes that copy into one target one
+//! Every commit expects the state as it was read, so of two processes that copy into one target one
 //! fails. Not here: which writes.
 
-use super::marker::{self, Marker};
+use super::copy_state::{self, CopyState};
 use super::{CopyError, Side};
 use crate::commit::{BYTES_MAX, Commit, CommitError, StaleItem, WRITES_MAX, Write, bytes_of};
 use crate::commit_retry::commit_until_known;
@@ -12,9 +12,9 @@ use crate::store::Store;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes and writes reserved for the marker.
-const MARKER_BYTES: usize = 8 * 1024;
-const MARKER_WRITES: usize = 1;
+/// Bytes and writes reserved for the state.
+const STATE_BYTES: usize = 8 * 1024;
+const STATE_WRITES: usize = 1;
 
 /// Result of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(super) enum BatchResult {
 
 /// Splits writes of these sizes into one range per commit. A write that is too large gets its own.
 pub(super) fn batches(sizes: &[usize]) -> Vec<Range<usize>> {
-    let (most, room) = (WRITES_MAX - MARKER_WRITES, BYTES_MAX - MARKER_BYTES);
+    let (most, room) = (WRITES_MAX - STATE_WRITES, BYTES_MAX - STATE_BYTES);
     let mut ranges: Vec<Range<usize>> = Vec::new();
     let mut bytes = 0;
     for (n, size) in sizes.iter().enumerate() {
@@ -50,48 +50,51 @@ pub(super) fn sizes<'w>(writes: impl IntoIterator<Item = &'w Write>) -> Vec<usiz
     writes.into_iter().map(bytes_of).collect()
 }
 
-/// Writes to the target and maintains the marker.
+/// Writes to the target and maintains the state.
 pub(super) struct BatchWriter {
     target: Arc<dyn Store>,
     version: Version,
-    pub(super) marker: Marker,
+    pub(super) state: CopyState,
 }
 
 impl BatchWriter {
-    /// Continues with an existing marker.
-    pub(super) fn over(target: &Arc<dyn Store>, version: Version, marker: Marker) -> Self {
+    /// Continues with an existing state.
+    pub(super) fn over(target: &Arc<dyn Store>, version: Version, state: CopyState) -> Self {
         Self {
             target: Arc::clone(target),
             version,
-            marker,
+            state,
         }
     }
 
-    /// Writes the first marker.
-    pub(super) async fn first(target: &Arc<dyn Store>, marker: Marker) -> Result<Self, CopyError> {
-        let commit = Commit::new().insert(marker::key(), Vec::new(), marker.body());
+    /// Writes the first state.
+    pub(super) async fn first(
+        target: &Arc<dyn Store>,
+        state: CopyState,
+    ) -> Result<Self, CopyError> {
+        let commit = Commit::new().insert(copy_state::key(), Vec::new(), state.body());
         let version = Version(commit.id());
-        let writer = Self::over(target, version, marker);
+        let writer = Self::over(target, version, state);
         match writer.commit_until_known(&commit).await? {
             BatchResult::Written => Ok(writer),
             BatchResult::Unfit => Err(CopyError::TakenOver),
         }
     }
 
-    /// Writes these together with the next marker, all or nothing. If one of them leaves no room for the
-    /// marker, it is written first, and is repeated if necessary.
+    /// Writes these together with the next state, all or nothing. If one of them leaves no room for the
+    /// state, it is written first, and is repeated if necessary.
     pub(super) async fn write(
         &mut self,
         writes: Vec<Write>,
-        next: Marker,
+        next: CopyState,
     ) -> Result<BatchResult, CopyError> {
-        let marker = Commit::new().replace(marker::key(), self.version, Vec::new(), next.body());
+        let state = Commit::new().replace(copy_state::key(), self.version, Vec::new(), next.body());
         let size: usize = writes.iter().map(bytes_of).sum();
-        let fits = size + MARKER_BYTES <= BYTES_MAX;
+        let fits = size + STATE_BYTES <= BYTES_MAX;
         let last = match fits {
-            true => writes.into_iter().fold(marker, Commit::write),
+            true => writes.into_iter().fold(state, Commit::write),
             false => {
-                let alone = Commit::new().unchanged(marker::key(), self.version);
+                let alone = Commit::new().unchanged(copy_state::key(), self.version);
                 let alone = writes.into_iter().fold(alone, Commit::write);
                 if alone.check().is_err() {
                     return Err(CopyError::TooLarge(subject(&alone)));
@@ -99,13 +102,13 @@ impl BatchWriter {
                 if self.commit_until_known(&alone).await? == BatchResult::Unfit {
                     return Ok(BatchResult::Unfit);
                 }
-                marker
+                state
             }
         };
         let fit = self.commit_until_known(&last).await?;
         if fit == BatchResult::Written {
             self.version = Version(last.id());
-            self.marker = next;
+            self.state = next;
         }
         Ok(fit)
     }
@@ -113,7 +116,7 @@ impl BatchWriter {
     async fn commit_until_known(&self, commit: &Commit) -> Result<BatchResult, CopyError> {
         match commit_until_known(&*self.target, commit).await {
             Ok(()) => Ok(BatchResult::Written),
-            // The marker is the first expectation, and the only one.
+            // The state is the first expectation, and the only one.
             Err(CommitError::Stale(StaleItem::Expect(_))) => Err(CopyError::TakenOver),
             Err(CommitError::Stale(StaleItem::Write(_))) => Ok(BatchResult::Unfit),
             Err(CommitError::NotWritten(cause) | CommitError::Unknown(cause)) => {
@@ -143,7 +146,7 @@ fn subject(commit: &Commit) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{MARKER_BYTES, batches};
+    use super::{STATE_BYTES, batches};
     use crate::commit::{BYTES_MAX, WRITES_MAX};
     use proptest::prelude::*;
 
@@ -161,7 +164,7 @@ mod tests {
             for range in ranges {
                 let bytes: usize = sizes[range.clone()].iter().sum();
                 prop_assert!(range.len() < WRITES_MAX);
-                prop_assert!(range.len() == 1 || bytes + MARKER_BYTES <= BYTES_MAX);
+                prop_assert!(range.len() == 1 || bytes + STATE_BYTES <= BYTES_MAX);
             }
         }
     }

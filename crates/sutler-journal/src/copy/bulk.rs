@@ -4,7 +4,7 @@
 //! Operations that have not ended are skipped: see `finish.rs`.
 
 use super::batch_writer::{BatchResult, batches, sizes};
-use super::marker::{Binary, CopyPosition, Marker, is_ours};
+use super::copy_state::{Binary, CopyPosition, CopyState, is_ours};
 use super::operation_with_log::{OperationWithLog, append, read_with_logs};
 use super::repair::{Repair, find_repair};
 use super::{CopyError, CopyStep, Side, StoreCopy, bytes_after, every};
@@ -28,7 +28,7 @@ impl StoreCopy {
             let writes: Vec<Write> = page.into_iter().filter_map(put).collect();
             for range in batches(&sizes(&writes)) {
                 let some = writes.get(range).unwrap_or_default().to_vec();
-                let mut next = self.writer.marker.clone();
+                let mut next = self.writer.state.clone();
                 next.documents += some.len() as u64;
                 if let Some(Write::Put { key, .. }) = some.last() {
                     let from = Binary(bytes_after(key));
@@ -43,9 +43,9 @@ impl StoreCopy {
                 Some(_) | None => break,
             }
         }
-        let next = Marker {
+        let next = CopyState {
             place: CopyPosition::Operations { before: None },
-            ..self.writer.marker.clone()
+            ..self.writer.state.clone()
         };
         self.writer.write(Vec::new(), next).await?;
         Ok(())
@@ -69,15 +69,15 @@ impl StoreCopy {
                 Some(row) if !last => before = Some(row.id),
                 Some(_) | None => break,
             }
-            let next = Marker {
+            let next = CopyState {
                 place: CopyPosition::Operations { before },
-                ..self.writer.marker.clone()
+                ..self.writer.state.clone()
             };
             self.writer.write(Vec::new(), next).await?;
         }
-        let next = Marker {
+        let next = CopyState {
             place: CopyPosition::Following,
-            ..self.writer.marker.clone()
+            ..self.writer.state.clone()
         };
         self.writer.write(Vec::new(), next).await?;
         Ok(())
@@ -89,7 +89,7 @@ impl StoreCopy {
         for range in batches(&sizes(&writes)) {
             let some = writes.get(range.clone()).unwrap_or_default().to_vec();
             let batch = found.get(range).unwrap_or_default();
-            let mut next = self.writer.marker.clone();
+            let mut next = self.writer.state.clone();
             next.operations += some.len() as u64;
             if let (CopyPosition::Operations { .. }, Some(last)) = (&next.place, batch.last()) {
                 let before = Some(last.operation.row.id);
@@ -120,7 +120,7 @@ impl StoreCopy {
         let id = item.operation.row.id;
         let found = self.target.operation(id).await;
         let found = found.map_err(CopyError::of(Side::Target))?;
-        let mut next = self.writer.marker.clone();
+        let mut next = self.writer.state.clone();
         let writes = match &found {
             None => {
                 next.operations += 1;
@@ -144,7 +144,7 @@ pub(super) fn is_done(state: State) -> bool {
     matches!(state, State::Done(_))
 }
 
-/// The write that puts a document into the target; `None` for the marker of an earlier copy.
+/// The write that puts a document into the target; `None` for one of an earlier copy.
 pub(super) fn put(indexed: IndexedDocument) -> Option<Write> {
     (!is_ours(&indexed.document.key)).then_some(Write::Put {
         key: indexed.document.key,

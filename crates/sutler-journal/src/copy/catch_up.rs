@@ -5,7 +5,7 @@
 
 use super::batch_writer::{batches, sizes};
 use super::bulk::{is_done, put};
-use super::marker::{Binary, CopyPosition, Marker, is_ours};
+use super::copy_state::{Binary, CopyPosition, CopyState, is_ours};
 use super::operation_with_log::read_with_logs;
 use super::{CHANGES_MAX, CopyError, CopyStep, Side, StoreCopy};
 use crate::commit::Write;
@@ -51,16 +51,16 @@ impl StoreCopy {
     pub(super) async fn follow(&mut self, enough: usize) -> Result<CatchUp, CopyError> {
         self.report_step(CopyStep::Following);
         loop {
-            let cursor = Cursor(self.writer.marker.feed.0.clone());
+            let cursor = Cursor(self.writer.state.feed.0.clone());
             let part = self.source.changes(&cursor, CHANGES_MAX).await;
             let part = part.map_err(CopyError::of(Side::Source))?;
             let feed = Binary(part.next.0);
             if part.gap {
                 let from = Binary::default();
-                let next = Marker {
+                let next = CopyState {
                     feed,
                     place: CopyPosition::Documents { from },
-                    ..self.writer.marker.clone()
+                    ..self.writer.state.clone()
                 };
                 self.writer.write(Vec::new(), next).await?;
                 return Ok(CatchUp::AGap);
@@ -71,12 +71,12 @@ impl StoreCopy {
             let writes = self.present(&touched.documents).await?;
             for range in batches(&sizes(&writes)) {
                 let some = writes.get(range).unwrap_or_default().to_vec();
-                self.writer.write(some, self.writer.marker.clone()).await?;
+                self.writer.write(some, self.writer.state.clone()).await?;
             }
-            if feed != self.writer.marker.feed {
-                let next = Marker {
+            if feed != self.writer.state.feed {
+                let next = CopyState {
                     feed,
-                    ..self.writer.marker.clone()
+                    ..self.writer.state.clone()
                 };
                 self.writer.write(Vec::new(), next).await?;
             }
@@ -120,7 +120,7 @@ impl StoreCopy {
 mod tests {
     use super::touched;
     use crate::commit::CommitId;
-    use crate::copy::marker;
+    use crate::copy::copy_state;
     use crate::key::{Key, Kind, Realm};
     use crate::operation::OperationId;
     use crate::query::{Change, Subject};
@@ -137,7 +137,7 @@ mod tests {
             Subject::Operation(id),
             Subject::Put(key("b")),
             Subject::Operation(id),
-            Subject::Put(marker::key()),
+            Subject::Put(copy_state::key()),
         ]
         .map(|subject| Change {
             commit: CommitId(Uuid::nil()),

@@ -8,7 +8,7 @@ use super::batch_writer::{batches, sizes};
 use super::bulk::{PAGE, import, put};
 use super::catch_up::CatchUp;
 use super::compare::{DiffWindow, part};
-use super::marker::{CopyPosition, Marker, is_ours};
+use super::copy_state::{CopyPosition, CopyState, is_ours};
 use super::moved_mark::is_of_mark;
 use super::operation_with_log::{OperationWithLog, append, read_with_logs};
 use super::repair::{Repair, Sum, find_repair, rest_of_log};
@@ -84,11 +84,11 @@ impl StoreCopy {
         }
         let (source, target) = (pass.sums.0.digits(), pass.sums.1.digits());
         debug_assert_eq!(source, target, "nothing differed");
-        let next = Marker {
+        let next = CopyState {
             place: CopyPosition::Finished { digest: target },
             documents: pass.documents,
             operations: pass.operations,
-            ..self.writer.marker.clone()
+            ..self.writer.state.clone()
         };
         self.writer.write(Vec::new(), next).await?;
         let finished = CopyReport {
@@ -108,8 +108,8 @@ impl StoreCopy {
 
     /// Fails if a worker holds a lease in the source.
     async fn check_no_leases(&self) -> Result<(), CopyError> {
-        let survey = self.source.info().await;
-        match survey.map_err(CopyError::of(Side::Source))?.leases {
+        let info = self.source.info().await;
+        match info.map_err(CopyError::of(Side::Source))?.leases {
             0 => Ok(()),
             some => Err(CopyError::InUse(some)),
         }
@@ -117,7 +117,7 @@ impl StoreCopy {
 
     /// Fails if the feed has grown since it was last followed, except by the mark of the source.
     async fn unchanged(&self) -> Result<(), CopyError> {
-        let mut cursor = Cursor(self.writer.marker.feed.0.clone());
+        let mut cursor = Cursor(self.writer.state.feed.0.clone());
         loop {
             let part = self.source.changes(&cursor, CHANGES_MAX).await;
             let part = part.map_err(CopyError::of(Side::Source))?;
@@ -175,7 +175,7 @@ impl StoreCopy {
             pass.repaired.0 += writes.len() as u64;
             for range in batches(&sizes(&writes)) {
                 let some = writes.get(range).unwrap_or_default().to_vec();
-                self.writer.write(some, self.writer.marker.clone()).await?;
+                self.writer.write(some, self.writer.state.clone()).await?;
             }
             self.compared(found.both.len());
             match found.bound {
@@ -248,9 +248,7 @@ impl StoreCopy {
                     appended.map_err(CopyError::of(Side::Target))?;
                 }
                 (Repair::Writes(writes), Some(rest)) => {
-                    self.writer
-                        .write(writes, self.writer.marker.clone())
-                        .await?;
+                    self.writer.write(writes, self.writer.state.clone()).await?;
                     let appended = append(&*self.target, id, rest).await;
                     appended.map_err(CopyError::of(Side::Target))?;
                 }
@@ -261,7 +259,7 @@ impl StoreCopy {
     }
 
     async fn add(&mut self, item: &OperationWithLog) -> Result<(), CopyError> {
-        let mut next = self.writer.marker.clone();
+        let mut next = self.writer.state.clone();
         next.operations += 1;
         self.writer.write(vec![import(item)], next).await?;
         let id = item.operation.row.id;
@@ -286,9 +284,7 @@ impl StoreCopy {
             writes.push(Write::Unpin(id));
         }
         if !writes.is_empty() {
-            self.writer
-                .write(writes, self.writer.marker.clone())
-                .await?;
+            self.writer.write(writes, self.writer.state.clone()).await?;
         }
         let finished_before = match operation.row.finished {
             Some(finished) => StoreTime(finished.0.saturating_add(1)),

@@ -2,9 +2,9 @@
 //!
 //! Source and target hold the same unfinished operations, so brokers on both would execute them twice. A broker
 //! refuses a marked store ([`check_usable`]); [`reopen`] removes the mark. Not here: the state of the copy itself, a
-//! document of the target (`marker.rs`).
+//! document of the target (`copy_state.rs`).
 
-use super::marker::{KIND, is_ours, realm};
+use super::copy_state::{KIND, is_ours, realm};
 use super::{CopyError, Side, StoreCopy, is_unfinished};
 use crate::commit::{Commit, CommitError, Write};
 use crate::commit_retry::commit_until_known;

@@ -24,21 +24,25 @@ const AGAIN_LAST: Duration = Duration::from_secs(2);
 pub struct Lost;
 
 /// Why a commit under a claim was given up.
-#[derive(Debug)]
-pub enum CommitAborted {
+#[derive(Debug, thiserror::Error)]
+pub enum RunCommitError {
     /// The claim is lost.
+    #[error("the claim was lost")]
     Lost,
     /// The store accepted no write within the time limit. Whether the last attempt was written is unknown.
-    Refused(StoreError),
+    #[error("the store accepted no write in time")]
+    Refused(#[source] StoreError),
 }
 
 /// Why a commit under a claim was rejected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CommitRejected {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CommitRejectedError {
     /// Another commit came first: read and decide again.
+    #[error("a newer write came first ({0:?})")]
     Stale(StaleItem),
     /// It is over the limits of every store.
-    TooLarge(CommitSizeError),
+    #[error("the commit is too large")]
+    TooLarge(#[source] CommitSizeError),
 }
 
 /// A claimed operation.
@@ -122,10 +126,10 @@ impl Run {
     /// # Errors
     /// `Ok(Err(rejected))`: another commit came first, or the commit is too large; decide again.
     /// `Err(Lost)`: stop.
-    pub async fn commit(&self, commit: Commit) -> Result<Result<(), CommitRejected>, Lost> {
+    pub async fn commit(&self, commit: Commit) -> Result<Result<(), CommitRejectedError>, Lost> {
         match self.commit_until(commit, None).await {
             Ok(committed) => Ok(committed),
-            Err(CommitAborted::Lost | CommitAborted::Refused(_)) => Err(Lost),
+            Err(RunCommitError::Lost | RunCommitError::Refused(_)) => Err(Lost),
         }
     }
 
@@ -133,12 +137,12 @@ impl Run {
     ///
     /// # Errors
     /// `Ok(Err(rejected))`: another commit came first, or the commit is too large; decide again.
-    /// `Err(aborted)`: stop; `Refused` if the store accepts no writes.
+    /// `Err(error)`: stop; `Refused` if the store accepts no writes.
     pub async fn commit_within(
         &self,
         commit: Commit,
         within: Duration,
-    ) -> Result<Result<(), CommitRejected>, CommitAborted> {
+    ) -> Result<Result<(), CommitRejectedError>, RunCommitError> {
         self.commit_until(commit, Some(Instant::now() + within))
             .await
     }
@@ -147,10 +151,10 @@ impl Run {
         &self,
         commit: Commit,
         until: Option<Instant>,
-    ) -> Result<Result<(), CommitRejected>, CommitAborted> {
+    ) -> Result<Result<(), CommitRejectedError>, RunCommitError> {
         let commit = commit.fenced(self.id(), self.fence());
         if let Err(why) = commit.check() {
-            return Ok(Err(CommitRejected::TooLarge(why)));
+            return Ok(Err(CommitRejectedError::TooLarge(why)));
         }
         let fence_at = commit.expects().len() - 1;
         debug_assert!(matches!(commit.expects()[fence_at], Expect::Fence(..)));
@@ -163,15 +167,17 @@ impl Run {
                     return Ok(Ok(()));
                 }
                 Err(CommitError::Stale(StaleItem::Expect(n))) if n == fence_at => {
-                    return Err(CommitAborted::Lost);
+                    return Err(RunCommitError::Lost);
                 }
-                Err(CommitError::Stale(which)) => return Ok(Err(CommitRejected::Stale(which))),
+                Err(CommitError::Stale(which)) => {
+                    return Ok(Err(CommitRejectedError::Stale(which)));
+                }
                 Err(CommitError::NotWritten(cause) | CommitError::Unknown(cause)) => {
                     if until.is_some_and(|until| Instant::now() >= until) {
-                        return Err(CommitAborted::Refused(cause));
+                        return Err(RunCommitError::Refused(cause));
                     }
                     let waited = self.wait_for_store(&cause, wait).await;
-                    waited.map_err(|Lost| CommitAborted::Lost)?;
+                    waited.map_err(|Lost| RunCommitError::Lost)?;
                 }
             }
             wait = (wait * 2).min(AGAIN_LAST);

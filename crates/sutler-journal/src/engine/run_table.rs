@@ -13,7 +13,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Longest time until the response to a claim: stores give a claim up after 15 seconds.
+/// How long a recovered claim is remembered: far longer than a store takes for a claim (15 seconds) or a request for
+/// its commit.
 const RESPONSE_WITHIN: Duration = Duration::from_secs(120);
 
 /// Takeovers from which an operation is suspected of ending its processes.
@@ -225,7 +226,7 @@ impl RunTable {
         }
         self.runs.insert(row.id, run.clone());
         if is_accompanied {
-            // One after the other, and soon: most suspects are innocent and end quickly.
+            // One after the other, and soon: most suspects did not end their process and finish quickly.
             let waiting = self.runs.values().filter(|run| run.put_back).count();
             let waiting = u32::try_from(waiting).unwrap_or(u32::MAX);
             let wait = (self.lease / 100).saturating_mul(waiting);

@@ -140,10 +140,10 @@ pub async fn check(
             notes.find(finding);
         }
     }
-    let survey = store.info().await?;
+    let info = store.info().await?;
     for (count, finding) in [
-        (survey.stray_logs, Finding::StrayLogs(survey.stray_logs)),
-        (survey.abandoned, Finding::Abandoned(survey.abandoned)),
+        (info.stray_logs, Finding::StrayLogs(info.stray_logs)),
+        (info.abandoned, Finding::Abandoned(info.abandoned)),
     ] {
         if count > 0 {
             notes.find(finding);

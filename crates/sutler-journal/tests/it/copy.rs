@@ -148,9 +148,11 @@ async fn a_source_changed_after_an_interrupted_finish_is_copied_again() {
     fixture.fill(40).await;
     let target = memory();
     let source: Arc<dyn Store> = Arc::new(InterceptingStore::new(fixture.store(), {
-        let surveys = AtomicUsize::new(0);
+        let info_calls = AtomicUsize::new(0);
         move |call| match call {
-            Call::Read("info") if surveys.fetch_add(1, Ordering::SeqCst) == 1 => Intercept::Refuse,
+            Call::Read("info") if info_calls.fetch_add(1, Ordering::SeqCst) == 1 => {
+                Intercept::Refuse
+            }
             _ => Intercept::Pass,
         }
     }));

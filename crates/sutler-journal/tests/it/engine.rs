@@ -143,7 +143,8 @@ fn expect_claim(engine: &Engine, name: &str, queue: Queue) -> (ExpectedClaim, Ne
     (claim, new)
 }
 
-type Playing = Pin<Box<dyn Future<Output = Result<RunResult, Lost>> + Send>>;
+/// One run of a function of the test.
+type ScriptedRun = Pin<Box<dyn Future<Output = Result<RunResult, Lost>> + Send>>;
 
 /// One claim as an executor received it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,10 +157,10 @@ struct ObservedRun {
 
 /// An executor that runs a function of the test and records its runs.
 struct ScriptedExecutor {
-    play: Box<dyn Fn(Arc<Run>, usize) -> Playing + Send + Sync>,
+    play: Box<dyn Fn(Arc<Run>, usize) -> ScriptedRun + Send + Sync>,
     observed: Mutex<Vec<ObservedRun>>,
     given_up: Mutex<Vec<ObservedRun>>,
-    inside: Mutex<HashMap<OperationId, u32>>,
+    running: Mutex<HashMap<OperationId, u32>>,
 }
 
 impl ScriptedExecutor {
@@ -173,7 +174,7 @@ impl ScriptedExecutor {
             play: Box::new(move |run, before| Box::pin(play(run, before))),
             observed: Mutex::default(),
             given_up: Mutex::default(),
-            inside: Mutex::default(),
+            running: Mutex::default(),
         })
     }
 
@@ -218,11 +219,11 @@ async fn end(run: &Run, outcome: Outcome) -> Result<RunResult, Lost> {
 }
 
 /// Counts an operation as running until dropped.
-struct Inside<'a>(&'a ScriptedExecutor, OperationId);
+struct RunningGuard<'a>(&'a ScriptedExecutor, OperationId);
 
-impl Drop for Inside<'_> {
+impl Drop for RunningGuard<'_> {
     fn drop(&mut self) {
-        *self.0.inside.lock().unwrap().get_mut(&self.1).unwrap() -= 1;
+        *self.0.running.lock().unwrap().get_mut(&self.1).unwrap() -= 1;
     }
 }
 
@@ -230,9 +231,9 @@ impl Drop for Inside<'_> {
 impl Executor for ScriptedExecutor {
     async fn execute(&self, run: Arc<Run>) -> Result<RunResult, Lost> {
         let id = run.id();
-        *self.inside.lock().unwrap().entry(id).or_default() += 1;
-        let _inside = Inside(self, id);
-        assert_eq!(self.inside.lock().unwrap()[&id], 1, "run twice at once");
+        *self.running.lock().unwrap().entry(id).or_default() += 1;
+        let _running = RunningGuard(self, id);
+        assert_eq!(self.running.lock().unwrap()[&id], 1, "run twice at once");
         let before = self
             .observed()
             .iter()

@@ -133,8 +133,8 @@ async fn a_user_with_read_and_write_access_is_enough() {
     settled.expect("a commit");
     let changes = store.changes(&Cursor::default(), 10).await;
     assert_eq!(changes.expect("changes").changes.len(), 2);
-    let survey = store.info().await.expect("a survey");
-    assert_eq!(survey.documents, 2);
+    let info = store.info().await.expect("facts about the store");
+    assert_eq!(info.documents, 2);
     let wrong = place.with_user("keeper", "canary");
     let refused = MongoStore::open(&SecretString::from(wrong.url())).await;
     let message = refused.expect_err("the password is wrong").to_string();

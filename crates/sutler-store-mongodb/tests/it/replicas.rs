@@ -171,8 +171,8 @@ async fn a_late_operation_under_an_expired_lease_is_found() {
     // Nothing holds it now: the lease is closed again, then deleted.
     store.claim(successor, &[(WORK, 1)]).await.expect("a claim");
     store.sweep(&sweep).await.expect("a sweep");
-    let survey = store.info().await.expect("a survey");
-    assert_eq!((survey.abandoned, survey.leases_over), (0, 0));
+    let info = store.info().await.expect("facts about the store");
+    assert_eq!((info.abandoned, info.leases_over), (0, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]

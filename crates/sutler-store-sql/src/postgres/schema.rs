@@ -23,7 +23,7 @@ pub(super) const LAYOUTS: [&[&str]; 2] = [
         include_str!("layout_2/feed_horizon.sql"),
         // Replaces the commit of layout 1: adds the next state 8 (put back), and keeps takeovers unless progress is
         // written.
-        include_str!("layout_1/commit.sql"),
+        include_str!("layout_2/commit.sql"),
     ],
 ];
 

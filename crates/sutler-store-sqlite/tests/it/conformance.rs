@@ -19,14 +19,14 @@ use tokio::sync::watch;
 /// A store in its own directory, with a clock moved by hand.
 pub(crate) struct Sqlite {
     clock: Arc<ManualClock>,
-    cuts: Arc<Cuts>,
+    writer_faults: Arc<WriterFaults>,
     directory: TempDir,
     open: Mutex<(usize, Arc<SqliteStore>)>,
 }
 
 /// Points at which the writer fails, in this order, and whether it stalls.
 #[derive(Default)]
-struct Cuts {
+struct WriterFaults {
     armed: Mutex<(VecDeque<FaultPoint>, usize)>,
     stalled: Mutex<bool>,
     continues: Condvar,
@@ -34,7 +34,7 @@ struct Cuts {
     waits: watch::Sender<bool>,
 }
 
-impl Cuts {
+impl WriterFaults {
     fn set_stalled(&self, stalled: bool) {
         *self.stalled.lock().unwrap_or_else(PoisonError::into_inner) = stalled;
         self.continues.notify_all();
@@ -75,11 +75,11 @@ impl Sqlite {
     pub(crate) async fn fresh() -> Self {
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
         let clock = Arc::new(ManualClock::default());
-        let cuts = Arc::new(Cuts::default());
-        let store = open(&file(&directory, 0), &clock, &cuts).await;
+        let writer_faults = Arc::new(WriterFaults::default());
+        let store = open(&file(&directory, 0), &clock, &writer_faults).await;
         Self {
             clock,
-            cuts,
+            writer_faults,
             directory,
             open: Mutex::new((0, store)),
         }
@@ -95,11 +95,15 @@ fn file(directory: &TempDir, number: usize) -> PathBuf {
     directory.path().join(format!("store-{number}.db"))
 }
 
-async fn open(path: &Path, clock: &Arc<ManualClock>, cuts: &Arc<Cuts>) -> Arc<SqliteStore> {
-    let cuts = Arc::clone(cuts);
+async fn open(
+    path: &Path,
+    clock: &Arc<ManualClock>,
+    writer_faults: &Arc<WriterFaults>,
+) -> Arc<SqliteStore> {
+    let writer_faults = Arc::clone(writer_faults);
     let settings = SqliteSettings {
         clock: Arc::clone(clock) as _,
-        faults: Faults::with(move |point| cuts.at(point)),
+        faults: Faults::with(move |point| writer_faults.at(point)),
         ..SqliteSettings::default()
     };
     Arc::new(
@@ -112,7 +116,7 @@ async fn open(path: &Path, clock: &Arc<ManualClock>, cuts: &Arc<Cuts>) -> Arc<Sq
 impl Drop for Sqlite {
     fn drop(&mut self) {
         // Closing waits for the writer.
-        self.cuts.set_stalled(false);
+        self.writer_faults.set_stalled(false);
     }
 }
 
@@ -136,14 +140,14 @@ impl Candidate for Sqlite {
             let with = |path: &Path| PathBuf::from(format!("{}{ending}", path.display()));
             std::fs::copy(with(&from), with(&to)).expect("a copy");
         }
-        let store = open(&to, &self.clock, &self.cuts).await;
+        let store = open(&to, &self.clock, &self.writer_faults).await;
         *self.open.lock().unwrap_or_else(PoisonError::into_inner) =
             (number + 1, Arc::clone(&store));
         store
     }
 
     async fn cut(&self, cut: Cut) {
-        self.cuts.arm(cut);
+        self.writer_faults.arm(cut);
     }
 
     async fn stall(&self, commit: Commit) -> Box<dyn StalledCommit> {
@@ -154,13 +158,13 @@ impl Candidate for Sqlite {
     }
 
     async fn set_stalled(&self, stalled: bool) {
-        self.cuts.set_stalled(stalled);
+        self.writer_faults.set_stalled(stalled);
         if stalled {
             // The writer stops at the end of the next commit.
             let store = self.current().1;
             let commit = Commit::new().insert(samples::key("stalled"), Vec::new(), Bytes::new());
             tokio::spawn(async move { store.commit(&commit).await });
-            let mut waits = self.cuts.waits.subscribe();
+            let mut waits = self.writer_faults.waits.subscribe();
             drop(waits.wait_for(|waits| *waits).await.expect("a writer"));
         }
     }

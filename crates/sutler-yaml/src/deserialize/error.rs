@@ -108,8 +108,8 @@ impl serde::de::Error for Error {
 
     fn unknown_field(given: &str, known: &'static [&'static str]) -> Self {
         Self::new(match nearest(given, known.iter().copied()) {
-            Some(near) => format!("is no key; did you mean `{near}`?"),
-            None => format!("is no key; the keys here are {}", listed(known, " and ")),
+            Some(near) => format!("is not a key; did you mean `{near}`?"),
+            None => format!("is not a key; the keys here are {}", listed(known, " and ")),
         })
     }
 

@@ -65,10 +65,10 @@ fn every_fault_is_reported_at_once_with_its_location_and_path() {
     faults(
         "nmae: x\nopen: perhaps\nshelves: 70000\nowners:\n  - {name: a, shaer: 1}\n  - {share: 2}\n  - {name: [b]}\nsort: by_agee\n",
         &[
-            "line 1, column 1: nmae is no key; did you mean `name`?",
+            "line 1, column 1: nmae is not a key; did you mean `name`?",
             "line 2, column 7: open must be true or false, but is text",
             "line 3, column 10: shelves must be a whole number from 0 to 65535",
-            "line 5, column 15: owners[0].shaer is no key; did you mean `share`?",
+            "line 5, column 15: owners[0].shaer is not a key; did you mean `share`?",
             "line 6, column 5: owners[1] needs `name`, which is not there",
             "line 7, column 12: owners[2].name must be text, but is a list",
             "line 8, column 7: sort must be `by_name` or `by_age`; did you mean `by_age`?",
@@ -88,7 +88,7 @@ fn the_value_without_its_faulty_parts_is_returned() {
 fn an_unknown_key_without_a_near_match_lists_the_known_keys() {
     faults(
         "owners: [{name: a, colour: red}]\n",
-        &["line 1, column 20: owners[0].colour is no key; the keys here are `name` and `share`"],
+        &["line 1, column 20: owners[0].colour is not a key; the keys here are `name` and `share`"],
     );
 }
 

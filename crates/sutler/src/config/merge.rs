@@ -70,7 +70,7 @@ pub fn merge(input: &ConfigInput) -> Result<MergedConfig, ConfigError> {
     for fault in read.faults {
         let reason = match fault.path.as_str() {
             // The first key of a catalog file.
-            "services" => "is no key here; put it below `catalog`".to_owned(),
+            "services" => "is not a key here; put it below `catalog`".to_owned(),
             _ => fault.reason,
         };
         faults.push(sources.fault_at(&fault.path, fault.place, reason));

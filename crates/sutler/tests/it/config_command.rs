@@ -38,7 +38,7 @@ fn every_fault_of_an_invalid_file_is_printed() {
     let path = folder.path().join("broker.yaml");
     std::fs::write(&path, text).expect("a file");
     let one = run_sutler(folder.path(), &["config", "check", "broker.yaml"]);
-    let expected = "sutler: the configuration has 1 fault:\n  broker.yaml:1:1: lisen is no key; did you mean `listen`?\n";
+    let expected = "sutler: the configuration has 1 fault:\n  broker.yaml:1:1: lisen is not a key; did you mean `listen`?\n";
     assert_eq!((one.stderr.as_str(), one.code), (expected, Some(1)));
     std::fs::write(&path, text.replace("lisen", "listen")).expect("a file");
     let two = run_sutler(folder.path(), &["config", "check", "broker.yaml"]);

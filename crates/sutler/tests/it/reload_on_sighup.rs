@@ -93,7 +93,7 @@ fn a_file_with_faults_changes_nothing_and_every_fault_is_logged() {
     );
     broker.signal("HUP");
     let log = broker.until_logged("not reloaded");
-    let fault = "sutler.yaml:4:1: lisen is no key; did you mean `listen`?";
+    let fault = "sutler.yaml:4:1: lisen is not a key; did you mean `listen`?";
     assert!(log.iter().any(|it| it.contains(fault)), "{log:#?}");
     assert!(!log.iter().any(|it| it.contains("second")), "{log:#?}");
     write(folder.path(), "sutler.yaml", &config("second", ""));

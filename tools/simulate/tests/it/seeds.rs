@@ -1,5 +1,5 @@
 //! Runs many seeds. `SUTLER_SIMULATE_SEEDS` sets how many; a night's worth is run by
-//! `cargo run --profile bench -p sutler-simulate -- --seeds 200000`.
+//! `cargo run --profile bench -p sutler-simulate -- --seeds 1000000 --from 1000`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use sutler_simulate::run_seed;

@@ -84,7 +84,11 @@ impl PushFixture {
 
     /// Asserts that the offered version is stored, and that no task failed.
     async fn holds(&self, version: &str, when: &str) {
-        let collections = self.broker.running.collections().expect("there are chores");
+        let collections = self
+            .broker
+            .running
+            .collections()
+            .expect("there are periodic tasks");
         let keep = |named: &mut Vec<_>, it: CollectionItem<Value>| {
             named.push(it.value["version"].as_str().map(str::to_owned));
         };

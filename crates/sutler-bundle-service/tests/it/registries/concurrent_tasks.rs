@@ -63,7 +63,10 @@ impl RaceFixture {
     }
 
     fn collections(&self) -> Collections {
-        self.broker.running.collections().expect("there are chores")
+        self.broker
+            .running
+            .collections()
+            .expect("there are periodic tasks")
     }
 
     /// Asserts that every version named by a spec is stored, and that no write is unfinished.
@@ -204,8 +207,8 @@ impl RaceFixture {
             (DELETIONS, ALL),
             (REFRESH, ALL),
         ];
-        let chores = self.both(&parts);
-        let ((), (status, answer)) = tokio::join!(chores, provision);
+        let tasks = self.both(&parts);
+        let ((), (status, answer)) = tokio::join!(tasks, provision);
         let state = match (status, answer["operation"].as_str()) {
             (202, Some(operation)) => self.broker.until_done(&id, operation).await["state"].clone(),
             _ => Value::Null,

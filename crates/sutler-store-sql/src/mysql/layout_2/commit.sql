@@ -6,7 +6,7 @@
 -- its kind, the length of its key, the length of its id, its fence. Then each write: its kind, its state,
 -- its wait, and the lengths of key, id, worker, verb, queue, a, b, c, d, e, subject and terms (-1: none);
 -- an import has eight more numbers. Operations to lock come first in p_data. Kinds and states are those of
--- postgres/layout_1/commit.sql (8 as the next state: that it is put back). Terms are numbers (their count; the
+-- postgres/layout_2/commit.sql (8 as the next state: that it is put back). Terms are numbers (their count; the
 -- lengths of each scope and value) and then bytes, in one piece.
 --
 -- Locks are taken in one order that all commits share, then operations in theirs, then the one row that

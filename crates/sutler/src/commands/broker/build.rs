@@ -52,8 +52,8 @@ pub(super) async fn broker(
         broker = broker.admin(admin);
     }
     if let Some(registries) = bundles.and_then(|it| it.registries.as_ref()) {
-        let chores = registries.chores().into_iter();
-        broker = chores
+        let tasks = registries.periodic_tasks().into_iter();
+        broker = tasks
             .fold(broker, Broker::periodic_task)
             .with_catalog_source();
     }

@@ -1,6 +1,6 @@
 //! SIGHUP: reads the configuration again and applies all settings that a running broker can change.
 //!
-//! A configuration with faults changes nothing. Changes that need a restart are logged by path, at every reload until
+//! A configuration with faults changes no setting. Changes that need a restart are logged by path, at every reload until
 //! the restart. The key file is read again in any case, from the path that was opened at the start.
 
 use super::{access, build};

@@ -47,8 +47,8 @@ pub(super) async fn run(args: StoreCheckArgs) -> Result<ExitCode, BoxError> {
             Some(DocumentOpener::new(target_store::keys(&path)?))
         }
     };
-    let (survey, stats) = (found.store.info().await?, found.store.stats().await?);
-    let bar = progress_bar(survey.documents + stats.live + stats.terminal);
+    let (info, stats) = (found.store.info().await?, found.store.stats().await?);
+    let bar = progress_bar(info.documents + stats.live + stats.terminal);
     bar.set_message("read");
     let reader = opener.as_ref().map(|it| it as &dyn SealedReader);
     let seen = |documents, operations| bar.set_position(documents + operations);

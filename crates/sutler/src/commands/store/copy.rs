@@ -56,7 +56,7 @@ pub(super) async fn run(args: CopyArgs) -> Result<ExitCode, BoxError> {
     if from == to {
         return Err("--from and --to name the same store: name an empty one with --to".into());
     }
-    let survey = source.info().await.map_err(unanswered)?;
+    let info = source.info().await.map_err(unanswered)?;
     let stats = source.stats().await.map_err(unanswered)?;
     let names = CopyNames {
         source: &from,
@@ -64,7 +64,7 @@ pub(super) async fn run(args: CopyArgs) -> Result<ExitCode, BoxError> {
     };
     let mut copying = StoreCopy::begin(Arc::clone(&source), target, names).await?;
     let progress = copying.progress();
-    let everything = survey.documents + stats.live + stats.terminal;
+    let everything = info.documents + stats.live + stats.terminal;
     let drawing = tokio::spawn(draw(progress.clone(), everything));
     let ended = tokio::select! {
         ended = work(&mut copying, &*source, args.finish) => ended,
@@ -99,9 +99,9 @@ async fn work(
         return Ok(CopyResult::Finished(finished.clone()));
     }
     copying.catch_up().await?;
-    let survey = source.info().await;
+    let info = source.info().await;
     let side = sutler_journal::copy::Side::Source;
-    let leases = survey
+    let leases = info
         .map_err(|cause| CopyError::Store { side, cause })?
         .leases;
     if !finish && leases > 0 {

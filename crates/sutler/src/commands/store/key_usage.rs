@@ -11,8 +11,8 @@ use tokio::task::JoinHandle;
 
 /// Number of records in a store, for a progress bar; chunks of logs are not known before.
 async fn expected(store: &dyn Store) -> Result<u64, StoreError> {
-    let (survey, stats) = (store.info().await?, store.stats().await?);
-    Ok(survey.documents + stats.live + stats.terminal)
+    let (info, stats) = (store.info().await?, store.stats().await?);
+    Ok(info.documents + stats.live + stats.terminal)
 }
 
 /// A progress bar that follows a pass over a store; ends when it is stopped.

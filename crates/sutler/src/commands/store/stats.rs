@@ -28,7 +28,7 @@ struct StatsReport {
     name: String,
     counts: StoreCounts,
     stats: Stats,
-    survey: StoreInfo,
+    info: StoreInfo,
     now: StoreTime,
 }
 
@@ -36,8 +36,8 @@ pub(super) async fn run(args: StatsArgs) -> Result<ExitCode, BoxError> {
     args.chosen.must_exist()?;
     let found = args.chosen.open().await?;
     let store = &*found.store;
-    let (survey, stats) = (store.info().await?, store.stats().await?);
-    let bar = progress_bar(survey.documents + stats.live + stats.terminal);
+    let (info, stats) = (store.info().await?, store.stats().await?);
+    let bar = progress_bar(info.documents + stats.live + stats.terminal);
     bar.set_message("counted");
     let seen = |documents, operations| bar.set_position(documents + operations);
     let counted = count_all(store, &seen).await;
@@ -46,7 +46,7 @@ pub(super) async fn run(args: StatsArgs) -> Result<ExitCode, BoxError> {
         name: found.name,
         counts: counted?,
         stats,
-        survey,
+        info,
         now: store.now().await?,
     };
     match args.output {
@@ -83,7 +83,7 @@ fn table(report: &StatsReport) -> String {
         feed,
         bytes,
         ..
-    } = report.survey;
+    } = report.info;
     let mut store = plain();
     store.set_header(["STORE", ""]);
     for (name, value) in [
@@ -128,20 +128,20 @@ fn value(report: &StatsReport) -> Value {
             "age_seconds": report.now.since(it.accepted).as_secs(),
         })
     });
-    let survey = &report.survey;
+    let info = &report.info;
     json!({
         "store": report.name,
-        "layout": survey.layout.now,
+        "layout": info.layout.now,
         "documents": documents.collect::<Vec<_>>(),
         "operations": report.counts.operations,
         "accepted": report.stats.accepted,
         "cleaned": report.stats.cleaned,
         "oldest_unfinished": oldest,
-        "leases": survey.leases,
-        "leases_over": survey.leases_over,
-        "running_without_lease": survey.abandoned,
-        "feed_commits": survey.feed,
-        "bytes": survey.bytes,
+        "leases": info.leases,
+        "leases_over": info.leases_over,
+        "running_without_lease": info.abandoned,
+        "feed_commits": info.feed,
+        "bytes": info.bytes,
     })
 }
 

@@ -91,12 +91,11 @@ pub struct TimeoutsConfig {
     pub queue: DurationText,
     /// How long a request without `accepts_incomplete` waits for its operation.
     pub sync_wait: DurationText,
-    /// How long a claim on an operation lasts when the process is not heard of.
+    /// How long the claims of a process last without a renewal of its lease.
     pub lease: DurationText,
     /// How long a deleted id is remembered.
     pub tombstones: DurationText,
-    /// How long the broker goes on accepting after it said that it is draining, so that whoever sends
-    /// it requests can notice.
+    /// How long the broker accepts connections after it reports that it drains, so that load balancers can notice.
     pub drain_notice: DurationText,
 }
 

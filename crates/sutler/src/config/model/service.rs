@@ -73,7 +73,7 @@ impl JsonSchema for InlineCatalog {
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Records")]
 pub struct ResourceConfig {
-    /// Whether deleting an id that nobody knows succeeds.
+    /// Whether the delete of an unknown id succeeds.
     pub force_delete_unknown: bool,
     /// When finished operations are removed. Those that an instance or a binding refers to stay.
     pub cleanup: CleanupConfig,

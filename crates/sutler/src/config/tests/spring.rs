@@ -51,7 +51,10 @@ fn an_application_file_of_spring_is_accepted_unchanged() {
 #[test]
 fn settings_of_spring_are_unknown_in_a_file_without_spring() {
     let faults = faults(&of_file("auth: none\nserver: {port: 8080}\n"));
-    assert!(faults.to_string().contains("server is no key"), "{faults}");
+    assert!(
+        faults.to_string().contains("server is not a key"),
+        "{faults}"
+    );
 }
 
 #[test]

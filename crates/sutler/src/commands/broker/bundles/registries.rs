@@ -75,7 +75,7 @@ pub(super) fn open_any(
 
 impl Registries {
     /// The periodic tasks; each runs on one replica at a time.
-    pub(in crate::commands::broker) fn chores(&self) -> [Arc<dyn PeriodicTask>; 2] {
+    pub(in crate::commands::broker) fn periodic_tasks(&self) -> [Arc<dyn PeriodicTask>; 2] {
         [self.refresh.clone(), self.deletions.clone()]
     }
 

@@ -22,7 +22,7 @@ pub(super) fn realm() -> Realm {
     Realm::new(REALM).expect("a valid realm")
 }
 
-/// The marker's key.
+/// Key of the state.
 pub(super) fn key() -> Key {
     Key::new(&realm(), KIND, &["state"]).expect("a valid key")
 }
@@ -66,7 +66,7 @@ pub(super) enum CopyPosition {
 
 /// The document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Marker {
+pub(super) struct CopyState {
     pub(super) form: u32,
     /// Name of the copied store.
     pub(super) source: String,
@@ -77,7 +77,7 @@ pub(super) struct Marker {
     pub(super) operations: u64,
 }
 
-impl Marker {
+impl CopyState {
     /// A copy that has not started.
     pub(super) fn new(source: &str, feed: Vec<u8>) -> Self {
         Self {
@@ -93,9 +93,9 @@ impl Marker {
     }
 
     pub(super) fn read(body: &[u8]) -> Result<Self, CopyError> {
-        let marker: Result<Self, _> = serde_json::from_slice(body);
-        match marker {
-            Ok(marker) if marker.form == FORM => Ok(marker),
+        let state: Result<Self, _> = serde_json::from_slice(body);
+        match state {
+            Ok(state) if state.form == FORM => Ok(state),
             Ok(_) | Err(_) => Err(CopyError::Newer),
         }
     }
@@ -126,13 +126,13 @@ impl Marker {
 
 #[cfg(test)]
 mod tests {
-    use super::{Binary, CopyPosition, Marker};
+    use super::{Binary, CopyPosition, CopyState};
     use crate::copy::CopyError;
     use crate::operation::OperationId;
 
     #[test]
-    fn a_marker_round_trips() {
-        let mut marker = Marker::new("postgres://db/one", vec![0, 255, 7]);
+    fn a_state_round_trips() {
+        let mut state = CopyState::new("postgres://db/one", vec![0, 255, 7]);
         for place in [
             CopyPosition::Documents {
                 from: Binary(vec![0, 200]),
@@ -146,17 +146,17 @@ mod tests {
                 digest: "ab".into(),
             },
         ] {
-            marker.place = place;
-            assert_eq!(Marker::read(&marker.body()).unwrap(), marker);
+            state.place = place;
+            assert_eq!(CopyState::read(&state.body()).unwrap(), state);
         }
     }
 
     #[test]
-    fn a_marker_of_a_later_program_is_not_understood() {
-        let mut marker = Marker::new("a", Vec::new());
-        marker.form = 2;
-        for body in [&marker.body()[..], b"{}", b"\xff"] {
-            assert!(matches!(Marker::read(body), Err(CopyError::Newer)));
+    fn a_state_of_a_later_program_is_not_understood() {
+        let mut state = CopyState::new("a", Vec::new());
+        state.form = 2;
+        for body in [&state.body()[..], b"{}", b"\xff"] {
+            assert!(matches!(CopyState::read(body), Err(CopyError::Newer)));
         }
     }
 }

@@ -1,10 +1,10 @@
--- Layouts 1 and 2: a commit, all or nothing, in one call. Layout 2 replaces the function of an older database.
+-- Layout 2: a commit, all or nothing, in one call. It replaces the function of layout 1, for older replicas, too.
 --
 -- Everything that a commit reads or writes is locked first, in one order that all commits share:
 -- documents and workers by advisory locks (which also work for absent ones), then operations by
 -- their rows. So there is no deadlock between commits, and everything read afterwards stays true
 -- until the end. The numbers of locks are salted with the store they belong to, so that two stores in
--- one database do not wait for each other. The position in the feed is taken last (see feed.sql).
+-- one database do not wait for each other. The position in the feed is taken last (see layout_1/feed.sql).
 --
 -- Returns 0 if the commit is applied, n if its n-th expectation does not hold, -n if its n-th write
 -- cannot be applied. Once something was written, a failing write ends the transaction by an error:
