@@ -44,7 +44,7 @@ pub use memory::MemoryStore;
 pub use metered::MeteredStore;
 pub use nondeterminism::wall_clock;
 #[cfg(any(test, feature = "testing"))]
-pub use nondeterminism::{NondeterminismSource, simulate};
+pub use nondeterminism::{DelayedTask, NondeterminismSource, simulate};
 pub use operation::{
     Fence, Operation, OperationId, OperationRow, Outcome, PolledOperation, Queue, State, WorkerId,
 };

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use uuid::Uuid;
 
 #[cfg(any(test, feature = "testing"))]
-pub use simulation::{NondeterminismSource, simulate};
+pub use simulation::{DelayedTask, NondeterminismSource, simulate};
 
 /// A fresh id that sorts by time.
 pub(crate) fn fresh_id() -> Uuid {

@@ -2,7 +2,8 @@
 //! those without an answer, polls, and compares answers with the outside world.
 //!
 //! A request without an answer is repeated until it has one; only then comes the next. So the owner knows what
-//! each answer must mean. Requests of operators are in `operator.rs`.
+//! each answer must mean, unless a second platform changes the same instance, or a broker goes on with a request after
+//! its client went away. Requests of operators are in `operator.rs`.
 
 use crate::outside_world::ResourceName;
 use crate::replica::{PLAN, Process, Replicas, SERVICE};
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use sutler_journal::{OperationId, Store as _};
+use sutler_journal::{DelayedTask, OperationId, Store as _};
 use tower::ServiceExt as _;
 
 /// An answer of a broker.
@@ -54,14 +55,23 @@ pub(crate) struct Client {
     pub over: Arc<AtomicBool>,
 }
 
-/// Sends one request to a process. `None`: no answer.
+/// Why a request has no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoAnswer {
+    /// The process died, or the client went away and the broker dropped the request.
+    Dropped,
+    /// The client went away, and the broker goes on with the request, as behind a proxy.
+    StillHandled,
+}
+
+/// Sends one request to a process.
 pub(crate) async fn send(
     process: &Process,
     method: &str,
     path: &str,
     body: Option<Value>,
     timeout: Duration,
-) -> Option<Answer> {
+) -> Result<Answer, NoAnswer> {
     let payload = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
     let request = Request::builder()
         .method(method)
@@ -70,19 +80,31 @@ pub(crate) async fn send(
         .header("Content-Type", "application/json")
         .body(payload)
         .expect("a well-formed request");
-    let router = process.router.clone();
+    let (router, link) = (process.router.clone(), Arc::clone(&process.link));
+    let mut handling = tokio::spawn(DelayedTask::new(async move {
+        tokio::select! {
+            biased;
+            () = link.died() => None,
+            answered = router.oneshot(request) => {
+                let response = answered.expect("a router never fails");
+                let status = response.status().as_u16();
+                let bytes = response.into_body().collect().await.ok()?.to_bytes();
+                let json = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+                Some(Answer { status, json })
+            }
+        }
+    }));
     tokio::select! {
         biased;
-        () = process.link.died() => None,
-        answered = router.oneshot(request) => {
-            let response = answered.expect("a router never fails");
-            let status = response.status().as_u16();
-            let bytes = response.into_body().collect().await.ok()?.to_bytes();
-            let json = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
-            Some(Answer { status, json })
+        () = process.link.died() => Err(NoAnswer::Dropped),
+        answered = &mut handling => answered.ok().flatten().ok_or(NoAnswer::Dropped),
+        () = tokio::time::sleep(timeout) => {
+            if process.link.choices().percent(50) {
+                return Err(NoAnswer::StillHandled);
+            }
+            handling.abort();
+            Err(NoAnswer::Dropped)
         }
-        // The client goes away, and the handler with it.
-        () = tokio::time::sleep(timeout) => None,
     }
 }
 
@@ -137,7 +159,14 @@ impl Client {
         let ending = self.change_to_end(lane, verb, asynchronous).await;
         self.note(|| format!("client: {verb:?} {lane} -> {ending:?}"));
         let world = &self.replicas.world;
-        if ending == Ending::Succeeded && !world.is_excused(lane) {
+        if verb != Verb::Update {
+            let is_present = match ending {
+                Ending::Succeeded | Ending::AlreadyDone => Some(verb == Verb::Create),
+                Ending::Failed | Ending::Refused | Ending::Unknown => None,
+            };
+            world.platform_knows(lane, is_present);
+        }
+        if ending == Ending::Succeeded && !world.is_excused(lane) && !world.is_contested(lane) {
             let there = world.has(lane);
             match verb {
                 Verb::Create if !there => {
@@ -228,14 +257,25 @@ impl Client {
             ),
         };
         let timeout = self.replicas.scenario.client_timeout;
+        let world = &self.replicas.world;
+        if verb != Verb::Update {
+            world.platform_knows(lane, None);
+        }
         let answer = send(&process, method, &path, body, timeout).await;
         self.note(|| match &answer {
-            Some(answer) => format!(
+            Ok(answer) => format!(
                 "client: {method} {lane} at {} -> {} {}",
                 process.name, answer.status, answer.json
             ),
-            None => format!("client: {method} {lane} at {} -> no answer", process.name),
+            Err(why) => format!(
+                "client: {method} {lane} at {} -> no answer ({why:?})",
+                process.name
+            ),
         });
+        if matches!(answer, Err(NoAnswer::StillHandled)) {
+            world.contest(&self.instance);
+        }
+        let answer = answer.ok();
         self.check_accepted(lane, answer.as_ref()).await;
         answer
     }
@@ -272,7 +312,7 @@ impl Client {
                 let timeout = self.replicas.scenario.client_timeout;
                 let answer = send(&process, "GET", &path, None, timeout).await;
                 match answer {
-                    Some(Answer { status: 200, json }) => match json["state"].as_str() {
+                    Ok(Answer { status: 200, json }) => match json["state"].as_str() {
                         Some("succeeded") => return Some(Ending::Succeeded),
                         Some("failed") => {
                             self.check_failure(Some(operation), &json);
@@ -281,13 +321,13 @@ impl Client {
                         }
                         _ => {}
                     },
-                    Some(Answer { status: 410, .. }) if verb == Verb::Delete => {
+                    Ok(Answer { status: 410, .. }) if verb == Verb::Delete => {
                         return Some(Ending::Succeeded);
                     }
-                    Some(Answer { status, .. }) if (400..500).contains(&status) => {
+                    Ok(Answer { status, .. }) if (400..500).contains(&status) => {
                         return Some(Ending::Refused);
                     }
-                    Some(_) | None => {}
+                    Ok(_) | Err(_) => {}
                 }
             }
             if self.is_over() && self.replicas.network.choices.percent(20) {

@@ -9,8 +9,8 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sutler_journal::{
-    Commit, CommitId, Key, KeyRing, MemoryStore, OperationId, OperationRow, SealContext,
-    State as RowState, Store as _, Write,
+    Commit, CommitId, Expect, Key, KeyRing, MemoryStore, Operation, OperationFilter, OperationId,
+    OperationList, OperationRow, SealContext, State as RowState, Store as _, Write,
 };
 
 /// Kinds of the broker's documents.
@@ -32,6 +32,8 @@ struct CheckedState {
     done: BTreeMap<OperationId, OperationRow>,
     /// All commits, in the order in which they were applied.
     commits: Vec<CommitId>,
+    /// Those of them that changed a document or an operation.
+    changes: BTreeSet<CommitId>,
     /// Bindings that an operator asked to purge by name.
     purged_by_name: BTreeSet<ResourceName>,
 }
@@ -69,6 +71,47 @@ impl CommitChecker {
         self.seen().commits.clone()
     }
 
+    /// Commits that changed a document or an operation.
+    pub(crate) fn changes(&self) -> BTreeSet<CommitId> {
+        self.seen().changes.clone()
+    }
+
+    /// Checks the operations that a worker got: none of their lanes has another one that runs.
+    pub(crate) async fn claimed(&self, claimed: &[Operation]) {
+        for operation in claimed {
+            let row = &operation.row;
+            let list = OperationList {
+                filter: OperationFilter::Lane(row.lane.clone()),
+                before: None,
+                limit: 100,
+            };
+            let rows = self.store.operations(&list).await.unwrap_or_default();
+            let running = rows.iter().filter(|it| it.state == RowState::Running);
+            if running.count() > 1 {
+                let lane = lane_of(&row.lane).map_or_else(String::new, |it| it.to_string());
+                self.history
+                    .violate(format!("two operations of {lane} are claimed at once"));
+            }
+        }
+        self.check_counts().await;
+    }
+
+    /// A commit is applied only under the claim that it names.
+    async fn check_fences(&self, commit: &Commit) {
+        for expect in commit.expects() {
+            let Expect::Fence(id, fence) = expect else {
+                continue;
+            };
+            let operation = self.store.operation(*id).await.ok().flatten();
+            if operation.is_some_and(|it| it.row.fence != *fence) {
+                self.history.violate(format!(
+                    "a commit under an old claim of …{} was applied",
+                    short(*id)
+                ));
+            }
+        }
+    }
+
     /// Checks what a commit changed. A repeated commit changes nothing.
     pub(crate) async fn committed(&self, commit: &Commit) {
         {
@@ -77,7 +120,11 @@ impl CommitChecker {
                 return;
             }
             seen.commits.push(commit.id());
+            if commit.writes().iter().any(is_change) {
+                seen.changes.insert(commit.id());
+            }
         }
+        self.check_fences(commit).await;
         for write in commit.writes() {
             match write {
                 Write::Put { key, body, .. } => self.put(key, body, commit),
@@ -163,7 +210,8 @@ impl CommitChecker {
         }
     }
 
-    async fn check_counts(&self) {
+    /// Every accepted operation is unfinished, finished or removed.
+    pub(crate) async fn check_counts(&self) {
         let Ok(stats) = self.store.stats().await else {
             return;
         };
@@ -171,6 +219,18 @@ impl CommitChecker {
             self.history
                 .violate(format!("counts do not add up: {stats:?}"));
         }
+    }
+}
+
+/// Whether a write must appear in the feed.
+fn is_change(write: &Write) -> bool {
+    match write {
+        Write::Put { .. }
+        | Write::Remove(_)
+        | Write::Start(_)
+        | Write::Advance { .. }
+        | Write::Import(_) => true,
+        Write::Cancel(_) | Write::Wake(_) | Write::Unpin(_) | Write::Reseal { .. } => false,
     }
 }
 

@@ -43,17 +43,23 @@ impl Faults {
             FaultKind::ClockJump => "fault: the clock of the store jumps".to_owned(),
             FaultKind::StoreStall => format!("fault: the store stalls for {lasts:?}"),
             FaultKind::Kill | FaultKind::Restart => format!("fault: {kind:?} of r{slot}"),
-            FaultKind::Partition | FaultKind::Slow | FaultKind::Loss => {
+            FaultKind::Partition
+            | FaultKind::Slow
+            | FaultKind::Loss
+            | FaultKind::HangingRenewals => {
                 format!("fault: {kind:?} of r{slot} for {lasts:?}")
             }
         });
         match kind {
-            FaultKind::Partition => self.disturb(slot, LinkState::Cut, lasts),
-            FaultKind::Slow => self.disturb(slot, LinkState::Slow, lasts),
-            FaultKind::Loss => self.disturb(slot, LinkState::Lossy, lasts),
+            FaultKind::Partition => self.replicas.disturb(slot, LinkState::Cut, lasts),
+            FaultKind::Slow => self.replicas.disturb(slot, LinkState::Slow, lasts),
+            FaultKind::Loss => self.replicas.disturb(slot, LinkState::Lossy, lasts),
+            FaultKind::HangingRenewals => {
+                self.replicas.disturb(slot, LinkState::RenewalsHang, lasts);
+            }
             FaultKind::StoreStall => {
                 for slot in 0..self.replicas.count() {
-                    self.disturb(slot, LinkState::Cut, lasts);
+                    self.replicas.disturb(slot, LinkState::Stalled, lasts);
                 }
             }
             FaultKind::Kill => {
@@ -73,15 +79,6 @@ impl Faults {
                 self.clock.jump(network.choices.between(Duration::ZERO, by));
             }
         }
-    }
-
-    fn disturb(&self, slot: usize, state: LinkState, lasts: Duration) {
-        self.replicas.set_link(slot, state);
-        let replicas = Arc::clone(&self.replicas);
-        tokio::spawn(async move {
-            tokio::time::sleep(lasts).await;
-            replicas.set_link(slot, LinkState::Up);
-        });
     }
 
     fn start_later(&self, slot: usize) {

@@ -54,6 +54,7 @@ impl Operator {
             world.excuse(lane, &self.bindings);
             self.checker.allow_purge(lane);
         }
+        world.contest(&lane.instance);
         let path = match &lane.binding {
             Some(binding) => format!("/admin/v1/bindings/{}/{binding}/{command}", lane.instance),
             None => format!("/admin/v1/instances/{}/{command}", lane.instance),
@@ -67,12 +68,12 @@ impl Operator {
         let body = json!({ "reason": "simulated" });
         let answer = send(&process, "POST", &path, Some(body), timeout).await;
         network.history.record("operator", || match answer {
-            Some(answer) => format!(
+            Ok(answer) => format!(
                 "operator: {command} {lane} at {} -> {} {}",
                 process.name, answer.status, answer.json
             ),
-            None => format!(
-                "operator: {command} {lane} at {} -> no answer",
+            Err(why) => format!(
+                "operator: {command} {lane} at {} -> no answer ({why:?})",
                 process.name
             ),
         });

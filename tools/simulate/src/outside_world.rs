@@ -100,6 +100,10 @@ struct State {
     first_calls: BTreeMap<String, Duration>,
     /// Lanes about which an operator gave a command that may leave things behind.
     excused: BTreeSet<ResourceName>,
+    /// Instances that others than their one platform may change: what it knows may be out of date.
+    contested: BTreeSet<String>,
+    /// Whether a lane exists, as its platform was told by the last answer.
+    known: BTreeMap<ResourceName, bool>,
     /// Operations that an operator's command ended, and when.
     ended_by_operator: BTreeMap<String, Duration>,
     /// How often the hook of an operation ended its process.
@@ -196,21 +200,28 @@ impl OutsideWorld {
     /// Such a run must stop within one and a half leases: a lease if renewals fail, and one renewal more if an
     /// answer was lost.
     pub(crate) async fn note_ended_runs(&self) {
-        let running: Vec<String> = self
-            .state()
-            .executions
-            .iter()
-            .map(|it| it.operation.clone())
-            .collect();
-        for operation in running {
-            let Some(id) = OperationId::parse(&operation) else {
+        let running = self.state().executions.clone();
+        for execution in running {
+            let Some(id) = OperationId::parse(&execution.operation) else {
                 continue;
             };
             let row = self.store.operation(id).await.ok().flatten();
-            if row.is_none_or(|it| matches!(it.row.state, OperationState::Done(_))) {
-                let now = self.history.now();
-                let mut state = self.state();
-                state.ended_by_operator.entry(operation).or_insert(now);
+            if row.is_some_and(|it| !matches!(it.row.state, OperationState::Done(_))) {
+                continue;
+            }
+            let now = self.history.now();
+            let mut state = self.state();
+            let instance = ResourceName::instance(&execution.lane.instance);
+            let is_excused = state.excused.contains(&execution.lane)
+                || state.excused.contains(&instance)
+                || now < state.clock_unsound_until;
+            let operation = execution.operation.clone();
+            let is_new = !state.ended_by_operator.contains_key(&operation);
+            state.ended_by_operator.entry(operation).or_insert(now);
+            if is_new && !is_excused {
+                self.history.violate(format!(
+                    "{execution} still runs, and its operation has ended"
+                ));
             }
         }
         self.check_ended_runs();
@@ -344,6 +355,39 @@ impl OutsideWorld {
 
     pub(crate) fn is_excused(&self, lane: &ResourceName) -> bool {
         self.state().excused.contains(lane)
+    }
+
+    /// From now on others than its platform may change this instance and its bindings.
+    pub(crate) fn contest(&self, instance: &str) {
+        self.state().contested.insert(instance.to_owned());
+    }
+
+    pub(crate) fn is_contested(&self, lane: &ResourceName) -> bool {
+        self.state().contested.contains(&lane.instance)
+    }
+
+    /// What the platform of a lane knows about it now; `None`: nothing, until the next answer.
+    pub(crate) fn platform_knows(&self, lane: &ResourceName, is_present: Option<bool>) {
+        let mut state = self.state();
+        if lane.binding.is_none() && is_present != Some(true) {
+            // A deletion takes the bindings along.
+            let instance = &lane.instance;
+            state.known.retain(|it, _| it.instance != *instance);
+        }
+        match is_present {
+            Some(is_present) => state.known.insert(lane.clone(), is_present),
+            None => state.known.remove(lane),
+        };
+    }
+
+    /// Lanes about which only their platform asked, and whether they exist as it knows.
+    pub(crate) fn known(&self) -> Vec<(ResourceName, bool)> {
+        let state = self.state();
+        let known = state.known.iter();
+        known
+            .filter(|(lane, _)| !state.contested.contains(&lane.instance))
+            .map(|(lane, is_present)| (lane.clone(), *is_present))
+            .collect()
     }
 
     /// First call of the hook of an operation, if there was one.

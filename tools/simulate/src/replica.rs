@@ -14,6 +14,7 @@ use std::time::Duration;
 use sutler_broker::{Admin, Broker, BrokerHandle};
 use sutler_journal::KeyRing;
 use sutler_osb::Catalog;
+use tokio::time::Instant;
 
 /// Id of the offering, and of its plan.
 pub(crate) const SERVICE: &str = "service";
@@ -52,6 +53,8 @@ struct Slot {
     starting: Option<Arc<StoreLink>>,
     /// The process shuts down.
     stopping: bool,
+    /// State of the link of whatever process runs here, and its end.
+    disturbance: Option<(LinkState, Instant)>,
 }
 
 impl Replicas {
@@ -109,7 +112,29 @@ impl Replicas {
         slots.iter().flat_map(of_slot).collect()
     }
 
-    pub(crate) fn set_link(&self, slot: usize, state: LinkState) {
+    /// Disturbs the link of a slot for a while, also for processes that start meanwhile. Replaces an earlier
+    /// disturbance.
+    pub(crate) fn disturb(self: &Arc<Self>, slot: usize, state: LinkState, lasts: Duration) {
+        let until = Instant::now() + lasts;
+        self.slots()[slot].disturbance = Some((state, until));
+        self.set_link(slot, state);
+        let replicas = Arc::clone(self);
+        tokio::spawn(async move {
+            tokio::time::sleep_until(until).await;
+            let current = replicas.slots()[slot].disturbance;
+            if current.is_some_and(|(_, end)| end == until) {
+                replicas.calm(slot);
+            }
+        });
+    }
+
+    /// Ends the disturbance of a slot.
+    pub(crate) fn calm(&self, slot: usize) {
+        self.slots()[slot].disturbance = None;
+        self.set_link(slot, LinkState::Up);
+    }
+
+    fn set_link(&self, slot: usize, state: LinkState) {
         let slots = self.slots();
         let running = slots[slot].process.as_ref().map(|it| &it.link);
         for link in running.into_iter().chain(&slots[slot].starting) {
@@ -117,8 +142,11 @@ impl Replicas {
         }
     }
 
-    /// Starts a process, again and again until it could reach its store.
+    /// Starts a process, again and again until it could reach its store. Nothing to do if one is starting already.
     pub(crate) async fn start(&self, slot: usize) {
+        if self.slots()[slot].starting.is_some() {
+            return;
+        }
         loop {
             let (name, link) = self.begin(slot);
             let started = tokio::select! {
@@ -152,7 +180,9 @@ impl Replicas {
         let slot_entry = &mut slots[slot];
         slot_entry.started += 1;
         let name = format!("r{slot}.{}", slot_entry.started);
-        let link = Arc::new(StoreLink::new(name.clone(), Arc::clone(&self.network)));
+        let state = slot_entry.disturbance.map_or(LinkState::Up, |it| it.0);
+        let link = StoreLink::new(name.clone(), Arc::clone(&self.network), state);
+        let link = Arc::new(link);
         slot_entry.starting = Some(Arc::clone(&link));
         (name, link)
     }
@@ -188,7 +218,8 @@ impl Replicas {
     pub(crate) fn kill(&self, slot: usize) {
         let process = {
             let mut slots = self.slots();
-            if let Some(starting) = slots[slot].starting.take() {
+            // It is started again by the task that starts it.
+            if let Some(starting) = &slots[slot].starting {
                 starting.die();
             }
             slots[slot].process.take()

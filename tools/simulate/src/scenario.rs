@@ -41,6 +41,8 @@ pub(crate) struct Scenario {
     pub failing_hooks: u64,
     /// Whether clean-up runs after the end.
     pub cleanup: bool,
+    /// Whether a second platform changes the first instance.
+    pub rival: bool,
 }
 
 /// A kind of fault.
@@ -56,20 +58,23 @@ pub(crate) enum FaultKind {
     Kill,
     /// A process is stopped with notice and starts again.
     Restart,
-    /// Nothing reaches the store for a while, from any replica.
+    /// The store answers no replica for a while.
     StoreStall,
+    /// Renewals of a replica hang for a while; its other calls do not.
+    HangingRenewals,
     /// The clock of the store jumps forward.
     ClockJump,
 }
 
 impl FaultKind {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Partition,
         Self::Slow,
         Self::Loss,
         Self::Kill,
         Self::Restart,
         Self::StoreStall,
+        Self::HangingRenewals,
         Self::ClockJump,
     ];
 }
@@ -97,7 +102,7 @@ impl Scenario {
 
     fn mixed(rng: &mut SeededRng) -> Self {
         let faults = if rng.one_in(3) {
-            vec![*rng.pick(&FaultKind::ALL[..6])]
+            vec![*rng.pick(&FaultKind::ALL[..7])]
         } else {
             let mut faults = FaultKind::ALL.to_vec();
             faults.retain(|kind| {
@@ -135,6 +140,7 @@ impl Scenario {
             faults,
             failing_hooks: *rng.pick(&[0, 5, 25]),
             cleanup: rng.one_in(20),
+            rival: rng.one_in(4),
         }
     }
 
@@ -247,6 +253,9 @@ impl fmt::Display for Scenario {
         }
         if self.poison {
             write!(f, ", a hook that ends its process")?;
+        }
+        if self.rival {
+            write!(f, ", two platforms change i0")?;
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use crate::replica::Replicas;
 use crate::scenario::Scenario;
 use crate::seeded_sources::{Choices, SimulatedProcesses, SimulatedStoreClock};
 use crate::service::POISON;
-use crate::store_link::{LinkState, Network};
+use crate::store_link::Network;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -156,6 +156,7 @@ impl Simulation {
             client.abort();
         }
         self.settle("after the faults").await;
+        self.check_knowledge();
         if self.history.is_violated() {
             return;
         }
@@ -170,7 +171,13 @@ impl Simulation {
     /// Tasks of platforms and operators.
     fn let_clients_act(&self) -> Vec<tokio::task::JoinHandle<()>> {
         let mut tasks = Vec::new();
-        for client in clients(&self.replicas, &self.over) {
+        let mut acting = clients(&self.replicas, &self.over);
+        if self.scenario.rival {
+            let rivals = clients(&self.replicas, &self.over);
+            acting.extend(rivals.into_iter().take(1));
+            self.replicas.world.contest(&self.clients[0].instance);
+        }
+        for client in acting {
             tasks.push(tokio::spawn(async move { client.run().await }));
         }
         if self.scenario.operators {
@@ -233,7 +240,7 @@ impl Simulation {
         // Disturbances end by themselves after at most two leases and ten seconds; starts wait for them.
         for _ in 0..100 {
             for slot in 0..self.scenario.replicas {
-                self.replicas.set_link(slot, LinkState::Up);
+                self.replicas.calm(slot);
             }
             let mut slots = 0..self.scenario.replicas;
             if slots.clone().any(|slot| self.replicas.is_changing(slot)) {
@@ -371,12 +378,22 @@ impl Simulation {
             self.history
                 .violate("the feed is not in the order of the commits".to_owned());
         }
-        let acknowledged = self.replicas.network.acknowledged();
-        let missing = acknowledged.difference(&in_feed).count();
+        let missing = self.checker.changes().difference(&in_feed).count();
         if missing > 0 {
-            self.history.violate(format!(
-                "{missing} acknowledged commits are not in the feed"
-            ));
+            self.history
+                .violate(format!("{missing} commits are not in the feed"));
+        }
+    }
+
+    /// What the platforms know is so in the store. Hooks that fail may have changed things outside.
+    fn check_knowledge(&self) {
+        for (lane, is_present) in self.replicas.world.known() {
+            if self.is_present(&lane) != is_present {
+                self.history.violate(format!(
+                    "the platform knows {lane} as {}, and the store does not",
+                    if is_present { "present" } else { "deleted" }
+                ));
+            }
         }
     }
 

@@ -10,13 +10,12 @@ use crate::history::History;
 use crate::seeded_sources::Choices;
 use async_trait::async_trait;
 use bytes::Bytes;
-use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use sutler_journal::{
-    Changes, Commit, CommitError, CommitId, Cursor, Document, IndexedDocument, Key, LeaseError,
-    List, LogChunk, MemoryStore, Operation, OperationId, OperationList, OperationRow, Page,
+    Changes, Commit, CommitError, Cursor, Document, IndexedDocument, Key, LeaseError, List,
+    LogChunk, MemoryStore, Operation, OperationId, OperationList, OperationRow, Page,
     PolledOperation, Position, Queue, Renewal, Stats, Store, StoreError, StoreInfo, StoreTime,
     Sweep, WorkerId,
 };
@@ -33,7 +32,14 @@ pub(crate) enum LinkState {
     Lossy,
     /// Nothing passes.
     Cut,
+    /// The store does not answer; nothing gets lost.
+    Stalled,
+    /// Renewals hang; everything else passes.
+    RenewalsHang,
 }
+
+/// Name of the call that renews a lease.
+const RENEW: &str = "renew";
 
 /// Parts that all links of a run share.
 pub(crate) struct Network {
@@ -41,8 +47,6 @@ pub(crate) struct Network {
     pub history: Arc<History>,
     checker: Arc<CommitChecker>,
     call_timeout: Duration,
-    /// Commits that a process knows to be written.
-    acknowledged: Mutex<BTreeSet<CommitId>>,
 }
 
 impl Network {
@@ -56,22 +60,12 @@ impl Network {
             history: Arc::clone(&checker.history),
             checker,
             call_timeout,
-            acknowledged: Mutex::default(),
         }
     }
 
     /// The store itself, without the network.
     pub(crate) fn store(&self) -> Arc<MemoryStore> {
         Arc::clone(&self.checker.store)
-    }
-
-    /// Commits that a process knows to be written.
-    pub(crate) fn acknowledged(&self) -> BTreeSet<CommitId> {
-        lock(&self.acknowledged).clone()
-    }
-
-    fn acknowledge(&self, id: CommitId) {
-        lock(&self.acknowledged).insert(id);
     }
 }
 
@@ -95,11 +89,16 @@ impl Wire {
         *lock(&self.state)
     }
 
-    /// Waits until something can pass.
-    async fn until_open(&self) {
+    /// Waits until a call can pass.
+    async fn until_open(&self, call: &str) {
         loop {
             let changed = self.changed.notified();
-            if self.state() != LinkState::Cut {
+            let is_closed = match self.state() {
+                LinkState::Up | LinkState::Slow | LinkState::Lossy => false,
+                LinkState::Cut | LinkState::Stalled => true,
+                LinkState::RenewalsHang => call == RENEW,
+            };
+            if !is_closed {
                 return;
             }
             changed.await;
@@ -127,12 +126,12 @@ fn broken(why: &CallError) -> StoreError {
 }
 
 impl StoreLink {
-    pub(crate) fn new(name: String, network: Arc<Network>) -> Self {
+    pub(crate) fn new(name: String, network: Arc<Network>, state: LinkState) -> Self {
         Self {
             name,
             network,
             wire: Arc::new(Wire {
-                state: Mutex::new(LinkState::Up),
+                state: Mutex::new(state),
                 changed: Notify::new(),
                 died: CancellationToken::new(),
             }),
@@ -159,6 +158,11 @@ impl StoreLink {
         self.wire.died.cancelled().await;
     }
 
+    /// Choices of the run.
+    pub(crate) fn choices(&self) -> &Choices {
+        &self.network.choices
+    }
+
     /// Passes a hint on, if it can.
     pub(crate) fn hint(&self) {
         if self.wire.state() == LinkState::Up && !self.is_dead() {
@@ -170,9 +174,11 @@ impl StoreLink {
         let choices = &self.network.choices;
         let (from, to) = match self.wire.state() {
             LinkState::Slow => (Duration::from_millis(50), Duration::from_secs(6)),
-            LinkState::Up | LinkState::Lossy | LinkState::Cut => {
-                (Duration::from_micros(100), Duration::from_millis(4))
-            }
+            LinkState::Up
+            | LinkState::Lossy
+            | LinkState::Cut
+            | LinkState::Stalled
+            | LinkState::RenewalsHang => (Duration::from_micros(100), Duration::from_millis(4)),
         };
         choices.between(from, to)
     }
@@ -181,7 +187,7 @@ impl StoreLink {
         let percent = match self.wire.state() {
             LinkState::Lossy => 30,
             LinkState::Cut => 50,
-            LinkState::Up | LinkState::Slow => 0,
+            LinkState::Up | LinkState::Slow | LinkState::Stalled | LinkState::RenewalsHang => 0,
         };
         self.network.choices.percent(percent)
     }
@@ -207,10 +213,10 @@ impl StoreLink {
             let wire = Arc::clone(&self.wire);
             tokio::spawn(async move {
                 tokio::time::sleep(request_delay).await;
-                wire.until_open().await;
+                wire.until_open(name).await;
                 let answer = work.await;
                 tokio::time::sleep(answer_delay).await;
-                wire.until_open().await;
+                wire.until_open(name).await;
                 if answer_lost {
                     // The caller waits until it gives up.
                     wire.died.cancelled().await;
@@ -262,12 +268,7 @@ impl Store for StoreLink {
         };
         let answer = self.call("commit", work).await;
         match answer {
-            Ok(answer) => {
-                if answer.is_ok() {
-                    self.network.acknowledge(commit.id());
-                }
-                answer
-            }
+            Ok(answer) => answer,
             Err(why @ CallError::NotSent) => Err(CommitError::NotWritten(broken(&why))),
             Err(why @ CallError::TimedOut) => Err(CommitError::Unknown(broken(&why))),
         }
@@ -328,7 +329,7 @@ impl Store for StoreLink {
 
     async fn renew(&self, worker: WorkerId, ttl: Duration) -> Result<Renewal, LeaseError> {
         let store = self.store();
-        let answer = self.call("renew", async move { store.renew(worker, ttl).await });
+        let answer = self.call(RENEW, async move { store.renew(worker, ttl).await });
         answer.await.map_err(|why| broken(&why))?
     }
 
@@ -337,15 +338,25 @@ impl Store for StoreLink {
         worker: WorkerId,
         queues: &[(Queue, usize)],
     ) -> Result<Vec<Operation>, LeaseError> {
-        let (store, queues) = (self.store(), queues.to_vec());
-        let answer = self.call("claim", async move { store.claim(worker, &queues).await });
+        let (checker, queues) = (Arc::clone(&self.network.checker), queues.to_vec());
+        let answer = self.call("claim", async move {
+            let claimed = checker.store.claim(worker, &queues).await;
+            if let Ok(claimed) = &claimed {
+                checker.claimed(claimed).await;
+            }
+            claimed
+        });
         answer.await.map_err(|why| broken(&why))?
     }
 
     async fn release(&self, worker: WorkerId) -> Result<(), StoreError> {
-        let store = self.store();
-        self.read("release", async move { store.release(worker).await })
-            .await
+        let checker = Arc::clone(&self.network.checker);
+        self.read("release", async move {
+            let released = checker.store.release(worker).await;
+            checker.check_counts().await;
+            released
+        })
+        .await
     }
 
     async fn changes(&self, after: &Cursor, limit: usize) -> Result<Changes, StoreError> {
@@ -359,9 +370,13 @@ impl Store for StoreLink {
     }
 
     async fn sweep(&self, sweep: &Sweep) -> Result<u64, StoreError> {
-        let (store, sweep) = (self.store(), sweep.clone());
-        self.read("sweep", async move { store.sweep(&sweep).await })
-            .await
+        let (checker, sweep) = (Arc::clone(&self.network.checker), sweep.clone());
+        self.read("sweep", async move {
+            let swept = checker.store.sweep(&sweep).await;
+            checker.check_counts().await;
+            swept
+        })
+        .await
     }
 
     async fn stats(&self) -> Result<Stats, StoreError> {

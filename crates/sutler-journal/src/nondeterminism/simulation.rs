@@ -45,13 +45,14 @@ pub(super) fn wall_clock() -> Option<Duration> {
 }
 
 /// A task whose polls are delayed at random.
-pub(super) struct DelayedTask<F> {
+pub struct DelayedTask<F> {
     task: Pin<Box<F>>,
     delay: Option<Pin<Box<Sleep>>>,
 }
 
 impl<F: Future> DelayedTask<F> {
-    pub(super) fn new(task: F) -> Self {
+    /// Delays the polls of this task.
+    pub fn new(task: F) -> Self {
         Self {
             task: Box::pin(task),
             delay: None,

@@ -15,11 +15,14 @@ const SHOWED_A_FAULT: [u64; 14] = [
 
 fn check(seed: u64) {
     let result = run_seed(seed, false);
-    assert_eq!(
-        result.violations,
-        Vec::<String>::new(),
-        "replay it with: cargo run -p sutler-simulate -- --seed {seed}"
-    );
+    if !result.violations.is_empty() {
+        let history = run_seed(seed, true).history;
+        panic!(
+            "{}\nseed {seed} breaks invariants: {:#?}\nreplay it with: cargo run -p sutler-simulate -- --seed {seed}",
+            history.join("\n"),
+            result.violations
+        );
+    }
 }
 
 #[test]
