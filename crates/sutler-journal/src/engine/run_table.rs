@@ -313,3 +313,40 @@ impl RunTable {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{SUSPECT_TAKEOVERS, sort_for_start};
+    use crate::commit::{NewOperation, Start};
+    use crate::key::{Key, Kind, Realm};
+    use crate::operation::{Fence, Operation, OperationId, Queue};
+
+    fn claimed(name: &str, fence: u64, takeovers: u32) -> Operation {
+        let realm = Realm::new("engine").unwrap();
+        let mut operation = Operation::just_claimed(&NewOperation {
+            id: OperationId::fresh(),
+            lane: Key::new(&realm, Kind::new("thing"), &[name]).unwrap(),
+            verb: "provision",
+            queue: Queue::named("work"),
+            start: Start::Waiting,
+            detail: "".into(),
+            request: "".into(),
+        });
+        operation.row.fence = Fence(fence);
+        operation.row.takeovers = takeovers;
+        operation
+    }
+
+    #[test]
+    fn a_suspect_that_was_put_back_starts_before_others() {
+        let mut all = vec![
+            claimed("new", 1, 0),
+            claimed("polled", 90, 0),
+            claimed("innocent", 3, SUSPECT_TAKEOVERS),
+            claimed("put back", 12, SUSPECT_TAKEOVERS),
+        ];
+        sort_for_start(&mut all);
+        let order: Vec<&str> = all.iter().map(|it| it.row.lane.id(0)).collect();
+        assert_eq!(order, ["put back", "innocent", "new", "polled"]);
+    }
+}

@@ -1,11 +1,14 @@
 //! Claims: fences, attempts, and the limit of takeovers.
 
-use super::{EngineFixture, ObservedRun, ScriptedExecutor, WORK, finish};
+use super::{EngineFixture, LEASE, ObservedRun, ScriptedExecutor, WORK, end, finish};
+use async_trait::async_trait;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use sutler_journal::conformance::{Call, Intercept};
-use sutler_journal::{Outcome, RunResult, State, WorkerId};
+use sutler_journal::{
+    Engine, EngineSettings, Executor, Lost, Outcome, Run, RunResult, State, WorkerId,
+};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -235,4 +238,71 @@ async fn an_executor_that_panics_ends_its_attempt_and_not_the_engine() {
         (row.state, row.attempt),
         (State::Done(Outcome::Succeeded), 2)
     );
+}
+
+/// An executor whose first attempt to give an operation up panics.
+struct GivesUpWithAPanic(AtomicUsize);
+
+#[async_trait]
+impl Executor for GivesUpWithAPanic {
+    async fn execute(&self, run: Arc<Run>) -> Result<RunResult, Lost> {
+        finish(&run).await
+    }
+
+    async fn give_up(&self, run: Arc<Run>) -> Result<RunResult, Lost> {
+        let before = self.0.fetch_add(1, Ordering::SeqCst);
+        assert_ne!(before, 0, "a panic that a test wants");
+        end(&run, Outcome::Failed).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operation_whose_end_panics_is_given_up_again() {
+    let fixture = EngineFixture::new();
+    let id = fixture.accept("a").await;
+    for _ in 0..7 {
+        fixture.claim_and_die().await;
+    }
+    let executor = Arc::new(GivesUpWithAPanic(AtomicUsize::new(0)));
+    let settings = EngineSettings::for_queue(WORK, 8);
+    let started = Engine::start(Arc::clone(&fixture.store), executor, settings).await;
+    let engine = started.expect("a lease");
+    assert_eq!(fixture.done(id).await.state, State::Done(Outcome::Failed));
+    while engine.operations_running() > 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Panics when it is dropped.
+struct PanicsWhenDropped;
+
+impl Drop for PanicsWhenDropped {
+    fn drop(&mut self) {
+        panic!("a panic that a test wants");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operation_whose_run_panics_when_it_is_dropped_runs_again() {
+    let fixture = EngineFixture::new();
+    let id = fixture.accept("a").await;
+    let executor = ScriptedExecutor::new(|run, before| async move {
+        if before == 0 {
+            let _guard = PanicsWhenDropped;
+            std::future::pending::<()>().await;
+        }
+        finish(&run).await
+    });
+    let engine = fixture.engine(executor.clone()).await;
+    while engine.operations_running() == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    fixture.hook(|call| match call {
+        Call::Renew(_) => Intercept::Refuse,
+        _ => Intercept::Pass,
+    });
+    tokio::time::sleep(LEASE).await;
+    fixture.hook(|_| Intercept::Pass);
+    let row = fixture.done(id).await;
+    assert_eq!(row.state, State::Done(Outcome::Succeeded));
 }

@@ -141,6 +141,34 @@ async fn a_run_that_another_commit_ended_stops_at_the_next_renewal() {
     assert!(began.elapsed() <= LEASE / 3 + Duration::from_millis(20));
 }
 
+/// The answer to a commit decides about its run; one that was lost is waited for until the next renewal only.
+#[tokio::test(start_paused = true)]
+async fn a_run_with_an_unanswered_commit_stops_at_the_second_renewal_that_does_not_list_it() {
+    let fixture = EngineFixture::new();
+    let id = fixture.accept("a").await;
+    let executor = ScriptedExecutor::new(|run, _| async move {
+        finish(&run).await?;
+        unreachable!("the commit is not answered")
+    });
+    fixture.hook(|call| match call {
+        Call::Commit(_) => Intercept::CrashAfter,
+        _ => Intercept::Pass,
+    });
+    let engine = fixture.engine(executor.clone()).await;
+    while !matches!(fixture.row(id).await.state, State::Done(_)) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let began = Instant::now();
+    while engine.operations_running() > 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let took = began.elapsed();
+    assert!(
+        took > LEASE / 3 && took <= LEASE * 2 / 3 + Duration::from_millis(50),
+        "{took:?}"
+    );
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_few_failed_renewals_have_no_effect() {
     let fixture = EngineFixture::new();

@@ -105,3 +105,36 @@ async fn a_shut_down_while_a_lease_is_acquired_completes() {
     assert_eq!(claimed.len(), 1);
     assert_eq!(claimed[0].row.id, id);
 }
+
+/// A run that blocks its thread cannot be dropped before it returns; until then another worker must not claim it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shut_down_releases_its_lease_after_the_last_run_is_dropped() {
+    let fixture = EngineFixture::new();
+    fixture.accept("a").await;
+    let (entered, mut is_inside) = tokio::sync::mpsc::unbounded_channel();
+    let (unblock, blocked) = std::sync::mpsc::channel::<()>();
+    let blocked = Arc::new(std::sync::Mutex::new(blocked));
+    let executor = ScriptedExecutor::new(move |_, _| {
+        let (entered, blocked) = (entered.clone(), Arc::clone(&blocked));
+        async move {
+            entered.send(()).expect("the test waits");
+            let _ = blocked.lock().unwrap().recv();
+            std::future::pending().await
+        }
+    });
+    let (released, mut release) = tokio::sync::mpsc::unbounded_channel();
+    fixture.hook(move |call| {
+        if matches!(call, Call::Release(_)) {
+            let _ = released.send(());
+        }
+        Intercept::Pass
+    });
+    let engine = fixture.engine(executor.clone()).await;
+    is_inside.recv().await.expect("a run");
+    let stopping = tokio::spawn(async move { engine.shut_down(Duration::ZERO).await });
+    let early = timeout(Duration::from_millis(300), release.recv()).await;
+    early.expect_err("the run is still inside");
+    unblock.send(()).expect("the run waits");
+    stopping.await.expect("no panic");
+    release.recv().await.expect("the lease is released");
+}
