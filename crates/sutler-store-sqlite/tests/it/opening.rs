@@ -168,6 +168,18 @@ async fn a_symbolic_link_to_a_new_file_can_be_opened() {
     );
 }
 
+#[tokio::test]
+async fn a_lock_file_that_is_a_link_is_refused_and_its_target_stays() {
+    let directory = directory();
+    let target = directory.path().join("target");
+    symlink(&target, directory.path().join("store.db.lock")).expect("a link");
+    let refusal = SqliteStore::open(file(&directory)).await;
+    let refusal = refusal.expect_err("a link");
+    let cause = refusal.source().expect("a cause").to_string();
+    assert!(cause.contains("symbolic link"), "{cause}");
+    assert!(!target.exists(), "a missing target is not created");
+}
+
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn an_open_file_is_refused_without_its_lock_file_and_by_another_hard_link() {
