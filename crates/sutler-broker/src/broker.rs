@@ -226,6 +226,7 @@ impl Broker {
     pub async fn start(self) -> Result<BrokerHandle, BuildError> {
         let (store, keys) = self.store.ok_or(BuildError::NoStore)?;
         check_usable(store.as_ref()).await?;
+        self.backup.iter().for_each(BackupSource::remove_leftovers);
         let clock = StoreClock::read(store.as_ref()).await;
         let clock = Arc::new(clock.map_err(|error| BuildError::Store(error.into()))?);
         let observed = Arc::new(MeteredStore::new(store));
@@ -272,9 +273,8 @@ impl Broker {
             .zip(realm_contexts)
             .map(served)
             .collect();
-        let backup = self.backup;
-        let admin = self.admin.map(|admin| admin.build(&platforms, backup));
-        let admin = admin.transpose()?;
+        let build = |admin: Admin| admin.build(&platforms, self.backup);
+        let admin = self.admin.map(build).transpose()?;
         let app = App {
             platforms,
             engine,

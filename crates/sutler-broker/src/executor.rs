@@ -1,6 +1,7 @@
 //! Runs accepted operations: builds the context, calls the hook, commits its result.
 //!
-//! It is called by the journal's engine under a claim and may be called again after a crash. The
+//! It is called by the journal's engine under a claim and may be called again after a crash. Lane and verb of an
+//! operation are not sealed, so a hook is called only if the document of the lane names the operation for that verb. The
 //! result and the resource's next state are one commit, decided by `lifecycle/`. Cascades are in
 //! `executor/cascade.rs`, calling the hooks in `executor/hook.rs`, scheduled work in `cleanup.rs`.
 
@@ -94,7 +95,7 @@ pub(super) enum RunOutcome<T> {
     Retry(Duration, Option<Bytes>),
     /// The operation waits for something else and is run again.
     Yield(Duration),
-    /// The resource does not know the operation.
+    /// The resource does not know the operation, or not for this verb.
     Orphaned,
 }
 
@@ -174,7 +175,7 @@ impl BrokerExecutor {
         let Some(instance_data) = at.data() else {
             return Ok(RunOutcome::Orphaned);
         };
-        if verb == Verb::Provision && at.pins().first() != Some(&run.id()) {
+        if !at.is_executing(verb, run.id()) {
             return Ok(RunOutcome::Orphaned);
         }
         let request = &operation.request;
@@ -205,6 +206,9 @@ impl BrokerExecutor {
     ) -> Result<RunOutcome<binding::HookOutput>, Lost> {
         let records = &self.0.records;
         let lane = &run.operation().row.lane;
+        if !operation.was.state.is_executing(verb, run.id()) {
+            return Ok(RunOutcome::Orphaned);
+        }
         let instance_id = instance_id(lane);
         let above_key = records.instance_key(&instance_id);
         let above = records.load_for_run::<Instance>(run, &above_key).await?;

@@ -22,6 +22,7 @@ pub use moved_mark::{UnusableStoreError, check_usable, moved_to, reopen};
 
 use crate::key::Key;
 use crate::operation::OperationId;
+use crate::printable::printable;
 use crate::query::{Cursor, OperationFilter, OperationList};
 use crate::store::{Store, StoreError};
 use batch_writer::BatchWriter;
@@ -213,7 +214,7 @@ impl StoreCopy {
             Some(document) => {
                 let state = CopyState::read(&document.body)?;
                 if state.source != names.source {
-                    return Err(CopyError::OtherSource(state.source));
+                    return Err(CopyError::OtherSource(printable(&state.source)));
                 }
                 let finished = state.finished();
                 (

@@ -29,6 +29,9 @@ pub enum KeyFileError {
     /// Others could read it.
     #[error("the key file {0} can be read by others: run `chmod 600 {0}`")]
     Open(PathBuf),
+    /// It is a link, or belongs to somebody else.
+    #[error("no key was written to {0}, which is a link or belongs to another user: remove it")]
+    Foreign(PathBuf),
     /// It is larger than a key ring can be.
     #[error("the key file {0} is larger than {FILE_BYTES_MAX} bytes: is it the right file?")]
     TooLarge(PathBuf),

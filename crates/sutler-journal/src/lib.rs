@@ -22,6 +22,7 @@ pub mod metrics;
 mod nondeterminism;
 mod operation;
 mod operation_transitions;
+mod printable;
 mod query;
 pub mod rekey;
 mod seal;

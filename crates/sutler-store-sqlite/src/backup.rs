@@ -9,7 +9,9 @@ use crate::sql;
 use crate::store::{SqliteShared, SqliteStore};
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -104,16 +106,31 @@ fn make(
     }
     // Left by an interrupted backup.
     let _ = fs::remove_file(partial);
+    // Held until the end: closing a descriptor of a file releases SQLite's locks on it.
+    let file = create(partial).map_err(BackupError::failed("making the file"))?;
     copy(shared, partial, progress)?;
     verify(partial)?;
-    File::open(partial)
-        .and_then(|copy| copy.sync_all())
-        .map_err(BackupError::failed("syncing it"))?;
+    file.sync_all().map_err(BackupError::failed("syncing it"))?;
     fs::rename(partial, to).map_err(BackupError::failed("naming it"))?;
     let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty());
     File::open(folder.unwrap_or(Path::new(".")))
         .and_then(|folder| folder.sync_all())
         .map_err(BackupError::failed("syncing its directory"))
+}
+
+/// Creates the file, which only its owner can read. On Linux it is locked, so that nobody takes it for one that an
+/// interrupted backup has left.
+fn create(partial: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let file = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(partial)?;
+    if cfg!(target_os = "linux") {
+        file.try_lock()?;
+    }
+    Ok(file)
 }
 
 fn copy(
@@ -131,7 +148,8 @@ fn copy(
         .map_err(BackupError::failed("reading the store"))?;
     view.query_row(sql::TALLY_READ, [], |_| Ok(()))
         .map_err(BackupError::failed("reading the store"))?;
-    let mut copy = Connection::open(partial).map_err(BackupError::failed("making the file"))?;
+    let mut copy = Connection::open_with_flags(partial, OpenFlags::SQLITE_OPEN_READ_WRITE)
+        .map_err(BackupError::failed("making the file"))?;
     let backup = Backup::new(&view, &mut copy).map_err(BackupError::failed("beginning"))?;
     loop {
         let step = backup

@@ -7,6 +7,8 @@
 //! when the process ends, however it ends.
 
 use crate::settings::SqliteOpenError;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -63,13 +65,13 @@ impl FileLock {
         if fs::metadata(path).is_ok_and(|file| owned.contains(&id_of(&file))) {
             return Ok(None);
         }
-        let database = open(path).map_err(failed("opening"))?;
+        let database = open(path, OFlags::empty()).map_err(failed("opening"))?;
         if cfg!(target_os = "linux") && !locked(&database).map_err(failed("its lock"))? {
             return Ok(None);
         }
         let path = fs::canonicalize(path).map_err(failed("opening"))?;
         let lock_path = with_suffix(&path, ".lock");
-        let lock = open(&lock_path).map_err(failed("its lock file"))?;
+        let lock = open_lock(&lock_path).map_err(failed("its lock file"))?;
         let is_free = locked(&lock).map_err(failed("its lock"))?;
         // One of them may have been removed or replaced since it was opened.
         if !is_free || !is_at(&lock, &lock_path) || !is_at(&database, &path) {
@@ -105,10 +107,24 @@ fn id_of(file: &fs::Metadata) -> FileId {
 
 /// Opens a file, or creates an empty one that only its owner can read. SQLite gives the mode of the database to its
 /// other files.
-fn open(path: &Path) -> io::Result<File> {
+fn open(path: &Path, flags: OFlags) -> io::Result<File> {
     let mut options = OpenOptions::new();
     let options = options.create(true).truncate(false).write(true);
-    options.mode(0o600).open(path)
+    let options = options.mode(0o600).custom_flags(flags.bits() as i32);
+    options.open(path)
+}
+
+/// Opens or creates the lock file, and follows no link: users who can write to the folder could otherwise let root
+/// create a file anywhere.
+fn open_lock(path: &Path) -> io::Result<File> {
+    let is_link = |error: &io::Error| error.raw_os_error() == Some(Errno::LOOP.raw_os_error());
+    match open(path, OFlags::NOFOLLOW) {
+        Err(error) if is_link(&error) => Err(io::Error::new(
+            error.kind(),
+            "it is a symbolic link: remove it",
+        )),
+        opened => opened,
+    }
 }
 
 /// Locks a file; `false` if another one holds it.

@@ -15,6 +15,7 @@ mod checkpoint;
 mod codec;
 mod documents;
 mod file_lock;
+mod file_mode;
 mod interned_strings;
 mod lease_table;
 mod lists;

@@ -147,6 +147,13 @@ pub(crate) fn open_reader(path: &Path, cache_kib: u32) -> rusqlite::Result<Conne
     Ok(db)
 }
 
+/// Whether a file is a store, or an empty file that can become one.
+pub(crate) fn is_store(path: &Path) -> bool {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(path, flags);
+    db.is_ok_and(|db| claim_file(&db, path).is_ok())
+}
+
 /// Refuses a file with other contents, before a byte of it is changed.
 fn claim_file(db: &Connection, path: &Path) -> Result<(), SqliteOpenError> {
     let number = |pragma: &str| db.query_row(pragma, [], |row| row.get::<_, i64>(0));

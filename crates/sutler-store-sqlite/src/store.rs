@@ -5,6 +5,7 @@
 
 use crate::documents::{self, View};
 use crate::file_lock::FileLock;
+use crate::file_mode;
 use crate::interned_strings::Interner;
 use crate::lease_table::LeaseTable;
 use crate::lists;
@@ -111,6 +112,7 @@ impl SqliteStore {
         let owner = FileLock::of(&given)?;
         // All of SQLite's files are next to the file itself, wherever a link to it is.
         let path = owner.path().to_owned();
+        file_mode::make_private(&path);
         let shared = Arc::new(SqliteShared {
             _owner: owner,
             readers: Readers::of(path.clone(), settings.reader_cache_kib),

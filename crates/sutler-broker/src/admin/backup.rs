@@ -1,27 +1,32 @@
 //! Backup of the database while it is in use, streamed to the operator.
 //!
 //! The copy is written to a file of its own in the same directory, opened, and unlinked at once, so that no copy
-//! is ever left behind. The copy itself is made by the store.
+//! is left behind; the incomplete one of a crash is removed at the next start. The copy itself is made by the store.
 
 use super::response::AdminError;
 use async_trait::async_trait;
 use axum::body::Body;
 use bytes::Bytes;
 use hyper::Response;
-use std::fs::File;
+use std::fs::{DirEntry, File, TryLockError};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use sutler_journal::OperationId;
 use sutler_server::{ChunkSender, streamed_response};
 
+/// Beginning of the name of a copy; the rest is a fresh id.
+const PREFIX: &str = "backup-";
+/// End of the name while the store writes it.
+const PARTIAL: &str = ".partial";
 /// Bytes sent at a time.
 const PIECE_BYTES: usize = 256 * 1024;
 
 /// A store that can be copied while it is in use.
 #[async_trait]
 pub trait Backup: Send + Sync + 'static {
-    /// Writes a complete copy to a path that does not exist yet, or leaves no file there.
+    /// Writes a complete copy to a path that does not exist yet, or leaves no file there. Until it is complete, its
+    /// name may end in `.partial`; such a file is locked, and one that a crash left is removed at the next start.
     async fn copy_to(&self, path: &Path) -> Result<(), Box<dyn std::error::Error + Send + Sync>>;
 }
 
@@ -33,9 +38,30 @@ pub(crate) struct BackupSource {
 }
 
 impl BackupSource {
+    /// Removes incomplete copies that a crash has left. One that is being made is locked and stays.
+    pub(crate) fn remove_leftovers(&self) {
+        let folder = match self.folder.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => &self.folder,
+        };
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        for entry in entries.filter(is_partial_copy) {
+            let path = entry.path();
+            let file = path.display();
+            match remove_unlocked(&path) {
+                Ok(true) => tracing::info!(%file, "an incomplete copy of the database was removed"),
+                Ok(false) => {}
+                Err(error) => {
+                    tracing::warn!(%file, %error, "an incomplete copy of the database cannot be removed");
+                }
+            }
+        }
+    }
+
     /// Makes a copy and streams it.
     pub(crate) async fn send(&self) -> Result<Response<Body>, AdminError> {
-        let path = self.folder.join(format!("backup-{}", OperationId::fresh()));
+        let name = format!("{PREFIX}{}", OperationId::fresh());
+        let path = self.folder.join(name);
         if let Err(error) = self.store.copy_to(&path).await {
             let cause = std::iter::successors(error.source(), |it| it.source())
                 .fold(error.to_string(), |text, it| format!("{text}: {it}"));
@@ -51,6 +77,31 @@ impl BackupSource {
         tokio::task::spawn_blocking(move || send(file, &pieces));
         Ok(response)
     }
+}
+
+/// Whether an entry of the folder is a regular file with the name of an incomplete copy.
+fn is_partial_copy(entry: &DirEntry) -> bool {
+    let name = entry.file_name();
+    let id = name.to_str().and_then(|it| it.strip_prefix(PREFIX));
+    let id = id.and_then(|it| it.strip_suffix(PARTIAL));
+    let is_named = id.and_then(OperationId::parse).is_some();
+    // Does not follow a link.
+    is_named && entry.file_type().is_ok_and(|it| it.is_file())
+}
+
+/// Removes an incomplete copy and its journal; `false` if it is in use.
+fn remove_unlocked(path: &Path) -> io::Result<bool> {
+    match File::open(path)?.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Ok(false),
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    std::fs::remove_file(path)?;
+    let mut journal = path.as_os_str().to_owned();
+    journal.push("-journal");
+    // There may be none.
+    let _ = std::fs::remove_file(journal);
+    Ok(true)
 }
 
 fn send(mut file: File, pieces: &ChunkSender) {

@@ -26,7 +26,11 @@ impl BrokerExecutor {
     ) -> Result<Option<RunOutcome<HookOutput>>, Lost> {
         loop {
             let instance_data = match &was.state {
-                Instance::Creating { data } if data.spec.waits_for_plan() => data,
+                Instance::Creating { data }
+                    if data.spec.waits_for_plan() && data.last == run.id() =>
+                {
+                    data
+                }
                 _ => return Ok(None),
             };
             if run.cancelled().is_cancelled() {

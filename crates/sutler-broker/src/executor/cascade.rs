@@ -87,17 +87,19 @@ impl BrokerExecutor {
             instance.id(0).as_bytes(),
         );
         let page = self.page(run, &list, PAGE).await?;
-        if page.documents.is_empty() {
+        // Terms are not sealed: a binding of another instance may have been listed here.
+        let keys = page.documents.into_iter().map(|it| it.key);
+        let keys: Vec<Key> = keys.filter(|it| it.id(0) == instance.id(0)).collect();
+        if keys.is_empty() {
             return Ok(Cascade::Clear);
         }
         // Only those that are still listed: otherwise the progress grows with every binding that was removed. A binding
         // that is being removed stays on the first page, because no binding is added.
-        let listed: BTreeSet<&str> = page.documents.iter().map(|it| it.key.id(1)).collect();
+        let listed: BTreeSet<&str> = keys.iter().map(|key| key.id(1)).collect();
         steps
             .cascade
             .retain(|binding, _| listed.contains(binding.as_str()));
-        for document in page.documents {
-            let key = document.key;
+        for key in keys {
             let was = self.0.records.load_for_run::<Binding>(run, &key).await?;
             if let Some(detail) = stuck(&key, &was.state, &steps) {
                 return Ok(Cascade::Stuck(detail));

@@ -11,6 +11,7 @@ mod bad_input;
 mod bind;
 mod binding_rotation;
 mod catalog;
+mod changed_rows;
 mod concurrency;
 mod content_types;
 mod deprovision;

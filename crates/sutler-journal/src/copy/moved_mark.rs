@@ -9,6 +9,7 @@ use super::{CopyError, Side, StoreCopy, is_unfinished};
 use crate::commit::{Commit, CommitError, Write};
 use crate::commit_retry::commit_until_known;
 use crate::key::Key;
+use crate::printable::printable;
 use crate::query::{Change, Subject};
 use crate::store::{Store, StoreError};
 use serde::{Deserialize, Serialize};
@@ -48,29 +49,24 @@ impl MovedMark {
     /// A mark of a later program is a mark too.
     fn target_of(body: &[u8]) -> String {
         let mark: Result<Self, _> = serde_json::from_slice(body);
-        mark.map_or_else(|_| "another store".to_owned(), |it| escaped(&it.to))
+        mark.map_or_else(|_| "another store".to_owned(), |it| it.to)
     }
-}
-
-/// A name with its control characters escaped. A mark is not sealed, so users who can write to the database choose the
-/// text, and it is printed on terminals.
-fn escaped(name: &str) -> String {
-    let escape = |c: char| match c.is_control() {
-        true => c.escape_default().to_string(),
-        false => c.to_string(),
-    };
-    name.chars().map(escape).collect()
 }
 
 fn key() -> Key {
     Key::new(&realm(), KIND, &["moved"]).expect("a valid key")
 }
 
-/// Name of the store that this one was moved to, if it is the source of a finished copy.
+/// Printable name of the store that this one was moved to, if it is the source of a finished copy.
 ///
 /// # Errors
 /// The store did not answer.
 pub async fn moved_to(store: &dyn Store) -> Result<Option<String>, StoreError> {
+    Ok(target_of(store).await?.map(|it| printable(&it)))
+}
+
+/// The name as it is in the mark, to be compared and not to be printed.
+async fn target_of(store: &dyn Store) -> Result<Option<String>, StoreError> {
     let found = store.get(&key()).await?;
     Ok(found.map(|document| MovedMark::target_of(&document.body)))
 }
@@ -112,9 +108,9 @@ pub(super) fn is_of_mark(change: &Change) -> bool {
 
 /// Fails if the source was moved to another store than this target.
 pub(super) async fn check_not_moved(source: &dyn Store, target: &str) -> Result<(), CopyError> {
-    let to = moved_to(source).await;
+    let to = target_of(source).await;
     match to.map_err(CopyError::of(Side::Source))? {
-        Some(to) if to != escaped(target) => Err(CopyError::Moved(to)),
+        Some(to) if to != target => Err(CopyError::Moved(printable(&to))),
         Some(_) | None => Ok(()),
     }
 }
@@ -163,13 +159,5 @@ mod tests {
             "etcd://a/b"
         );
         assert_eq!(MovedMark::target_of(b"\xff"), "another store");
-    }
-
-    #[test]
-    fn control_characters_of_a_mark_are_escaped() {
-        assert_eq!(
-            MovedMark::target_of(br#"{"form":1,"to":"sqlite:/a b\u001b[2Jc"}"#),
-            r"sqlite:/a b\u{1b}[2Jc"
-        );
     }
 }

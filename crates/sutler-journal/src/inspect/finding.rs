@@ -2,6 +2,7 @@
 
 use crate::key::Key;
 use crate::operation::OperationId;
+use crate::printable::printable;
 use std::fmt;
 
 /// Severity of a finding.
@@ -149,10 +150,10 @@ impl fmt::Display for Finding {
 /// A readable form of a key.
 pub(crate) fn name(key: &Key) -> String {
     let ids = [key.id(0), key.id(1), key.id(2)];
-    let ids: Vec<&str> = ids.into_iter().filter(|id| !id.is_empty()).collect();
-    let ids = ids.join("/");
-    let ids = ids.escape_debug();
-    format!("{} {ids} of realm {}", key.kind(), key.realm())
+    let ids = ids.into_iter().filter(|id| !id.is_empty());
+    let ids: Vec<String> = ids.map(printable).collect();
+    let (kind, realm) = (printable(key.kind()), printable(key.realm()));
+    format!("{kind} {} of realm {realm}", ids.join("/"))
 }
 
 /// Result of a check.

@@ -315,6 +315,45 @@ mod tests {
         assert_eq!(ids(&path), ["k1", "k4"]);
     }
 
+    /// A key file with a second key, and the error of removing that key.
+    fn refused_removal(path: &Path) -> String {
+        let before = std::fs::read(path).unwrap();
+        let mut edit = KeyFileEdit::open(path).unwrap();
+        edit.remove(&KeyId::parse("k2").unwrap()).unwrap();
+        let refused = edit.save().unwrap_err().to_string();
+        assert_eq!(std::fs::read(path).unwrap(), before, "the key file stays");
+        refused
+    }
+
+    #[test]
+    fn removed_keys_are_never_written_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = key_file(folder.path());
+        edit(&path, |it| {
+            it.make(None).unwrap();
+        });
+        let kept = folder.path().join("keys.retired");
+        let target = folder.path().join("target");
+        std::os::unix::fs::symlink(&target, &kept).unwrap();
+        let refused = refused_removal(&path);
+        assert!(refused.contains("remove it"), "{refused}");
+        assert!(!target.exists(), "a missing target is not created");
+        std::fs::write(&target, "theirs").unwrap();
+        let private = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(&target, private).unwrap();
+        let refused = refused_removal(&path);
+        assert!(refused.contains("remove it"), "{refused}");
+        assert_eq!(std::fs::read_to_string(&target).unwrap(), "theirs");
+        std::fs::remove_file(&kept).unwrap();
+        std::fs::hard_link(&target, &kept).unwrap();
+        let refused = refused_removal(&path);
+        assert!(refused.contains("remove it"), "{refused}");
+        assert_eq!(std::fs::read_to_string(&target).unwrap(), "theirs");
+        std::fs::remove_file(&kept).unwrap();
+        std::fs::create_dir(&kept).unwrap();
+        refused_removal(&path);
+    }
+
     #[test]
     fn a_file_that_is_too_large_is_refused_and_not_cut_off() {
         let folder = tempfile::tempdir().unwrap();

@@ -451,3 +451,41 @@ async fn a_copy_killed_after_the_mark_is_finished_by_the_same_command() {
     assert!(moved_to(&*fixture.store()).await.unwrap().is_some());
     copy_whole(&fixture, &target).await;
 }
+
+/// Neither the state of a copy nor the mark of a moved store is sealed.
+#[tokio::test]
+async fn names_that_the_database_has_are_escaped_and_cut_in_messages() {
+    let long = "x".repeat(300);
+    let hostile = format!("sqlite:/\u{1b}[2J\u{202e}{long}");
+    let names = CopyNames {
+        source: &hostile,
+        target: &hostile,
+    };
+    let fixture = Fixture::new();
+    let target = memory();
+    let begun = StoreCopy::begin(fixture.store(), Arc::clone(&target), names).await;
+    let mut copying = begun.expect("a copy");
+    let refused = begin(&fixture, &target)
+        .await
+        .err()
+        .expect("another source");
+    let text = refused.to_string();
+    assert!(text.contains(r"sqlite:/\u{1b}[2J\u{202e}xxx"), "{text}");
+    assert!(!text.contains(&long), "{text}");
+    copying.finish().await.expect("the end of it");
+    let moved = moved_to(&*fixture.store()).await.unwrap().expect("moved");
+    assert!(
+        moved.starts_with(r"sqlite:/\u{1b}[2J\u{202e}xxx"),
+        "{moved}"
+    );
+    assert!(moved.ends_with("x…") && moved.len() < 300, "{moved}");
+    let again = StoreCopy::begin(fixture.store(), Arc::clone(&target), names).await;
+    assert!(again.is_ok(), "names are compared as they are");
+    let other = format!("{hostile}y");
+    let names = CopyNames {
+        source: &hostile,
+        target: &other,
+    };
+    let other = StoreCopy::begin(fixture.store(), memory(), names).await;
+    assert!(matches!(other.err(), Some(CopyError::Moved(_))));
+}

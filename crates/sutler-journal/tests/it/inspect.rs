@@ -214,3 +214,14 @@ async fn counts_are_by_realm_kind_and_state() {
     let oldest = counted.oldest.expect("one has not ended");
     assert_eq!(oldest.lane, key("b"));
 }
+
+#[test]
+fn every_part_of_a_key_is_escaped_and_cut_in_a_finding() {
+    let realm = Realm::new("r\u{1b}[2J").unwrap();
+    let kind = Kind::new("thing\u{202e}");
+    let id = format!("i\u{202e}{}", "x".repeat(300));
+    let text = Finding::Misfiled(Key::new(&realm, kind, &[&id]).unwrap()).to_string();
+    assert!(text.starts_with(r"thing\u{202e} i\u{202e}xxx"), "{text}");
+    assert!(text.contains(r"x… of realm r\u{1b}[2J "), "{text}");
+    assert!(text.len() < 400, "{text}");
+}

@@ -1,6 +1,9 @@
 //! Backups made while the store is in use.
 
 use crate::fixture::{directory, file, ids, insert};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use sutler_journal::Store;
@@ -44,6 +47,27 @@ async fn a_backup_made_while_others_write_is_whole() {
     assert!(found.len() >= 500 && found.len() <= written);
     let expected: Vec<String> = (0..found.len()).map(|n| format!("{n:06}")).collect();
     assert_eq!(found, expected, "no gaps: the copy is of one moment");
+}
+
+/// The umask of the tests allows others to read.
+#[tokio::test]
+async fn only_its_owner_reads_a_backup_at_any_time() {
+    let directory = directory();
+    let store = SqliteStore::open(file(&directory)).await.expect("a store");
+    let copy = directory.path().join("copy.db");
+    let partial = directory.path().join("copy.db.partial");
+    let mode = |path: &Path| {
+        let mode = std::fs::metadata(path).expect("a file").permissions();
+        mode.mode() & 0o777
+    };
+    // Left by an interrupted backup.
+    std::fs::write(&partial, "half").expect("a file");
+    std::fs::set_permissions(&partial, Permissions::from_mode(0o644)).expect("its mode");
+    let during = partial.clone();
+    let check = move |_| assert_eq!(mode(&during), 0o600);
+    store.backup(&copy, check).await.expect("a backup");
+    assert_eq!(mode(&copy), 0o600);
+    assert!(!partial.exists());
 }
 
 #[tokio::test]

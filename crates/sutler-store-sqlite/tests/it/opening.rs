@@ -6,9 +6,10 @@ use rusqlite::Connection;
 use std::error::Error;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use sutler_journal::Store;
 use sutler_store_sqlite::{SqliteOpenError, SqliteStore};
+use tempfile::TempDir;
 
 #[tokio::test]
 async fn committed_data_is_there_after_closing() {
@@ -20,28 +21,62 @@ async fn committed_data_is_there_after_closing() {
     assert_eq!(ids(&store).await, ["a"]);
 }
 
+fn mode(path: &Path) -> u32 {
+    let mode = fs::metadata(path).expect("a file").permissions().mode();
+    mode & 0o777
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("its mode");
+}
+
+/// All files of a folder.
+fn files(directory: &TempDir) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).expect("a folder");
+    entries.map(|it| it.expect("an entry").path()).collect()
+}
+
 #[tokio::test]
-async fn only_its_owner_reads_a_new_file_and_an_existing_mode_stays() {
+async fn only_its_owner_reads_a_new_file() {
     let directory = directory();
-    let mode = |path: &Path| {
-        let mode = fs::metadata(path).expect("a file").permissions().mode();
-        mode & 0o777
-    };
-    let path = file(&directory);
-    let store = SqliteStore::open(&path).await.expect("a store");
+    let store = SqliteStore::open(file(&directory)).await.expect("a store");
     store.commit(&insert("a")).await.expect("a commit");
-    let files: Vec<_> = fs::read_dir(&directory)
-        .expect("a folder")
-        .map(|it| it.expect("an entry").path())
-        .collect();
+    let files = files(&directory);
     assert!(files.len() >= 2, "database and lock: {files:?}");
     for path in &files {
         assert_eq!(mode(path), 0o600, "{path:?}");
     }
-    store.close().await;
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).expect("its mode");
-    drop(SqliteStore::open(&path).await.expect("a store"));
-    assert_eq!(mode(&path), 0o640);
+}
+
+#[tokio::test]
+async fn a_store_that_others_can_read_is_made_private_when_it_is_opened() {
+    let directory = directory();
+    let mut crashed = Child::start("hold", &directory, &[]);
+    crashed.line("open");
+    crashed.kill();
+    let before = files(&directory);
+    assert!(before.len() >= 4, "with its log: {before:?}");
+    before.iter().for_each(|path| set_mode(path, 0o644));
+    let link = directory.path().join("link.db");
+    symlink(file(&directory), &link).expect("a link");
+    let store = SqliteStore::open(&link).await.expect("a store");
+    store.commit(&insert("a")).await.expect("a commit");
+    for path in files(&directory) {
+        assert_eq!(mode(&path), 0o600, "{path:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_mode_of_a_file_that_is_no_store_stays() {
+    let directory = directory();
+    let db = Connection::open(file(&directory)).expect("a file");
+    db.execute_batch("CREATE TABLE theirs (x)")
+        .expect("a table");
+    drop(db);
+    set_mode(&file(&directory), 0o644);
+    let refusal = SqliteStore::open(file(&directory)).await;
+    refusal.expect_err("foreign");
+    assert_eq!(mode(&file(&directory)), 0o644);
 }
 
 #[tokio::test]
@@ -166,6 +201,18 @@ async fn a_symbolic_link_to_a_new_file_can_be_opened() {
             .await
             .expect("it is free"),
     );
+}
+
+#[tokio::test]
+async fn a_lock_file_that_is_a_link_is_refused_and_its_target_stays() {
+    let directory = directory();
+    let target = directory.path().join("target");
+    symlink(&target, directory.path().join("store.db.lock")).expect("a link");
+    let refusal = SqliteStore::open(file(&directory)).await;
+    let refusal = refusal.expect_err("a link");
+    let cause = refusal.source().expect("a cause").to_string();
+    assert!(cause.contains("symbolic link"), "{cause}");
+    assert!(!target.exists(), "a missing target is not created");
 }
 
 #[cfg(target_os = "linux")]

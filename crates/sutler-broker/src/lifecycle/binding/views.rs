@@ -1,6 +1,7 @@
 //! Reads of a binding's state: for fetches, lists and sweeps. Decides nothing; see `binding.rs`.
 
 use super::{Binding, BindingData};
+use crate::lifecycle::Verb;
 use crate::refusal::{Refusal, Resource};
 use sutler_journal::OperationId;
 
@@ -97,6 +98,21 @@ impl Binding {
                 ..
             } => Some(pending_create.unwrap_or(data.last)),
         }
+    }
+
+    /// Whether an operation runs, or is next to run, and has this verb.
+    pub(crate) fn is_executing(&self, verb: Verb, id: OperationId) -> bool {
+        let own = match self {
+            Self::Absent | Self::CreateFailed { .. } | Self::Live { .. } | Self::Gone { .. } => {
+                return false;
+            }
+            Self::Creating { .. } => Verb::Bind,
+            Self::Deleting { pending_create, .. } => match pending_create {
+                Some(_) => Verb::Bind,
+                None => Verb::Unbind,
+            },
+        };
+        verb == own && self.executing() == Some(id)
     }
 
     /// The operation that waits for the executing one.

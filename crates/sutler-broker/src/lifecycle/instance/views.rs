@@ -1,8 +1,8 @@
 //! Reads of an instance's state: for fetches, bindings, lists and sweeps. Decides nothing.
 
 use super::{BEING_CHANGED, BEING_CREATED, BEING_DELETED, Instance, InstanceData};
-use crate::lifecycle::AuthorState;
 use crate::lifecycle::binding::Parent;
+use crate::lifecycle::{AuthorState, Verb};
 use crate::refusal::{Refusal, Resource};
 use sutler_journal::OperationId;
 use sutler_osb::PlanId;
@@ -154,6 +154,22 @@ impl Instance {
                 ..
             } => Some(pending_create.unwrap_or(data.last)),
         }
+    }
+
+    /// Whether an operation runs, or is next to run, and has this verb.
+    pub(crate) fn is_executing(&self, verb: Verb, id: OperationId) -> bool {
+        let own = match self {
+            Self::Absent | Self::CreateFailed { .. } | Self::Live { .. } | Self::Gone { .. } => {
+                return false;
+            }
+            Self::Creating { .. } => Verb::Provision,
+            Self::Updating { .. } => Verb::Update,
+            Self::Deleting { pending_create, .. } => match pending_create {
+                Some(_) => Verb::Provision,
+                None => Verb::Deprovision,
+            },
+        };
+        verb == own && self.executing() == Some(id)
     }
 
     /// The operation that waits for the executing one.

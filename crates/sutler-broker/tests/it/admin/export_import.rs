@@ -3,10 +3,12 @@
 use super::{command, get};
 use crate::fixture::scripted_service::Script;
 use crate::fixture::{Fixture, catalog_of, test_catalog};
+use async_trait::async_trait;
 use serde_json::{Value, json};
+use std::path::Path;
 use std::sync::Arc;
-use sutler_broker::{Admin, Broker};
-use sutler_journal::{KeyRing, MemoryStore};
+use sutler_broker::{Admin, Backup, Broker};
+use sutler_journal::{KeyRing, MemoryStore, OperationId};
 use sutler_osb::OperationKind::Provision;
 
 /// A broker with an empty store and these keys, and its service.
@@ -215,4 +217,40 @@ async fn a_backup_of_a_store_that_cannot_be_copied_is_refused() {
     let (kit, _) = empty(&KeyRing::fresh_line("one")).await;
     let refused = command(&kit, "backup").send().await.is(409);
     assert!(refused.description().contains("export"));
+}
+
+/// A store that cannot be copied now.
+struct Uncopyable;
+
+#[async_trait]
+impl Backup for Uncopyable {
+    async fn copy_to(&self, _: &Path) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        Err("not now".into())
+    }
+}
+
+#[tokio::test]
+async fn incomplete_backups_of_a_crash_are_removed_at_the_start() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let partial = || format!("backup-{}.partial", OperationId::fresh());
+    let (left, busy, link, linked) = (partial(), partial(), partial(), "theirs".to_owned());
+    let journal = format!("{left}-journal");
+    let named = "backup-of-monday.partial".to_owned();
+    let whole = format!("backup-{}", OperationId::fresh());
+    let path = |name: &String| folder.path().join(name);
+    for name in [&left, &busy, &linked, &journal, &named, &whole] {
+        std::fs::write(path(name), "pages").expect("a file");
+    }
+    std::os::unix::fs::symlink(path(&linked), path(&link)).expect("a link");
+    let in_use = std::fs::File::open(path(&busy)).expect("a file");
+    in_use.lock().expect("a lock");
+    let kit =
+        crate::fixture::in_memory(|broker| broker.backup(Arc::new(Uncopyable), folder.path()));
+    kit.await.running.shut_down().await;
+    for gone in [&left, &journal] {
+        assert!(!path(gone).exists(), "{gone}");
+    }
+    for stays in [&busy, &link, &linked, &named, &whole] {
+        assert!(path(stays).exists(), "{stays}");
+    }
 }
