@@ -6,6 +6,7 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::collections::VecDeque;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -95,18 +96,18 @@ fn file(directory: &TempDir, number: usize) -> PathBuf {
     directory.path().join(format!("store-{number}.db"))
 }
 
-async fn open(path: &Path, clock: &Arc<ManualClock>, cuts: &Arc<Cuts>) -> Arc<SqliteStore> {
+fn settings(clock: &Arc<ManualClock>, cuts: &Arc<Cuts>) -> SqliteSettings {
     let cuts = Arc::clone(cuts);
-    let settings = SqliteSettings {
+    SqliteSettings {
         clock: Arc::clone(clock) as _,
         faults: Faults::with(move |point| cuts.at(point)),
         ..SqliteSettings::default()
-    };
-    Arc::new(
-        SqliteStore::open_with(path, settings)
-            .await
-            .expect("a store"),
-    )
+    }
+}
+
+async fn open(path: &Path, clock: &Arc<ManualClock>, cuts: &Arc<Cuts>) -> Arc<SqliteStore> {
+    let opened = SqliteStore::open_with(path, settings(clock, cuts)).await;
+    Arc::new(opened.expect("a store"))
 }
 
 impl Drop for Sqlite {
@@ -140,6 +141,14 @@ impl Candidate for Sqlite {
         *self.open.lock().unwrap_or_else(PoisonError::into_inner) =
             (number + 1, Arc::clone(&store));
         store
+    }
+
+    async fn open_again(&self) -> Result<Arc<dyn Store>, String> {
+        let link = self.directory.path().join("link.db");
+        symlink(file(&self.directory, self.current().0), &link).expect("a link");
+        let opened = SqliteStore::open_with(&link, settings(&self.clock, &self.cuts)).await;
+        let store = opened.map_err(|refusal| refusal.to_string())?;
+        Ok(Arc::new(store))
     }
 
     async fn cut(&self, cut: Cut) {
