@@ -187,6 +187,8 @@ pub async fn a_page_during_commits_shows_one_moment(candidate: &dyn Candidate) {
                     };
                 }
                 version = Version(fixture.commit(commit).await);
+                // A store in memory never waits, so that nothing would be read in between.
+                tokio::task::yield_now().await;
             }
         });
     }
@@ -238,6 +240,7 @@ async fn list_side(fixture: Fixture, side: &'static str, committing: watch::Rece
         if last {
             return;
         }
+        tokio::task::yield_now().await;
     }
 }
 
@@ -275,6 +278,7 @@ async fn list_prefix(fixture: Fixture, committing: watch::Receiver<()>) {
         if last {
             return;
         }
+        tokio::task::yield_now().await;
     }
 }
 
