@@ -13,8 +13,11 @@ use std::io::Read as _;
 use std::path::Path;
 use sutler_yaml::Location;
 
-/// Bytes of a script that are read: enough for its first line.
+/// Bytes of an executable file that are read: enough for its first line.
 const HEAD_BYTES: u64 = 256;
+
+/// Bytes of an entry point that are read: more than a script has.
+const ENTRY_BYTES: u64 = 256 * 1024;
 
 /// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -100,8 +103,8 @@ pub fn inspect(folder: &Path) -> Result<Inspection, FolderError> {
         Ok(manifest) => {
             let warnings = manifest.warnings.iter().cloned();
             findings.extend(warnings.map(in_manifest(Severity::Warning)));
-            let heads = heads(folder, &entries);
-            findings.extend(checks::actions(&manifest, &entries, &heads));
+            let heads = heads(folder, &entries, &checks::entry_paths(&manifest));
+            findings.extend(checks::actions(&manifest, found.file, &entries, &heads));
             findings.extend(checks::advice(&manifest, found.file));
             Some(manifest)
         }
@@ -130,17 +133,22 @@ pub fn inspect(folder: &Path) -> Result<Inspection, FolderError> {
     })
 }
 
-/// First bytes of the executable files, by path. Files that cannot be read are left out.
-fn heads(folder: &Path, entries: &[FolderEntry]) -> BTreeMap<String, Vec<u8>> {
+/// First bytes of the executable files and of those that the manifest has started, by path. Files that cannot be read
+/// are left out.
+fn heads(folder: &Path, entries: &[FolderEntry], started: &[String]) -> BTreeMap<String, Vec<u8>> {
     let mut heads = BTreeMap::new();
     for entry in entries {
-        if let EntryKind::File {
-            executable: true, ..
-        } = entry.kind
-            && let Ok(file) = File::open(folder.join(&entry.path))
-        {
+        let EntryKind::File { executable, .. } = entry.kind else {
+            continue;
+        };
+        let limit = match (started.contains(&entry.path), executable) {
+            (true, _) => ENTRY_BYTES,
+            (false, true) => HEAD_BYTES,
+            (false, false) => continue,
+        };
+        if let Ok(file) = File::open(folder.join(&entry.path)) {
             let mut head = Vec::new();
-            if file.take(HEAD_BYTES).read_to_end(&mut head).is_ok() {
+            if file.take(limit).read_to_end(&mut head).is_ok() {
                 heads.insert(entry.path.clone(), head);
             }
         }

@@ -31,7 +31,7 @@ pub(crate) use settings::is_semantic;
 pub use settings::{
     ActionRules, AsyncSupport, Entrypoint, InlineVars, OnLost, SecretRequirement, UpgradePolicy,
 };
-pub use template_parameters::{is_ansible_key, refuse_templates};
+pub use template_parameters::{has_template_syntax, is_ansible_key, refuse_templates};
 pub(crate) use validate::same_value;
 pub use validate::{ValidationPoint, accepts, accepts_change, with_defaults};
 pub use value_type::{NumberRange, RangeBound, ValueKind, ValueType};
@@ -118,6 +118,8 @@ pub struct Manifest {
     pub image: Option<String>,
     /// The entrypoint.
     pub entry: Entrypoint,
+    /// Whether the manifest names the entrypoint; otherwise it is the default of its form.
+    pub entry_is_stated: bool,
     /// Version of the contract between bundle and broker: 1 or 2.
     pub runtime: u8,
     /// Whether variables may be passed on a command line.
@@ -171,6 +173,14 @@ impl Manifest {
         }
     }
 
+    /// Whether Ansible may read the variables of a run. What an image starts is not in its manifest, so only one that
+    /// states another entrypoint is believed not to run playbooks.
+    #[must_use]
+    pub fn may_run_playbooks(&self) -> bool {
+        let unknown = self.image.is_some() && !self.entry_is_stated;
+        unknown || self.entry == Entrypoint::Playbooks
+    }
+
     /// The plan of this name.
     #[must_use]
     pub fn plan(&self, name: &str) -> Option<&PlanEntry> {
@@ -204,6 +214,7 @@ pub(crate) fn read(bytes: &[u8], findings: &mut ManifestFindings) -> Option<(Man
         metadata: plan::metadata(&top, findings),
         image: image(&top, findings),
         entry: settings::entry(&top, findings),
+        entry_is_stated: top.get("entrypoint").is_some(),
         runtime: runtime(&top, findings),
         inline_vars: settings::inline_vars(&top, findings),
         template_parameters: template_parameters::read(&top, &plans, findings),

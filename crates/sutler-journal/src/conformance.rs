@@ -21,6 +21,7 @@ pub mod lists;
 pub mod logs;
 pub mod names;
 pub mod operations;
+pub mod owners;
 pub mod restarts;
 pub mod samples;
 pub mod stalls;
@@ -58,6 +59,13 @@ pub trait Candidate: Send + Sync {
     /// before is not used again. Whether leases survive depends on the store: one that belongs to a
     /// single process voids them, a shared one keeps them.
     async fn reopen(&self) -> Arc<dyn Store>;
+
+    /// Opens the same data a second time while the first store is in use: a shared store as another replica, a file
+    /// by another name, through a symbolic link. A store in memory is shared as it is.
+    ///
+    /// # Errors
+    /// The sentence with which a store that belongs to one owner refuses; it says that the data is in use.
+    async fn open_again(&self) -> Result<Arc<dyn Store>, String>;
 
     /// Breaks the connection during the next commit, at this point of it. A store without a
     /// connection wraps itself in an [`UnreliableStore`], or better breaks its own disk.

@@ -454,38 +454,4 @@ fn unreadable(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{EtcdError, decide};
-    use crate::wire::EtcdErrorBody;
-
-    fn judged(code: i64, message: &str) -> EtcdError {
-        decide(&EtcdErrorBody {
-            code,
-            message: message.to_owned(),
-        })
-    }
-
-    #[test]
-    fn only_requests_without_effect_are_reported_as_not_done() {
-        for (code, message) in [
-            (3, "etcdserver: request is too large"),
-            (7, "etcdserver: permission denied"),
-            (8, "etcdserver: mvcc: database space exceeded"),
-            (14, "etcdserver: no leader"),
-        ] {
-            let trouble = judged(code, message);
-            assert!(matches!(trouble, EtcdError::NotDone(_)), "{message}");
-        }
-        for (code, message) in [
-            (14, "etcdserver: request timed out"),
-            (14, "etcdserver: leader changed"),
-            (2, "anything"),
-            (0, ""),
-        ] {
-            let trouble = judged(code, message);
-            assert!(matches!(trouble, EtcdError::Unanswered(_)), "{message}");
-        }
-        let forgotten = judged(11, "etcdserver: mvcc: required revision has been compacted");
-        assert!(matches!(forgotten, EtcdError::Compacted));
-    }
-}
+mod tests;

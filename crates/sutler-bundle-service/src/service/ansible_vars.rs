@@ -3,10 +3,11 @@
 //! Ansible's JSON reader takes `{"__ansible_unsafe": TEXT}` as a text that is never evaluated, nor what is made of
 //! it. All texts are marked, whether they come from users, the platform, earlier runs or the operator. For an image
 //! only those with a brace are: its entry point may read the file itself, and new parameters with template syntax
-//! are refused before (`template_parameters.rs` of `sutler-bundle`). Other entry points get plain texts.
+//! are refused before (`template_parameters.rs` of `sutler-bundle`). For an image that states no entry point, which
+//! probably runs scripts, only those with template syntax are. Other entry points get plain texts.
 
 use serde_json::{Map, Value};
-use sutler_bundle::{Entrypoint, Manifest, is_ansible_key};
+use sutler_bundle::{Entrypoint, Manifest, has_template_syntax, is_ansible_key};
 use sutler_runner::Vars;
 
 /// Key of an object that Ansible reads as a literal text.
@@ -14,12 +15,13 @@ const LITERAL: &str = "__ansible_unsafe";
 
 /// Variables as the entry point of a bundle needs them.
 pub(super) fn mark_literals(manifest: &Manifest, vars: Vars) -> Vars {
-    if manifest.entry != Entrypoint::Playbooks {
+    if !manifest.may_run_playbooks() {
         return vars;
     }
-    let marks = match manifest.image {
-        Some(_) => |text: &str| text.contains('{'),
-        None => |_: &str| true,
+    let marks: fn(&str) -> bool = match (&manifest.image, &manifest.entry) {
+        (None, _) => |_| true,
+        (Some(_), Entrypoint::Playbooks) => |text| text.contains('{'),
+        (Some(_), Entrypoint::Scripts | Entrypoint::Program(_)) => has_template_syntax,
     };
     let mark = |(name, value): (String, Value)| {
         let value = match manifest.template_parameters.contains(&name) {
@@ -95,6 +97,17 @@ mod tests {
         assert_eq!(marked(allowed, vars())["greeting"], "{{ x }}");
         for plain in ["entrypoint: scripts", "entrypoint: [./run]"] {
             assert_eq!(marked(plain, vars()), vars());
+            let image = format!("image: registry.example.com/x:1\n{plain}");
+            assert_eq!(marked(&image, vars()), vars());
         }
+    }
+
+    #[test]
+    fn texts_with_template_syntax_are_literal_for_an_image_that_states_no_entry_point() {
+        let image = "image: registry.example.com/x:1";
+        let given = json!({ "user": "{{ x }}", "password": "a{b", "size": 2 });
+        let expected =
+            json!({ "user": { "__ansible_unsafe": "{{ x }}" }, "password": "a{b", "size": 2 });
+        assert_eq!(marked(image, given), expected);
     }
 }

@@ -1,4 +1,4 @@
-//! Checks that need only the manifest and the names in the folder. Pure.
+//! Checks that need only the manifest, the names in the folder and the beginnings of its programs. Pure.
 //!
 //! Reading the folder is `inspect.rs`.
 
@@ -16,6 +16,9 @@ const SECRET_NAMES: [&str; 6] = [".env", ".pem", ".key", "id_rsa", "id_ed25519",
 
 /// Words in the names of parameters that usually hold secrets.
 const SECRET_WORDS: [&str; 4] = ["password", "passwd", "secret", "token"];
+
+/// Program that evaluates texts of users as templates, unless they are marked as `entrypoint: playbooks` does.
+const ANSIBLE: &str = "ansible-playbook";
 
 /// Findings from names and kinds of files.
 pub(super) fn names(entries: &[FolderEntry], manifest: &str) -> Vec<InspectionFinding> {
@@ -68,6 +71,7 @@ pub(super) fn names(entries: &[FolderEntry], manifest: &str) -> Vec<InspectionFi
 /// Checks that every action the manifest promises can be started.
 pub(super) fn actions(
     manifest: &Manifest,
+    file: &str,
     entries: &[FolderEntry],
     heads: &BTreeMap<String, Vec<u8>>,
 ) -> Vec<InspectionFinding> {
@@ -75,6 +79,54 @@ pub(super) fn actions(
     if manifest.image.is_some() {
         return Vec::new();
     }
+    let mut findings = started(manifest, entries, heads);
+    findings.extend(raw_ansible(manifest, file, heads));
+    findings
+}
+
+/// Paths of files that the entry point may start: words of its command line, or scripts.
+pub(super) fn entry_paths(manifest: &Manifest) -> Vec<String> {
+    match &manifest.entry {
+        Entrypoint::Program(words) => words.iter().map(|word| below(word).to_owned()).collect(),
+        Entrypoint::Scripts => {
+            let actions = Action::ALL.iter();
+            actions.map(|action| format!("actions/{action}")).collect()
+        }
+        Entrypoint::Playbooks => Vec::new(),
+    }
+}
+
+/// Warnings about an entry point that runs Ansible itself, which then gets the texts of users as templates.
+fn raw_ansible(
+    manifest: &Manifest,
+    file: &str,
+    heads: &BTreeMap<String, Vec<u8>>,
+) -> Vec<InspectionFinding> {
+    let message = format!(
+        "runs {ANSIBLE} itself, which evaluates texts of users as templates, and those can run \
+         commands: put the playbooks into playbooks/ACTION.yml and write `entrypoint: playbooks`"
+    );
+    let mut findings = Vec::new();
+    for path in entry_paths(manifest) {
+        let head = heads.get(&path).map_or(&[][..], Vec::as_slice);
+        if path.contains(ANSIBLE) {
+            findings.push(warning(file, &message));
+        } else if head
+            .windows(ANSIBLE.len())
+            .any(|it| it == ANSIBLE.as_bytes())
+        {
+            findings.push(warning(&path, &message));
+        }
+    }
+    findings
+}
+
+/// Checks that the entry point of every action is there and can be started.
+fn started(
+    manifest: &Manifest,
+    entries: &[FolderEntry],
+    heads: &BTreeMap<String, Vec<u8>>,
+) -> Vec<InspectionFinding> {
     match &manifest.entry {
         Entrypoint::Program(words) => program(words, entries, heads),
         Entrypoint::Scripts => needed(manifest)
@@ -141,7 +193,7 @@ fn program(
     heads: &BTreeMap<String, Vec<u8>>,
 ) -> Vec<InspectionFinding> {
     let word = words.first().map_or("", String::as_str);
-    let path = word.strip_prefix("./").unwrap_or(word);
+    let path = below(word);
     match entries.iter().find(|it| it.path == path) {
         Some(entry) => startable(entry, heads),
         // A name without a slash is searched on the PATH of the host.
@@ -151,6 +203,11 @@ fn program(
             vec![error(path, message)]
         }
     }
+}
+
+/// A word of a command line as a path below the folder.
+fn below(word: &str) -> &str {
+    word.strip_prefix("./").unwrap_or(word)
 }
 
 /// Checks that a file can be started.

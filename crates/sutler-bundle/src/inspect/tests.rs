@@ -95,6 +95,47 @@ fn a_bundle_of_playbooks_needs_them() {
 }
 
 #[test]
+fn an_entry_point_that_runs_ansible_itself_gets_a_warning() {
+    const PLAIN: &str =
+        "name: a\ndescription: d\nplans: [{name: p, description: d}]\nexamples: [{name: one}]\n";
+    // Longer than what is read of other files.
+    let program = format!("#!/bin/sh\n# {}\n", "x".repeat(1000));
+    let run = format!("{program}exec ansible-playbook \"playbooks/$1.yml\" \"$@\"\n");
+    let with = |entry: &str, path: &str, mode: u32, text: &str| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let manifest = format!("{PLAIN}entrypoint: {entry}\n");
+        write(folder.path(), "bundle.yml", &manifest, 0o644);
+        for action in ["provision", "deprovision"] {
+            let script = format!("actions/{action}");
+            write(folder.path(), &script, "#!/bin/sh\n", 0o755);
+        }
+        write(folder.path(), path, text, mode);
+        lines(&inspect(folder.path()).expect("a bundle"))
+    };
+    for (entry, path, mode, named) in [
+        ("[./run]", "run", 0o755, "run"),
+        ("[/bin/sh, run.sh]", "run.sh", 0o644, "run.sh"),
+        ("scripts", "actions/bind", 0o755, "actions/bind"),
+    ] {
+        let lines = with(entry, path, mode, &run);
+        let [line] = &lines[..] else {
+            panic!("{entry}: {lines:#?}");
+        };
+        let warning = format!("{named}: warning: runs ansible-playbook itself");
+        assert!(line.starts_with(&warning), "{line}");
+        assert!(line.ends_with("write `entrypoint: playbooks`"), "{line}");
+    }
+    let lines = with("[ansible-playbook, site.yml]", "site.yml", 0o644, "[]");
+    let [line] = &lines[..] else {
+        panic!("{lines:#?}");
+    };
+    assert!(line.starts_with("bundle.yml: warning: runs"), "{line}");
+    assert_eq!(with("[./run]", "run", 0o755, &program), [""; 0]);
+    assert_eq!(with("[./run]", "notes", 0o644, &run).len(), 1, "no program");
+    assert_eq!(with("scripts", "tools/other", 0o755, &run), [""; 0]);
+}
+
+#[test]
 fn a_folder_without_a_bundle_gives_a_hint_how_to_begin() {
     let folder = tempfile::tempdir().expect("a folder");
     let fault = inspect(folder.path()).expect_err("nothing is there");

@@ -3,11 +3,12 @@
 //! Ansible evaluates every text of `--extra-vars` that contains template syntax, and a template can run commands.
 //! Texts for playbooks of a folder are therefore marked as literal (`ansible_vars.rs` of `sutler-bundle-service`).
 //! The entry point of an image is unknown and may read the file itself, so new texts with template syntax are refused
-//! there. A manifest can allow templates by name (`template_parameters`).
+//! there, unless the manifest states another entry point than playbooks. A manifest can allow templates by name
+//! (`template_parameters`).
 
 use super::fields::Fields;
 use super::plan::PlanEntry;
-use super::{Entrypoint, Manifest, ManifestFindings};
+use super::{Manifest, ManifestFindings};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
@@ -17,7 +18,8 @@ const OPENERS: [&str; 3] = ["{{", "{%", "{#"];
 const ANSIBLE_KEY: &str = "__ansible";
 
 /// Whether Ansible evaluates a text.
-fn has_template_syntax(text: &str) -> bool {
+#[must_use]
+pub fn has_template_syntax(text: &str) -> bool {
     OPENERS.iter().any(|opener| text.contains(opener))
 }
 
@@ -35,7 +37,7 @@ pub fn refuse_templates(
     manifest: &Manifest,
     parameters: &Map<String, Value>,
 ) -> Result<(), String> {
-    if manifest.entry != Entrypoint::Playbooks {
+    if !manifest.may_run_playbooks() {
         return Ok(());
     }
     for (name, value) in parameters {
@@ -139,10 +141,23 @@ mod tests {
         for more in [
             "entrypoint: playbooks",
             "entrypoint: scripts",
-            "image: registry.example.com/x:1",
+            "image: registry.example.com/x:1\nentrypoint: scripts",
+            "image: registry.example.com/x:1\nentrypoint: [./run]",
         ] {
             assert_eq!(refusal(more, json!({ "a": "{{ x }}" })), None, "{more}");
         }
+    }
+
+    #[test]
+    fn an_image_that_states_no_entry_point_is_treated_as_one_of_playbooks() {
+        let image = "image: registry.example.com/x:1";
+        assert!(refusal(image, json!({ "a": "{{ x }}" })).is_some());
+        assert!(refusal(image, json!({ "b": { "__ansible_unsafe": "x" } })).is_some());
+        assert_eq!(refusal(image, json!({ "a": "{ x }" })), None);
+        let allowed = format!("{image}\ntemplate_parameters: [a]");
+        assert_eq!(refusal(&allowed, json!({ "a": "{{ x }}" })), None);
+        // A folder runs what the form of its manifest says.
+        assert_eq!(refusal("bindable: true", json!({ "a": "{{ x }}" })), None);
     }
 
     #[test]

@@ -163,6 +163,11 @@ macro_rules! store_conformance {
                 a_commit_can_be_repeated_after_a_restart,
                 a_running_operation_is_taken_over_after_a_restart,
             }
+            owners {
+                a_second_opening_is_refused_or_shares_leases,
+                a_second_opening_is_refused_or_shares_commits,
+                a_second_opening_is_refused_or_claims_others,
+            }
             histories {
                 random_histories_match_the_model,
             }
@@ -213,6 +218,7 @@ mod tests {
             ("faults", include_str!("faults.rs")),
             ("stalls", include_str!("stalls.rs")),
             ("restarts", include_str!("restarts.rs")),
+            ("owners", include_str!("owners.rs")),
             ("histories", include_str!("histories.rs")),
         ];
         for line in root.lines() {

@@ -3,10 +3,10 @@
 //! Not here: commits against each other (`concurrency.rs`), the feed without writers (`feed.rs`).
 
 use super::Candidate;
-use super::fixture::{Fixture, bytes, insert, key, realm};
+use super::fixture::{Fixture, bytes, insert, key, realm, things};
 use super::samples::THING;
 use crate::commit::{Commit, CommitId};
-use crate::document::{Term, Version};
+use crate::document::{Document, Term, Version};
 use crate::query::{Change, Cursor, List};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,6 +24,12 @@ const RIGHT: &str = "right";
 const MOVERS: usize = 6;
 const DOCUMENTS: usize = 40;
 const EXCHANGES: usize = 60;
+/// In place of a mover: documents that no commit changes, as many as those of a mover.
+const STAYING: usize = MOVERS;
+/// Documents that each mover adds and removes.
+const PASSING: usize = 8;
+/// Limit of a page that holds a few documents of each mover.
+const SMALL_PAGE: usize = 25;
 
 /// When commits began and ended, on one logical clock.
 #[derive(Default)]
@@ -140,8 +146,11 @@ fn place(documents: impl Iterator<Item = (String, &'static str, Option<Version>)
     commit
 }
 
-/// A page by term, during commits that move documents between terms, shows one moment: no document is under a
-/// term that it does not have, and of the documents that one commit exchanges it shows exactly half.
+/// A page, during commits that move documents between terms, shows one moment. By term: no document is under a term
+/// that it does not have, and of the documents that one commit exchanges it shows exactly half. By prefix: the
+/// documents that one commit writes have one version, and those that it adds or removes are all there or none.
+/// Pages that follow each other are of different moments: a document that stays is on exactly one of them, and any
+/// other one on at most one.
 pub async fn a_page_during_commits_shows_one_moment(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
     let mut versions = Vec::new();
@@ -150,21 +159,36 @@ pub async fn a_page_during_commits_shows_one_moment(candidate: &dyn Candidate) {
         let documents = (0..2 * DOCUMENTS).map(|n| (id(mover, n), sides(n), None));
         versions.push(Version(fixture.commit(place(documents)).await));
     }
+    let staying = |n| if n % 2 == 0 { LEFT } else { RIGHT };
+    let documents = (0..2 * DOCUMENTS).map(|n| (id(STAYING, n), staying(n), None));
+    fixture.commit(place(documents)).await;
     let (done, committing) = watch::channel(());
     let mut readers = JoinSet::new();
     for side in [LEFT, RIGHT] {
         readers.spawn(list_side(fixture.clone(), side, committing.clone()));
     }
+    readers.spawn(list_prefix(fixture.clone(), committing));
     let mut movers = JoinSet::new();
     for (mover, mut version) in versions.into_iter().enumerate() {
         let fixture = fixture.clone();
         movers.spawn(async move {
             for round in 1..=EXCHANGES {
+                let even = round.is_multiple_of(2);
                 let documents = (0..2 * DOCUMENTS).map(|n| {
-                    let left = (n < DOCUMENTS) == round.is_multiple_of(2);
+                    let left = (n < DOCUMENTS) == even;
                     (id(mover, n), if left { LEFT } else { RIGHT }, Some(version))
                 });
-                version = Version(fixture.commit(place(documents)).await);
+                let mut commit = place(documents);
+                for n in 0..PASSING {
+                    let key = key(&passing(mover, n));
+                    commit = match even {
+                        false => commit.insert(key, Vec::new(), bytes("passing")),
+                        true => commit.remove(key, version),
+                    };
+                }
+                version = Version(fixture.commit(commit).await);
+                // A store in memory never waits, so that nothing would be read in between.
+                tokio::task::yield_now().await;
             }
         });
     }
@@ -177,23 +201,100 @@ fn id(mover: usize, n: usize) -> String {
     format!("{n:03}-{mover}")
 }
 
+/// A document that every other commit of a mover adds, and the next one removes. They are spread over the list.
+fn passing(mover: usize, n: usize) -> String {
+    format!("{:03}-{mover}-passing", n * 2 * DOCUMENTS / PASSING)
+}
+
+fn is_passing(document: &Document) -> bool {
+    document.key.id(0).ends_with("passing")
+}
+
+fn mover_of(document: &Document) -> Option<usize> {
+    let mover = document.key.id(0).split('-').nth(1)?;
+    mover.parse().ok()
+}
+
+/// Lists the documents on a side, on one page and on many.
 async fn list_side(fixture: Fixture, side: &'static str, committing: watch::Receiver<()>) {
-    let all = MOVERS * DOCUMENTS;
+    let all = MOVERS * DOCUMENTS + DOCUMENTS;
     let list = List::term(&realm(), THING, SIDE, side.as_bytes());
+    let have_their_side = |documents: &[Document]| {
+        for Document { key, body, .. } in documents {
+            assert_eq!(body, side, "{key:?} is listed as {side}");
+        }
+    };
     loop {
         let last = committing.has_changed().is_err();
         let page = fixture.page(&list, None, 2 * all).await;
         assert_eq!(page.next, None, "all are on one page");
-        for document in &page.documents {
-            assert_eq!(
-                document.body, side,
-                "{:?} is listed as {side}",
-                document.key
-            );
-        }
+        have_their_side(&page.documents);
         assert_eq!(page.documents.len(), all, "documents that are {side}");
+        let documents = fixture.list_all(&list, SMALL_PAGE).await;
+        have_their_side(&documents);
+        let listed = each_once(&documents);
+        let staying = listed
+            .iter()
+            .filter(|id| id.ends_with(&format!("-{STAYING}")));
+        assert_eq!(staying.count(), DOCUMENTS, "documents that stay {side}");
         if last {
             return;
         }
+        tokio::task::yield_now().await;
     }
+}
+
+/// Lists all documents by prefix, on one page and on many.
+async fn list_prefix(fixture: Fixture, committing: watch::Receiver<()>) {
+    let staying = 2 * DOCUMENTS * (MOVERS + 1);
+    let list = List::Prefix(things());
+    loop {
+        let last = committing.has_changed().is_err();
+        for limit in [2 * staying, SMALL_PAGE] {
+            let mut documents = Vec::new();
+            let mut after = None;
+            loop {
+                let page = fixture.page(&list, after.as_ref(), limit).await;
+                assert!(page.documents.len() <= limit, "a page over its limit");
+                is_of_one_moment(&page.documents);
+                documents.extend(page.documents);
+                assert!(documents.len() < 2 * staying, "the list has no end");
+                after = page.next;
+                if after.is_none() {
+                    break;
+                }
+            }
+            each_once(&documents);
+            let kept = documents.iter().filter(|document| !is_passing(document));
+            assert_eq!(kept.count(), staying, "pages of {limit}");
+            if limit > documents.len() {
+                for mover in 0..MOVERS {
+                    let passing = |it: &&Document| is_passing(it) && mover_of(it) == Some(mover);
+                    let count = documents.iter().filter(passing).count();
+                    assert!([0, PASSING].contains(&count), "{count} of {PASSING}");
+                }
+            }
+        }
+        if last {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Each mover writes all its documents by one commit, so those on a page have one version.
+fn is_of_one_moment(page: &[Document]) {
+    let mut versions = HashMap::new();
+    for document in page {
+        let mover = mover_of(document).expect("a mover");
+        let version = versions.entry(mover).or_insert(document.version);
+        assert_eq!(*version, document.version, "of {:?}", document.key);
+    }
+}
+
+/// The ids of documents, none of which is listed twice.
+fn each_once(documents: &[Document]) -> HashSet<&str> {
+    let ids: HashSet<&str> = documents.iter().map(|it| it.key.id(0)).collect();
+    assert_eq!(ids.len(), documents.len(), "a document is listed twice");
+    ids
 }

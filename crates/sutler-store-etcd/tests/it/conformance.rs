@@ -87,6 +87,10 @@ impl Candidate for Etcd {
         store
     }
 
+    async fn open_again(&self) -> Result<Arc<dyn Store>, String> {
+        Ok(open(&self.settings).await)
+    }
+
     async fn cut(&self, cut: Cut) {
         self.proxy.cut(point_of(cut));
     }

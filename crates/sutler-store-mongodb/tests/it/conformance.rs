@@ -69,6 +69,10 @@ impl Candidate for Mongo {
         store
     }
 
+    async fn open_again(&self) -> Result<Arc<dyn Store>, String> {
+        Ok(self.replica().await)
+    }
+
     async fn cut(&self, cut: Cut) {
         self.proxy.cut(match cut {
             Cut::BeforeCommit => sutler_servers::CutPoint::Before,

@@ -6,6 +6,7 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::collections::VecDeque;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -95,22 +96,22 @@ fn file(directory: &TempDir, number: usize) -> PathBuf {
     directory.path().join(format!("store-{number}.db"))
 }
 
+fn settings(clock: &Arc<ManualClock>, writer_faults: &Arc<WriterFaults>) -> SqliteSettings {
+    let writer_faults = Arc::clone(writer_faults);
+    SqliteSettings {
+        clock: Arc::clone(clock) as _,
+        faults: Faults::with(move |point| writer_faults.at(point)),
+        ..SqliteSettings::default()
+    }
+}
+
 async fn open(
     path: &Path,
     clock: &Arc<ManualClock>,
     writer_faults: &Arc<WriterFaults>,
 ) -> Arc<SqliteStore> {
-    let writer_faults = Arc::clone(writer_faults);
-    let settings = SqliteSettings {
-        clock: Arc::clone(clock) as _,
-        faults: Faults::with(move |point| writer_faults.at(point)),
-        ..SqliteSettings::default()
-    };
-    Arc::new(
-        SqliteStore::open_with(path, settings)
-            .await
-            .expect("a store"),
-    )
+    let opened = SqliteStore::open_with(path, settings(clock, writer_faults)).await;
+    Arc::new(opened.expect("a store"))
 }
 
 impl Drop for Sqlite {
@@ -144,6 +145,15 @@ impl Candidate for Sqlite {
         *self.open.lock().unwrap_or_else(PoisonError::into_inner) =
             (number + 1, Arc::clone(&store));
         store
+    }
+
+    async fn open_again(&self) -> Result<Arc<dyn Store>, String> {
+        let link = self.directory.path().join("link.db");
+        symlink(file(&self.directory, self.current().0), &link).expect("a link");
+        let opened =
+            SqliteStore::open_with(&link, settings(&self.clock, &self.writer_faults)).await;
+        let store = opened.map_err(|refusal| refusal.to_string())?;
+        Ok(Arc::new(store))
     }
 
     async fn cut(&self, cut: Cut) {

@@ -85,6 +85,10 @@ impl Candidate for MySql {
         store
     }
 
+    async fn open_again(&self) -> Result<Arc<dyn Store>, String> {
+        Ok(open(&self.url).await)
+    }
+
     async fn cut(&self, cut: Cut) {
         self.proxy.cut(point_of(cut));
     }

@@ -90,6 +90,10 @@ impl Candidate for Postgres {
         store
     }
 
+    async fn open_again(&self) -> Result<Arc<dyn Store>, String> {
+        Ok(open(&self.direct).await)
+    }
+
     async fn cut(&self, cut: Cut) {
         self.proxy.cut(point_of(cut));
     }
