@@ -22,7 +22,7 @@ mod run_end;
 mod store_clock;
 mod wait;
 
-pub use audit::{AUDIT, Actor, AuditRecord, AuditResult, name_of_oldest_kept};
+pub use audit::{AUDIT, AUDIT_CLOCK_MARGIN, Actor, AuditRecord, AuditResult, name_of_oldest_kept};
 pub use audit_log::{
     AUDIT_TARGET, AuditLine, AuditOutcome, audit_enabled, log_audit, outcome_word,
 };

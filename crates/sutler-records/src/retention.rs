@@ -89,16 +89,18 @@ impl Retention<'_> {
         Ok(removed + self.sweep(&feed, excess).await?)
     }
 
-    /// Removes audit entries that are at least `kept` old.
+    /// Removes audit entries that are at least `kept` and [`AUDIT_CLOCK_MARGIN`](crate::AUDIT_CLOCK_MARGIN) old, by the
+    /// clock of the store.
     ///
     /// # Errors
     /// The claim was lost.
     pub async fn remove_audit(&self, kept: Duration) -> Result<u64, Lost> {
         let realm = &self.documents.realm;
         let list = List::Prefix(Key::prefix(realm, AUDIT, &[]).unwrap_or_default());
+        let oldest = name_of_oldest_kept(self.now().await?, kept);
         let after = Position {
             value: Vec::new(),
-            key: self.documents.key(AUDIT, &name_of_oldest_kept(kept)),
+            key: self.documents.key(AUDIT, &oldest),
         };
         self.remove_listed(&list, Some(&after)).await
     }
