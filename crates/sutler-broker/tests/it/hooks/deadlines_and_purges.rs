@@ -13,7 +13,7 @@ use sutler_journal::conformance::{Call, Intercept};
 use sutler_journal::inspect::check;
 use sutler_journal::{Commit, Key, KeyRing, Kind, Next, Realm, Store, Write};
 use sutler_osb::{OperationKind, PinnedPlan};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 /// Longer than the time between two runs of housekeeping.
 const HOUSEKEEPING: Duration = Duration::from_secs(660);
@@ -122,7 +122,8 @@ async fn a_deadline_holds_while_progress_cannot_be_written() {
     });
     let began = Instant::now();
     let provision = fixture.provision("i").accepts_incomplete();
-    let ended = finish_slowly(&fixture, provision).await;
+    let ending = finish_slowly(&fixture, provision);
+    let ended = timeout(10 * DEADLINE, ending).await.expect("it ends");
     assert_eq!(ended.json["state"], "failed");
     let took = began.elapsed();
     assert!(took < DEADLINE + Duration::from_secs(2), "{took:?}");
