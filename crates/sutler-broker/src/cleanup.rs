@@ -13,7 +13,9 @@ use std::time::Duration;
 use sutler_journal::{
     CommitError, Due, Key, Kind, List, Lost, OperationId, Outcome, Run, RunResult, StoreTime, Term,
 };
-use sutler_records::{NextRun, Resource, Retention, SINGLETON, Schedule, Scheduler, TaskDocument};
+use sutler_records::{
+    NextRun, Resource, Retention, SINGLETON, Schedule, Scheduler, TaskDocument, wall_timestamp,
+};
 
 /// Verb of these operations.
 const VERB: &str = "cleanup";
@@ -111,7 +113,7 @@ impl Task<'_> {
         match self {
             Self::Housekeeping => Some(HOUSEKEEPING_EVERY),
             Self::Operations { schedule, .. } => {
-                let now = jiff::Timestamp::now();
+                let now = wall_timestamp();
                 let next = schedule.next_after(now)?;
                 Some(Duration::try_from(next.duration_since(now)).unwrap_or_default())
             }

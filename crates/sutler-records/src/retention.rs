@@ -4,10 +4,11 @@
 //! When a sweep runs is decided by the schedules of the crate above.
 
 use crate::{AUDIT, Documents, name_of_oldest_kept};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use sutler_journal::{
     Commit, Key, Kind, List, Lost, Outcome, Position, Run, StoreError, StoreTime, Sweep,
 };
+use tokio::time::Instant;
 
 /// Operations or feed entries removed at a time: short enough not to delay other writes.
 const BATCH: usize = 500;
