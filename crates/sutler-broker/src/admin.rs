@@ -265,7 +265,7 @@ impl AdminApi {
                 let command_request = CommandRequest {
                     command,
                     by: Actor { who, reason },
-                    context: context.clone(),
+                    context: Some(context.clone()),
                 };
                 run_command(requests, resource, &command_request).await
             }

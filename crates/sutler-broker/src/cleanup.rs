@@ -1,17 +1,21 @@
-//! Scheduled cleanup: finished operations, old tombstones and audit entries, the change feed.
+//! Scheduled cleanup: finished operations, old tombstones and audit entries, the change feed, interrupted purges.
 //!
 //! Each task is a singleton lane of `sutler_records`' scheduler, so it runs once across replicas. Removal itself is
-//! in `sutler_records::Retention`.
+//! in `sutler_records::Retention`, purges in `requests/purge.rs`.
 
 use crate::realm_context::{RealmContext, queue_of};
+use crate::requests::RequestHandler;
 use crate::resources::{BINDING, GONE, INSTANCE, moment_bytes};
 use crate::settings::Settings;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::{
     CommitError, Due, Key, Kind, List, Lost, OperationId, Outcome, Run, RunResult, StoreTime, Term,
 };
-use sutler_records::{NextRun, Resource, Retention, SINGLETON, Schedule, Scheduler, TaskDocument};
+use sutler_records::{
+    NextRun, Resource, Retention, SINGLETON, Schedule, Scheduler, TaskDocument, wall_timestamp,
+};
 
 /// Verb of these operations.
 const VERB: &str = "cleanup";
@@ -109,7 +113,7 @@ impl Task<'_> {
         match self {
             Self::Housekeeping => Some(HOUSEKEEPING_EVERY),
             Self::Operations { schedule, .. } => {
-                let now = jiff::Timestamp::now();
+                let now = wall_timestamp();
                 let next = schedule.next_after(now)?;
                 Some(Duration::try_from(next.duration_since(now)).unwrap_or_default())
             }
@@ -146,7 +150,7 @@ pub(crate) async fn plan_all(realm_context: &RealmContext) -> Result<(), CommitE
 }
 
 /// Runs a task once and plans its next run. A task that is not configured any more ends its lane.
-pub(crate) async fn run(realm_context: &RealmContext, run: &Run) -> Result<RunResult, Lost> {
+pub(crate) async fn run(realm_context: &Arc<RealmContext>, run: &Run) -> Result<RunResult, Lost> {
     let lane = run.operation().row.lane.clone();
     let name = lane.id(0);
     let all = tasks(&realm_context.settings);
@@ -162,7 +166,7 @@ pub(crate) async fn run(realm_context: &RealmContext, run: &Run) -> Result<RunRe
     scheduler.end(run, &lane, Outcome::Succeeded, next).await
 }
 
-async fn work(realm_context: &RealmContext, run: &Run, task: &Task<'_>) -> Result<u64, Lost> {
+async fn work(realm_context: &Arc<RealmContext>, run: &Run, task: &Task<'_>) -> Result<u64, Lost> {
     let documents = realm_context.records.as_ref();
     let retention = Retention { documents, run };
     match task {
@@ -186,8 +190,22 @@ async fn work(realm_context: &RealmContext, run: &Run, task: &Task<'_>) -> Resul
             }
             removed += retention.remove_audit(settings.audit_kept).await?;
             retention.sweep_feed(settings.feed).await?;
+            finish_purges(realm_context, run).await;
             Ok(removed)
         }
+    }
+}
+
+/// Finishes interrupted purges. Not under the fence of the run: a purge may have several writers, and each of its
+/// commits names the versions that it read.
+async fn finish_purges(realm_context: &Arc<RealmContext>, run: &Run) {
+    let handler = RequestHandler {
+        realm_context: realm_context.clone(),
+        engine: run.engine().clone(),
+    };
+    let finished = handler.finish_purges().await;
+    if finished > 0 {
+        tracing::info!(finished, "interrupted purges are finished");
     }
 }
 

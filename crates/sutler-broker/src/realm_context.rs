@@ -1,6 +1,7 @@
 //! Per-realm context shared by request handlers and the executor: records, catalog, settings.
 //!
-//! `requests.rs` accepts requests, `executor.rs` runs operations; neither calls the other.
+//! `requests.rs` accepts requests, `executor.rs` runs operations; neither calls the other, but housekeeping finishes
+//! purges of requests.
 
 use crate::catalog::{LiveCatalog, OfferedPlan};
 use crate::error::{Error, Result};

@@ -161,6 +161,8 @@ impl Resource for Instance {
                 }
                 terms
             }
+            // Housekeeping finds it by this term if the purge was interrupted.
+            None if self.is_purging() => vec![Term::new(LIFECYCLE, self.lifecycle())],
             None => Vec::new(),
         }
     }

@@ -3,7 +3,7 @@
 
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
-use crate::resources::{BINDING, GONE, INSTANCE};
+use crate::resources::{BINDING, GONE, INSTANCE, LIFECYCLE};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use sutler_journal::inspect::{DocumentFacts, SealedReader, UnreadableError};
@@ -74,7 +74,8 @@ fn open_resource<T: Resource>(
     terms.extend(at.dated_terms(StoreTime::default()));
     Ok(DocumentFacts {
         points_to: Some(at.referenced_operations()),
-        misfiled: described(&indexed.terms) != described(&terms),
+        misfiled: described(&indexed.terms) != described(&terms)
+            && !is_purge_without_term(&indexed.terms, &terms),
     })
 }
 
@@ -85,6 +86,12 @@ fn described(terms: &[Term]) -> BTreeSet<(&Cow<'static, str>, &[u8])> {
         _ => (&term.name, term.value.as_slice()),
     });
     described.collect()
+}
+
+/// Whether it is the tombstone of a purge that an earlier version wrote, without its term.
+fn is_purge_without_term(found: &[Term], expected: &[Term]) -> bool {
+    let purging = Term::new(LIFECYCLE, Instance::PURGING);
+    found.is_empty() && expected == [purging]
 }
 
 fn unreadable(error: SealError) -> UnreadableError {

@@ -14,11 +14,13 @@ pub use expected_claim::ExpectedClaim;
 pub use loops::catch_panic;
 pub use run::{CommitRejectedError, Lost, Run, RunCommitError};
 
+use crate::nondeterminism::scheduled;
 use crate::operation::{OperationId, Queue, WorkerId};
 use crate::store::Store;
 use async_trait::async_trait;
 use bytes::Bytes;
 use run_table::{Incarnation, RunTable};
+use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -152,6 +154,8 @@ struct Inner {
     claim_at: Mutex<Option<Instant>>,
     look: Notify,
     stopping: CancellationToken,
+    /// Fires when the grace of a shut-down is over.
+    closed: CancellationToken,
     /// Claims nothing while set.
     paused: AtomicBool,
     /// Fires when nothing runs here any more, so the lease need not be renewed.
@@ -190,6 +194,7 @@ impl Engine {
             claim_at: Mutex::default(),
             look: Notify::new(),
             stopping: CancellationToken::new(),
+            closed: CancellationToken::new(),
             stopped: CancellationToken::new(),
             tasks: TaskTracker::new(),
             loops: TaskTracker::new(),
@@ -238,6 +243,23 @@ impl Engine {
             run.cancel.cancel();
             run.lost.cancel();
         }
+    }
+
+    /// Runs work in a task of its own, which goes on if the caller is dropped. A shut-down waits for it as for runs.
+    /// `None`: it was dropped after the grace of a shut-down, or it panicked.
+    pub async fn detached<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
+        let closed = self.0.closed.clone();
+        let task = async move {
+            tokio::select! {
+                biased;
+                () = closed.cancelled() => None,
+                done = work => Some(done),
+            }
+        };
+        self.0.tasks.spawn(scheduled(task)).await.ok().flatten()
     }
 
     /// Number of operations that run in this process.
@@ -294,6 +316,7 @@ impl Engine {
             );
         }
         inner.table().close();
+        inner.closed.cancel();
         // A run that is being polled ends only after that.
         let all_ended = inner.all_end_within(inner.settings.lease).await;
         inner.stopped.cancel();

@@ -9,8 +9,13 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use sutler_journal::{
-    Commit, CommitError, Key, Kind, OperationId, SealContext, commit_until_known, wall_clock,
+    Commit, CommitError, Key, Kind, OperationId, SealContext, StoreTime, commit_until_known,
+    wall_clock,
 };
+
+/// How much longer entries are kept than requested: they are named by the clock of their writer, which may be behind
+/// the clock of the store.
+pub const AUDIT_CLOCK_MARGIN: Duration = Duration::from_secs(24 * 3600);
 
 /// Kind of the entries.
 pub const AUDIT: Kind = Kind::new("audit");
@@ -171,22 +176,19 @@ fn older_than(at_ms: u64) -> String {
     format!("{:012x}", !at_ms & 0xffff_ffff_ffff)
 }
 
-/// A name that sorts before all entries older than `kept`, and after all that are to be kept.
+/// A name that sorts before all entries that are older than `kept`, with [`AUDIT_CLOCK_MARGIN`], at a time of the store,
+/// and after all that are to be kept. At the beginning of time nothing is old.
 #[must_use]
-pub fn name_of_oldest_kept(kept: Duration) -> String {
-    oldest_kept(now_ms(), kept)
-}
-
-fn oldest_kept(now_ms: u64, kept: Duration) -> String {
-    let kept = u64::try_from(kept.as_millis()).unwrap_or(u64::MAX);
-    older_than(now_ms.saturating_sub(kept))
+pub fn name_of_oldest_kept(now: StoreTime, kept: Duration) -> String {
+    let oldest = now.minus(kept.saturating_add(AUDIT_CLOCK_MARGIN));
+    older_than(u64::try_from(oldest.0 / 1000).unwrap_or(0))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{name, oldest_kept};
+    use super::{AUDIT_CLOCK_MARGIN, name, name_of_oldest_kept};
     use std::time::Duration;
-    use sutler_journal::OperationId;
+    use sutler_journal::{OperationId, StoreTime};
     use uuid::Uuid;
 
     fn at(ms: u128, number: u128) -> OperationId {
@@ -205,8 +207,15 @@ mod tests {
 
     #[test]
     fn kept_entries_sort_before_the_limit_and_old_ones_after_it() {
-        let limit = oldest_kept(10_000, Duration::from_secs(5));
+        let now = StoreTime(10_000_000).plus(AUDIT_CLOCK_MARGIN);
+        let limit = name_of_oldest_kept(now, Duration::from_secs(5));
         assert!(name(at(6_000, 1)) < limit);
         assert!(name(at(4_999, 1)) > limit);
+    }
+
+    #[test]
+    fn every_entry_is_kept_if_the_time_of_the_store_is_unknown() {
+        let limit = name_of_oldest_kept(StoreTime::default(), Duration::ZERO);
+        assert!(name(at(1, 1)) < limit);
     }
 }

@@ -21,8 +21,9 @@ mod retention;
 mod run_end;
 mod store_clock;
 mod wait;
+mod wall_timestamp;
 
-pub use audit::{AUDIT, Actor, AuditRecord, AuditResult, name_of_oldest_kept};
+pub use audit::{AUDIT, AUDIT_CLOCK_MARGIN, Actor, AuditRecord, AuditResult, name_of_oldest_kept};
 pub use audit_log::{
     AUDIT_TARGET, AuditLine, AuditOutcome, audit_enabled, log_audit, outcome_word,
 };
@@ -51,3 +52,4 @@ pub use retention::{FeedRetention, Retention};
 pub use run_end::{EndContext, EndResult, EndedResource, RunEnd};
 pub use store_clock::StoreClock;
 pub use wait::WaitResult;
+pub use wall_timestamp::wall_timestamp;

@@ -14,7 +14,7 @@ pub use schedule::{NextRun, PlannedOperation, SINGLETON, Scheduler, TaskDocument
 
 use crate::background::run_in_background;
 use crate::collections::{Batch, Collections, CollectionsError};
-use crate::{Documents, Resource};
+use crate::{Documents, Resource, wall_timestamp};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -319,7 +319,7 @@ impl PeriodicTasks {
         };
         let begin = |state: &mut TaskState| {
             state.serving = state.status.requested;
-            state.status.running_since = Some(Timestamp::now());
+            state.status.running_since = Some(wall_timestamp());
         };
         if !self.scheduler.begin(&run, &lane, begin).await? {
             return self.scheduler.cancel(&run).await;
@@ -404,7 +404,7 @@ impl PeriodicTasks {
             let status = TaskStatus {
                 running_since: None,
                 progress: None,
-                ended: Some(Timestamp::now()),
+                ended: Some(wall_timestamp()),
                 failure: failure.clone(),
                 requested: was.status.requested,
                 served: was.serving,

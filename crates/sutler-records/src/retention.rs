@@ -4,10 +4,11 @@
 //! When a sweep runs is decided by the schedules of the crate above.
 
 use crate::{AUDIT, Documents, name_of_oldest_kept};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use sutler_journal::{
     Commit, Key, Kind, List, Lost, Outcome, Position, Run, StoreError, StoreTime, Sweep,
 };
+use tokio::time::Instant;
 
 /// Operations or feed entries removed at a time: short enough not to delay other writes.
 const BATCH: usize = 500;
@@ -89,16 +90,18 @@ impl Retention<'_> {
         Ok(removed + self.sweep(&feed, excess).await?)
     }
 
-    /// Removes audit entries that are at least `kept` old.
+    /// Removes audit entries that are at least `kept` and [`AUDIT_CLOCK_MARGIN`](crate::AUDIT_CLOCK_MARGIN) old, by the
+    /// clock of the store.
     ///
     /// # Errors
     /// The claim was lost.
     pub async fn remove_audit(&self, kept: Duration) -> Result<u64, Lost> {
         let realm = &self.documents.realm;
         let list = List::Prefix(Key::prefix(realm, AUDIT, &[]).unwrap_or_default());
+        let oldest = name_of_oldest_kept(self.now().await?, kept);
         let after = Position {
             value: Vec::new(),
-            key: self.documents.key(AUDIT, &name_of_oldest_kept(kept)),
+            key: self.documents.key(AUDIT, &oldest),
         };
         self.remove_listed(&list, Some(&after)).await
     }

@@ -25,12 +25,13 @@ use sutler_records::AUDIT;
 /// Operations read at a time.
 const CHUNK: usize = 200;
 /// Valid values of the filter `lifecycle`.
-const LIFECYCLES: [&str; 6] = [
+const LIFECYCLES: [&str; 7] = [
     "creating",
     "create_failed",
     "live",
     "updating",
     "deleting",
+    "purging",
     "gone",
 ];
 const STATES: [&str; 7] = [

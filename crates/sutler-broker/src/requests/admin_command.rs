@@ -57,8 +57,8 @@ impl CommandKind {
 pub(crate) struct CommandRequest {
     pub command: CommandKind,
     pub by: Actor,
-    /// Context of its request.
-    pub context: Arc<RequestContext>,
+    /// Context of its request; `None` if the broker itself gives the command.
+    pub context: Option<Arc<RequestContext>>,
 }
 
 /// Result of a command.
@@ -79,13 +79,21 @@ impl RequestHandler {
         id: &InstanceId,
         command_request: &CommandRequest,
     ) -> Result<CommandResult, RequestError> {
+        if command_request.command == CommandKind::Purge {
+            return self.purge_instance(id, command_request).await;
+        }
+        self.run_audited(id, command_request).await
+    }
+
+    /// Runs a command for an instance and audits a refusal. A purge is not finished by it.
+    pub(super) async fn run_audited(
+        &self,
+        id: &InstanceId,
+        command_request: &CommandRequest,
+    ) -> Result<CommandResult, RequestError> {
         let key = self.realm_context.records.instance_key(id);
         let result = self.run_instance_command(id, &key, command_request).await;
-        let result = self.audit_refusal(&key, command_request, result).await?;
-        if command_request.command == CommandKind::Purge {
-            self.purge_bindings(&key, command_request).await?;
-        }
-        Ok(result)
+        self.audit_refusal(&key, command_request, result).await
     }
 
     /// Runs a command for a binding.
@@ -191,7 +199,7 @@ impl RequestHandler {
             self.file(&entry).await?;
             return Ok(Some(entry));
         }
-        let info = RequestInfo::broker(Some(command_request.context.clone()));
+        let info = RequestInfo::broker(command_request.context.clone());
         let body = RequestBody::Named(command_request.command.word());
         let mut draft = draft(body, &info);
         if let Some(request) = request {

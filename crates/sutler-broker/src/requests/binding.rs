@@ -13,7 +13,7 @@ use crate::refusal::{Refusal, Resource};
 use crate::resources::{RequestBody, ResourceKeys as _};
 use crate::service::{Policy, ProposedChange};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use sutler_journal::wall_clock;
 use sutler_osb::{BindBody, BindingId, FetchBindingResponse, InstanceId, PinnedPlan, Query};
 use sutler_records::LoadedDocument;
 
@@ -303,9 +303,6 @@ fn expired(binding_data: &BindingData) -> bool {
     let expires = metadata
         .and_then(|it| it.expires_at())
         .map(|at| at.epoch_seconds());
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
-        .as_secs();
-    expires.is_some_and(|at| at <= i64::try_from(now).unwrap_or(i64::MAX))
+    let now = i64::try_from(wall_clock().as_secs()).unwrap_or(i64::MAX);
+    expires.is_some_and(|at| at <= now)
 }

@@ -391,7 +391,12 @@ impl Inner {
                     return Some(self.held_until(sent));
                 }
                 // While this process had no lease, a copy of the store may have been finished.
-                Err(error) => tracing::error!(%error, "the new lease is not used"),
+                Err(error) => {
+                    tracing::error!(%error, "the new lease is not used");
+                    if let Err(error) = self.store.release(next.worker).await {
+                        tracing::warn!(%error, "the new lease was not given back; it runs out by itself");
+                    }
+                }
             },
             Ok(Err(error)) => tracing::warn!(%error, "no new lease yet"),
             Err(_) => {

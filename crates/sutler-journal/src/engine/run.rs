@@ -83,6 +83,11 @@ impl Run {
         }
     }
 
+    /// The engine that runs it.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
     /// The operation as it was when claimed.
     pub fn operation(&self) -> &Operation {
         &self.operation

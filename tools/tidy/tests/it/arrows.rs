@@ -264,3 +264,15 @@ fn the_diagram_of_the_crates_matches_cargo_metadata() {
     let fresh = picture::with_picture(&text, &drawn);
     assert_eq!(fresh.as_deref(), Ok(text.as_str()), "{}", picture::COMMAND);
 }
+
+/// Repeated requests are compared with stored ones: a decimal must be the same after it was stored and read.
+#[test]
+fn decimals_of_json_are_read_exactly() {
+    let manifest = Repository::here().read("Cargo.toml").unwrap_or_default();
+    let mut lines = manifest.lines();
+    let serde_json = lines.find(|line| line.starts_with("serde_json = "));
+    assert!(
+        serde_json.is_some_and(|line| line.contains("\"float_roundtrip\"")),
+        "Cargo.toml: serde_json needs the feature float_roundtrip"
+    );
+}

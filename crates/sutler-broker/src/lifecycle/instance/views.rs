@@ -37,6 +37,11 @@ pub(crate) fn parent(at: &Instance) -> (Option<&InstanceData>, Parent) {
 }
 
 impl Instance {
+    /// Name of the state of a tombstone whose id can be used again.
+    pub(crate) const GONE: &'static str = "gone";
+    /// Name of the state of a tombstone under which bindings may be left.
+    pub(crate) const PURGING: &'static str = "purging";
+
     /// Tombstone of an instance that this operation deleted.
     pub(crate) fn gone(last: OperationId) -> Self {
         Self::Gone {
@@ -216,7 +221,8 @@ impl Instance {
             Self::Live { .. } => "live",
             Self::Updating { .. } => "updating",
             Self::Deleting { .. } => "deleting",
-            Self::Gone { .. } => "gone",
+            Self::Gone { purging: false, .. } => Self::GONE,
+            Self::Gone { purging: true, .. } => Self::PURGING,
         }
     }
 }

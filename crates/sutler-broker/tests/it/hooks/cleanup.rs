@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use sutler_broker::{
-    Broker, CatalogFile, CleanupSettings, Cx, Error, FeedRetention, Policy, Provisioned, Result,
-    Schedule, Service, Update, Updated,
+    Admin, Broker, CatalogFile, CleanupSettings, Cx, Error, FeedRetention, Policy, Provisioned,
+    Result, Schedule, Service, Update, Updated,
 };
 use sutler_journal::conformance::{Call, Intercept};
-use sutler_journal::{Clock as _, Outcome, State, Store, Sweep};
+use sutler_journal::{Clock as _, Outcome, State, Store, StoreTime, Sweep, wall_clock};
 use sutler_osb::{OperationKind, PinnedPlan};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -327,6 +327,47 @@ async fn a_deleted_id_is_remembered_by_the_clock_of_the_store() {
         brokers.pass(DAY).await;
     }
     fixture.poll("i").send().await.is(404);
+}
+
+/// Like it, for the audit trail; also, nothing is removed while the time of the store is unknown.
+#[tokio::test(start_paused = true)]
+async fn the_audit_trail_is_kept_by_the_clock_of_the_store() {
+    let brokers = RestartableBroker::new();
+    let set_up = |broker: Broker| {
+        let admin = Admin::at("/admin").basic_auth("user", "s3cret");
+        let broker = broker.settings(|settings| settings.audit_kept = 3 * DAY);
+        broker.admin(admin)
+    };
+    let fixture = brokers.open_with(PlainService, set_up).await;
+    // Entries have the time of this machine.
+    let now = brokers.clock.now().since(StoreTime::default());
+    brokers.pass(wall_clock().saturating_sub(now)).await;
+    let drain = fixture.request("POST", "/admin/v1/drain");
+    drain.send().await.is(200);
+    fixture
+        .request("POST", "/admin/v1/resume")
+        .send()
+        .await
+        .is(200);
+    let entries = async || {
+        let listed = fixture.request("GET", "/admin/v1/audit").send().await;
+        listed.is(200).json["items"].as_array().map(Vec::len)
+    };
+    for _ in 0..3 {
+        brokers.pass(DAY).await;
+    }
+    assert_eq!(entries().await, Some(2), "the margin of a day");
+    brokers.inject(|call| match call {
+        Call::Read("now") => Intercept::Refuse,
+        _ => Intercept::Pass,
+    });
+    for _ in 0..2 {
+        brokers.pass(DAY).await;
+    }
+    assert_eq!(entries().await, Some(2), "the time is unknown");
+    brokers.stop_faults();
+    brokers.pass(HOUR).await;
+    assert_eq!(entries().await, Some(0));
 }
 
 #[tokio::test(start_paused = true)]

@@ -8,11 +8,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use sutler_broker::prelude::JsonSchema;
-use sutler_broker::{Admin, Bound, Cx, Policy, Provisioned, Result, Service};
+use sutler_broker::{Admin, Bound, Cx, DocumentOpener, Policy, Provisioned, Result, Service};
 use sutler_journal::conformance::{Call, Intercept};
-use sutler_journal::{Next, Write};
+use sutler_journal::inspect::check;
+use sutler_journal::{Commit, Key, KeyRing, Kind, Next, Realm, Store, Write};
 use sutler_osb::{OperationKind, PinnedPlan};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
+
+/// Longer than the time between two runs of housekeeping.
+const HOUSEKEEPING: Duration = Duration::from_secs(660);
 
 /// Deadline of every hook.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -25,6 +29,7 @@ struct NoParams {}
 struct SlowService {
     provision: Duration,
     deprovision: Duration,
+    bind: Duration,
     unbind: Duration,
     /// Reports progress before it waits.
     reports: bool,
@@ -52,6 +57,7 @@ impl Service for SlowService {
     }
 
     async fn bind(&self, _: &Cx, (): &()) -> Result<Bound> {
+        tokio::time::sleep(self.bind).await;
         Ok(Bound::credentials(json!({ "user": "u" })))
     }
 
@@ -116,7 +122,8 @@ async fn a_deadline_holds_while_progress_cannot_be_written() {
     });
     let began = Instant::now();
     let provision = fixture.provision("i").accepts_incomplete();
-    let ended = finish_slowly(&fixture, provision).await;
+    let ending = finish_slowly(&fixture, provision);
+    let ended = timeout(10 * DEADLINE, ending).await.expect("it ends");
     assert_eq!(ended.json["state"], "failed");
     let took = began.elapsed();
     assert!(took < DEADLINE + Duration::from_secs(2), "{took:?}");
@@ -170,34 +177,135 @@ fn purge(fixture: &HookFixture) -> RequestBuilder {
         .fields(json!({ "reason": "a test" }))
 }
 
-/// An instance with three bindings, whose purge ended after it had purged one of them.
-async fn with_interrupted_purge(brokers: &RestartableBroker) -> HookFixture {
-    let with_admin = |broker: sutler_broker::Broker| {
-        broker.admin(Admin::at("/admin").basic_auth("user", "s3cret"))
-    };
-    let fixture = brokers.open_with(SlowService::default(), with_admin).await;
+/// A broker with operators.
+async fn with_admin(brokers: &RestartableBroker, service: SlowService) -> HookFixture {
+    let admin = Admin::at("/admin").basic_auth("user", "s3cret");
+    brokers.open_with(service, |it| it.admin(admin)).await
+}
+
+/// An instance with three bindings.
+async fn with_bindings(brokers: &RestartableBroker) -> HookFixture {
+    let fixture = with_admin(brokers, SlowService::default()).await;
     fixture.has_instance("i").await;
     for binding in ["a", "b", "c"] {
         fixture.has_binding("i", binding).await;
     }
+    fixture
+}
+
+/// Purges the instance; the purge ends for ever after this number of commits.
+async fn interrupt_purge(brokers: &RestartableBroker, fixture: &HookFixture, after: usize) {
     let mut commits = 0;
     brokers.inject(move |call| match call {
         Call::Commit(_) => {
             commits += 1;
-            match commits {
-                1 | 2 => Intercept::Pass,
-                _ => Intercept::CrashBefore,
+            match commits <= after {
+                true => Intercept::Pass,
+                false => Intercept::CrashBefore,
             }
         }
         _ => Intercept::Pass,
     });
-    let purging = purge(&fixture).start();
+    let purging = purge(fixture).start();
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
     purging.abort();
     brokers.stop_faults();
+    assert_eq!(lifecycle(fixture).await, "purging");
+}
+
+/// An instance with three bindings, whose purge ended after it had purged one of them.
+async fn with_interrupted_purge(brokers: &RestartableBroker) -> HookFixture {
+    let fixture = with_bindings(brokers).await;
+    interrupt_purge(brokers, &fixture, 2).await;
     fixture
+}
+
+/// State of the instance, as operators see it.
+async fn lifecycle(fixture: &HookFixture) -> String {
+    let request = fixture.request("GET", "/admin/v1/instances/i");
+    let shown = request.send().await.is(200);
+    shown.json["lifecycle"]
+        .as_str()
+        .expect("a state")
+        .to_owned()
+}
+
+/// Waits until the purge is finished.
+async fn until_purged(fixture: &HookFixture) {
+    let began = Instant::now();
+    while lifecycle(fixture).await != "gone" {
+        assert!(began.elapsed() < Duration::from_secs(2), "it is not purged");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let left = fixture.request("GET", "/admin/v1/bindings").send().await;
+    assert_eq!(left.is(200).json["items"], json!([]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_purge_goes_on_without_its_client() {
+    let brokers = RestartableBroker::new();
+    let fixture = with_bindings(&brokers).await;
+    for commits_before in 0..3 {
+        if commits_before > 0 {
+            fixture.has_instance("i").await;
+            fixture.has_binding("i", "a").await;
+            fixture.has_binding("i", "b").await;
+        }
+        let commits = Arc::new(AtomicUsize::new(0));
+        let counted = commits.clone();
+        brokers.inject(move |call| match call {
+            Call::Commit(_) => {
+                counted.fetch_add(1, Ordering::Relaxed);
+                Intercept::PassSlowly
+            }
+            _ => Intercept::Pass,
+        });
+        let request = purge(&fixture).start();
+        while commits.load(Ordering::Relaxed) <= commits_before {
+            tokio::task::yield_now().await;
+        }
+        request.abort();
+        until_purged(&fixture).await;
+        brokers.stop_faults();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_purge_of_a_killed_process_is_finished_by_housekeeping() {
+    let brokers = RestartableBroker::new();
+    with_interrupted_purge(&brokers).await.crash();
+    let fixture = with_admin(&brokers, SlowService::default()).await;
+    let list = fixture.request("GET", "/admin/v1/instances");
+    let all = list.clone().send().await.is(200);
+    assert_eq!(all.json["items"][0]["lifecycle"], "purging");
+    let purging = list.query("lifecycle", "purging").send().await.is(200);
+    assert_eq!(purging.json["items"][0]["id"], "i");
+    brokers.pass(HOUSEKEEPING).await;
+    until_purged(&fixture).await;
+}
+
+/// The bind ends with its instance, and the unbind that waits for it succeeds.
+#[tokio::test(start_paused = true)]
+async fn a_binding_that_an_interrupted_purge_left_in_creation_can_be_unbound() {
+    let brokers = RestartableBroker::new();
+    let service = SlowService {
+        bind: DEADLINE / 2,
+        ..SlowService::default()
+    };
+    let fixture = with_admin(&brokers, service).await;
+    fixture.has_instance("i").await;
+    let bind = fixture.bind("i", "b").accepts_incomplete();
+    bind.send().await.is(202);
+    interrupt_purge(&brokers, &fixture, 1).await;
+    let unbind = fixture.unbind("i", "b").accepts_incomplete();
+    let accepted = unbind.send().await.is(202);
+    let poll = fixture.poll_binding("i", "b");
+    let poll = poll.operation(&accepted.operation());
+    let ended = fixture.poll_until_done(poll).await;
+    assert_eq!(ended.json["state"], "succeeded", "{}", ended.text);
+    fixture.unbind("i", "b").send().await.is(410);
 }
 
 #[tokio::test(start_paused = true)]
@@ -236,4 +344,28 @@ async fn an_interrupted_purge_is_finished_by_the_next_purge() {
     purge(&fixture).send().await.is(200);
     let left = fixture.request("GET", "/admin/v1/bindings").send().await;
     assert_eq!(left.is(200).json["items"], json!([]));
+}
+
+/// Earlier versions wrote no term; the next purge or provision of the id finishes such a purge.
+#[tokio::test(start_paused = true)]
+async fn an_interrupted_purge_is_no_fault_of_its_store() {
+    let brokers = RestartableBroker::new();
+    with_interrupted_purge(&brokers).await.crash();
+    let store: Arc<dyn Store> = brokers.memory.clone();
+    let opener = DocumentOpener::new(KeyRing::parse(&brokers.ring).expect("a ring"));
+    let findings = async || {
+        let report = check(&store, Some(&opener), &|_, _| {}).await;
+        report.expect("the store answers").findings
+    };
+    assert_eq!(findings().await, []);
+    let realm = Realm::new("broker").expect("a realm");
+    let key = Key::new(&realm, Kind::new("instance"), &["i"]).expect("a key");
+    let tombstone = store.get(&key).await.expect("it answers");
+    let tombstone = tombstone.expect("it is there");
+    let without_term = Commit::new().replace(key, tombstone.version, Vec::new(), tombstone.body);
+    store.commit(&without_term).await.expect("it is written");
+    assert_eq!(findings().await, []);
+    let fixture = with_admin(&brokers, SlowService::default()).await;
+    purge(&fixture).send().await.is(200);
+    until_purged(&fixture).await;
 }

@@ -7,9 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use sutler_broker::prelude::JsonSchema;
-use sutler_broker::{Cx, Error, Policy, Provisioned, Result, Service, Update, Updated};
+use sutler_broker::{BuildError, Cx, Error, Policy, Provisioned, Result, Service, Update, Updated};
 use sutler_journal::conformance::{Call, Intercept};
+use sutler_journal::copy::{CopyNames, StoreCopy};
+use sutler_journal::{MemoryStore, Store};
 use sutler_osb::{OperationKind, PinnedPlan};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 #[derive(serde::Deserialize, JsonSchema)]
@@ -215,4 +218,41 @@ async fn an_unavailable_store_answers_503_and_changes_nothing() {
     fixture.catalog().send().await.is(200);
     brokers.stop_faults();
     assert_eq!(brokers.operations().await.len(), 1);
+}
+
+/// Both stores hold the same unfinished operations. The first check of the start found no mark yet.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_moved_during_the_start_of_a_broker_is_refused() {
+    let brokers = RestartableBroker::new();
+    let gate = Arc::new(Notify::new());
+    let (held, asked) = (gate.clone(), Arc::new(Notify::new()));
+    let lease_asked = asked.clone();
+    brokers.inject(move |call| match call {
+        Call::Renew(_) => {
+            lease_asked.notify_one();
+            Intercept::Hold(held.clone())
+        }
+        _ => Intercept::Pass,
+    });
+    let start = brokers.try_open(Plain::default(), |broker| broker);
+    let source: Arc<dyn Store> = brokers.memory.clone();
+    let move_away = async {
+        asked.notified().await;
+        let names = CopyNames {
+            source: "memory:one",
+            target: "memory:two",
+        };
+        let target = Arc::new(MemoryStore::new());
+        let copying = StoreCopy::begin(source, target, names).await;
+        let moved = copying.expect("a copy").finish().await;
+        moved.expect("no lease is held yet");
+        gate.notify_one();
+    };
+    let (started, ()) = tokio::join!(start, move_away);
+    let refused = started.err();
+    assert!(
+        matches!(refused, Some(BuildError::UnusableStore(_))),
+        "{refused:?}"
+    );
+    assert_eq!(brokers.memory.info().await.unwrap().leases, 0);
 }

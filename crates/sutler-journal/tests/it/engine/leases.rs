@@ -4,7 +4,8 @@ use super::{EngineFixture, LEASE, ScriptedExecutor, finish, hanging_once};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use sutler_journal::conformance::{Call, Intercept};
-use sutler_journal::{Commit, Lost, Next, Outcome, Run, State, Write};
+use sutler_journal::copy::{CopyNames, StoreCopy, reopen};
+use sutler_journal::{Commit, Lost, MemoryStore, Next, Outcome, Run, State, Write};
 use tokio::time::Instant;
 
 /// Refuses all calls of one worker; other workers succeed.
@@ -275,5 +276,37 @@ async fn a_run_that_follows_at_once_on_a_yield_can_still_be_cancelled() {
     assert!(engine.finished(id).is_some());
     let cancel = Commit::new().write(Write::Cancel(id));
     fixture.store.commit(&cancel).await.unwrap();
+    fixture.done(id).await;
+}
+
+/// A lease that is not used must not be left in the store: its next copy would be refused.
+#[tokio::test(start_paused = true)]
+async fn a_worker_without_a_lease_claims_nothing_from_a_store_that_was_moved() {
+    let fixture = EngineFixture::new();
+    let executor = ScriptedExecutor::new(|run, _| async move { finish(&run).await });
+    let engine = fixture.engine(executor.clone()).await;
+    fixture.hook(|call| match call {
+        Call::Renew(_) => Intercept::Refuse,
+        _ => Intercept::Pass,
+    });
+    tokio::time::sleep(2 * LEASE).await;
+    let id = fixture.accept("a").await;
+    let names = CopyNames {
+        source: "memory:one",
+        target: "memory:two",
+    };
+    let target = Arc::new(MemoryStore::new());
+    let copying = StoreCopy::begin(Arc::clone(&fixture.store), target, names).await;
+    let finished = copying.expect("a copy").finish().await;
+    finished.expect("no worker has a lease");
+    fixture.hook(|_| Intercept::Pass);
+    for _ in 0..100 {
+        tokio::time::sleep(LEASE / 50).await;
+        assert_eq!(fixture.store.info().await.unwrap().leases, 0);
+    }
+    assert_eq!(executor.observed().len(), 0);
+    assert_eq!(fixture.row(id).await.state, State::Ready);
+    assert!(!engine.holds_lease());
+    reopen(&*fixture.store).await.expect("the mark is removed");
     fixture.done(id).await;
 }

@@ -138,3 +138,40 @@ async fn a_shut_down_releases_its_lease_after_the_last_run_is_dropped() {
     stopping.await.expect("no panic");
     release.recv().await.expect("the lease is released");
 }
+
+#[tokio::test(start_paused = true)]
+async fn detached_work_goes_on_without_its_caller_and_a_shut_down_waits_for_it() {
+    let fixture = EngineFixture::new();
+    let executor = ScriptedExecutor::new(|run, _| async move { finish(&run).await });
+    let engine = fixture.engine(executor).await;
+    let done = Arc::new(Notify::new());
+    let signal = done.clone();
+    let work = engine.detached(async move {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        signal.notify_one();
+    });
+    let caller = timeout(Duration::from_secs(1), work).await;
+    assert!(caller.is_err(), "the caller goes away");
+    let began = Instant::now();
+    engine.shut_down(GRACE).await;
+    assert!(began.elapsed() < Duration::from_secs(5));
+    timeout(Duration::ZERO, done.notified())
+        .await
+        .expect("the work was finished before the end of the shut-down");
+}
+
+#[tokio::test(start_paused = true)]
+async fn detached_work_is_dropped_after_the_grace_of_a_shut_down() {
+    let fixture = EngineFixture::new();
+    let executor = ScriptedExecutor::new(|run, _| async move { finish(&run).await });
+    let engine = fixture.engine(executor).await;
+    let began = Instant::now();
+    let (lasting, ()) = tokio::join!(
+        engine.detached(std::future::pending::<()>()),
+        engine.shut_down(GRACE)
+    );
+    assert_eq!(lasting, None);
+    assert!(began.elapsed() < GRACE + Duration::from_secs(1));
+    let late = engine.detached(std::future::pending::<()>()).await;
+    assert_eq!(late, None, "none begins after it");
+}

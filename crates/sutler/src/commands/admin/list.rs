@@ -34,7 +34,7 @@ pub(super) struct InstanceFilters {
     /// Only of this plan
     #[arg(long, value_name = "ID")]
     plan: Option<String>,
-    /// Only in this state: creating, create_failed, live, updating, deleting, gone
+    /// Only in this state: creating, create_failed, live, updating, deleting, purging, gone
     #[arg(long, value_name = "STATE")]
     lifecycle: Option<String>,
     /// Only at this version, of its bundle or of its maintenance
