@@ -2,11 +2,11 @@
 //!
 //! Ansible's JSON reader takes `{"__ansible_unsafe": TEXT}` as a text that is never evaluated, nor what is made of
 //! it. All texts are marked, whether they come from users, the platform, earlier runs or the operator. For an image
-//! only those with a brace are: its entry point may read the file itself, and new parameters with template syntax
-//! are refused before (`template_parameters.rs` of `sutler-bundle`). Other entry points get plain texts.
+//! only those with a brace or `#jinja2` are: its entry point may read the file itself, and new parameters with template
+//! syntax are refused before (`template_parameters.rs` of `sutler-bundle`). Other entry points get plain texts.
 
 use serde_json::{Map, Value};
-use sutler_bundle::{Entrypoint, Manifest, is_ansible_key};
+use sutler_bundle::{Entrypoint, Manifest, has_template_syntax, is_ansible_key};
 use sutler_runner::Vars;
 
 /// Key of an object that Ansible reads as a literal text.
@@ -18,7 +18,7 @@ pub(super) fn mark_literals(manifest: &Manifest, vars: Vars) -> Vars {
         return vars;
     }
     let marks = match manifest.image {
-        Some(_) => |text: &str| text.contains('{'),
+        Some(_) => |text: &str| text.contains('{') || has_template_syntax(text),
         None => |_: &str| true,
     };
     let mark = |(name, value): (String, Value)| {
@@ -87,6 +87,18 @@ mod tests {
             "_apb_provision_creds": { "list": [{ "__ansible_unsafe": "{% y %}" }, null] },
         });
         assert_eq!(marked(image, vars()), expected);
+    }
+
+    #[test]
+    fn texts_that_choose_their_own_delimiters_are_literal_for_an_image_of_playbooks() {
+        let image = "image: registry.example.com/x:1\nentrypoint: playbooks";
+        for text in [
+            "#jinja2: variable_start_string:'[[', variable_end_string:']]'\n[[ x ]]",
+            " \n#jinja2:trim_blocks:False",
+        ] {
+            let expected = json!({ "plain": { "__ansible_unsafe": text } });
+            assert_eq!(marked(image, json!({ "plain": text })), expected);
+        }
     }
 
     #[test]

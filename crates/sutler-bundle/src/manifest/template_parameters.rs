@@ -11,13 +11,14 @@ use super::{Entrypoint, Manifest, ManifestFindings};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
-/// Beginnings of expressions, statements and comments of a template.
-const OPENERS: [&str; 3] = ["{{", "{%", "{#"];
+/// Beginnings of expressions, statements and comments of a template, and of a heading that chooses other ones.
+const OPENERS: [&str; 4] = ["{{", "{%", "{#", "#jinja2"];
 /// Prefix of keys that change how Ansible reads an object.
 const ANSIBLE_KEY: &str = "__ansible";
 
 /// Whether Ansible evaluates a text.
-fn has_template_syntax(text: &str) -> bool {
+#[must_use]
+pub fn has_template_syntax(text: &str) -> bool {
     OPENERS.iter().any(|opener| text.contains(opener))
 }
 
@@ -48,7 +49,7 @@ pub fn refuse_templates(
         let allowed = manifest.image.is_none() || manifest.template_parameters.contains(name);
         if !allowed && any(value, &has_template_syntax, &has_template_syntax) {
             return Err(format!(
-                "the parameter {shown:?} must not contain `{{{{`, `{{%` or `{{#`: this service would read them as a template"
+                "the parameter {shown:?} must not contain `{{{{`, `{{%`, `{{#` or `#jinja2`: this service would read them as a template"
             ));
         }
     }
@@ -110,7 +111,8 @@ mod tests {
 
     #[test]
     fn template_syntax_is_refused_anywhere_in_the_parameters_of_an_image_of_playbooks() {
-        for text in ["{{ x }}", "a{% if %}", "{# c #}", "}}{{"] {
+        let own_delimiters = "#jinja2: variable_start_string:'[['\n[[ if ]]";
+        for text in ["{{ x }}", "a{% if %}", "{# c #}", "}}{{", own_delimiters] {
             for value in [
                 json!(text),
                 json!([text]),
@@ -124,7 +126,10 @@ mod tests {
                 );
             }
         }
-        assert_eq!(refusal(IMAGE, json!({ "a": "{ } { {", "b": 1 })), None);
+        assert_eq!(
+            refusal(IMAGE, json!({ "a": "{ } { { # jinja2", "b": 1 })),
+            None
+        );
     }
 
     #[test]
