@@ -1,4 +1,5 @@
-//! Marks texts as literal for Ansible, which evaluates templates in `--extra-vars`. Pure.
+//! Marks texts as literal for Ansible, which evaluates templates in `--extra-vars`. Pure, except for
+//! a warning about keys that are left out.
 //!
 //! Ansible's JSON reader takes `{"__ansible_unsafe": TEXT}` as a text that is never evaluated, nor what is made of
 //! it. All texts are marked, whether they come from users, the platform, earlier runs or the operator. For an image
@@ -21,17 +22,40 @@ pub(super) fn mark_literals(manifest: &Manifest, vars: Vars) -> Vars {
         Some(_) => |text: &str| text.contains('{') || has_template_syntax(text),
         None => |_: &str| true,
     };
-    let mark = |(name, value): (String, Value)| {
-        let value = match manifest.template_parameters.contains(&name) {
-            true => value,
-            false => literal(value, marks),
-        };
-        (name, value)
-    };
-    Vars(vars.0.into_iter().map(mark).collect())
+    let mut marked = Map::new();
+    for (name, value) in vars.0 {
+        if manifest.template_parameters.contains(&name) {
+            marked.insert(name, value);
+            continue;
+        }
+        if !is_plain_key(&name) || !has_plain_keys(&value) {
+            let (bundle, variable) = (&manifest.name, name.chars().take(64).collect::<String>());
+            tracing::warn!(%bundle, ?variable, "keys that Ansible would evaluate were left out of the variables of a run");
+        }
+        if is_plain_key(&name) {
+            marked.insert(name, literal(value, marks));
+        }
+    }
+    Vars(marked)
 }
 
-/// Marks the texts in a value, and leaves out keys that Ansible would give a meaning.
+/// Whether Ansible reads a key as it is. A key cannot be marked.
+fn is_plain_key(key: &str) -> bool {
+    !is_ansible_key(key) && !has_template_syntax(key)
+}
+
+fn has_plain_keys(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().all(has_plain_keys),
+        Value::Object(fields) => fields
+            .iter()
+            .all(|(key, it)| is_plain_key(key) && has_plain_keys(it)),
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => true,
+    }
+}
+
+/// Marks the texts in a value, and leaves out keys that Ansible would evaluate or give a meaning. A removal must be
+/// possible whatever is stored, so they are no error.
 fn literal(value: Value, marks: fn(&str) -> bool) -> Value {
     match value {
         Value::String(text) if marks(&text) => {
@@ -39,7 +63,7 @@ fn literal(value: Value, marks: fn(&str) -> bool) -> Value {
         }
         Value::Array(items) => items.into_iter().map(|it| literal(it, marks)).collect(),
         Value::Object(fields) => {
-            let kept = fields.into_iter().filter(|(key, _)| !is_ansible_key(key));
+            let kept = fields.into_iter().filter(|(key, _)| is_plain_key(key));
             kept.map(|(key, it)| (key, literal(it, marks))).collect()
         }
         Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => value,
@@ -99,6 +123,24 @@ mod tests {
             let expected = json!({ "plain": { "__ansible_unsafe": text } });
             assert_eq!(marked(image, json!({ "plain": text })), expected);
         }
+    }
+
+    #[test]
+    fn keys_with_template_syntax_are_left_out_for_playbooks() {
+        let inner = json!({ "{{ x }}": 1, "#jinja2: x": 1, "deep": [{ "{% y %}": 1, "{": 2 }] });
+        let vars = json!({ "state_{{ x }}": 1, "greeting": inner, "state_a": inner });
+        let kept = json!({ "deep": [{ "{": 2 }] });
+        for more in [
+            "entrypoint: playbooks",
+            "image: registry.example.com/x:1\nentrypoint: playbooks",
+        ] {
+            let expected = json!({ "greeting": kept, "state_a": kept });
+            assert_eq!(marked(more, vars.clone()), expected, "{more}");
+        }
+        let allowed = "entrypoint: playbooks\ntemplate_parameters: [greeting]";
+        let expected = json!({ "greeting": inner, "state_a": kept });
+        assert_eq!(marked(allowed, vars.clone()), expected);
+        assert_eq!(marked("entrypoint: scripts", vars.clone()), vars);
     }
 
     #[test]
