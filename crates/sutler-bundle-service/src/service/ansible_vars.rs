@@ -6,6 +6,7 @@
 //! only those with a brace or `#jinja2` are: its entry point may read the file itself, and new parameters with template
 //! syntax are refused before (`template_parameters.rs` of `sutler-bundle`). Other entry points get plain texts.
 
+use super::vars::USER_VARIABLE;
 use serde_json::{Map, Value};
 use sutler_bundle::{Entrypoint, Manifest, has_template_syntax, is_ansible_key};
 use sutler_runner::Vars;
@@ -33,10 +34,20 @@ pub(super) fn mark_literals(manifest: &Manifest, vars: Vars) -> Vars {
             tracing::warn!(%bundle, ?variable, "keys that Ansible would evaluate were left out of the variables of a run");
         }
         if is_plain_key(&name) {
-            marked.insert(name, literal(value, marks));
+            let value = match manifest.image.is_some() && is_user_template(&name, &value) {
+                true => Value::String(String::new()),
+                false => literal(value, marks),
+            };
+            marked.insert(name, value);
         }
     }
     Vars(marked)
+}
+
+/// Whether a variable is a name of a user that is a template. Creates and changes by such a user are refused for an
+/// image; removals do without the name.
+fn is_user_template(name: &str, value: &Value) -> bool {
+    name == USER_VARIABLE && value.as_str().is_some_and(has_template_syntax)
 }
 
 /// Whether Ansible reads a key as it is. A key cannot be marked.
