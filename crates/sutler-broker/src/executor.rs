@@ -168,7 +168,10 @@ impl BrokerExecutor {
         verb: Verb,
         operation: &mut LoadedOperation<Instance>,
     ) -> Result<RunOutcome<instance::HookOutput>, Lost> {
-        if let Some(outcome) = self.resolve_plan(run, &mut operation.was).await? {
+        if let Some(outcome) = self
+            .resolve_plan(run, &mut operation.was, &operation.request)
+            .await?
+        {
             return Ok(outcome);
         }
         let at = &operation.was.state;

@@ -56,8 +56,8 @@ pub use operation_status::OperationStatus;
 pub use platform::{Platform, PrefixError};
 pub use refusal::{Refusal, Resource};
 pub use service::{
-    Bound, DerivedSchemas, Policy, Predecessor, ProposedChange, Provenance, Provisioned, Service,
-    UntypedService, Update, Updated,
+    Bound, DerivedSchemas, Policy, Predecessor, ProposedChange, ProposedRequest, Provenance,
+    Provisioned, Service, UntypedService, Update, Updated,
 };
 pub use settings::{DeletedPoll, MissingVersion, Settings};
 pub use store_inspection::DocumentOpener;

@@ -17,8 +17,9 @@ use serde_json::{Map, Value};
 use std::future::Future;
 use std::time::Duration;
 use sutler_osb::{
-    BindResponse, BindingId, BindingMetadata, Credentials, Endpoint, FetchBindingResponse,
-    FetchInstanceResponse, InstanceId, InstanceMetadata, Parameters, PinnedPlan, VolumeMount,
+    BindResponse, BindingId, BindingMetadata, Context, Credentials, Endpoint, FetchBindingResponse,
+    FetchInstanceResponse, InstanceId, InstanceMetadata, OriginatingIdentity, Parameters,
+    PinnedPlan, VolumeMount,
 };
 
 /// A typed service. Implement `provision` and `deprovision`; `bind` and `unbind` if it can be bound;
@@ -192,6 +193,12 @@ pub trait UntypedService: Send + Sync + 'static {
         Ok(())
     }
 
+    /// Refuses a new request because of its ids, its user or its context; as [`UntypedService::check`], and never asked
+    /// about a removal.
+    fn check_request(&self, _request: &ProposedRequest<'_>) -> std::result::Result<(), Refusal> {
+        Ok(())
+    }
+
     /// Schemas for plans that have none in the catalog.
     fn schemas(&self) -> DerivedSchemas {
         DerivedSchemas::default()
@@ -280,6 +287,21 @@ pub enum ProposedChange<'a> {
     },
     /// A new binding.
     Bind(&'a BindingSpec),
+}
+
+/// A request for a change, without its body.
+#[derive(Clone, Copy, Debug)]
+pub struct ProposedRequest<'a> {
+    /// The plan after the change.
+    pub plan: &'a PinnedPlan,
+    /// The instance.
+    pub instance_id: &'a InstanceId,
+    /// The binding, if one is created.
+    pub binding_id: Option<&'a BindingId>,
+    /// The originating identity.
+    pub identity: Option<&'a OriginatingIdentity>,
+    /// The context in the request.
+    pub context: Option<&'a Context>,
 }
 
 /// Policy of a verb: asynchrony, deadline, attempts.

@@ -6,8 +6,8 @@ use crate::catalog::OfferedPlan;
 use crate::lifecycle::End;
 use crate::lifecycle::instance::{HookOutput, Instance, InstanceData, InstanceSpec};
 use crate::refusal::Refusal;
-use crate::resources::{Detail, RefusedAs};
-use crate::service::ProposedChange;
+use crate::resources::{Detail, RefusedAs, Request};
+use crate::service::{ProposedChange, ProposedRequest};
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::{Commit, Lost, Run, StoreTime, Version};
@@ -23,6 +23,7 @@ impl BrokerExecutor {
         &self,
         run: &Run,
         was: &mut LoadedDocument<Instance>,
+        request: &Request,
     ) -> Result<Option<RunOutcome<HookOutput>>, Lost> {
         loop {
             let instance_data = match &was.state {
@@ -40,7 +41,7 @@ impl BrokerExecutor {
             let Some(plan) = self.offered(spec) else {
                 return self.not_offered(run, spec).await.map(Some);
             };
-            let next = match self.validated(run, instance_data, &plan) {
+            let next = match self.validated(run, instance_data, &plan, request) {
                 Ok(next) => Instance::Creating { data: next },
                 Err(refusal) => return Ok(Some(refused(refusal))),
             };
@@ -111,6 +112,7 @@ impl BrokerExecutor {
         run: &Run,
         instance_data: &InstanceData,
         plan: &OfferedPlan,
+        request: &Request,
     ) -> Result<InstanceData, Refusal> {
         let Some(service) = self.0.catalog.service(&plan.pinned) else {
             let (service, plan) = (&instance_data.spec.service_id, &instance_data.spec.plan_id);
@@ -130,6 +132,13 @@ impl BrokerExecutor {
         fits.map_err(Refusal::Invalid)?;
         service.check(&ProposedChange::Provision(&spec))?;
         let id = instance_id(&run.operation().row.lane);
+        service.check_request(&ProposedRequest {
+            plan: &plan.pinned,
+            instance_id: &id,
+            binding_id: None,
+            identity: request.identity.as_ref(),
+            context: spec.context.as_ref(),
+        })?;
         Ok(InstanceData {
             dashboard_url: service.dashboard_url(&id, &spec),
             spec: Arc::new(spec),

@@ -11,7 +11,7 @@ use crate::lifecycle::binding::{
 use crate::lifecycle::instance::{Instance, InstanceData, parent};
 use crate::refusal::{Refusal, Resource};
 use crate::resources::{RequestBody, ResourceKeys as _};
-use crate::service::{Policy, ProposedChange};
+use crate::service::{Policy, ProposedChange, ProposedRequest};
 use std::sync::Arc;
 use sutler_journal::wall_clock;
 use sutler_osb::{BindBody, BindingId, FetchBindingResponse, InstanceId, PinnedPlan, Query};
@@ -33,7 +33,9 @@ impl RequestHandler {
             let above = records.load::<Instance>(&instance_key).await?;
             let was = records.load::<Binding>(&key).await?;
             self.check_ids(&body, above.state.data(), was.state.data())?;
-            let (bind, policy) = self.bind_event(instance, &above, &was, &body, info).await?;
+            let (bind, policy) = self
+                .bind_event((instance, id), &above, &was, &body, info)
+                .await?;
             let draft = draft(RequestBody::Bind(bind.wanted.clone()), info).paced(&policy);
             let decision = decide(was.state.clone(), Event::Bind(Box::new(bind)))?;
             // The instance must be unchanged since it was read: no bind while it is being changed.
@@ -85,7 +87,7 @@ impl RequestHandler {
     /// Collects the facts for the decision of a PUT.
     async fn bind_event(
         &self,
-        instance: &InstanceId,
+        (instance, id): (&InstanceId, &BindingId),
         above: &LoadedDocument<Instance>,
         was: &LoadedDocument<Binding>,
         body: &BindBody,
@@ -117,6 +119,14 @@ impl RequestHandler {
             }
         }
         let against = against.or_else(|| service.check(&ProposedChange::Bind(&wanted)).err());
+        let request = ProposedRequest {
+            plan: &plan.pinned,
+            instance_id: instance,
+            binding_id: Some(id),
+            identity: info.identity.as_ref(),
+            context: wanted.context.as_ref(),
+        };
+        let against = against.or_else(|| service.check_request(&request).err());
         // Rules of a plan that is not offered yet are unknown: the instance is being created.
         let against = against.filter(|_| !instance_data.spec.waits_for_plan());
         let same = was

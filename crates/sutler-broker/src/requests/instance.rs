@@ -12,7 +12,7 @@ use crate::lifecycle::instance::{
 use crate::lifecycle::{AsyncRequest, Asynchrony, Verb};
 use crate::refusal::{Refusal, Resource};
 use crate::resources::{RequestBody, ResourceKeys as _};
-use crate::service::{Policy, ProposedChange, UntypedService};
+use crate::service::{Policy, ProposedChange, ProposedRequest, UntypedService};
 use std::sync::Arc;
 use sutler_journal::{Key, OperationId, Version};
 use sutler_osb::{
@@ -67,7 +67,7 @@ impl RequestHandler {
                     UnknownPlan::Answered(changed) => return Ok(*changed),
                 },
             };
-            let admitted = self.admit_provision(id, &mut wanted, asked, &plan, origin)?;
+            let admitted = self.admit_provision(id, &mut wanted, asked, &plan, origin, info)?;
             if let Some(committed) = self.commit_provision(&key, &admitted, info).await? {
                 let policy = &admitted.policy;
                 return self
@@ -87,6 +87,7 @@ impl RequestHandler {
         asked: Option<&str>,
         plan: &OfferedPlan,
         origin: PlanOrigin,
+        info: &RequestInfo,
     ) -> Result<AdmittedProvision, RequestError> {
         let service = self.service(plan)?;
         // Not shared yet, so this copies nothing.
@@ -95,8 +96,16 @@ impl RequestHandler {
         spec.maintenance_version = plan.pinned.maintenance_version().map(str::to_owned);
         let fits = plan.schemas.check_provision(&wanted.parameters.0);
         let fits = fits.map_err(Refusal::Invalid);
+        let request = ProposedRequest {
+            plan: &plan.pinned,
+            instance_id: id,
+            binding_id: None,
+            identity: info.identity.as_ref(),
+            context: wanted.context.as_ref(),
+        };
         let against = fits
             .and_then(|()| service.check(&ProposedChange::Provision(wanted)))
+            .and_then(|()| service.check_request(&request))
             .err();
         Ok(AdmittedProvision {
             policy: self.realm_context.policy(Verb::Provision, &plan.pinned),

@@ -15,7 +15,7 @@ use crate::lifecycle::instance::{
 };
 use crate::refusal::{Refusal, Resource};
 use crate::resources::{RequestBody, ResourceKeys as _};
-use crate::service::{Policy, ProposedChange, UntypedService};
+use crate::service::{Policy, ProposedChange, ProposedRequest, UntypedService};
 use std::sync::Arc;
 use sutler_journal::{Key, Version};
 use sutler_osb::{InstanceId, PinnedPlan, PlanId, ServiceId, UpdateBody};
@@ -88,9 +88,18 @@ impl RequestHandler {
         let target = TargetPlan::of(&snapshot, body, there, &present, running.as_ref())?;
         let (from, to) = (&*present.pinned, &*target.plan.pinned);
         pin_change(change, body, there, &target.plan);
+        let request = ProposedRequest {
+            plan: to,
+            instance_id: id,
+            binding_id: None,
+            identity: info.identity.as_ref(),
+            context: change.context.as_ref(),
+        };
         let against = match running {
             Some(_) => Some(Refusal::unknown_plan(&to.service_id, &to.plan_id)),
-            None => against_new(service.as_ref(), there, from, &target, change).err(),
+            None => against_new(service.as_ref(), there, from, &target, change)
+                .and_then(|()| service.check_request(&request))
+                .err(),
         };
         let policy = self.realm_context.policy(Verb::Update, to);
         let precondition = change

@@ -5,17 +5,17 @@
 use super::BundleService;
 use super::build_run::all_secret_names;
 use super::outcome::Outcome;
-use super::request_checks::{fits, leads_to, to_sentence};
+use super::request_checks::{fits, leads_to, refuse_template_texts, to_sentence};
 use super::run_action::{action_inputs, by, pin, remembered, remembered_binding, unsuccessful};
 use super::state::{BindingState, BundlePin, InstanceState, StateTooLargeError};
-use super::vars::ActionInputs;
+use super::vars::{ActionInputs, request_texts};
 use crate::version_store::Bundle;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use std::time::Duration;
 use sutler_broker::{
     Asynchrony, AuthorState, Bound, Cx, Error, InstanceSpec, Policy, Predecessor, ProposedChange,
-    Provenance, Provisioned, Refusal, Result, UntypedService, Update, Updated,
+    ProposedRequest, Provenance, Provisioned, Refusal, Result, UntypedService, Update, Updated,
 };
 use sutler_bundle::{
     Action, AsyncSupport, DashboardOf, Manifest, UpgradeError, UpgradePath, check_upgrade,
@@ -233,6 +233,15 @@ impl UntypedService for BundleService {
             let bundle = self.offered(service.as_str());
             bundle.map_or(Ok(()), |it| refuse_templates(&it.manifest, parameters))
         });
+        allowed.map_err(|clause| Refusal::Invalid(to_sentence(&clause)))
+    }
+
+    fn check_request(&self, request: &ProposedRequest<'_>) -> std::result::Result<(), Refusal> {
+        let texts = request_texts(request);
+        let read = |manifest: &Manifest| refuse_template_texts(manifest, &texts);
+        let origin = request.plan.origin.as_ref();
+        let judged = origin.and_then(|it| self.parts.version_store.read_manifest(it, read));
+        let allowed = judged.unwrap_or(Ok(()));
         allowed.map_err(|clause| Refusal::Invalid(to_sentence(&clause)))
     }
 

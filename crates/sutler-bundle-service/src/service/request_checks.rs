@@ -5,8 +5,8 @@
 use super::build_run::OperatorSecret;
 use serde_json::{Map, Value};
 use sutler_bundle::{
-    Action, Manifest, Offer, accepts_change, compile_schemas, offering, refuse_reserved,
-    refuse_templates,
+    Action, Entrypoint, Manifest, Offer, accepts_change, compile_schemas, has_template_syntax,
+    offering, refuse_reserved, refuse_templates,
 };
 use sutler_osb::Catalog;
 
@@ -108,6 +108,26 @@ pub(super) fn leads_to(manifest: &Manifest, old: &str, new: &str) -> Result<(), 
     Err(format!(
         "An instance of the plan {old:?} cannot change to {new:?}; {instead}."
     ))
+}
+
+/// Refuses texts of a request, other than parameters, that an image of playbooks would evaluate: its Ansible may be
+/// older than the mark of literal texts.
+///
+/// # Errors
+/// A clause that names the text, without its value.
+pub(super) fn refuse_template_texts(
+    manifest: &Manifest,
+    texts: &[(&'static str, &str)],
+) -> Result<(), String> {
+    if !manifest.may_run_playbooks() || manifest.image.is_none() {
+        return Ok(());
+    }
+    match texts.iter().find(|(_, text)| has_template_syntax(text)) {
+        None => Ok(()),
+        Some((name, _)) => Err(format!(
+            "the {name} must not contain `{{{{`, `{{%`, `{{#` or `#jinja2`: this service would read them as a template"
+        )),
+    }
 }
 
 /// Turns a clause into a sentence.

@@ -6,6 +6,7 @@
 //! has a name of its own.
 
 use serde_json::{Map, Value, json};
+use sutler_broker::ProposedRequest;
 use sutler_bundle::Action;
 use sutler_osb::{Context, OriginatingIdentity};
 use sutler_runner::Vars;
@@ -14,6 +15,8 @@ use sutler_runner::Vars;
 pub const STATE_PREFIX: &str = "state_";
 /// Prefix of keys of a binding's state.
 pub const BINDING_STATE_PREFIX: &str = "binding_state_";
+/// Variable with the name of the requesting user.
+pub(super) const USER_VARIABLE: &str = "_apb_last_requesting_user";
 
 /// Possible inputs of an action. They contain secrets, so `Debug` prints nothing.
 #[derive(Clone, Default)]
@@ -96,7 +99,7 @@ fn ours(action: Action, inputs: &ActionInputs<'_>) -> Map<String, Value> {
     tell("_apb_plan_uuid", json!(inputs.plan_id));
     tell("_apb_service_class_id", json!(inputs.service_id));
     tell("_apb_service_instance_id", json!(inputs.instance_id));
-    tell("_apb_last_requesting_user", json!(user(inputs.identity)));
+    tell(USER_VARIABLE, json!(user(inputs.identity)));
     if let Some(version) = inputs.bundle_version {
         tell("_apb_bundle_version", json!(version));
     }
@@ -133,6 +136,21 @@ fn ours(action: Action, inputs: &ActionInputs<'_>) -> Map<String, Value> {
         tell(name, json!(value));
     }
     vars
+}
+
+/// Texts of a request that become variables, besides its parameters; each with words for it.
+pub(super) fn request_texts<'a>(request: &ProposedRequest<'a>) -> Vec<(&'static str, &'a str)> {
+    let mut texts = vec![
+        ("instance id", request.instance_id.as_str()),
+        ("name of the user", user(request.identity)),
+    ];
+    texts.extend(request.binding_id.map(|id| ("binding id", id.as_str())));
+    let of_context = places(request.context).into_iter();
+    texts.extend(of_context.map(|(name, text)| match name {
+        "namespace" => ("namespace of the context", text),
+        _ => ("platform of the context", text),
+    }));
+    texts
 }
 
 /// The requesting user, as named by the platform; empty if it names none.

@@ -1,7 +1,8 @@
 //! Parameters that a playbook may evaluate as templates, and the refusal of all others.
 //!
 //! Ansible evaluates every text of `--extra-vars` that contains template syntax, and a template can run commands.
-//! Texts for playbooks of a folder are therefore marked as literal (`ansible_vars.rs` of `sutler-bundle-service`).
+//! Texts for playbooks of a folder are therefore marked as literal (`ansible_vars.rs` of `sutler-bundle-service`);
+//! keys of objects cannot be marked, so new ones with template syntax are refused.
 //! The entry point of an image is unknown and may read the file itself, so new texts with template syntax are refused
 //! there, unless the manifest states another entry point than playbooks. A manifest can allow templates by name
 //! (`template_parameters`).
@@ -12,8 +13,8 @@ use super::{Manifest, ManifestFindings};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
-/// Beginnings of expressions, statements and comments of a template.
-const OPENERS: [&str; 3] = ["{{", "{%", "{#"];
+/// Beginnings of expressions, statements and comments of a template, and of a heading that chooses other ones.
+const OPENERS: [&str; 4] = ["{{", "{%", "{#", "#jinja2"];
 /// Prefix of keys that change how Ansible reads an object.
 const ANSIBLE_KEY: &str = "__ansible";
 
@@ -47,10 +48,18 @@ pub fn refuse_templates(
                 "the parameter {shown:?} must not have a key that begins with `{ANSIBLE_KEY}`: choose another key"
             ));
         }
-        let allowed = manifest.image.is_none() || manifest.template_parameters.contains(name);
-        if !allowed && any(value, &has_template_syntax, &has_template_syntax) {
+        if manifest.template_parameters.contains(name) {
+            continue;
+        }
+        // A key cannot be marked as literal.
+        if any(value, &|_| false, &has_template_syntax) {
             return Err(format!(
-                "the parameter {shown:?} must not contain `{{{{`, `{{%` or `{{#`: this service would read them as a template"
+                "the parameter {shown:?} must not have a key that contains `{{{{`, `{{%`, `{{#` or `#jinja2`: choose another key"
+            ));
+        }
+        if manifest.image.is_some() && any(value, &has_template_syntax, &|_| false) {
+            return Err(format!(
+                "the parameter {shown:?} must not contain `{{{{`, `{{%`, `{{#` or `#jinja2`: this service would read them as a template"
             ));
         }
     }
@@ -112,7 +121,8 @@ mod tests {
 
     #[test]
     fn template_syntax_is_refused_anywhere_in_the_parameters_of_an_image_of_playbooks() {
-        for text in ["{{ x }}", "a{% if %}", "{# c #}", "}}{{"] {
+        let own_delimiters = "#jinja2: variable_start_string:'[['\n[[ if ]]";
+        for text in ["{{ x }}", "a{% if %}", "{# c #}", "}}{{", own_delimiters] {
             for value in [
                 json!(text),
                 json!([text]),
@@ -126,7 +136,10 @@ mod tests {
                 );
             }
         }
-        assert_eq!(refusal(IMAGE, json!({ "a": "{ } { {", "b": 1 })), None);
+        assert_eq!(
+            refusal(IMAGE, json!({ "a": "{ } { { # jinja2", "b": 1 })),
+            None
+        );
     }
 
     #[test]
@@ -158,6 +171,24 @@ mod tests {
         assert_eq!(refusal(&allowed, json!({ "a": "{{ x }}" })), None);
         // A folder runs what the form of its manifest says.
         assert_eq!(refusal("bindable: true", json!({ "a": "{{ x }}" })), None);
+    }
+
+    #[test]
+    fn keys_with_template_syntax_are_refused_for_folders_too() {
+        for key in ["{{ x }}", "a{% if %}", "{# c #}", "#jinja2: x"] {
+            for value in [json!({ key: 1 }), json!([{ "k": { key: "x" } }])] {
+                let parameters = json!({ "b": value });
+                let reason = refusal("entrypoint: playbooks", parameters.clone()).expect(key);
+                assert!(
+                    reason.contains("\"b\"") && reason.contains("key"),
+                    "{reason}"
+                );
+                assert!(!reason.contains("if"), "{reason}");
+                let allowed = "entrypoint: playbooks\ntemplate_parameters: [b]";
+                assert_eq!(refusal(allowed, parameters.clone()), None);
+                assert_eq!(refusal("entrypoint: scripts", parameters), None);
+            }
+        }
     }
 
     #[test]

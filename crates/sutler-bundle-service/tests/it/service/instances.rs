@@ -1,7 +1,7 @@
 //! Instances: inputs of provision, update and deprovision, and the use of their results.
 
 use super::fake_runner::Script;
-use super::fixture::{Fixture, until};
+use super::fixture::{Fixture, MANIFEST, until};
 use serde_json::{Value, json};
 use sutler_bundle::Action;
 use sutler_runner::Exit;
@@ -371,4 +371,77 @@ async fn credentials_are_stored_although_the_state_is_too_large() {
         !vars.contains_key("state_db"),
         "a failed update sets nothing"
     );
+}
+
+/// The entry point of an image may be an Ansible that does not know how to read a literal text.
+#[tokio::test]
+async fn an_image_of_playbooks_gets_no_id_user_or_place_that_is_a_template() {
+    const TEMPLATE: &str = "{{lookup('pipe','id')}}";
+    const IN_PATH: &str = "%7B%7Blookup('pipe','id')%7D%7D";
+    let mut fixture = Fixture::new();
+    let image = format!(
+        "async: optional\nentrypoint: playbooks\nimage: example.com/db@sha256:{}",
+        "a".repeat(64)
+    );
+    fixture.write("db", &MANIFEST.replace("async: optional", &image));
+    fixture.has_engine = true;
+    let broker = fixture.open().await;
+    broker.send(broker.provision("i")).await.is(201);
+    let runs = fixture.fake.actions().len();
+    let place =
+        |field: &str| json!({ "platform": "kubernetes", "namespace": "blue", field: TEMPLATE });
+    let change = |context: Value| json!({ "context": context, "parameters": { "size": 3 } });
+    let same = json!({ "platform": "kubernetes", "namespace": "blue" });
+    let context_only = json!({ "context": place("namespace") });
+    for (word, ask) in [
+        ("instance id", broker.provision(IN_PATH)),
+        ("user", broker.provision("j").by(TEMPLATE)),
+        (
+            "namespace",
+            broker.provision("j").with("context", place("namespace")),
+        ),
+        (
+            "platform",
+            broker.provision("j").with("context", place("platform")),
+        ),
+        ("user", broker.update("i", change(same)).by(TEMPLATE)),
+        ("namespace", broker.update("i", change(place("namespace")))),
+        ("namespace", broker.update("i", context_only)),
+        ("binding id", broker.bind("i", IN_PATH)),
+        ("user", broker.bind("i", "b").by(TEMPLATE)),
+        (
+            "platform",
+            broker.bind("i", "b").with("context", place("platform")),
+        ),
+    ] {
+        let refused = broker.send(ask).await.is(400);
+        let why = refused["description"].as_str().unwrap_or_default();
+        assert!(why.contains(word) && !why.contains("lookup"), "{why}");
+    }
+    assert_eq!(fixture.fake.actions().len(), runs, "nothing was run");
+    // Other values of the context are not passed on.
+    let other = place("instance_name");
+    broker
+        .send(broker.provision("j").with("context", other))
+        .await
+        .is(201);
+    // A removal is never refused, and does without the name.
+    broker
+        .send(broker.deprovision("i").by(TEMPLATE))
+        .await
+        .is(200);
+    assert_eq!(fixture.fake.last_vars()["_apb_last_requesting_user"], "");
+    broker.send(broker.deprovision(IN_PATH)).await.is(410);
+}
+
+#[tokio::test]
+async fn a_folder_takes_ids_users_and_places_that_look_like_templates() {
+    const TEMPLATE: &str = "{{lookup('pipe','id')}}";
+    let fixture = Fixture::new();
+    let broker = fixture.open().await;
+    let id = "%7B%7Blookup('pipe','id')%7D%7D";
+    let ask = broker.provision(id).by(TEMPLATE);
+    let ask = ask.with("context", json!({ "platform": "x", "namespace": TEMPLATE }));
+    broker.send(ask).await.is(201);
+    broker.send(broker.deprovision(id)).await.is(200);
 }

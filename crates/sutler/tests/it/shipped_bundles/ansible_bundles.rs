@@ -1,6 +1,7 @@
 //! Bundles in the layout of Automation Broker, run by `ansible-playbook`: ours, and an unmodified one.
 
 use super::fixture::{Fixture, has, passes_its_test, repository_bundle};
+use crate::process::folder;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -39,6 +40,55 @@ fn texts_of_users_and_stored_texts_are_never_evaluated_as_templates() {
         fixture.expect_status(200, "DELETE", &path, Value::Null);
     }
     fixture.expect_status(200, "DELETE", "i", Value::Null);
+}
+
+/// A key cannot be marked as literal, and a loop over the keys evaluates it.
+#[test]
+fn keys_of_users_and_stored_keys_are_never_evaluated_as_templates() {
+    if !has("ansible-playbook", HOW) {
+        return;
+    }
+    const MANIFEST: &str = "name: labels\ndescription: Labels.\nbindable: true\nentrypoint: playbooks\n\
+        plans: [{name: p, description: One., parameters: \
+        [{name: labels, type: object}, {name: label, type: string}]}]\n";
+    const PROVISION: &str = r#"
+- hosts: localhost
+  gather_facts: false
+  connection: local
+  tasks:
+    - asb_encode_binding:
+        fields: "{{ {label: 1, 'plain': 2} }}"
+"#;
+    const BIND: &str = r#"
+- hosts: localhost
+  gather_facts: false
+  connection: local
+  tasks:
+    - set_fact:
+        keys: "{{ keys | default([]) + [item.key] }}"
+      loop: "{{ _apb_provision_creds | dict2items }}"
+    - asb_encode_binding:
+        fields:
+          KEYS: "{{ keys | join(' ') }}"
+"#;
+    let bundle = folder();
+    let playbooks = bundle.path().join("playbooks");
+    fs::create_dir(&playbooks).expect("a folder");
+    fs::write(bundle.path().join("bundle.yml"), MANIFEST).expect("a manifest");
+    fs::write(playbooks.join("provision.yml"), PROVISION).expect("a playbook");
+    fs::write(playbooks.join("bind.yml"), BIND).expect("a playbook");
+    let fixture = Fixture::open(bundle.path(), &json!({}));
+    let template = "{{lookup('pipe','echo ran')}}";
+    // The key of the credentials is a text of the user.
+    let parameters = json!({ "label": template, "labels": { "a": template } });
+    fixture.expect_status(201, "PUT", "i", json!({ "parameters": parameters }));
+    let bound = fixture.expect_status(201, "PUT", "i/service_bindings/b", Value::Null);
+    assert_eq!(bound["credentials"]["KEYS"], "plain", "{bound}");
+    let parameters = json!({ "label": "x", "labels": { template: 1 } });
+    let body = json!({ "parameters": parameters });
+    let refused = fixture.expect_status(400, "PUT", "j", body);
+    let why = refused["description"].as_str().unwrap_or_default();
+    assert!(why.contains("labels") && !why.contains("echo"), "{why}");
 }
 
 /// Its roles record their state in the folder `diary`, and call the five modules by their old names.
