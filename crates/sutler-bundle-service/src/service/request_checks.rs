@@ -5,8 +5,8 @@
 use super::build_run::OperatorSecret;
 use serde_json::{Map, Value};
 use sutler_bundle::{
-    Action, Entrypoint, Manifest, Offer, accepts_change, compile_schemas, has_template_syntax,
-    offering, refuse_reserved, refuse_templates,
+    Action, Manifest, Offer, accepts_change, compile_schemas, has_template_syntax, offering,
+    refuse_reserved, refuse_templates,
 };
 use sutler_osb::Catalog;
 

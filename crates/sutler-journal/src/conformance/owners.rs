@@ -161,7 +161,8 @@ pub async fn a_second_opening_is_refused_or_claims_others(candidate: &dyn Candid
         openings[n % 2].start_ready().await;
     }
     let mut claiming = JoinSet::new();
-    for opening in openings.iter().cycle().take(4).cloned() {
+    for n in 0..4 {
+        let opening = openings[n % 2].clone();
         claiming.spawn(async move {
             let worker = opening.worker(LASTING).await;
             let mut all = Vec::new();
