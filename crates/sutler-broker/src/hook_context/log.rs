@@ -5,7 +5,7 @@
 
 use super::Cx;
 use crate::error::{Error, Result};
-use sutler_journal::{Fence, Lost, OperationId, SealContext, Store, StoreError};
+use sutler_journal::{Fence, LogChunk, Lost, OperationId, SealContext, Store, StoreError};
 use sutler_records::Documents;
 
 /// Maximum text of one piece, in bytes; with its head and its seal it fits a chunk of any store.
@@ -14,6 +14,8 @@ const PIECE_BYTES_MAX: usize = 32 * 1024;
 const PIECES_AT_ONCE: usize = 64;
 /// Bytes before the text: the attempt and the offset.
 const HEAD_BYTES: usize = 12;
+/// Number after which no chunk is read.
+const END: u32 = u32::MAX;
 
 /// A piece of the output of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,16 +50,19 @@ impl Piece {
     }
 }
 
-/// Reads sealed pieces of an operation's log from a number on, and returns the number that follows.
-/// Pieces that do not open are left out.
+/// Reads sealed pieces of an operation's log from a number on, and returns the number that follows; the same number if
+/// there is nothing more. Pieces that do not open are left out.
 pub(crate) async fn log_from(
     documents: &Documents,
     id: OperationId,
     from: u32,
     limit: usize,
 ) -> std::result::Result<(Vec<Piece>, u32), StoreError> {
+    if from == END {
+        return Ok((Vec::new(), END));
+    }
     let chunks = documents.store.read_log(id, from, limit).await?;
-    let next = chunks.last().map_or(from, |chunk| chunk.number + 1);
+    let next = number_after(&chunks, from);
     let opened = chunks.iter().filter_map(|chunk| {
         let (plain, _) = documents
             .keys
@@ -66,6 +71,14 @@ pub(crate) async fn log_from(
         Piece::of_bytes(&plain)
     });
     Ok((opened.collect(), next))
+}
+
+/// The number after these chunks. Numbers are not sealed, so a database can hold any: it never goes back, and
+/// [`END`] follows the last one.
+fn number_after(chunks: &[LogChunk], from: u32) -> u32 {
+    let last = chunks.iter().map(|chunk| chunk.number).max();
+    let next = last.map_or(from, |number| number.checked_add(1).unwrap_or(END));
+    next.max(from)
 }
 
 async fn append_piece(
@@ -149,7 +162,8 @@ fn pieces(attempt: u32, from: u64, text: &str, known: u64) -> Vec<Piece> {
 
 #[cfg(test)]
 mod tests {
-    use super::{PIECE_BYTES_MAX, Piece, pieces};
+    use super::{END, PIECE_BYTES_MAX, Piece, number_after, pieces};
+    use sutler_journal::LogChunk;
 
     fn texts(from: u64, text: &str, known: u64) -> Vec<(u64, String)> {
         let made = pieces(1, from, text, known).into_iter();
@@ -163,6 +177,24 @@ mod tests {
         assert_eq!(texts(3, "lo, you", 5), [(5, ", you".to_owned())]);
         assert_eq!(texts(0, "hello", 5), []);
         assert_eq!(texts(0, "hello", 500), []);
+    }
+
+    #[test]
+    fn a_reader_ends_at_the_highest_number_and_never_goes_back() {
+        for (numbers, from, expected) in [
+            (&[][..], 7, 7),
+            (&[7, 8, 11], 7, 12),
+            (&[7, u32::MAX], 7, END),
+            (&[u32::MAX, 3], 7, END),
+            (&[3], 7, 7),
+        ] {
+            let chunk = |number: &u32| LogChunk {
+                number: *number,
+                text: Default::default(),
+            };
+            let chunks: Vec<LogChunk> = numbers.iter().map(chunk).collect();
+            assert_eq!(number_after(&chunks, from), expected, "{numbers:?}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::conformance::Sqlite;
 use std::time::Duration;
 use sutler_journal::conformance::Candidate as _;
 use sutler_journal::conformance::samples::{WORK, new_operation, worker};
-use sutler_journal::{Commit, Fence, Next, Start};
+use sutler_journal::{Commit, Due, Fence, Next, Start};
 use tokio::time::timeout;
 
 const LEASE: Duration = Duration::from_secs(30);
@@ -71,7 +71,7 @@ async fn a_claim_that_was_given_up_during_a_stall_takes_nothing() {
     let store = candidate.store().await;
     let owner = worker(&*store, LEASE).await;
     for name in ["a", "b", "c"] {
-        let new = new_operation(name, Start::Ready);
+        let new = new_operation(name, Start::Ready(Due::Now));
         let started = store.commit(&Commit::new().start(new)).await;
         started.expect("a commit");
     }
