@@ -273,7 +273,9 @@ impl Broker {
             .map(served)
             .collect();
         let backup = self.backup;
-        let admin = self.admin.map(|admin| admin.build(&platforms, backup));
+        let admin = self
+            .admin
+            .map(|admin| admin.build(&platforms, backup, &draining));
         let admin = admin.transpose()?;
         let app = App {
             platforms,
