@@ -1,19 +1,23 @@
 //! Administration API for operators of a broker, under its own prefix.
 //!
 //! Commands are decided in `lifecycle/` and committed by `requests/admin_command.rs`. Here: the paths
-//! (`admin/route.rs`), lists (`admin/list.rs`, `admin/query.rs`), logs (`admin/log.rs`), the JSON of responses
-//! (`admin/view.rs`) and errors (`admin/response.rs`). The audit trail is in `audit.rs`, the API of platforms in
+//! (`admin/route.rs`), lists (`admin/list.rs`, `admin/query.rs`), logs (`admin/log.rs`), keys (`admin/rekey.rs`,
+//! `admin/key_usage.rs`), the JSON of responses (`admin/view.rs`) and errors (`admin/response.rs`). The audit trail is in `audit.rs`, the API of platforms in
 //! `http.rs`.
 
 mod backup;
+mod command_body;
 mod export;
 mod export_format;
 mod extension;
 mod filtered_page;
 mod import;
+mod key_usage;
+mod key_view;
 mod list;
 mod log;
 mod query;
+mod rekey;
 mod response;
 mod route;
 mod view;
@@ -30,26 +34,20 @@ use crate::platform::PrefixError;
 use crate::requests::{CommandRequest, RequestHandler};
 use axum::body::Body;
 use bytes::Bytes;
-use http_body_util::{BodyExt, Limited};
+use command_body::read_reason;
 use hyper::{Request, Response, StatusCode};
 use import::UnfinishedOperations;
+use key_usage::KeyCounter;
 use query::Query;
+use rekey::RekeyTask;
 use response::{AdminError, json};
 use route::{ResourcePath, Route};
 use secrecy::SecretString;
-use serde::Deserialize;
 use serde_json::Value;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 use sutler_records::{Actor, AuditResult};
 use sutler_server::{Auth, AuthConfigError, Caller, Probes, RequestContext, streamed_response};
-
-/// Maximum body of a command, in bytes.
-const COMMAND_BYTES_MAX: usize = 16 * 1024;
-/// Maximum length of a reason, in characters.
-const REASON_CHARS_MAX: usize = 500;
-/// Time limit for the body of a command.
-const COMMAND_BODY_TIMEOUT: Duration = Duration::from_secs(15);
+use tokio_util::sync::CancellationToken;
 
 /// Settings of the administration API: prefix, authentication, pages.
 pub struct Admin {
@@ -105,11 +103,13 @@ impl Admin {
         self
     }
 
-    /// Builds the API for the platforms of a broker. `backup`: the store, if it can be copied.
+    /// Builds the API for the platforms of a broker. `backup`: the store, if it can be copied. `shut_down`: ends
+    /// what runs in the background.
     pub(crate) fn build(
         self,
         platforms: &[PlatformRoute],
         backup: Option<BackupSource>,
+        shut_down: &CancellationToken,
     ) -> Result<AdminApi, BuildError> {
         let prefix = self.prefix.trim_matches('/').to_owned();
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'/');
@@ -126,6 +126,8 @@ impl Admin {
             auth,
             handlers: handlers.collect(),
             backup,
+            rekey: RekeyTask::new(shut_down.clone()),
+            key_counter: KeyCounter::new(shut_down.clone()),
             pages: self.pages,
             extension: OnceLock::new(),
         })
@@ -139,17 +141,11 @@ pub(crate) struct AdminApi {
     /// One handler per realm; the first is the default.
     handlers: Vec<RequestHandler>,
     backup: Option<BackupSource>,
+    rekey: RekeyTask,
+    key_counter: KeyCounter,
     pages: Vec<(&'static str, Page)>,
     /// Pages and commands that an extension adds after the start.
     extension: OnceLock<Arc<dyn AdminExtension>>,
-}
-
-/// Body of a command.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CommandBody {
-    #[serde(default)]
-    reason: String,
 }
 
 impl AdminApi {
@@ -236,32 +232,30 @@ impl AdminApi {
             Route::Page(name) => self.page(name).await,
             Route::Extension(path) => self.extension(&path).await,
             Route::ExtensionCommand(path) => {
-                let reason = reason_of(read(body).await?)?;
+                let reason = read_reason(body).await?;
                 self.run_extension_command(requests, &path, Actor { who, reason })
                     .await
             }
             Route::Drain | Route::Resume => {
-                let reason = reason_of(read(body).await?)?;
+                let reason = read_reason(body).await?;
                 self.drain(requests, route == Route::Drain, Actor { who, reason })
                     .await
             }
             Route::Export => self.export(requests, who).await,
-            Route::Import => {
-                let unfinished = match query.word("unfinished", &["run"])? {
-                    Some(_) => UnfinishedOperations::Run,
-                    None => UnfinishedOperations::Refuse,
-                };
-                self.import(requests, body, unfinished, who).await
-            }
+            Route::Import => self.import(requests, body, &query, who).await,
             Route::Backup => {
-                let reason = reason_of(read(body).await?)?;
-                let backup = self.backup.as_ref().ok_or_else(AdminError::no_backup)?;
-                self.note(requests, AuditAction::Backup, Actor { who, reason }, None)
-                    .await?;
-                backup.send().await
+                let reason = read_reason(body).await?;
+                self.backup(requests, Actor { who, reason }).await
+            }
+            Route::Keys => self.key_counter.answer(requests).await,
+            Route::RekeyState => json(StatusCode::OK, &self.rekey.view()),
+            Route::Rekey => {
+                let reason = read_reason(body).await?;
+                let by = Actor { who, reason };
+                json(StatusCode::ACCEPTED, &self.rekey.start(requests, by).await?)
             }
             Route::Command(resource, command) => {
-                let reason = reason_of(read(body).await?)?;
+                let reason = read_reason(body).await?;
                 let command_request = CommandRequest {
                     command,
                     by: Actor { who, reason },
@@ -291,16 +285,31 @@ impl AdminApi {
         &self,
         requests: &RequestHandler,
         body: B,
-        unfinished: UnfinishedOperations,
+        query: &Query,
         who: String,
     ) -> Result<Response<Body>, AdminError>
     where
         B: hyper::body::Body<Data = Bytes> + Send,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        let unfinished = match query.word("unfinished", &["run"])? {
+            Some(_) => UnfinishedOperations::Run,
+            None => UnfinishedOperations::Refuse,
+        };
         let by = Actor::without_reason(who);
         let done = import::run(requests, body, unfinished, &by).await?;
         json(StatusCode::OK, &done)
+    }
+
+    /// Streams a copy of the store, after noting it in the audit trail.
+    async fn backup(
+        &self,
+        requests: &RequestHandler,
+        by: Actor,
+    ) -> Result<Response<Body>, AdminError> {
+        let backup = self.backup.as_ref().ok_or_else(AdminError::no_backup)?;
+        self.note(requests, AuditAction::Backup, by, None).await?;
+        backup.send().await
     }
 
     /// A page of an extension: one added to [`Admin`], or one added after the start.
@@ -423,57 +432,4 @@ async fn run_command(
         }
     };
     json(StatusCode::OK, &view::CommandView::of(requests, &result?))
-}
-
-async fn read<B>(body: B) -> Result<Bytes, AdminError>
-where
-    B: hyper::body::Body<Data = Bytes> + Send,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-{
-    let read = Limited::new(body, COMMAND_BYTES_MAX).collect();
-    match tokio::time::timeout(COMMAND_BODY_TIMEOUT, read).await {
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(_)) | Err(_) => Err(AdminError::invalid(format!(
-            "The body must arrive within {} s and have at most {COMMAND_BYTES_MAX} bytes; send only {{\"reason\": \"…\"}}.",
-            COMMAND_BODY_TIMEOUT.as_secs()
-        ))),
-    }
-}
-
-/// The operator's reason: stored, and shown to platforms if the command ends an operation.
-fn reason_of(body: Bytes) -> Result<String, AdminError> {
-    if body.is_empty() {
-        return Ok(String::new());
-    }
-    let body: CommandBody = serde_json::from_slice(&body).map_err(|error| {
-        AdminError::invalid(format!(
-            "The body must be an object like {{\"reason\": \"…\"}}: {error}."
-        ))
-    })?;
-    let reason = body.reason.trim();
-    if reason.chars().count() > REASON_CHARS_MAX || reason.chars().any(char::is_control) {
-        return Err(AdminError::invalid(format!(
-            "reason must be one line of at most {REASON_CHARS_MAX} characters; shorten it."
-        )));
-    }
-    Ok(reason.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{REASON_CHARS_MAX, reason_of};
-    use bytes::Bytes;
-
-    #[test]
-    fn a_reason_is_one_short_line_or_nothing() {
-        let reason = |text: &str| reason_of(Bytes::from(text.to_owned()));
-        assert_eq!(reason("").ok().as_deref(), Some(""));
-        assert_eq!(reason("{}").ok().as_deref(), Some(""));
-        let padded = r#"{"reason": "  stuck since Monday "}"#;
-        assert_eq!(reason(padded).ok().as_deref(), Some("stuck since Monday"));
-        assert!(reason(r#"{"reason": "a\nb"}"#).is_err());
-        assert!(reason(r#"{"why": "x"}"#).is_err());
-        let long = "x".repeat(REASON_CHARS_MAX + 1);
-        assert!(reason(&format!(r#"{{"reason": "{long}"}}"#)).is_err());
-    }
 }

@@ -72,6 +72,7 @@ pub(crate) enum AuditAction {
     Export,
     Import,
     Backup,
+    Rekey,
     /// A command of an extension.
     #[serde(rename = "order")]
     ExtensionCommand,
@@ -89,6 +90,7 @@ impl AuditAction {
             Self::Export => "export",
             Self::Import => "import",
             Self::Backup => "backup",
+            Self::Rekey => "rekey",
             Self::ExtensionCommand => "order",
         }
     }

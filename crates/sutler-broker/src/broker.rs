@@ -273,8 +273,9 @@ impl Broker {
             .zip(realm_contexts)
             .map(served)
             .collect();
-        let build = |admin: Admin| admin.build(&platforms, self.backup);
-        let admin = self.admin.map(build).transpose()?;
+        let admin = self.admin;
+        let admin = admin.map(|it| it.build(&platforms, self.backup, &draining));
+        let admin = admin.transpose()?;
         let app = App {
             platforms,
             engine,

@@ -109,6 +109,15 @@ impl RekeyReport {
     }
 }
 
+/// Number of records in a store that a pass reads, for its progress; chunks of logs are not known before.
+///
+/// # Errors
+/// The store did not answer.
+pub async fn expected_records(store: &dyn Store) -> Result<u64, StoreError> {
+    let (info, stats) = (store.info().await?, store.stats().await?);
+    Ok(info.documents + stats.live + stats.terminal)
+}
+
 /// Counts the records of each key. Reads the whole store; nothing is opened or changed.
 ///
 /// # Errors

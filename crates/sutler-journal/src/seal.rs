@@ -15,7 +15,7 @@ use aws_lc_rs::hkdf::{HKDF_SHA256, Salt};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::{Arc, PoisonError, RwLock};
 use zeroize::Zeroizing;
 
@@ -26,6 +26,8 @@ const KEY_BYTES: usize = 32;
 const KEY_ID_BYTES_MAX: usize = 32;
 /// Maximum keys in a ring; enough for years of rotations.
 const KEYS_MAX: usize = 64;
+/// Length of a check value, in bytes: enough to tell keys of one id apart.
+const CHECK_BYTES: usize = 8;
 
 /// Id of a key; stored in the clear before everything the key sealed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -166,6 +168,8 @@ struct RingKey {
     id: KeyId,
     /// Digest of the key, to recognise another key of the same id.
     digest: Vec<u8>,
+    /// Value that may be shown, to compare keys of the same id in two places.
+    check: String,
     ciphers: Vec<LessSafeKey>,
 }
 
@@ -254,6 +258,13 @@ impl KeyRing {
     pub fn ids(&self) -> Vec<KeyId> {
         let keys = self.0.read().unwrap_or_else(PoisonError::into_inner);
         keys.iter().map(|key| key.id.clone()).collect()
+    }
+
+    /// Value by which two places compare a key without showing it, as hex digits: a key is random, so that the value
+    /// reveals nothing of it. `None` if the ring lacks the key.
+    pub fn check_value(&self, id: &KeyId) -> Option<String> {
+        let (_, key) = self.key_of(id.0.as_bytes()).ok()?;
+        Some(key.check.clone())
     }
 
     /// Takes over the keys of another ring and their order. Keys that the other ring lacks still open until
@@ -386,8 +397,21 @@ fn ring_key(id: KeyId, key: &[u8; KEY_BYTES]) -> RingKey {
     RingKey {
         id,
         digest: digest::digest(&SHA256, key).as_ref().to_vec(),
+        check: check_value(key),
         ciphers: derive(key),
     }
+}
+
+fn check_value(key: &[u8; KEY_BYTES]) -> String {
+    let mut context = digest::Context::new(&SHA256);
+    context.update(b"sutler key check");
+    context.update(key);
+    let digest = context.finish();
+    let bytes = digest.as_ref().iter().take(CHECK_BYTES);
+    bytes.fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 fn derive(key: &[u8; KEY_BYTES]) -> Vec<LessSafeKey> {

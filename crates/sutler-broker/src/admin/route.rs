@@ -34,6 +34,9 @@ pub(crate) enum Route {
     Export,
     Import,
     Backup,
+    Keys,
+    RekeyState,
+    Rekey,
     /// A page of an extension.
     Page(String),
     /// A page of an extension at a longer path.
@@ -43,7 +46,7 @@ pub(crate) enum Route {
 }
 
 /// First segments of the API itself: extensions have no paths below these.
-const OWN: [&str; 10] = [
+const OWN: [&str; 12] = [
     "instances",
     "bindings",
     "operations",
@@ -54,6 +57,8 @@ const OWN: [&str; 10] = [
     "backup",
     "drain",
     "resume",
+    "keys",
+    "rekey",
 ];
 
 /// Query parameters of every list.
@@ -84,6 +89,9 @@ impl Route {
             | Self::Resume
             | Self::Export
             | Self::Backup
+            | Self::Keys
+            | Self::RekeyState
+            | Self::Rekey
             | Self::Page(_)
             | Self::Extension(_)
             | Self::ExtensionCommand(_) => return vec!["realm"],
@@ -106,6 +114,9 @@ pub(crate) fn route(method: &Method, path: &str) -> Result<Route, AdminError> {
         ["export"] => (Route::Export, Method::GET),
         ["import"] => (Route::Import, Method::POST),
         ["backup"] => (Route::Backup, Method::POST),
+        ["keys"] => (Route::Keys, Method::GET),
+        ["rekey"] if *method == Method::GET => (Route::RekeyState, Method::GET),
+        ["rekey"] => (Route::Rekey, Method::POST),
         ["drain"] => (Route::Drain, Method::POST),
         ["resume"] => (Route::Resume, Method::POST),
         ["instances", id] => (Route::Show(instance(id)?), Method::GET),
@@ -226,5 +237,9 @@ mod tests {
         assert!(route(&Method::POST, "/v1/instances").is_err());
         assert!(route(&Method::GET, "/v1/instances/a/purge").is_err());
         assert!(route(&Method::DELETE, "/v1/instances/a").is_err());
+        let rekey = |method| route(&method, "/v1/rekey").ok();
+        assert_eq!(rekey(Method::GET), Some(Route::RekeyState));
+        assert_eq!(rekey(Method::POST), Some(Route::Rekey));
+        assert_eq!(rekey(Method::DELETE), None);
     }
 }

@@ -1,12 +1,13 @@
 //! Administration under its own prefix: authentication, and helpers for the tests below.
 //!
 //! Every command in every state is in `admin/action_matrix.rs`, effects of commands in
-//! `admin/action_effects.rs`, lists in `admin/lists.rs`.
+//! `admin/action_effects.rs`, lists in `admin/lists.rs`, keys in `admin/rekey.rs`.
 
 mod action_effects;
 mod action_matrix;
 mod export_import;
 mod lists;
+mod rekey;
 
 use crate::fixture::request::{Reply, RequestBuilder};
 use crate::fixture::{Fixture, on_each_store_with};

@@ -28,6 +28,8 @@ const CHECK_PAUSE: Duration = Duration::from_millis(2);
 
 /// The one user, as `user:password` in base64.
 pub(crate) const AUTHORIZATION: &str = "Basic dXNlcjpzM2NyZXQ=";
+/// The line of the key that brokers start with.
+pub(crate) const FIRST_KEY: &str = "k1:MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=\n";
 pub(crate) const VERSION: &str = "X-Broker-API-Version";
 
 /// A running broker, its service, and a client.
@@ -61,7 +63,7 @@ pub(crate) async fn on_each_store_with(
 
 /// A broker whose store is in memory.
 pub(crate) async fn in_memory(set_up: impl Fn(Broker) -> Broker) -> Fixture {
-    let set_up = |broker: Broker| set_up(broker.store(MemoryStore::new(), KeyRing::ephemeral()));
+    let set_up = |broker: Broker| set_up(broker.store(MemoryStore::new(), first_keys()));
     Fixture::start(set_up, None).await
 }
 
@@ -73,8 +75,13 @@ async fn in_sqlite(set_up: impl Fn(Broker) -> Broker) -> Fixture {
             .await
             .expect("a fresh database opens"),
     );
-    let set_up = |broker: Broker| set_up(broker.shared_store(store.clone(), KeyRing::ephemeral()));
+    let set_up = |broker: Broker| set_up(broker.shared_store(store.clone(), first_keys()));
     Fixture::start(set_up, Some(folder)).await
+}
+
+/// The ring that brokers start with: the key `k1`.
+pub(crate) fn first_keys() -> KeyRing {
+    KeyRing::parse(FIRST_KEY).expect("a ring")
 }
 
 /// A catalog of the library's type.

@@ -135,3 +135,24 @@ fn only_texts_of_older_keys_are_resealed() {
     assert_eq!(after.reseal(place, b""), Ok(None), "nothing is sealed");
     assert_eq!(after.reseal(place, b"plain"), Err(SealError::Layout));
 }
+
+#[test]
+fn a_check_value_tells_keys_of_one_id_apart_and_shows_nothing_of_them() {
+    let line = KeyRing::fresh_line("k1");
+    let (here, there) = (
+        KeyRing::parse(&line).unwrap(),
+        KeyRing::parse(&line).unwrap(),
+    );
+    let other = KeyRing::parse(&KeyRing::fresh_line("k1")).unwrap();
+    let id = here.current();
+    let value = here.check_value(&id).expect("a value");
+    assert_eq!(Some(value.clone()), there.check_value(&id));
+    assert_ne!(Some(value.clone()), other.check_value(&id));
+    let key_digest = format!("{:02x?}", here.first().digest).replace([',', ' ', '[', ']'], "");
+    assert!(
+        !key_digest.starts_with(&value),
+        "it is not the plain digest"
+    );
+    let unknown = KeyId::parse("k2").expect("an id");
+    assert_eq!(here.check_value(&unknown), None);
+}

@@ -1,16 +1,18 @@
 //! `sutler admin`: reads and actions of operators, over the administration API of a running broker.
 //!
 //! Flags and dispatch. The connection is in `admin/client.rs`, lists in `admin/list.rs` and
-//! `admin/table.rs`, bundles in `admin/bundles.rs`, actions in `admin/actions.rs`, logs in `admin/logs.rs`, errors and
-//! exit codes in `admin/error.rs`.
+//! `admin/table.rs`, bundles in `admin/bundles.rs`, actions in `admin/actions.rs`, logs in `admin/logs.rs`, keys in
+//! `admin/keys.rs` and `admin/rekey.rs`, errors and exit codes in `admin/error.rs`.
 
 mod actions;
 mod bundles;
 mod client;
 mod error;
+mod keys;
 mod list;
 mod logs;
 pub(crate) mod registry;
+mod rekey;
 mod table;
 mod transfer;
 
@@ -110,6 +112,11 @@ enum AdminCommand {
     Import(transfer::ImportArgs),
     /// Write a copy of the broker's database to a file while it runs
     Backup(transfer::BackupArgs),
+    /// List the keys that seal the broker's store, or retire one
+    #[command(subcommand)]
+    Keys(keys::KeysCommand),
+    /// Let the broker seal everything in its store with the current key while it runs
+    Rekey(rekey::RekeyArgs),
 }
 
 #[derive(Subcommand)]
@@ -254,6 +261,8 @@ async fn command(args: AdminArgs) -> Result<(), AdminError> {
         AdminCommand::Export(args) => transfer::export(&client, &args).await,
         AdminCommand::Import(args) => transfer::import(&client, output, &args).await,
         AdminCommand::Backup(args) => transfer::backup(&client, &args).await,
+        AdminCommand::Keys(command) => keys::run(&client, output, command).await,
+        AdminCommand::Rekey(args) => rekey::run(&client, output, &args).await,
     }
 }
 

@@ -9,11 +9,10 @@ mod copy;
 mod key_usage;
 mod keys;
 mod migrate;
-mod progress_bar;
 mod rekey;
 mod reopen;
 mod stats;
-mod target_store;
+pub(super) mod target_store;
 
 use crate::BoxError;
 use clap::{Subcommand, ValueEnum};

@@ -1,9 +1,11 @@
 //! `sutler store`: counts, checks and copies stores as an operator does. Copies between servers are in
-//! `store_commands/copies_between_servers.rs`, keys in `store_commands/key_rotation.rs`.
+//! `store_commands/copies_between_servers.rs`, keys in `store_commands/key_rotation.rs` and
+//! `store_commands/online_key_rotation.rs`.
 
 mod copies_between_servers;
 mod fixture;
 mod key_rotation;
+mod online_key_rotation;
 
 use crate::process::{ProgramOutput, folder, run_sutler, sutler};
 use fixture::Source;

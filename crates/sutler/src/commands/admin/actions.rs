@@ -73,7 +73,11 @@ pub(super) async fn broker(
     shown(output, &post(client, verb, why).await?)
 }
 
-async fn post(client: &AdminClient, path: &str, why: &ReasonArgs) -> Result<Value, AdminError> {
+pub(super) async fn post(
+    client: &AdminClient,
+    path: &str,
+    why: &ReasonArgs,
+) -> Result<Value, AdminError> {
     let request = client.ask(Method::POST, path, &[]);
     client
         .json(request.json(&json!({ "reason": why.reason })))

@@ -1,9 +1,9 @@
 //! `sutler store check`: checks the consistency of a store. The broker may run meanwhile.
 
-use super::progress_bar::progress_bar;
 use super::target_store::{self, TargetStoreArgs, URLS};
 use super::{StoreOutput, say, say_json};
 use crate::BoxError;
+use crate::commands::progress_bar::progress_bar;
 use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;

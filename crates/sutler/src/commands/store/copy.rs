@@ -1,10 +1,10 @@
 //! `sutler store copy`: copies one store into another, while it is in use. The journal copies
 //! (`sutler_journal::copy`); here are flags, progress, signals and the final message.
 
-use super::progress_bar::progress_bar;
 use super::target_store::{self, URLS, must_exist, url};
 use super::{StoreOutput, say, say_json};
 use crate::BoxError;
+use crate::commands::progress_bar::progress_bar;
 use clap::Args;
 use serde_json::json;
 use std::process::ExitCode;

@@ -1,19 +1,13 @@
 //! Counts of records by key, with a progress bar, and their words; for `keys` and `rekey`.
 
-use super::progress_bar::progress_bar;
 use crate::BoxError;
+use crate::commands::progress_bar::progress_bar;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use sutler_journal::rekey::{KeyUsage, RecordCounts, RekeyProgress, key_usage};
+use sutler_journal::rekey::{KeyUsage, RecordCounts, RekeyProgress, expected_records, key_usage};
 use sutler_journal::{Store, StoreError};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-
-/// Number of records in a store, for a progress bar; chunks of logs are not known before.
-async fn expected(store: &dyn Store) -> Result<u64, StoreError> {
-    let (info, stats) = (store.info().await?, store.stats().await?);
-    Ok(info.documents + stats.live + stats.terminal)
-}
 
 /// A progress bar that follows a pass over a store; ends when it is stopped.
 pub(super) struct PassBar {
@@ -25,7 +19,7 @@ impl PassBar {
         store: &dyn Store,
         progress: watch::Receiver<RekeyProgress>,
     ) -> Result<Self, StoreError> {
-        let expected = expected(store).await?;
+        let expected = expected_records(store).await?;
         let drawing = tokio::spawn(draw(progress, expected));
         Ok(Self { drawing })
     }

@@ -23,7 +23,7 @@ const EXIT_CODES: &str = "Exit codes: 0 done, 1 refused or failed, 2 wrong usage
 #[derive(Subcommand)]
 #[command(
     after_help = "Rotate a key: make, let every broker read the file (SIGHUP), use, let every broker read it again, \
-`sutler store rekey`, retire."
+`sutler store rekey`, retire. For an SQLite file in use by its broker: `sutler admin rekey`, `sutler admin keys retire`."
 )]
 pub(crate) enum KeysCommand {
     /// Add a new key, which opens and does not seal yet; creates the key file if there is none
@@ -103,7 +103,8 @@ pub(crate) struct UseArgs {
 #[derive(Args)]
 #[command(after_help = format!("The whole store is read, and a key that seals a record of it stays. Of several stores with \
 one key file only the given one is read. Backups that were made before `sutler store rekey` need the old key: keep a \
-copy of the key file with them. For SQLite stop the broker for `rekey` and `retire` together.\n\n{URLS}\n\n{EXIT_CODES}"))]
+copy of the key file with them. An SQLite file belongs to one process: while its broker runs, use `sutler admin keys \
+retire`.\n\n{URLS}\n\n{EXIT_CODES}"))]
 pub(crate) struct RetireArgs {
     #[command(flatten)]
     file: KeyFileArgs,
@@ -166,7 +167,7 @@ fn make_current(args: &UseArgs) -> Result<(), BoxError> {
 
 fn after_use(id: &KeyId) -> String {
     format!(
-        "Next: give the file to every replica and send each broker SIGHUP; then seal everything with {id} by\n  sutler store rekey\nFor SQLite stop the broker for `rekey` and `retire` together.\n"
+        "Next: give the file to every replica and send each broker SIGHUP; then seal everything with {id} by\n  sutler store rekey\nFor SQLite, while its broker runs: `sutler admin rekey --wait`, then `sutler admin keys retire`.\n"
     )
 }
 
@@ -176,7 +177,8 @@ async fn retire(args: &RetireArgs) -> Result<(), BoxError> {
     // Refuses unknown and current keys before the store is read.
     edit.remove(&id)?;
     args.file.chosen.must_exist()?;
-    let found = args.file.chosen.open().await?;
+    let online = format!("sutler admin keys retire {id}");
+    let found = args.file.chosen.open_or_suggest(&online).await?;
     // Records of a store that was moved are in another one.
     check_usable(&*found.store).await?;
     let usage = key_usage::count(&found.store).await?;
@@ -229,7 +231,11 @@ async fn list(args: &ListArgs) -> Result<(), BoxError> {
         false => None,
         true => {
             args.file.chosen.must_exist()?;
-            let found = args.file.chosen.open().await?;
+            let found = args
+                .file
+                .chosen
+                .open_or_suggest("sutler admin keys list")
+                .await?;
             Some(key_usage::count(&found.store).await?)
         }
     };

@@ -18,8 +18,8 @@ const NOT_SETTLED: u8 = 3;
 /// Exit code of an interrupted run.
 const INTERRUPTED: u8 = 130;
 
-const EXIT_CODES: &str = "Brokers may run meanwhile; an SQLite file belongs to one process, so stop its broker first. \
-An interrupted run is continued by the same command.
+const EXIT_CODES: &str = "Brokers may run meanwhile. An SQLite file belongs to one process: while its broker runs, use \
+`sutler admin rekey`. An interrupted run is continued by the same command.
 
 Exit codes: 0 nothing needs an older key; 1 failed, or records cannot be opened or are too large; 2 wrong usage; 3 brokers still \
 write with an older key; 130 interrupted.";
@@ -55,7 +55,10 @@ pub(super) async fn run(args: RekeyArgs) -> Result<ExitCode, BoxError> {
     args.chosen.must_exist()?;
     let path = args.chosen.key_file(args.key_file.as_deref())?;
     let keys = Arc::new(target_store::keys(&path)?);
-    let found = args.chosen.open().await?;
+    let found = args
+        .chosen
+        .open_or_suggest("sutler admin rekey --wait")
+        .await?;
     let (progress, receiver) = watch::channel(RekeyProgress::default());
     let bar = PassBar::start(&*found.store, receiver).await?;
     let ended = tokio::select! {

@@ -1,9 +1,9 @@
 //! `sutler store stats`: counts documents, operations and leases of a store.
 
-use super::progress_bar::progress_bar;
 use super::target_store::{TargetStoreArgs, URLS};
 use super::{StoreOutput, say, say_json};
 use crate::BoxError;
+use crate::commands::progress_bar::progress_bar;
 use clap::Args;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde_json::{Value, json};

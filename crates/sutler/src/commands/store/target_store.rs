@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use sutler::{FilePath, StoreUrl};
 use sutler_journal::{KeyRing, Store};
+use sutler_store_sqlite::SqliteOpenError;
 
 /// Help text about URLs.
 pub(super) const URLS: &str =
@@ -56,6 +57,20 @@ impl TargetStoreArgs {
         Ok(TargetStore { store, name, keys })
     }
 
+    /// As [`open`](Self::open). The error for a file in use suggests the command that works in its broker.
+    pub(super) async fn open_or_suggest(&self, online: &str) -> Result<TargetStore, BoxError> {
+        self.open().await.map_err(|error| {
+            let Some(SqliteOpenError::InUse { path }) = error.downcast_ref() else {
+                return error;
+            };
+            let path = path.display();
+            format!(
+                "{path} is in use by another process; if that is its broker, run `{online}`, which works while it runs; otherwise stop that process"
+            )
+            .into()
+        })
+    }
+
     /// Path of the key file: the given one, or that of the store; no store is opened.
     pub(super) fn key_file(&self, given: Option<&Path>) -> Result<PathBuf, BoxError> {
         let path = match given {
@@ -81,6 +96,15 @@ impl TargetStoreArgs {
         };
         Ok((url, keys))
     }
+}
+
+/// Path of the key file of a configuration, if it has one.
+pub(in crate::commands) fn key_file_of(config: &Path) -> Result<Option<PathBuf>, BoxError> {
+    let args = TargetStoreArgs {
+        url: None,
+        config: Some(config.to_owned()),
+    };
+    Ok(args.resolve()?.1)
 }
 
 /// Opens a store, creating it if it is missing.
@@ -115,7 +139,7 @@ impl TargetStoreArgs {
 }
 
 /// Reads an existing key file.
-pub(super) fn keys(path: &Path) -> Result<KeyRing, BoxError> {
+pub(in crate::commands) fn keys(path: &Path) -> Result<KeyRing, BoxError> {
     if !path.exists() {
         let shown = path.display();
         return Err(format!("the key file {shown} does not exist; name it with --key-file").into());

@@ -1,7 +1,7 @@
 //! A broker over a given store, with data and load.
 
 use crate::http_request::BrokerRequest;
-use crate::process::{Broker, sutler};
+use crate::process::{Broker, ProgramOutput, sutler};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,6 +26,27 @@ impl Source {
         Self {
             broker: Broker::of(&mut command),
         }
+    }
+
+    /// Starts a broker over `one.db` that has an administration for the operator `root`.
+    pub(super) fn start_administered(folder: &Path) -> Self {
+        let config = "auth: none\nstore: {url: 'sqlite:one.db', key_file: one.key}\nadmin: {users: [{name: root, password: t0ps3cret}]}\n";
+        std::fs::write(folder.join("sutler.yaml"), config).expect("a file");
+        let mut command = sutler(folder);
+        command.args(["broker", "--config", "sutler.yaml"]);
+        Self {
+            broker: Broker::of(&mut command),
+        }
+    }
+
+    /// Host and port.
+    pub(super) fn address(&self) -> &str {
+        self.broker.address()
+    }
+
+    /// Runs `sutler admin` against it.
+    pub(super) fn admin(&self, folder: &Path, arguments: &[&str]) -> ProgramOutput {
+        admin(self.address(), folder, arguments)
     }
 
     /// Requests an instance without waiting for it; returns the id of the operation.
@@ -144,5 +165,21 @@ impl Source {
     /// Stops it with SIGTERM.
     pub(super) fn stop(self) {
         self.broker.ended();
+    }
+}
+
+/// Runs `sutler admin` as the operator `root`, against the broker at an address.
+pub(super) fn admin(address: &str, folder: &Path, arguments: &[&str]) -> ProgramOutput {
+    let output = sutler(folder)
+        .args(["admin", "--url", &format!("http://{address}/admin")])
+        .args(["--user", "root"])
+        .args(arguments)
+        .env("SUTLER_ADMIN_PASSWORD", "t0ps3cret")
+        .output()
+        .expect("the program runs");
+    ProgramOutput {
+        stdout: String::from_utf8(output.stdout).expect("it prints text"),
+        stderr: String::from_utf8(output.stderr).expect("it prints text"),
+        code: output.status.code(),
     }
 }
