@@ -82,7 +82,7 @@ async fn a_claim_that_was_given_up_during_a_stall_takes_nothing() {
         async move { store.commit(&Commit::new().start(new)).await }
     });
     for _ in 0..2 {
-        let claim = store.claim(owner, &[(WORK, 1)]);
+        let claim = async { store.claim(owner, &[(WORK, 1)]).await };
         let given_up = timeout(Duration::from_millis(50), claim).await;
         given_up.expect_err("the disk stalls");
     }
