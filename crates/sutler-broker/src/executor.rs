@@ -21,12 +21,11 @@ use crate::resources::{BINDING, Detail, INSTANCE, Request, ResourceKeys as _, St
 use async_trait::async_trait;
 use bytes::Bytes;
 use hook::HookCall;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use sutler_journal::{Executor, Key, Lost, Run, RunResult};
 use sutler_osb::{BindingId, InstanceId};
 use sutler_records::{EndedResource, PeriodicTasks, Resource, RunEnd, StartedOperation, TASK_VERB};
-use tokio::time::Instant;
 use tracing::Instrument as _;
 
 /// An operation of the broker that starts.
@@ -274,7 +273,7 @@ impl BrokerExecutor {
             plan,
             service,
             policy,
-            began: Instant::now(),
+            called: OnceLock::new(),
         })
     }
 

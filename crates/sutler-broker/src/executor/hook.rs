@@ -13,7 +13,7 @@ use crate::refusal::Refusal;
 use crate::resources::{Detail, RefusedAs, ResourceKeys as _};
 use crate::service::{Bound, Policy, Predecessor, Provisioned, UntypedService, Update};
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use sutler_journal::{Fence, Lost, Run, StoreTime, catch_panic};
 use sutler_osb::{BindResponse, Parameters, Requires};
@@ -40,8 +40,8 @@ pub(super) struct HookCall<'a> {
     pub plan: Arc<OfferedPlan>,
     pub service: Arc<dyn UntypedService>,
     pub policy: Policy,
-    /// When this attempt began.
-    pub began: Instant,
+    /// When the hook was called in this attempt.
+    pub called: OnceLock<Instant>,
 }
 
 impl HookCall<'_> {
@@ -124,6 +124,7 @@ impl HookCall<'_> {
             // Otherwise a hook that fails at once would be tried without a limit.
             return Ok(Err(overdue(self.policy.deadline)));
         }
+        let _ = self.called.set(Instant::now());
         let span = operation_log::hook_span(self.run);
         let hook = catch_panic(hook.instrument(span));
         tokio::select! {
@@ -172,7 +173,9 @@ impl HookCall<'_> {
         if self.cx.first_call().await.is_some() {
             return Ok(RunOutcome::Retry(wait, None));
         }
-        let called = self.store_time().await?.minus(self.began.elapsed());
+        // Before the store is asked: a slow answer is not the hook's time.
+        let passed = self.called.get().map_or(Duration::ZERO, Instant::elapsed);
+        let called = self.store_time().await?.minus(passed);
         let progress = self.cx.record_first_call(called).await;
         Ok(RunOutcome::Retry(wait, Some(progress)))
     }
