@@ -272,10 +272,8 @@ impl Broker {
             .zip(realm_contexts)
             .map(served)
             .collect();
-        let backup = self.backup;
-        let admin = self
-            .admin
-            .map(|admin| admin.build(&platforms, backup, &draining));
+        let admin = self.admin;
+        let admin = admin.map(|it| it.build(&platforms, self.backup, &draining));
         let admin = admin.transpose()?;
         let app = App {
             platforms,
