@@ -231,8 +231,8 @@ impl Broker {
         let clock = Arc::new(clock.map_err(|error| BuildError::Store(error.into()))?);
         let observed = Arc::new(MeteredStore::new(store));
         let store: Arc<dyn Store> = observed.clone();
-        let platforms = with_root_platform(self.platforms, self.auth, self.realm)?;
-        let platforms = check_platforms(platforms)?;
+        let platforms =
+            check_platforms(with_root_platform(self.platforms, self.auth, self.realm)?)?;
         let tls = self.tls.map(TlsAcceptor::new).transpose()?.map(Arc::new);
         platforms.iter().for_each(|it| it.auth.prefetch_keys());
         let catalog = Arc::new(LiveCatalog::new(
@@ -260,10 +260,9 @@ impl Broker {
         let draining = CancellationToken::new();
         let shared_limits = SharedLimits::new(settings.limits.clone(), draining.clone());
         let served = |(platform, realm_context): (CheckedPlatform, Arc<RealmContext>)| {
-            let engine = engine.clone();
             let requests = RequestHandler {
                 realm_context,
-                engine,
+                engine: engine.clone(),
             };
             let admission = Admission::new(shared_limits.clone());
             platform_route(platform, requests, replaced.clone(), admission)

@@ -1,0 +1,87 @@
+//! Deadlines of hooks: one for all attempts from the first call.
+//!
+//! Not here: the time that a delete waits for others (`deadlines_and_purges.rs`).
+
+use super::{Behaviour, ScriptedProvision, begins, provisioned};
+use crate::hooks::{AFTER_THE_LEASE, RestartableBroker};
+use std::time::Duration;
+use sutler_broker::Policy;
+use tokio::time::Instant;
+
+fn retried_within_a_minute() -> Policy {
+    Policy {
+        attempts_max: 1000,
+        backoff: Duration::from_secs(10),
+        ..Policy::default().within(Duration::from_secs(60))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_has_until_its_deadline_over_all_attempts() {
+    let brokers = RestartableBroker::new();
+    let (mut service, log) = ScriptedProvision::new(Behaviour::TransientUntil(9));
+    service.policy = Policy {
+        attempts_max: 100,
+        backoff: Duration::from_secs(10),
+        ..Policy::default().within(Duration::from_secs(60))
+    };
+    let fixture = brokers.open(service).await;
+    let began = Instant::now();
+    let reply = provisioned(&fixture, "retried").await;
+    assert_eq!(reply.json["state"], "failed");
+    // Attempts at 0, 10, 30 and 70 seconds; the last has no time left.
+    let took = began.elapsed().as_secs();
+    assert!((60..=75).contains(&took), "{took}");
+    let attempts = begins(&log.entries(), "attempt").len();
+    assert!((3..=4).contains(&attempts), "{attempts}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_of_the_first_attempt_counts_for_the_deadline() {
+    let brokers = RestartableBroker::new();
+    let time = Duration::from_secs(45);
+    let (mut service, log) = ScriptedProvision::new(Behaviour::TransientAfter(time));
+    service.policy = retried_within_a_minute();
+    let fixture = brokers.open(service).await;
+    let began = Instant::now();
+    let reply = provisioned(&fixture, "i").await;
+    assert_eq!(reply.json["state"], "failed");
+    let took = began.elapsed().as_secs();
+    assert!((60..=61).contains(&took), "{took}");
+    assert_eq!(begins(&log.entries(), "attempt").len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn attempts_after_a_takeover_share_one_deadline() {
+    let brokers = RestartableBroker::new();
+    let (mut service, log) = ScriptedProvision::new(Behaviour::Never);
+    service.policy = retried_within_a_minute();
+    let fixture = brokers.open(service).await;
+    let request = fixture.provision("i").accepts_incomplete();
+    let operation = request.send().await.operation();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    fixture.crash();
+    let behaviour = Behaviour::TransientAfter(Duration::from_secs(10));
+    let mut service = ScriptedProvision::as_before(&log, behaviour);
+    service.policy = retried_within_a_minute();
+    let fixture = brokers.open(service).await;
+    tokio::time::sleep(AFTER_THE_LEASE).await;
+    let began = Instant::now();
+    let poll = fixture.poll("i").operation(&operation);
+    assert_eq!(fixture.poll_until_done(poll).await.json["state"], "failed");
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(120), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_that_never_ends_fails_at_its_deadline_with_a_message() {
+    let brokers = RestartableBroker::new();
+    let (mut service, _) = ScriptedProvision::new(Behaviour::Never);
+    service.policy = Policy::default().within(Duration::from_secs(90));
+    let fixture = brokers.open(service).await;
+    let began = Instant::now();
+    let reply = provisioned(&fixture, "i").await;
+    assert_eq!(reply.json["state"], "failed");
+    assert!(reply.description().contains("90 seconds"), "{}", reply.text);
+    assert_eq!(began.elapsed().as_secs(), 90);
+}
