@@ -13,7 +13,7 @@
 //!
 //! A line may have several mutations: `B-083/join`. A mutation that needs several places names the next one with
 //! `& file`. Their positions in the source: `mutated_copy.rs`. The same form, with words as names, describes faults
-//! that the simulation must find (`simulation_mutants.rs`).
+//! that the simulation must find (`simulation_mutants.rs`); `seed` is the seed that showed it last.
 
 use crate::BoxError;
 use std::path::{Path, PathBuf};
@@ -36,6 +36,8 @@ pub(crate) struct Mutation {
     pub broad: Option<String>,
     /// A further place of the mutation before it.
     pub also: bool,
+    /// The seed of the simulation that showed it last.
+    pub seed: Option<u64>,
 }
 
 impl Mutation {
@@ -91,7 +93,8 @@ fn parse(text: &str) -> Result<Vec<Mutation>, BoxError> {
             "in" => current.within = Some(rest.to_owned()),
             "#" => rest.clone_into(&mut current.breaks),
             "*" => current.broad = Some(rest.to_owned()),
-            _ => return Err(at("neither -, +, @, in, &, # nor *").into()),
+            "seed" => current.seed = Some(rest.parse().map_err(|_| at("not a seed"))?),
+            _ => return Err(at("neither -, +, @, in, &, #, * nor seed").into()),
         }
     }
     check(&mutations)?;
@@ -144,8 +147,9 @@ mod tests {
 
     #[test]
     fn a_mutation_may_have_several_places() {
-        let text = "late-claim  a.rs\n- x\n+ y\n  # why\n& b.rs\n- p\n+ q\n";
+        let text = "late-claim  a.rs\n- x\n+ y\n  # why\nseed 7\n& b.rs\n- p\n+ q\n";
         let read = parse(text).expect("well-formed");
+        assert_eq!(read[0].seed, Some(7));
         let places = read.iter().map(|it| (it.name.as_str(), it.also));
         assert_eq!(
             places.collect::<Vec<_>>(),

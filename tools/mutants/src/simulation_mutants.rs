@@ -1,7 +1,9 @@
 //! Faults of time, put back into the copy one at a time: the simulation must find each within the seeds that the
 //! tests run.
 //!
-//! The list is `tools/simulate/mutations.txt`; the copy and its switches are those of the other mutations.
+//! The list is `tools/simulate/mutations.txt`; the copy and its switches are those of the other mutations. The seed that
+//! showed a fault last is kept with it and tried first. What a seed does changes with the code, so a kept seed that shows
+//! nothing any more is reported, and the others are searched.
 
 use crate::BoxError;
 use crate::mutation::Mutation;
@@ -21,20 +23,64 @@ pub(crate) fn surviving(faults: &[Mutation], build: &Path) -> Result<Vec<String>
     let mut survivors = Vec::new();
     for fault in faults.iter().filter(|fault| !fault.also) {
         let began = Instant::now();
-        let status = Command::new(&program)
-            .args(["--seeds", SEEDS, "--failures", "1"])
-            .env("SUTLER_MUTANT", &fault.name)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status()?;
-        let found = !status.success();
-        let word = if found { "found" } else { "NOT FOUND" };
+        let kept = fault.seed.map(|seed| seed.to_string());
+        let mut found = match &kept {
+            Some(seed) => failing_seed(&program, &fault.name, &["--seed", seed])?,
+            None => None,
+        };
+        if found.is_none() {
+            let search = ["--seeds", SEEDS, "--failures", "1"];
+            found = failing_seed(&program, &fault.name, &search)?;
+        }
         let (name, ms) = (&fault.name, began.elapsed().as_millis());
-        eprintln!("simulation {name:<24} {word} ({ms} ms)");
-        if !found {
-            survivors.push(format!("{name}: {}", fault.breaks));
+        match found {
+            None => {
+                eprintln!("simulation {name:<26} NOT FOUND ({ms} ms)");
+                survivors.push(format!("{name}: {}", fault.breaks));
+            }
+            Some(seed) if fault.seed == Some(seed) => {
+                eprintln!("simulation {name:<26} found by its seed {seed} ({ms} ms)");
+            }
+            Some(seed) => {
+                eprintln!(
+                    "simulation {name:<26} found by seed {seed}: keep it in {FAULTS} ({ms} ms)"
+                );
+            }
         }
     }
     Ok(survivors)
+}
+
+/// The first seed that breaks an invariant with a fault. An end for another reason, such as a panic, does not count.
+fn failing_seed(program: &Path, fault: &str, options: &[&str]) -> Result<Option<u64>, BoxError> {
+    let output = Command::new(program)
+        .args(options)
+        .env("SUTLER_MUTANT", fault)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()?;
+    Ok(broken_seed(&String::from_utf8_lossy(&output.stdout)))
+}
+
+/// The seed of the first report of broken invariants.
+fn broken_seed(text: &str) -> Option<u64> {
+    let report = |line: &str| {
+        let (seed, rest) = line.strip_prefix("seed ")?.split_once(' ')?;
+        let is_report = rest.starts_with("breaks invariants");
+        seed.parse().ok().filter(|_| is_report)
+    };
+    text.lines().find_map(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::broken_seed;
+
+    #[test]
+    fn only_a_report_of_broken_invariants_counts() {
+        let found = "1000 seeds\nseed 17 breaks invariants (2 replicas):\n  at 1: two runs\n";
+        assert_eq!(broken_seed(found), Some(17));
+        assert_eq!(broken_seed("seed 17: 145 events, 10 hooks\n"), None);
+        assert_eq!(broken_seed("thread 'main' panicked\n"), None);
+    }
 }
