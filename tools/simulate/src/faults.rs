@@ -64,13 +64,13 @@ impl Faults {
             }
             FaultKind::Kill => {
                 self.replicas.kill(slot);
-                self.start_later(slot);
+                self.replicas.start_later(slot);
             }
             FaultKind::Restart => {
                 let faults = Arc::clone(self);
                 tokio::spawn(async move {
                     faults.replicas.stop(slot).await;
-                    faults.start_later(slot);
+                    faults.replicas.start_later(slot);
                 });
             }
             FaultKind::ClockJump => {
@@ -79,17 +79,5 @@ impl Faults {
                 self.clock.jump(network.choices.between(Duration::ZERO, by));
             }
         }
-    }
-
-    fn start_later(&self, slot: usize) {
-        let replicas = Arc::clone(&self.replicas);
-        tokio::spawn(async move {
-            let choices = &replicas.network.choices;
-            let pause = choices.between(Duration::from_millis(100), Duration::from_secs(15));
-            tokio::time::sleep(pause).await;
-            if replicas.process(slot).is_none() {
-                replicas.start(slot).await;
-            }
-        });
     }
 }

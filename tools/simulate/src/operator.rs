@@ -1,14 +1,17 @@
 //! A simulated operator who gives commands about any instance or binding, and often goes away before the
-//! answer.
+//! answer. In some scenarios the process that is asked dies.
 
 use crate::client::send;
 use crate::commit_checker::CommitChecker;
 use crate::outside_world::ResourceName;
-use crate::replica::Replicas;
+use crate::replica::{Process, Replicas};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+
+/// Longest time between the request of a purge and the death of its process: about the time that a purge takes.
+const KILLED_WITHIN: Duration = Duration::from_millis(40);
 
 /// An operator.
 pub(crate) struct Operator {
@@ -25,12 +28,21 @@ impl Operator {
     pub(crate) async fn run(&self) {
         let choices = &self.replicas.network.choices;
         loop {
-            let pause = choices.between(Duration::from_secs(1), Duration::from_secs(20));
+            let longest = match self.replicas.scenario.purge_kills {
+                true => Duration::from_secs(8),
+                false => Duration::from_secs(20),
+            };
+            let pause = choices.between(Duration::from_secs(1), longest);
             tokio::time::sleep(pause).await;
             if self.over.load(Ordering::Relaxed) {
                 return;
             }
             let instance = &self.instances[choices.index(self.instances.len())];
+            if self.replicas.scenario.purge_kills {
+                self.command(&ResourceName::instance(instance), "purge")
+                    .await;
+                continue;
+            }
             let lane = match choices.percent(30) {
                 true => {
                     let binding = &self.bindings[choices.index(self.bindings.len())];
@@ -41,6 +53,23 @@ impl Operator {
             let command = choices.pick(&["retry", "cancel", "abandon", "purge", "purge"]);
             self.command(&lane, command).await;
         }
+    }
+
+    /// Kills a process, often in the middle of a purge; another one takes its place.
+    fn kill_soon(&self, slot: usize, process: &Process) {
+        let replicas = Arc::clone(&self.replicas);
+        let name = process.name.clone();
+        tokio::spawn(async move {
+            let choices = &replicas.network.choices;
+            tokio::time::sleep(choices.between(Duration::ZERO, KILLED_WITHIN)).await;
+            let current = replicas.process(slot).map(|it| it.name);
+            if current.as_ref() == Some(&name) {
+                let history = &replicas.network.history;
+                history.record("fault", || format!("fault: Kill of {name}"));
+                replicas.kill(slot);
+                replicas.start_later(slot);
+            }
+        });
     }
 
     async fn command(&self, lane: &ResourceName, command: &str) {
@@ -65,6 +94,9 @@ impl Operator {
             _ => Duration::from_secs(10),
         };
         let timeout = network.choices.between(Duration::from_millis(1), timeout);
+        if self.replicas.scenario.purge_kills {
+            self.kill_soon(slot, &process);
+        }
         let body = json!({ "reason": "simulated" });
         let answer = send(&process, "POST", &path, Some(body), timeout).await;
         network.history.record("operator", || match answer {

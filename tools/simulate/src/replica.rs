@@ -230,6 +230,19 @@ impl Replicas {
         }
     }
 
+    /// Starts a process in a slot that has none, after a while.
+    pub(crate) fn start_later(self: &Arc<Self>, slot: usize) {
+        let replicas = Arc::clone(self);
+        tokio::spawn(async move {
+            let choices = &replicas.network.choices;
+            let pause = choices.between(Duration::from_millis(100), Duration::from_secs(15));
+            tokio::time::sleep(pause).await;
+            if replicas.process(slot).is_none() {
+                replicas.start(slot).await;
+            }
+        });
+    }
+
     /// Stops a process with notice.
     pub(crate) async fn stop(&self, slot: usize) {
         let Some(process) = self.process(slot) else {

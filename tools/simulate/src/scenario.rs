@@ -32,6 +32,8 @@ pub(crate) struct Scenario {
     pub delayed_polls: u64,
     /// Whether operators send commands.
     pub operators: bool,
+    /// Whether operators only purge instances, and the process that is asked dies, often in the middle of the purge.
+    pub purge_kills: bool,
     /// Whether an instance exists whose hook ends its process.
     pub poison: bool,
     /// Mean pause between two faults; `None`: no faults.
@@ -87,13 +89,14 @@ impl Scenario {
     /// The scenario of a seed: half of them mix everything, the others look for one family of faults.
     pub(crate) fn of(rng: &mut SeededRng) -> Self {
         let mut scenario = Self::mixed(rng);
-        match rng.below(11) {
+        match rng.below(12) {
             0..5 => {}
             5 => scenario.late_answers(rng),
             6 => scenario.partitions(rng),
             7 => scenario.restarts(rng),
             8 => scenario.purges(rng),
             9 => scenario.ended_runs(rng),
+            10 => scenario.interrupted_purges(),
             _ => scenario.crash_loops(rng),
         }
         scenario.deadline = scenario.hook * 2 + seconds(10);
@@ -131,6 +134,7 @@ impl Scenario {
             skew: seconds(*rng.pick(&[0, 5, 3600])),
             delayed_polls: *rng.pick(&[0, 2, 20]),
             operators: rng.below(100) < 45,
+            purge_kills: false,
             poison: rng.one_in(12),
             fault_pause: match rng.below(8) {
                 0 => None,
@@ -193,6 +197,19 @@ impl Scenario {
         (self.operators, self.poison) = (true, false);
     }
 
+    /// Processes die in the middle of purges, and platforms use what is left.
+    fn interrupted_purges(&mut self) {
+        self.fault_pause = None;
+        self.hook = seconds(1);
+        self.failing_hooks = 0;
+        self.replicas = 3;
+        self.clients = 3;
+        self.workers = 16;
+        self.client_timeout = seconds(30);
+        self.purge_kills = true;
+        (self.operators, self.poison) = (true, false);
+    }
+
     /// Operators end operations whose hooks run in other replicas.
     fn ended_runs(&mut self, rng: &mut SeededRng) {
         self.fault_pause = None;
@@ -220,7 +237,7 @@ impl Scenario {
 impl Scenario {
     /// Whether only hooks end processes and no lease is lost: then no other operation may be given up.
     pub(crate) fn only_hooks_kill(&self) -> bool {
-        self.fault_pause.is_none() || self.faults.is_empty()
+        (self.fault_pause.is_none() || self.faults.is_empty()) && !self.purge_kills
     }
 
     /// Whether the clock of the store may jump.
@@ -250,6 +267,9 @@ impl fmt::Display for Scenario {
         write!(f, ", faults {:?} every {:?}", self.faults, self.fault_pause)?;
         if self.operators {
             write!(f, ", operators")?;
+        }
+        if self.purge_kills {
+            write!(f, ", processes that die during purges")?;
         }
         if self.poison {
             write!(f, ", a hook that ends its process")?;
