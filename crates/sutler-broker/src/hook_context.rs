@@ -236,23 +236,28 @@ impl Cx {
         }
     }
 
-    /// The moment from which the deadline of the hook counts, if an earlier attempt recorded it. A takeover has all
-    /// the time again: takeovers are bounded.
+    /// The moment from which the deadline of the hook counts, if an earlier attempt recorded it. A takeover since then
+    /// has all the time again: takeovers are bounded. New progress sets their number back, which is not a takeover.
     pub(crate) async fn first_call(&self) -> Option<StoreTime> {
         let takeovers = self.run.operation().row.takeovers;
         let first = self.steps.lock().await.first_call;
-        let first = first.filter(|first| first.takeovers == takeovers);
+        let first = first.filter(|first| first.takeovers >= takeovers);
         first.map(|first| StoreTime(first.at))
     }
 
-    /// Progress that records the first call of the hook, to be written together with the end of the attempt.
-    pub(crate) async fn record_first_call(&self, at: StoreTime) -> Bytes {
+    /// Progress that records the first call of the hook, to be written together with the end of the attempt. `None`: it
+    /// is recorded already.
+    pub(crate) async fn record_first_call(&self, at: StoreTime) -> Option<Bytes> {
         let mut steps = self.steps.lock().await;
-        steps.first_call = Some(FirstCall {
+        let first = Some(FirstCall {
             at: at.0,
             takeovers: self.run.operation().row.takeovers,
         });
-        self.records.seal_progress(self.run.id(), &*steps)
+        if steps.first_call == first {
+            return None;
+        }
+        steps.first_call = first;
+        Some(self.records.seal_progress(self.run.id(), &*steps))
     }
 
     /// Writes progress that was not written yet.

@@ -170,14 +170,14 @@ impl HookCall<'_> {
 
     /// Ends this attempt. The first attempt records when the hook was called.
     async fn retry<T>(&self, wait: Duration) -> Result<RunOutcome<T>, Lost> {
-        if self.cx.first_call().await.is_some() {
-            return Ok(RunOutcome::Retry(wait, None));
-        }
         // Before the store is asked: a slow answer is not the hook's time.
         let passed = self.called.get().map_or(Duration::ZERO, Instant::elapsed);
-        let called = self.store_time().await?.minus(passed);
+        let called = match self.cx.first_call().await {
+            Some(called) => called,
+            None => self.store_time().await?.minus(passed),
+        };
         let progress = self.cx.record_first_call(called).await;
-        Ok(RunOutcome::Retry(wait, Some(progress)))
+        Ok(RunOutcome::Retry(wait, progress))
     }
 
     /// Whether the operation was cancelled before its hook was called.

@@ -142,8 +142,13 @@ impl Service for ScriptedProvision {
 async fn provisioned(fixture: &HookFixture, id: &str) -> Reply {
     let request = fixture.provision(id).accepts_incomplete();
     let operation = request.send().await.operation();
+    ended(fixture, id, &operation).await
+}
+
+/// Polls slowly until an operation has ended: the number of requests is limited.
+async fn ended(fixture: &HookFixture, id: &str, operation: &str) -> Reply {
     for _ in 0..100_000 {
-        let reply = fixture.poll(id).operation(&operation).send().await.is(200);
+        let reply = fixture.poll(id).operation(operation).send().await.is(200);
         if reply.json["state"] != "in progress" {
             return reply;
         }

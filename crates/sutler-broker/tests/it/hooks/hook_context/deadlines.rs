@@ -2,7 +2,7 @@
 //!
 //! Not here: the time that a delete waits for others (`deadlines_and_purges.rs`).
 
-use super::{Behaviour, ScriptedProvision, begins, provisioned};
+use super::{Behaviour, ScriptedProvision, begins, ended, provisioned};
 use crate::hooks::{AFTER_THE_LEASE, RestartableBroker};
 use std::time::Duration;
 use sutler_broker::Policy;
@@ -67,8 +67,8 @@ async fn attempts_after_a_takeover_share_one_deadline() {
     let fixture = brokers.open(service).await;
     tokio::time::sleep(AFTER_THE_LEASE).await;
     let began = Instant::now();
-    let poll = fixture.poll("i").operation(&operation);
-    assert_eq!(fixture.poll_until_done(poll).await.json["state"], "failed");
+    let reply = ended(&fixture, "i", &operation).await;
+    assert_eq!(reply.json["state"], "failed");
     let took = began.elapsed();
     assert!(took < Duration::from_secs(120), "{took:?}");
 }
