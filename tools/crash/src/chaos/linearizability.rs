@@ -74,13 +74,31 @@ pub fn explain(
     };
     search.run().map_err(|deepest| {
         let (event, tree) = *deepest;
-        let recorded = &recorded[event.recorded];
+        let failed = &recorded[event.recorded];
         Violation::new(format!(
             "{}: {:?} ({:?}) was answered {:?} by replica {}, which no order of requests explains; \
-             as far as one was found it was {tree:?}",
-            recorded.instance, recorded.call, recorded.mode, recorded.observed, recorded.replica
+             as far as one was found it was {tree:?}\n{}",
+            failed.instance,
+            failed.call,
+            failed.mode,
+            failed.observed,
+            failed.replica,
+            lines_of(recorded)
         ))
     })
+}
+
+/// All requests about an instance, one on a line, with the microseconds of their begin and end.
+fn lines_of(recorded: &[RecordedCall]) -> String {
+    let mut order: Vec<&RecordedCall> = recorded.iter().collect();
+    order.sort_by_key(|it| it.began);
+    let line = |it: &RecordedCall| {
+        format!(
+            "  {:>9} to {:>9}: {:?} ({:?}) at replica {}: {:?}\n",
+            it.began, it.ended, it.call, it.mode, it.replica, it.observed
+        )
+    };
+    order.into_iter().map(line).collect()
 }
 
 /// Events of one request. A request that waited for its end has two.
