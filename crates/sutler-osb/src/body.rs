@@ -10,6 +10,9 @@ const REASON_CHARS_MAX: usize = 300;
 /// Deepest body, in levels of objects and arrays. The parser's limit is 127, but a body is stored inside
 /// other objects and must be readable from there.
 const DEPTH_MAX: usize = 100;
+/// Keys of objects that begin like this have a meaning for the parser: the object is not stored as it was sent, or
+/// cannot be read again.
+const RESERVED: &str = "$serde_json::private::";
 
 /// Why bytes are not the expected body. `Display` is a sentence for the caller.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,6 +34,9 @@ pub enum BodyError {
         "the body is nested too deeply: at most {DEPTH_MAX} levels of objects and arrays are read"
     )]
     TooDeep,
+    /// A key has a meaning for the parser.
+    #[error("the body has a key that begins with `{RESERVED}`, which is reserved")]
+    Reserved,
     /// A mandatory field is missing.
     #[error("field `{path}` is required")]
     Missing {
@@ -63,8 +69,10 @@ pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, BodyError> {
         Some(b'{') => (),
         Some(_) => return Err(not_an_object(bytes)),
     }
-    if is_deep(bytes) {
-        return Err(BodyError::TooDeep);
+    match check_json_text(bytes) {
+        Ok(()) => (),
+        Err(JsonTextError::TooDeep) => return Err(BodyError::TooDeep),
+        Err(JsonTextError::Reserved) => return Err(BodyError::Reserved),
     }
     // Nearly all bodies are valid: the path is computed only for those that are not.
     serde_json::from_slice(bytes).map_err(|error| explain::<T>(bytes, error))
@@ -129,24 +137,61 @@ fn field_error(path: &str, error: &serde_json::Error) -> BodyError {
     }
 }
 
-/// Whether a JSON text is nested deeper than [`DEPTH_MAX`]. The result for invalid JSON is undefined:
-/// it is refused in any case.
-pub(crate) fn is_deep(bytes: &[u8]) -> bool {
+/// Why a JSON text must not be parsed: it could not be read again after it is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JsonTextError {
+    /// Nested too deeply.
+    #[error("is nested deeper than {DEPTH_MAX} levels")]
+    TooDeep,
+    /// A key has a meaning for the parser.
+    #[error("has a key that begins with `{RESERVED}`")]
+    Reserved,
+}
+
+/// Checks a JSON text before it is parsed: depth, and keys that are reserved. The result for invalid JSON is undefined:
+/// the parser refuses it.
+pub fn check_json_text(bytes: &[u8]) -> Result<(), JsonTextError> {
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
-    for byte in bytes {
+    // Whether the last string begins with a reserved text: it is a key if a colon follows.
+    let mut is_reserved_text = false;
+    for (at, byte) in bytes.iter().enumerate() {
         match byte {
             _ if escaped => escaped = false,
             b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
+            b'"' => {
+                in_string = !in_string;
+                if in_string {
+                    is_reserved_text = is_reserved(&bytes[at + 1..]);
+                }
+            }
+            b':' if !in_string && is_reserved_text => return Err(JsonTextError::Reserved),
             b'{' | b'[' if !in_string => depth += 1,
             b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
             _ => (),
         }
         if depth > DEPTH_MAX {
-            return true;
+            return Err(JsonTextError::TooDeep);
         }
     }
-    false
+    Ok(())
+}
+
+/// Whether a string of a JSON text, without its first quote, begins with [`RESERVED`]. Each character may be escaped.
+fn is_reserved(string: &[u8]) -> bool {
+    let mut rest = string;
+    RESERVED.bytes().all(|wanted| {
+        let (found, after) = match rest {
+            [b'\\', b'u', digits @ ..] if digits.len() >= 4 => {
+                let (digits, after) = digits.split_at(4);
+                let code = std::str::from_utf8(digits).ok();
+                (code.and_then(|it| u32::from_str_radix(it, 16).ok()), after)
+            }
+            [byte, after @ ..] => (Some(u32::from(*byte)), after),
+            [] => (None, rest),
+        };
+        rest = after;
+        found == Some(u32::from(wanted))
+    })
 }
 
 fn joint(reason: &str) -> &'static str {

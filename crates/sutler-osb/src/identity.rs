@@ -3,7 +3,7 @@
 //! Both are read from headers and written as headers. Nothing is authenticated here: the platform
 //! vouches for the values, and the broker only records them.
 
-use crate::body::is_deep;
+use crate::body::{JsonTextError, check_json_text};
 use base64::Engine;
 use base64::alphabet;
 use base64::engine::DecodePaddingMode;
@@ -51,6 +51,9 @@ pub enum OriginatingIdentityError {
     /// Nested too deeply to be stored.
     #[error("the value of the originating identity is nested too deeply")]
     TooDeep,
+    /// A key has a meaning for the parser.
+    #[error("the value of the originating identity has a key that is reserved")]
+    Reserved,
 }
 
 impl OriginatingIdentity {
@@ -72,9 +75,10 @@ impl OriginatingIdentity {
             .decode(encoded)
             .or_else(|_| URL_SAFE_READER.decode(encoded))
             .map_err(|_| OriginatingIdentityError::NotBase64)?;
-        if is_deep(&json) {
-            return Err(OriginatingIdentityError::TooDeep);
-        }
+        check_json_text(&json).map_err(|error| match error {
+            JsonTextError::TooDeep => OriginatingIdentityError::TooDeep,
+            JsonTextError::Reserved => OriginatingIdentityError::Reserved,
+        })?;
         let value =
             serde_json::from_slice(&json).map_err(|_| OriginatingIdentityError::NotAnObject)?;
         Ok(Self {

@@ -31,7 +31,7 @@ mod volume;
 mod catalog;
 
 pub use binding::{AsyncBindResponse, BindBody, BindResource, BindResponse, FetchBindingResponse};
-pub use body::{BodyError, from_json};
+pub use body::{BodyError, JsonTextError, check_json_text, from_json};
 pub use catalog::{
     BindingSchemas, Catalog, CatalogFault, CatalogFaults, CatalogSpec, DashboardClient,
     DashboardClientSpec, InstanceSchemas, OperationSchema, PinnedPlan, Plan, PlanRef, PlanSpec,

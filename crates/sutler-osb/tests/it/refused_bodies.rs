@@ -114,6 +114,30 @@ fn a_body_nested_too_deeply_is_refused() {
     );
 }
 
+/// The parser gives such keys a meaning if they come first, and objects are stored with their keys in order.
+#[test]
+fn a_key_that_has_a_meaning_for_the_parser_is_refused() {
+    let refused = "the body has a key that begins with `$serde_json::private::`, which is reserved";
+    for key in [
+        "$serde_json::private::RawValue",
+        "$serde_json::private::Number",
+        r"\u0024serde_json::private::RawValue",
+        r"$\u0073erde_json::private\u003a:RawValue",
+    ] {
+        for parameters in [
+            format!(r#"{{"a":1,"{key}":"x"}}"#),
+            format!(r#"{{"a":[{{"{key}":"[[1]]"}}]}}"#),
+        ] {
+            check(
+                &format!(r#"{{"service_id":"s","parameters":{parameters}}}"#),
+                refused,
+            );
+        }
+    }
+    let harmless = r#"{"service_id":"s","parameters":{"a":"x $serde_json::private::","b":["$serde_json::private::Number"],"c":"$serde_json::private::","$serde":"\\u0024serde_json::private::"}}"#;
+    from_json::<UpdateBody>(harmless.as_bytes()).expect("ordinary texts");
+}
+
 #[test]
 fn a_deep_unknown_field_costs_no_stack() {
     let body = format!(

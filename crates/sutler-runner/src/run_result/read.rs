@@ -12,6 +12,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use sutler_bundle::check_json_text;
 
 /// All result files.
 pub(crate) const RESULT_FILES: [&str; 6] = [
@@ -83,6 +84,9 @@ impl ResultDir {
         let Some(bytes) = self.bytes(name, OBJECT_BYTES_MAX)? else {
             return Ok(None);
         };
+        // What cannot be read again after it is stored would make the instance unusable.
+        check_json_text(&bytes)
+            .map_err(|fault| broken(name, &fault.to_string(), "write a simpler object"))?;
         match serde_json::from_slice(&bytes) {
             Ok(Value::Object(object)) => Ok(Some(Vars(object))),
             Ok(_) => Err(broken(
@@ -259,6 +263,17 @@ mod tests {
     #[test]
     fn nothing_given_is_nothing_wrong() {
         assert_eq!(result(|_| {}), RunResult::default());
+    }
+
+    /// It is stored inside other objects, and must be readable from there.
+    #[test]
+    fn an_object_that_could_not_be_read_again_is_refused() {
+        let deep = format!(r#"{{"a":{}{}}}"#, "[".repeat(110), "]".repeat(110));
+        let refused = refusal("state.json", deep.as_bytes());
+        assert!(refused.contains("state.json is nested deeper"), "{refused}");
+        let reserved = br#"{"a":1,"$serde_json::private::RawValue":"x"}"#;
+        let refused = refusal("credentials.json", reserved);
+        assert!(refused.contains("credentials.json has a key"), "{refused}");
     }
 
     #[test]
