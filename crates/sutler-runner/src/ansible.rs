@@ -129,6 +129,8 @@ pub(crate) fn environment(place: &Path) -> BTreeMap<String, String> {
         ("ANSIBLE_LOCALHOST_WARNING", "false"),
         ("ANSIBLE_INVENTORY_UNPARSED_WARNING", "false"),
         ("ANSIBLE_NOCOLOR", "true"),
+        // A condition that is only the name of a variable is never evaluated as an expression.
+        ("ANSIBLE_CONDITIONAL_BARE_VARS", "false"),
         ("ANSIBLE_RETRY_FILES_ENABLED", "false"),
     ];
     let plain = plain.map(|(name, value)| (name.to_owned(), value.to_owned()));

@@ -2,14 +2,16 @@
 //! a warning about keys that are left out.
 //!
 //! Ansible's JSON reader takes `{"__ansible_unsafe": TEXT}` as a text that is never evaluated, nor what is made of
-//! it. All texts are marked, whether they come from users, the platform, earlier runs or the operator. For an image
-//! only those with a brace or `#jinja2` are: its entry point may read the file itself, and new parameters with template
-//! syntax are refused before (`template_parameters.rs` of `sutler-bundle`). For an image that states no entry point, which
-//! probably runs scripts, only those with template syntax are. Other entry points get plain texts.
+//! it. All texts are marked, whether they come from users, the platform, earlier runs or the operator; for an image new
+//! parameters with template syntax are refused before (`template_parameters.rs` of `sutler-bundle`). For an image that
+//! states no entry point, which probably runs scripts, only those are marked that a template or a condition could
+//! evaluate. Other entry points get plain texts.
 
 use super::vars::USER_VARIABLE;
 use serde_json::{Map, Value};
-use sutler_bundle::{Entrypoint, Manifest, has_template_syntax, is_ansible_key};
+use sutler_bundle::{
+    Entrypoint, Manifest, has_template_syntax, is_ansible_key, is_evaluated_key, may_be_evaluated,
+};
 use sutler_runner::Vars;
 
 /// Key of an object that Ansible reads as a literal text.
@@ -21,9 +23,8 @@ pub(super) fn mark_literals(manifest: &Manifest, vars: Vars) -> Vars {
         return vars;
     }
     let marks: fn(&str) -> bool = match (&manifest.image, &manifest.entry) {
-        (None, _) => |_| true,
-        (Some(_), Entrypoint::Playbooks) => |text| text.contains('{') || has_template_syntax(text),
-        (Some(_), Entrypoint::Scripts | Entrypoint::Program(_)) => has_template_syntax,
+        (None, _) | (Some(_), Entrypoint::Playbooks) => |_| true,
+        (Some(_), Entrypoint::Scripts | Entrypoint::Program(_)) => may_be_evaluated,
     };
     let mut marked = Map::new();
     for (name, value) in vars.0 {
@@ -54,7 +55,7 @@ fn is_user_template(name: &str, value: &Value) -> bool {
 
 /// Whether Ansible reads a key as it is. A key cannot be marked.
 fn is_plain_key(key: &str) -> bool {
-    !is_ansible_key(key) && !has_template_syntax(key)
+    !is_ansible_key(key) && !is_evaluated_key(key)
 }
 
 fn has_plain_keys(value: &Value) -> bool {
@@ -68,7 +69,7 @@ fn has_plain_keys(value: &Value) -> bool {
 }
 
 /// Marks the texts in a value, and leaves out keys that Ansible would evaluate or give a meaning. A removal must be
-/// possible whatever is stored, so they are no error.
+/// possible whatever is stored, so they are not an error.
 fn literal(value: Value, marks: fn(&str) -> bool) -> Value {
     match value {
         Value::String(text) if marks(&text) => {
@@ -117,10 +118,10 @@ mod tests {
     }
 
     #[test]
-    fn texts_with_a_brace_are_literal_for_an_image_of_playbooks() {
+    fn every_text_is_literal_for_an_image_of_playbooks() {
         let image = "image: registry.example.com/x:1\nentrypoint: playbooks";
         let expected = json!({
-            "greeting": { "__ansible_unsafe": "{{ x }}" }, "size": 2, "plain": "a",
+            "greeting": { "__ansible_unsafe": "{{ x }}" }, "size": 2, "plain": { "__ansible_unsafe": "a" },
             "_apb_provision_creds": { "list": [{ "__ansible_unsafe": "{% y %}" }, null] },
         });
         assert_eq!(marked(image, vars()), expected);
@@ -140,7 +141,7 @@ mod tests {
 
     #[test]
     fn keys_with_template_syntax_are_left_out_for_playbooks() {
-        let inner = json!({ "{{ x }}": 1, "#jinja2: x": 1, "deep": [{ "{% y %}": 1, "{": 2 }] });
+        let inner = json!({ "{{ x }}": 1, "#jinja2: x": 1, "lookup('x')": 1, "deep": [{ "{% y %}": 1, "{": 2 }] });
         let vars = json!({ "state_{{ x }}": 1, "greeting": inner, "state_a": inner });
         let kept = json!({ "deep": [{ "{": 2 }] });
         for more in [
@@ -168,11 +169,14 @@ mod tests {
     }
 
     #[test]
-    fn texts_with_template_syntax_are_literal_for_an_image_that_states_no_entry_point() {
+    fn texts_that_could_be_evaluated_are_literal_for_an_image_that_states_no_entry_point() {
         let image = "image: registry.example.com/x:1";
-        let given = json!({ "user": "{{ x }}", "password": "a{b", "size": 2 });
-        let expected =
-            json!({ "user": { "__ansible_unsafe": "{{ x }}" }, "password": "a{b", "size": 2 });
+        let given =
+            json!({ "user": "{{ x }}", "half": "a{b", "call": "f(1)", "plain": "a b", "size": 2 });
+        let expected = json!({
+            "user": { "__ansible_unsafe": "{{ x }}" }, "half": { "__ansible_unsafe": "a{b" },
+            "call": { "__ansible_unsafe": "f(1)" }, "plain": "a b", "size": 2,
+        });
         assert_eq!(marked(image, given), expected);
     }
 }

@@ -52,7 +52,10 @@ pub(super) fn names(entries: &[FolderEntry], manifest: &str) -> Vec<InspectionFi
                 findings.push(error(path, message));
             }
             EntryKind::Strange => {
-                findings.push(error(path, "is no file: remove the pipe, socket or device"));
+                findings.push(error(
+                    path,
+                    "is not a file: remove the pipe, socket or device",
+                ));
             }
             EntryKind::Folder | EntryKind::Link { .. } => (),
         }

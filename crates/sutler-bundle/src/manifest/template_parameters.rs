@@ -24,6 +24,19 @@ pub fn has_template_syntax(text: &str) -> bool {
     OPENERS.iter().any(|opener| text.contains(opener))
 }
 
+/// Whether a template or a condition could evaluate a text, alone or joined with others: conditions evaluate the result of
+/// their template once more, as an expression without braces, and only a call can run a command there.
+#[must_use]
+pub fn may_be_evaluated(text: &str) -> bool {
+    text.contains(['{', '(']) || has_template_syntax(text)
+}
+
+/// Whether a template or a condition over the keys of an object could evaluate a key.
+#[must_use]
+pub fn is_evaluated_key(key: &str) -> bool {
+    key.contains('(') || has_template_syntax(key)
+}
+
 /// Whether Ansible gives a key of an object a meaning of its own.
 #[must_use]
 pub fn is_ansible_key(key: &str) -> bool {
@@ -52,9 +65,9 @@ pub fn refuse_templates(
             continue;
         }
         // A key cannot be marked as literal.
-        if any(value, &|_| false, &has_template_syntax) {
+        if any(value, &|_| false, &is_evaluated_key) {
             return Err(format!(
-                "the parameter {shown:?} must not have a key that contains `{{{{`, `{{%`, `{{#` or `#jinja2`: choose another key"
+                "the parameter {shown:?} must not have a key that contains `(`, `{{{{`, `{{%`, `{{#` or `#jinja2`: choose another key"
             ));
         }
         if manifest.image.is_some() && any(value, &has_template_syntax, &|_| false) {
@@ -175,7 +188,7 @@ mod tests {
 
     #[test]
     fn keys_with_template_syntax_are_refused_for_folders_too() {
-        for key in ["{{ x }}", "a{% if %}", "{# c #}", "#jinja2: x"] {
+        for key in ["{{ x }}", "a{% if %}", "{# c #}", "#jinja2: x", "f(x)"] {
             for value in [json!({ key: 1 }), json!([{ "k": { key: "x" } }])] {
                 let parameters = json!({ "b": value });
                 let reason = refusal("entrypoint: playbooks", parameters.clone()).expect(key);
