@@ -5,11 +5,11 @@
 //! stores are read and compared. The state of a copy is a document of the target that is written with the
 //! data in every commit (`copy/copy_state.rs`), so a copy resumes after any interruption. Bodies stay
 //! sealed: no key is needed. A finished copy marks its source (`copy/moved_mark.rs`). Design: `docs/adr/0008-…`.
-//! Read `copy/bulk.rs`, `copy/catch_up.rs`, `copy/finish.rs`, in this order. Not here: the consistency of the
+//! Read `copy/bulk_copy.rs`, `copy/catch_up.rs`, `copy/finish.rs`, in this order. Not here: the consistency of the
 //! contents (`inspect.rs`).
 
 mod batch_writer;
-mod bulk;
+mod bulk_copy;
 mod catch_up;
 mod compare;
 mod copy_state;
@@ -18,7 +18,7 @@ mod moved_mark;
 mod operation_with_log;
 mod repair;
 
-pub use moved_mark::{UnusableStoreError, check_usable, moved_to, reopen};
+pub use moved_mark::{UnusableStoreError, check_usable, expect_not_moved, moved_to, reopen};
 
 use crate::key::Key;
 use crate::operation::OperationId;
@@ -26,7 +26,7 @@ use crate::printable::printable;
 use crate::query::{Cursor, OperationFilter, OperationList};
 use crate::store::{Store, StoreError};
 use batch_writer::BatchWriter;
-use catch_up::CatchUp;
+use catch_up::CatchUpResult;
 use copy_state::{CopyPosition, CopyState};
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -75,6 +75,11 @@ pub enum CopyError {
         "the source was moved to {0}: copy from that store, or run `sutler store reopen` on the source first"
     )]
     Moved(String),
+    /// The target is a finished copy of a source that was reopened, or that was never marked.
+    #[error(
+        "the target holds a finished copy of this source, which was reopened since: name an empty store"
+    )]
+    Reopened,
     /// A later version of this program started the copy.
     #[error("this copy was begun by a newer program: go on with that, or name an empty store")]
     Newer,
@@ -206,7 +211,7 @@ impl StoreCopy {
         target: Arc<dyn Store>,
         names: CopyNames<'_>,
     ) -> Result<Self, CopyError> {
-        moved_mark::check_not_moved(&*source, names.target).await?;
+        let is_moved = moved_mark::is_moved_to(&*source, names.target).await?;
         let at_target = CopyError::of(Side::Target);
         let progress = watch::Sender::default();
         let found = target.get(&copy_state::key()).await.map_err(&at_target)?;
@@ -217,6 +222,10 @@ impl StoreCopy {
                     return Err(CopyError::OtherSource(printable(&state.source)));
                 }
                 let finished = state.finished();
+                // The mark is written before the copy counts as finished.
+                if finished.is_some() && !is_moved {
+                    return Err(CopyError::Reopened);
+                }
                 (
                     BatchWriter::over(&target, document.version, state),
                     finished,
@@ -264,9 +273,9 @@ impl StoreCopy {
                 CopyPosition::Documents { from } => self.copy_documents(from.0).await?,
                 CopyPosition::Operations { before } => self.copy_operations(before).await?,
                 CopyPosition::Following => match self.follow(NEARLY).await? {
-                    CatchUp::TheEnd => return Ok(()),
+                    CatchUpResult::CaughtUp => return Ok(()),
                     // The feed was trimmed before it was read: everything is scanned again.
-                    CatchUp::AGap => {}
+                    CatchUpResult::FeedGap => {}
                 },
                 CopyPosition::Finished { .. } => return Ok(()),
             }

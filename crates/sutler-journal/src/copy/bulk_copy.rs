@@ -4,7 +4,7 @@
 //! Operations that have not ended are skipped: see `finish.rs`.
 
 use super::batch_writer::{BatchResult, batches, sizes};
-use super::copy_state::{Binary, CopyPosition, CopyState, is_ours};
+use super::copy_state::{Base64Bytes, CopyPosition, CopyState, is_ours};
 use super::operation_with_log::{OperationWithLog, append, read_with_logs};
 use super::repair::{Repair, find_repair};
 use super::{CopyError, CopyStep, Side, StoreCopy, bytes_after, every};
@@ -31,7 +31,7 @@ impl StoreCopy {
                 let mut next = self.writer.state.clone();
                 next.documents += some.len() as u64;
                 if let Some(Write::Put { key, .. }) = some.last() {
-                    let from = Binary(bytes_after(key));
+                    let from = Base64Bytes(bytes_after(key));
                     next.place = CopyPosition::Documents { from };
                 }
                 // A put always applies.

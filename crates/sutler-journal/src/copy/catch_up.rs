@@ -4,8 +4,8 @@
 //! harmless, and it does not matter that the feed has no claims.
 
 use super::batch_writer::{batches, sizes};
-use super::bulk::{is_done, put};
-use super::copy_state::{Binary, CopyPosition, CopyState, is_ours};
+use super::bulk_copy::{is_done, put};
+use super::copy_state::{Base64Bytes, CopyPosition, CopyState, is_ours};
 use super::operation_with_log::read_with_logs;
 use super::{CHANGES_MAX, CopyError, CopyStep, Side, StoreCopy};
 use crate::commit::Write;
@@ -16,11 +16,11 @@ use std::collections::BTreeSet;
 
 /// Result of following the feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CatchUp {
-    /// Few enough changes were left.
-    TheEnd,
+pub(super) enum CatchUpResult {
+    /// Few enough changes are left.
+    CaughtUp,
     /// The feed was trimmed before it was read.
-    AGap,
+    FeedGap,
 }
 
 /// Documents and operations to copy again.
@@ -48,22 +48,22 @@ fn touched(changes: &[Change]) -> ChangedItems {
 
 impl StoreCopy {
     /// Follows the feed until a read returns at most `enough` changes.
-    pub(super) async fn follow(&mut self, enough: usize) -> Result<CatchUp, CopyError> {
+    pub(super) async fn follow(&mut self, enough: usize) -> Result<CatchUpResult, CopyError> {
         self.report_step(CopyStep::Following);
         loop {
             let cursor = Cursor(self.writer.state.feed.0.clone());
             let part = self.source.changes(&cursor, CHANGES_MAX).await;
             let part = part.map_err(CopyError::of(Side::Source))?;
-            let feed = Binary(part.next.0);
+            let feed = Base64Bytes(part.next.0);
             if part.gap {
-                let from = Binary::default();
+                let from = Base64Bytes::default();
                 let next = CopyState {
                     feed,
                     place: CopyPosition::Documents { from },
                     ..self.writer.state.clone()
                 };
                 self.writer.write(Vec::new(), next).await?;
-                return Ok(CatchUp::AGap);
+                return Ok(CatchUpResult::FeedGap);
             }
             let count = part.changes.len();
             let touched = touched(&part.changes);
@@ -84,7 +84,7 @@ impl StoreCopy {
                 .send_modify(|progress| progress.changes += count as u64);
             self.report_step(CopyStep::Following);
             if count <= enough {
-                return Ok(CatchUp::TheEnd);
+                return Ok(CatchUpResult::CaughtUp);
             }
         }
     }

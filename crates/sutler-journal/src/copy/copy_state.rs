@@ -34,15 +34,15 @@ pub(super) fn is_ours(key: &Key) -> bool {
 
 /// Bytes, in base64 in the document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Binary(pub(super) Vec<u8>);
+pub(super) struct Base64Bytes(pub(super) Vec<u8>);
 
-impl Serialize for Binary {
+impl Serialize for Base64Bytes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&STANDARD.encode(&self.0))
     }
 }
 
-impl<'de> Deserialize<'de> for Binary {
+impl<'de> Deserialize<'de> for Base64Bytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         let bytes = STANDARD.decode(text);
@@ -55,7 +55,7 @@ impl<'de> Deserialize<'de> for Binary {
 #[serde(rename_all = "snake_case")]
 pub(super) enum CopyPosition {
     /// Documents are copied up to here.
-    Documents { from: Binary },
+    Documents { from: Base64Bytes },
     /// All documents, and ended operations down to here.
     Operations { before: Option<OperationId> },
     /// All, and changes up to the cursor.
@@ -71,7 +71,7 @@ pub(super) struct CopyState {
     /// Name of the copied store.
     pub(super) source: String,
     /// Cursor of the feed: later changes are not copied yet.
-    pub(super) feed: Binary,
+    pub(super) feed: Base64Bytes,
     pub(super) place: CopyPosition,
     pub(super) documents: u64,
     pub(super) operations: u64,
@@ -83,9 +83,9 @@ impl CopyState {
         Self {
             form: FORM,
             source: source.to_owned(),
-            feed: Binary(feed),
+            feed: Base64Bytes(feed),
             place: CopyPosition::Documents {
-                from: Binary::default(),
+                from: Base64Bytes::default(),
             },
             documents: 0,
             operations: 0,
@@ -126,7 +126,7 @@ impl CopyState {
 
 #[cfg(test)]
 mod tests {
-    use super::{Binary, CopyPosition, CopyState};
+    use super::{Base64Bytes, CopyPosition, CopyState};
     use crate::copy::CopyError;
     use crate::operation::OperationId;
 
@@ -135,7 +135,7 @@ mod tests {
         let mut state = CopyState::new("postgres://db/one", vec![0, 255, 7]);
         for place in [
             CopyPosition::Documents {
-                from: Binary(vec![0, 200]),
+                from: Base64Bytes(vec![0, 200]),
             },
             CopyPosition::Operations {
                 before: Some(OperationId::fresh()),

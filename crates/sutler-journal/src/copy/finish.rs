@@ -1,17 +1,18 @@
 //! The end of a copy, when the source no longer changes: copies the rest and compares both stores.
 //!
 //! A pass reads both stores from end to end, side by side. Missing, different and extra records of the
-//! target are repaired and counted; then another pass follows. A pass without differences is the proof.
+//! target are repaired and counted; then another pass follows, at most five in all. A pass without differences is the
+//! proof.
 //! An interrupted pass restarts from the beginning: the source may have changed in between.
 
 use super::batch_writer::{batches, sizes};
-use super::bulk::{PAGE, import, put};
-use super::catch_up::CatchUp;
+use super::bulk_copy::{PAGE, import, put};
+use super::catch_up::CatchUpResult;
 use super::compare::{DiffWindow, part};
 use super::copy_state::{CopyPosition, CopyState, is_ours};
 use super::moved_mark::is_of_mark;
 use super::operation_with_log::{OperationWithLog, append, read_with_logs};
-use super::repair::{Repair, Sum, find_repair, rest_of_log};
+use super::repair::{ContentDigest, Repair, find_repair, rest_of_log};
 use super::{CHANGES_MAX, CopyError, CopyReport, CopyStep, Side, StoreCopy, bytes_after, every};
 use crate::clock::StoreTime;
 use crate::commit::{Next, Write};
@@ -36,7 +37,7 @@ struct Pass {
     operations: u64,
     /// Documents and operations that differed.
     repaired: (u64, u64),
-    sums: (Sum, Sum),
+    digests: (ContentDigest, ContentDigest),
 }
 
 impl StoreCopy {
@@ -55,7 +56,7 @@ impl StoreCopy {
         self.check_no_leases().await?;
         loop {
             self.catch_up().await?;
-            if self.follow(0).await? == CatchUp::TheEnd {
+            if self.follow(0).await? == CatchUpResult::CaughtUp {
                 break;
             }
         }
@@ -82,7 +83,7 @@ impl StoreCopy {
             self.unmark_source().await?;
             return Err(error);
         }
-        let (source, target) = (pass.sums.0.digits(), pass.sums.1.digits());
+        let (source, target) = (pass.digests.0.digits(), pass.digests.1.digits());
         debug_assert_eq!(source, target, "nothing differed");
         let next = CopyState {
             place: CopyPosition::Finished { digest: target },
@@ -138,7 +139,7 @@ impl StoreCopy {
             documents: 0,
             operations: 0,
             repaired: (0, 0),
-            sums: (Sum::new(), Sum::new()),
+            digests: (ContentDigest::new(), ContentDigest::new()),
         };
         self.compare_documents(&mut pass).await?;
         self.compare_operations(&mut pass).await?;
@@ -164,9 +165,9 @@ impl StoreCopy {
                 let same = |it: &IndexedDocument| {
                     it.document.body == source.document.body && it.terms == source.terms
                 };
-                pass.sums.0.document(source);
+                pass.digests.0.document(source);
                 match there {
-                    Some(there) if same(there) => pass.sums.1.document(there),
+                    Some(there) if same(there) => pass.digests.1.document(there),
                     Some(_) | None => writes.extend(put(source.clone())),
                 }
             }
@@ -234,8 +235,8 @@ impl StoreCopy {
                 pass.repaired.1 += 1;
                 continue;
             };
-            pass.sums.0.operation(item);
-            pass.sums.1.operation(there);
+            pass.digests.0.operation(item);
+            pass.digests.1.operation(there);
             let log = rest_of_log(&item.log, &there.log);
             match (find_repair(&item.operation, &there.operation), log) {
                 (Repair::Nothing, Some([])) => continue,

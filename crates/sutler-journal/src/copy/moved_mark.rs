@@ -85,6 +85,13 @@ pub async fn check_usable(store: &dyn Store) -> Result<(), UnusableStoreError> {
     }
 }
 
+/// Adds to a commit that the store was not moved. For commits of a process that holds no lease: a lease keeps a copy
+/// from being finished.
+#[must_use]
+pub fn expect_not_moved(commit: Commit) -> Commit {
+    commit.absent(key())
+}
+
 /// Makes a store usable that was moved; returns the name of the other store, or `None` if it was not moved.
 ///
 /// # Errors
@@ -106,12 +113,12 @@ pub(super) fn is_of_mark(change: &Change) -> bool {
     }
 }
 
-/// Fails if the source was moved to another store than this target.
-pub(super) async fn check_not_moved(source: &dyn Store, target: &str) -> Result<(), CopyError> {
+/// Whether the source was moved to this target; fails if it was moved to another store.
+pub(super) async fn is_moved_to(source: &dyn Store, target: &str) -> Result<bool, CopyError> {
     let to = target_of(source).await;
     match to.map_err(CopyError::of(Side::Source))? {
         Some(to) if to != target => Err(CopyError::Moved(printable(&to))),
-        Some(_) | None => Ok(()),
+        found => Ok(found.is_some()),
     }
 }
 

@@ -76,9 +76,9 @@ pub(super) fn rest_of_log<'s>(source: &'s [Bytes], target: &[Bytes]) -> Option<&
 }
 
 /// Digest over all contents of one side.
-pub(super) struct Sum(Context);
+pub(super) struct ContentDigest(Context);
 
-impl Sum {
+impl ContentDigest {
     pub(super) fn new() -> Self {
         Self(Context::new(&SHA256))
     }

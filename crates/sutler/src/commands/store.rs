@@ -28,7 +28,7 @@ pub(crate) enum StoreCommand {
     Stats(stats::StatsArgs),
     /// Read everything in a store and report inconsistencies
     Check(check::StoreCheckArgs),
-    /// Copy a store into another one, of any kind, while it is in use
+    /// Copy a store into another one, of any kind
     Copy(copy::CopyArgs),
     /// Make, list, use and retire the keys that seal a store
     #[command(subcommand)]

@@ -1,4 +1,5 @@
-//! `sutler store check`: checks the consistency of a store. The broker may run meanwhile.
+//! `sutler store check`: checks the consistency of a store. Brokers may use a store on a server meanwhile; the broker of
+//! an SQLite file must be stopped.
 
 use super::target_store::{self, TargetStoreArgs, URLS};
 use super::{StoreOutput, say, say_json};

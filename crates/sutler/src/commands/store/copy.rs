@@ -1,5 +1,6 @@
-//! `sutler store copy`: copies one store into another, while it is in use. The journal copies
-//! (`sutler_journal::copy`); here are flags, progress, signals and the final message.
+//! `sutler store copy`: copies one store into another. Brokers may use a source on a server meanwhile; the broker of an
+//! SQLite file must be stopped. The journal copies (`sutler_journal::copy`); here are flags, progress, signals and the
+//! final message.
 
 use super::target_store::{self, URLS, must_exist, url};
 use super::{StoreOutput, say, say_json};
@@ -26,13 +27,14 @@ up, to be finished when the source is stopped; 130 interrupted. The same command
 #[derive(Args)]
 #[command(after_help = format!("{URLS}\n\n{EXIT_CODES}"))]
 pub(crate) struct CopyArgs {
-    /// The source; brokers may use it meanwhile
+    /// The source; brokers may use a store on a server meanwhile, the broker of an SQLite file must be stopped
     #[arg(long, value_name = "URL", env = "SUTLER_COPY_FROM", hide_env_values = true, value_parser = url)]
     from: StoreUrl,
     /// The target: an empty store, or one with an unfinished copy of the same source
     #[arg(long, value_name = "URL", env = "SUTLER_COPY_TO", hide_env_values = true, value_parser = url)]
     to: StoreUrl,
-    /// Finish the copy: the brokers on the source are stopped, and the next ones start on the target
+    /// Finish the copy: the brokers on the source are stopped, and the next ones start on the target. If no worker holds a
+    /// lease in the source, the copy is finished without it, too
     #[arg(long)]
     finish: bool,
     /// Output format

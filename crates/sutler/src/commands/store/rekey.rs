@@ -1,5 +1,6 @@
-//! `sutler store rekey`: seals a store with the current key, while it is in use. The journal does the work
-//! (`sutler_journal::rekey`); here are flags, progress, signals and the final message.
+//! `sutler store rekey`: seals a store with the current key. Brokers may use a store on a server meanwhile; the broker of
+//! an SQLite file must be stopped, or use `sutler admin rekey`. The journal does the work (`sutler_journal::rekey`);
+//! here are flags, progress, signals and the final message.
 
 use super::key_usage::{PassBar, value, words};
 use super::target_store::{self, TargetStoreArgs, URLS};
