@@ -2,8 +2,8 @@
 //!
 //! A pass reads every document, operation and log chunk, and seals again those of an older key
 //! (`rekey/store_pass.rs`, `rekey/reseal.rs`). The key of a record is written in front of it, so nothing has to be
-//! remembered: after an interruption the next run skips finished records. Passes are repeated until one finds
-//! nothing to do, which is the proof. [`key_usage`] counts the records of each key and changes nothing.
+//! remembered: after an interruption the next run skips finished records. Passes are repeated until one finds nothing to
+//! do, which is the proof, at most five times. [`key_usage`] counts the records of each key and changes nothing.
 //! Design: `docs/adr/0016-…`. Not here: the keys themselves (`seal.rs`) and their file (`key_file.rs`).
 
 mod reseal;

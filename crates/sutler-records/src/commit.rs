@@ -12,6 +12,7 @@ use crate::{
     ResultReceiver, StartedOperation,
 };
 use bytes::Bytes;
+use sutler_journal::copy::expect_not_moved;
 use sutler_journal::{
     Commit, CommitError, CommitSizeError, Due, Engine, ExpectedClaim, Key, NewOperation, Next,
     Operation, OperationId, Outcome, Permit, Queue, StaleItem, Start, Version, Write,
@@ -207,7 +208,7 @@ pub async fn commit_decision<S: Resource, V: Copy, C: OperationContent<V>>(
         Err(CommitError::Stale(StaleItem::Write(_))) if claimed.is_some() => {
             discard(claimed);
             let (commit, _) = decided.add_to(Commit::new(), StartPlace::Anywhere)?;
-            let commit = extend(commit);
+            let commit = expect_not_moved(extend(commit));
             written(
                 commit_until_known(store, &commit).await,
                 Version(commit.id()),

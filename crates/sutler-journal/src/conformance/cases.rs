@@ -86,6 +86,7 @@ macro_rules! store_conformance {
                 takeovers_are_limited_and_ordered_like_other_claims,
                 a_release_makes_all_operations_ready,
                 a_renewal_returns_cancelled_operations,
+                a_renewal_lists_only_operations_that_run,
                 a_renewal_sets_the_end_of_the_lease,
             }
             fences {

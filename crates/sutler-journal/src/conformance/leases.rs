@@ -195,6 +195,43 @@ pub async fn a_renewal_returns_cancelled_operations(candidate: &dyn Candidate) {
     assert_eq!(renew(worker).await, []);
 }
 
+/// A renewal lists the operations that its worker runs, and no longer those that ended or were given back: a worker stops
+/// runs that are not listed.
+pub async fn a_renewal_lists_only_operations_that_run(candidate: &dyn Candidate) {
+    let fixture = Fixture::of(candidate).await;
+    let worker = fixture.worker(LASTING).await;
+    let held = async || {
+        let renewal = fixture.store.renew(worker, LASTING).await;
+        let mut held = renewal.expect("a lease").held;
+        held.sort();
+        held
+    };
+    let mut running = Vec::new();
+    for _ in 0..6 {
+        running.push(fixture.start(Start::Claimed(worker)).await);
+    }
+    running.sort();
+    assert_eq!(held().await, running);
+    let now = Due::In(Duration::ZERO);
+    for next in [
+        Next::Done(Outcome::Succeeded),
+        Next::Ready(now),
+        Next::Retry(now),
+        Next::PutBack(now),
+    ] {
+        let id = running.pop().expect("an operation");
+        let fence = fixture.row(id).await.fence;
+        fixture.commit(advance(id, next).fenced(id, fence)).await;
+        assert_eq!(held().await, running, "{next:?}");
+    }
+    let abandoned = running.pop().expect("an operation");
+    fixture.commit(finish(abandoned, Outcome::Failed)).await;
+    assert_eq!(held().await, running, "ended by another commit");
+    let other = fixture.worker(LASTING).await;
+    assert_eq!(fixture.claim(other, 10).await.len(), 3);
+    assert_eq!(held().await, running, "claimed by another worker");
+}
+
 /// A renewal with another duration sets the expiry to that duration from now.
 pub async fn a_renewal_sets_the_end_of_the_lease(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;

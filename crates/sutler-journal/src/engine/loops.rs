@@ -5,8 +5,8 @@
 use super::run::{Lost, Run};
 use super::run_table::{self, ClaimOrigin, Incarnation, RunHandle, StartDecision};
 use super::{Engine, Inner, Permit, RunCompletion, RunResult};
-use crate::commit::{Due, Next};
-use crate::copy::check_usable;
+use crate::commit::{Commit, CommitError, Due, Next, Write};
+use crate::copy::{UnusableStoreError, check_usable};
 use crate::metrics;
 use crate::nondeterminism::scheduled;
 use crate::operation::{Fence, Operation, OperationId, State, WorkerId};
@@ -18,7 +18,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 /// Wait before an operation whose executor panicked is tried again.
@@ -247,7 +247,12 @@ impl Engine {
         if wanted.is_empty() {
             return;
         }
-        let worker = inner.incarnation().worker;
+        let incarnation = inner.incarnation();
+        // The lease may last on in the store, but nothing would run what is claimed under it.
+        if incarnation.lost.is_cancelled() {
+            return;
+        }
+        let worker = incarnation.worker;
         match inner.store.claim(worker, &wanted).await {
             Ok(mut claimed) => {
                 run_table::sort_for_start(&mut claimed);
@@ -296,8 +301,12 @@ impl Inner {
             }
             Ok(RunResult::Retry(wait, progress)) => {
                 metrics::record_retry();
-                self.put_back(&run, Next::Retry(Due::In(wait)), wait, progress)
-                    .await
+                let next = Next::Retry(Due::In(wait));
+                let put_back = self.put_back(&run, next, wait, progress).await;
+                if put_back.is_ok() && wait > self.settings.look_every {
+                    self.wake_if_cancelled(id).await;
+                }
+                put_back
             }
             Err(Lost) => Err(Lost),
         };
@@ -354,6 +363,31 @@ impl Inner {
         Ok(())
     }
 
+    /// Lets an operation run again at once if it was cancelled between the decision to wait and its commit: the cancel
+    /// found it running and woke nothing.
+    async fn wake_if_cancelled(&self, id: OperationId) {
+        let wake = async {
+            let found = self.store.operation(id).await;
+            let found = found.map_err(CommitError::NotWritten)?;
+            match found {
+                Some(it) if it.row.cancel && it.row.state == State::Ready => {
+                    let wake = Commit::new().write(Write::Wake(id));
+                    self.store.commit(&wake).await
+                }
+                Some(_) | None => Ok(()),
+            }
+        };
+        match timeout(self.settings.lease / 3, wake).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                tracing::warn!(operation.id = %id, %error, "if it was cancelled, it waits for its next attempt");
+            }
+            Err(_) => {
+                tracing::warn!(operation.id = %id, "the store did not answer; if the operation was cancelled, it waits for its next attempt");
+            }
+        }
+    }
+
     fn until_next_claim(&self) -> Duration {
         let mut planned = self.claim_at.lock().unwrap_or_else(PoisonError::into_inner);
         match *planned {
@@ -380,6 +414,15 @@ impl Inner {
 
     /// Acquires a lease under a new worker id. Returns the moment until which it is held.
     async fn acquire_new_lease(&self) -> Option<Instant> {
+        // A store that was moved stays so until an operator reopens it.
+        let usable = timeout(self.settings.lease / 3, check_usable(self.store.as_ref()));
+        if let Ok(Err(error @ (UnusableStoreError::Moved(_) | UnusableStoreError::Unfinished))) =
+            usable.await
+        {
+            tracing::error!(%error, "no lease is requested");
+            tokio::time::sleep(self.settings.lease).await;
+            return None;
+        }
         let next = Incarnation::fresh();
         let sent = Instant::now();
         let renewal = self.store.renew(next.worker, self.settings.lease);

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use sutler_journal::conformance::{Call, Intercept};
 use sutler_journal::copy::{CopyNames, StoreCopy, reopen};
-use sutler_journal::{Commit, Lost, MemoryStore, Next, Outcome, Run, State, Write};
+use sutler_journal::{Commit, Lost, MemoryStore, Next, Outcome, Run, RunResult, State, Write};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// Refuses all calls of one worker; other workers succeed.
@@ -309,4 +310,70 @@ async fn a_worker_without_a_lease_claims_nothing_from_a_store_that_was_moved() {
     assert!(!engine.holds_lease());
     reopen(&*fixture.store).await.expect("the mark is removed");
     fixture.done(id).await;
+}
+
+/// The store may hold the lease for longer than the worker counts on: what is claimed under it runs nowhere.
+#[tokio::test(start_paused = true)]
+async fn a_worker_that_gave_up_its_lease_claims_nothing_under_it() {
+    let fixture = EngineFixture::new();
+    let engine = fixture.engine(hanging_once()).await;
+    let worker = engine.worker();
+    let (late, claims): (Arc<Mutex<bool>>, Arc<Mutex<u32>>) = Default::default();
+    let (is_late, counted) = (late.clone(), claims.clone());
+    fixture.hook(move |call| match call {
+        Call::Renew(_) => Intercept::Refuse,
+        Call::Claim(who) if *who == worker && *is_late.lock().unwrap() => {
+            *counted.lock().unwrap() += 1;
+            Intercept::Pass
+        }
+        _ => Intercept::Pass,
+    });
+    while engine.holds_lease() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    *late.lock().unwrap() = true;
+    tokio::time::sleep(LEASE).await;
+    assert_eq!(*claims.lock().unwrap(), 0);
+}
+
+/// A cancel that is committed after the decision to wait finds the operation running and wakes nothing.
+#[tokio::test(start_paused = true)]
+async fn an_operation_that_is_cancelled_while_it_is_put_back_does_not_wait() {
+    let fixture = EngineFixture::new();
+    let id = fixture.accept("a").await;
+    let executor = ScriptedExecutor::new(move |run, before| async move {
+        match before {
+            0 => Ok(RunResult::Retry(Duration::from_secs(200), None)),
+            _ => finish(&run).await,
+        }
+    });
+    let gate = Arc::new(Notify::new());
+    let held = gate.clone();
+    fixture.hook(move |call| match call {
+        Call::Commit(commit) if has_retry(commit) => Intercept::Hold(held.clone()),
+        _ => Intercept::Pass,
+    });
+    fixture.engine(executor.clone()).await;
+    while executor.observed().is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let cancel = Commit::new()
+        .write(Write::Cancel(id))
+        .write(Write::Wake(id));
+    fixture.store.commit(&cancel).await.expect("a commit");
+    gate.notify_one();
+    let began = Instant::now();
+    fixture.done(id).await;
+    assert!(began.elapsed() < Duration::from_secs(10));
+}
+
+fn has_retry(commit: &Commit) -> bool {
+    let is_retry = |write: &Write| {
+        let next = match write {
+            Write::Advance { next, .. } => next,
+            _ => return false,
+        };
+        matches!(next, Next::Retry(_))
+    };
+    commit.writes().iter().any(is_retry)
 }
