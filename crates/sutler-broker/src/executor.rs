@@ -23,7 +23,7 @@ use bytes::Bytes;
 use hook::HookCall;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use sutler_journal::{Executor, Key, Lost, Run, RunResult};
+use sutler_journal::{Executor, Fence, Key, Lost, Run, RunResult};
 use sutler_osb::{BindingId, InstanceId};
 use sutler_records::{EndedResource, PeriodicTasks, Resource, RunEnd, StartedOperation, TASK_VERB};
 use tracing::Instrument as _;
@@ -150,7 +150,9 @@ impl BrokerExecutor {
 impl BrokerExecutor {
     /// The resource and the request: from the in-flight cache, else from the store.
     async fn load_operation<S: Resource>(&self, run: &Run) -> Result<LoadedOperation<S>, Lost> {
-        if let Some(started) = self.0.inflight.remove(run.id()) {
+        let started = self.0.inflight.remove(run.id());
+        // After a later claim the resource may have changed since its operation was accepted.
+        if let Some(started) = started.filter(|_| run.fence() == Fence(1)) {
             return Ok(started);
         }
         let records = &self.0.records;

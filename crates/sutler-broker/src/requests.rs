@@ -24,6 +24,7 @@ use crate::resources::{Detail, RefusedAs, Request, RequestBody};
 use crate::service::Policy;
 use bytes::Bytes;
 use std::sync::Arc;
+use sutler_journal::copy::{check_usable, expect_not_moved};
 use sutler_journal::{Commit, Engine, Key, OperationId, Queue, Version};
 use sutler_osb::{OriginatingIdentity, RequestIdentity};
 use sutler_records::{
@@ -125,6 +126,17 @@ struct CommittedDecision<S> {
 }
 
 impl RequestHandler {
+    /// Refuses changes to a store that was moved; returns whether this process holds a lease. While it does, no copy of
+    /// the store can be finished.
+    async fn check_lease_or_store(&self) -> Result<bool, RequestError> {
+        if self.engine.holds_lease() {
+            return Ok(true);
+        }
+        let usable = check_usable(self.realm_context.records.store.as_ref()).await;
+        usable.map_err(|error| RequestError::Unavailable(error.into()))?;
+        Ok(false)
+    }
+
     /// Commits a decision and starts its operation. `None`: another writer was first; read and decide again.
     async fn commit_and_start<S: Resource>(
         &self,
@@ -140,6 +152,7 @@ impl RequestHandler {
             let result = None;
             return Ok(Some(CommittedDecision { decision, result }));
         }
+        let has_lease = self.check_lease_or_store().await?;
         let waits = matches!(decision.reply, Reply::Started(_, ResponseMode::Inline));
         let decided = DecisionCommit {
             documents,
@@ -155,7 +168,10 @@ impl RequestHandler {
         };
         let engine = &self.engine;
         let place = StartPlace::Here { engine, waits };
-        let extend = |commit: Commit| draft.extend(commit, reads.as_ref());
+        let extend = |commit: Commit| match has_lease {
+            true => draft.extend(commit, reads.as_ref()),
+            false => expect_not_moved(draft.extend(commit, reads.as_ref())),
+        };
         let Some(written) = commit_decision(decided, place, extend).await? else {
             return Ok(None);
         };

@@ -4,7 +4,7 @@
 
 use crate::lifecycle::binding::{self, Binding, BindingSpec};
 use crate::lifecycle::instance::{self, Change, Instance, InstanceSpec};
-use crate::lifecycle::{AuthorState, Decision};
+use crate::lifecycle::{AuthorState, Decision, Verb};
 use crate::operation_log::Origin;
 use crate::refusal::Refusal;
 use serde::de::Error as _;
@@ -104,6 +104,30 @@ impl RequestBody {
             Self::Provision(_) | Self::Bind(_) | Self::Named(_) => {
                 Err(serde_json::Error::custom("not the request of an update"))
             }
+        }
+    }
+
+    /// Whether this is the request of an operation with this verb. The verb of a row is not sealed, the request is.
+    pub(crate) fn fits(&self, verb: Verb) -> bool {
+        /// Only the specs of new resources name a service.
+        #[derive(Deserialize)]
+        struct ServiceName {
+            service_id: Option<serde::de::IgnoredAny>,
+        }
+        let (creates, updates) = match self {
+            Self::Provision(_) | Self::Bind(_) => (true, false),
+            Self::Update(_) => (false, true),
+            Self::Named(_) => (false, false),
+            Self::Stored(json) => {
+                let fields: Result<ServiceName, _> = serde_json::from_str(json.get());
+                let creates = fields.as_ref().is_ok_and(|it| it.service_id.is_some());
+                (creates, fields.is_ok() && !creates)
+            }
+        };
+        match verb {
+            Verb::Provision | Verb::Bind => creates,
+            Verb::Update => updates,
+            Verb::Deprovision | Verb::Unbind => !creates && !updates,
         }
     }
 }
@@ -281,6 +305,38 @@ async fn save_state_of<S: HoldsAuthorState>(
             Ok(()) => return Ok(SaveResult::Kept),
             Err(CommitRejectedError::Stale(_)) => {}
             Err(CommitRejectedError::TooLarge(_)) => return Ok(SaveResult::TooLarge),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RequestBody;
+    use crate::lifecycle::Verb;
+
+    /// A changed verb of a row must not turn the retry of an update into a deletion.
+    #[test]
+    fn a_stored_request_fits_only_verbs_of_its_kind() {
+        let update = r#"{"parameters":{"service_id":1}}"#;
+        for (json, fitting) in [
+            (
+                r#"{"service_id":"s","plan_id":"p"}"#,
+                [Verb::Provision, Verb::Bind].as_slice(),
+            ),
+            (update, &[Verb::Update]),
+            ("{}", &[Verb::Update]),
+            (r#""deprovision""#, &[Verb::Deprovision, Verb::Unbind]),
+        ] {
+            let body: RequestBody = serde_json::from_str(json).expect("a body");
+            for verb in [
+                Verb::Provision,
+                Verb::Update,
+                Verb::Deprovision,
+                Verb::Bind,
+                Verb::Unbind,
+            ] {
+                assert_eq!(body.fits(verb), fitting.contains(&verb), "{json} {verb:?}");
+            }
         }
     }
 }

@@ -27,7 +27,8 @@ use sutler_osb::{
 ///
 /// # Assumptions
 /// A hook may run again after a crash, from the start, with the memos of its steps: make it
-/// idempotent on `cx.instance_id()`, or put each effect into a `cx.step`.
+/// idempotent on `cx.instance_id()`, or put each effect into a `cx.step`. It is stopped at an `.await`: while it blocks
+/// its thread it can still act after its lease has expired; `cx.fence()` lets external systems refuse it.
 pub trait Service: Send + Sync + 'static {
     /// The user's parameters. Their JSON Schema is derived, published and enforced.
     type Params: DeserializeOwned + JsonSchema + Send;
@@ -309,8 +310,8 @@ pub struct ProposedRequest<'a> {
 pub struct Policy {
     /// Synchronous or asynchronous.
     pub asynchrony: Asynchrony,
-    /// Maximum time from the first call of the hook, including retries. A takeover or a restart calls the hook from
-    /// its beginning, and starts it again.
+    /// Maximum time from the first call of the hook, including retries. A takeover, or a restart before the
+    /// first attempt has ended, calls the hook from its beginning with the whole time.
     pub deadline: Duration,
     /// Maximum attempts after transient errors.
     pub attempts_max: u32,

@@ -37,8 +37,8 @@ pub struct Settings {
     pub tombstones: Duration,
     /// How much of the change feed is kept, for all platforms together.
     pub feed: FeedRetention,
-    /// How long the audit trail of administration is kept, by the clock of the store; entries are removed up to a day
-    /// later, because they bear the time of the broker that wrote them.
+    /// How long the audit trail of administration is kept, by the clock of the store; entries are removed a day later,
+    /// because they bear the time of the broker that wrote them.
     pub audit_kept: Duration,
     /// How long a shut-down may take: first requests are answered, then running operations end.
     pub drain: Duration,

@@ -1,7 +1,7 @@
 //! Backup of the database while it is in use, streamed to the operator.
 //!
 //! The copy is written to a file of its own in the same directory, opened, and unlinked at once, so that no copy
-//! is left behind; the incomplete one of a crash is removed at the next start. The copy itself is made by the store.
+//! is left behind; one that a crash left is removed at the next start. The copy itself is made by the store.
 
 use super::response::AdminError;
 use async_trait::async_trait;
@@ -26,7 +26,7 @@ const PIECE_BYTES: usize = 256 * 1024;
 #[async_trait]
 pub trait Backup: Send + Sync + 'static {
     /// Writes a complete copy to a path that does not exist yet, or leaves no file there. Until it is complete, its
-    /// name may end in `.partial`; such a file is locked, and one that a crash left is removed at the next start.
+    /// name may end in `.partial`; such a file is locked.
     async fn copy_to(&self, path: &Path) -> Result<(), Box<dyn std::error::Error + Send + Sync>>;
 }
 
@@ -38,21 +38,23 @@ pub(crate) struct BackupSource {
 }
 
 impl BackupSource {
-    /// Removes incomplete copies that a crash has left. One that is being made is locked and stays.
+    /// Removes copies that a crash has left. One that is being made is locked and stays.
     pub(crate) fn remove_leftovers(&self) {
         let folder = match self.folder.as_os_str().is_empty() {
             true => Path::new("."),
             false => &self.folder,
         };
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        for entry in entries.filter(is_partial_copy) {
+        for entry in entries.filter(is_copy) {
             let path = entry.path();
             let file = path.display();
             match remove_unlocked(&path) {
-                Ok(true) => tracing::info!(%file, "an incomplete copy of the database was removed"),
+                Ok(true) => {
+                    tracing::info!(%file, "a copy of the database that a crash left was removed")
+                }
                 Ok(false) => {}
                 Err(error) => {
-                    tracing::warn!(%file, %error, "an incomplete copy of the database cannot be removed");
+                    tracing::warn!(%file, %error, "a copy of the database that a crash left cannot be removed");
                 }
             }
         }
@@ -60,6 +62,18 @@ impl BackupSource {
 
     /// Makes a copy and streams it.
     pub(crate) async fn send(&self) -> Result<Response<Body>, AdminError> {
+        let source = self.clone();
+        // In a task of its own: a client that goes away must not leave a copy behind.
+        let made = tokio::spawn(async move { source.make_unnamed().await });
+        let made = made.await;
+        let file = made.map_err(|error| AdminError::internal(&error.to_string()))??;
+        let (response, pieces) = streamed_response("application/vnd.sqlite3");
+        tokio::task::spawn_blocking(move || send(file, &pieces));
+        Ok(response)
+    }
+
+    /// Makes a copy, opens it, and removes its name.
+    async fn make_unnamed(&self) -> Result<File, AdminError> {
         let name = format!("{PREFIX}{}", OperationId::fresh());
         let path = self.folder.join(name);
         if let Err(error) = self.store.copy_to(&path).await {
@@ -73,23 +87,21 @@ impl BackupSource {
         if let Err(error) = removed {
             tracing::warn!(%error, "a copy of the database was left behind; remove it");
         }
-        let (response, pieces) = streamed_response("application/vnd.sqlite3");
-        tokio::task::spawn_blocking(move || send(file, &pieces));
-        Ok(response)
+        Ok(file)
     }
 }
 
-/// Whether an entry of the folder is a regular file with the name of an incomplete copy.
-fn is_partial_copy(entry: &DirEntry) -> bool {
+/// Whether an entry of the folder is a regular file with the name of a copy, incomplete or not.
+fn is_copy(entry: &DirEntry) -> bool {
     let name = entry.file_name();
     let id = name.to_str().and_then(|it| it.strip_prefix(PREFIX));
-    let id = id.and_then(|it| it.strip_suffix(PARTIAL));
+    let id = id.map(|it| it.strip_suffix(PARTIAL).unwrap_or(it));
     let is_named = id.and_then(OperationId::parse).is_some();
     // Does not follow a link.
     is_named && entry.file_type().is_ok_and(|it| it.is_file())
 }
 
-/// Removes an incomplete copy and its journal; `false` if it is in use.
+/// Removes a copy and its journal; `false` if it is in use.
 fn remove_unlocked(path: &Path) -> io::Result<bool> {
     match File::open(path)?.try_lock() {
         Ok(()) => {}

@@ -1,6 +1,7 @@
 //! Settings of the framework in a catalog file: handling of unknown ids, and cleanup schedules.
 //!
-//! They are under `com.equalities.osbapi`, nested or dotted, next to the catalog.
+//! They are under `com.equalities.osbapi`, nested or dotted, next to the catalog. The defaults of `CleanupSettings`
+//! (14 and 3 days) are those of every broker.
 
 use super::duration;
 use super::fields::Findings;

@@ -3,10 +3,12 @@
 use super::error::{ErrorReply, json};
 use super::route::{Endpoint, Ids};
 use super::{HttpReply, ParsedRequest, PlatformApi};
+use crate::lifecycle::Verb;
 use crate::lifecycle::binding::Binding;
 use crate::lifecycle::instance::Instance;
-use crate::refusal::{Refusal, Resource};
+use crate::refusal::Refusal;
 use crate::requests::{ChangeOutcome, LastOperation, RequestError};
+use crate::resources::Detail;
 use bytes::Bytes;
 use hyper::header::{CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH, RETRY_AFTER};
 use hyper::{Response, StatusCode};
@@ -17,6 +19,8 @@ use sutler_osb::{
     UpdateResponse, from_json,
 };
 use sutler_server::ChunkedBody;
+
+const DELETED_MEANWHILE: &str = "The service binding was deleted before its credentials were read; repeat the request to create it again.";
 
 impl PlatformApi {
     pub(super) async fn call_endpoint(
@@ -189,8 +193,21 @@ fn bound(changed: ChangeOutcome<Binding>) -> Result<HttpReply, ErrorReply> {
     let given = state
         .data()
         .and_then(|binding_data| binding_data.given.clone());
-    // Deleted after the operation ended and before it was read.
-    let given = given.ok_or(RequestError::Refused(Refusal::NotFound(Resource::Binding)))?;
+    let Some(given) = given else {
+        // Deleted after the operation ended and before it was read. The request that made the binding has failed, one
+        // that joined it may be repeated.
+        return Err(match status {
+            StatusCode::CREATED => RequestError::Failed {
+                verb: Verb::Bind,
+                detail: Detail {
+                    description: Some(DELETED_MEANWHILE.to_owned()),
+                    ..Detail::default()
+                },
+            },
+            _ => Refusal::Busy(DELETED_MEANWHILE).into(),
+        }
+        .into());
+    };
     Ok(json(status, &given))
 }
 

@@ -255,6 +255,9 @@ impl RequestHandler {
             return Ok(None);
         };
         let request = records.open_request::<Request>(&operation)?;
+        if !request.body.fits(verb) {
+            return Ok(None);
+        }
         let failed = match verb {
             Verb::Provision | Verb::Bind => FailedOperation::Create,
             Verb::Deprovision | Verb::Unbind => FailedOperation::Delete,

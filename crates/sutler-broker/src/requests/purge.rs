@@ -42,14 +42,14 @@ impl RequestHandler {
         let list = List::term(&records.realm, BINDING, OF, instance.id(0).as_bytes());
         for _ in 0..PAGES_MAX {
             let page = records.store.list(&list, None, PAGE).await?;
-            if page.documents.is_empty() {
+            // Terms are not sealed: a changed one must not lead to a binding of another instance.
+            let keys = page.documents.into_iter().map(|it| it.key);
+            let keys: Vec<Key> = keys.filter(|it| it.id(0) == instance.id(0)).collect();
+            if keys.is_empty() {
                 return self.free_id(instance, command_request).await;
             }
-            for document in page.documents {
-                let purged = self
-                    .purge_binding(instance, &document.key, command_request)
-                    .await;
-                if !purged? {
+            for key in keys {
+                if !self.purge_binding(instance, &key, command_request).await? {
                     return Ok(());
                 }
             }

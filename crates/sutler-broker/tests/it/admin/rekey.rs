@@ -112,7 +112,7 @@ enum HeldCalls {
     Commits,
 }
 
-/// A broker whose store holds calls until it is told to continue.
+/// A broker whose store holds calls until the test lets them pass.
 struct HeldBroker {
     kit: Fixture,
     holds: Arc<AtomicBool>,

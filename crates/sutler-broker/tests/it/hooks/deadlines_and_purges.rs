@@ -348,7 +348,7 @@ async fn an_interrupted_purge_is_finished_by_the_next_purge() {
 
 /// Earlier versions wrote no term; the next purge or provision of the id finishes such a purge.
 #[tokio::test(start_paused = true)]
-async fn an_interrupted_purge_is_no_fault_of_its_store() {
+async fn an_interrupted_purge_is_not_a_fault_of_its_store() {
     let brokers = RestartableBroker::new();
     with_interrupted_purge(&brokers).await.crash();
     let store: Arc<dyn Store> = brokers.memory.clone();

@@ -35,6 +35,8 @@ enum Behaviour {
     TransientUntil(u32),
     /// Every attempt fails with a transient error after this time.
     TransientAfter(Duration),
+    /// The same, and every attempt stores a memo of its own.
+    TransientWithMemo(Duration),
     Fails,
     Panics,
     /// Reports progress this number of times, at this interval.
@@ -100,6 +102,12 @@ impl Service for ScriptedProvision {
             }
             Behaviour::TransientUntil(_) => {}
             Behaviour::TransientAfter(time) => {
+                tokio::time::sleep(*time).await;
+                return Err(Error::transient("It rains."));
+            }
+            Behaviour::TransientWithMemo(time) => {
+                let name = format!("attempt {}", cx.attempt());
+                cx.step(&name, || async { Ok(()) }).await?;
                 tokio::time::sleep(*time).await;
                 return Err(Error::transient("It rains."));
             }

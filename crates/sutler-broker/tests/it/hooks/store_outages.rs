@@ -238,14 +238,7 @@ async fn a_store_that_is_moved_during_the_start_of_a_broker_is_refused() {
     let source: Arc<dyn Store> = brokers.memory.clone();
     let move_away = async {
         asked.notified().await;
-        let names = CopyNames {
-            source: "memory:one",
-            target: "memory:two",
-        };
-        let target = Arc::new(MemoryStore::new());
-        let copying = StoreCopy::begin(source, target, names).await;
-        let moved = copying.expect("a copy").finish().await;
-        moved.expect("no lease is held yet");
+        move_store(source).await;
         gate.notify_one();
     };
     let (started, ()) = tokio::join!(start, move_away);
@@ -255,4 +248,38 @@ async fn a_store_that_is_moved_during_the_start_of_a_broker_is_refused() {
         "{refused:?}"
     );
     assert_eq!(brokers.memory.info().await.unwrap().leases, 0);
+}
+
+/// Copies a store that no broker holds a lease in to another one, and marks it.
+async fn move_store(source: Arc<dyn Store>) {
+    let names = CopyNames {
+        source: "memory:one",
+        target: "memory:two",
+    };
+    let target = Arc::new(MemoryStore::new());
+    let copying = StoreCopy::begin(source, target, names).await;
+    let moved = copying.expect("a copy").finish().await;
+    moved.expect("no lease is held");
+}
+
+/// A broker that was cut off while its store was moved must accept nothing there: no worker would run it.
+#[tokio::test(start_paused = true)]
+async fn a_broker_that_lost_its_lease_accepts_nothing_in_a_store_that_was_moved() {
+    let brokers = RestartableBroker::new();
+    let fixture = brokers.open(Plain::default()).await;
+    brokers.inject(|call| match call {
+        Call::Renew(_) => Intercept::Refuse,
+        _ => Intercept::Pass,
+    });
+    tokio::time::sleep(AFTER_THE_LEASE).await;
+    let request = |id| fixture.provision(id).accepts_incomplete();
+    request("before").send().await.is(202);
+    move_store(brokers.memory.clone()).await;
+    let before = brokers.operations().await.len();
+    request("after").send().await.is(503);
+    brokers.stop_faults();
+    request("after").send().await.is(503);
+    tokio::time::sleep(AFTER_THE_LEASE).await;
+    request("after").send().await.is(503);
+    assert_eq!(brokers.operations().await.len(), before);
 }

@@ -53,6 +53,18 @@ async fn the_time_of_the_first_attempt_counts_for_the_deadline() {
 
 #[tokio::test(start_paused = true)]
 async fn attempts_after_a_takeover_share_one_deadline() {
+    let behaviour = Behaviour::TransientAfter(Duration::from_secs(45));
+    assert_fails_within_a_minute_of_a_takeover(behaviour).await;
+}
+
+/// A memo sets the number of takeovers back.
+#[tokio::test(start_paused = true)]
+async fn attempts_that_store_memos_after_a_takeover_share_one_deadline() {
+    let behaviour = Behaviour::TransientWithMemo(Duration::from_secs(45));
+    assert_fails_within_a_minute_of_a_takeover(behaviour).await;
+}
+
+async fn assert_fails_within_a_minute_of_a_takeover(behaviour: Behaviour) {
     let brokers = RestartableBroker::new();
     let (mut service, log) = ScriptedProvision::new(Behaviour::Never);
     service.policy = retried_within_a_minute();
@@ -61,7 +73,6 @@ async fn attempts_after_a_takeover_share_one_deadline() {
     let operation = request.send().await.operation();
     tokio::time::sleep(Duration::from_secs(1)).await;
     fixture.crash();
-    let behaviour = Behaviour::TransientAfter(Duration::from_secs(10));
     let mut service = ScriptedProvision::as_before(&log, behaviour);
     service.policy = retried_within_a_minute();
     let fixture = brokers.open(service).await;
@@ -70,7 +81,7 @@ async fn attempts_after_a_takeover_share_one_deadline() {
     let reply = ended(&fixture, "i", &operation).await;
     assert_eq!(reply.json["state"], "failed");
     let took = began.elapsed();
-    assert!(took < Duration::from_secs(120), "{took:?}");
+    assert!(took < Duration::from_secs(62), "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]
