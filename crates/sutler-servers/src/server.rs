@@ -28,6 +28,8 @@ pub struct Demands {
     pub tls: Tls,
     /// More arguments of the server.
     pub arguments: Vec<String>,
+    /// Its data is on a disk, not in memory: for benchmarks.
+    pub on_disk: bool,
 }
 
 /// TLS mode.
@@ -111,7 +113,10 @@ impl Server {
     /// If it does not start; with its log.
     #[must_use]
     pub fn start_own(recipe: Box<dyn ServerKind>, demands: Demands) -> Self {
-        let dir = ServerDir::new(recipe.users());
+        let dir = match demands.on_disk {
+            true => ServerDir::on_disk(recipe.users()),
+            false => ServerDir::new(recipe.users()),
+        };
         let certificates = (demands.tls != Tls::Off).then(|| Certificates::write(&dir));
         let own = OwnProcess {
             demands,

@@ -22,18 +22,31 @@ pub struct ServerDir {
 }
 
 impl ServerDir {
-    /// Creates a directory. If the tests run as root, it belongs to the first existing user of these.
+    /// Creates a directory, in memory if there is room. If the tests run as root, it belongs to the first existing user
+    /// of these.
     ///
     /// # Panics
     /// If the directory cannot be created.
     #[must_use]
     pub fn new(users: &[&str]) -> Self {
+        match has_room(Path::new(MEMORY)) {
+            true => Self::create(Path::new(MEMORY), users),
+            false => Self::on_disk(users),
+        }
+    }
+
+    /// The same, on a disk.
+    ///
+    /// # Panics
+    /// If the directory cannot be created.
+    #[must_use]
+    pub fn on_disk(users: &[&str]) -> Self {
+        Self::create(&std::env::temp_dir(), users)
+    }
+
+    fn create(parent: &Path, users: &[&str]) -> Self {
         let mut builder = tempfile::Builder::new();
-        let builder = builder.prefix("sutler-server-");
-        let folder = match has_room(Path::new(MEMORY)) {
-            true => builder.tempdir_in(MEMORY),
-            false => builder.tempdir(),
-        };
+        let folder = builder.prefix("sutler-server-").tempdir_in(parent);
         let folder = folder.expect("a folder").keep();
         let user = unprivileged(users);
         if let Some((user, group)) = user {

@@ -50,7 +50,7 @@ mod tests {
 
     impl Write for SharedBytes {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().expect("nobody panics").write(bytes)
+            self.0.lock().expect("no test panics").write(bytes)
         }
 
         fn flush(&mut self) -> io::Result<()> {
@@ -70,7 +70,7 @@ mod tests {
         tokio::time::sleep(Duration::from_secs(10)).await;
         bar.finish_and_clear();
         lines.await.expect("it ends");
-        let written = out.0.lock().expect("nobody panics").clone();
+        let written = out.0.lock().expect("no test panics").clone();
         let written = String::from_utf8(written).expect("text");
         assert_eq!(written, "7/50 read 10s\n20/50 read 20s\n");
     }

@@ -6,7 +6,7 @@ use super::error::AdminError;
 use clap::Args;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -41,7 +41,13 @@ pub(super) async fn run(
         for item in &items {
             match output {
                 AdminOutput::Json => print(&format!("{item}\n"))?,
-                AdminOutput::Table | AdminOutput::Name => print(&seen.fresh(item))?,
+                AdminOutput::Table | AdminOutput::Name => {
+                    let text = seen.fresh(item);
+                    match std::io::stdout().is_terminal() {
+                        true => print(&without_control_characters(&text))?,
+                        false => print(&text)?,
+                    }
+                }
             }
         }
         page["next"].as_str().unwrap_or("0").clone_into(&mut next);
@@ -58,6 +64,20 @@ fn print(text: &str) -> Result<(), AdminError> {
     let mut out = std::io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     written.map_err(|error| AdminError::Failed("cannot print".to_owned(), Some(error.into())))
+}
+
+/// A log for a terminal: control characters of a run are escaped, except for line breaks and tabs. They could hide
+/// lines or change the terminal.
+fn without_control_characters(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.replace("\r\n", "\n").chars() {
+        match character {
+            '\n' | '\t' => shown.push(character),
+            _ if character.is_control() => shown.extend(character.escape_default()),
+            _ => shown.push(character),
+        }
+    }
+    shown
 }
 
 /// Printed parts per attempt: chunks may overlap if two workers wrote, and a chunk may be missing.
@@ -127,6 +147,12 @@ mod tests {
             seen.fresh(&json!({ "attempt": attempt, "from": from, "text": text }))
         });
         chunks.collect()
+    }
+
+    #[test]
+    fn control_characters_of_a_run_do_not_reach_a_terminal() {
+        let shown = super::without_control_characters("a\tb\r\n\u{1b}]0;x\u{7}c\rd\u{9b}1m\n");
+        assert_eq!(shown, "a\tb\n\\u{1b}]0;x\\u{7}c\\rd\\u{9b}1m\n");
     }
 
     #[test]

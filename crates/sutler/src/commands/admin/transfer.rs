@@ -117,13 +117,14 @@ async fn save(
     written.map(|()| bytes)
 }
 
-/// Creates a file that only its owner can read.
+/// Creates a file that only its owner can read. A file or a link that another user prepared is never written to.
 fn private(path: &Path) -> Result<File, AdminError> {
     use std::os::unix::fs::OpenOptionsExt as _;
+    // Left by an interrupted command.
+    let _ = std::fs::remove_file(path);
     OpenOptions::new()
         .write(true)
-        .create(true)
-        .truncate(true)
+        .create_new(true)
         .mode(0o600)
         .open(path)
         .map_err(|error| AdminError::file("write", path, error))

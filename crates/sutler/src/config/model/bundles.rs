@@ -157,8 +157,8 @@ pub struct BundleCompat {
     pub registry: Option<String>,
     /// Whether every binding gets what the provision gave, and no bundle is asked for a binding.
     pub share_provision_credentials: bool,
-    /// Whether developers may push services: `POST /v2/apb` and `DELETE /v2/apb`. Whoever may ask for a
-    /// service may then have any image run, so this is for development only.
+    /// Whether developers may push services: `POST /v2/apb` and `DELETE /v2/apb`. Every user
+    /// who may request a service can then run any image, so this is for development only.
     pub dev_broker: bool,
 }
 

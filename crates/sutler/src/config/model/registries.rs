@@ -28,7 +28,7 @@ pub struct RegistryConfig {
     /// Where images are, if it is not where they are listed; for `dockerhub` and `quay`.
     #[serde(default)]
     pub registry_url: Option<String>,
-    /// What images are called by whoever pulls them, if it is not the host of the URL.
+    /// The host in the names of images when they are pulled, if it is not the host of the URL.
     #[serde(default)]
     pub pull_from: Option<String>,
     /// Whose images, for `dockerhub` and `quay`; of an `oci`, only those below this name.
