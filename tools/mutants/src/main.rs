@@ -75,7 +75,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns whether every MUST line has a mutation and none survives.
+/// Returns whether every MUST line has a mutation, none survives, and the simulation finds every fault.
 fn run(options: &Options) -> Result<bool, BoxError> {
     let begun = Instant::now();
     let root = workspace()?;

@@ -1,9 +1,9 @@
-//! Faults of time, put back into the copy one at a time: the simulation must find each within the seeds that the
-//! tests run.
+//! Faults of time, put back into the copy one at a time: the simulation must find each, by its seed or within the
+//! seeds that the tests run.
 //!
 //! The list is `tools/simulate/mutations.txt`; the copy and its switches are those of the other mutations. The seed that
-//! showed a fault last is kept with it and tried first. What a seed does changes with the code, so a kept seed that shows
-//! nothing any more is reported, and the others are searched.
+//! showed a fault last is kept with it and tried first. What a seed does changes with the code: if it shows nothing any
+//! more, the seeds of the tests are searched, and the one that is found is printed.
 
 use crate::BoxError;
 use crate::mutation::Mutation;

@@ -5,7 +5,8 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The crates that may be mutated; each may depend only on those before it.
+/// The crates of the mutated lines; each may depend only on those before it. Faults of the simulation may also be in
+/// other crates.
 const CRATES: [&str; 3] = ["sutler-osb", "sutler-server", "sutler-broker"];
 
 /// The simulation, whose program is built with its tests.

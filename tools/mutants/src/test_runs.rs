@@ -58,10 +58,10 @@ pub(crate) fn all(
         while let Some((nth, mutation)) = next() {
             let begun = Instant::now();
             let verdict = one(mutation, binaries, holds, fast)?;
-            let told = verdict.words();
+            let words = verdict.words();
             let (count, name) = (nth + 1, &mutation.name);
             let (of, ms) = (mutations.len(), begun.elapsed().as_millis());
-            eprintln!("{count:>3}/{of} {name:<14} {told} ({ms} ms)");
+            eprintln!("{count:>3}/{of} {name:<14} {words} ({ms} ms)");
             verdicts
                 .lock()
                 .map_err(|_| "another worker failed")?

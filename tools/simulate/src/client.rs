@@ -1,13 +1,13 @@
 //! A simulated platform that owns one instance and its bindings: it sends requests to any replica, repeats
-//! those without an answer, polls, and compares answers with the outside world.
+//! those without an answer, polls, and compares answers with the external system.
 //!
 //! A request without an answer is repeated until it has one; only then comes the next. So the owner knows what
 //! each answer must mean, unless a second platform changes the same instance, or a broker goes on with a request after
 //! its client went away. Requests of operators are in `operator.rs`.
 
-use crate::outside_world::ResourceName;
+use crate::external_system::ResourceName;
 use crate::replica::{PLAN, Process, Replicas, SERVICE};
-use crate::service::POISON;
+use crate::service::CRASHING_INSTANCE;
 use axum::body::Body;
 use http_body_util::BodyExt as _;
 use hyper::Request;
@@ -35,7 +35,7 @@ pub(crate) enum Verb {
 
 /// How a change ended for its platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum ChangeResult {
     Succeeded,
     /// Nothing had to be done.
     AlreadyDone,
@@ -57,7 +57,7 @@ pub(crate) struct Client {
 
 /// Why a request has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoAnswer {
+pub(crate) enum NoAnswerError {
     /// The process died, or the client went away and the broker dropped the request.
     Dropped,
     /// The client went away, and the broker goes on with the request, as behind a proxy.
@@ -71,7 +71,7 @@ pub(crate) async fn send(
     path: &str,
     body: Option<Value>,
     timeout: Duration,
-) -> Result<Answer, NoAnswer> {
+) -> Result<Answer, NoAnswerError> {
     let payload = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
     let request = Request::builder()
         .method(method)
@@ -96,14 +96,14 @@ pub(crate) async fn send(
     }));
     tokio::select! {
         biased;
-        () = process.link.died() => Err(NoAnswer::Dropped),
-        answered = &mut handling => answered.ok().flatten().ok_or(NoAnswer::Dropped),
+        () = process.link.died() => Err(NoAnswerError::Dropped),
+        answered = &mut handling => answered.ok().flatten().ok_or(NoAnswerError::Dropped),
         () = tokio::time::sleep(timeout) => {
             if process.link.choices().percent(50) {
-                return Err(NoAnswer::StillHandled);
+                return Err(NoAnswerError::StillHandled);
             }
             handling.abort();
-            Err(NoAnswer::Dropped)
+            Err(NoAnswerError::Dropped)
         }
     }
 }
@@ -153,21 +153,24 @@ impl Client {
         }
     }
 
-    /// Asks for a change until its end is known, and checks the outside world against it.
-    pub(crate) async fn change(&self, lane: &ResourceName, verb: Verb) -> Ending {
+    /// Asks for a change until its end is known, and checks the external system against it.
+    pub(crate) async fn change(&self, lane: &ResourceName, verb: Verb) -> ChangeResult {
         let asynchronous = self.replicas.network.choices.percent(70);
-        let ending = self.change_to_end(lane, verb, asynchronous).await;
-        self.note(|| format!("client: {verb:?} {lane} -> {ending:?}"));
-        let world = &self.replicas.world;
+        let result = self.change_to_end(lane, verb, asynchronous).await;
+        self.note(|| format!("client: {verb:?} {lane} -> {result:?}"));
+        let external = &self.replicas.external;
         if verb != Verb::Update {
-            let is_present = match ending {
-                Ending::Succeeded | Ending::AlreadyDone => Some(verb == Verb::Create),
-                Ending::Failed | Ending::Refused | Ending::Unknown => None,
+            let is_present = match result {
+                ChangeResult::Succeeded | ChangeResult::AlreadyDone => Some(verb == Verb::Create),
+                ChangeResult::Failed | ChangeResult::Refused | ChangeResult::Unknown => None,
             };
-            world.platform_knows(lane, is_present);
+            external.platform_knows(lane, is_present);
         }
-        if ending == Ending::Succeeded && !world.is_excused(lane) && !world.is_contested(lane) {
-            let there = world.has(lane);
+        if result == ChangeResult::Succeeded
+            && !external.is_excused(lane)
+            && !external.is_contested(lane)
+        {
+            let there = external.has(lane);
             match verb {
                 Verb::Create if !there => {
                     self.violate(format!("{lane} was reported created and does not exist"));
@@ -178,48 +181,53 @@ impl Client {
                 Verb::Create | Verb::Update | Verb::Delete => {}
             }
         }
-        ending
+        result
     }
 
-    async fn change_to_end(&self, lane: &ResourceName, verb: Verb, asynchronous: bool) -> Ending {
+    async fn change_to_end(
+        &self,
+        lane: &ResourceName,
+        verb: Verb,
+        asynchronous: bool,
+    ) -> ChangeResult {
         let choices = &self.replicas.network.choices;
         loop {
             let answer = self.request(lane, verb, asynchronous).await;
             let Some(answer) = answer else {
                 if self.gives_up().await {
-                    return Ending::Unknown;
+                    return ChangeResult::Unknown;
                 }
                 continue;
             };
             match answer.status {
-                200 if verb == Verb::Create => return Ending::AlreadyDone,
-                200 | 201 => return Ending::Succeeded,
+                200 if verb == Verb::Create => return ChangeResult::AlreadyDone,
+                200 | 201 => return ChangeResult::Succeeded,
                 202 => match self.poll(lane, verb, &answer).await {
-                    Some(ending) => return ending,
-                    None => return Ending::Unknown,
+                    Some(result) => return result,
+                    None => return ChangeResult::Unknown,
                 },
-                410 if verb == Verb::Delete => return Ending::Refused,
+                410 if verb == Verb::Delete => return ChangeResult::Refused,
                 // Another operation runs: of an operator, or of a request without an answer.
                 422 => {
                     if self.gives_up().await {
-                        return Ending::Refused;
+                        return ChangeResult::Refused;
                     }
                     tokio::time::sleep(choices.between(Duration::ZERO, Duration::from_secs(2)))
                         .await;
                     if choices.percent(50) {
-                        return Ending::Refused;
+                        return ChangeResult::Refused;
                     }
                 }
                 500 if answer.json["description"].is_string() => {
                     self.check_failure(None, &answer.json);
-                    return Ending::Failed;
+                    return ChangeResult::Failed;
                 }
                 500.. => {
                     if self.gives_up().await {
-                        return Ending::Unknown;
+                        return ChangeResult::Unknown;
                     }
                 }
-                _ => return Ending::Refused,
+                _ => return ChangeResult::Refused,
             }
         }
     }
@@ -257,9 +265,9 @@ impl Client {
             ),
         };
         let timeout = self.replicas.scenario.client_timeout;
-        let world = &self.replicas.world;
+        let external = &self.replicas.external;
         if verb != Verb::Update {
-            world.platform_knows(lane, None);
+            external.platform_knows(lane, None);
         }
         let answer = send(&process, method, &path, body, timeout).await;
         self.note(|| match &answer {
@@ -272,8 +280,8 @@ impl Client {
                 process.name
             ),
         });
-        if matches!(answer, Err(NoAnswer::StillHandled)) {
-            world.contest(&self.instance);
+        if matches!(answer, Err(NoAnswerError::StillHandled)) {
+            external.contest(&self.instance);
         }
         let answer = answer.ok();
         self.check_accepted(lane, answer.as_ref()).await;
@@ -300,7 +308,12 @@ impl Client {
         }
     }
 
-    async fn poll(&self, lane: &ResourceName, verb: Verb, accepted: &Answer) -> Option<Ending> {
+    async fn poll(
+        &self,
+        lane: &ResourceName,
+        verb: Verb,
+        accepted: &Answer,
+    ) -> Option<ChangeResult> {
         let operation = accepted.json["operation"].as_str().unwrap_or_default();
         let path = format!(
             "{}/last_operation?operation={operation}&service_id={SERVICE}&plan_id={PLAN}",
@@ -313,19 +326,19 @@ impl Client {
                 let answer = send(&process, "GET", &path, None, timeout).await;
                 match answer {
                     Ok(Answer { status: 200, json }) => match json["state"].as_str() {
-                        Some("succeeded") => return Some(Ending::Succeeded),
+                        Some("succeeded") => return Some(ChangeResult::Succeeded),
                         Some("failed") => {
                             self.check_failure(Some(operation), &json);
                             self.note(|| format!("client: poll {lane} -> {json}"));
-                            return Some(Ending::Failed);
+                            return Some(ChangeResult::Failed);
                         }
                         _ => {}
                     },
                     Ok(Answer { status: 410, .. }) if verb == Verb::Delete => {
-                        return Some(Ending::Succeeded);
+                        return Some(ChangeResult::Succeeded);
                     }
                     Ok(Answer { status, .. }) if (400..500).contains(&status) => {
-                        return Some(Ending::Refused);
+                        return Some(ChangeResult::Refused);
                     }
                     Ok(_) | Err(_) => {}
                 }
@@ -341,8 +354,8 @@ impl Client {
     fn check_failure(&self, operation: Option<&str>, json: &Value) {
         let description = json["description"].as_str().unwrap_or_default();
         if let (Some(operation), true) = (operation, description.contains("did not end within")) {
-            let (now, world) = (self.replicas.network.history.now(), &self.replicas.world);
-            let called = world.first_call(operation);
+            let (now, external) = (self.replicas.network.history.now(), &self.replicas.external);
+            let called = external.first_call(operation);
             let had = called.map_or(Duration::ZERO, |first| now.saturating_sub(first));
             let scenario = &self.replicas.scenario;
             if had < scenario.deadline && !scenario.clock_jumps() {
@@ -353,9 +366,9 @@ impl Client {
             }
         }
         let given_up = description.contains("interrupted too often");
-        let must_survive = self.instance != POISON
+        let must_survive = self.instance != CRASHING_INSTANCE
             && self.replicas.scenario.only_hooks_kill()
-            && self.replicas.world.few_processes_ended();
+            && self.replicas.external.few_processes_ended();
         if given_up && must_survive {
             self.violate(format!("{} was given up: {description}", self.instance));
         }

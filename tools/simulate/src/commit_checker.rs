@@ -1,10 +1,13 @@
-//! Checks the journal after every commit that reaches the store: finished operations never change, counts add up, a
-//! purge takes only the bindings of its instance. Overlapping runs are found by `outside_world.rs`.
+//! Checks the journal after every commit that the store applies: state and detail of a finished operation never
+//! change, a commit is applied only under the claim that it names, and the purge of an instance takes no binding of the
+//! instance that was created after it. After every claim: a lane has at most one running operation. After all of these,
+//! and after releases and sweeps, the counts of the store are compared: accepted = unfinished + finished + removed.
+//! Overlapping runs are found by `external_system.rs`.
 //!
 //! It reads the store directly, without the network, and opens documents with the keys of the run.
 
+use crate::external_system::ResourceName;
 use crate::history::History;
-use crate::outside_world::ResourceName;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,7 +37,7 @@ struct CheckedState {
     commits: Vec<CommitId>,
     /// Those of them that changed a document or an operation.
     changes: BTreeSet<CommitId>,
-    /// Bindings that an operator asked to purge by name.
+    /// Resources that an operator's command may purge by name.
     purged_by_name: BTreeSet<ResourceName>,
 }
 
@@ -52,7 +55,7 @@ impl CommitChecker {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An operator asks to purge this binding.
+    /// An operator sends a command about this resource: a purge of it by name is allowed.
     pub(crate) fn allow_purge(&self, lane: &ResourceName) {
         self.seen().purged_by_name.insert(lane.clone());
     }
@@ -222,7 +225,7 @@ impl CommitChecker {
     }
 }
 
-/// Whether a write must appear in the feed.
+/// Whether a write must appear in the feed. Nothing is resealed in a simulated run.
 fn is_change(write: &Write) -> bool {
     match write {
         Write::Put { .. }

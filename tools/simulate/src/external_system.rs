@@ -1,5 +1,5 @@
-//! The outside world of the simulated brokers: things that hooks make and remove there, and which hooks
-//! run at the moment, in which process.
+//! A model of the external system that the hooks of the simulated brokers change: the things that hooks make and
+//! remove there, and which hooks run at the moment, in which process.
 //!
 //! It sees two runs of one lane at once even where the journal is consistent: a worker that lost its lease
 //! cannot write to the store, but its hooks can still act outside. Things that an operator's command leaves
@@ -102,7 +102,7 @@ struct State {
     excused: BTreeSet<ResourceName>,
     /// Instances that others than their one platform may change: what it knows may be out of date.
     contested: BTreeSet<String>,
-    /// Whether a lane exists, as its platform was told by the last answer.
+    /// Whether a lane exists, as the last answer to its platform says.
     known: BTreeMap<ResourceName, bool>,
     /// Operations that an operator's command ended, and when.
     ended_by_operator: BTreeMap<String, Duration>,
@@ -117,8 +117,8 @@ struct State {
 /// How often one operation may end its process: the engine gives it up after five takeovers.
 const ENDED_PROCESSES_MAX: u32 = 6;
 
-/// The outside world.
-pub(crate) struct OutsideWorld {
+/// The external system, as a model.
+pub(crate) struct ExternalSystem {
     history: Arc<History>,
     store: Arc<MemoryStore>,
     lease: Duration,
@@ -127,13 +127,13 @@ pub(crate) struct OutsideWorld {
 
 /// A running hook; ends when dropped.
 pub(crate) struct ExecutionGuard {
-    world: Arc<OutsideWorld>,
+    external: Arc<ExternalSystem>,
     number: u64,
 }
 
 impl Drop for ExecutionGuard {
     fn drop(&mut self) {
-        self.world.leave(self.number);
+        self.external.leave(self.number);
     }
 }
 
@@ -146,7 +146,7 @@ pub(crate) struct HookCaller {
     pub process: String,
 }
 
-impl OutsideWorld {
+impl ExternalSystem {
     pub(crate) fn new(history: Arc<History>, store: Arc<MemoryStore>, lease: Duration) -> Self {
         Self {
             history,
@@ -191,7 +191,7 @@ impl OutsideWorld {
         let number = execution.number;
         state.executions.push(execution);
         ExecutionGuard {
-            world: Arc::clone(self),
+            external: Arc::clone(self),
             number,
         }
     }

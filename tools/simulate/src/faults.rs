@@ -1,4 +1,4 @@
-//! Injects the faults of a scenario: one after another, each for a while, until the run calms down.
+//! Injects faults at random intervals until the part with faults is over; faults may overlap.
 
 use crate::replica::Replicas;
 use crate::scenario::FaultKind;
@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Injects faults.
-pub(crate) struct Faults {
+pub(crate) struct FaultInjector {
     pub replicas: Arc<Replicas>,
     pub clock: Arc<SimulatedStoreClock>,
     /// Set when the part with faults is over.
     pub over: Arc<AtomicBool>,
 }
 
-impl Faults {
+impl FaultInjector {
     /// Injects faults until the part with faults is over; `simulation.rs` repairs everything.
     pub(crate) async fn run(self: Arc<Self>) {
         let choices = self.replicas.network.choices.clone();
@@ -67,14 +67,14 @@ impl Faults {
                 self.replicas.start_later(slot);
             }
             FaultKind::Restart => {
-                let faults = Arc::clone(self);
+                let injector = Arc::clone(self);
                 tokio::spawn(async move {
-                    faults.replicas.stop(slot).await;
-                    faults.replicas.start_later(slot);
+                    injector.replicas.stop(slot).await;
+                    injector.replicas.start_later(slot);
                 });
             }
             FaultKind::ClockJump => {
-                self.replicas.world.clock_jumped();
+                self.replicas.external.clock_jumped();
                 let by = self.replicas.scenario.lease * 2;
                 self.clock.jump(network.choices.between(Duration::ZERO, by));
             }

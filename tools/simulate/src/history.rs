@@ -64,7 +64,7 @@ impl History {
             (digest ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
         });
         if self.recording {
-            let line = format!("{} {}", Stamp(now), line());
+            let line = format!("{} {}", SimulatedTime(now), line());
             entries.lines.push(line);
         }
     }
@@ -76,12 +76,12 @@ impl History {
         if self.recording {
             entries
                 .lines
-                .push(format!("{} VIOLATION {sentence}", Stamp(now)));
+                .push(format!("{} VIOLATION {sentence}", SimulatedTime(now)));
         }
         if entries.violations.len() < VIOLATIONS_MAX {
             entries
                 .violations
-                .push(format!("at {}: {sentence}", Stamp(now)));
+                .push(format!("at {}: {sentence}", SimulatedTime(now)));
         }
     }
 
@@ -102,9 +102,9 @@ impl History {
 }
 
 /// A simulated time, in seconds with milliseconds, aligned.
-struct Stamp(Duration);
+struct SimulatedTime(Duration);
 
-impl fmt::Display for Stamp {
+impl fmt::Display for SimulatedTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:>5}.{:03}", self.0.as_secs(), self.0.subsec_millis())
     }

@@ -3,16 +3,17 @@
 //!
 //! A seed decides everything: the scenario (`scenario.rs`), delays and losses between processes and the store
 //! (`store_link.rs`), faults (`faults.rs`), requests (`client.rs`, `operator.rs`), and the order in which tasks run
-//! (`seeded_sources.rs`). Hooks (`service.rs`) leave traces in a model of the outside world (`outside_world.rs`); every
-//! commit is checked (`commit_checker.rs`). The store is the real memory store. Read `simulation.rs` first. The network
-//! protocol, TLS and disks are not simulated: `tools/crash` kills real processes over real servers.
+//! (`seeded_sources.rs`). Hooks (`service.rs`) record their effects in a model of the external system
+//! (`external_system.rs`); every commit is checked (`commit_checker.rs`). The store is the real memory store. Read
+//! `simulation.rs` first. The network protocol, TLS and disks are not simulated: `tools/crash` kills real processes
+//! over real servers.
 
 mod client;
 mod commit_checker;
+mod external_system;
 mod faults;
 mod history;
 mod operator;
-mod outside_world;
 mod replica;
 mod scenario;
 mod seeded_sources;

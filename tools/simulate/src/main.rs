@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use sutler_simulate::{SimulationResult, run_seed};
 
-/// Simulates brokers under faults of time and network, and checks their invariants.
+/// Simulates brokers under injected faults, and checks their invariants.
 #[derive(Parser)]
 #[command(about)]
 struct Options {

@@ -3,7 +3,7 @@
 
 use crate::client::send;
 use crate::commit_checker::CommitChecker;
-use crate::outside_world::ResourceName;
+use crate::external_system::ResourceName;
 use crate::replica::{Process, Replicas};
 use serde_json::json;
 use std::sync::Arc;
@@ -73,17 +73,17 @@ impl Operator {
     }
 
     async fn command(&self, lane: &ResourceName, command: &str) {
-        let (network, world) = (&self.replicas.network, &self.replicas.world);
+        let (network, external) = (&self.replicas.network, &self.replicas.external);
         let slot = network.choices.index(self.replicas.count());
         let Some(process) = self.replicas.process(slot) else {
             return;
         };
         // Both may leave things behind: what a run still does after its operation was ended.
         if matches!(command, "abandon" | "purge") {
-            world.excuse(lane, &self.bindings);
+            external.excuse(lane, &self.bindings);
             self.checker.allow_purge(lane);
         }
-        world.contest(&lane.instance);
+        external.contest(&lane.instance);
         let path = match &lane.binding {
             Some(binding) => format!("/admin/v1/bindings/{}/{binding}/{command}", lane.instance),
             None => format!("/admin/v1/instances/{}/{command}", lane.instance),

@@ -2,7 +2,7 @@
 //!
 //! A process has its own link to the store. When it ends, the link dies with it; a new process gets a new link.
 
-use crate::outside_world::OutsideWorld;
+use crate::external_system::ExternalSystem;
 use crate::scenario::Scenario;
 use crate::service::SimulatedService;
 use crate::store_link::{LinkState, Network, StoreLink};
@@ -35,7 +35,7 @@ pub(crate) struct Process {
 /// All processes of a run.
 pub(crate) struct Replicas {
     pub network: Arc<Network>,
-    pub world: Arc<OutsideWorld>,
+    pub external: Arc<ExternalSystem>,
     pub scenario: Arc<Scenario>,
     /// Set while hooks may fail.
     pub hooks_may_fail: Arc<AtomicBool>,
@@ -60,7 +60,7 @@ struct Slot {
 impl Replicas {
     pub(crate) fn new(
         network: Arc<Network>,
-        world: Arc<OutsideWorld>,
+        external: Arc<ExternalSystem>,
         scenario: Arc<Scenario>,
         hooks_may_fail: Arc<AtomicBool>,
         keys: String,
@@ -68,7 +68,7 @@ impl Replicas {
         let slots = (0..scenario.replicas).map(|_| Slot::default()).collect();
         Self {
             network,
-            world,
+            external,
             scenario,
             hooks_may_fail,
             keys,
@@ -123,13 +123,13 @@ impl Replicas {
             tokio::time::sleep_until(until).await;
             let current = replicas.slots()[slot].disturbance;
             if current.is_some_and(|(_, end)| end == until) {
-                replicas.calm(slot);
+                replicas.repair_link(slot);
             }
         });
     }
 
     /// Ends the disturbance of a slot.
-    pub(crate) fn calm(&self, slot: usize) {
+    pub(crate) fn repair_link(&self, slot: usize) {
         self.slots()[slot].disturbance = None;
         self.set_link(slot, LinkState::Up);
     }
@@ -156,7 +156,7 @@ impl Replicas {
             };
             let Some(handle) = started else {
                 link.die();
-                self.world.kill(&name);
+                self.external.kill(&name);
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 continue;
             };
@@ -191,7 +191,7 @@ impl Replicas {
         let scenario = &self.scenario;
         let service = SimulatedService {
             process: name.to_owned(),
-            world: Arc::clone(&self.world),
+            external: Arc::clone(&self.external),
             choices: self.network.choices.clone(),
             history: Arc::clone(&self.network.history),
             scenario: Arc::clone(scenario),
@@ -226,7 +226,7 @@ impl Replicas {
         };
         if let Some(process) = process {
             process.link.die();
-            self.world.kill(&process.name);
+            self.external.kill(&process.name);
         }
     }
 
@@ -249,7 +249,7 @@ impl Replicas {
             return;
         };
         self.slots()[slot].stopping = true;
-        self.world.stopping(&process.name);
+        self.external.stopping(&process.name);
         tokio::select! {
             biased;
             () = process.link.died() => {}
@@ -263,7 +263,7 @@ impl Replicas {
             .history
             .record("stopped", || format!("{name} has ended"));
         process.link.die();
-        self.world.kill(&process.name);
+        self.external.kill(&process.name);
         let mut slots = self.slots();
         slots[slot].stopping = false;
         let current = slots[slot].process.as_ref().map(|it| it.name.clone());

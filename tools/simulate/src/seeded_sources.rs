@@ -1,4 +1,4 @@
-//! Everything random or timed in a simulated run, drawn from its seed: choices, ids, the time of day of
+//! Everything random or timed in a simulated run, drawn from its seed: random numbers, ids, the time of day of
 //! the processes, the clock of the store, and delays of tasks.
 //!
 //! The store's clock drifts against the processes' and may jump forward. Each reading of the time of
@@ -17,9 +17,9 @@ const START: Duration = Duration::from_secs(1_700_000_000);
 
 /// A generator that all parts of a run share.
 #[derive(Clone)]
-pub(crate) struct Choices(Arc<Mutex<SeededRng>>);
+pub(crate) struct SharedRng(Arc<Mutex<SeededRng>>);
 
-impl Choices {
+impl SharedRng {
     pub(crate) fn new(rng: SeededRng) -> Self {
         Self(Arc::new(Mutex::new(rng)))
     }
@@ -90,7 +90,7 @@ impl Clock for SimulatedStoreClock {
 /// Ids, time of day and task delays of the simulated processes.
 pub(crate) struct SimulatedProcesses {
     began: Instant,
-    choices: Choices,
+    choices: SharedRng,
     skew: Duration,
     /// Percentage of polls of engine tasks that are delayed.
     delayed_polls: u64,
@@ -99,7 +99,11 @@ pub(crate) struct SimulatedProcesses {
 
 impl SimulatedProcesses {
     /// Replaces the sources of this thread until the guard is dropped.
-    pub(crate) fn install(choices: Choices, skew: Duration, delayed_polls: u64) -> SimulationGuard {
+    pub(crate) fn install(
+        choices: SharedRng,
+        skew: Duration,
+        delayed_polls: u64,
+    ) -> SimulationGuard {
         simulate(Some(Rc::new(Self {
             began: Instant::now(),
             choices,

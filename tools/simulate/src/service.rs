@@ -1,10 +1,10 @@
-//! The hooks of the simulated brokers: a few steps each, with pauses, memos, progress, saved state, failures,
-//! and traces in the outside world.
+//! The hooks of the simulated brokers: a few steps each, with pauses, memos, progress, saved state and failures.
+//! Hooks record their effects in a model of the external system (`external_system.rs`).
 
+use crate::external_system::{ExecutionGuard, ExternalSystem, HookCaller, ResourceName};
 use crate::history::History;
-use crate::outside_world::{ExecutionGuard, HookCaller, OutsideWorld, ResourceName};
 use crate::scenario::Scenario;
-use crate::seeded_sources::Choices;
+use crate::seeded_sources::SharedRng;
 use crate::store_link::StoreLink;
 use async_trait::async_trait;
 use serde_json::json;
@@ -16,14 +16,14 @@ use sutler_broker::{
 };
 use sutler_osb::{OperationKind, Parameters, PinnedPlan};
 
-/// Name of the instance whose hook ends its process.
-pub(crate) const POISON: &str = "poison";
+/// Name of the instance whose hook ends its process; it sorts after the other instances.
+pub(crate) const CRASHING_INSTANCE: &str = "poison";
 
 /// Hooks of one process.
 pub(crate) struct SimulatedService {
     pub process: String,
-    pub world: Arc<OutsideWorld>,
-    pub choices: Choices,
+    pub external: Arc<ExternalSystem>,
+    pub choices: SharedRng,
     pub history: Arc<History>,
     pub scenario: Arc<Scenario>,
     pub link: Arc<StoreLink>,
@@ -31,7 +31,7 @@ pub(crate) struct SimulatedService {
     pub hooks_may_fail: Arc<AtomicBool>,
 }
 
-/// Effect of a hook on the outside world.
+/// Effect of a hook on the external system.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Effect {
     Make,
@@ -49,7 +49,7 @@ impl SimulatedService {
     }
 
     async fn enter(&self, cx: &Cx, lane: &ResourceName, verb: &'static str) -> ExecutionGuard {
-        self.alive().await;
+        self.wait_if_dead().await;
         let caller = HookCaller {
             lane: lane.clone(),
             verb,
@@ -57,11 +57,11 @@ impl SimulatedService {
             fence: cx.fence(),
             process: self.process.clone(),
         };
-        self.world.enter(caller).await
+        self.external.enter(caller).await
     }
 
     /// Never returns in a process that is dead.
-    async fn alive(&self) {
+    async fn wait_if_dead(&self) {
         if self.link.is_dead() {
             std::future::pending::<()>().await;
         }
@@ -69,7 +69,7 @@ impl SimulatedService {
 
     async fn pause(&self, longest: Duration) {
         tokio::time::sleep(self.choices.between(Duration::from_millis(1), longest)).await;
-        self.alive().await;
+        self.wait_if_dead().await;
     }
 
     async fn work(&self, cx: &Cx, verb: &'static str, effect: Effect) -> Result<()> {
@@ -86,13 +86,13 @@ impl SimulatedService {
         let longest = self.scenario.hook / 4;
         for step in 0..steps {
             self.pause(longest).await;
-            if lane.instance == POISON && verb == "provision" && self.hooks_may_fail() {
+            if lane.instance == CRASHING_INSTANCE && verb == "provision" && self.hooks_may_fail() {
                 self.end_process(cx).await?;
             }
             if step == acts_at {
                 match effect {
-                    Effect::Make => self.world.make(&lane),
-                    Effect::Remove => self.world.remove(&lane),
+                    Effect::Make => self.external.make(&lane),
+                    Effect::Remove => self.external.remove(&lane),
                     Effect::Nothing => {}
                 }
             }
@@ -105,7 +105,7 @@ impl SimulatedService {
                 2 if verb != "update" => cx.save_state(&json!({ "step": step })).await?,
                 _ => {}
             }
-            self.alive().await;
+            self.wait_if_dead().await;
         }
         match failure {
             Some(error) => {
@@ -133,13 +133,14 @@ impl SimulatedService {
     /// Reports progress and dies.
     async fn end_process(&self, cx: &Cx) -> Result<()> {
         cx.progress("about to end").await?;
-        self.alive().await;
+        self.wait_if_dead().await;
         self.history.record("ended by hook", || {
             format!("{} is ended by its hook", self.process)
         });
-        self.world.process_ended_by(&cx.operation_id().to_string());
+        self.external
+            .process_ended_by(&cx.operation_id().to_string());
         self.link.die();
-        self.world.kill(&self.process);
+        self.external.kill(&self.process);
         std::future::pending().await
     }
 }

@@ -1,16 +1,16 @@
 //! One simulated run: starts the processes, lets platforms, operators and faults act for a while, repairs
 //! everything, waits until all is settled, deletes everything, and checks what is left.
 
-use crate::client::{Client, Ending, Verb};
+use crate::client::{ChangeResult, Client, Verb};
 use crate::commit_checker::CommitChecker;
-use crate::faults::Faults;
+use crate::external_system::{ExternalSystem, ResourceName};
+use crate::faults::FaultInjector;
 use crate::history::History;
 use crate::operator::Operator;
-use crate::outside_world::{OutsideWorld, ResourceName};
 use crate::replica::Replicas;
 use crate::scenario::Scenario;
-use crate::seeded_sources::{Choices, SimulatedProcesses, SimulatedStoreClock};
-use crate::service::POISON;
+use crate::seeded_sources::{SharedRng, SimulatedProcesses, SimulatedStoreClock};
+use crate::service::CRASHING_INSTANCE;
 use crate::store_link::Network;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -76,7 +76,7 @@ impl Simulation {
     async fn run(seed: u64, recording: bool) -> SimulationResult {
         let mut rng = SeededRng::new(seed);
         let scenario = Arc::new(Scenario::of(&mut rng));
-        let choices = Choices::new(rng);
+        let choices = SharedRng::new(rng);
         let _installed =
             SimulatedProcesses::install(choices.clone(), scenario.skew, scenario.delayed_polls);
         let history = Arc::new(History::begin(recording));
@@ -95,7 +95,7 @@ impl Simulation {
             choices,
             scenario.call_timeout,
         ));
-        let world = Arc::new(OutsideWorld::new(
+        let external = Arc::new(ExternalSystem::new(
             Arc::clone(&history),
             store,
             scenario.lease,
@@ -103,7 +103,7 @@ impl Simulation {
         let hooks_may_fail = Arc::new(AtomicBool::new(true));
         let replicas = Arc::new(Replicas::new(
             network,
-            world,
+            external,
             Arc::clone(&scenario),
             hooks_may_fail,
             keys.to_string(),
@@ -126,7 +126,7 @@ impl Simulation {
             history: totals.lines,
             events: totals.events,
             digest: totals.digest,
-            hooks: simulation.replicas.world.calls(),
+            hooks: simulation.replicas.external.calls(),
             simulated: history.now(),
         }
     }
@@ -138,12 +138,12 @@ impl Simulation {
         self.spread_hints();
         self.restart_dead();
         self.watch_runs();
-        let faults = Faults {
+        let injector = FaultInjector {
             replicas: Arc::clone(&self.replicas),
             clock,
             over: Arc::clone(&self.over),
         };
-        let injecting = tokio::spawn(Arc::new(faults).run());
+        let injecting = tokio::spawn(Arc::new(injector).run());
         let acting = self.let_clients_act();
         tokio::time::sleep(self.scenario.chaos).await;
         self.over.store(true, Ordering::Relaxed);
@@ -175,7 +175,7 @@ impl Simulation {
         if self.scenario.rival {
             let rivals = clients(&self.replicas, &self.over);
             acting.extend(rivals.into_iter().take(1));
-            self.replicas.world.contest(&self.clients[0].instance);
+            self.replicas.external.contest(&self.clients[0].instance);
         }
         for client in acting {
             tasks.push(tokio::spawn(async move { client.run().await }));
@@ -224,11 +224,11 @@ impl Simulation {
 
     /// Checks the hooks that run, every half second.
     fn watch_runs(&self) {
-        let world = Arc::clone(&self.replicas.world);
+        let external = Arc::clone(&self.replicas.external);
         tokio::spawn(async move {
             loop {
                 tokio::time::sleep(Duration::from_millis(500)).await;
-                world.note_ended_runs().await;
+                external.note_ended_runs().await;
             }
         });
     }
@@ -240,7 +240,7 @@ impl Simulation {
         // Disturbances end by themselves after at most two leases and ten seconds; starts wait for them.
         for _ in 0..100 {
             for slot in 0..self.scenario.replicas {
-                self.replicas.calm(slot);
+                self.replicas.repair_link(slot);
             }
             let mut slots = 0..self.scenario.replicas;
             if slots.clone().any(|slot| self.replicas.is_changing(slot)) {
@@ -317,26 +317,26 @@ impl Simulation {
     }
 
     async fn delete(&self, client: &Client, lane: &ResourceName) {
-        let mut endings = BTreeMap::new();
+        let mut results = BTreeMap::new();
         for _ in 0..20 {
             let deleting = client.change(lane, Verb::Delete);
-            let ending = tokio::time::timeout(SETTLED_WITHIN, deleting).await;
-            match ending {
-                Ok(Ending::Succeeded | Ending::AlreadyDone) => return,
+            let result = tokio::time::timeout(SETTLED_WITHIN, deleting).await;
+            match result {
+                Ok(ChangeResult::Succeeded | ChangeResult::AlreadyDone) => return,
                 // Unknown to the broker, or being deleted by someone else.
-                Ok(Ending::Refused) if !self.is_present(lane) => return,
-                Ok(ending) => {
-                    *endings.entry(format!("{ending:?}")).or_insert(0) += 1;
+                Ok(ChangeResult::Refused) if !self.is_present(lane) => return,
+                Ok(result) => {
+                    *results.entry(format!("{result:?}")).or_insert(0) += 1;
                     tokio::time::sleep(Duration::from_secs(5)).await;
                 }
                 Err(_) => {
-                    endings.insert("no end".to_owned(), 1);
+                    results.insert("no end".to_owned(), 1);
                     break;
                 }
             }
         }
         self.history
-            .violate(format!("{lane} cannot be deleted: {endings:?}"));
+            .violate(format!("{lane} cannot be deleted: {results:?}"));
     }
 
     fn is_present(&self, lane: &ResourceName) -> bool {
@@ -344,7 +344,7 @@ impl Simulation {
     }
 
     async fn check_end(&self) {
-        for lane in self.replicas.world.left_behind() {
+        for lane in self.replicas.external.left_behind() {
             self.history
                 .violate(format!("{lane} was left behind outside"));
         }
@@ -387,7 +387,7 @@ impl Simulation {
 
     /// What the platforms know is so in the store. Hooks that fail may have changed things outside.
     fn check_knowledge(&self) {
-        for (lane, is_present) in self.replicas.world.known() {
+        for (lane, is_present) in self.replicas.external.known() {
             if self.is_present(&lane) != is_present {
                 self.history.violate(format!(
                     "the platform knows {lane} as {}, and the store does not",
@@ -421,8 +421,8 @@ fn clients(replicas: &Arc<Replicas>, over: &Arc<AtomicBool>) -> Vec<Client> {
     let mut names: Vec<String> = (0..replicas.scenario.clients)
         .map(|n| format!("i{n}"))
         .collect();
-    if replicas.scenario.poison {
-        names.push(POISON.to_owned());
+    if replicas.scenario.crashing_hook {
+        names.push(CRASHING_INSTANCE.to_owned());
     }
     let client = |instance| Client {
         replicas: Arc::clone(replicas),

@@ -7,7 +7,7 @@
 
 use crate::commit_checker::CommitChecker;
 use crate::history::History;
-use crate::seeded_sources::Choices;
+use crate::seeded_sources::SharedRng;
 use async_trait::async_trait;
 use bytes::Bytes;
 use std::future::Future;
@@ -43,7 +43,7 @@ const RENEW: &str = "renew";
 
 /// Parts that all links of a run share.
 pub(crate) struct Network {
-    pub choices: Choices,
+    pub choices: SharedRng,
     pub history: Arc<History>,
     checker: Arc<CommitChecker>,
     call_timeout: Duration,
@@ -52,7 +52,7 @@ pub(crate) struct Network {
 impl Network {
     pub(crate) fn new(
         checker: Arc<CommitChecker>,
-        choices: Choices,
+        choices: SharedRng,
         call_timeout: Duration,
     ) -> Self {
         Self {
@@ -73,18 +73,18 @@ impl Network {
 pub(crate) struct StoreLink {
     name: String,
     network: Arc<Network>,
-    wire: Arc<Wire>,
+    shared: Arc<SharedLinkState>,
     hints: watch::Sender<u64>,
 }
 
 /// State of a link that calls under way share.
-struct Wire {
+struct SharedLinkState {
     state: Mutex<LinkState>,
     changed: Notify,
     died: CancellationToken,
 }
 
-impl Wire {
+impl SharedLinkState {
     fn state(&self) -> LinkState {
         *lock(&self.state)
     }
@@ -130,7 +130,7 @@ impl StoreLink {
         Self {
             name,
             network,
-            wire: Arc::new(Wire {
+            shared: Arc::new(SharedLinkState {
                 state: Mutex::new(state),
                 changed: Notify::new(),
                 died: CancellationToken::new(),
@@ -140,39 +140,39 @@ impl StoreLink {
     }
 
     pub(crate) fn set_state(&self, state: LinkState) {
-        *lock(&self.wire.state) = state;
-        self.wire.changed.notify_waiters();
+        *lock(&self.shared.state) = state;
+        self.shared.changed.notify_waiters();
     }
 
     /// Ends the process: none of its calls is answered any more.
     pub(crate) fn die(&self) {
-        self.wire.died.cancel();
+        self.shared.died.cancel();
     }
 
     pub(crate) fn is_dead(&self) -> bool {
-        self.wire.died.is_cancelled()
+        self.shared.died.is_cancelled()
     }
 
     /// Completes when the process dies.
     pub(crate) async fn died(&self) {
-        self.wire.died.cancelled().await;
+        self.shared.died.cancelled().await;
     }
 
-    /// Choices of the run.
-    pub(crate) fn choices(&self) -> &Choices {
+    /// The generator of the run.
+    pub(crate) fn choices(&self) -> &SharedRng {
         &self.network.choices
     }
 
     /// Passes a hint on, if it can.
     pub(crate) fn hint(&self) {
-        if self.wire.state() == LinkState::Up && !self.is_dead() {
+        if self.shared.state() == LinkState::Up && !self.is_dead() {
             self.hints.send_modify(|hints| *hints += 1);
         }
     }
 
     fn delay(&self) -> Duration {
         let choices = &self.network.choices;
-        let (from, to) = match self.wire.state() {
+        let (from, to) = match self.shared.state() {
             LinkState::Slow => (Duration::from_millis(50), Duration::from_secs(6)),
             LinkState::Up
             | LinkState::Lossy
@@ -184,7 +184,7 @@ impl StoreLink {
     }
 
     fn loses(&self) -> bool {
-        let percent = match self.wire.state() {
+        let percent = match self.shared.state() {
             LinkState::Lossy => 30,
             LinkState::Cut => 50,
             LinkState::Up | LinkState::Slow | LinkState::Stalled | LinkState::RenewalsHang => 0,
@@ -202,7 +202,7 @@ impl StoreLink {
             return std::future::pending().await;
         }
         let choices = &self.network.choices;
-        if self.wire.state() == LinkState::Cut && choices.percent(20) {
+        if self.shared.state() == LinkState::Cut && choices.percent(20) {
             tokio::time::sleep(choices.between(Duration::ZERO, Duration::from_millis(300))).await;
             return Err(CallError::NotSent);
         }
@@ -210,16 +210,16 @@ impl StoreLink {
         let (request_delay, answer_delay) = (self.delay(), self.delay());
         let (sender, answer) = oneshot::channel();
         if !request_lost {
-            let wire = Arc::clone(&self.wire);
+            let shared = Arc::clone(&self.shared);
             tokio::spawn(async move {
                 tokio::time::sleep(request_delay).await;
-                wire.until_open(name).await;
+                shared.until_open(name).await;
                 let answer = work.await;
                 tokio::time::sleep(answer_delay).await;
-                wire.until_open(name).await;
+                shared.until_open(name).await;
                 if answer_lost {
                     // The caller waits until it gives up.
-                    wire.died.cancelled().await;
+                    shared.died.cancelled().await;
                 }
                 // The caller may have given up.
                 let _ = sender.send(answer);
@@ -233,7 +233,7 @@ impl StoreLink {
         };
         tokio::select! {
             biased;
-            () = self.wire.died.cancelled() => std::future::pending().await,
+            () = self.shared.died.cancelled() => std::future::pending().await,
             answer = answered => Ok(answer),
             () = tokio::time::sleep(self.network.call_timeout) => {
                 self.network.history.record("timeout", || format!("{}: {name} was not answered", self.name));

@@ -1,3 +1,3 @@
-//! Tests of the simulation: the seeds of CI, seeds that showed faults, and exact replay.
+//! Tests of the simulation: the seeds of CI, seeds that failed before, and exact replay.
 
 mod seeds;
