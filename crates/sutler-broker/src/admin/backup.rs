@@ -1,7 +1,7 @@
 //! Backup of the database while it is in use, streamed to the operator.
 //!
 //! The copy is written to a file of its own in the same directory, opened, and unlinked at once, so that no copy
-//! is left behind; one that a crash left is removed at the next start. The copy itself is made by the store.
+//! is left behind; the incomplete one of a crash is removed at the next start. The copy itself is made by the store.
 
 use super::response::AdminError;
 use async_trait::async_trait;
@@ -26,7 +26,7 @@ const PIECE_BYTES: usize = 256 * 1024;
 #[async_trait]
 pub trait Backup: Send + Sync + 'static {
     /// Writes a complete copy to a path that does not exist yet, or leaves no file there. Until it is complete, its
-    /// name may end in `.partial`; such a file is locked.
+    /// name may end in `.partial`; such a file is locked, and one that a crash left is removed at the next start.
     async fn copy_to(&self, path: &Path) -> Result<(), Box<dyn std::error::Error + Send + Sync>>;
 }
 
@@ -38,23 +38,23 @@ pub(crate) struct BackupSource {
 }
 
 impl BackupSource {
-    /// Removes copies that a crash has left. One that is being made is locked and stays.
+    /// Removes incomplete copies that a crash has left. One that is being made is locked and stays.
     pub(crate) fn remove_leftovers(&self) {
         let folder = match self.folder.as_os_str().is_empty() {
             true => Path::new("."),
             false => &self.folder,
         };
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        for entry in entries.filter(is_copy) {
+        for entry in entries.filter(is_partial_copy) {
             let path = entry.path();
             let file = path.display();
             match remove_unlocked(&path) {
                 Ok(true) => {
-                    tracing::info!(%file, "a copy of the database that a crash left was removed")
+                    tracing::info!(%file, "an incomplete copy of the database was removed")
                 }
                 Ok(false) => {}
                 Err(error) => {
-                    tracing::warn!(%file, %error, "a copy of the database that a crash left cannot be removed");
+                    tracing::warn!(%file, %error, "an incomplete copy of the database cannot be removed");
                 }
             }
         }
@@ -91,17 +91,17 @@ impl BackupSource {
     }
 }
 
-/// Whether an entry of the folder is a regular file with the name of a copy, incomplete or not.
-fn is_copy(entry: &DirEntry) -> bool {
+/// Whether an entry of the folder is a regular file with the name of an incomplete copy.
+fn is_partial_copy(entry: &DirEntry) -> bool {
     let name = entry.file_name();
     let id = name.to_str().and_then(|it| it.strip_prefix(PREFIX));
-    let id = id.map(|it| it.strip_suffix(PARTIAL).unwrap_or(it));
+    let id = id.and_then(|it| it.strip_suffix(PARTIAL));
     let is_named = id.and_then(OperationId::parse).is_some();
     // Does not follow a link.
     is_named && entry.file_type().is_ok_and(|it| it.is_file())
 }
 
-/// Removes a copy and its journal; `false` if it is in use.
+/// Removes an incomplete copy and its journal; `false` if it is in use.
 fn remove_unlocked(path: &Path) -> io::Result<bool> {
     match File::open(path)?.try_lock() {
         Ok(()) => {}
