@@ -1,4 +1,4 @@
-//! The servers for chaos runs: one line each.
+//! The servers for chaos runs, each with the settings that its promises need.
 
 use clap::ValueEnum;
 use sutler_servers::{Demands, Server, etcd, mariadb, mongodb, postgres};
@@ -21,9 +21,21 @@ impl ServerKind {
     pub fn own(self) -> Option<Server> {
         match self {
             Self::Postgres => postgres::own(Demands::default()),
-            Self::Mysql => mariadb::own(Demands::default()),
+            // Otherwise a killed server may lose a commit that it acknowledged just before.
+            Self::Mysql => mariadb::own(with(&["--innodb-flush-log-at-trx-commit=1"])),
             Self::Etcd => etcd::own(Demands::default()),
-            Self::Mongodb => mongodb::own(Demands::default()),
+            // The transaction of a killed replica holds its lane for that long (ADR 10); the default is a minute.
+            Self::Mongodb => mongodb::own(with(&[
+                "--setParameter",
+                "transactionLifetimeLimitSeconds=10",
+            ])),
         }
+    }
+}
+
+fn with(arguments: &[&str]) -> Demands {
+    Demands {
+        arguments: arguments.iter().map(|it| (*it).to_owned()).collect(),
+        ..Demands::default()
     }
 }

@@ -7,10 +7,23 @@ use sutler_simulate::run_seed;
 /// Number of seeds, if the environment does not set it.
 const SEEDS: u64 = 1000;
 
-/// Seeds that failed when a bug was found. What a seed does changes with the code, so they prove nothing by
-/// themselves; `mutations.txt` puts bugs back.
-const SEEDS_THAT_FAILED: [u64; 14] = [
-    1, 5, 6, 11, 54, 127, 189, 409, 640, 833, 948, 2426, 2707, 100_035,
+/// Seeds that failed before the bugs were mended, and what they showed then. What a seed does changes with the code, so
+/// they prove nothing by themselves; `mutations.txt` puts the bugs back.
+const SEEDS_THAT_FAILED: [(u64, &str); 14] = [
+    (1, "a run went on after an operator ended it elsewhere"),
+    (5, "a run outlived its lease"),
+    (6, "a binding that a purge left was never deleted"),
+    (11, "a delete had no time left"),
+    (54, "an operation was given up for another one"),
+    (127, "a claim ran under a later lease"),
+    (189, "an unbind and a provision ran at once"),
+    (409, "a delete ran beside an update"),
+    (640, "an unbind waited for ever"),
+    (833, "a shut-down released a run early"),
+    (948, "a shut-down released a run early"),
+    (2426, "two runs under one claim"),
+    (2707, "two runs under one claim"),
+    (100_035, "a purge took a binding of the next instance"),
 ];
 
 fn check(seed: u64) {
@@ -46,7 +59,10 @@ fn brokers_keep_their_invariants_under_every_seed() {
 
 #[test]
 fn seeds_that_failed_are_clean() {
-    SEEDS_THAT_FAILED.into_iter().for_each(check);
+    for (seed, showed) in SEEDS_THAT_FAILED {
+        println!("seed {seed} showed: {showed}");
+        check(seed);
+    }
 }
 
 #[test]
