@@ -20,6 +20,10 @@ const RESPONSE_WITHIN: Duration = Duration::from_secs(120);
 /// Takeovers from which an operation is suspected of ending its processes.
 const SUSPECT_TAKEOVERS: u32 = 2;
 
+/// Factor by which each further takeover extends the time for which a suspect runs without another suspect: an innocent
+/// operation that was taken over together with a guilty one outlives it before both are given up.
+const TIME_ALONE_FACTOR: u32 = 4;
+
 /// A worker id and the token that is cancelled when its lease is lost.
 #[derive(Clone)]
 pub(super) struct Incarnation {
@@ -46,11 +50,18 @@ pub(super) struct RunHandle {
     /// Number of commits of this run that are not answered yet.
     pub(super) commits: CommitCount,
     started: Instant,
-    suspect: bool,
+    takeovers: u32,
     /// It is being put back without having run.
     put_back: bool,
     /// A renewal did not list it while a commit of it was under way.
     unlisted: bool,
+}
+
+impl RunHandle {
+    /// Whether it runs and may end this process.
+    fn is_suspect(&self) -> bool {
+        self.takeovers >= SUSPECT_TAKEOVERS && !self.put_back
+    }
 }
 
 /// Counts the commits of a run that are not answered: their answers decide about the run.
@@ -107,6 +118,20 @@ pub(super) fn sort_for_start(claimed: &mut [Operation]) {
         let suspect = row.takeovers >= SUSPECT_TAKEOVERS;
         std::cmp::Reverse(suspect.then_some(row.fence))
     });
+}
+
+/// How long a suspect with so many takeovers runs without another suspect.
+fn time_alone(lease: Duration, takeovers: u32) -> Duration {
+    let further = takeovers.saturating_sub(SUSPECT_TAKEOVERS);
+    lease.saturating_mul(TIME_ALONE_FACTOR.saturating_pow(further))
+}
+
+/// How long an operation waits that is put back, the `waiting`th of them. Most suspects are innocent and finish soon;
+/// but while one is put back it counts as held, and is suspected even more if the process ends.
+fn put_back_wait(lease: Duration, waiting: usize) -> Duration {
+    let waiting = u32::try_from(waiting).unwrap_or(u32::MAX);
+    let wait = (lease / 4).saturating_add((lease / 100).saturating_mul(waiting));
+    wait.min(lease)
 }
 
 /// Runs, claims and the lease of one process.
@@ -206,10 +231,7 @@ impl RunTable {
             ClaimOrigin::Response => {}
         }
         self.claims.remove(&row.id);
-        let suspect = row.takeovers >= SUSPECT_TAKEOVERS;
-        let is_young = |run: &RunHandle| now.duration_since(run.started) < self.lease;
-        let mut others = self.runs.values();
-        let is_accompanied = suspect && others.any(|run| run.suspect && is_young(run));
+        let is_accompanied = self.is_accompanied(row.takeovers, now);
         let run = RunHandle {
             fence: row.fence,
             cancel: CancellationToken::new(),
@@ -217,7 +239,7 @@ impl RunTable {
             finished: CancellationToken::new(),
             commits: CommitCount::default(),
             started: now,
-            suspect: suspect && !is_accompanied,
+            takeovers: row.takeovers,
             put_back: is_accompanied,
             unlisted: false,
         };
@@ -226,14 +248,20 @@ impl RunTable {
         }
         self.runs.insert(row.id, run.clone());
         if is_accompanied {
-            // One after the other, and soon: most suspects did not end their process and finish quickly.
             let waiting = self.runs.values().filter(|run| run.put_back).count();
-            let waiting = u32::try_from(waiting).unwrap_or(u32::MAX);
-            let wait = (self.lease / 100).saturating_mul(waiting);
-            StartDecision::PutBack(run, wait.min(self.lease / 3))
+            StartDecision::PutBack(run, put_back_wait(self.lease, waiting))
         } else {
             StartDecision::Started(run)
         }
+    }
+
+    /// Whether another suspect runs here that may end this process while a suspect with so many takeovers runs.
+    fn is_accompanied(&self, takeovers: u32, now: Instant) -> bool {
+        takeovers >= SUSPECT_TAKEOVERS
+            && self.runs.values().any(|run| {
+                let alone = time_alone(self.lease, takeovers.max(run.takeovers));
+                run.is_suspect() && now.duration_since(run.started) < alone
+            })
     }
 
     pub(super) fn run(&self, id: OperationId) -> Option<&RunHandle> {
@@ -316,10 +344,17 @@ impl RunTable {
 
 #[cfg(test)]
 mod tests {
-    use super::{SUSPECT_TAKEOVERS, sort_for_start};
+    use super::{
+        ClaimOrigin, Incarnation, RunTable, SUSPECT_TAKEOVERS, StartDecision, put_back_wait,
+        sort_for_start,
+    };
     use crate::commit::{NewOperation, Start};
     use crate::key::{Key, Kind, Realm};
     use crate::operation::{Fence, Operation, OperationId, Queue};
+    use std::time::Duration;
+    use tokio::time::Instant;
+
+    const LEASE: Duration = Duration::from_secs(30);
 
     fn claimed(name: &str, fence: u64, takeovers: u32) -> Operation {
         let realm = Realm::new("engine").unwrap();
@@ -348,5 +383,52 @@ mod tests {
         sort_for_start(&mut all);
         let order: Vec<&str> = all.iter().map(|it| it.row.lane.id(0)).collect();
         assert_eq!(order, ["put back", "innocent", "new", "polled"]);
+    }
+
+    /// Whether a suspect starts, some leases after another one began to run.
+    fn starts_beside(running: u32, new: u32, leases: u32) -> bool {
+        let mut table = RunTable::new(Incarnation::fresh(), LEASE);
+        let claim = (table.incarnation().worker, ClaimOrigin::Response);
+        let begin = Instant::now();
+        let first = table.start(&claimed("first", 5, running), claim, begin);
+        assert!(matches!(first, StartDecision::Started(_)));
+        let second = table.start(&claimed("second", 5, new), claim, begin + LEASE * leases);
+        matches!(second, StartDecision::Started(_))
+    }
+
+    #[test]
+    fn operations_that_are_not_suspected_run_together() {
+        assert!(starts_beside(SUSPECT_TAKEOVERS, SUSPECT_TAKEOVERS - 1, 0));
+        assert!(starts_beside(SUSPECT_TAKEOVERS - 1, 5, 0));
+    }
+
+    #[test]
+    fn a_suspect_runs_without_another_for_longer_with_each_takeover_of_either() {
+        for (takeovers, leases) in [(2, 1), (3, 4), (4, 16), (5, 64)] {
+            for (running, new) in [(takeovers, 2), (2, takeovers)] {
+                assert!(!starts_beside(running, new, leases - 1), "{running} {new}");
+                assert!(starts_beside(running, new, leases), "{running} {new}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_suspect_that_is_put_back_does_not_keep_others_from_running() {
+        let mut table = RunTable::new(Incarnation::fresh(), LEASE);
+        let claim = (table.incarnation().worker, ClaimOrigin::Response);
+        let (now, running) = (Instant::now(), claimed("running", 9, 2));
+        let started = table.start(&running, claim, now);
+        assert!(matches!(started, StartDecision::Started(_)));
+        let put_back = table.start(&claimed("put back", 5, 2), claim, now);
+        assert!(matches!(put_back, StartDecision::PutBack(..)));
+        table.ended(running.row.id, running.row.fence);
+        let next = table.start(&claimed("next", 5, 2), claim, now);
+        assert!(matches!(next, StartDecision::Started(_)));
+    }
+
+    #[test]
+    fn an_operation_that_is_put_back_waits_a_quarter_to_a_whole_lease() {
+        let waits = [0, 1, 50, 1000].map(|waiting| put_back_wait(LEASE, waiting).as_millis());
+        assert_eq!(waits, [7500, 7800, 22500, 30000]);
     }
 }
