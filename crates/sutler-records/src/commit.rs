@@ -12,6 +12,7 @@ use crate::{
     ResultReceiver, StartedOperation,
 };
 use bytes::Bytes;
+use std::time::Duration;
 use sutler_journal::copy::expect_not_moved;
 use sutler_journal::{
     Commit, CommitError, CommitSizeError, Due, Engine, ExpectedClaim, Key, NewOperation, Next,
@@ -19,6 +20,11 @@ use sutler_journal::{
     commit_until_known,
 };
 use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+/// Time for the answer to a commit whose operation starts with it. If the answer takes longer, another process may have
+/// ended the operation meanwhile: it starts when a renewal of the lease, sent at once, lists it.
+const START_WITHIN: Duration = Duration::from_secs(1);
 
 /// Stored content of the operations that a decision starts or ends. `V`: the verbs.
 pub trait OperationContent<V> {
@@ -198,10 +204,11 @@ pub async fn commit_decision<S: Resource, V: Copy, C: OperationContent<V>>(
         return Err(CommitDecisionError::TooLarge(why));
     }
     let store = decided.documents.store.as_ref();
+    let sent = Instant::now();
     match commit_until_known(store, &commit).await {
         Ok(()) => Ok(Some(WrittenCommit {
             version: Version(commit.id()),
-            claimed,
+            claimed: claimed.filter(|_| sent.elapsed() < START_WITHIN),
         })),
         // The lease of this process ran out without its notice: another process with a lease claims
         // the operation.

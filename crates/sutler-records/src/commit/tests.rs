@@ -8,10 +8,13 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use sutler_journal::conformance::{Call, Intercept, InterceptingStore};
 use sutler_journal::{
     Commit, Due, Engine, EngineSettings, Executor, Key, KeyRing, Kind, Lost, MemoryStore, Next,
-    OperationId, Outcome, Queue, Realm, Run, RunResult, SealContext, Start, State, StoreTime, Term,
-    Version, Write,
+    OperationId, Outcome, Queue, Realm, Run, RunResult, SealContext, Start, State, Store,
+    StoreTime, Term, Version, Write,
 };
 use tokio::sync::mpsc;
 
@@ -76,8 +79,12 @@ impl OperationContent<Turn> for DoorContent<'_> {
 }
 
 fn fixture() -> Arc<Documents> {
+    fixture_over(Arc::new(MemoryStore::new()))
+}
+
+fn fixture_over(store: Arc<dyn Store>) -> Arc<Documents> {
     Arc::new(Documents {
-        store: Arc::new(MemoryStore::new()),
+        store,
         keys: Arc::new(KeyRing::ephemeral()),
         realm: Realm::new("house").expect("a name"),
         clock: Arc::new(StoreClock::at(StoreTime::default())),
@@ -194,9 +201,9 @@ struct Reporter(mpsc::UnboundedSender<OperationId>);
 #[async_trait]
 impl Executor for Reporter {
     async fn execute(&self, run: Arc<Run>) -> Result<RunResult, Lost> {
+        let _ = self.0.send(run.id());
         let end = Commit::new().advance(run.id(), Next::Done(Outcome::Succeeded), None, None);
         run.commit(end).await?.map_err(|_| Lost)?;
-        let _ = self.0.send(run.id());
         Ok(RunResult::Finished)
     }
 
@@ -252,6 +259,112 @@ async fn an_operation_that_is_waited_for_starts_with_its_commit() {
     // The same decision on the same read is stale now.
     let again = commit_decision(decided, StartPlace::Anywhere, |commit| commit).await;
     assert!(again.expect("the store answers").is_none());
+}
+
+/// An engine whose operation was committed over a store that loses replies.
+struct LateReply {
+    id: OperationId,
+    engine: Engine,
+    runs: mpsc::UnboundedReceiver<OperationId>,
+}
+
+impl LateReply {
+    /// Ends the engine. Returns the operations that ran and were not received yet.
+    async fn shut_down(mut self) -> Vec<OperationId> {
+        self.engine.shut_down(Duration::ZERO).await;
+        let mut runs = Vec::new();
+        while let Ok(run) = self.runs.try_recv() {
+            runs.push(run);
+        }
+        runs
+    }
+}
+
+/// Commits an operation for this process over a store that loses the replies to a number of commits. If `is_ended`,
+/// another process ends the operation meanwhile.
+async fn commit_with_lost_replies(lost: usize, is_ended: bool) -> LateReply {
+    let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let documents = fixture_over(Arc::new(loses_replies(&inner, lost)));
+    let (sender, runs) = mpsc::unbounded_channel();
+    let settings = EngineSettings::for_queue(QUEUE.clone(), 1);
+    let executor = Arc::new(Reporter(sender));
+    let engine = Engine::start(documents.store.clone(), executor, settings).await;
+    let engine = engine.expect("the engine starts");
+    let key = documents.key(KIND, "front");
+    let id = OperationId::fresh();
+    let next = Door {
+        open: false,
+        operation: Some(id),
+    };
+    let decision = Decision::start(next, Turn::Open, id, ());
+    let decided = DecisionCommit {
+        documents: &documents,
+        key: &key,
+        was: &LoadedDocument::absent(),
+        next: &decision.next,
+        effects: &decision.effects,
+        content: &DoorContent {
+            documents: &documents,
+            readable: true,
+        },
+    };
+    let place = StartPlace::Here {
+        engine: &engine,
+        waits: true,
+    };
+    let commit = commit_decision(decided, place, |commit| commit);
+    let end_elsewhere = async {
+        until_stored(inner.as_ref(), id).await;
+        if is_ended {
+            let end = Commit::new().advance(id, Next::Done(Outcome::Failed), None, None);
+            inner.commit(&end).await.expect("the operation ends");
+        }
+    };
+    let (written, ()) = tokio::join!(commit, end_elsewhere);
+    let written = written.expect("it is written").expect("it is not stale");
+    let inflight = InflightCache::default();
+    let _receiver =
+        written.start::<_, _, _, _, String>(&engine, &inflight, &decision, &"please", true);
+    LateReply { id, engine, runs }
+}
+
+/// A store whose first commits are written without a reply.
+fn loses_replies(inner: &Arc<dyn Store>, lost: usize) -> InterceptingStore {
+    let left = AtomicUsize::new(lost);
+    InterceptingStore::new(Arc::clone(inner), move |call| {
+        let one_less = |left: usize| left.checked_sub(1);
+        let loses = matches!(call, Call::Commit(_))
+            && left
+                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less)
+                .is_ok();
+        match loses {
+            true => Intercept::LoseReply,
+            false => Intercept::Pass,
+        }
+    })
+}
+
+async fn until_stored(store: &dyn Store, id: OperationId) {
+    while store.operation(id).await.expect("it answers").is_none() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operation_starts_after_a_late_reply_if_it_is_still_claimed() {
+    for lost in [0, 1, 6] {
+        let mut late = commit_with_lost_replies(lost, false).await;
+        assert_eq!(late.runs.recv().await, Some(late.id), "{lost} replies lost");
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(late.shut_down().await, [], "{lost} replies lost");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operation_that_another_process_ended_does_not_start_after_a_late_reply() {
+    let late = commit_with_lost_replies(6, true).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(late.shut_down().await, []);
 }
 
 #[tokio::test]
