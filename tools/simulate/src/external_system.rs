@@ -117,11 +117,15 @@ struct State {
 /// How often one operation may end its process: the engine gives it up after five takeovers.
 const ENDED_PROCESSES_MAX: u32 = 6;
 
+/// Time from the last read of a run to its hook, besides that of the read itself.
+const BEGINS_WITHIN: Duration = Duration::from_secs(1);
+
 /// The external system, as a model.
 pub(crate) struct ExternalSystem {
     history: Arc<History>,
     store: Arc<MemoryStore>,
     lease: Duration,
+    call_timeout: Duration,
     state: Mutex<State>,
 }
 
@@ -147,11 +151,17 @@ pub(crate) struct HookCaller {
 }
 
 impl ExternalSystem {
-    pub(crate) fn new(history: Arc<History>, store: Arc<MemoryStore>, lease: Duration) -> Self {
+    pub(crate) fn new(
+        history: Arc<History>,
+        store: Arc<MemoryStore>,
+        lease: Duration,
+        call_timeout: Duration,
+    ) -> Self {
         Self {
             history,
             store,
             lease,
+            call_timeout,
             state: Mutex::default(),
         }
     }
@@ -163,11 +173,13 @@ impl ExternalSystem {
     /// A hook begins.
     pub(crate) async fn enter(self: &Arc<Self>, caller: HookCaller) -> ExecutionGuard {
         self.note_ended_runs().await;
-        let now = self.history.now();
-        let mut state = self.state();
-        state.entered += 1;
+        let number = {
+            let mut state = self.state();
+            state.entered += 1;
+            state.entered
+        };
         let execution = Execution {
-            number: state.entered,
+            number,
             lane: caller.lane,
             verb: caller.verb,
             operation: caller.operation,
@@ -176,9 +188,13 @@ impl ExternalSystem {
         };
         self.history
             .record("hook", || format!("{execution} begins"));
+        self.note_if_ended(&execution).await;
+        let now = self.history.now();
+        let mut state = self.state();
         for other in &state.executions {
             let excused = now < state.clock_unsound_until
-                || state.ended_by_operator.contains_key(&other.operation);
+                || state.ended_by_operator.contains_key(&other.operation)
+                || state.ended_by_operator.contains_key(&execution.operation);
             if other.lane.excludes(&execution.lane) && !excused {
                 let how = overlap_kind(other, &execution, &state.stopping);
                 self.history.violate(format!(
@@ -186,9 +202,16 @@ impl ExternalSystem {
                 ));
             }
         }
+        if let Some(ended) = state.ended_by_operator.get(&execution.operation)
+            && now > *ended + self.call_timeout + BEGINS_WITHIN
+        {
+            self.history.violate(format!(
+                "{execution} begins {:?} after an operator ended it",
+                now - *ended
+            ));
+        }
         let first = state.first_calls.entry(execution.operation.clone());
         first.or_insert(now);
-        let number = execution.number;
         state.executions.push(execution);
         ExecutionGuard {
             external: Arc::clone(self),
@@ -198,33 +221,51 @@ impl ExternalSystem {
 
     /// Notes running hooks whose operation is done in the store: only an operator's command ends it so.
     /// Such a run must stop within one and a half leases: a lease if renewals fail, and one renewal more if an
-    /// answer was lost.
+    /// answer was lost. Its hook may begin within the time of one call: the run read its documents before.
     pub(crate) async fn note_ended_runs(&self) {
         let running = self.state().executions.clone();
-        for execution in running {
-            let Some(id) = OperationId::parse(&execution.operation) else {
-                continue;
-            };
-            let row = self.store.operation(id).await.ok().flatten();
-            if row.is_some_and(|it| !matches!(it.row.state, OperationState::Done(_))) {
-                continue;
-            }
-            let now = self.history.now();
-            let mut state = self.state();
-            let instance = ResourceName::instance(&execution.lane.instance);
-            let is_excused = state.excused.contains(&execution.lane)
-                || state.excused.contains(&instance)
-                || now < state.clock_unsound_until;
-            let operation = execution.operation.clone();
-            let is_new = !state.ended_by_operator.contains_key(&operation);
-            state.ended_by_operator.entry(operation).or_insert(now);
-            if is_new && !is_excused {
-                self.history.violate(format!(
-                    "{execution} still runs, and its operation has ended"
-                ));
-            }
+        for execution in &running {
+            self.note_if_ended(execution).await;
         }
         self.check_ended_runs();
+    }
+
+    /// Notes an execution whose operation is done in the store, and since when.
+    async fn note_if_ended(&self, execution: &Execution) {
+        let Some(id) = OperationId::parse(&execution.operation) else {
+            return;
+        };
+        let row = self.store.operation(id).await.ok().flatten();
+        let row = row.map(|it| it.row);
+        if row
+            .as_ref()
+            .is_some_and(|row| !matches!(row.state, OperationState::Done(_)))
+        {
+            return;
+        }
+        let finished = row.and_then(|row| row.finished);
+        let passed = match (self.store.now().await, finished) {
+            (Ok(now), Some(finished)) => now.since(finished),
+            _ => Duration::ZERO,
+        };
+        let now = self.history.now();
+        let mut state = self.state();
+        let instance = ResourceName::instance(&execution.lane.instance);
+        let is_excused = state.excused.contains(&execution.lane)
+            || state.excused.contains(&instance)
+            || now < state.clock_unsound_until;
+        let operation = execution.operation.clone();
+        let is_new = !state.ended_by_operator.contains_key(&operation);
+        let since = match now < state.clock_unsound_until {
+            true => now,
+            false => now.saturating_sub(passed),
+        };
+        state.ended_by_operator.entry(operation).or_insert(since);
+        if is_new && !is_excused {
+            self.history.violate(format!(
+                "{execution} still runs, and its operation has ended"
+            ));
+        }
     }
 
     fn leave(&self, number: u64) {
@@ -374,7 +415,10 @@ impl ExternalSystem {
             let instance = &lane.instance;
             state.known.retain(|it, _| it.instance != *instance);
         }
-        match is_present {
+        // An instance that may be in deletion takes its bindings along at any moment.
+        let instance = ResourceName::instance(&lane.instance);
+        let may_go = lane.binding.is_some() && state.known.get(&instance) != Some(&true);
+        match is_present.filter(|is_present| !(*is_present && may_go)) {
             Some(is_present) => state.known.insert(lane.clone(), is_present),
             None => state.known.remove(lane),
         };

@@ -99,6 +99,7 @@ impl Simulation {
             Arc::clone(&history),
             store,
             scenario.lease,
+            scenario.call_timeout,
         ));
         let hooks_may_fail = Arc::new(AtomicBool::new(true));
         let replicas = Arc::new(Replicas::new(
