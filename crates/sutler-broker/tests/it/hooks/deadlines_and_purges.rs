@@ -13,6 +13,7 @@ use sutler_journal::conformance::{Call, Intercept};
 use sutler_journal::inspect::check;
 use sutler_journal::{Commit, Key, KeyRing, Kind, Next, Realm, Store, Write};
 use sutler_osb::{OperationKind, PinnedPlan};
+use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
 
 /// Longer than the time between two runs of housekeeping.
@@ -34,6 +35,7 @@ struct SlowService {
     /// Reports progress before it waits.
     reports: bool,
     provisions: Arc<AtomicUsize>,
+    deprovisions: Arc<AtomicUsize>,
 }
 
 impl Service for SlowService {
@@ -52,6 +54,7 @@ impl Service for SlowService {
     }
 
     async fn deprovision(&self, _: &Cx, _: Option<()>) -> Result<()> {
+        self.deprovisions.fetch_add(1, Ordering::Relaxed);
         tokio::time::sleep(self.deprovision).await;
         Ok(())
     }
@@ -344,6 +347,43 @@ async fn an_interrupted_purge_is_finished_by_the_next_purge() {
     purge(&fixture).send().await.is(200);
     let left = fixture.request("GET", "/admin/v1/bindings").send().await;
     assert_eq!(left.is(200).json["items"], json!([]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hook_does_not_begin_after_a_slow_read_if_another_replica_purged_its_instance() {
+    for is_purged in [true, false] {
+        let brokers = RestartableBroker::new();
+        let service = SlowService::default();
+        let fixture = brokers.open(service.clone()).await;
+        fixture.has_instance("i").await;
+        // The deprovision lists the bindings before it calls its hook.
+        let (held, may_go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (was_held, go_on) = (held.clone(), may_go_on.clone());
+        let mut lists = 0;
+        brokers.inject(move |call| {
+            lists += usize::from(matches!(call, Call::Read("list")));
+            match call {
+                Call::Read("list") if lists == 1 => {
+                    held.notify_one();
+                    Intercept::Hold(may_go_on.clone())
+                }
+                _ => Intercept::Pass,
+            }
+        });
+        let delete = fixture.deprovision("i").accepts_incomplete();
+        delete.send().await.is(202);
+        was_held.notified().await;
+        if is_purged {
+            let replica = with_admin(&brokers, service.clone()).await;
+            purge(&replica).send().await.is(200);
+        }
+        // Less than the time to the next renewal, which would end the run.
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        go_on.notify_one();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let calls = service.deprovisions.load(Ordering::Relaxed);
+        assert_eq!(calls, usize::from(!is_purged));
+    }
 }
 
 /// Earlier versions wrote no term; the next purge or provision of the id finishes such a purge.
