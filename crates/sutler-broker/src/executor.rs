@@ -26,7 +26,6 @@ use std::time::Duration;
 use sutler_journal::{Executor, Fence, Key, Lost, Run, RunResult};
 use sutler_osb::{BindingId, InstanceId};
 use sutler_records::{EndedResource, PeriodicTasks, Resource, RunEnd, StartedOperation, TASK_VERB};
-use tokio::time::Instant;
 use tracing::Instrument as _;
 
 /// An operation of the broker that starts.
@@ -41,10 +40,6 @@ pub(crate) struct RealmExecutors(pub Vec<BrokerExecutor>, pub Option<Arc<Periodi
 /// Delay before an operation of a platform that is not served is tried again. Its queue is not served, so this
 /// applies only to operations that another broker put into a queue of this one.
 const STRANGER_AGAIN: Duration = Duration::from_secs(60);
-
-/// Time that the reads between the resource and the call of its hook may take. If they take longer, the resource is
-/// read again: an operator may have ended the operation meanwhile.
-const CALL_WITHIN: Duration = Duration::from_secs(1);
 
 impl RealmExecutors {
     fn of(&self, run: &Run) -> Option<&BrokerExecutor> {
@@ -174,7 +169,6 @@ impl BrokerExecutor {
         verb: Verb,
         operation: &mut LoadedOperation<Instance>,
     ) -> Result<RunOutcome<instance::HookOutput>, Lost> {
-        let loaded = Instant::now();
         if let Some(outcome) = self
             .resolve_plan(run, &mut operation.was, &operation.request)
             .await?
@@ -205,10 +199,6 @@ impl BrokerExecutor {
             request: request.clone(),
         };
         let call = self.hook_call(run, verb, input, steps).await?;
-        let is_executing = |now: &Instance| now.is_executing(verb, run.id());
-        if !self.may_call(run, loaded, is_executing).await? {
-            return Ok(RunOutcome::Orphaned);
-        }
         call.run_instance_hook(at).await
     }
 
@@ -218,7 +208,6 @@ impl BrokerExecutor {
         verb: Verb,
         operation: &LoadedOperation<Binding>,
     ) -> Result<RunOutcome<binding::HookOutput>, Lost> {
-        let loaded = Instant::now();
         let records = &self.0.records;
         let lane = &run.operation().row.lane;
         if !operation.was.state.is_executing(verb, run.id()) {
@@ -247,27 +236,7 @@ impl BrokerExecutor {
         };
         let call = self.hook_call(run, verb, input, steps).await?;
         let state = instance_data.state.clone();
-        let is_executing = |now: &Binding| now.is_executing(verb, run.id());
-        if !self.may_call(run, loaded, is_executing).await? {
-            return Ok(RunOutcome::Orphaned);
-        }
         call.run_binding_hook(binding_data, state).await
-    }
-
-    /// Whether the resource that was loaded at a moment still waits for the hook of this run. Reads it again only if
-    /// the reads since then took long.
-    async fn may_call<S: Resource>(
-        &self,
-        run: &Run,
-        loaded: Instant,
-        is_executing: impl Fn(&S) -> bool,
-    ) -> Result<bool, Lost> {
-        if loaded.elapsed() < CALL_WITHIN {
-            return Ok(true);
-        }
-        let lane = &run.operation().row.lane;
-        let now = self.0.records.load_for_run::<S>(run, lane).await?;
-        Ok(is_executing(&now.state))
     }
 
     /// Finds plan and service of an operation and builds the context of its hook.

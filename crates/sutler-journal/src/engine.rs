@@ -187,7 +187,11 @@ impl Engine {
             store,
             executor,
             queues,
-            table: Mutex::new(RunTable::new(incarnation, settings.lease)),
+            table: Mutex::new(RunTable::new(
+                incarnation,
+                settings.lease,
+                settings.takeovers_max,
+            )),
             paused: AtomicBool::new(settings.paused),
             settings,
             renew: Notify::new(),

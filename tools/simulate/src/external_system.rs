@@ -117,7 +117,7 @@ struct State {
 /// How often one operation may end its process: the engine gives it up after five takeovers.
 const ENDED_PROCESSES_MAX: u32 = 6;
 
-/// Time from the last read of a run to its hook, besides that of the read itself.
+/// Time from the last read of an operation to its hook, besides that of the read itself.
 const BEGINS_WITHIN: Duration = Duration::from_secs(1);
 
 /// The external system, as a model.
@@ -192,9 +192,10 @@ impl ExternalSystem {
         let now = self.history.now();
         let mut state = self.state();
         for other in &state.executions {
+            let is_ended = |it: &Execution| state.ended_by_operator.contains_key(&it.operation);
             let excused = now < state.clock_unsound_until
-                || state.ended_by_operator.contains_key(&other.operation)
-                || state.ended_by_operator.contains_key(&execution.operation);
+                || (other.operation != execution.operation
+                    && (is_ended(other) || is_ended(&execution)));
             if other.lane.excludes(&execution.lane) && !excused {
                 let how = overlap_kind(other, &execution, &state.stopping);
                 self.history.violate(format!(
@@ -203,7 +204,7 @@ impl ExternalSystem {
             }
         }
         if let Some(ended) = state.ended_by_operator.get(&execution.operation)
-            && now > *ended + self.call_timeout + BEGINS_WITHIN
+            && now > *ended + (self.call_timeout + BEGINS_WITHIN).min(self.lease * 3 / 2)
         {
             self.history.violate(format!(
                 "{execution} begins {:?} after an operator ended it",
@@ -221,7 +222,7 @@ impl ExternalSystem {
 
     /// Notes running hooks whose operation is done in the store: only an operator's command ends it so.
     /// Such a run must stop within one and a half leases: a lease if renewals fail, and one renewal more if an
-    /// answer was lost. Its hook may begin within the time of one call: the run read its documents before.
+    /// answer was lost. Its hook may begin within the time of one call: the run read its operation before.
     pub(crate) async fn note_ended_runs(&self) {
         let running = self.state().executions.clone();
         for execution in &running {

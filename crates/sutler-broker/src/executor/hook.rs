@@ -124,6 +124,7 @@ impl HookCall<'_> {
             // Otherwise a hook that fails at once would be tried without a limit.
             return Ok(Err(overdue(self.policy.deadline)));
         }
+        self.run.confirm_claim().await?;
         let _ = self.called.set(Instant::now());
         let span = operation_log::hook_span(self.run);
         let hook = catch_panic(hook.instrument(span));

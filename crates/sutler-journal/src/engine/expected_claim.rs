@@ -1,7 +1,8 @@
 //! A claim that a commit makes for this engine: announced before the commit, run after it.
 //!
-//! While the commit has no answer, renewals leave its operation alone. If the caller goes away, because its client
-//! disconnected or the outcome stayed unknown, the operation runs as soon as a renewal shows that it was claimed.
+//! While the commit has no answer, renewals leave its operation alone. If the caller drops the claim, because its client
+//! disconnected, the outcome stayed unknown or the answer took long, the operation runs as soon as a renewal shows that
+//! it was claimed.
 
 use super::run_table::ClaimOrigin;
 use super::{Engine, Permit, RunCompletion, loops};
@@ -57,7 +58,8 @@ impl Drop for ExpectedClaim {
         match self.operation.take() {
             None => inner.table().was_not_claimed(self.id, self.worker),
             Some(operation) => {
-                inner.table().give_up(operation, self.worker);
+                let now = tokio::time::Instant::now();
+                inner.table().give_up(operation, self.worker, now);
                 inner.renew.notify_one();
             }
         }

@@ -177,7 +177,7 @@ impl Engine {
         let worker = incarnation.worker;
         let steps = self.0.table().renewed(worker, &renewal.held, sent);
         for operation in steps.run {
-            tracing::warn!(operation.id = %operation.row.id, "running an operation whose claim was not answered");
+            tracing::warn!(operation.id = %operation.row.id, "running an operation whose claim was not answered in time");
             self.take(operation, (worker, ClaimOrigin::Renewal));
         }
         if !steps.read.is_empty() {

@@ -3,9 +3,9 @@
 //! Every write carries the fence. After the claim is lost every write returns [`Lost`].
 
 use super::Engine;
-use super::run_table::{CommitCount, RunHandle};
+use super::run_table::{RunCounters, RunHandle};
 use crate::commit::{Commit, CommitError, CommitSizeError, Expect, Next, StaleItem, Write};
-use crate::operation::{Fence, Operation, OperationId};
+use crate::operation::{Fence, Operation, OperationId, State};
 use crate::store::{Store, StoreError};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -17,6 +17,9 @@ use tokio_util::sync::CancellationToken;
 /// First wait before a failed commit is tried again; doubles up to the last.
 const AGAIN_FIRST: Duration = Duration::from_millis(20);
 const AGAIN_LAST: Duration = Duration::from_secs(2);
+
+/// Age from which a run confirms its claim before it has an effect outside.
+const CONFIRM_AFTER: Duration = Duration::from_secs(1);
 
 /// The claim is lost: stop without reporting anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -52,22 +55,23 @@ pub struct Run {
     store: Arc<dyn Store>,
     cancel: CancellationToken,
     lost: CancellationToken,
-    commits: CommitCount,
+    counters: Arc<RunCounters>,
+    began: Instant,
 }
 
 /// Counts a commit until it is answered or given up.
-struct CountedCommit<'a>(&'a CommitCount);
+struct CountedCommit<'a>(&'a RunCounters);
 
 impl<'a> CountedCommit<'a> {
-    fn begin(commits: &'a CommitCount) -> Self {
-        commits.fetch_add(1, Ordering::SeqCst);
-        Self(commits)
+    fn begin(counters: &'a RunCounters) -> Self {
+        counters.commits.fetch_add(1, Ordering::SeqCst);
+        Self(counters)
     }
 }
 
 impl Drop for CountedCommit<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
+        self.0.commits.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -79,7 +83,8 @@ impl Run {
             engine,
             cancel: handle.cancel.clone(),
             lost: handle.lost.clone(),
-            commits: handle.commits.clone(),
+            counters: handle.counters.clone(),
+            began: Instant::now(),
         }
     }
 
@@ -164,11 +169,12 @@ impl Run {
         let fence_at = commit.expects().len() - 1;
         debug_assert!(matches!(commit.expects()[fence_at], Expect::Fence(..)));
         let mut wait = AGAIN_FIRST;
-        let _counted = CountedCommit::begin(&self.commits);
+        let _counted = CountedCommit::begin(&self.counters);
         loop {
             match self.store.commit(&commit).await {
                 Ok(()) => {
                     self.notify_cancelled(&commit);
+                    self.note_progress(&commit);
                     return Ok(Ok(()));
                 }
                 Err(CommitError::Stale(StaleItem::Expect(n))) if n == fence_at => {
@@ -194,6 +200,43 @@ impl Run {
         for write in commit.writes() {
             if let Write::Cancel(id) = write {
                 self.engine.notify_cancelled(*id);
+            }
+        }
+    }
+
+    /// New progress sets the number of takeovers back: this run is not suspected any more.
+    fn note_progress(&self, commit: &Commit) {
+        let is_progress = |write: &Write| match write {
+            Write::Advance {
+                operation,
+                next: Next::Same,
+                progress: Some(_),
+                ..
+            } => *operation == self.id(),
+            _ => false,
+        };
+        if commit.writes().iter().any(is_progress) {
+            self.counters.suspicion.store(0, Ordering::SeqCst);
+        }
+    }
+
+    /// To be called before something begins that has an effect outside. If this run began a while ago, the operation is
+    /// read again: another process may have ended it meanwhile, which a renewal shows only later.
+    ///
+    /// # Errors
+    /// The operation is not claimed by this run any more.
+    pub async fn confirm_claim(&self) -> Result<(), Lost> {
+        if self.began.elapsed() < CONFIRM_AFTER {
+            return Ok(());
+        }
+        loop {
+            match self.checked_store()?.operation(self.id()).await {
+                Ok(Some(Operation { row, .. })) => {
+                    let is_held = row.state == State::Running && row.fence == self.fence();
+                    return is_held.then_some(()).ok_or(Lost);
+                }
+                Ok(None) => return Err(Lost),
+                Err(cause) => self.wait_for_store(&cause, AGAIN_FIRST).await?,
             }
         }
     }

@@ -5,10 +5,13 @@
 //! is not listed is stopped, because another commit ended it; an operation that is listed and does not run was
 //! claimed by a response that never arrived, and is run. The loops that act on this are in `loops.rs`.
 
+#[cfg(test)]
+mod tests;
+
 use crate::operation::{Fence, Operation, OperationId, WorkerId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -47,10 +50,8 @@ pub(super) struct RunHandle {
     pub(super) cancel: CancellationToken,
     pub(super) lost: CancellationToken,
     pub(super) finished: CancellationToken,
-    /// Number of commits of this run that are not answered yet.
-    pub(super) commits: CommitCount,
+    pub(super) counters: Arc<RunCounters>,
     started: Instant,
-    takeovers: u32,
     /// It is being put back without having run.
     put_back: bool,
     /// A renewal did not list it while a commit of it was under way.
@@ -58,21 +59,30 @@ pub(super) struct RunHandle {
 }
 
 impl RunHandle {
-    /// Whether it runs and may end this process.
-    fn is_suspect(&self) -> bool {
-        self.takeovers >= SUSPECT_TAKEOVERS && !self.put_back
+    /// Takeovers of a suspect that runs and may end this process; else zero.
+    fn suspicion(&self) -> u32 {
+        match self.put_back {
+            true => 0,
+            false => self.counters.suspicion.load(Ordering::SeqCst),
+        }
     }
 }
 
-/// Counts the commits of a run that are not answered: their answers decide about the run.
-pub(super) type CommitCount = Arc<AtomicUsize>;
+/// What a run counts and the table reads.
+#[derive(Default)]
+pub(super) struct RunCounters {
+    /// Commits that are not answered yet: their answers decide about the run.
+    pub(super) commits: AtomicUsize,
+    /// Takeovers of a suspect since its last progress; zero if it is not suspected.
+    pub(super) suspicion: AtomicU32,
+}
 
 /// An operation that the store may hold for this worker and that does not run here.
 enum PendingClaim {
     /// A commit that claims it has no answer yet.
     Committing,
-    /// Its commit was given up; it runs if a renewal lists it.
-    GivenUp(Box<Operation>),
+    /// Its commit was given up at a moment; it runs if a renewal lists it.
+    GivenUp(Box<Operation>, Instant),
     /// A renewal listed it, and it is being read.
     Listed(Option<Box<Operation>>),
 }
@@ -138,6 +148,8 @@ fn put_back_wait(lease: Duration, waiting: usize) -> Duration {
 pub(super) struct RunTable {
     incarnation: Incarnation,
     lease: Duration,
+    /// After more takeovers an operation is given up.
+    takeovers_max: u32,
     runs: BTreeMap<OperationId, RunHandle>,
     claims: BTreeMap<OperationId, PendingClaim>,
     /// Claims under this lease that ran because a renewal listed them, and when: their own response may still
@@ -148,10 +160,11 @@ pub(super) struct RunTable {
 }
 
 impl RunTable {
-    pub(super) fn new(incarnation: Incarnation, lease: Duration) -> Self {
+    pub(super) fn new(incarnation: Incarnation, lease: Duration, takeovers_max: u32) -> Self {
         Self {
             incarnation,
             lease,
+            takeovers_max,
             runs: BTreeMap::new(),
             claims: BTreeMap::new(),
             recovered: BTreeMap::new(),
@@ -188,10 +201,10 @@ impl RunTable {
     }
 
     /// The caller that expected a claim went away without starting it.
-    pub(super) fn give_up(&mut self, operation: Operation, worker: WorkerId) {
+    pub(super) fn give_up(&mut self, operation: Operation, worker: WorkerId, now: Instant) {
         let id = operation.row.id;
         if worker == self.incarnation.worker && !self.runs.contains_key(&id) {
-            let claim = PendingClaim::GivenUp(Box::new(operation));
+            let claim = PendingClaim::GivenUp(Box::new(operation), now);
             self.claims.insert(id, claim);
         }
     }
@@ -231,15 +244,18 @@ impl RunTable {
             ClaimOrigin::Response => {}
         }
         self.claims.remove(&row.id);
-        let is_accompanied = self.is_accompanied(row.takeovers, now);
+        let suspicion = self.suspicion(row.takeovers);
+        let is_accompanied = self.is_accompanied(suspicion, now);
         let run = RunHandle {
             fence: row.fence,
             cancel: CancellationToken::new(),
             lost: self.incarnation.lost.child_token(),
             finished: CancellationToken::new(),
-            commits: CommitCount::default(),
+            counters: Arc::new(RunCounters {
+                suspicion: suspicion.into(),
+                ..RunCounters::default()
+            }),
             started: now,
-            takeovers: row.takeovers,
             put_back: is_accompanied,
             unlisted: false,
         };
@@ -255,12 +271,20 @@ impl RunTable {
         }
     }
 
+    /// The takeovers of an operation if it is suspected, else zero. One that is given up calls nothing that could end
+    /// this process.
+    fn suspicion(&self, takeovers: u32) -> u32 {
+        let is_suspect = (SUSPECT_TAKEOVERS..=self.takeovers_max).contains(&takeovers);
+        if is_suspect { takeovers } else { 0 }
+    }
+
     /// Whether another suspect runs here that may end this process while a suspect with so many takeovers runs.
-    fn is_accompanied(&self, takeovers: u32, now: Instant) -> bool {
-        takeovers >= SUSPECT_TAKEOVERS
+    fn is_accompanied(&self, suspicion: u32, now: Instant) -> bool {
+        suspicion > 0
             && self.runs.values().any(|run| {
-                let alone = time_alone(self.lease, takeovers.max(run.takeovers));
-                run.is_suspect() && now.duration_since(run.started) < alone
+                let running = run.suspicion();
+                let alone = time_alone(self.lease, suspicion.max(running));
+                running > 0 && now.duration_since(run.started) < alone
             })
     }
 
@@ -300,16 +324,21 @@ impl RunTable {
             }
             // The answer to a commit under way decides about its run, because the commit may have ended it. But an
             // answer that was lost is not waited for.
-            let commits = run.commits.load(Ordering::SeqCst) > 0;
+            let commits = run.counters.commits.load(Ordering::SeqCst) > 0;
             if !commits || run.unlisted {
                 run.cancel.cancel();
                 run.lost.cancel();
             }
             run.unlisted = true;
         }
-        let is_committing = |claim: &PendingClaim| matches!(claim, PendingClaim::Committing);
+        // The store may have listed the operations before the commit of such a claim.
+        let may_be_newer = |claim: &PendingClaim| match claim {
+            PendingClaim::Committing => true,
+            PendingClaim::GivenUp(_, at) => *at >= sent,
+            PendingClaim::Listed(_) => false,
+        };
         self.claims
-            .retain(|id, claim| held.contains(id) || is_committing(claim));
+            .retain(|id, claim| held.contains(id) || may_be_newer(claim));
         for id in held.iter().filter(|id| !self.runs.contains_key(id)) {
             match self.claims.get(id) {
                 None => {
@@ -318,9 +347,9 @@ impl RunTable {
                 }
                 Some(PendingClaim::Committing) => {}
                 Some(PendingClaim::Listed(None)) => steps.read.push(*id),
-                Some(PendingClaim::GivenUp(operation) | PendingClaim::Listed(Some(operation))) => {
-                    steps.run.push(operation.as_ref().clone());
-                }
+                Some(
+                    PendingClaim::GivenUp(operation, _) | PendingClaim::Listed(Some(operation)),
+                ) => steps.run.push(operation.as_ref().clone()),
             }
         }
         steps
@@ -339,96 +368,5 @@ impl RunTable {
         if let Some(claim @ PendingClaim::Listed(None)) = claim {
             *claim = PendingClaim::Listed(Some(Box::new(operation)));
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{
-        ClaimOrigin, Incarnation, RunTable, SUSPECT_TAKEOVERS, StartDecision, put_back_wait,
-        sort_for_start,
-    };
-    use crate::commit::{NewOperation, Start};
-    use crate::key::{Key, Kind, Realm};
-    use crate::operation::{Fence, Operation, OperationId, Queue};
-    use std::time::Duration;
-    use tokio::time::Instant;
-
-    const LEASE: Duration = Duration::from_secs(30);
-
-    fn claimed(name: &str, fence: u64, takeovers: u32) -> Operation {
-        let realm = Realm::new("engine").unwrap();
-        let mut operation = Operation::just_claimed(&NewOperation {
-            id: OperationId::fresh(),
-            lane: Key::new(&realm, Kind::new("thing"), &[name]).unwrap(),
-            verb: "provision",
-            queue: Queue::named("work"),
-            start: Start::Waiting,
-            detail: "".into(),
-            request: "".into(),
-        });
-        operation.row.fence = Fence(fence);
-        operation.row.takeovers = takeovers;
-        operation
-    }
-
-    #[test]
-    fn a_suspect_that_was_put_back_starts_before_others() {
-        let mut all = vec![
-            claimed("new", 1, 0),
-            claimed("polled", 90, 0),
-            claimed("innocent", 3, SUSPECT_TAKEOVERS),
-            claimed("put back", 12, SUSPECT_TAKEOVERS),
-        ];
-        sort_for_start(&mut all);
-        let order: Vec<&str> = all.iter().map(|it| it.row.lane.id(0)).collect();
-        assert_eq!(order, ["put back", "innocent", "new", "polled"]);
-    }
-
-    /// Whether a suspect starts, some leases after another one began to run.
-    fn starts_beside(running: u32, new: u32, leases: u32) -> bool {
-        let mut table = RunTable::new(Incarnation::fresh(), LEASE);
-        let claim = (table.incarnation().worker, ClaimOrigin::Response);
-        let begin = Instant::now();
-        let first = table.start(&claimed("first", 5, running), claim, begin);
-        assert!(matches!(first, StartDecision::Started(_)));
-        let second = table.start(&claimed("second", 5, new), claim, begin + LEASE * leases);
-        matches!(second, StartDecision::Started(_))
-    }
-
-    #[test]
-    fn operations_that_are_not_suspected_run_together() {
-        assert!(starts_beside(SUSPECT_TAKEOVERS, SUSPECT_TAKEOVERS - 1, 0));
-        assert!(starts_beside(SUSPECT_TAKEOVERS - 1, 5, 0));
-    }
-
-    #[test]
-    fn a_suspect_runs_without_another_for_longer_with_each_takeover_of_either() {
-        for (takeovers, leases) in [(2, 1), (3, 4), (4, 16), (5, 64)] {
-            for (running, new) in [(takeovers, 2), (2, takeovers)] {
-                assert!(!starts_beside(running, new, leases - 1), "{running} {new}");
-                assert!(starts_beside(running, new, leases), "{running} {new}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_suspect_that_is_put_back_does_not_keep_others_from_running() {
-        let mut table = RunTable::new(Incarnation::fresh(), LEASE);
-        let claim = (table.incarnation().worker, ClaimOrigin::Response);
-        let (now, running) = (Instant::now(), claimed("running", 9, 2));
-        let started = table.start(&running, claim, now);
-        assert!(matches!(started, StartDecision::Started(_)));
-        let put_back = table.start(&claimed("put back", 5, 2), claim, now);
-        assert!(matches!(put_back, StartDecision::PutBack(..)));
-        table.ended(running.row.id, running.row.fence);
-        let next = table.start(&claimed("next", 5, 2), claim, now);
-        assert!(matches!(next, StartDecision::Started(_)));
-    }
-
-    #[test]
-    fn an_operation_that_is_put_back_waits_a_quarter_to_a_whole_lease() {
-        let waits = [0, 1, 50, 1000].map(|waiting| put_back_wait(LEASE, waiting).as_millis());
-        assert_eq!(waits, [7500, 7800, 22500, 30000]);
     }
 }

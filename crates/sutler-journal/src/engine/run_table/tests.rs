@@ -1,0 +1,131 @@
+//! Tests of the table: when suspects start, and what a renewal does to claims.
+
+use super::{
+    ClaimOrigin, Incarnation, RunTable, SUSPECT_TAKEOVERS, StartDecision, put_back_wait,
+    sort_for_start,
+};
+use crate::commit::{NewOperation, Start};
+use crate::key::{Key, Kind, Realm};
+use crate::operation::{Fence, Operation, OperationId, Queue};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::time::Instant;
+
+const LEASE: Duration = Duration::from_secs(30);
+const TAKEOVERS_MAX: u32 = 5;
+
+fn claimed(name: &str, fence: u64, takeovers: u32) -> Operation {
+    let realm = Realm::new("engine").unwrap();
+    let mut operation = Operation::just_claimed(&NewOperation {
+        id: OperationId::fresh(),
+        lane: Key::new(&realm, Kind::new("thing"), &[name]).unwrap(),
+        verb: "provision",
+        queue: Queue::named("work"),
+        start: Start::Waiting,
+        detail: "".into(),
+        request: "".into(),
+    });
+    operation.row.fence = Fence(fence);
+    operation.row.takeovers = takeovers;
+    operation
+}
+
+#[test]
+fn a_suspect_that_was_put_back_starts_before_others() {
+    let mut all = vec![
+        claimed("new", 1, 0),
+        claimed("polled", 90, 0),
+        claimed("innocent", 3, SUSPECT_TAKEOVERS),
+        claimed("put back", 12, SUSPECT_TAKEOVERS),
+    ];
+    sort_for_start(&mut all);
+    let order: Vec<&str> = all.iter().map(|it| it.row.lane.id(0)).collect();
+    assert_eq!(order, ["put back", "innocent", "new", "polled"]);
+}
+
+/// Whether a suspect starts, some leases after another one began to run.
+fn starts_beside(running: u32, new: u32, leases: u32) -> bool {
+    let mut table = RunTable::new(Incarnation::fresh(), LEASE, TAKEOVERS_MAX);
+    let claim = (table.incarnation().worker, ClaimOrigin::Response);
+    let begin = Instant::now();
+    let first = table.start(&claimed("first", 5, running), claim, begin);
+    assert!(matches!(first, StartDecision::Started(_)));
+    let second = table.start(&claimed("second", 5, new), claim, begin + LEASE * leases);
+    matches!(second, StartDecision::Started(_))
+}
+
+#[test]
+fn operations_that_are_not_suspected_run_together() {
+    assert!(starts_beside(SUSPECT_TAKEOVERS, SUSPECT_TAKEOVERS - 1, 0));
+    assert!(starts_beside(SUSPECT_TAKEOVERS - 1, 5, 0));
+}
+
+#[test]
+fn a_suspect_runs_without_another_for_longer_with_each_takeover_of_either() {
+    for (takeovers, leases) in [(2, 1), (3, 4), (4, 16), (5, 64)] {
+        for (running, new) in [(takeovers, 2), (2, takeovers)] {
+            assert!(!starts_beside(running, new, leases - 1), "{running} {new}");
+            assert!(starts_beside(running, new, leases), "{running} {new}");
+        }
+    }
+}
+
+#[test]
+fn a_suspect_that_is_put_back_does_not_keep_others_from_running() {
+    let mut table = RunTable::new(Incarnation::fresh(), LEASE, TAKEOVERS_MAX);
+    let claim = (table.incarnation().worker, ClaimOrigin::Response);
+    let (now, running) = (Instant::now(), claimed("running", 9, 2));
+    let started = table.start(&running, claim, now);
+    assert!(matches!(started, StartDecision::Started(_)));
+    let put_back = table.start(&claimed("put back", 5, 2), claim, now);
+    assert!(matches!(put_back, StartDecision::PutBack(..)));
+    table.ended(running.row.id, running.row.fence);
+    let next = table.start(&claimed("next", 5, 2), claim, now);
+    assert!(matches!(next, StartDecision::Started(_)));
+}
+
+#[test]
+fn an_operation_that_is_given_up_does_not_wait_for_suspects_and_they_not_for_it() {
+    assert!(starts_beside(TAKEOVERS_MAX, TAKEOVERS_MAX + 1, 0));
+    assert!(starts_beside(TAKEOVERS_MAX + 1, TAKEOVERS_MAX, 0));
+}
+
+#[test]
+fn a_suspect_that_wrote_progress_does_not_keep_others_from_running() {
+    let mut table = RunTable::new(Incarnation::fresh(), LEASE, TAKEOVERS_MAX);
+    let claim = (table.incarnation().worker, ClaimOrigin::Response);
+    let now = Instant::now();
+    let StartDecision::Started(run) = table.start(&claimed("first", 9, 5), claim, now) else {
+        panic!("the first suspect starts");
+    };
+    run.counters.suspicion.store(0, Ordering::SeqCst);
+    let next = table.start(&claimed("next", 5, 2), claim, now);
+    assert!(matches!(next, StartDecision::Started(_)));
+}
+
+/// Whether an operation whose commit was given up runs after the second of two renewals, of which the first does not
+/// list it.
+fn runs_after_renewals(first_sent: Duration, given_up: Duration) -> bool {
+    let mut table = RunTable::new(Incarnation::fresh(), LEASE, TAKEOVERS_MAX);
+    let begin = Instant::now();
+    let operation = claimed("given up", 1, 0);
+    let id = operation.row.id;
+    let worker = table.expect(id).unwrap();
+    table.give_up(operation, worker, begin + given_up);
+    table.renewed(worker, &[], begin + first_sent);
+    let steps = table.renewed(worker, &[id], begin + LEASE);
+    !steps.run.is_empty()
+}
+
+#[test]
+fn a_renewal_that_was_sent_before_a_claim_was_given_up_does_not_discard_it() {
+    let (earlier, later) = (Duration::from_secs(1), Duration::from_secs(2));
+    assert!(runs_after_renewals(earlier, later));
+    assert!(!runs_after_renewals(later, earlier));
+}
+
+#[test]
+fn an_operation_that_is_put_back_waits_a_quarter_to_a_whole_lease() {
+    let waits = [0, 1, 50, 1000].map(|waiting| put_back_wait(LEASE, waiting).as_millis());
+    assert_eq!(waits, [7500, 7800, 22500, 30000]);
+}
