@@ -276,6 +276,7 @@ impl BrokerExecutor {
             service,
             policy,
             called: OnceLock::new(),
+            first_call: OnceLock::new(),
         })
     }
 

@@ -238,26 +238,27 @@ impl Cx {
 
     /// The moment from which the deadline of the hook counts, if an earlier attempt recorded it. A takeover since then
     /// has all the time again: takeovers are bounded. New progress sets their number back, which is not a takeover.
-    pub(crate) async fn first_call(&self) -> Option<StoreTime> {
+    /// The time for which the present attempt was due and did not run is not the hook's.
+    pub(crate) async fn first_call(&self, now: StoreTime) -> Option<StoreTime> {
         let takeovers = self.run.operation().row.takeovers;
         let first = self.steps.lock().await.first_call;
-        let first = first.filter(|first| first.takeovers >= takeovers);
-        first.map(|first| StoreTime(first.at))
+        let first = first.filter(|first| first.takeovers >= takeovers)?;
+        let waited = first
+            .due
+            .map_or(Duration::ZERO, |due| now.since(StoreTime(due)));
+        Some(StoreTime(first.at).plus(waited))
     }
 
-    /// Progress that records the first call of the hook, to be written together with the end of the attempt. `None`: it
-    /// is recorded already.
-    pub(crate) async fn record_first_call(&self, at: StoreTime) -> Option<Bytes> {
+    /// Progress that records the first call of the hook and when the next attempt is due, to be written together with the
+    /// end of the attempt.
+    pub(crate) async fn record_first_call(&self, at: StoreTime, due: StoreTime) -> Bytes {
         let mut steps = self.steps.lock().await;
-        let first = Some(FirstCall {
+        steps.first_call = Some(FirstCall {
             at: at.0,
+            due: Some(due.0),
             takeovers: self.run.operation().row.takeovers,
         });
-        if steps.first_call == first {
-            return None;
-        }
-        steps.first_call = first;
-        Some(self.records.seal_progress(self.run.id(), &*steps))
+        self.records.seal_progress(self.run.id(), &*steps)
     }
 
     /// Writes progress that was not written yet.

@@ -149,8 +149,11 @@ pub(crate) struct Steps {
 /// The first call of a hook after the acceptance or after a takeover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FirstCall {
-    /// Moment, in microseconds of the store's clock.
+    /// Moment, in microseconds of the store's clock; later by the time for which attempts were due and did not run.
     pub at: i64,
+    /// When the next attempt is due, in microseconds of the store's clock. Records of earlier versions have no such time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<i64>,
     /// Takeovers before it: a later takeover has all the time again.
     pub takeovers: u32,
 }

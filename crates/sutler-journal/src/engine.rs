@@ -212,10 +212,10 @@ impl Engine {
         self.0.incarnation().worker
     }
 
-    /// Announces a commit that claims an operation for this engine, see `Start::Claimed`. `None`: the engine holds no
-    /// lease, so another worker must claim the operation.
-    pub fn expect_claim(&self, id: OperationId) -> Option<ExpectedClaim> {
-        ExpectedClaim::new(self, id)
+    /// Announces a commit that claims an operation for this engine, see `Start::Claimed`; with a slot of its queue, if
+    /// there is one. `None`: the engine holds no lease, so another worker must claim the operation.
+    pub fn expect_claim(&self, id: OperationId, permit: Option<Permit>) -> Option<ExpectedClaim> {
+        ExpectedClaim::new(self, id, permit)
     }
 
     /// Takes a slot of a queue, if one is free: with it an accepted operation can start at once.

@@ -16,8 +16,7 @@ use std::time::Duration;
 use sutler_journal::copy::expect_not_moved;
 use sutler_journal::{
     Commit, CommitError, CommitSizeError, Due, Engine, ExpectedClaim, Key, NewOperation, Next,
-    Operation, OperationId, Outcome, Permit, Queue, StaleItem, Start, Version, Write,
-    commit_until_known,
+    Operation, OperationId, Outcome, Queue, StaleItem, Start, Version, Write, commit_until_known,
 };
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -66,7 +65,6 @@ pub enum StartPlace<'a> {
 pub struct ClaimedOperation {
     id: OperationId,
     claim: ExpectedClaim,
-    permit: Option<Permit>,
 }
 
 /// A decision about one document, with the context needed to write it.
@@ -145,8 +143,8 @@ impl<S: Resource, V: Copy, C: OperationContent<V>> DecisionCommit<'_, S, V, C> {
         if !waits && permit.is_none() {
             return None;
         }
-        let claim = engine.expect_claim(id)?;
-        Some(ClaimedOperation { id, claim, permit })
+        let claim = engine.expect_claim(id, permit)?;
+        Some(ClaimedOperation { id, claim })
     }
 
     fn new_operation(
@@ -274,7 +272,7 @@ impl WrittenCommit {
                 Effect::Start(..) | Effect::StartWaiting(..) | Effect::Wake(_) => {}
             }
         }
-        let ClaimedOperation { id, claim, permit } = self.claimed?;
+        let ClaimedOperation { id, claim } = self.claimed?;
         let (sender, receiver) = waits.then(oneshot::channel).unzip();
         let started = StartedOperation {
             was: LoadedDocument::written(decision.next.clone(), self.version),
@@ -282,7 +280,7 @@ impl WrittenCommit {
             result: sender,
         };
         inflight.insert::<S, Q, D>(id, started);
-        if claim.run(permit).is_none() {
+        if claim.run().is_none() {
             // Another process runs it; a caller that waits polls.
             drop(inflight.remove::<S, Q, D>(id));
         }

@@ -42,6 +42,8 @@ pub(super) struct HookCall<'a> {
     pub policy: Policy,
     /// When the hook was called in this attempt.
     pub called: OnceLock<Instant>,
+    /// The moment from which the deadline counts, by the clock of the store, if an earlier attempt recorded it.
+    pub first_call: OnceLock<StoreTime>,
 }
 
 impl HookCall<'_> {
@@ -125,6 +127,9 @@ impl HookCall<'_> {
             return Ok(Err(overdue(self.policy.deadline)));
         }
         self.run.confirm_claim().await?;
+        if matches!(self.verb, Verb::Provision | Verb::Bind) && self.is_halted() {
+            return Ok(Err(Error::failed(HALTED)));
+        }
         let _ = self.called.set(Instant::now());
         let span = operation_log::hook_span(self.run);
         let hook = catch_panic(hook.instrument(span));
@@ -156,8 +161,11 @@ impl HookCall<'_> {
             return Ok(self.policy.deadline);
         }
         let now = self.store_time().await?;
-        let called = self.cx.first_call().await.unwrap_or(now);
-        Ok(self.policy.deadline.saturating_sub(now.since(called)))
+        let Some(first_call) = self.cx.first_call(now).await else {
+            return Ok(self.policy.deadline);
+        };
+        let _ = self.first_call.set(first_call);
+        Ok(self.policy.deadline.saturating_sub(now.since(first_call)))
     }
 
     async fn store_time(&self) -> Result<StoreTime, Lost> {
@@ -169,16 +177,18 @@ impl HookCall<'_> {
         }
     }
 
-    /// Ends this attempt. The first attempt records when the hook was called.
+    /// Ends this attempt. Records when the hook was called first, and when it is to be called again.
     async fn retry<T>(&self, wait: Duration) -> Result<RunOutcome<T>, Lost> {
         // Before the store is asked: a slow answer is not the hook's time.
         let passed = self.called.get().map_or(Duration::ZERO, Instant::elapsed);
-        let called = match self.cx.first_call().await {
-            Some(called) => called,
-            None => self.store_time().await?.minus(passed),
+        let now = self.store_time().await?;
+        let first_call = match self.first_call.get() {
+            Some(first_call) => *first_call,
+            None => now.minus(passed),
         };
-        let progress = self.cx.record_first_call(called).await;
-        Ok(RunOutcome::Retry(wait, progress))
+        let due = now.plus(wait);
+        let progress = self.cx.record_first_call(first_call, due).await;
+        Ok(RunOutcome::Retry(wait, Some(progress)))
     }
 
     /// Whether the operation was cancelled before its hook was called.

@@ -4,7 +4,7 @@
 //! disconnected, the outcome stayed unknown or the answer took long, the operation runs as soon as a renewal shows that
 //! it was claimed.
 
-use super::run_table::ClaimOrigin;
+use super::run_table::{ClaimOrigin, UnstartedOperation};
 use super::{Engine, Permit, RunCompletion, loops};
 use crate::operation::{Operation, OperationId, WorkerId};
 
@@ -15,16 +15,19 @@ pub struct ExpectedClaim {
     worker: WorkerId,
     /// The operation as it is after the claim; `None` before the commit is sent.
     operation: Option<Operation>,
+    /// The slot of its queue that the operation takes.
+    permit: Option<Permit>,
 }
 
 impl ExpectedClaim {
-    pub(super) fn new(engine: &Engine, id: OperationId) -> Option<Self> {
+    pub(super) fn new(engine: &Engine, id: OperationId, permit: Option<Permit>) -> Option<Self> {
         let worker = engine.0.table().expect(id)?;
         Some(Self {
             engine: engine.clone(),
             id,
             worker,
             operation: None,
+            permit,
         })
     }
 
@@ -39,11 +42,12 @@ impl ExpectedClaim {
     }
 
     /// Runs the operation after its commit. Without a permit it does not count against its queue, because a
-    /// caller waits for it. `None`: the lease was lost meanwhile, and another worker runs it.
-    pub fn run(mut self, permit: Option<Permit>) -> Option<RunCompletion> {
+    /// caller waits for it. `None`: nothing starts now, because the lease was lost meanwhile, the engine shuts down, or a
+    /// renewal has already run it here.
+    pub fn run(mut self) -> Option<RunCompletion> {
         let operation = self.operation.take()?;
         let claim = (self.worker, ClaimOrigin::Response);
-        loops::spawn_run(&self.engine, claim, operation, permit)
+        loops::spawn_run(&self.engine, claim, operation, self.permit.take())
     }
 
     /// The commit was certainly not written.
@@ -58,8 +62,10 @@ impl Drop for ExpectedClaim {
         match self.operation.take() {
             None => inner.table().was_not_claimed(self.id, self.worker),
             Some(operation) => {
+                let permit = self.permit.take();
+                let unstarted = UnstartedOperation { operation, permit };
                 let now = tokio::time::Instant::now();
-                inner.table().give_up(operation, self.worker, now);
+                inner.table().caller_left(unstarted, self.worker, now);
                 inner.renew.notify_one();
             }
         }

@@ -3,7 +3,9 @@
 //! Wakeups carry no data: a loop is woken by a signal or a timer, reads the current state, and acts on it.
 
 use super::run::{Lost, Run};
-use super::run_table::{self, ClaimOrigin, Incarnation, RunHandle, StartDecision};
+use super::run_table::{
+    self, ClaimOrigin, Incarnation, RunHandle, StartDecision, UnstartedOperation,
+};
 use super::{Engine, Inner, Permit, RunCompletion, RunResult};
 use crate::commit::{Commit, CommitError, Due, Next, Write};
 use crate::copy::{UnusableStoreError, check_usable};
@@ -32,7 +34,7 @@ pub(super) fn spawn_loops(engine: &Engine, held_until: Instant) {
     engine.0.loops.spawn(scheduled(claiming));
 }
 
-/// Starts an operation that this worker claimed. `None`: the lease of the claim is lost.
+/// Starts an operation that this worker claimed. `None`: nothing starts, see [`StartDecision::Refused`].
 pub(super) fn spawn_run(
     engine: &Engine,
     claim: (WorkerId, ClaimOrigin),
@@ -176,9 +178,17 @@ impl Engine {
         }
         let worker = incarnation.worker;
         let steps = self.0.table().renewed(worker, &renewal.held, sent);
-        for operation in steps.run {
-            tracing::warn!(operation.id = %operation.row.id, "running an operation whose claim was not answered in time");
-            self.take(operation, (worker, ClaimOrigin::Renewal));
+        for unstarted in steps.run {
+            let UnstartedOperation {
+                mut operation,
+                permit,
+            } = unstarted;
+            let id = operation.row.id;
+            tracing::warn!(operation.id = %id, "running an operation whose claim was not answered in time");
+            // The operation is as it was when it was claimed.
+            operation.row.cancel |= renewal.cancelled.contains(&id);
+            let permit = permit.or_else(|| self.permit(&operation.row.queue));
+            spawn_run(self, (worker, ClaimOrigin::Renewal), operation, permit);
         }
         if !steps.read.is_empty() {
             let reading = self.clone();
@@ -311,7 +321,7 @@ impl Inner {
             Err(Lost) => Err(Lost),
         };
         if left == Err(Lost) {
-            tracing::warn!(operation.id = %id, "the claim was lost; another worker goes on");
+            tracing::warn!(operation.id = %id, "this run stops: its claim was lost, or its operation has ended");
         }
     }
 
@@ -404,7 +414,7 @@ impl Inner {
     fn lease_lost(&self, incarnation: &Incarnation) {
         tracing::warn!("the lease ran out; starting again under a new name");
         metrics::record_lease_loss();
-        incarnation.lost.cancel();
+        self.table().lose_lease(incarnation, Instant::now());
     }
 
     /// The moment until which a worker that requested a renewal at a moment may run anything.

@@ -221,7 +221,7 @@ impl Run {
     }
 
     /// To be called before something begins that has an effect outside. If this run began a while ago, the operation is
-    /// read again: another process may have ended it meanwhile, which a renewal shows only later.
+    /// read again: another process may have ended or cancelled it meanwhile, which a renewal shows only later.
     ///
     /// # Errors
     /// The operation is not claimed by this run any more.
@@ -229,15 +229,21 @@ impl Run {
         if self.began.elapsed() < CONFIRM_AFTER {
             return Ok(());
         }
+        let mut wait = AGAIN_FIRST;
         loop {
             match self.checked_store()?.operation(self.id()).await {
-                Ok(Some(Operation { row, .. })) => {
-                    let is_held = row.state == State::Running && row.fence == self.fence();
-                    return is_held.then_some(()).ok_or(Lost);
+                Ok(Some(Operation { row, .. }))
+                    if row.state == State::Running && row.fence == self.fence() =>
+                {
+                    if row.cancel {
+                        self.cancel.cancel();
+                    }
+                    return Ok(());
                 }
-                Ok(None) => return Err(Lost),
-                Err(cause) => self.wait_for_store(&cause, AGAIN_FIRST).await?,
+                Ok(_) => return Err(Lost),
+                Err(cause) => self.wait_for_store(&cause, wait).await?,
             }
+            wait = (wait * 2).min(AGAIN_LAST);
         }
     }
 
@@ -263,7 +269,7 @@ impl Run {
 
     /// Waits before the store is tried again, as long as the claim is held.
     pub async fn wait_for_store(&self, cause: &StoreError, wait: Duration) -> Result<(), Lost> {
-        tracing::warn!(operation.id = %self.id(), error = %cause, "the store takes no write; trying again");
+        tracing::warn!(operation.id = %self.id(), error = %cause, "the store did not serve a call; trying again");
         self.sleep(wait).await
     }
 

@@ -3,11 +3,12 @@
 //! A run starts only if its claim was made under the lease that is held now, and if the operation does not run here
 //! already. Every renewal compares the table with the operations that the store lists for this worker: a run that
 //! is not listed is stopped, because another commit ended it; an operation that is listed and does not run was
-//! claimed by a response that never arrived, and is run. The loops that act on this are in `loops.rs`.
+//! claimed, and the response never arrived: it is run. The loops that act on this are in `loops.rs`.
 
 #[cfg(test)]
 mod tests;
 
+use super::Permit;
 use crate::operation::{Fence, Operation, OperationId, WorkerId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,6 +16,9 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+
+/// How long this process remembers what ran here when it lost a lease.
+const SURVIVED_WITHIN: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How long a recovered claim is remembered: far longer than a store takes for a claim (15 seconds) or a request for
 /// its commit.
@@ -81,10 +85,25 @@ pub(super) struct RunCounters {
 enum PendingClaim {
     /// A commit that claims it has no answer yet.
     Committing,
-    /// Its commit was given up at a moment; it runs if a renewal lists it.
-    GivenUp(Box<Operation>, Instant),
+    /// No caller waits for the answer to its commit any more, since a moment; it runs if a renewal lists it.
+    WithoutCaller(Box<UnstartedOperation>, Instant),
     /// A renewal listed it, and it is being read.
-    Listed(Option<Box<Operation>>),
+    Listed(Option<Box<UnstartedOperation>>),
+}
+
+/// An operation that runs if a renewal lists it.
+pub(super) struct UnstartedOperation {
+    pub(super) operation: Operation,
+    /// The slot of its queue that it takes, if its caller had one.
+    pub(super) permit: Option<Permit>,
+}
+
+/// An operation that ran here while its lease was lost.
+#[derive(Clone, Copy)]
+struct SurvivedRun {
+    /// Number of these losses.
+    times: u32,
+    last: Instant,
 }
 
 /// Whether an operation may start.
@@ -95,7 +114,8 @@ pub(super) enum StartDecision {
     Running(RunHandle),
     /// An earlier run of it has given its claim back and is about to end: this one starts after it.
     After(RunHandle),
-    /// The claim belongs to a lease that is lost.
+    /// Nothing starts: the lease of the claim is lost, the engine shuts down, or this claim ran here already because a
+    /// renewal listed it.
     Refused,
     /// Another operation runs that may end this process as well: it is put back, and claimed again after this time.
     PutBack(RunHandle, Duration),
@@ -116,12 +136,12 @@ pub(super) struct RenewalSteps {
     /// Operations to read; pass them to [`RunTable::was_read`].
     pub(super) read: Vec<OperationId>,
     /// Operations to run.
-    pub(super) run: Vec<Operation>,
+    pub(super) run: Vec<UnstartedOperation>,
 }
 
-/// Puts suspects first, the one with the most claims before the others: it was put back most often, so it has not run
-/// alone yet. Otherwise one that takes longer than a lease and is innocent would always start before it, and be given
-/// up with it.
+/// Puts suspects first; among them the one with the most claims, because it was put back most often. Otherwise a long
+/// innocent suspect could always start first, be joined by the guilty one when its time alone is over, and be given up
+/// with it.
 pub(super) fn sort_for_start(claimed: &mut [Operation]) {
     claimed.sort_by_key(|operation| {
         let row = &operation.row;
@@ -136,8 +156,9 @@ fn time_alone(lease: Duration, takeovers: u32) -> Duration {
     lease.saturating_mul(TIME_ALONE_FACTOR.saturating_pow(further))
 }
 
-/// How long an operation waits that is put back, the `waiting`th of them. Most suspects are innocent and finish soon;
-/// but while one is put back it counts as held, and is suspected even more if the process ends.
+/// How long an operation waits that is put back, the `waiting`th of them. Most suspects are innocent and finish soon,
+/// so the wait is short. But each put-back holds the operation for a moment: if the process ends then, its takeovers
+/// grow, so put-backs must be rare.
 fn put_back_wait(lease: Duration, waiting: usize) -> Duration {
     let waiting = u32::try_from(waiting).unwrap_or(u32::MAX);
     let wait = (lease / 4).saturating_add((lease / 100).saturating_mul(waiting));
@@ -155,6 +176,8 @@ pub(super) struct RunTable {
     /// Claims under this lease that ran because a renewal listed them, and when: their own response may still
     /// arrive.
     recovered: BTreeMap<OperationId, (Fence, Instant)>,
+    /// Operations that ran here while a lease was lost: this process goes on, so they did not end it.
+    survived: BTreeMap<OperationId, SurvivedRun>,
     /// Nothing starts any more.
     closed: bool,
 }
@@ -168,6 +191,7 @@ impl RunTable {
             runs: BTreeMap::new(),
             claims: BTreeMap::new(),
             recovered: BTreeMap::new(),
+            survived: BTreeMap::new(),
             closed: false,
         }
     }
@@ -182,6 +206,18 @@ impl RunTable {
 
     pub(super) fn incarnation(&self) -> &Incarnation {
         &self.incarnation
+    }
+
+    /// The lease is lost: stops all runs, which another worker may claim.
+    pub(super) fn lose_lease(&mut self, lost: &Incarnation, now: Instant) {
+        self.survived
+            .retain(|_, it| now.duration_since(it.last) < SURVIVED_WITHIN);
+        for (id, _) in self.runs.iter().filter(|(_, run)| !run.put_back) {
+            let times = self.survived.get(id).map_or(0, |it| it.times);
+            let times = times.saturating_add(1);
+            self.survived.insert(*id, SurvivedRun { times, last: now });
+        }
+        lost.lost.cancel();
     }
 
     /// Continues under another lease; claims of the old one are void.
@@ -201,10 +237,15 @@ impl RunTable {
     }
 
     /// The caller that expected a claim went away without starting it.
-    pub(super) fn give_up(&mut self, operation: Operation, worker: WorkerId, now: Instant) {
-        let id = operation.row.id;
+    pub(super) fn caller_left(
+        &mut self,
+        unstarted: UnstartedOperation,
+        worker: WorkerId,
+        now: Instant,
+    ) {
+        let id = unstarted.operation.row.id;
         if worker == self.incarnation.worker && !self.runs.contains_key(&id) {
-            let claim = PendingClaim::GivenUp(Box::new(operation), now);
+            let claim = PendingClaim::WithoutCaller(Box::new(unstarted), now);
             self.claims.insert(id, claim);
         }
     }
@@ -244,7 +285,7 @@ impl RunTable {
             ClaimOrigin::Response => {}
         }
         self.claims.remove(&row.id);
-        let suspicion = self.suspicion(row.takeovers);
+        let suspicion = self.suspicion(row.id, row.takeovers);
         let is_accompanied = self.is_accompanied(suspicion, now);
         let run = RunHandle {
             fence: row.fence,
@@ -271,11 +312,19 @@ impl RunTable {
         }
     }
 
-    /// The takeovers of an operation if it is suspected, else zero. One that is given up calls nothing that could end
-    /// this process.
-    fn suspicion(&self, takeovers: u32) -> u32 {
-        let is_suspect = (SUSPECT_TAKEOVERS..=self.takeovers_max).contains(&takeovers);
-        if is_suspect { takeovers } else { 0 }
+    /// The takeovers of an operation that may have been caused by it, if it is suspected; else zero. One that is given up
+    /// calls nothing that could end this process.
+    fn suspicion(&self, id: OperationId, takeovers: u32) -> u32 {
+        if takeovers > self.takeovers_max {
+            return 0;
+        }
+        let survived = self.survived.get(&id).map_or(0, |it| it.times);
+        let suspicious = takeovers.saturating_sub(survived);
+        if suspicious >= SUSPECT_TAKEOVERS {
+            suspicious
+        } else {
+            0
+        }
     }
 
     /// Whether another suspect runs here that may end this process while a suspect with so many takeovers runs.
@@ -334,22 +383,24 @@ impl RunTable {
         // The store may have listed the operations before the commit of such a claim.
         let may_be_newer = |claim: &PendingClaim| match claim {
             PendingClaim::Committing => true,
-            PendingClaim::GivenUp(_, at) => *at >= sent,
+            PendingClaim::WithoutCaller(_, at) => *at >= sent,
             PendingClaim::Listed(_) => false,
         };
         self.claims
             .retain(|id, claim| held.contains(id) || may_be_newer(claim));
         for id in held.iter().filter(|id| !self.runs.contains_key(id)) {
-            match self.claims.get(id) {
-                None => {
+            match self.claims.remove(id) {
+                Some(PendingClaim::Committing) => {
+                    self.claims.insert(*id, PendingClaim::Committing);
+                }
+                None | Some(PendingClaim::Listed(None)) => {
                     self.claims.insert(*id, PendingClaim::Listed(None));
                     steps.read.push(*id);
                 }
-                Some(PendingClaim::Committing) => {}
-                Some(PendingClaim::Listed(None)) => steps.read.push(*id),
                 Some(
-                    PendingClaim::GivenUp(operation, _) | PendingClaim::Listed(Some(operation)),
-                ) => steps.run.push(operation.as_ref().clone()),
+                    PendingClaim::WithoutCaller(unstarted, _)
+                    | PendingClaim::Listed(Some(unstarted)),
+                ) => steps.run.push(*unstarted),
             }
         }
         steps
@@ -366,7 +417,11 @@ impl RunTable {
     pub(super) fn was_read(&mut self, operation: Operation) {
         let claim = self.claims.get_mut(&operation.row.id);
         if let Some(claim @ PendingClaim::Listed(None)) = claim {
-            *claim = PendingClaim::Listed(Some(Box::new(operation)));
+            let unstarted = UnstartedOperation {
+                operation,
+                permit: None,
+            };
+            *claim = PendingClaim::Listed(Some(Box::new(unstarted)));
         }
     }
 }

@@ -19,7 +19,7 @@ use std::time::Duration;
 use sutler_journal::conformance::{Call, Intercept, InterceptingStore};
 use sutler_journal::{
     Clock, Commit, Due, Engine, EngineSettings, Executor, ExpectedClaim, Key, Kind, Lost,
-    MemoryStore, NewOperation, Next, Operation, OperationId, OperationRow, Outcome, Queue,
+    MemoryStore, NewOperation, Next, Operation, OperationId, OperationRow, Outcome, Permit, Queue,
     QueueSettings, Realm, Run, RunResult, Start, State, Store, StoreTime, WorkerId,
 };
 use tokio::time::Instant;
@@ -136,8 +136,17 @@ fn operation(name: &str, queue: Queue, start: Start) -> NewOperation {
 
 /// Announces a new operation that a commit claims for an engine.
 fn expect_claim(engine: &Engine, name: &str, queue: Queue) -> (ExpectedClaim, NewOperation) {
+    expect_claim_with(engine, name, queue, None)
+}
+
+fn expect_claim_with(
+    engine: &Engine,
+    name: &str,
+    queue: Queue,
+    permit: Option<Permit>,
+) -> (ExpectedClaim, NewOperation) {
     let mut new = operation(name, queue, Start::Waiting);
-    let mut claim = engine.expect_claim(new.id).expect("a lease");
+    let mut claim = engine.expect_claim(new.id, permit).expect("a lease");
     new.start = Start::Claimed(claim.worker());
     claim.set_operation(Operation::just_claimed(&new));
     (claim, new)

@@ -1,8 +1,8 @@
 //! Tests of the table: when suspects start, and what a renewal does to claims.
 
 use super::{
-    ClaimOrigin, Incarnation, RunTable, SUSPECT_TAKEOVERS, StartDecision, put_back_wait,
-    sort_for_start,
+    ClaimOrigin, Incarnation, RunTable, SUSPECT_TAKEOVERS, StartDecision, UnstartedOperation,
+    put_back_wait, sort_for_start,
 };
 use crate::commit::{NewOperation, Start};
 use crate::key::{Key, Kind, Realm};
@@ -103,22 +103,26 @@ fn a_suspect_that_wrote_progress_does_not_keep_others_from_running() {
     assert!(matches!(next, StartDecision::Started(_)));
 }
 
-/// Whether an operation whose commit was given up runs after the second of two renewals, of which the first does not
+/// Whether an operation whose caller left runs after the second of two renewals, of which the first does not
 /// list it.
-fn runs_after_renewals(first_sent: Duration, given_up: Duration) -> bool {
+fn runs_after_renewals(first_sent: Duration, left: Duration) -> bool {
     let mut table = RunTable::new(Incarnation::fresh(), LEASE, TAKEOVERS_MAX);
     let begin = Instant::now();
-    let operation = claimed("given up", 1, 0);
+    let operation = claimed("without caller", 1, 0);
     let id = operation.row.id;
     let worker = table.expect(id).unwrap();
-    table.give_up(operation, worker, begin + given_up);
+    let unstarted = UnstartedOperation {
+        operation,
+        permit: None,
+    };
+    table.caller_left(unstarted, worker, begin + left);
     table.renewed(worker, &[], begin + first_sent);
     let steps = table.renewed(worker, &[id], begin + LEASE);
     !steps.run.is_empty()
 }
 
 #[test]
-fn a_renewal_that_was_sent_before_a_claim_was_given_up_does_not_discard_it() {
+fn a_renewal_that_was_sent_before_a_caller_left_does_not_discard_its_claim() {
     let (earlier, later) = (Duration::from_secs(1), Duration::from_secs(2));
     assert!(runs_after_renewals(earlier, later));
     assert!(!runs_after_renewals(later, earlier));
@@ -128,4 +132,35 @@ fn a_renewal_that_was_sent_before_a_claim_was_given_up_does_not_discard_it() {
 fn an_operation_that_is_put_back_waits_a_quarter_to_a_whole_lease() {
     let waits = [0, 1, 50, 1000].map(|waiting| put_back_wait(LEASE, waiting).as_millis());
     assert_eq!(waits, [7500, 7800, 22500, 30000]);
+}
+
+#[test]
+fn takeovers_after_a_lost_lease_that_the_process_survived_make_no_suspect() {
+    for (takeovers, losses, is_suspect) in
+        [(2, 0, true), (2, 1, false), (4, 3, false), (4, 2, true)]
+    {
+        let mut table = RunTable::new(Incarnation::fresh(), LEASE, TAKEOVERS_MAX);
+        let now = Instant::now();
+        let mut survivor = claimed("survivor", 1, 0);
+        for _ in 0..losses {
+            let claim = (table.incarnation().worker, ClaimOrigin::Response);
+            let started = table.start(&survivor, claim, now);
+            assert!(matches!(started, StartDecision::Started(_)));
+            let lost = table.incarnation().clone();
+            table.lose_lease(&lost, now);
+            table.ended(survivor.row.id, survivor.row.fence);
+            table.begin(Incarnation::fresh());
+            survivor.row.fence.0 += 1;
+        }
+        let claim = (table.incarnation().worker, ClaimOrigin::Response);
+        let suspect = table.start(&claimed("suspect", 5, 2), claim, now);
+        assert!(matches!(suspect, StartDecision::Started(_)));
+        survivor.row.takeovers = takeovers;
+        let again = table.start(&survivor, claim, now);
+        let put_back = matches!(again, StartDecision::PutBack(..));
+        assert_eq!(
+            put_back, is_suspect,
+            "{takeovers} takeovers, {losses} losses"
+        );
+    }
 }

@@ -1,9 +1,13 @@
 //! Claims that a commit makes for its own process: they run once, under the lease they were made for.
 
-use super::{EngineFixture, LEASE, ScriptedExecutor, WORK, expect_claim, finish};
+use super::{
+    EngineFixture, LEASE, ScriptedExecutor, WORK, expect_claim, expect_claim_with, finish,
+};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use sutler_journal::conformance::{Call, Intercept};
-use sutler_journal::{Commit, Outcome, State};
+use sutler_journal::{Commit, Outcome, State, Write};
 use tokio::time::Instant;
 
 /// Longest wait for a renewal and the run after it.
@@ -31,7 +35,7 @@ async fn a_claim_of_a_lost_lease_does_not_run() {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     assert_ne!(engine.worker(), worker);
-    assert!(claim.run(None).is_none(), "its lease is lost");
+    assert!(claim.run().is_none(), "its lease is lost");
     let row = fixture.done(id).await;
     assert_eq!((row.fence.0, executor.observed().len()), (2, 1));
 }
@@ -51,7 +55,7 @@ async fn an_operation_whose_commit_is_not_answered_waits_for_the_answer() {
     // Several renewals list the operation while its commit is not answered.
     tokio::time::sleep(2 * LEASE).await;
     assert_eq!(executor.observed(), []);
-    claim.run(None).expect("the lease is held").wait().await;
+    claim.run().expect("the lease is held").wait().await;
     let row = fixture.done(id).await;
     assert_eq!((row.fence.0, executor.observed().len()), (1, 1));
 }
@@ -71,6 +75,53 @@ async fn an_operation_whose_requester_went_away_runs_at_once() {
     assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
     assert_eq!(row.state, State::Done(Outcome::Succeeded));
     assert_eq!((row.fence.0, row.takeovers), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operation_whose_requester_went_away_keeps_its_slot_until_it_ends() {
+    let fixture = EngineFixture::new();
+    let executor = ScriptedExecutor::new(|run, _| async move {
+        tokio::time::sleep(SOON).await;
+        finish(&run).await
+    });
+    let engine = fixture.engine_of(executor, &[(WORK, 1)]).await;
+    let permit = engine.permit(&WORK);
+    let (claim, new) = expect_claim_with(&engine, "a", WORK, permit);
+    let id = new.id;
+    let commit = Commit::new().start(new);
+    fixture.store.commit(&commit).await.unwrap();
+    drop(claim);
+    assert!(engine.permit(&WORK).is_none(), "it waits for a renewal");
+    while engine.operations_running() == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert!(engine.permit(&WORK).is_none(), "it runs");
+    fixture.done(id).await;
+    while engine.operations_running() > 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert!(engine.permit(&WORK).is_some(), "it has ended");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operation_that_was_cancelled_before_a_renewal_starts_it_is_cancelled() {
+    let fixture = EngineFixture::new();
+    let is_cancelled = Arc::new(AtomicBool::new(false));
+    let seen = is_cancelled.clone();
+    let executor = ScriptedExecutor::new(move |run, _| {
+        seen.store(run.cancelled().is_cancelled(), Ordering::SeqCst);
+        async move { finish(&run).await }
+    });
+    let engine = fixture.engine(executor).await;
+    let (claim, new) = expect_claim(&engine, "a", WORK);
+    let id = new.id;
+    let start = Commit::new().start(new);
+    fixture.store.commit(&start).await.unwrap();
+    let cancel = Commit::new().write(Write::Cancel(id));
+    fixture.store.commit(&cancel).await.unwrap();
+    drop(claim);
+    fixture.done(id).await;
+    assert!(is_cancelled.load(Ordering::SeqCst));
 }
 
 #[tokio::test(start_paused = true)]

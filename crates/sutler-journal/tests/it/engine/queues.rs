@@ -93,7 +93,7 @@ async fn an_awaited_operation_runs_at_once_though_its_queue_is_full() {
     let second = new.id;
     let commit = Commit::new().start(new);
     fixture.store.commit(&commit).await.unwrap();
-    let finished = claim.run(None).expect("the lease is held");
+    let finished = claim.run().expect("the lease is held");
     assert_eq!(engine.operations_running(), 2);
     gate.notify_waiters();
     tokio::task::yield_now().await;

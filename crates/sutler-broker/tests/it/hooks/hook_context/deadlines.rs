@@ -85,6 +85,26 @@ async fn assert_fails_within_a_minute_of_a_takeover(behaviour: Behaviour) {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_time_for_which_an_attempt_was_due_and_did_not_run_is_not_its_hooks() {
+    let brokers = RestartableBroker::new();
+    let (mut service, log) =
+        ScriptedProvision::new(Behaviour::TransientAfter(Duration::from_secs(45)));
+    service.policy = retried_within_a_minute();
+    let fixture = brokers.open(service).await;
+    let request = fixture.provision("i").accepts_incomplete();
+    let operation = request.send().await.operation();
+    // The first attempt has ended, and the next one is due in five seconds.
+    tokio::time::sleep(Duration::from_secs(50)).await;
+    fixture.crash();
+    tokio::time::sleep(Duration::from_secs(600)).await;
+    let mut service = ScriptedProvision::as_before(&log, Behaviour::Ends);
+    service.policy = retried_within_a_minute();
+    let fixture = brokers.open(service).await;
+    let reply = ended(&fixture, "i", &operation).await;
+    assert_eq!(reply.json["state"], "succeeded", "{}", reply.text);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_hook_that_never_ends_fails_at_its_deadline_with_a_message() {
     let brokers = RestartableBroker::new();
     let (mut service, _) = ScriptedProvision::new(Behaviour::Never);
