@@ -148,6 +148,8 @@ pub(crate) struct HookCaller {
     pub operation: String,
     pub fence: u64,
     pub process: String,
+    /// Whether the process has read that the operation ended.
+    pub has_read_end: bool,
 }
 
 impl ExternalSystem {
@@ -188,6 +190,11 @@ impl ExternalSystem {
         };
         self.history
             .record("hook", || format!("{execution} begins"));
+        if caller.has_read_end {
+            self.history.violate(format!(
+                "{execution} begins although its process has read that it ended"
+            ));
+        }
         self.note_if_ended(&execution).await;
         let now = self.history.now();
         let mut state = self.state();

@@ -56,6 +56,7 @@ impl SimulatedService {
             operation: cx.operation_id().to_string(),
             fence: cx.fence(),
             process: self.process.clone(),
+            has_read_end: self.link.has_read_end(cx.operation_id()),
         };
         self.external.enter(caller).await
     }

@@ -10,14 +10,15 @@ use crate::history::History;
 use crate::seeded_sources::SharedRng;
 use async_trait::async_trait;
 use bytes::Bytes;
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use sutler_journal::{
     Changes, Commit, CommitError, Cursor, Document, IndexedDocument, Key, LeaseError, List,
     LogChunk, MemoryStore, Operation, OperationId, OperationList, OperationRow, Page,
-    PolledOperation, Position, Queue, Renewal, Stats, Store, StoreError, StoreInfo, StoreTime,
-    Sweep, WorkerId,
+    PolledOperation, Position, Queue, Renewal, State as OperationState, Stats, Store, StoreError,
+    StoreInfo, StoreTime, Sweep, WorkerId,
 };
 use tokio::sync::{Notify, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -75,6 +76,8 @@ pub(crate) struct StoreLink {
     network: Arc<Network>,
     shared: Arc<SharedLinkState>,
     hints: watch::Sender<u64>,
+    /// Operations of which this process has read that they ended.
+    ended: Mutex<BTreeSet<OperationId>>,
 }
 
 /// State of a link that calls under way share.
@@ -136,6 +139,7 @@ impl StoreLink {
                 died: CancellationToken::new(),
             }),
             hints: watch::Sender::new(0),
+            ended: Mutex::default(),
         }
     }
 
@@ -156,6 +160,11 @@ impl StoreLink {
     /// Completes when the process dies.
     pub(crate) async fn died(&self) {
         self.shared.died.cancelled().await;
+    }
+
+    /// Whether this process has read that an operation ended.
+    pub(crate) fn has_read_end(&self, id: OperationId) -> bool {
+        lock(&self.ended).contains(&id)
     }
 
     /// The generator of the run.
@@ -281,8 +290,15 @@ impl Store for StoreLink {
 
     async fn operation(&self, id: OperationId) -> Result<Option<Operation>, StoreError> {
         let store = self.store();
-        self.read("operation", async move { store.operation(id).await })
-            .await
+        let read = self
+            .read("operation", async move { store.operation(id).await })
+            .await;
+        if let Ok(Some(operation)) = &read
+            && matches!(operation.row.state, OperationState::Done(_))
+        {
+            lock(&self.ended).insert(id);
+        }
+        read
     }
 
     async fn poll(
