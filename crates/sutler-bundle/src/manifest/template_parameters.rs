@@ -25,16 +25,34 @@ pub fn has_template_syntax(text: &str) -> bool {
 }
 
 /// Whether a template or a condition could evaluate a text, alone or joined with others: conditions evaluate the result of
-/// their template once more, as an expression without braces, and only a call can run a command there.
+/// their template once more, as an expression without braces. A call can run a command there, and a comparison can reveal
+/// a secret bit by bit.
 #[must_use]
 pub fn may_be_evaluated(text: &str) -> bool {
-    text.contains(['{', '(']) || has_template_syntax(text)
+    text.contains('{') || is_evaluated_key(text)
 }
 
 /// Whether a template or a condition over the keys of an object could evaluate a key.
 #[must_use]
 pub fn is_evaluated_key(key: &str) -> bool {
-    key.contains('(') || has_template_syntax(key)
+    key.contains('(') || compares(key) || has_template_syntax(key)
+}
+
+/// Whether a text contains an operator that compares, or a filter that prepares it.
+fn compares(text: &str) -> bool {
+    let is_sign = text.contains(['<', '>', '|']) || text.contains("==") || text.contains("!=");
+    is_sign || has_operator(text, "in") || has_operator(text, "is")
+}
+
+/// Whether a word stands between two operands: after a space, a quote or a bracket, and before another word.
+fn has_operator(text: &str, word: &str) -> bool {
+    text.match_indices(word).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + word.len()..].chars().next();
+        let ends_operand = |it: char| it.is_whitespace() || "'\"])}".contains(it);
+        let continues_word = |it: char| it.is_alphanumeric() || it == '_';
+        before.is_some_and(ends_operand) && after.is_some_and(|it| !continues_word(it))
+    })
 }
 
 /// Whether Ansible gives a key of an object a meaning of its own.
@@ -67,7 +85,7 @@ pub fn refuse_templates(
         // A key cannot be marked as literal.
         if any(value, &|_| false, &is_evaluated_key) {
             return Err(format!(
-                "the parameter {shown:?} must not have a key that contains `(`, `{{{{`, `{{%`, `{{#` or `#jinja2`: choose another key"
+                "the parameter {shown:?} must not have a key that contains `{{{{`, `{{%`, `{{#`, `#jinja2`, `(`, `<`, `>`, `|`, `==`, `!=`, or `in` or `is` as a word: choose another key"
             ));
         }
         if manifest.image.is_some() && any(value, &has_template_syntax, &|_| false) {
@@ -113,7 +131,7 @@ pub(super) fn read(
 
 #[cfg(test)]
 mod tests {
-    use super::refuse_templates;
+    use super::{is_evaluated_key, may_be_evaluated, refuse_templates};
     use crate::manifest::{MANIFEST_FILES, Manifest};
     use serde_json::{Map, Value, json};
 
@@ -188,7 +206,16 @@ mod tests {
 
     #[test]
     fn keys_with_template_syntax_are_refused_for_folders_too() {
-        for key in ["{{ x }}", "a{% if %}", "{# c #}", "#jinja2: x", "f(x)"] {
+        let keys = [
+            "{{ x }}",
+            "a{% if %}",
+            "{# c #}",
+            "#jinja2: x",
+            "f(x)",
+            "x < 'm'",
+            "'m' in x",
+        ];
+        for key in keys {
             for value in [json!({ key: 1 }), json!([{ "k": { key: "x" } }])] {
                 let parameters = json!({ "b": value });
                 let reason = refusal("entrypoint: playbooks", parameters.clone()).expect(key);
@@ -201,6 +228,33 @@ mod tests {
                 assert_eq!(refusal(allowed, parameters.clone()), None);
                 assert_eq!(refusal("entrypoint: scripts", parameters), None);
             }
+        }
+    }
+
+    #[test]
+    fn texts_that_compare_could_be_evaluated_and_plain_ones_not() {
+        for text in [
+            "x < 'm'",
+            "x>y",
+            "x == y",
+            "x != y",
+            "x|length",
+            "'a'in x",
+            "y in x",
+            "x is\tsearch 'a'",
+        ] {
+            assert!(may_be_evaluated(text) && is_evaluated_key(text), "{text}");
+        }
+        for text in [
+            "in",
+            "is",
+            "log-in",
+            "x.y/z",
+            "within is_a",
+            "a=b",
+            "main info",
+        ] {
+            assert!(!may_be_evaluated(text) && !is_evaluated_key(text), "{text}");
         }
     }
 
