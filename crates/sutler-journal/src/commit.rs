@@ -131,7 +131,7 @@ pub enum Write {
     Wake(OperationId),
     /// Marks that no document points to the operation any more: a sweep may delete it once done.
     Unpin(OperationId),
-    /// Replaces ciphertexts by the same plain texts under another key. Changes nothing else, and is
+    /// Replaces ciphertexts by the same plain texts under another key. Changes nothing else. Besides `Unpin` it is
     /// the only write allowed on an ended operation. Stale if there is none, or if its detail or
     /// progress is not as read, so a concurrent write of a worker is never overwritten.
     Reseal {

@@ -97,7 +97,7 @@ pub const METRICS: &[Metric] = &[
     Metric::counter(
         TAKEOVERS,
         &[],
-        "Operations begun here that another worker had left in the middle, without progress since.",
+        "Claims of operations that were taken over before, without a memo since.",
     ),
     Metric::counter(
         RETRIES,

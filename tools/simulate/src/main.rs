@@ -2,6 +2,7 @@
 
 use clap::Parser;
 use std::io::Write as _;
+use std::panic::catch_unwind;
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -91,7 +92,12 @@ fn search(options: &Options) -> bool {
             if seed >= end {
                 return;
             }
-            let result = run_seed(seed, false);
+            let Ok(result) = catch_unwind(|| run_seed(seed, false)) else {
+                let _ = writeln!(std::io::stdout(), "seed {seed} panicked");
+                let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                failed.push(seed);
+                continue;
+            };
             hooks.fetch_add(result.hooks, Ordering::Relaxed);
             let ran = done.fetch_add(1, Ordering::Relaxed) + 1;
             if ran.is_multiple_of(1000) {

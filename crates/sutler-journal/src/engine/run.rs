@@ -204,7 +204,7 @@ impl Run {
         }
     }
 
-    /// New progress sets the number of takeovers back: this run is not suspected any more.
+    /// New memos set the number of takeovers back: this run is not suspected any more.
     fn note_progress(&self, commit: &Commit) {
         let is_progress = |write: &Write| match write {
             Write::Advance {

@@ -77,7 +77,7 @@ impl RunHandle {
 pub(super) struct RunCounters {
     /// Commits that are not answered yet: their answers decide about the run.
     pub(super) commits: AtomicUsize,
-    /// Takeovers of a suspect since its last progress; zero if it is not suspected.
+    /// Takeovers of a suspect since its last memo; zero if it is not suspected.
     pub(super) suspicion: AtomicU32,
 }
 

@@ -1,5 +1,5 @@
 //! Runs many seeds. `SUTLER_SIMULATE_SEEDS` sets how many (`./test --night`: 20,000). A long search, one million seeds:
-//! `cargo run --profile bench -p sutler-simulate -- --seeds 1000000 --from 1000`.
+//! `cargo run --profile bench -p sutler-simulate -- --seeds 1000000 --from 20000`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use sutler_simulate::run_seed;
