@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::lifecycle::AuthorState;
 use crate::lifecycle::binding::BindingSpec;
 use crate::lifecycle::instance::InstanceSpec;
-use crate::resources::{Detail, FirstCall, Request, SaveResult, Steps, save_state};
+use crate::resources::{Detail, FirstCall, PlannedAttempt, Request, SaveResult, Steps, save_state};
 use bytes::Bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -238,25 +238,29 @@ impl Cx {
 
     /// The moment from which the deadline of the hook counts, if an earlier attempt recorded it. A takeover since then
     /// has all the time again: takeovers are bounded. New progress sets their number back, which is not a takeover.
-    /// The time for which the present attempt was due and did not run is not the hook's.
+    /// The time for which the present attempt was due and did not run is not the hook's, if it is known: if a restart
+    /// ended another claim meanwhile, part of the time was.
     pub(crate) async fn first_call(&self, now: StoreTime) -> Option<StoreTime> {
-        let takeovers = self.run.operation().row.takeovers;
+        let row = &self.run.operation().row;
         let first = self.steps.lock().await.first_call;
-        let first = first.filter(|first| first.takeovers >= takeovers)?;
-        let waited = first
-            .due
-            .map_or(Duration::ZERO, |due| now.since(StoreTime(due)));
+        let first = first.filter(|first| first.takeovers >= row.takeovers)?;
+        let planned = first.next.filter(|next| next.fence == row.fence.0);
+        let waited = planned.map_or(Duration::ZERO, |next| now.since(StoreTime(next.due)));
         Some(StoreTime(first.at).plus(waited))
     }
 
     /// Progress that records the first call of the hook and when the next attempt is due, to be written together with the
     /// end of the attempt.
     pub(crate) async fn record_first_call(&self, at: StoreTime, due: StoreTime) -> Bytes {
+        let row = &self.run.operation().row;
         let mut steps = self.steps.lock().await;
         steps.first_call = Some(FirstCall {
             at: at.0,
-            due: Some(due.0),
-            takeovers: self.run.operation().row.takeovers,
+            next: Some(PlannedAttempt {
+                due: due.0,
+                fence: row.fence.0 + 1,
+            }),
+            takeovers: row.takeovers,
         });
         self.records.seal_progress(self.run.id(), &*steps)
     }

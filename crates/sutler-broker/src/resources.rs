@@ -151,11 +151,20 @@ pub(crate) struct Steps {
 pub(crate) struct FirstCall {
     /// Moment, in microseconds of the store's clock; later by the time for which attempts were due and did not run.
     pub at: i64,
-    /// When the next attempt is due, in microseconds of the store's clock. Records of earlier versions have no such time.
+    /// The attempt that was planned last. Records of earlier versions have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub due: Option<i64>,
+    pub next: Option<PlannedAttempt>,
     /// Takeovers before it: a later takeover has all the time again.
     pub takeovers: u32,
+}
+
+/// An attempt that follows another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PlannedAttempt {
+    /// When it is due, in microseconds of the store's clock.
+    pub due: i64,
+    /// Number of its claim, if no other claim comes before it.
+    pub fence: u64,
 }
 
 /// Result of saving a state.

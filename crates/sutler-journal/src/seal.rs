@@ -157,7 +157,7 @@ pub enum KeyRingError {
     /// A key in use has another value in the ring that replaces it.
     #[error("the key {0:?} is not the one that is in use: give the new key another id")]
     Changed(String),
-    /// The ring that replaces another one lacks the key that seals, and begins with an unknown one.
+    /// The ring that replaces another one lacks the key that seals.
     #[error(
         "the key ring lacks the key {0:?}, which seals now: put it back, first or later in the file"
     )]
@@ -272,7 +272,7 @@ impl KeyRing {
     ///
     /// # Errors
     /// A key of the other ring has the id of a key in use and another value, or the other ring lacks the key that
-    /// seals and begins with one that is not known here: it is another file, or a mistake. Nothing was changed.
+    /// seals; nothing was changed.
     pub fn replace(&self, next: &Self) -> Result<(), KeyRingError> {
         let mut next = {
             let keys = next.0.read().unwrap_or_else(PoisonError::into_inner);
@@ -280,11 +280,7 @@ impl KeyRing {
         };
         let mut keys = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let lacks = |key: &&Arc<RingKey>| next.iter().all(|other| other.id != key.id);
-        let is_known = |first: &Arc<RingKey>| keys.iter().any(|key| key.id == first.id);
-        let lacking = match next.first().is_some_and(is_known) {
-            true => None,
-            false => keys.first().filter(lacks).map(|key| key.id.0.clone()),
-        };
+        let lacking = keys.first().filter(lacks).map(|key| key.id.0.clone());
         for key in keys.iter() {
             match next.iter().find(|other| other.id == key.id) {
                 Some(other) if other.digest != key.digest => {

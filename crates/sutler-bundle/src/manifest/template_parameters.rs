@@ -40,18 +40,25 @@ pub fn is_evaluated_key(key: &str) -> bool {
 
 /// Whether a text contains an operator that compares, or a filter that prepares it.
 fn compares(text: &str) -> bool {
-    let is_sign = text.contains(['<', '>', '|']) || text.contains("==") || text.contains("!=");
+    let is_sign = text.contains(['<', '>', '|', '[']) || text.contains("==") || text.contains("!=");
     is_sign || has_operator(text, "in") || has_operator(text, "is")
 }
 
-/// Whether a word stands between two operands: after a space, a quote or a bracket, and before another word.
+/// Whether a word stands between two operands: after a number, a space, a quote or a bracket, and before another word.
 fn has_operator(text: &str, word: &str) -> bool {
+    let is_in_word = |it: char| it.is_alphanumeric() || it == '_';
     text.match_indices(word).any(|(at, _)| {
-        let before = text[..at].chars().next_back();
-        let after = text[at + word.len()..].chars().next();
-        let ends_operand = |it: char| it.is_whitespace() || "'\"])}".contains(it);
-        let continues_word = |it: char| it.is_alphanumeric() || it == '_';
-        before.is_some_and(ends_operand) && after.is_some_and(|it| !continues_word(it))
+        let (before, after) = (&text[..at], &text[at + word.len()..]);
+        let joined = before.trim_end_matches(is_in_word).len();
+        let ends_operand = match before[joined..].chars().next() {
+            // A number may end where a word begins.
+            Some(first) => first.is_ascii_digit(),
+            None => before
+                .chars()
+                .next_back()
+                .is_some_and(|it| it.is_whitespace() || it.is_control() || "'\"])}".contains(it)),
+        };
+        ends_operand && after.chars().next().is_some_and(|it| !is_in_word(it))
     })
 }
 
@@ -85,7 +92,7 @@ pub fn refuse_templates(
         // A key cannot be marked as literal.
         if any(value, &|_| false, &is_evaluated_key) {
             return Err(format!(
-                "the parameter {shown:?} must not have a key that contains `{{{{`, `{{%`, `{{#`, `#jinja2`, `(`, `<`, `>`, `|`, `==`, `!=`, or `in` or `is` as a word: choose another key"
+                "the parameter {shown:?} must not have a key that contains `{{{{`, `{{%`, `{{#`, `#jinja2`, `(`, `[`, `<`, `>`, `|`, `==`, `!=`, or `in` or `is` as a word: choose another key"
             ));
         }
         if manifest.image.is_some() && any(value, &has_template_syntax, &|_| false) {
@@ -242,6 +249,10 @@ mod tests {
             "'a'in x",
             "y in x",
             "x is\tsearch 'a'",
+            "x.0in'abc'",
+            "0xain y",
+            "x\u{1c}in\u{1c}y",
+            "y[x.0]",
         ] {
             assert!(may_be_evaluated(text) && is_evaluated_key(text), "{text}");
         }

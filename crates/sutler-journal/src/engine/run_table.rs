@@ -285,6 +285,10 @@ impl RunTable {
             ClaimOrigin::Response => {}
         }
         self.claims.remove(&row.id);
+        if let Some(survived) = self.survived.get_mut(&row.id) {
+            // A memo has set the takeovers back.
+            survived.times = survived.times.min(row.takeovers);
+        }
         let suspicion = self.suspicion(row.id, row.takeovers);
         let is_accompanied = self.is_accompanied(suspicion, now);
         let run = RunHandle {

@@ -151,6 +151,7 @@ fn takeovers_after_a_lost_lease_that_the_process_survived_make_no_suspect() {
             table.ended(survivor.row.id, survivor.row.fence);
             table.begin(Incarnation::fresh());
             survivor.row.fence.0 += 1;
+            survivor.row.takeovers += 1;
         }
         let claim = (table.incarnation().worker, ClaimOrigin::Response);
         let suspect = table.start(&claimed("suspect", 5, 2), claim, now);

@@ -105,6 +105,32 @@ async fn the_time_for_which_an_attempt_was_due_and_did_not_run_is_not_its_hooks(
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_time_of_an_attempt_that_a_restart_ended_counts_for_the_deadline() {
+    let brokers = RestartableBroker::new();
+    let (mut service, log) =
+        ScriptedProvision::new(Behaviour::TransientAfter(Duration::from_secs(1)));
+    service.policy = retried_within_a_minute();
+    let mut fixture = brokers.open(service).await;
+    let began = Instant::now();
+    let request = fixture.provision("i").accepts_incomplete();
+    let operation = request.send().await.operation();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    // The first restart is between two attempts, the second one ends the second attempt.
+    for attempts in [1, 2] {
+        assert_eq!(begins(&log.entries(), "attempt").len(), attempts);
+        fixture.running.shut_down().await;
+        let mut service = ScriptedProvision::as_before(&log, Behaviour::Never);
+        service.policy = retried_within_a_minute();
+        fixture = brokers.open(service).await;
+        tokio::time::sleep(Duration::from_secs(20)).await;
+    }
+    let reply = ended(&fixture, "i", &operation).await;
+    assert_eq!(reply.json["state"], "failed", "{}", reply.text);
+    let took = began.elapsed().as_secs();
+    assert!((60..=70).contains(&took), "{took}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_hook_that_never_ends_fails_at_its_deadline_with_a_message() {
     let brokers = RestartableBroker::new();
     let (mut service, _) = ScriptedProvision::new(Behaviour::Never);
