@@ -20,7 +20,7 @@ pub(super) fn a_replica_that_was_paused_beyond_its_lease_writes_nothing(kind: &S
     assert_eq!(taken_over["claims"], 2, "{taken_over}");
     let instance = other.admin("instances/i");
     paused.0.signal("CONT");
-    paused.0.until_logged("another worker goes on");
+    paused.0.until_logged("its claim was lost");
     // It works again, under a new name.
     paused.until_ready_is(200);
     let next = paused.provision("next", 0).operation();
