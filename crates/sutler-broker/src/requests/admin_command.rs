@@ -221,13 +221,14 @@ impl RequestHandler {
     }
 
     /// Drops the ends of operations that are finished or deleted, so that the document that refers to them can still
-    /// be corrected.
+    /// be corrected. A run of them in this process, whose last read may be on its way, does not go on.
     async fn skip_finished(&self, effects: &mut Vec<Effect>) -> Result<(), StoreError> {
         let mut dead = Vec::new();
         for effect in effects.iter() {
             if let Effect::End(id) = *effect {
                 let found = self.realm_context.records.store.operation(id).await?;
                 if found.is_none_or(|it| matches!(it.row.state, State::Done(_))) {
+                    self.engine.notify_ended(id);
                     dead.push(id);
                 }
             }

@@ -47,7 +47,8 @@ impl ExpectedClaim {
     pub fn run(mut self) -> Option<RunCompletion> {
         let operation = self.operation.take()?;
         let claim = (self.worker, ClaimOrigin::Response);
-        loops::spawn_run(&self.engine, claim, operation, self.permit.take())
+        let read = (operation, tokio::time::Instant::now());
+        loops::spawn_run(&self.engine, claim, read, self.permit.take())
     }
 
     /// The commit was certainly not written.

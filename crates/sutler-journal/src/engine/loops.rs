@@ -34,11 +34,12 @@ pub(super) fn spawn_loops(engine: &Engine, held_until: Instant) {
     engine.0.loops.spawn(scheduled(claiming));
 }
 
-/// Starts an operation that this worker claimed. `None`: nothing starts, see [`StartDecision::Refused`].
+/// Starts an operation that this worker claimed, as it was read at a moment or later. `None`: nothing starts, see
+/// [`StartDecision::Refused`].
 pub(super) fn spawn_run(
     engine: &Engine,
     claim: (WorkerId, ClaimOrigin),
-    operation: Operation,
+    (operation, read_at): (Operation, Instant),
     permit: Option<Permit>,
 ) -> Option<RunCompletion> {
     // From here on a shut-down waits for this run before it releases the lease.
@@ -52,7 +53,7 @@ pub(super) fn spawn_run(
             let finished = handle.finished.clone();
             engine.0.tasks.spawn(scheduled(async move {
                 handle.finished.cancelled().await;
-                spawn_run(&next, claim, operation, permit);
+                spawn_run(&next, claim, (operation, read_at), permit);
             }));
             return Some(RunCompletion(finished));
         }
@@ -61,7 +62,7 @@ pub(super) fn spawn_run(
     };
     let (id, fence) = (operation.row.id, operation.row.fence);
     let RunHandle { finished, .. } = handle.clone();
-    let run = Run::new(operation, engine.clone(), &handle);
+    let run = Run::new((operation, read_at), engine.clone(), &handle);
     let end = RunEndGuard {
         engine: engine.clone(),
         id,
@@ -188,7 +189,8 @@ impl Engine {
             // The operation is as it was when it was claimed.
             operation.row.cancel |= renewal.cancelled.contains(&id);
             let permit = permit.or_else(|| self.permit(&operation.row.queue));
-            spawn_run(self, (worker, ClaimOrigin::Renewal), operation, permit);
+            let claim = (worker, ClaimOrigin::Renewal);
+            spawn_run(self, claim, (operation, sent), permit);
         }
         if !steps.read.is_empty() {
             let reading = self.clone();
@@ -263,6 +265,7 @@ impl Engine {
             return;
         }
         let worker = incarnation.worker;
+        let sent = Instant::now();
         match inner.store.claim(worker, &wanted).await {
             Ok(mut claimed) => {
                 run_table::sort_for_start(&mut claimed);
@@ -271,7 +274,7 @@ impl Engine {
                     if operation.row.takeovers > 0 {
                         metrics::record_takeover();
                     }
-                    self.take(operation, (worker, ClaimOrigin::Response));
+                    self.take((operation, sent), (worker, ClaimOrigin::Response));
                 }
                 if full {
                     inner.look.notify_one();
@@ -286,11 +289,11 @@ impl Engine {
     }
 
     /// Runs an operation that this worker claimed.
-    fn take(&self, operation: Operation, claim: (WorkerId, ClaimOrigin)) {
+    fn take(&self, read: (Operation, Instant), claim: (WorkerId, ClaimOrigin)) {
         // Another operation may have taken the slot meanwhile: then this one runs over the limit,
         // which is better than holding a claim without running it.
-        let permit = self.permit(&operation.row.queue);
-        spawn_run(self, claim, operation, permit);
+        let permit = self.permit(&read.0.row.queue);
+        spawn_run(self, claim, read, permit);
     }
 }
 

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 const AGAIN_FIRST: Duration = Duration::from_millis(20);
 const AGAIN_LAST: Duration = Duration::from_secs(2);
 
-/// Age from which a run confirms its claim before it has an effect outside.
+/// Age of its knowledge from which a run confirms its claim before it has an effect outside.
 const CONFIRM_AFTER: Duration = Duration::from_secs(1);
 
 /// The claim is lost: stop without reporting anything.
@@ -56,7 +56,8 @@ pub struct Run {
     cancel: CancellationToken,
     lost: CancellationToken,
     counters: Arc<RunCounters>,
-    began: Instant,
+    /// The operation was in its state then or later.
+    read_at: Instant,
 }
 
 /// Counts a commit until it is answered or given up.
@@ -76,7 +77,11 @@ impl Drop for CountedCommit<'_> {
 }
 
 impl Run {
-    pub(super) fn new(operation: Operation, engine: Engine, handle: &RunHandle) -> Self {
+    pub(super) fn new(
+        (operation, read_at): (Operation, Instant),
+        engine: Engine,
+        handle: &RunHandle,
+    ) -> Self {
         Self {
             operation,
             store: engine.0.store.clone(),
@@ -84,7 +89,7 @@ impl Run {
             cancel: handle.cancel.clone(),
             lost: handle.lost.clone(),
             counters: handle.counters.clone(),
-            began: Instant::now(),
+            read_at,
         }
     }
 
@@ -220,13 +225,13 @@ impl Run {
         }
     }
 
-    /// To be called before something begins that has an effect outside. If this run began a while ago, the operation is
-    /// read again: another process may have ended or cancelled it meanwhile, which a renewal shows only later.
+    /// To be called before something begins that has an effect outside. If the claim was made or listed a while ago, the
+    /// operation is read again: somebody may have ended or cancelled it meanwhile, which a renewal shows only later.
     ///
     /// # Errors
     /// The operation is not claimed by this run any more.
     pub async fn confirm_claim(&self) -> Result<(), Lost> {
-        if self.began.elapsed() < CONFIRM_AFTER {
+        if self.read_at.elapsed() < CONFIRM_AFTER {
             return Ok(());
         }
         let mut wait = AGAIN_FIRST;
