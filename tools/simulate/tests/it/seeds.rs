@@ -29,7 +29,7 @@ const SEEDS_THAT_FAILED: [(u64, &str); 25] = [
     (12_080, "an operation that had ended started"),
     (52_813, "an operation that had ended started"),
     (53_530, "an operation was given up for another one"),
-    (54_875, "a claim that a slow renewal listed ran after its end was read"),
+    (54_875, "a hook began after a command read that it ended"),
     (61_941, "an operation that had ended started"),
     (83_545, "an operation was given up for another one"),
     (89_217, "an operation that had ended started"),
