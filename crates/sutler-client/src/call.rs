@@ -1,14 +1,9 @@
-//! Options of one request besides its body: both identities, and whether a 202 is accepted.
+//! Options of one request of the [`Client`](crate::Client) besides its body: both identities, and whether a 202 is
+//! accepted. `request_builder.rs` turns them into headers and a query.
 
-use crate::wire::Request;
-use sutler_osb::{
-    API_VERSION_HEADER, ORIGINATING_IDENTITY_HEADER, OriginatingIdentity, REQUEST_IDENTITY_HEADER,
-    RequestIdentity,
-};
+use crate::request_builder::RequestBuilder;
+use sutler_osb::{OriginatingIdentity, RequestIdentity};
 use uuid::Uuid;
-
-/// Version of the API that requests use (P-001).
-const VERSION: &str = "2.17";
 
 /// Identities and mode of one request.
 ///
@@ -61,23 +56,16 @@ impl Call {
         self
     }
 
-    /// Adds the headers that every request has.
-    pub(crate) fn with_headers(&self, request: Request) -> Request {
-        let name = match &self.request_identity {
-            Some(name) => name.as_str().to_owned(),
-            None => Uuid::new_v4().to_string(),
+    /// Builds requests with these identities; each call generates a request identity if it has none.
+    pub(crate) fn builder(&self) -> RequestBuilder {
+        let builder = match &self.request_identity {
+            Some(name) => RequestBuilder::new(name),
+            None => RequestBuilder::from_uuid(Uuid::new_v4()),
         };
-        let request = request
-            .header(API_VERSION_HEADER, VERSION)
-            .header(REQUEST_IDENTITY_HEADER, &name)
-            .header("Accept", "application/json");
-        let request = match &self.originating_identity {
-            Some(user) => request.header(ORIGINATING_IDENTITY_HEADER, &user.to_header()),
-            None => request,
-        };
-        match request.body {
-            Some(_) => request.header("Content-Type", "application/json"),
-            None => request,
+        let builder = builder.incomplete(self.incomplete);
+        match &self.originating_identity {
+            Some(user) => builder.on_behalf_of(user.clone()),
+            None => builder,
         }
     }
 }

@@ -1,15 +1,15 @@
 //! The typed client: all ten endpoints, each one request and one reply.
 //!
-//! It sends requests and decodes answers; `poll_loop.rs` polls, `classify.rs` interprets, and the caller
-//! retries. Every request carries the version, a request identity and, if a user caused it, the
+//! It sends what `request_builder.rs` builds and decodes answers; `poll_loop.rs` polls, `classify.rs` interprets, and
+//! the caller retries. Every request carries the version, a request identity and, if a user caused it, the
 //! originating identity.
 
-use crate::call::{Call, Incomplete};
+use crate::call::Call;
 use crate::decode;
-use crate::operation::{Operation, PlanIds, resource};
+use crate::operation::{Operation, PlanIds};
 use crate::reply::Reply;
-use crate::wire::{Connection, Method, Request, TransportError};
-use serde::Serialize;
+use crate::request_builder::RequestBodyError;
+use crate::wire::{Connection, Request, TransportError};
 use sutler_osb::{
     BindBody, BindResponse, BindingId, Catalog, DeleteResponse, FetchBindingResponse,
     FetchInstanceResponse, InstanceId, LastOperationResponse, ProvisionBody, ProvisionResponse,
@@ -35,8 +35,7 @@ impl Client {
 
     /// `GET /v2/catalog`.
     pub async fn catalog(&self, call: &Call) -> Reply<Catalog> {
-        let request = Request::new(Method::Get, &["v2", "catalog"]);
-        decode::catalog(self.send(request, call).await)
+        decode::catalog(self.send(call.builder().catalog(None)).await)
     }
 
     /// `PUT /v2/service_instances/{instance}`: provisions.
@@ -46,8 +45,8 @@ impl Client {
         body: &ProvisionBody,
         call: &Call,
     ) -> Reply<ProvisionResponse> {
-        let request = resource(Method::Put, instance, None);
-        decode::provision(self.send_body(request, body, call).await)
+        let request = call.builder().provision(instance, body);
+        decode::provision(self.send_built(request).await)
     }
 
     /// `GET /v2/service_instances/{instance}`: fetches; `offered` is a hint.
@@ -57,8 +56,8 @@ impl Client {
         offered: &PlanIds,
         call: &Call,
     ) -> Reply<FetchInstanceResponse> {
-        let request = offered.query(resource(Method::Get, instance, None));
-        decode::fetched_instance(self.send(request, call).await)
+        let request = call.builder().fetch_instance(instance, offered);
+        decode::fetched_instance(self.send(request).await)
     }
 
     /// `PATCH /v2/service_instances/{instance}`: updates.
@@ -68,8 +67,8 @@ impl Client {
         body: &UpdateBody,
         call: &Call,
     ) -> Reply<UpdateResponse> {
-        let request = resource(Method::Patch, instance, None);
-        decode::update(self.send_body(request, body, call).await)
+        let request = call.builder().update(instance, body);
+        decode::update(self.send_built(request).await)
     }
 
     /// `DELETE /v2/service_instances/{instance}`: deprovisions.
@@ -79,8 +78,8 @@ impl Client {
         offered: &PlanIds,
         call: &Call,
     ) -> Reply<DeleteResponse> {
-        let request = offered.query(resource(Method::Delete, instance, None));
-        decode::delete(self.send(incomplete(request, call), call).await)
+        let request = call.builder().deprovision(instance, offered);
+        decode::delete(self.send(request).await)
     }
 
     /// `PUT …/service_bindings/{binding}`: binds or, with a predecessor in the body, rotates.
@@ -91,8 +90,8 @@ impl Client {
         body: &BindBody,
         call: &Call,
     ) -> Reply<BindResponse> {
-        let request = resource(Method::Put, instance, Some(binding));
-        decode::bind(self.send_body(request, body, call).await)
+        let request = call.builder().bind(instance, binding, body);
+        decode::bind(self.send_built(request).await)
     }
 
     /// `GET …/service_bindings/{binding}`: fetches; `offered` is a hint.
@@ -103,8 +102,8 @@ impl Client {
         offered: &PlanIds,
         call: &Call,
     ) -> Reply<FetchBindingResponse> {
-        let request = offered.query(resource(Method::Get, instance, Some(binding)));
-        decode::fetched_binding(self.send(request, call).await)
+        let request = call.builder().fetch_binding(instance, binding, offered);
+        decode::fetched_binding(self.send(request).await)
     }
 
     /// `DELETE …/service_bindings/{binding}`: unbinds.
@@ -115,41 +114,23 @@ impl Client {
         offered: &PlanIds,
         call: &Call,
     ) -> Reply<DeleteResponse> {
-        let request = offered.query(resource(Method::Delete, instance, Some(binding)));
-        decode::delete(self.send(incomplete(request, call), call).await)
+        let request = call.builder().unbind(instance, binding, offered);
+        decode::delete(self.send(request).await)
     }
 
     /// `GET …/last_operation`, of an instance or of a binding: polls once.
     pub async fn poll(&self, operation: &Operation, call: &Call) -> Reply<LastOperationResponse> {
-        decode::poll(self.send(operation.request(), call).await)
+        decode::poll(self.send(call.builder().poll(operation)).await)
     }
 
-    async fn send_body<B: Serialize>(
-        &self,
-        request: Request,
-        body: &B,
-        call: &Call,
-    ) -> decode::WireResult {
-        match serde_json::to_vec(body) {
-            Ok(bytes) => {
-                let request = incomplete(request, call).body(bytes);
-                self.send(request, call).await
-            }
-            Err(error) => Err(TransportError::NotSent(format!(
-                "the body cannot be written as JSON ({error}); change it"
-            ))),
+    async fn send_built(&self, request: Result<Request, RequestBodyError>) -> decode::WireResult {
+        match request {
+            Ok(request) => self.send(request).await,
+            Err(error) => Err(TransportError::NotSent(error.to_string())),
         }
     }
 
-    async fn send(&self, request: Request, call: &Call) -> decode::WireResult {
-        self.connection.send(&call.with_headers(request)).await
-    }
-}
-
-/// Adds `accepts_incomplete` to the request if a 202 is accepted.
-fn incomplete(request: Request, call: &Call) -> Request {
-    match call.incomplete {
-        Incomplete::Accepted => request.query("accepts_incomplete", "true"),
-        Incomplete::Unwanted => request,
+    async fn send(&self, request: Request) -> decode::WireResult {
+        self.connection.send(&request).await
     }
 }

@@ -46,7 +46,7 @@ pub enum Proof {
 
 /// An outgoing request. Ids are passed decoded; path and query are encoded here.
 /// `Debug` shows neither header values nor the body: both may contain secrets.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Request {
     /// Method.
     pub method: Method,
@@ -161,7 +161,7 @@ impl fmt::Debug for Request {
 }
 
 /// Everything but RFC 3986's unreserved characters is encoded (P-006).
-fn encode(text: &str, into: &mut String) {
+pub(super) fn encode(text: &str, into: &mut String) {
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
             into.push(char::from(byte));

@@ -36,7 +36,7 @@ pub(super) fn classify_error(error: &reqwest::Error, answer_within: Duration) ->
     }
     let words = innermost(error);
     if is_refused_handshake(&words) {
-        return TransportError::NotSent(format!("the broker refused the TLS connection: {words}"));
+        return TransportError::NotSent(format!("the server refused the TLS connection: {words}"));
     }
     match io_kind(error) {
         Some(io::ErrorKind::TimedOut) => TransportError::TimedOut(answer_within),

@@ -1,10 +1,11 @@
-//! A server that sends exactly the bytes of a test, HTTP or not, on a free port of this machine.
+//! A server that sends exactly the bytes of a test, HTTP or not, on a free port of this machine, with TLS or without.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
 
 /// Longest request that is read.
 const REQUEST_BYTES_MAX: usize = 1024 * 1024;
@@ -37,10 +38,18 @@ impl ServerAct {
     }
 }
 
+/// The reaction to the n-th request, counted from 0, and to its bytes.
+type Script = dyn Fn(usize, &[u8]) -> ServerAct + Send + Sync;
+
+/// A connection, with TLS or without.
+trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> ByteStream for S {}
+
 /// The server, and every request that it received.
 pub(crate) struct RawServer {
     pub address: SocketAddr,
-    requests: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<Vec<u8>>>>,
     serving: JoinHandle<()>,
 }
 
@@ -52,19 +61,39 @@ impl RawServer {
 
     /// Reacts to the n-th request, counted from 0, as `act` returns.
     pub(crate) async fn scripted(act: impl Fn(usize) -> ServerAct + Send + Sync + 'static) -> Self {
+        Self::start(None, Box::new(move |nth, _| act(nth))).await
+    }
+
+    /// Reacts to the n-th request and its bytes.
+    pub(crate) async fn reading(
+        act: impl Fn(usize, &[u8]) -> ServerAct + Send + Sync + 'static,
+    ) -> Self {
+        Self::start(None, Box::new(act)).await
+    }
+
+    /// The same as [`RawServer::always`] with TLS. Failed handshakes are no requests.
+    pub(crate) async fn always_with_tls(tls: TlsAcceptor, act: ServerAct) -> Self {
+        Self::start(Some(tls), Box::new(move |_, _| act.clone())).await
+    }
+
+    async fn start(tls: Option<TlsAcceptor>, act: Box<Script>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
-        let requests: Arc<Mutex<Vec<String>>> = Arc::default();
+        let requests: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
         let recorded = requests.clone();
         let serving = tokio::spawn(async move {
             let mut count = 0;
-            while let Ok((mut stream, _)) = listener.accept().await {
+            while let Ok((stream, _)) = listener.accept().await {
+                let Some(mut stream) = with_tls(tls.as_ref(), stream).await else {
+                    continue;
+                };
                 let request = read_request(&mut stream).await;
+                let act = act(count, &request);
                 recorded
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .push(request);
-                tokio::spawn(react(stream, act(count)));
+                tokio::spawn(react(stream, act));
                 count += 1;
             }
         });
@@ -82,6 +111,13 @@ impl RawServer {
 
     /// All requests so far, heads and bodies.
     pub(crate) fn requests(&self) -> Vec<String> {
+        let requests = self.request_bytes();
+        let text = |it: &Vec<u8>| String::from_utf8_lossy(it).into_owned();
+        requests.iter().map(text).collect()
+    }
+
+    /// The bytes of all requests so far.
+    pub(crate) fn request_bytes(&self) -> Vec<Vec<u8>> {
         let requests = self.requests.lock();
         requests.unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -93,7 +129,14 @@ impl Drop for RawServer {
     }
 }
 
-async fn react(mut stream: TcpStream, act: ServerAct) {
+async fn with_tls(tls: Option<&TlsAcceptor>, stream: TcpStream) -> Option<Box<dyn ByteStream>> {
+    match tls {
+        None => Some(Box::new(stream)),
+        Some(tls) => Some(Box::new(tls.accept(stream).await.ok()?)),
+    }
+}
+
+async fn react(mut stream: Box<dyn ByteStream>, act: ServerAct) {
     match act {
         ServerAct::Say(bytes) => {
             let _ = stream.write_all(&bytes).await;
@@ -115,7 +158,7 @@ async fn react(mut stream: TcpStream, act: ServerAct) {
 }
 
 /// Reads one request: the head, and the body of the announced length.
-async fn read_request(stream: &mut TcpStream) -> String {
+async fn read_request(stream: &mut Box<dyn ByteStream>) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut chunk = [0; 4096];
     while bytes.len() < REQUEST_BYTES_MAX && !is_whole(&bytes) {
@@ -124,18 +167,18 @@ async fn read_request(stream: &mut TcpStream) -> String {
             Ok(count) => bytes.extend_from_slice(&chunk[..count]),
         }
     }
-    String::from_utf8_lossy(&bytes).into_owned()
+    bytes
 }
 
 fn is_whole(bytes: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(bytes);
-    let Some((head, body)) = text.split_once("\r\n\r\n") else {
+    let Some(end) = bytes.windows(4).position(|it| it == b"\r\n\r\n") else {
         return false;
     };
+    let head = String::from_utf8_lossy(&bytes[..end]);
     let announced = head.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
         let is_length = name.eq_ignore_ascii_case("content-length");
         is_length.then(|| value.trim().parse::<usize>().ok())?
     });
-    body.len() >= announced.unwrap_or(0)
+    bytes.len() - end - 4 >= announced.unwrap_or(0)
 }

@@ -1,54 +1,13 @@
 //! TLS and client certificates against a real broker.
 
 use crate::broker::RunningBroker;
-use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-};
+use crate::certificates::{Authority, SignedCertificate};
 use secrecy::SecretString;
 use std::path::PathBuf;
 use sutler_broker::{ClientCertificates, Tls};
 use sutler_client::wire::{Connection, ConnectionBuilder};
 use sutler_client::{Call, Client, Reading, RetryCause, classify_read};
 use sutler_osb::Catalog;
-
-/// A certificate authority for tests.
-struct Authority {
-    issuer: Issuer<'static, KeyPair>,
-    pem: String,
-}
-
-/// A certificate and its key, as PEM.
-struct SignedCertificate {
-    certificate: String,
-    key: String,
-}
-
-impl Authority {
-    fn new(name: &str) -> Self {
-        let key = KeyPair::generate().expect("a key");
-        let mut params = CertificateParams::new(Vec::new()).expect("no names");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, name);
-        let pem = params.self_signed(&key).expect("a certificate").pem();
-        let issuer = Issuer::new(params, key);
-        Self { issuer, pem }
-    }
-
-    fn signs(&self, name: &str) -> SignedCertificate {
-        let key = KeyPair::generate().expect("a key");
-        let mut params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.extended_key_usages = vec![
-            ExtendedKeyUsagePurpose::ServerAuth,
-            ExtendedKeyUsagePurpose::ClientAuth,
-        ];
-        let signed = params.signed_by(&key, &self.issuer);
-        SignedCertificate {
-            certificate: signed.expect("a certificate").pem(),
-            key: key.serialize_pem(),
-        }
-    }
-}
 
 /// A broker with TLS, and the authority of its certificate.
 struct Fixture {
@@ -162,4 +121,40 @@ async fn wrong_credentials_and_wrong_certificates_are_distinguished() {
     );
     assert!(unauthorized, "{reading:?}");
     fixture.broker.close().await;
+}
+
+/// `insecureSkipTLSVerify`, with a client certificate and without.
+#[tokio::test]
+async fn any_certificate_is_accepted_if_verification_is_skipped() {
+    let clients = Authority::new("clients");
+    for clients in [None, Some(&clients)] {
+        let fixture = Fixture::new(clients).await;
+        // The certificate is for 127.0.0.1, and of an authority that is not trusted.
+        let url = format!("https://localhost:{}", fixture.broker.address.port());
+        let mut connection = Connection::to(&url)
+            .basic("user", "s3cret".into())
+            .dangerously_skip_tls_verification();
+        if let Some(clients) = clients {
+            let signed = clients.signs("platform");
+            let pem = SecretString::from(format!("{}{}", signed.certificate, signed.key));
+            connection = connection.identity(&pem).expect("an identity");
+        }
+        let reading = catalog(connection).await;
+        assert!(matches!(reading, Reading::Read(_)), "{reading:?}");
+        fixture.broker.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_connection_shows_that_it_skips_verification() {
+    let verifying = Connection::to("https://127.0.0.1").build();
+    assert!(!verifying.expect("a connection").skips_tls_verification());
+    let connection = Connection::to("https://127.0.0.1").dangerously_skip_tls_verification();
+    let connection = connection.build().expect("a connection");
+    assert!(connection.skips_tls_verification());
+    let printed = format!("{connection:?}");
+    assert!(
+        printed.contains("skips_tls_verification: true"),
+        "{printed}"
+    );
 }
