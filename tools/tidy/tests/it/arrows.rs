@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use sutler_tidy::{ArrowKind, Package, Repository, Workspace, licence, picture};
 
 /// The crates of the product, and the others of them that each may depend on.
-const ALLOWED: [(&str, &[&str]); 19] = [
+const ALLOWED: [(&str, &[&str]); 20] = [
     ("sutler-yaml", &[]),
     ("sutler-schema", &[]),
     ("sutler-osb", &[]),
@@ -27,6 +27,10 @@ const ALLOWED: [(&str, &[&str]); 19] = [
         ],
     ),
     ("sutler-client", &["sutler-osb"]),
+    (
+        "sutler-platform",
+        &["sutler-client", "sutler-osb", "sutler-schema"],
+    ),
     ("sutler-servers", &[]),
     ("sutler-store-mongodb", &["sutler-journal"]),
     (

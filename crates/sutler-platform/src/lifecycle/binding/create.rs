@@ -1,0 +1,77 @@
+//! Requests to create a binding, and the instance that becomes live. The answers of the broker are in `bind_answer.rs`.
+
+use crate::lifecycle::binding::transition::Transition;
+use crate::lifecycle::binding::{
+    BindFacts, Binding, BindingDecision, BindingEffect, BindingEventError, BindingReply, Context,
+    CreateRequest, InstanceReadiness, IntentCause,
+};
+use crate::lifecycle::intent::IntentState;
+use std::collections::VecDeque;
+
+/// A request to create a binding that does not exist.
+pub(super) fn create(
+    request: CreateRequest,
+    context: &Context<'_>,
+) -> Result<BindingDecision, BindingEventError> {
+    check_facts(&request.facts)?;
+    let binding = Binding {
+        uid: context.ids.uid,
+        namespace: request.namespace,
+        instance: request.instance,
+        name: request.name,
+        author: request.by.clone(),
+        spec: request.spec,
+        transforms: request.transforms,
+        rotation: request.rotation,
+        chosen_id: request.osb_id,
+        generations: Vec::new(),
+        accepted: 0,
+        pending: Vec::new(),
+        ended: VecDeque::new(),
+        idempotency_keys: VecDeque::new(),
+        deletion: None,
+        failed_rotations: None,
+        waits_for_orphan: false,
+        auto_retries: 0,
+        tombstone: None,
+    };
+    let mut transition = Transition::of(binding, context);
+    let name = transition.next.name.clone();
+    transition.effect(BindingEffect::TakeName(name));
+    let number = transition.accept_bind(request.by, IntentCause::User, &request.facts);
+    transition.remember(request.idempotency_key, number);
+    Ok(transition.decision(BindingReply::Accepted(number)))
+}
+
+/// The conditions of every bind.
+pub(super) fn check_facts(facts: &BindFacts) -> Result<(), BindingEventError> {
+    match facts.instance {
+        InstanceReadiness::Gone => Err(BindingEventError::NoInstance),
+        InstanceReadiness::Deleting => Err(BindingEventError::InstanceDeleting),
+        InstanceReadiness::Unusable => Err(BindingEventError::InstanceUnusable),
+        InstanceReadiness::Live | InstanceReadiness::NotLiveYet if facts.violations.is_empty() => {
+            Ok(())
+        }
+        InstanceReadiness::Live | InstanceReadiness::NotLiveYet => {
+            Err(BindingEventError::Violations(facts.violations.clone()))
+        }
+    }
+}
+
+/// The instance is live: a bind that waits for it has its turn.
+pub(super) fn instance_live(
+    binding: Binding,
+    context: &Context<'_>,
+) -> Result<BindingDecision, BindingEventError> {
+    let waiting = binding.pending.iter().find(|it| it.waits_for_instance);
+    let Some(waiting) = waiting.cloned() else {
+        return Err(BindingEventError::OutOfDate);
+    };
+    let mut transition = Transition::of(binding, context);
+    transition.edit(waiting.number, |it| it.waits_for_instance = false);
+    let is_active = transition.next.active() == Some(waiting.number);
+    if is_active && matches!(waiting.state, IntentState::Queued { .. }) {
+        transition.effect(BindingEffect::Wake(waiting.operation));
+    }
+    Ok(transition.decision(BindingReply::Nothing))
+}

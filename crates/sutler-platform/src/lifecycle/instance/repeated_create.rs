@@ -1,0 +1,49 @@
+//! The create that the platform repeats by itself, after the orphan ledger has deleted what the last one left.
+
+use crate::lifecycle::instance::transition::Transition;
+use crate::lifecycle::instance::{
+    ChangeRequest, Context, Exposure, Instance, InstanceDecision, InstanceEventError,
+    InstanceReply, IntentChange,
+};
+use crate::lifecycle::intent::{IntentCause, IntentEnd};
+use crate::lifecycle::orphan::OrphanResult;
+
+/// The orphan of the last create is settled: the create is repeated, if that is left to the platform.
+pub(super) fn orphan_settled(
+    instance: Instance,
+    result: OrphanResult,
+    context: &Context<'_>,
+) -> Result<InstanceDecision, InstanceEventError> {
+    if !instance.waits_for_orphan {
+        return Err(InstanceEventError::OutOfDate);
+    }
+    let mut transition = Transition::of(instance, context);
+    transition.next.waits_for_orphan = false;
+    let is_planned = transition.next.deletion.is_some() || transition.next.is_being_created();
+    if !is_planned {
+        transition.repeat_create(result);
+    }
+    if result == OrphanResult::Deleted {
+        transition.next.exposure = Exposure::Nothing;
+    }
+    Ok(transition.decision(InstanceReply::Nothing))
+}
+
+impl Transition<'_> {
+    /// Repeats the create that failed last in the name of its author, unless that was done often enough.
+    fn repeat_create(&mut self, result: OrphanResult) {
+        let failed = self.next.ended.iter().rev().find(|ended| {
+            ended.change == IntentChange::Provision && matches!(ended.end, IntentEnd::Failed(_))
+        });
+        let Some(failed) = failed.cloned() else {
+            return;
+        };
+        let is_left = result == OrphanResult::LeftToOperator;
+        if is_left || self.next.auto_retries >= self.context.policy.auto_retries {
+            return;
+        }
+        self.next.auto_retries += 1;
+        let cause = IntentCause::AutoRetry(failed.number);
+        self.accept_create(&ChangeRequest::of_platform(failed.author, cause), 0);
+    }
+}

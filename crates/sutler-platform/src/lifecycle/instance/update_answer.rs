@@ -1,0 +1,108 @@
+//! Answers of the broker to an update of an instance, and to polls of it.
+//!
+//! A rejected update leaves the specification, and nothing else changes: the instance stays as usable as the broker says.
+//! Nothing is ever deleted after an update (P-095).
+
+use crate::lifecycle::instance::transition::Transition;
+use crate::lifecycle::instance::{
+    Basis, ConfirmedState, Context, Exposure, FetchedInstance, Instance, InstanceDecision,
+    InstanceEffect, InstanceEventError, InstanceReply, PendingIntent, ResourceDetails,
+};
+use crate::lifecycle::intent::{BrokerStatement, IntentEnd, IntentNumber};
+use crate::spec::SpecPatch;
+use sutler_client::{Meaning, Success};
+
+impl Transition<'_> {
+    /// The answer to an update that was sent, or to a poll of it.
+    pub(super) fn update_answered(
+        &mut self,
+        intent: &PendingIntent,
+        patch: &SpecPatch,
+        answer: Meaning<ResourceDetails>,
+    ) -> Result<(), InstanceEventError> {
+        let number = intent.number;
+        match answer {
+            Meaning::Succeeded(Success::Now(details)) => self.updated(intent, patch, details),
+            Meaning::Succeeded(Success::Polled) => {
+                self.updated(intent, patch, ResourceDetails::default());
+            }
+            Meaning::Succeeded(Success::FetchBinding | Success::Gone) => {
+                return Err(InstanceEventError::OutOfDate);
+            }
+            Meaning::Polling { update, after } => self.in_progress(intent, update, after),
+            Meaning::Rejected { message, .. } => {
+                // A refusal that says nothing does not repair an instance (P-096).
+                self.next.usable &= message.usable;
+                self.drop_intent(number, IntentEnd::Rejected((&message).into()));
+            }
+            Meaning::Retry {
+                cause,
+                after,
+                message,
+            } => {
+                let statement = BrokerStatement::from(&message);
+                if !self.is_overdue(intent, cause) {
+                    self.queue_again(intent, statement, after);
+                } else if intent.in_doubt {
+                    self.update_uncertain(number, statement);
+                } else {
+                    self.drop_intent(number, IntentEnd::Failed(statement));
+                }
+            }
+            Meaning::Unknown { question, .. } => self.outcome_unknown(intent, question),
+            Meaning::Failed { message, .. } => self.update_uncertain(number, (&message).into()),
+        }
+        Ok(())
+    }
+
+    fn updated(&mut self, intent: &PendingIntent, patch: &SpecPatch, details: ResourceDetails) {
+        let undo = self.confirm(patch);
+        let accepted = intent.details.clone().unwrap_or_default();
+        if let Basis::Confirmed(confirmed) = &mut self.next.basis {
+            // Absent means unchanged (P-094).
+            let dashboard_url = details.dashboard_url.or(accepted.dashboard_url);
+            confirmed.dashboard_url = dashboard_url.or(confirmed.dashboard_url.take());
+            let metadata = details.metadata.or(accepted.metadata);
+            confirmed.metadata = metadata.or(confirmed.metadata.take());
+        }
+        self.next.exposure = Exposure::Confirmed;
+        self.next.usable = true;
+        self.end_with(intent.number, IntentEnd::Succeeded, Some(undo));
+    }
+
+    /// The update may have been applied or not (D-39).
+    fn update_uncertain(&mut self, number: IntentNumber, statement: BrokerStatement) {
+        let mut uncertain = match std::mem::replace(&mut self.next.exposure, Exposure::Nothing) {
+            Exposure::Uncertain(numbers) => numbers,
+            Exposure::Nothing | Exposure::MayExist | Exposure::Confirmed | Exposure::OnLedger => {
+                Vec::new()
+            }
+        };
+        uncertain.push(number);
+        self.next.exposure = Exposure::Uncertain(uncertain);
+        self.drop_intent(number, IntentEnd::Failed(statement));
+        if self.context.policy.retrievable {
+            self.effect(InstanceEffect::Fetch);
+        }
+    }
+}
+
+/// The broker says what the instance is, after an update whose outcome was unknown.
+pub(super) fn fetched(
+    instance: Instance,
+    fetched: FetchedInstance,
+    context: &Context<'_>,
+) -> Result<InstanceDecision, InstanceEventError> {
+    if !matches!(instance.exposure, Exposure::Uncertain(_)) || instance.is_busy() {
+        return Err(InstanceEventError::OutOfDate);
+    }
+    let mut transition = Transition::of(instance, context);
+    transition.next.exposure = Exposure::Confirmed;
+    let FetchedInstance { spec, details } = fetched;
+    transition.next.basis = Basis::Confirmed(Box::new(ConfirmedState {
+        spec,
+        dashboard_url: details.dashboard_url,
+        metadata: details.metadata,
+    }));
+    Ok(transition.decision(InstanceReply::Nothing))
+}

@@ -1,0 +1,58 @@
+//! Compiles the schemas of a plan as far as that is possible.
+//!
+//! A schema that cannot be compiled, e.g. because of a pattern with a look-ahead, does not make its plan unusable:
+//! the broker checks the parameters anyhow. Only the conversion: compiling and checking is done in `sutler-schema`.
+
+use sutler_osb::{PinnedPlan, Schemas};
+use sutler_schema::{ParameterSchemas, PlanSchemas, SchemaError};
+
+/// Compiles the usable schemas of a plan, and reports the others. Parameters without a usable schema are not checked.
+pub fn compile_schemas(plan: &PinnedPlan) -> (ParameterSchemas, Vec<SchemaError>) {
+    let schemas = plan.schemas.as_ref();
+    let all = PlanSchemas {
+        provision: schemas.and_then(Schemas::provision),
+        update: schemas.and_then(Schemas::update),
+        bind: schemas.and_then(Schemas::bind),
+    };
+    match ParameterSchemas::compile(all) {
+        Ok(compiled) => (compiled, Vec::new()),
+        Err(_) => compile_usable(all),
+    }
+}
+
+fn compile_usable(all: PlanSchemas<'_>) -> (ParameterSchemas, Vec<SchemaError>) {
+    let none = PlanSchemas::default();
+    let parts = [
+        PlanSchemas {
+            provision: all.provision,
+            ..none
+        },
+        PlanSchemas {
+            update: all.update,
+            ..none
+        },
+        PlanSchemas {
+            bind: all.bind,
+            ..none
+        },
+    ];
+    let mut errors = Vec::new();
+    let mut usable = none;
+    for part in parts {
+        match part.errors() {
+            found if found.is_empty() => {
+                usable.provision = usable.provision.or(part.provision);
+                usable.update = usable.update.or(part.update);
+                usable.bind = usable.bind.or(part.bind);
+            }
+            found => errors.extend(found),
+        }
+    }
+    match ParameterSchemas::compile(usable) {
+        Ok(compiled) => (compiled, errors),
+        Err(error) => {
+            errors.push(error);
+            (ParameterSchemas::default(), errors)
+        }
+    }
+}
