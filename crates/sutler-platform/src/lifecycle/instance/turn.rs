@@ -175,6 +175,9 @@ impl Transition<'_> {
             self.delete_failed(intent.number, IntentEnd::Failed(statement), true);
             return;
         }
+        if was_sent && matches!(intent.change, IntentChange::Update(_)) {
+            self.mark_uncertain(intent.number);
+        }
         self.edit(intent.number, |it| {
             it.in_doubt |= was_sent;
             it.state = IntentState::OnHold(HoldReason::Interrupted);

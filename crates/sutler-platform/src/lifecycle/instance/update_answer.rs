@@ -70,8 +70,8 @@ impl Transition<'_> {
         self.end_with(intent.number, IntentEnd::Succeeded, Some(undo));
     }
 
-    /// The update may have been applied or not (D-39).
-    fn update_uncertain(&mut self, number: IntentNumber, statement: BrokerStatement) {
+    /// What the broker has is not known until an update succeeds or the broker is asked.
+    pub(super) fn mark_uncertain(&mut self, number: IntentNumber) {
         let mut uncertain = match std::mem::replace(&mut self.next.exposure, Exposure::Nothing) {
             Exposure::Uncertain(numbers) => numbers,
             Exposure::Nothing | Exposure::MayExist | Exposure::Confirmed | Exposure::OnLedger => {
@@ -80,6 +80,11 @@ impl Transition<'_> {
         };
         uncertain.push(number);
         self.next.exposure = Exposure::Uncertain(uncertain);
+    }
+
+    /// The update may have been applied or not (D-39).
+    fn update_uncertain(&mut self, number: IntentNumber, statement: BrokerStatement) {
+        self.mark_uncertain(number);
         self.drop_intent(number, IntentEnd::Failed(statement));
         if self.context.policy.retrievable {
             self.effect(InstanceEffect::Fetch);
