@@ -32,8 +32,8 @@ mod update_answer;
 pub use conditions::{ConditionStatus, Conditions, InstancePhase};
 pub use decide::decide;
 pub use decision::{
-    Context, InstanceDecision, InstanceEffect, InstancePolicy, InstanceReply, NewIds,
-    OperationStart,
+    Context, InstanceDecision, InstanceEffect, InstanceOrphan, InstancePolicy, InstanceReply,
+    NewIds, OperationStart,
 };
 pub use event::{
     BindingsFound, ChangeFacts, ChangeRequest, CreateRequest, Event, FetchedInstance,
@@ -48,7 +48,7 @@ use crate::projection::{self, Projection};
 use crate::spec::{Spec, SpecPatch};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use sutler_osb::{InstanceId, InstanceMetadata, ServiceId};
 use uuid::Uuid;
 
@@ -58,12 +58,18 @@ pub const PENDING_MAX: usize = 32;
 pub const PENDING_BYTES_MAX: usize = 256 * 1024;
 /// Ended intents that the document keeps; older ones are in the journal only.
 pub const ENDED_KEPT: usize = 20;
+/// Bytes of their patches together.
+pub const ENDED_BYTES_MAX: usize = 128 * 1024;
+/// Earlier ids that the document keeps; older ones are on the ledger only.
+pub const FORMER_IDS_KEPT: usize = 32;
 /// Earlier revisions that can be compared with.
 pub const REVISIONS_KEPT: usize = 64;
 /// Bytes of the patches of earlier revisions together.
 pub const REVISIONS_BYTES_MAX: usize = 64 * 1024;
 /// Managers whose last applied specification is kept.
 pub const MANAGERS_KEPT: usize = 4;
+/// Bytes of these specifications together.
+pub const MANAGERS_BYTES_MAX: usize = 128 * 1024;
 /// Idempotency keys that are remembered.
 pub const IDEMPOTENCY_KEYS_KEPT: usize = 64;
 
@@ -184,8 +190,8 @@ pub enum Exposure {
 pub struct Deletion {
     /// Its intent.
     pub number: IntentNumber,
-    /// Whether bindings are deleted first.
-    pub cascade: bool,
+    /// The person in whose name bindings are deleted first, if they are.
+    pub cascade: Option<Author>,
     /// Whether it waits for an update that the broker works on (the broker's profile).
     pub waits_for_update: bool,
     /// The person who wants the instance back, if any.
@@ -251,6 +257,18 @@ impl Instance {
             .iter()
             .filter(counted)
             .map(|intent| intent.number)
+            .collect()
+    }
+
+    /// The names that it holds: its own, and those that pending changes give it.
+    pub fn names(&self) -> BTreeSet<String> {
+        if self.tombstone.is_some() {
+            return BTreeSet::new();
+        }
+        let patches = self.pending.iter().filter_map(|it| it.change.patch());
+        let pending = patches.filter_map(|patch| patch.name.clone());
+        std::iter::once(self.basis.spec().name.clone())
+            .chain(pending)
             .collect()
     }
 

@@ -3,8 +3,8 @@
 use crate::lifecycle::instance::transition::{Transition, fingerprint};
 use crate::lifecycle::instance::{
     ChangeFacts, ChangeRequest, Context, IDEMPOTENCY_KEYS_KEPT, Instance, InstanceDecision,
-    InstanceEventError, InstanceReply, IntentChange, MANAGERS_KEPT, PENDING_BYTES_MAX, PENDING_MAX,
-    PendingIntent,
+    InstanceEventError, InstanceReply, IntentChange, MANAGERS_BYTES_MAX, MANAGERS_KEPT,
+    PENDING_BYTES_MAX, PENDING_MAX, PendingIntent,
 };
 use crate::lifecycle::intent::{CancelledBy, IntentCause, IntentEnd, IntentNumber, IntentState};
 use crate::spec::{self, Spec, SpecPatch};
@@ -32,6 +32,9 @@ pub(super) fn change(
         return Ok(
             Transition::of(instance, context).decision(InstanceReply::AcceptedBefore(number))
         );
+    }
+    if follows_earlier_generation(&instance, &facts.request) {
+        return Ok(Transition::of(instance, context).decision(InstanceReply::Unchanged));
     }
     check_conditions(&instance, facts, context)?;
     let shown = instance.projection().spec;
@@ -93,13 +96,24 @@ pub(super) fn refuse_violations(facts: &ChangeFacts) -> Result<(), InstanceEvent
 }
 
 /// The intent that the same request began, if it was accepted before.
-fn accepted_before(instance: &Instance, request: &ChangeRequest) -> Option<IntentNumber> {
+pub(super) fn accepted_before(
+    instance: &Instance,
+    request: &ChangeRequest,
+) -> Option<IntentNumber> {
     let key = key_of(request)?;
     let known = instance.idempotency_keys.iter().rev();
     known
         .clone()
         .find(|(known, _)| *known == key)
         .map(|it| it.1)
+}
+
+/// Whether a later generation of the object that the request follows was taken over already.
+fn follows_earlier_generation(instance: &Instance, request: &ChangeRequest) -> bool {
+    let both = instance.source.as_ref().zip(request.source.as_ref());
+    both.is_some_and(|(known, source)| {
+        known.uid == source.uid && source.generation < known.generation
+    })
 }
 
 /// The key under which a request is accepted once.
@@ -141,6 +155,7 @@ pub(super) fn accept_patch(
     };
     let creates = transition.next.confirmed().is_none()
         && !transition.next.is_being_created()
+        && !transition.next.has_waiting_updates()
         && matches!(change, IntentChange::Update(_));
     check_room(&transition.next, &change)?;
     let number = match change {
@@ -184,6 +199,7 @@ fn coalesced(
 ) -> (IntentChange, Option<IntentNumber>) {
     let joined = instance.pending.last().and_then(|last| {
         let is_fresh = last.state == IntentState::Queued { last: None }
+            && last.is_unsent()
             && last.cause == IntentCause::User
             && request.cause == IntentCause::User
             && last.on_failure == request.on_failure
@@ -203,6 +219,13 @@ fn coalesced(
 }
 
 impl Instance {
+    /// Whether updates wait for the create that the platform will repeat.
+    fn has_waiting_updates(&self) -> bool {
+        let is_queued = |it: &PendingIntent| matches!(it.state, IntentState::Queued { .. });
+        let is_update = |it: &PendingIntent| matches!(it.change, IntentChange::Update(_));
+        self.waits_for_orphan && self.pending.iter().any(|it| is_queued(it) && is_update(it))
+    }
+
     fn last_applied(&self, manager: &str) -> Option<&Spec> {
         let found = self.managers.iter().find(|(name, _)| name == manager);
         found.map(|(_, spec)| spec)
@@ -229,7 +252,10 @@ impl Transition<'_> {
         let managers = &mut self.next.managers;
         managers.retain(|(name, _)| name != manager);
         managers.push_back((manager.to_owned(), spec.clone()));
-        while managers.len() > MANAGERS_KEPT {
+        let bytes = |(_, spec): &(String, Spec)| serde_json::to_vec(spec).map_or(0, |it| it.len());
+        while managers.len() > MANAGERS_KEPT
+            || managers.iter().map(bytes).sum::<usize>() > MANAGERS_BYTES_MAX
+        {
             managers.pop_front();
         }
     }

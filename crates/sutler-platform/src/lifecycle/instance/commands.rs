@@ -3,7 +3,7 @@
 //! None of them changes an intent that was accepted: resume, retry and rollback begin a new one with its own author.
 
 use crate::author::Author;
-use crate::lifecycle::instance::change::{accept_patch, check_conditions};
+use crate::lifecycle::instance::change::{accept_patch, accepted_before, check_conditions};
 use crate::lifecycle::instance::delete::{accept_delete, undelete};
 use crate::lifecycle::instance::transition::Transition;
 use crate::lifecycle::instance::{
@@ -50,6 +50,10 @@ pub(super) fn resume(
     facts: &ChangeFacts,
     context: &Context<'_>,
 ) -> Result<InstanceDecision, InstanceEventError> {
+    if let Some(number) = accepted_before(&instance, &facts.request) {
+        let reply = InstanceReply::AcceptedBefore(number);
+        return Ok(Transition::of(instance, context).decision(reply));
+    }
     let Some(held) = instance.intent(number).cloned() else {
         return Err(InstanceEventError::WrongIntent(number, "is not pending"));
     };
@@ -86,6 +90,10 @@ pub(super) fn retry(
     facts: &ChangeFacts,
     context: &Context<'_>,
 ) -> Result<InstanceDecision, InstanceEventError> {
+    if let Some(number) = accepted_before(&instance, &facts.request) {
+        let reply = InstanceReply::AcceptedBefore(number);
+        return Ok(Transition::of(instance, context).decision(reply));
+    }
     let ended = instance.ended.iter().find(|it| it.number == number);
     let Some(ended) = ended.cloned() else {
         return Err(InstanceEventError::WrongIntent(
@@ -118,6 +126,9 @@ pub(super) fn retry(
         IntentChange::Update(patch) | IntentChange::Local(patch) => {
             accept_patch(&mut transition, patch, &facts)?
         }
+        IntentChange::Delete if transition.next.protected => {
+            return Err(InstanceEventError::Protected);
+        }
         IntentChange::Delete => {
             let Transition { next, .. } = transition;
             let ChangeRequest { author, cause, .. } = facts.request;
@@ -134,6 +145,10 @@ pub(super) fn rollback(
     facts: &ChangeFacts,
     context: &Context<'_>,
 ) -> Result<InstanceDecision, InstanceEventError> {
+    if let Some(number) = accepted_before(&instance, &facts.request) {
+        let reply = InstanceReply::AcceptedBefore(number);
+        return Ok(Transition::of(instance, context).decision(reply));
+    }
     let Some(confirmed) = instance.confirmed() else {
         return Err(InstanceEventError::NotLive);
     };

@@ -6,11 +6,10 @@ use crate::lifecycle::instance::change::refuse_violations;
 use crate::lifecycle::instance::transition::Transition;
 use crate::lifecycle::instance::{
     Basis, ChangeRequest, ConfirmedState, Context, CreateRequest, Exposure, Instance,
-    InstanceDecision, InstanceEffect, InstanceEventError, InstanceReply, IntentChange, Origin,
-    PendingIntent,
+    InstanceDecision, InstanceEventError, InstanceReply, IntentChange, Origin, PendingIntent,
 };
 use crate::lifecycle::intent::{IntentCause, IntentEnd, IntentNumber, IntentState};
-use crate::lifecycle::orphan::{CleanupMode, OrphanCause};
+use crate::lifecycle::orphan::OrphanCause;
 use std::collections::VecDeque;
 
 /// A request to create an instance that does not exist.
@@ -22,7 +21,7 @@ pub(super) fn create(
     let facts = request.facts.clone();
     let instance = new_instance(request, Origin::Created, context);
     let mut transition = Transition::of(instance, context);
-    transition.take_name();
+    transition.before.names.clear();
     let number = transition.accept(
         IntentChange::Provision,
         &facts.request,
@@ -40,7 +39,7 @@ pub(super) fn adopt(
     refuse_violations(&request.facts)?;
     let instance = new_instance(request, Origin::Adopted, context);
     let mut transition = Transition::of(instance, context);
-    transition.take_name();
+    transition.before.names.clear();
     Ok(transition.decision(InstanceReply::Done))
 }
 
@@ -98,11 +97,6 @@ impl Instance {
 }
 
 impl Transition<'_> {
-    fn take_name(&mut self) {
-        let name = self.next.basis.spec().name.clone();
-        self.effect(InstanceEffect::TakeName(name));
-    }
-
     /// Accepts the create of an instance that the broker does not have, under an id that can be used.
     pub(super) fn accept_create(
         &mut self,
@@ -112,11 +106,16 @@ impl Transition<'_> {
         match self.next.exposure {
             // What may exist is deleted under its own id; the next create does not depend on it (P-007).
             Exposure::MayExist => {
-                self.record_orphan(OrphanCause::FailedCreate, CleanupMode::Automatic);
+                let cause = match self.held_create().is_some_and(|held| held.in_doubt) {
+                    true => OrphanCause::DoubtfulCreate,
+                    false => OrphanCause::FailedCreate,
+                };
+                self.record_orphan(cause);
                 self.renew_osb_id();
                 self.next.exposure = Exposure::Nothing;
+                self.wait_for_chosen_id();
             }
-            Exposure::OnLedger => self.renew_osb_id(),
+            Exposure::OnLedger => self.wait_for_chosen_id(),
             Exposure::Nothing | Exposure::Confirmed | Exposure::Uncertain(_) => {}
         }
         if !matches!(request.cause, IntentCause::AutoRetry(_)) {
@@ -127,13 +126,23 @@ impl Transition<'_> {
         number
     }
 
+    /// A create under an id that a person chose waits until the ledger has deleted what may exist under the same id.
+    fn wait_for_chosen_id(&mut self) {
+        if self.next.osb_id_is_chosen {
+            self.next.exposure = Exposure::OnLedger;
+            self.next.waits_for_orphan = true;
+        }
+    }
+
+    fn held_create(&self) -> Option<&PendingIntent> {
+        self.next.pending.iter().find(|it| {
+            it.change == IntentChange::Provision && matches!(it.state, IntentState::OnHold(_))
+        })
+    }
+
     /// A create on hold is not needed any more: the new one asks for everything.
     fn supersede_held_create(&mut self, by: IntentNumber) {
-        let is_held = |it: &&PendingIntent| {
-            it.change == IntentChange::Provision && matches!(it.state, IntentState::OnHold(_))
-        };
-        let held = self.next.pending.iter().find(is_held);
-        if let Some(held) = held.map(|it| it.number) {
+        if let Some(held) = self.held_create().map(|it| it.number) {
             self.end(held, IntentEnd::Superseded(by));
         }
     }

@@ -5,12 +5,12 @@
 
 use crate::lifecycle::instance::transition::Transition;
 use crate::lifecycle::instance::{
-    Basis, ConfirmedState, Exposure, InstanceEffect, InstanceEventError, IntentChange, Origin,
+    Basis, ConfirmedState, Exposure, InstanceEffect, InstanceEventError, IntentChange,
     PendingIntent, ResourceDetails,
 };
 use crate::lifecycle::intent::{BrokerStatement, IntentEnd, IntentNumber, IntentState};
-use crate::lifecycle::orphan::{CleanupMode, OrphanCause};
-use sutler_client::{CleanupDuty, Meaning, PollUpdate, RetryCause, Success};
+use crate::lifecycle::orphan::OrphanCause;
+use sutler_client::{CleanupDuty, Meaning, NextQuestion, PollUpdate, RetryCause, Success};
 
 impl Transition<'_> {
     /// The answer to a create that was sent, or to a poll of it.
@@ -51,7 +51,9 @@ impl Transition<'_> {
                     self.drop_intent(number, IntentEnd::Failed(statement));
                 }
             }
-            Meaning::Unknown { question, .. } => self.outcome_unknown(intent, question),
+            Meaning::Unknown { question, message } => {
+                self.outcome_unknown(intent, question, (&message).into());
+            }
             Meaning::Failed {
                 cleanup: CleanupDuty::DeleteBeforeForgetting,
                 message,
@@ -83,20 +85,21 @@ impl Transition<'_> {
     /// The create failed, and the broker may have something.
     pub(super) fn create_failed(&mut self, number: IntentNumber, statement: BrokerStatement) {
         let end = IntentEnd::Failed(statement);
+        if self.next.deletion.is_some() {
+            self.next.exposure = Exposure::MayExist;
+            self.drop_intent(number, end);
+            return;
+        }
         let cause = match self.next.intent(number).is_some_and(|it| it.in_doubt) {
             true => OrphanCause::DoubtfulCreate,
             false => OrphanCause::FailedCreate,
         };
-        if self.next.deletion.is_some() || self.next.origin == Origin::Adopted {
-            self.next.exposure = Exposure::MayExist;
-            self.drop_intent(number, end);
-        } else if self.context.policy.manual_cleanup {
-            self.record_orphan(cause, CleanupMode::Manual);
-            self.next.exposure = Exposure::OnLedger;
+        self.record_orphan(cause);
+        self.renew_osb_id();
+        self.next.exposure = Exposure::OnLedger;
+        if self.context.policy.manual_cleanup {
             self.drop_intent(number, end);
         } else {
-            self.record_orphan(cause, CleanupMode::Automatic);
-            self.next.exposure = Exposure::OnLedger;
             self.next.waits_for_orphan = true;
             // What is behind it waits for the next create.
             self.end(number, end);
@@ -156,10 +159,12 @@ impl Transition<'_> {
         self.again(intent.number, InstanceEffect::TryAgainAfter(after));
     }
 
+    /// The outcome is unknown: it is found out, unless the time for all attempts is over.
     pub(super) fn outcome_unknown(
         &mut self,
         intent: &PendingIntent,
-        question: sutler_client::NextQuestion,
+        question: NextQuestion,
+        statement: BrokerStatement,
     ) {
         self.edit(intent.number, |it| {
             it.in_doubt = true;
@@ -167,7 +172,19 @@ impl Transition<'_> {
                 question: question.into(),
             };
         });
-        self.again(intent.number, InstanceEffect::TryAgainAfter(None));
+        if !self.is_overdue(intent, RetryCause::BrokerError) {
+            self.again(intent.number, InstanceEffect::TryAgainAfter(None));
+            return;
+        }
+        match intent.change {
+            IntentChange::Provision => self.create_failed(intent.number, statement),
+            IntentChange::Update(_) => self.update_uncertain(intent.number, statement),
+            IntentChange::Delete => {
+                let usable = self.next.usable;
+                self.delete_failed(intent.number, IntentEnd::Failed(statement), usable);
+            }
+            IntentChange::Local(_) => {}
+        }
     }
 
     /// Whether the time for all attempts is over. Wrong credentials of the broker never end an intent: they are the

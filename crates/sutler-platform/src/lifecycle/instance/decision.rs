@@ -75,6 +75,19 @@ pub enum OperationStart {
     Waiting,
 }
 
+/// What goes to the orphan ledger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstanceOrphan {
+    /// The id that the broker may know.
+    pub osb_id: InstanceId,
+    /// Why.
+    pub cause: OrphanCause,
+    /// Who deletes it.
+    pub mode: CleanupMode,
+    /// When a create under the id was sent last, if it may still take effect.
+    pub create_sent: Option<Timestamp>,
+}
+
 /// What follows from a decision.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InstanceEffect {
@@ -99,7 +112,7 @@ pub enum InstanceEffect {
     /// The operation is claimed again at once.
     TryAgainNow,
     /// What may exist under this id goes to the orphan ledger.
-    RecordOrphan(InstanceId, OrphanCause, CleanupMode),
+    RecordOrphan(InstanceOrphan),
     /// The name is taken.
     TakeName(String),
     /// The name is free.

@@ -10,7 +10,7 @@ use crate::lifecycle::instance::{
     InstanceEventError, InstanceReply, IntentChange, PendingIntent, Tombstone,
 };
 use crate::lifecycle::intent::{CancelledBy, IntentCause, IntentEnd, IntentNumber, IntentState};
-use crate::lifecycle::orphan::{CleanupMode, OrphanCause};
+use crate::lifecycle::orphan::OrphanCause;
 
 /// A request to delete.
 pub(super) fn delete(
@@ -21,7 +21,11 @@ pub(super) fn delete(
     context: &Context<'_>,
 ) -> Result<InstanceDecision, InstanceEventError> {
     if let Some(deletion) = &mut instance.deletion {
-        deletion.cascade |= cascade;
+        if cascade {
+            deletion.cascade.get_or_insert(by);
+        }
+        // The last person wants it deleted.
+        deletion.undelete = None;
         let number = deletion.number;
         return Ok(Transition::of(instance, context).decision(InstanceReply::Joined(number)));
     }
@@ -49,11 +53,11 @@ pub(super) fn accept_delete(
     context: &Context<'_>,
 ) -> InstanceDecision {
     let mut transition = Transition::of(instance, context);
-    let request = ChangeRequest::of_platform(by, cause);
+    let request = ChangeRequest::of_platform(by.clone(), cause);
     let number = transition.accept(IntentChange::Delete, &request, 0);
     transition.next.deletion = Some(Deletion {
         number,
-        cascade,
+        cascade: cascade.then_some(by),
         waits_for_update: context.policy.delete_waits_for_update,
         undelete: None,
         polls_next: false,
@@ -90,14 +94,13 @@ pub(super) fn abandon(instance: Instance, by: Author, context: &Context<'_>) -> 
     let mut transition = Transition::of(instance, context);
     match transition.next.exposure {
         Exposure::MayExist | Exposure::Confirmed | Exposure::Uncertain(_) => {
-            transition.record_orphan(OrphanCause::Abandoned, CleanupMode::Automatic);
+            transition.record_orphan(OrphanCause::Abandoned);
         }
         Exposure::Nothing | Exposure::OnLedger => {}
     }
     transition.effect(InstanceEffect::AbandonBindings(by.clone()));
     transition.end_all(|_| IntentEnd::Cancelled(CancelledBy::Abandon(by.clone())));
-    transition.next.tombstone = Some(Tombstone::Abandoned(transition.context.now));
-    transition.free_name();
+    transition.bury(Tombstone::Abandoned(transition.context.now));
     transition.decision(InstanceReply::Done)
 }
 
@@ -133,6 +136,7 @@ impl Transition<'_> {
         let own: Vec<_> = own.map(|intent| intent.number).collect();
         self.resume_suspended();
         for intent in own {
+            self.leave_in_doubt(intent);
             self.cancel(intent, CancelledBy::Delete(number));
         }
     }
@@ -149,14 +153,13 @@ impl Transition<'_> {
         if self.next.create_sent.is_some_and(|sent| {
             now.duration_since(sent).unsigned_abs() < self.context.policy.late_create_within
         }) {
-            self.record_orphan(OrphanCause::LateCreate, CleanupMode::Automatic);
+            self.record_orphan(OrphanCause::LateCreate);
         }
         self.end_all(|intent| match intent.number == number {
             true => IntentEnd::Succeeded,
             false => IntentEnd::Cancelled(CancelledBy::Delete(number)),
         });
-        self.next.tombstone = Some(Tombstone::Deleted(now));
-        self.free_name();
+        self.bury(Tombstone::Deleted(now));
     }
 
     fn end_all(&mut self, how: impl Fn(&PendingIntent) -> IntentEnd) {

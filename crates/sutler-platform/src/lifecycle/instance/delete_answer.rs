@@ -41,10 +41,14 @@ impl Transition<'_> {
             } => {
                 if cause == RetryCause::HalfDeleted {
                     self.next.usable = false;
+                    // What is left cannot be taken back by ending the delete.
+                    self.edit(number, |intent| intent.in_doubt = true);
                 }
                 self.delete_again(intent, cause, after, (&message).into());
             }
-            Meaning::Unknown { question, .. } => self.outcome_unknown(intent, question),
+            Meaning::Unknown { question, message } => {
+                self.outcome_unknown(intent, question, (&message).into());
+            }
             Meaning::Failed { message, .. } => {
                 let end = IntentEnd::Failed((&message).into());
                 self.delete_failed(number, end, message.usable);
@@ -94,6 +98,7 @@ impl Transition<'_> {
         let under = self.next.pending.iter().filter(is_under);
         let under: Vec<_> = under.map(|intent| intent.number).collect();
         for number in under {
+            self.leave_in_doubt(number);
             self.end(number, IntentEnd::Cancelled(CancelledBy::Delete(delete)));
         }
     }

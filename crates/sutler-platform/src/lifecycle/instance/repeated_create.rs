@@ -18,6 +18,10 @@ pub(super) fn orphan_settled(
         return Err(InstanceEventError::OutOfDate);
     }
     let mut transition = Transition::of(instance, context);
+    // Under an id that a person chose the ledger would delete the next create as well.
+    if result == OrphanResult::LeftToOperator && transition.next.osb_id_is_chosen {
+        return Ok(transition.decision(InstanceReply::Nothing));
+    }
     transition.next.waits_for_orphan = false;
     let is_planned = transition.next.deletion.is_some() || transition.next.is_being_created();
     if !is_planned {
@@ -32,9 +36,10 @@ pub(super) fn orphan_settled(
 impl Transition<'_> {
     /// Repeats the create that failed last in the name of its author, unless that was done often enough.
     fn repeat_create(&mut self, result: OrphanResult) {
-        let failed = self.next.ended.iter().rev().find(|ended| {
-            ended.change == IntentChange::Provision && matches!(ended.end, IntentEnd::Failed(_))
-        });
+        let mut ended = self.next.ended.iter().rev();
+        let last = ended.find(|ended| ended.change == IntentChange::Provision);
+        // Another create that a person asked for and took back is not repeated.
+        let failed = last.filter(|last| matches!(last.end, IntentEnd::Failed(_)));
         let Some(failed) = failed.cloned() else {
             return;
         };

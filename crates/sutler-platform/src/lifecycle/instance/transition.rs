@@ -5,14 +5,16 @@
 //! does that by itself.
 
 use crate::lifecycle::instance::{
-    Basis, ChangeRequest, Context, ENDED_KEPT, EarlierRevision, EndedIntent, Exposure, Instance,
-    InstanceDecision, InstanceEffect, InstanceReply, IntentChange, PendingIntent,
-    REVISIONS_BYTES_MAX, REVISIONS_KEPT,
+    Basis, ChangeRequest, Context, ENDED_BYTES_MAX, ENDED_KEPT, EarlierRevision, EndedIntent,
+    Exposure, FORMER_IDS_KEPT, Instance, InstanceDecision, InstanceEffect, InstanceOrphan,
+    InstanceReply, IntentChange, Origin, PendingIntent, REVISIONS_BYTES_MAX, REVISIONS_KEPT,
+    Tombstone,
 };
 use crate::lifecycle::intent::{IntentEnd, IntentNumber, IntentState};
 use crate::lifecycle::orphan::{CleanupMode, OrphanCause};
 use crate::spec::{self, Spec, SpecPatch};
 use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
 
 /// The next state of an instance and what follows from it.
 pub(super) struct Transition<'a> {
@@ -31,6 +33,8 @@ pub(super) struct Before {
     spec: Spec,
     folded: Vec<IntentNumber>,
     pub(super) active: Option<IntentNumber>,
+    /// Names that it holds.
+    pub(super) names: BTreeSet<String>,
 }
 
 impl<'a> Transition<'a> {
@@ -39,6 +43,7 @@ impl<'a> Transition<'a> {
             spec: instance.projection().spec,
             folded: instance.folded(),
             active: instance.active(),
+            names: instance.names(),
         };
         Self {
             next: instance,
@@ -152,20 +157,35 @@ impl<'a> Transition<'a> {
             undo,
             rejected_as,
         });
-        while self.next.ended.len() > ENDED_KEPT {
+        let bytes = |it: &EndedIntent| {
+            let patches = it.change.patch().into_iter().chain(&it.undo);
+            patches.map(SpecPatch::byte_len).sum::<usize>()
+        };
+        while self.next.ended.len() > ENDED_KEPT
+            || self.next.ended.iter().map(bytes).sum::<usize>() > ENDED_BYTES_MAX
+        {
             self.next.ended.pop_front();
         }
         Some(intent)
     }
 
-    /// What may exist under the present id goes to the ledger, and the next create has another id (P-007).
-    pub(super) fn record_orphan(&mut self, cause: OrphanCause, mode: CleanupMode) {
-        let id = self.next.osb_id.clone();
+    /// What may exist under the present id goes to the ledger. Nothing that existed before the platform is deleted by it.
+    pub(super) fn record_orphan(&mut self, cause: OrphanCause) {
+        let is_adopted = self.next.origin == Origin::Adopted;
+        let mode = match is_adopted || self.context.policy.manual_cleanup {
+            true => CleanupMode::Manual,
+            false => CleanupMode::Automatic,
+        };
         self.effects
-            .push(InstanceEffect::RecordOrphan(id, cause, mode));
+            .push(InstanceEffect::RecordOrphan(InstanceOrphan {
+                osb_id: self.next.osb_id.clone(),
+                cause,
+                mode,
+                create_sent: self.next.create_sent,
+            }));
     }
 
-    /// The next create has an id that was never used.
+    /// The next create has an id that was never used (P-007), unless a person chose the id.
     pub(super) fn renew_osb_id(&mut self) {
         if self.next.osb_id_is_chosen {
             return;
@@ -173,6 +193,8 @@ impl<'a> Transition<'a> {
         let fresh = self.context.ids.osb_id.clone();
         let former = std::mem::replace(&mut self.next.osb_id, fresh);
         self.next.former_ids.push(former);
+        let surplus = self.next.former_ids.len().saturating_sub(FORMER_IDS_KEPT);
+        self.next.former_ids.drain(..surplus);
         self.next.create_sent = None;
     }
 
@@ -197,13 +219,12 @@ impl<'a> Transition<'a> {
         undo
     }
 
-    /// The instance is no more: the broker has nothing, and its name is free.
-    pub(super) fn free_name(&mut self) {
-        let name = self.next.basis.spec().name.clone();
+    /// The instance is no more, and the broker has nothing.
+    pub(super) fn bury(&mut self, tombstone: Tombstone) {
+        self.next.tombstone = Some(tombstone);
         self.next.exposure = Exposure::Nothing;
         self.next.waits_for_orphan = false;
         self.next.deletion = None;
-        self.effects.push(InstanceEffect::FreeName(name));
     }
 
     /// Completes the decision.
@@ -211,12 +232,22 @@ impl<'a> Transition<'a> {
         self.hold_updates_without_create();
         self.apply_local_changes();
         self.count_revision();
+        self.take_and_free_names();
         self.schedule();
         InstanceDecision {
             next: self.next,
             effects: self.effects,
             reply,
         }
+    }
+
+    /// Names follow from the instance before and after: its own, and those of pending changes of the name.
+    fn take_and_free_names(&mut self) {
+        let names = self.next.names();
+        let taken = names.difference(&self.before.names).cloned();
+        self.effects.extend(taken.map(InstanceEffect::TakeName));
+        let freed = self.before.names.difference(&names).cloned();
+        self.effects.extend(freed.map(InstanceEffect::FreeName));
     }
 
     fn count_revision(&mut self) {

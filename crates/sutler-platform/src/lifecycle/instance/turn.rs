@@ -12,6 +12,7 @@ use crate::lifecycle::intent::{
     BrokerStatement, HoldReason, IntentEnd, IntentNumber, IntentState, UnknownQuestion,
 };
 use jiff::Timestamp;
+use sutler_client::RetryCause;
 
 /// The turn of the active intent.
 pub(super) fn turn(
@@ -194,17 +195,18 @@ impl Transition<'_> {
         if !intent.change.is_delete() || !is_queued {
             return Err(InstanceEventError::OutOfDate);
         }
-        let cascade = self.next.deletion.as_ref().is_some_and(|it| it.cascade);
-        match found {
-            BindingsFound::Left if cascade => {
-                self.effect(InstanceEffect::Unbind(intent.author.clone()));
+        let deletion = self.next.deletion.as_ref();
+        let cascade = deletion.and_then(|it| it.cascade.clone());
+        match (found, cascade) {
+            (BindingsFound::Left, Some(by)) => {
+                self.effect(InstanceEffect::Unbind(by));
                 self.again(intent.number, InstanceEffect::TryAgainAfter(None));
             }
-            BindingsFound::Left => {
+            (BindingsFound::Left, None) => {
                 let statement = own_statement("bindings of the instance exist; delete them first");
                 self.delete_failed(intent.number, IntentEnd::Rejected(statement), true);
             }
-            BindingsFound::Stuck(name) => {
+            (BindingsFound::Stuck(name), _) => {
                 let statement = own_statement(&format!("the binding {name} cannot be deleted"));
                 self.delete_failed(intent.number, IntentEnd::Rejected(statement), true);
             }
@@ -231,6 +233,10 @@ impl Transition<'_> {
             Observation::AbsentOrUnreadable => {
                 let statement =
                     own_statement("the broker did not confirm that it created the instance");
+                self.create_failed(intent.number, statement);
+            }
+            Observation::NotNow if self.is_overdue(intent, RetryCause::BrokerError) => {
+                let statement = own_statement("the broker did not say whether the instance exists");
                 self.create_failed(intent.number, statement);
             }
             Observation::NotNow => self.again(intent.number, InstanceEffect::TryAgainAfter(None)),

@@ -6,9 +6,10 @@
 use crate::lifecycle::instance::transition::Transition;
 use crate::lifecycle::instance::{
     Basis, ConfirmedState, Context, Exposure, FetchedInstance, Instance, InstanceDecision,
-    InstanceEffect, InstanceEventError, InstanceReply, PendingIntent, ResourceDetails,
+    InstanceEffect, InstanceEventError, InstanceReply, IntentChange, PendingIntent,
+    ResourceDetails,
 };
-use crate::lifecycle::intent::{BrokerStatement, IntentEnd, IntentNumber};
+use crate::lifecycle::intent::{BrokerStatement, IntentEnd, IntentNumber, IntentState};
 use crate::spec::SpecPatch;
 use sutler_client::{Meaning, Success};
 
@@ -49,7 +50,9 @@ impl Transition<'_> {
                     self.drop_intent(number, IntentEnd::Failed(statement));
                 }
             }
-            Meaning::Unknown { question, .. } => self.outcome_unknown(intent, question),
+            Meaning::Unknown { question, message } => {
+                self.outcome_unknown(intent, question, (&message).into());
+            }
             Meaning::Failed { message, .. } => self.update_uncertain(number, (&message).into()),
         }
         Ok(())
@@ -82,8 +85,22 @@ impl Transition<'_> {
         self.next.exposure = Exposure::Uncertain(uncertain);
     }
 
+    /// An update ends without an answer to what was sent: the instance is uncertain.
+    pub(super) fn leave_in_doubt(&mut self, number: IntentNumber) {
+        let is_doubtful = self.next.intent(number).is_some_and(|intent| {
+            let has_begun = matches!(
+                intent.state,
+                IntentState::Unknown { .. } | IntentState::Polling { .. }
+            );
+            matches!(intent.change, IntentChange::Update(_)) && (intent.in_doubt || has_begun)
+        });
+        if is_doubtful {
+            self.mark_uncertain(number);
+        }
+    }
+
     /// The update may have been applied or not (D-39).
-    fn update_uncertain(&mut self, number: IntentNumber, statement: BrokerStatement) {
+    pub(super) fn update_uncertain(&mut self, number: IntentNumber, statement: BrokerStatement) {
         self.mark_uncertain(number);
         self.drop_intent(number, IntentEnd::Failed(statement));
         if self.context.policy.retrievable {
@@ -103,7 +120,12 @@ pub(super) fn fetched(
     }
     let mut transition = Transition::of(instance, context);
     transition.next.exposure = Exposure::Confirmed;
-    let FetchedInstance { spec, details } = fetched;
+    let FetchedInstance { mut spec, details } = fetched;
+    // A broker knows nothing of these.
+    let own = transition.next.basis.spec();
+    spec.name = own.name.clone();
+    spec.labels = own.labels.clone();
+    spec.annotations = own.annotations.clone();
     transition.next.basis = Basis::Confirmed(Box::new(ConfirmedState {
         spec,
         dashboard_url: details.dashboard_url,

@@ -277,7 +277,7 @@ fn again(intent: &mut PendingIntent) {
 fn deleting(it: &mut Instance, number: u64, state: IntentState) -> &mut PendingIntent {
     it.deletion = Some(Deletion {
         number: IntentNumber(number),
-        cascade: false,
+        cascade: None,
         waits_for_update: false,
         undelete: None,
         polls_next: false,
@@ -458,7 +458,7 @@ fn delete(which: &str) -> Instance {
         }
         "cascade" => {
             deleting(&mut it, 9, queued());
-            deletion(&mut it).cascade = true;
+            deletion(&mut it).cascade = Some(person("ann"));
         }
         "suspending" => {
             let suspended = IntentState::Suspended;

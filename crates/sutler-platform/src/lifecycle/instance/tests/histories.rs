@@ -116,8 +116,8 @@ impl World {
                     let number = intent.map(|it| it.number).expect("it was pending");
                     assert_eq!(self.ended.insert(number, end.clone()), None, "ended twice");
                 }
-                InstanceEffect::RecordOrphan(id, _, _) => {
-                    self.ledger.insert(id.clone());
+                InstanceEffect::RecordOrphan(it) => {
+                    self.ledger.insert(it.osb_id.clone());
                 }
                 InstanceEffect::Send
                 | InstanceEffect::Look

@@ -1,97 +1,22 @@
 //! Rules that a table of single states and events cannot show: histories of several people, bounds, and choices of a
 //! broker.
 
-use super::fixtures::{
-    NOW, context, disk, facts, instance, moment, operation, osb_id, person, policy, said, small,
-};
-use super::meanings::{failed, rejected, retry, succeeded};
+use super::fixtures::{disk, facts, operation, person, said, small};
+use super::meanings::{rejected, succeeded};
 use crate::lifecycle::instance::{
-    BindingsFound, ChangeFacts, ConditionStatus, Event, Exposure, Instance, InstanceCommand,
-    InstanceDecision, InstanceEffect, InstanceEventError, InstancePolicy, InstanceReply,
-    IntentChange, PENDING_MAX, PreparedTurn, ResourceDetails, decide,
+    ChangeFacts, ConditionStatus, InstanceCommand, InstanceEffect, InstanceEventError,
+    InstanceReply, PENDING_MAX,
 };
 use crate::lifecycle::intent::{
     CancelledBy, DependencyReason, HoldReason, IntentCause, IntentEnd, IntentNumber, IntentState,
     OnFailure,
 };
-use crate::lifecycle::orphan::{CleanupMode, OrphanCause};
 use crate::spec::Spec;
 use crate::spec::samples::{label_patch, plan, plan_patch, spec};
 use serde_json::json;
-use sutler_client::{CleanupDuty, Meaning, RetryCause, Success};
+use sutler_client::{Meaning, Success};
 
-/// An instance under decisions that must not be refused.
-struct Lane {
-    instance: Instance,
-    policy: InstancePolicy,
-    next: u64,
-    /// Largest disk that the plan's schema allows.
-    disk_max: u64,
-    now: i64,
-}
-
-impl Lane {
-    fn in_state(state: &str) -> Self {
-        Self {
-            instance: instance(state).expect("an instance"),
-            policy: policy(),
-            next: 100,
-            disk_max: 1_000,
-            now: NOW,
-        }
-    }
-
-    fn decide(&mut self, event: Event) -> Result<InstanceDecision, InstanceEventError> {
-        self.next += 1;
-        let disk_max = self.disk_max;
-        let fits = move |spec: &Spec| {
-            let disk = spec.parameters.as_map().get("disk");
-            disk.and_then(serde_json::Value::as_u64).unwrap_or(0) <= disk_max
-        };
-        let context = context(moment(self.now), &self.policy, self.next, &fits);
-        let decision = decide(Some(self.instance.clone()), event, &context)?;
-        self.instance = decision.next.clone();
-        Ok(decision)
-    }
-
-    fn command(&mut self, command: InstanceCommand) -> Result<InstanceReply, InstanceEventError> {
-        let decision = self.decide(Event::Command(Box::new(command)))?;
-        Ok(decision.reply)
-    }
-
-    /// Accepts a change. Returns its number.
-    fn accept(&mut self, command: InstanceCommand) -> u64 {
-        match self.command(command) {
-            Ok(InstanceReply::Accepted(number)) => number.0,
-            other => panic!("it is not accepted: {other:?}"),
-        }
-    }
-
-    fn send(&mut self, number: u64) -> Vec<InstanceEffect> {
-        let turn = Event::Turn(IntentNumber(number), PreparedTurn::Ready);
-        self.decide(turn).expect("its turn").effects
-    }
-
-    fn answer(&mut self, number: u64, meaning: Meaning<ResourceDetails>) -> Vec<InstanceEffect> {
-        let event = Event::Answer(IntentNumber(number), Box::new(meaning));
-        self.decide(event).expect("its answer").effects
-    }
-
-    fn state(&self, number: u64) -> Option<&IntentState> {
-        let intent = self.instance.intent(IntentNumber(number));
-        intent.map(|it| &it.state)
-    }
-
-    fn end(&self, number: u64) -> Option<&IntentEnd> {
-        let mut ended = self.instance.ended.iter();
-        let ended = ended.find(|it| it.number == IntentNumber(number));
-        ended.map(|it| &it.end)
-    }
-}
-
-fn patch(by: &str, size: u64) -> InstanceCommand {
-    InstanceCommand::Patch(disk(size), facts(by))
-}
+use super::lane::{Lane, patch};
 
 /// The worked example of the facts about Service Catalog.
 #[test]
@@ -332,105 +257,12 @@ fn a_rollback_leads_back_to_what_an_intent_confirmed() {
 }
 
 #[test]
-fn a_create_whose_answer_is_lost_is_sent_again_and_then_left_to_the_ledger() {
-    let mut lane = Lane::in_state("create sending");
-    let taken_over = Event::Turn(IntentNumber(1), PreparedTurn::TakenOver);
-    lane.decide(taken_over).expect("taken over");
-    assert!(lane.send(1).contains(&InstanceEffect::Send));
-    let effects = lane.answer(1, failed(CleanupDuty::Mitigate));
-    let orphan = InstanceEffect::RecordOrphan(
-        osb_id(1),
-        OrphanCause::DoubtfulCreate,
-        CleanupMode::Automatic,
-    );
-    assert!(effects.contains(&orphan), "{effects:?}");
-    assert_eq!(lane.instance.exposure, Exposure::OnLedger);
-}
-
-#[test]
-fn a_failed_create_is_left_to_a_person_if_the_broker_is_set_up_so() {
-    let mut lane = Lane::in_state("create sending");
-    lane.policy.manual_cleanup = true;
-    let effects = lane.answer(1, failed(CleanupDuty::Mitigate));
-    let orphan =
-        InstanceEffect::RecordOrphan(osb_id(1), OrphanCause::FailedCreate, CleanupMode::Manual);
-    assert!(effects.contains(&orphan), "{effects:?}");
-    assert!(!lane.instance.waits_for_orphan);
-}
-
-#[test]
-fn a_delete_that_overtakes_a_doubtful_create_is_confirmed_later() {
-    let mut lane = Lane::in_state("create sending");
-    lane.decide(Event::Turn(IntentNumber(1), PreparedTurn::TakenOver))
-        .expect("taken over");
-    let delete = lane.accept(InstanceCommand::Delete {
-        by: person("ann"),
-        cascade: false,
-        bindings: Vec::new(),
-    });
-    lane.send(delete);
-    let late = |effects: &[InstanceEffect]| {
-        effects.iter().any(|it| {
-            matches!(
-                it,
-                InstanceEffect::RecordOrphan(_, OrphanCause::LateCreate, _)
-            )
-        })
-    };
-    let mut much_later = Lane {
-        now: NOW + 121,
-        ..Lane::in_state("live")
-    };
-    much_later.instance = lane.instance.clone();
-    assert!(late(
-        &lane.answer(delete, Meaning::Succeeded(Success::Gone))
-    ));
-    assert!(!late(
-        &much_later.answer(delete, Meaning::Succeeded(Success::Gone))
-    ));
-}
-
-#[test]
-fn wrong_credentials_of_a_broker_end_nothing() {
-    for state in ["create sending", "update sending", "delete sending"] {
-        let mut lane = Lane::in_state(state);
-        lane.now = NOW + 1_000_000;
-        let number = lane.instance.active().expect("active").0;
-        lane.answer(number, retry(RetryCause::Unauthorized));
-        assert!(lane.state(number).is_some(), "{state}");
-    }
-}
-
-#[test]
-fn a_delete_with_cascade_unbinds_in_the_name_of_its_author() {
-    let mut lane = Lane::in_state("live");
-    let delete = lane.accept(InstanceCommand::Delete {
-        by: person("ben"),
-        cascade: true,
-        bindings: vec!["app-db".to_owned()],
-    });
-    let found = PreparedTurn::Bindings(BindingsFound::Left);
-    let decision = lane
-        .decide(Event::Turn(IntentNumber(delete), found))
-        .expect("its turn");
-    assert!(
-        decision
-            .effects
-            .contains(&InstanceEffect::Unbind(person("ben")))
-    );
-}
-
-#[test]
-fn a_name_is_an_update_where_the_broker_wants_to_know_it() {
-    let name = crate::spec::SpecPatch {
-        name: Some("other".to_owned()),
-        ..Default::default()
-    };
-    for (context_updates, is_update) in [(false, false), (true, true)] {
-        let mut lane = Lane::in_state("live");
-        lane.policy.context_updates = context_updates;
-        let number = lane.accept(InstanceCommand::Patch(name.clone(), facts("ann")));
-        let intent = lane.instance.intent(IntentNumber(number)).expect("pending");
-        assert_eq!(matches!(intent.change, IntentChange::Update(_)), is_update);
-    }
+fn the_same_command_with_a_key_begins_one_intent() {
+    let mut lane = Lane::in_state("new");
+    let mut keyed = facts("ben");
+    keyed.request.idempotency_key = Some("k".to_owned());
+    let first = lane.command(InstanceCommand::Patch(disk(20), keyed.clone()));
+    let again = lane.command(InstanceCommand::Retry(IntentNumber(1), keyed));
+    assert_eq!(first, Ok(InstanceReply::Accepted(IntentNumber(2))));
+    assert_eq!(again, Ok(InstanceReply::AcceptedBefore(IntentNumber(2))));
 }

@@ -99,7 +99,7 @@ pub(super) fn effects(before: &Instance, decision: &InstanceDecision) -> Vec<Str
             InstanceEffect::PollAfter(_) => "poll after".to_owned(),
             InstanceEffect::TryAgainAfter(_) => "again".to_owned(),
             InstanceEffect::TryAgainNow => "again now".to_owned(),
-            InstanceEffect::RecordOrphan(_, cause, _) => format!("orphan: {}", cause_words(*cause)),
+            InstanceEffect::RecordOrphan(it) => format!("orphan: {}", cause_words(it.cause)),
             InstanceEffect::TakeName(_) => "take name".to_owned(),
             InstanceEffect::FreeName(_) => "free name".to_owned(),
             InstanceEffect::WakeBindings => "wake bindings".to_owned(),
@@ -175,12 +175,19 @@ fn facets(before: &Instance, next: &Instance) -> impl Iterator<Item = &'static s
     };
     [
         turns(
-            both.as_ref().is_some_and(|(a, b)| b.cascade && !a.cascade),
+            both.as_ref()
+                .is_some_and(|(a, b)| b.cascade.is_some() && a.cascade.is_none()),
             "cascade",
         ),
         turns(
-            both.as_ref().is_some_and(|(a, b)| a.undelete != b.undelete),
+            both.as_ref()
+                .is_some_and(|(a, b)| a.undelete.is_none() && b.undelete.is_some()),
             "undelete noted",
+        ),
+        turns(
+            both.as_ref()
+                .is_some_and(|(a, b)| a.undelete.is_some() && b.undelete.is_none()),
+            "undelete void",
         ),
         turns(
             both.as_ref()
