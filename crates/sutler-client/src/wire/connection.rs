@@ -7,18 +7,22 @@ use super::connection_builder::ConnectionBuilder;
 use super::egress::EgressPolicy;
 use super::exchange::{Answer, Method, Proof, Request, TransportError};
 use super::http_answer::{AnswerLimits, read_whole};
+use super::server_url::url_of_target;
 use super::token_source::TokenSource;
 use super::transport_error::classify_error;
 use bytes::Bytes;
 use secrecy::{ExposeSecret, SecretString};
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// Password or token sent for `Proof::Wrong`.
 const WRONG_SECRET: &str = "sutler-wrong-on-purpose";
 /// The status of a request whose credentials are missing, wrong or expired.
 const UNAUTHORIZED: u16 = 401;
+/// How long after its beginning a request may be sent a second time.
+const REPEATED_WITHIN: Duration = Duration::from_secs(5);
 
 /// How requests are authenticated.
 pub(super) enum Authentication {
@@ -109,6 +113,10 @@ impl Connection {
     /// nothing about the client, and must not count as a refusal of its credentials. A fresh token is not replaced,
     /// because its successor would be refused too.
     ///
+    /// The second send begins within a few seconds of this call and has only the rest of the time for an answer;
+    /// otherwise the 401 is the answer. A platform must be able to bound how late a request can take effect, e.g. to
+    /// begin orphan mitigation after that, and a second send with a time of its own would double the bound.
+    ///
     /// # Errors
     /// There was no complete answer: nothing was sent, or it timed out, broke off, or was too long. If there is no access
     /// token, nothing was sent, or what was sent was refused.
@@ -134,7 +142,8 @@ impl Connection {
                 Authorization::Bearer(WRONG_SECRET)
             }
         };
-        self.exchange(request, authorization).await
+        self.exchange(request, authorization, self.limits.within)
+            .await
     }
 
     async fn send_with_token(
@@ -142,31 +151,40 @@ impl Connection {
         request: &Request,
         tokens: &TokenSource,
     ) -> Result<Answer, TransportError> {
+        let began = Instant::now();
+        let rest = || rest_for_repetition(began.elapsed(), self.limits.within);
         let token = tokens.token().await?;
         let is_replaceable = token.is_replaceable(tokio::time::Instant::now());
         let authorization = Authorization::Bearer(token.secret().expose_secret());
-        let answer = self.exchange(request, authorization).await?;
-        if answer.status != UNAUTHORIZED || !is_replaceable {
+        let answer = self
+            .exchange(request, authorization, self.limits.within)
+            .await?;
+        if answer.status != UNAUTHORIZED || !is_replaceable || rest().is_none() {
             return Ok(answer);
         }
         let token = tokens.token_instead_of(&token).await?;
+        // The token may have come late.
+        let Some(within) = rest() else {
+            return Ok(answer);
+        };
         let authorization = Authorization::Bearer(token.secret().expose_secret());
-        self.exchange(request, authorization).await
+        self.exchange(request, authorization, within).await
     }
 
     async fn exchange(
         &self,
         request: &Request,
         authorization: Authorization<'_>,
+        within: Duration,
     ) -> Result<Answer, TransportError> {
-        let started = Instant::now();
-        let outgoing = self.outgoing(request, authorization);
+        let started = std::time::Instant::now();
+        let outgoing = self.outgoing(request, authorization)?;
         let whole = async {
             let response = outgoing.send().await;
             let response = response.map_err(|error| classify_error(&error, self.limits.within))?;
             read_whole(response, started, self.limits).await
         };
-        match tokio::time::timeout(self.limits.within, whole).await {
+        match tokio::time::timeout(within, whole).await {
             Ok(outcome) => outcome,
             Err(_) => Err(TransportError::TimedOut(self.limits.within)),
         }
@@ -176,7 +194,7 @@ impl Connection {
         &self,
         request: &Request,
         authorization: Authorization<'_>,
-    ) -> reqwest::RequestBuilder {
+    ) -> Result<reqwest::RequestBuilder, TransportError> {
         let method = match request.method {
             Method::Get => reqwest::Method::GET,
             Method::Put => reqwest::Method::PUT,
@@ -184,9 +202,11 @@ impl Connection {
             Method::Delete => reqwest::Method::DELETE,
             Method::Post => reqwest::Method::POST,
         };
-        let mut outgoing = self
-            .http
-            .request(method, format!("{}{}", self.base, request.target()));
+        let url = url_of_target(&self.base, &request.target()).ok_or_else(|| {
+            let words = "the path of this request leads to another server; check the broker's URL";
+            TransportError::NotSent(words.to_owned())
+        })?;
+        let mut outgoing = self.http.request(method, url);
         outgoing = match authorization {
             Authorization::None => outgoing,
             Authorization::Basic(user, password) => outgoing.basic_auth(user, Some(password)),
@@ -195,9 +215,48 @@ impl Connection {
         for (name, value) in &request.headers {
             outgoing = outgoing.header(name, value);
         }
-        match &request.body {
+        Ok(match &request.body {
             Some(body) => outgoing.body(Bytes::clone(body)),
             None => outgoing,
-        }
+        })
+    }
+}
+
+/// Time that a second send has for its answer, if it may begin so long after the call.
+fn rest_for_repetition(since_began: Duration, answer_within: Duration) -> Option<Duration> {
+    if since_began > REPEATED_WITHIN {
+        return None;
+    }
+    let rest = answer_within.checked_sub(since_began)?;
+    (!rest.is_zero()).then_some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Connection, REPEATED_WITHIN, rest_for_repetition};
+    use crate::wire::{Method, Request, TransportError};
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn a_request_that_leads_to_another_server_is_not_sent() {
+        let mut connection = Connection::to("https://v2").build().expect("a connection");
+        connection.base = "https:/".to_owned();
+        let outcome = connection.send(&Request::new(Method::Get, &["v2"])).await;
+        let Err(TransportError::NotSent(sentence)) = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert!(sentence.contains("another server"), "{sentence}");
+    }
+
+    #[test]
+    fn a_repetition_begins_soon_and_has_the_rest_of_the_time() {
+        let minute = Duration::from_secs(60);
+        let rest = |since: Duration| rest_for_repetition(since, minute);
+        assert_eq!(rest(Duration::ZERO), Some(minute));
+        assert_eq!(rest(REPEATED_WITHIN), Some(minute - REPEATED_WITHIN));
+        assert_eq!(rest(REPEATED_WITHIN + Duration::from_millis(1)), None);
+        let second = Duration::from_secs(1);
+        assert_eq!(rest_for_repetition(second, second), None);
+        assert_eq!(rest_for_repetition(2 * second, second), None);
     }
 }

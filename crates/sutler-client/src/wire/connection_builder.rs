@@ -214,6 +214,9 @@ impl ConnectionBuilder {
             .connect_timeout(self.connect_within.min(self.limits.within))
             .pool_idle_timeout(UNUSED_FOR)
             .no_proxy()
+            // Over HTTP/2 a refused request would be sent again unnoticed, so that one send would be several.
+            .retry(reqwest::retry::never())
+            .dns_resolver(EgressResolver::new(self.egress))
             // A few compressed bytes could become gigabytes, so bodies are not decompressed.
             .no_gzip()
             .no_brotli()
@@ -228,12 +231,6 @@ impl ConnectionBuilder {
         builder = match self.tls_verification {
             TlsVerification::ByCertificate => builder,
             TlsVerification::Skipped => builder.tls_danger_accept_invalid_certs(true),
-        };
-        builder = match self.egress {
-            EgressPolicy::Anywhere => builder,
-            policy @ EgressPolicy::PublicAnd(_) => {
-                builder.dns_resolver(EgressResolver::new(policy))
-            }
         };
         if let Some(identity) = self.identity {
             builder = builder.identity(identity);

@@ -6,11 +6,15 @@
 //! connection is set up. Classes of addresses are in `address_class.rs`.
 
 use super::address_class::AddressClass;
+use super::host_lookup::look_up;
 use super::ip_network::IpNetwork;
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+
+/// Most addresses of one host that are tried: the server of its domain may list thousands.
+const ADDRESSES_MAX: usize = 8;
 
 /// Which addresses may be connected to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -90,20 +94,21 @@ impl Resolve for EgressResolver {
         Box::pin(async move {
             let host = name.as_str();
             // The connection replaces port 0 by that of the URL.
-            let found = tokio::net::lookup_host((host, 0)).await?;
+            let found = look_up(host).await?;
             let allowed = allowed_addresses(host, found, &policy)?;
             Ok(Box::new(allowed.into_iter()) as Addrs)
         })
     }
 }
 
-/// Those addresses of a host that are allowed, in the same order.
+/// The first addresses of a host that are allowed, in the same order.
 fn allowed_addresses(
     host: &str,
     found: impl Iterator<Item = SocketAddr>,
     policy: &EgressPolicy,
 ) -> Result<Vec<SocketAddr>, EgressError> {
-    let allowed: Vec<SocketAddr> = found.filter(|it| policy.allows(it.ip())).collect();
+    let allowed = found.filter(|it| policy.allows(it.ip()));
+    let allowed: Vec<SocketAddr> = allowed.take(ADDRESSES_MAX).collect();
     if allowed.is_empty() {
         return Err(EgressError {
             host: host.to_owned(),
@@ -114,7 +119,7 @@ fn allowed_addresses(
 
 #[cfg(test)]
 mod tests {
-    use super::{EgressPolicy, allowed_addresses, check_literal};
+    use super::{ADDRESSES_MAX, EgressPolicy, allowed_addresses, check_literal};
     use reqwest::Url;
     use std::net::SocketAddr;
 
@@ -187,6 +192,16 @@ mod tests {
         assert_eq!(kept_ones, [found[1], found[3]]);
         let kept_ones = kept(&["10.0.0.0/8"]).expect("some");
         assert_eq!(kept_ones, [found[0], found[1], found[3]]);
+    }
+
+    #[test]
+    fn of_many_addresses_only_the_first_are_used() {
+        let found = (0..=255).map(|it| SocketAddr::from(([1, 1, 1, it], 0)));
+        let found: Vec<SocketAddr> = found.collect();
+        for policy in [EgressPolicy::Anywhere, policy(&[])] {
+            let kept = allowed_addresses("host.example", found.iter().copied(), &policy);
+            assert_eq!(kept.expect("public ones"), found[..ADDRESSES_MAX]);
+        }
     }
 
     #[test]

@@ -5,6 +5,9 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
+/// Longest path and query that are sent, in bytes, encoded: more than servers read, whose limits are 8 KiB or so.
+const TARGET_BYTES_MAX: usize = 16 * 1024;
+
 /// The methods of the protocol, and `POST`, which a broker has to refuse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
@@ -119,6 +122,12 @@ impl Request {
         if let Some(segment) = self.path.iter().find(is_step) {
             return Some(format!(
                 "{segment:?} cannot be sent as an id, because URLs read it as a step between folders; choose another id"
+            ));
+        }
+        let length = self.target().len();
+        if length > TARGET_BYTES_MAX {
+            return Some(format!(
+                "path and query have {length} bytes, and at most {TARGET_BYTES_MAX} are sent; use shorter ids"
             ));
         }
         let is_none = |(name, value): &&(String, String)| {

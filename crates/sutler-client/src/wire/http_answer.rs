@@ -1,7 +1,7 @@
 //! Reads an answer to its end, at most so many bytes of it. `connection.rs` and `token_source.rs` send the requests.
 
 use super::exchange::{Answer, TransportError};
-use super::transport_error::classify_error;
+use super::transport_error::classify_answer_error;
 use bytes::BytesMut;
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,7 @@ pub(super) async fn read_whole(
     while let Some(chunk) = response
         .chunk()
         .await
-        .map_err(|error| classify_error(&error, limits.within))?
+        .map_err(|error| classify_answer_error(&error, limits.within))?
     {
         if body.len() + chunk.len() > limits.bytes_max {
             return Err(too_long());

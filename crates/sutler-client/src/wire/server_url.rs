@@ -24,12 +24,25 @@ impl UrlOwner {
 
 /// The broker's URL up to its version, without a slash at the end.
 pub(super) fn broker_url(url: &str, egress: &EgressPolicy) -> Result<String, String> {
-    let parsed = checked_url(UrlOwner::Broker, url, egress)?;
+    let mut parsed = checked_url(UrlOwner::Broker, url, egress)?;
     if parsed.query().is_some() {
         return Err(UrlOwner::Broker.invalid_url("must end with its path"));
     }
-    let base = parsed.as_str().trim_end_matches('/');
-    Ok(base.strip_suffix("/v2").unwrap_or(base).to_owned())
+    // Of the path only: a host may be named `v2` too.
+    let path = parsed.path().trim_end_matches('/');
+    let path = path.strip_suffix("/v2").unwrap_or(path).to_owned();
+    parsed.set_path(&path);
+    let base = parsed.as_str();
+    // An empty path is printed as a slash.
+    let end = if path.is_empty() { "/" } else { "" };
+    Ok(base.strip_suffix(end).unwrap_or(base).to_owned())
+}
+
+/// The URL of a target, unless it is at another server than the base.
+pub(super) fn url_of_target(base: &str, target: &str) -> Option<Url> {
+    let url = Url::parse(&format!("{base}{target}")).ok()?;
+    let origin = Url::parse(base).ok()?.origin();
+    (url.origin() == origin).then_some(url)
 }
 
 /// The URL of a token endpoint, which may have a query (RFC 6749, 3.2).
@@ -57,7 +70,7 @@ fn checked_url(owner: UrlOwner, url: &str, egress: &EgressPolicy) -> Result<Url,
 
 #[cfg(test)]
 mod tests {
-    use super::{broker_url, token_url};
+    use super::{broker_url, token_url, url_of_target};
     use crate::wire::EgressPolicy;
 
     #[test]
@@ -66,6 +79,12 @@ mod tests {
         for (url, expected) in [
             ("http://127.0.0.1:8080/", "http://127.0.0.1:8080"),
             ("http://127.0.0.1/cf/v2/", "http://127.0.0.1/cf"),
+            ("http://127.0.0.1/v2/v2", "http://127.0.0.1/v2"),
+            ("http://127.0.0.1/a%2Fb/v2", "http://127.0.0.1/a%2Fb"),
+            ("https://v2", "https://v2"),
+            ("https://v2/", "https://v2"),
+            ("https://v2/v2", "https://v2"),
+            ("https://v2:8443/v2/", "https://v2:8443"),
         ] {
             assert_eq!(base(url).as_deref(), Ok(expected));
         }
@@ -77,6 +96,21 @@ mod tests {
             "http://x#y",
         ] {
             assert!(base(unusable).is_err(), "{unusable}");
+        }
+    }
+
+    #[test]
+    fn a_target_is_at_the_server_of_its_base() {
+        let url = url_of_target("https://x:8443/cf", "/v2/catalog?a=b").map(String::from);
+        assert_eq!(url.as_deref(), Some("https://x:8443/cf/v2/catalog?a=b"));
+        for (base, target) in [
+            ("https:/", "/v2/catalog"),
+            ("https:/", "/evil.example"),
+            ("https://x", ".evil.example/v2"),
+            ("https://x", "@evil.example/v2"),
+            ("https://x:80", "80/v2"),
+        ] {
+            assert_eq!(url_of_target(base, target), None, "{base} {target}");
         }
     }
 

@@ -19,7 +19,16 @@ const REFUSED_HANDSHAKE: [&str; 6] = [
 ];
 
 /// Texts of errors about a connection that ended too early.
-const CLOSED: [&str; 5] = ["closed", "incomplete", "eof", "reset", "cancel"];
+const CLOSED: [&str; 7] = [
+    "closed",
+    "incomplete",
+    "eof",
+    "reset",
+    "cancel",
+    // HTTP/2: the server ends one stream, or the whole connection without an error.
+    "refused stream",
+    "not a result of an error",
+];
 
 /// Classifies an error of reqwest.
 pub(super) fn classify_error(error: &reqwest::Error, answer_within: Duration) -> TransportError {
@@ -43,6 +52,24 @@ pub(super) fn classify_error(error: &reqwest::Error, answer_within: Duration) ->
         Some(_) => TransportError::Closed,
         None if contains_any(&words, &CLOSED) => TransportError::Closed,
         None => TransportError::Garbage(words),
+    }
+}
+
+/// Classifies an error of reqwest after the head of an answer has arrived: whatever its words, the request was sent.
+pub(super) fn classify_answer_error(
+    error: &reqwest::Error,
+    answer_within: Duration,
+) -> TransportError {
+    once_answered(classify_error(error, answer_within))
+}
+
+fn once_answered(error: TransportError) -> TransportError {
+    match error {
+        TransportError::NotSent(_) => TransportError::Closed,
+        TransportError::TimedOut(_)
+        | TransportError::Closed
+        | TransportError::Garbage(_)
+        | TransportError::TooLong(_) => error,
     }
 }
 
@@ -82,4 +109,25 @@ pub(super) fn innermost(error: &dyn Error) -> String {
         cause = inner;
     }
     cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{TransportError, once_answered};
+    use std::time::Duration;
+
+    #[test]
+    fn a_request_whose_answer_began_was_sent() {
+        let words = || "received fatal alert: AccessDenied".to_owned();
+        let error = once_answered(TransportError::NotSent(words()));
+        assert_eq!(error, TransportError::Closed);
+        for error in [
+            TransportError::TimedOut(Duration::from_secs(1)),
+            TransportError::Closed,
+            TransportError::Garbage(words()),
+            TransportError::TooLong(1),
+        ] {
+            assert_eq!(once_answered(error.clone()), error);
+        }
+    }
 }

@@ -52,6 +52,17 @@ impl Authority {
 impl SignedCertificate {
     /// TLS of a server with this certificate.
     pub(crate) fn acceptor(&self) -> TlsAcceptor {
+        TlsAcceptor::from(Arc::new(self.server_config()))
+    }
+
+    /// The same for HTTP/2 only.
+    pub(crate) fn http2_acceptor(&self) -> TlsAcceptor {
+        let mut config = self.server_config();
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        TlsAcceptor::from(Arc::new(config))
+    }
+
+    fn server_config(&self) -> ServerConfig {
         let certificate = CertificateDer::from_pem_slice(self.certificate.as_bytes());
         let key = PrivateKeyDer::from_pem_slice(self.key.as_bytes()).expect("a key");
         let config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
@@ -59,6 +70,6 @@ impl SignedCertificate {
             .expect("versions of TLS")
             .with_no_client_auth()
             .with_single_cert(vec![certificate.expect("a certificate")], key);
-        TlsAcceptor::from(Arc::new(config.expect("a configuration")))
+        config.expect("a configuration")
     }
 }

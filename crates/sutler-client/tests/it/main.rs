@@ -9,6 +9,7 @@ mod meanings;
 mod oauth2;
 mod polling;
 mod raw_server;
+mod repeated_sends;
 mod request_bytes;
 mod stored_requests;
 mod tls;

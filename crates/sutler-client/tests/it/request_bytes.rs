@@ -2,7 +2,7 @@
 
 use crate::raw_server::{RawServer, ServerAct};
 use serde_json::{Map, json};
-use sutler_client::wire::{Answer, Connection, Method, Request};
+use sutler_client::wire::{Answer, Connection, Method, Request, TransportError};
 use sutler_client::{Call, Client, EntityTag, Incomplete, Operation, PlanIds, RequestBuilder};
 use sutler_osb::{
     BindBody, BindingId, InstanceId, OriginatingIdentity, ProvisionBody, RequestIdentity,
@@ -214,4 +214,21 @@ async fn a_catalog_is_asked_for_with_the_tag_of_its_last_answer() {
         requests[0]
     );
     assert!(!requests[1].contains("if-none-match"), "{}", requests[1]);
+}
+
+#[tokio::test]
+async fn a_target_is_sent_up_to_its_longest_length() {
+    let server = RawServer::always(ServerAct::answer(200, "{}")).await;
+    let connection = Connection::to(&server.url()).build().expect("a connection");
+    let longest = 16 * 1024 - 1;
+    let request = Request::new(Method::Get, &[&"x".repeat(longest)]);
+    let answer = connection.send(&request).await;
+    assert_eq!(answer.expect("an answer").status, 200);
+    let request = Request::new(Method::Get, &[&"x".repeat(longest + 1)]);
+    let outcome = connection.send(&request).await;
+    let Err(TransportError::NotSent(sentence)) = outcome else {
+        panic!("{outcome:?}");
+    };
+    assert!(sentence.contains("16385 bytes"), "{sentence}");
+    assert_eq!(server.requests().len(), 1);
 }

@@ -118,6 +118,7 @@ fn a_changed_form_is_refused_without_its_values() {
         ("path", json!(["v2", 7])),
         ("path", json!(["v2", ".."])),
         ("path", json!(vec!["hush"; 65])),
+        ("path", json!(["hush".repeat(4096)])),
         ("query", json!([["a"]])),
         ("query", json!([["a", "hush", "c"]])),
         ("query", json!(vec![("a", "hush"); 65])),
@@ -199,6 +200,7 @@ fn what_cannot_be_read_is_not_written_either() {
         (plain().header("X-Note", "hush\n"), "X-Note"),
         (Request::new(Method::Put, &["v2", "."]), "choose another id"),
         (Request::new(Method::Put, &["hush"; 65]), "65 path segments"),
+        (plain().query("a", &"hush".repeat(4096)), "use shorter ids"),
     ] {
         let error = request.to_stored().expect_err(words);
         assert!(
