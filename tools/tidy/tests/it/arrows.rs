@@ -29,7 +29,14 @@ const ALLOWED: [(&str, &[&str]); 20] = [
     ("sutler-client", &["sutler-osb"]),
     (
         "sutler-platform",
-        &["sutler-client", "sutler-osb", "sutler-schema"],
+        &[
+            "sutler-client",
+            "sutler-osb",
+            "sutler-journal",
+            "sutler-records",
+            "sutler-server",
+            "sutler-schema",
+        ],
     ),
     ("sutler-servers", &[]),
     ("sutler-store-mongodb", &["sutler-journal"]),
@@ -76,8 +83,14 @@ const ALLOWED: [(&str, &[&str]); 20] = [
 /// Third-party crates that only some crates of the product may depend on: each marks a seam.
 const RESERVED: [(&str, &[&str]); 9] = [
     ("serde-saphyr", &["sutler-yaml"]),
-    ("axum", &["sutler-server", "sutler-broker"]),
-    ("hyper", &["sutler-server", "sutler-broker"]),
+    (
+        "axum",
+        &["sutler-server", "sutler-broker", "sutler-platform"],
+    ),
+    (
+        "hyper",
+        &["sutler-server", "sutler-broker", "sutler-platform"],
+    ),
     ("hyper-util", &["sutler-server"]),
     ("rusqlite", &["sutler-store-sqlite"]),
     ("mongodb", &["sutler-store-mongodb"]),
@@ -94,6 +107,7 @@ const RESERVED: [(&str, &[&str]); 9] = [
             "sutler-server",
             "sutler-records",
             "sutler-broker",
+            "sutler-platform",
             "sutler-bundle-service",
             "sutler-runner",
             "sutler-registry",
