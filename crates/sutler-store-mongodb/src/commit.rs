@@ -56,7 +56,12 @@ impl ClaimCache {
                 }
                 Write::Advance {
                     operation,
-                    next: Next::Ready(_) | Next::Retry(_) | Next::PutBack(_) | Next::Done(_),
+                    next:
+                        Next::Ready(_)
+                        | Next::Retry(_)
+                        | Next::PutBack(_)
+                        | Next::Waiting
+                        | Next::Done(_),
                     ..
                 } => drop(self.all().remove(operation)),
                 _ => {}

@@ -74,6 +74,7 @@ macro_rules! store_conformance {
                 a_claim_is_limited_per_queue,
                 a_claim_needs_a_lease,
                 a_yielded_operation_can_be_claimed_by_anyone,
+                an_operation_that_waits_again_is_claimed_after_a_wake,
                 a_claim_returns_a_requested_cancellation,
                 an_ended_operation_is_not_claimed,
             }
@@ -94,6 +95,7 @@ macro_rules! store_conformance {
                 a_fence_holds_only_while_the_operation_runs,
                 an_expired_lease_writes_nothing,
                 a_worker_after_a_takeover_cannot_write,
+                a_worker_of_an_operation_that_was_made_to_wait_cannot_write,
                 a_claim_in_the_accepting_commit_needs_a_lease,
                 a_repeated_fenced_commit_succeeds_after_the_lease,
             }
