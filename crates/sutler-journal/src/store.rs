@@ -168,6 +168,13 @@ pub trait Store: Send + Sync + 'static {
     /// The feed of changes after a cursor, in commit order, at most about `limit` changes: whole
     /// commits, and at least one if there is one. A commit may be held back while another that may get
     /// an earlier position is still open; otherwise the feed is as current as any other read.
+    ///
+    /// # Guarantees
+    /// Cursors are made by [`Cursor::of_number`]: a cursor of the same number reads the same changes, and a later one
+    /// has a larger number.
+    ///
+    /// # Errors
+    /// A cursor without a number, and one that the store cannot have made.
     async fn changes(&self, after: &Cursor, limit: usize) -> Result<Changes, StoreError>;
 
     /// A counter that increases when an operation may have become claimable. Only a hint: it may be

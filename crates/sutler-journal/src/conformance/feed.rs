@@ -171,6 +171,27 @@ pub async fn a_cursor_can_be_used_again(candidate: &dyn Candidate) {
     assert_eq!(sorted, cursors, "cursors are ordered as bytes");
 }
 
+/// A cursor is a number that grows with the feed: the cursor of that number reads the same changes.
+pub async fn a_cursor_is_as_good_as_its_number(candidate: &dyn Candidate) {
+    let fixture = Fixture::of(candidate).await;
+    let number = |cursor: &Cursor| cursor.number().expect("its number");
+    let mut numbers = vec![number(&Cursor::default())];
+    assert_eq!(numbers, [0], "the beginning");
+    for n in 0..10 {
+        fixture.commit(insert(&format!("{n}"), "x")).await;
+        numbers.push(number(&fixture.feed(&Cursor::default()).await.1));
+    }
+    assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
+    let (all, end) = fixture.feed(&Cursor::default()).await;
+    for (n, number) in numbers.into_iter().enumerate() {
+        let cursor = Cursor::of_number(number);
+        assert_eq!(
+            fixture.feed(&cursor).await,
+            (all[n..].to_vec(), end.clone())
+        );
+    }
+}
+
 /// A commit in progress is not visible and does not block others.
 pub async fn a_commit_in_progress_is_invisible(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
