@@ -181,6 +181,11 @@ pub trait Store: Send + Sync + 'static {
     /// late or lost, so callers also poll periodically.
     fn hints(&self) -> watch::Receiver<u64>;
 
+    /// A counter that increases when the feed may have grown: soon after every commit of this process, and after those
+    /// of other replicas where the store learns of them anyway. Only a hint, as [`Store::hints`]: it costs no statement
+    /// and no notification, so callers also read the feed periodically.
+    fn feed_hints(&self) -> watch::Receiver<u64>;
+
     /// Deletes, and returns how many. Never deletes an unfinished or pinned operation.
     async fn sweep(&self, sweep: &Sweep) -> Result<u64, StoreError>;
 

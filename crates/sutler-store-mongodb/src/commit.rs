@@ -127,6 +127,7 @@ impl MongoStore {
             Ok(()) => {
                 self.unknown_commits.settle(commit.id());
                 self.claims.follow(commit);
+                self.hints.feed_moved();
                 if commit.is_worth_a_hint() {
                     self.hints.give();
                 }

@@ -210,6 +210,10 @@ impl<D: Dialect> Store for SqlStore<D> {
         self.shared.wakeups.subscribe()
     }
 
+    fn feed_hints(&self) -> watch::Receiver<u64> {
+        self.shared.wakeups.subscribe_to_feed()
+    }
+
     async fn sweep(&self, sweep: &Sweep) -> Result<u64, StoreError> {
         Ok(self.shared.sweep(sweep).await?)
     }

@@ -106,6 +106,7 @@ macro_rules! store_conformance {
                 a_commit_is_never_split,
                 a_cursor_can_be_used_again,
                 a_cursor_is_as_good_as_its_number,
+                a_commit_causes_a_hint_at_the_feed,
                 a_commit_in_progress_is_invisible,
                 nothing_appears_behind_a_cursor,
                 a_trimmed_feed_reports_a_gap,

@@ -8,6 +8,9 @@ use crate::operation::{OperationId, Outcome};
 use crate::query::{Change, Cursor, Subject, Sweep};
 use std::time::Duration;
 
+/// Time within which a commit must cause a hint.
+const HINT_WITHIN: Duration = Duration::from_secs(10);
+
 /// The commits of some changes; each occurs once if it is not split.
 fn commits(changes: &[Change]) -> Vec<CommitId> {
     let mut commits: Vec<CommitId> = changes.iter().map(|change| change.commit).collect();
@@ -189,6 +192,25 @@ pub async fn a_cursor_is_as_good_as_its_number(candidate: &dyn Candidate) {
             fixture.feed(&cursor).await,
             (all[n..].to_vec(), end.clone())
         );
+    }
+}
+
+/// Every commit is followed by a hint that the feed has grown; whoever reads the feed after it sees the commit.
+pub async fn a_commit_causes_a_hint_at_the_feed(candidate: &dyn Candidate) {
+    let fixture = Fixture::of(candidate).await;
+    let id = fixture.start(Start::Waiting).await;
+    let mut hints = fixture.store.feed_hints();
+    let mut cursor = fixture.feed(&Cursor::default()).await.1;
+    let moved = Commit::new().advance(id, Next::Same, Some(bytes("text")), None);
+    for commit in [insert("a", "x"), moved, finish(id, Outcome::Failed)] {
+        hints.mark_unchanged();
+        let before = *hints.borrow();
+        let made = fixture.commit(commit).await;
+        let hint = tokio::time::timeout(HINT_WITHIN, hints.wait_for(|count| *count > before));
+        hint.await.expect("a hint in time").expect("a store");
+        let (changes, next) = fixture.feed(&cursor).await;
+        assert_eq!(commits(&changes), [made]);
+        cursor = next;
     }
 }
 
