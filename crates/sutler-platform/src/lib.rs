@@ -9,12 +9,17 @@
 //! a broker's catalog is offered to whom). Then the shell: [`records`] (what is stored), [`brokers`] (registered brokers and the connection to them).
 
 pub mod author;
+mod binding_changes;
 pub mod broker_request;
 pub mod brokers;
 pub mod catalog;
+mod context;
+mod end_waiters;
+mod executor;
 pub mod lifecycle;
 pub mod platform_records;
 pub mod preflight;
 pub mod projection;
 pub mod records;
 pub mod spec;
+mod writes;

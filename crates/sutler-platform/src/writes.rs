@@ -1,0 +1,14 @@
+//! How a decision becomes one commit: the document of the lane, its operations, names, uses of secrets, the ledger.
+//!
+//! Nothing is decided here. `operation_changes.rs` is the same for every kind of resource; `own_operation.rs` is the operation of
+//! the run that decided; `instance_writes.rs` and its siblings translate the effects of one kind.
+
+mod binding_writes;
+mod instance_writes;
+mod operation_changes;
+mod orphan_writes;
+mod own_operation;
+
+pub(crate) use binding_writes::{BindingChange, binding_commit};
+pub(crate) use instance_writes::{InstanceChange, instance_commit};
+pub(crate) use own_operation::{NextClaim, OwnOperation};
