@@ -13,7 +13,7 @@ use crate::records::Record;
 use crate::writes::{BindingChange, binding_commit};
 use sutler_journal::{Commit, CommitError, Key, StoreError, Write, commit_until_known};
 use sutler_osb::BindingId;
-use sutler_records::{LoadedDocument, RecordError};
+use sutler_records::RecordError;
 
 /// Decisions that may find that another writer was first.
 const TRIES_MAX: usize = 20;
@@ -85,7 +85,6 @@ pub(crate) async fn change_binding(
         let decision = decide(context, &view, Some(binding), event.clone())?;
         let change = BindingChange {
             context,
-            broker: &view,
             key,
             instance: &instance,
             was: &was,
@@ -166,9 +165,4 @@ pub(crate) fn decide(
         policy: &policy,
     };
     binding::decide(binding, event, &decision_context)
-}
-
-/// A binding that does not exist.
-pub(crate) fn absent() -> LoadedDocument<Record<Binding>> {
-    LoadedDocument::absent()
 }

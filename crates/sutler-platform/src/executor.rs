@@ -11,6 +11,10 @@ mod instance_run;
 mod retry_wait;
 mod run_error;
 
+pub(crate) use instance_run::{
+    after_commit as instance_committed, bindings_of, decide as decide_instance, plan_of,
+};
+
 use crate::context::PlatformContext;
 use crate::records::INSTANCE;
 use async_trait::async_trait;

@@ -9,6 +9,8 @@ mod bindings;
 mod observation;
 mod prepared_request;
 
+pub(crate) use bindings::bindings_of;
+
 use super::retry_wait::retry_wait;
 use super::run_error::RunError;
 use super::{NEWER_VERSION, Takeovers};

@@ -3,7 +3,6 @@
 use super::operation_changes::{OperationChange, OperationWriter, START_NOW, ScrubbedOperations};
 use super::orphan_writes::add_new_orphan;
 use super::own_operation::{NextClaim, OwnOperation};
-use crate::brokers::BrokerView;
 use crate::context::{PlatformContext, journal_id};
 use crate::lifecycle::binding::{
     Binding, BindingDecision, BindingEffect, BindingOrphan, IntentChange, OperationStart,
@@ -25,8 +24,6 @@ const INSTANCE_WAIT: Duration = Duration::from_secs(1);
 pub(crate) struct BindingChange<'a> {
     /// Parts of the platform.
     pub(crate) context: &'a PlatformContext,
-    /// The broker as it was when it was decided.
-    pub(crate) broker: &'a BrokerView,
     /// Key of the binding.
     pub(crate) key: &'a Key,
     /// The instance, as it was read last.
