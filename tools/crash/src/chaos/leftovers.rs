@@ -37,6 +37,13 @@ pub fn lane_of(instance: &str, binding: Option<usize>) -> String {
     }
 }
 
+impl EndedOperation {
+    /// Whether it was given up after too many takeovers. Nobody knows how far its hook came.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.outcome == Some(Outcome::Failed) && self.takeovers > TAKEOVERS_MAX
+    }
+}
+
 /// Compares history, store, executions and world.
 ///
 /// # Errors
@@ -100,7 +107,7 @@ fn ends(history: &[RecordedCall], left: &FinalState, executions: &Executions) ->
         let right = match row.outcome {
             None => return Err(Violation::new(format!("{name} is stuck"))),
             Some(Outcome::Succeeded) => true,
-            Some(Outcome::Failed) => asked_to_fail || row.takeovers > TAKEOVERS_MAX,
+            Some(Outcome::Failed) => asked_to_fail || row.is_given_up(),
             Some(Outcome::Cancelled) => creates,
         };
         if !right {
@@ -157,13 +164,14 @@ fn explained(history: &[RecordedCall], left: &FinalState) -> CheckResult<()> {
     Ok(())
 }
 
-/// Live resources exist in the world, and everything in the world is live or was left by a failed creation.
+/// Live resources exist in the world, except those that a delete removed before it was given up; and everything in the
+/// world is live or was left by a failed creation.
 fn leftovers(left: &FinalState, world: &ExternalWorld) -> CheckResult<()> {
     let word = |lane: &str| left.lifecycle.get(lane).map_or("absent", String::as_str);
     let live = left.lifecycle.iter().filter(|(_, word)| *word == "live");
     for (lane, _) in live {
         if !world.resources.contains(lane) {
-            return Err(Violation::new(format!("{lane} is live and was never made")));
+            removed_by_given_up(lane, left, world)?;
         }
     }
     let orphan = |lane: &&String| !["live", "create_failed"].contains(&word(lane));
@@ -174,4 +182,22 @@ fn leftovers(left: &FinalState, world: &ExternalWorld) -> CheckResult<()> {
         ))),
         None => Ok(()),
     }
+}
+
+/// The resource of a live lane was created, and only operations that were given up have removed it since: a delete that
+/// failed leaves the resource live, and can be repeated.
+fn removed_by_given_up(lane: &str, left: &FinalState, world: &ExternalWorld) -> CheckResult<()> {
+    let Some(removers) = world.removed_by.get(lane) else {
+        return Err(Violation::new(format!("{lane} is live and was never made")));
+    };
+    for remover in removers {
+        let row = left.rows.iter().find(|row| row.id == *remover);
+        if !row.is_some_and(EndedOperation::is_given_up) {
+            let outcome = row.and_then(|row| row.outcome);
+            return Err(Violation::new(format!(
+                "{lane} is live, although {remover} removed it and ended as {outcome:?}"
+            )));
+        }
+    }
+    Ok(())
 }
