@@ -88,7 +88,8 @@ fn acknowledged(history: &[RecordedCall], left: &FinalState) -> CheckResult<()> 
     Ok(())
 }
 
-/// Every operation has ended, none failed without a reason, and those that clients saw end have ended.
+/// Every operation has ended, none failed without a reason, and those that clients saw end have ended. None was taken
+/// over more often than its claims show: else one could be given up too early.
 fn ends(history: &[RecordedCall], left: &FinalState, executions: &Executions) -> CheckResult<()> {
     let to_fail: BTreeSet<&str> = history
         .iter()
@@ -113,6 +114,14 @@ fn ends(history: &[RecordedCall], left: &FinalState, executions: &Executions) ->
         if !right {
             let sentence = format!("{name} ended as {:?}, without a reason", row.outcome);
             return Err(Violation::new(sentence));
+        }
+        let known = executions.known_claims.get(&row.id);
+        let most = known.cloned().unwrap_or_default().takeovers_max(row.fence);
+        if u64::from(row.takeovers) > most {
+            return Err(Violation::new(format!(
+                "{name} was taken over {} times, and its {} claims show at most {most}",
+                row.takeovers, row.fence
+            )));
         }
     }
     let rows: BTreeSet<&str> = left.rows.iter().map(|row| row.id.as_str()).collect();

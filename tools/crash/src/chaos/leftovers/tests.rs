@@ -1,7 +1,7 @@
 //! One consistent history, and each rule violated once.
 
 use super::{FinalState, check_leftovers};
-use crate::chaos::executions::Executions;
+use crate::chaos::executions::{Executions, KnownClaims};
 use crate::chaos::external_world::ExternalWorld;
 use crate::chaos::history::{Call, ObservedReply, RecordedCall, Spec};
 use crate::chaos::operation_ends::EndedOperation;
@@ -36,6 +36,7 @@ fn row(id: &str, binding: Option<usize>, verb: &str) -> EndedOperation {
         verb: verb.to_owned(),
         outcome: Some(Outcome::Succeeded),
         takeovers: 0,
+        fence: 1,
     }
 }
 
@@ -100,8 +101,26 @@ fn an_operation_that_failed_without_a_reason_is_noticed() {
     broken(fail, "without a reason");
     let mut given_up = one_instance();
     fail(&mut given_up);
-    given_up.left.rows[0].takeovers = 6;
+    (given_up.left.rows[0].takeovers, given_up.left.rows[0].fence) = (6, 7);
     check(&given_up).expect("it was given up");
+}
+
+#[test]
+fn an_operation_that_was_given_up_too_early_is_noticed() {
+    let given_up = |it: &mut Case| {
+        it.left.rows[0].outcome = Some(Outcome::Failed);
+        (it.left.rows[0].takeovers, it.left.rows[0].fence) = (6, 7);
+    };
+    let released = |it: &mut Case| {
+        given_up(it);
+        let (kept, released) = (0, [3].into());
+        let known = KnownClaims { kept, released };
+        it.executions.known_claims.insert("p".to_owned(), known);
+    };
+    broken(
+        released,
+        "taken over 6 times, and its 7 claims show at most 5",
+    );
 }
 
 #[test]
@@ -143,7 +162,8 @@ fn a_live_instance_without_a_resource_is_noticed() {
 fn removed_but_live(outcome: Outcome, takeovers: u32) -> Case {
     let mut case = one_instance();
     let mut deprovision = row("d", None, "deprovision");
-    (deprovision.outcome, deprovision.takeovers) = (Some(outcome), takeovers);
+    deprovision.outcome = Some(outcome);
+    (deprovision.takeovers, deprovision.fence) = (takeovers, u64::from(takeovers) + 1);
     case.left.rows.push(deprovision);
     (case.left.stats.accepted, case.left.stats.terminal) = (2, 2);
     let accepted = ObservedReply::Accepted("d".to_owned());
