@@ -50,6 +50,15 @@ pub enum RunResult {
     /// The attempt ended; the next one starts after this time. The progress of the operation is replaced in the same
     /// commit, and takeovers stay as they are.
     Retry(Duration, Option<Bytes>),
+    /// A commit of the executor through [`Run::commit`] gave the claim back: it advanced the operation to
+    /// [`Next::Ready`](crate::Next::Ready), [`Next::Retry`](crate::Next::Retry) or another state without a worker. The
+    /// engine writes nothing, and looks at the queue after this time, at most [`EngineSettings::look_every`] later;
+    /// `None`: when it would anyway.
+    ///
+    /// Return soon after the commit: if the operation is claimed again here, it runs after this run has ended; a run
+    /// that goes on for longer than a third of a lease is stopped. Nobody wakes an operation that was cancelled
+    /// while the commit was decided, so the commit must expect what a cancel changes.
+    Released(Option<Duration>),
 }
 
 /// Executes operations.

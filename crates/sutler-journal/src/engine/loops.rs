@@ -22,7 +22,7 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-/// Wait before an operation whose executor panicked is tried again.
+/// Wait before an operation is tried again whose executor panicked, or said that it gave back a claim that it holds.
 const AFTER_PANIC: Duration = Duration::from_secs(5);
 
 pub(super) fn spawn_loops(engine: &Engine, held_until: Instant) {
@@ -234,7 +234,6 @@ impl Inner {
                     .await
             }
             Ok(RunResult::Retry(wait, progress)) => {
-                metrics::record_retry();
                 let next = Next::Retry(Due::In(wait));
                 let put_back = self.put_back(&run, next, wait, progress).await;
                 if put_back.is_ok() && wait > self.settings.look_every {
@@ -242,6 +241,7 @@ impl Inner {
                 }
                 put_back
             }
+            Ok(RunResult::Released(wait)) => self.released(&run, wait).await,
             Err(Lost) => Err(Lost),
         };
         if left == Err(Lost) {
@@ -283,6 +283,20 @@ impl Inner {
         {
             self.queues.look_within(run.queue(), wait);
         }
+    }
+
+    /// A commit of the executor gave the claim back.
+    async fn released(&self, run: &Run, wait: Option<Duration>) -> Result<(), Lost> {
+        if !run.has_ended_claim() {
+            // Otherwise nobody would run it before a renewal lists it.
+            tracing::error!(operation.id = %run.id(), "the executor did not give its claim back, as it says");
+            let next = Next::Retry(Due::In(AFTER_PANIC));
+            return self.put_back(run, next, AFTER_PANIC, None).await;
+        }
+        if let Some(wait) = wait {
+            self.queues.look_within(run.queue(), wait);
+        }
+        Ok(())
     }
 
     async fn put_back(

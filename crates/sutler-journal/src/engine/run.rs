@@ -7,6 +7,7 @@ use super::run_table::{RunCounters, RunHandle};
 use crate::commit::{
     Commit, CommitError, CommitSizeError, Due, Expect, Next, StaleItem, Start, Write,
 };
+use crate::metrics;
 use crate::operation::{Fence, Operation, OperationId, Queue, State};
 use crate::store::{Store, StoreError};
 use bytes::Bytes;
@@ -113,6 +114,11 @@ impl Run {
     /// The queue of the operation.
     pub(super) fn queue(&self) -> &Queue {
         &self.operation.row.queue
+    }
+
+    /// Whether a commit of this run has given the claim back or ended the operation.
+    pub(super) fn has_ended_claim(&self) -> bool {
+        self.counters.claim_ended.load(Ordering::SeqCst)
     }
 
     /// Fencing token of the claim.
@@ -236,9 +242,14 @@ impl Run {
 
     /// Acts on a change of this operation. When its queue is looked at follows from the result of the run.
     fn note_advance(&self, next: Next, progress: bool) {
-        if next == Next::Same && progress {
+        if next != Next::Same {
+            self.counters.claim_ended.store(true, Ordering::SeqCst);
+        } else if progress {
             // New memos set the number of takeovers back: this run is not suspected any more.
             self.counters.suspicion.store(0, Ordering::SeqCst);
+        }
+        if matches!(next, Next::Retry(_)) {
+            metrics::record_retry();
         }
     }
 

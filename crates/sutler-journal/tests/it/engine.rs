@@ -9,6 +9,7 @@ mod faults;
 mod leases;
 mod many_queues;
 mod queues;
+mod released_claims;
 mod served_queues;
 mod shut_down;
 
