@@ -82,8 +82,7 @@ impl RunHandle {
 
     /// Whether this process holds the operation and runs it, or did until this run has ended.
     fn survives_lost_lease(&self) -> bool {
-        let is_held =
-            !self.has_ended_claim() || self.counters.claimed_again.load(Ordering::SeqCst);
+        let is_held = !self.has_ended_claim() || self.counters.claimed_again.load(Ordering::SeqCst);
         is_held && !self.put_back
     }
 }
@@ -398,7 +397,7 @@ impl RunTable {
             .retain(|_, (_, at)| sent.saturating_duration_since(*at) < RESPONSE_WITHIN);
         for (id, run) in &mut self.runs {
             let has_ended_claim = run.has_ended_claim();
-            // If a run has ended its claim, a later one is listed.
+            // What is listed for a run that has ended its claim is a later claim.
             let is_held = run.started >= sent || held.contains(id);
             if is_held && !has_ended_claim {
                 continue;

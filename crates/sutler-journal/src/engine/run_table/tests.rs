@@ -240,7 +240,11 @@ fn an_operation_that_is_claimed_again_starts_after_the_run_that_gave_it_back() {
         panic!("it starts");
     };
     table.ended(operation.row.id, first);
-    assert_eq!(table.len(), 1, "the end of the first is not that of the next");
+    assert_eq!(
+        table.len(),
+        1,
+        "the end of the first is not that of the next"
+    );
     assert!(!next.counters.claim_ended.load(Ordering::SeqCst));
 }
 
