@@ -27,7 +27,7 @@ mod tests {
 
     #[test]
     fn chance_shortens_a_time_by_up_to_a_tenth() {
-        let minutes = |count| Duration::from_secs(count * 60);
+        let minutes = |count: u64| Duration::from_secs(count * 60);
         assert_eq!(shortened(minutes(10), 0), minutes(10));
         assert_eq!(shortened(minutes(10), u32::MAX), minutes(9));
         assert_eq!(shortened(Duration::MAX, 0), Duration::MAX);

@@ -36,6 +36,7 @@ pub const SYNC_VERB: &str = "sync";
 
 /// Longest wait before it is looked whether a broker that was stopped goes on, if that is not noticed otherwise.
 const STOPPED_AGAIN_AFTER: Duration = Duration::from_secs(5 * 60);
+
 /// Why a sync did not end.
 enum SyncStop {
     /// The claim was lost.
@@ -140,7 +141,7 @@ impl Brokers {
             CatalogAnswer::NotModified => Ok(SyncEnd::NotModified),
             CatalogAnswer::Other(reading) => {
                 let (failure, after) = failure(&reading);
-                let after = after.map(|after| self.from_now(after));
+                let after = after.map(|after| self.wait_for(after));
                 Ok(SyncEnd::Failed { failure, after })
             }
             CatalogAnswer::Whole { body, entity_tag } => {
@@ -149,7 +150,8 @@ impl Brokers {
         }
     }
 
-    fn from_now(&self, after: RetryAfter) -> Duration {
+    /// How long a broker wants to be left alone.
+    fn wait_for(&self, after: RetryAfter) -> Duration {
         let seconds = u64::try_from(self.records.now().as_second()).unwrap_or(0);
         after.from_now(UNIX_EPOCH + Duration::from_secs(seconds))
     }
