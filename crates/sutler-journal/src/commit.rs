@@ -79,6 +79,9 @@ pub enum Next {
     /// This attempt is known to have ended; the next may be claimed when due. No progress:
     /// takeovers stay as they are.
     Retry(Due),
+    /// It waits for another operation again, and a later commit wakes it. Its worker loses the claim, whether this
+    /// commit is the worker's own or another's. Counts as progress.
+    Waiting,
     /// It ended; no worker holds it.
     Done(Outcome),
 }

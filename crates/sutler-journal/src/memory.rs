@@ -34,6 +34,7 @@ pub struct MemoryStore {
     tables: Mutex<Tables>,
     clock: Arc<dyn Clock>,
     hints: watch::Sender<u64>,
+    feed_hints: watch::Sender<u64>,
 }
 
 impl MemoryStore {
@@ -49,6 +50,7 @@ impl MemoryStore {
             tables: Mutex::new(Tables::default()),
             clock,
             hints: watch::Sender::new(0),
+            feed_hints: watch::Sender::new(0),
         }
     }
 
@@ -95,6 +97,7 @@ impl Store for MemoryStore {
             tables.verify(commit, now).map_err(CommitError::Stale)?;
             tables.apply(commit, now)
         };
+        self.feed_hints.send_modify(|hints| *hints += 1);
         if claimable {
             self.hint();
         }
@@ -183,6 +186,10 @@ impl Store for MemoryStore {
 
     fn hints(&self) -> watch::Receiver<u64> {
         self.hints.subscribe()
+    }
+
+    fn feed_hints(&self) -> watch::Receiver<u64> {
+        self.feed_hints.subscribe()
     }
 
     async fn sweep(&self, sweep: &Sweep) -> Result<u64, StoreError> {

@@ -101,6 +101,7 @@ impl OperationRow {
                 self.attempt = self.attempt.saturating_add(1);
                 (self.state, self.due) = (State::Ready, due.at(now));
             }
+            Next::Waiting => (self.state, self.takeovers) = (State::Waiting, 0),
             Next::Done(outcome) => {
                 (self.state, self.finished) = (State::Done(outcome), Some(now));
             }
@@ -146,6 +147,7 @@ mod tests {
             (Next::Retry(Due::Now), true),
             (Next::Ready(later), false),
             (Next::Same, false),
+            (Next::Waiting, false),
             (Next::Done(Outcome::Failed), false),
         ] {
             let commit = Commit::new().advance(id, next, None, None);

@@ -82,26 +82,26 @@ pub struct OperationList {
     pub limit: usize,
 }
 
-/// A position in the feed. Opaque; ordered as bytes; the empty one is the beginning.
+/// A position in the feed; ordered as bytes; the empty one is the beginning. Each is also a number, which can be shown
+/// and stored in its place. It grows with the feed, in steps of any size, and means something in its own store only.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cursor(pub Vec<u8>);
 
 impl Cursor {
-    /// The place after this number: big-endian, so that cursors sort as bytes; 0 is the beginning.
-    pub fn at(number: i64) -> Self {
+    /// The cursor with this number: big-endian, so that cursors are ordered as their numbers; 0 is the beginning.
+    pub fn of_number(number: u64) -> Self {
         match number {
             0 => Self::default(),
             _ => Self(number.to_be_bytes().to_vec()),
         }
     }
 
-    /// The number of a cursor that [`Cursor::at`] made; `None` for any other.
-    pub fn number(&self) -> Option<i64> {
+    /// Its number; `None` if no store can have made it.
+    pub fn number(&self) -> Option<u64> {
         if self.0.is_empty() {
             return Some(0);
         }
-        let bytes = self.0.as_slice().try_into().map(i64::from_be_bytes);
-        bytes.ok().filter(|number| *number >= 0)
+        self.0.as_slice().try_into().map(u64::from_be_bytes).ok()
     }
 }
 

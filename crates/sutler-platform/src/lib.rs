@@ -10,12 +10,19 @@
 
 pub mod api;
 pub mod author;
+mod binding_changes;
 pub mod broker_request;
 pub mod brokers;
 pub mod catalog;
+pub mod commands;
+mod context;
+mod end_waiters;
+mod executor;
 pub mod lifecycle;
+pub mod platform;
 pub mod platform_records;
 pub mod preflight;
 pub mod projection;
 pub mod records;
 pub mod spec;
+mod writes;

@@ -10,6 +10,7 @@ mod catalog_record;
 mod instance_record;
 mod intent_record;
 mod keys;
+mod name_record;
 mod namespace_record;
 mod orphan_record;
 mod record;
@@ -30,6 +31,7 @@ pub use keys::{
     PlatformKeys, REALM, REPLICA, SECRET, SECRET_USE, SERVICE_OFFERING, SERVICE_PLAN, broker_queue,
     platform_queue, platform_realm,
 };
+pub use name_record::NameRecord;
 pub use namespace_record::{NamespaceRecord, NamespaceState};
 pub use orphan_record::OrphanRecord;
 pub use record::{FORM, Record, TypedRecord};

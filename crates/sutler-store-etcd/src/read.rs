@@ -13,6 +13,7 @@ use crate::view::View;
 use crate::wire::{KeyValue, Range};
 use bytes::Bytes;
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use sutler_journal::{
     Change, Changes, CommitId, Cursor, Document, Key, List, Operation, OperationId, OperationList,
     OperationRow, Page, PolledOperation, Position, Stats, StoreError,
@@ -219,7 +220,8 @@ impl EtcdStore {
         loop {
             let find = |view: &View| {
                 let trimmed = view.trimmed.value;
-                let newer = view.feed.range(reached.max(trimmed) + 1..);
+                let after = Bound::Excluded(reached.max(trimmed));
+                let newer = view.feed.range((after, Bound::Unbounded));
                 let newer = newer.take(limit.clamp(1, COMMITS_MAX));
                 let commits: Vec<(i64, CommitId)> = newer.map(|(at, it)| (*at, it.0)).collect();
                 Ok((commits, trimmed))
@@ -252,7 +254,7 @@ impl EtcdStore {
             }
             return Ok(Changes {
                 changes,
-                next: Cursor::at(reached),
+                next: Cursor::of_number(reached.unsigned_abs()),
                 gap: requested < trimmed,
             });
         }
@@ -304,5 +306,8 @@ pub(crate) fn restless() -> StoreError {
 
 fn revision_of(cursor: &Cursor) -> Result<i64, StoreError> {
     let foreign = "the cursor is none of this store's: begin anew with an empty one";
-    cursor.number().ok_or_else(|| StoreError::new(foreign))
+    let number = cursor
+        .number()
+        .and_then(|number| i64::try_from(number).ok());
+    number.ok_or_else(|| StoreError::new(foreign))
 }

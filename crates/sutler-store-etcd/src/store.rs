@@ -203,6 +203,10 @@ impl Store for EtcdStore {
         self.follower.hints()
     }
 
+    fn feed_hints(&self) -> watch::Receiver<u64> {
+        self.follower.feed_hints()
+    }
+
     async fn sweep(&self, sweep: &Sweep) -> Result<u64, StoreError> {
         self.throw_away(sweep).await
     }

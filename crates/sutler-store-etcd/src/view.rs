@@ -65,11 +65,13 @@ pub(crate) struct View {
     pub(crate) cleaned: Counter,
 }
 
-/// Effect of a change on waiting workers.
+/// Effect of a change on those who wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ViewChange {
     /// An operation may have become claimable.
     Claimable,
+    /// The feed has grown.
+    Commit,
     /// No effect.
     Other,
 }
@@ -113,6 +115,7 @@ impl View {
                 let at = read_record(value)?.at;
                 self.commits.insert(id, revision);
                 self.feed.insert(revision, (id, at));
+                return Ok(ViewChange::Commit);
             }
             KeyTarget::Document(key) => self.file(key, read_document(value)?, revision),
             KeyTarget::Head => self.head = revision,

@@ -36,6 +36,7 @@ pub(crate) struct WatchFollower {
     view: RwLock<View>,
     reached: watch::Sender<i64>,
     hints: watch::Sender<u64>,
+    feed_hints: watch::Sender<u64>,
     /// Start of the longest wait for the watch to deliver.
     stalled_since: watch::Sender<Option<Instant>>,
     deliver_within: Duration,
@@ -55,6 +56,7 @@ impl WatchFollower {
             client,
             keys,
             hints: watch::Sender::new(0),
+            feed_hints: watch::Sender::new(0),
             stalled_since: watch::Sender::new(None),
             deliver_within,
         })
@@ -75,6 +77,10 @@ impl WatchFollower {
 
     pub(crate) fn hints(&self) -> watch::Receiver<u64> {
         self.hints.subscribe()
+    }
+
+    pub(crate) fn feed_hints(&self) -> watch::Receiver<u64> {
+        self.feed_hints.subscribe()
     }
 
     /// Waits until the view includes everything acknowledged before: one round trip. Returns the current
@@ -179,15 +185,22 @@ impl WatchFollower {
             learn_time(&self.client, &self.keys, event);
         }
         let now = self.client.clock.now();
-        let mut claimable = false;
+        let (mut claimable, mut commits) = (false, false);
         let revision = {
             let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
             for event in events {
-                claimable |= view.apply(&self.keys, event, now)? == ViewChange::Claimable;
+                match view.apply(&self.keys, event, now)? {
+                    ViewChange::Claimable => claimable = true,
+                    ViewChange::Commit => commits = true,
+                    ViewChange::Other => {}
+                }
             }
             view.revision
         };
         self.reached.send_replace(revision);
+        if commits {
+            self.feed_hints.send_modify(|hints| *hints += 1);
+        }
         if claimable {
             self.hints.send_modify(|hints| *hints += 1);
         }
@@ -198,6 +211,7 @@ impl WatchFollower {
         let revision = view.revision;
         *self.view.write().unwrap_or_else(PoisonError::into_inner) = view;
         self.reached.send_replace(revision);
+        self.feed_hints.send_modify(|hints| *hints += 1);
         self.hints.send_modify(|hints| *hints += 1);
     }
 }

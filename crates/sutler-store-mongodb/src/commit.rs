@@ -56,7 +56,12 @@ impl ClaimCache {
                 }
                 Write::Advance {
                     operation,
-                    next: Next::Ready(_) | Next::Retry(_) | Next::PutBack(_) | Next::Done(_),
+                    next:
+                        Next::Ready(_)
+                        | Next::Retry(_)
+                        | Next::PutBack(_)
+                        | Next::Waiting
+                        | Next::Done(_),
                     ..
                 } => drop(self.all().remove(operation)),
                 _ => {}
@@ -122,6 +127,7 @@ impl MongoStore {
             Ok(()) => {
                 self.unknown_commits.settle(commit.id());
                 self.claims.follow(commit);
+                self.hints.feed_moved();
                 if commit.is_worth_a_hint() {
                     self.hints.give();
                 }

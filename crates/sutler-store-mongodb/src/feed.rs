@@ -55,7 +55,7 @@ impl MongoStore {
             if !changes.is_empty() || all {
                 return Ok(Changes {
                     changes,
-                    next: Cursor::at(reached),
+                    next: Cursor::of_number(reached.unsigned_abs()),
                     gap,
                 });
             }
@@ -262,7 +262,10 @@ fn whole_commits(
 
 fn number(cursor: &Cursor) -> Result<i64, StoreError> {
     let foreign = "the cursor is none of this store's: begin again without one";
-    cursor.number().ok_or_else(|| StoreError::new(foreign))
+    let number = cursor
+        .number()
+        .and_then(|number| i64::try_from(number).ok());
+    number.ok_or_else(|| StoreError::new(foreign))
 }
 
 #[cfg(test)]
@@ -303,7 +306,8 @@ mod tests {
     #[test]
     fn cursors_come_back_and_others_do_not() {
         for place in [0, 1, 255, 256, i64::MAX] {
-            assert_eq!(number(&Cursor::at(place)).ok(), Some(place));
+            let cursor = Cursor::of_number(place.unsigned_abs());
+            assert_eq!(number(&cursor).ok(), Some(place));
         }
         assert!(number(&Cursor(vec![1, 2])).is_err());
         assert!(number(&Cursor(vec![0xff; 8])).is_err());

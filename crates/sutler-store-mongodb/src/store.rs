@@ -196,6 +196,10 @@ impl Store for MongoStore {
         self.hints.subscribe()
     }
 
+    fn feed_hints(&self) -> watch::Receiver<u64> {
+        self.hints.subscribe_to_feed()
+    }
+
     async fn sweep(&self, sweep: &Sweep) -> Result<u64, StoreError> {
         Ok(self.throw_away(sweep).await?)
     }

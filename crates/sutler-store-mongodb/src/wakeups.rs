@@ -1,5 +1,5 @@
-//! Wakeups when an operation may have become claimable: sent by this process, received from others, and
-//! sent periodically in any case.
+//! Wakeups when an operation may have become claimable, and when the feed has grown: sent by this process, and
+//! received from others. The former are also sent periodically.
 //!
 //! Those of others are received through a change stream over the commit records. It may break or lag:
 //! a hint is only a hint.
@@ -20,21 +20,37 @@ const PAUSE: Duration = Duration::from_millis(500);
 
 /// Sender of hints.
 #[derive(Clone)]
-pub(crate) struct Wakeups(Arc<watch::Sender<u64>>);
+pub(crate) struct Wakeups {
+    workers: Arc<watch::Sender<u64>>,
+    feed: Arc<watch::Sender<u64>>,
+}
 
 impl Default for Wakeups {
     fn default() -> Self {
-        Self(Arc::new(watch::Sender::new(0)))
+        let counter = || Arc::new(watch::Sender::new(0));
+        Self {
+            workers: counter(),
+            feed: counter(),
+        }
     }
 }
 
 impl Wakeups {
     pub(crate) fn give(&self) {
-        self.0.send_modify(|hints| *hints += 1);
+        self.workers.send_modify(|hints| *hints += 1);
     }
 
     pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
-        self.0.subscribe()
+        self.workers.subscribe()
+    }
+
+    /// Wakes readers of the feed.
+    pub(crate) fn feed_moved(&self) {
+        self.feed.send_modify(|hints| *hints += 1);
+    }
+
+    pub(crate) fn subscribe_to_feed(&self) -> watch::Receiver<u64> {
+        self.feed.subscribe()
     }
 }
 
@@ -46,7 +62,7 @@ pub(crate) async fn tick(every: Duration, hints: Wakeups) {
     }
 }
 
-/// Sends a hint for every commit of any replica that may make an operation claimable.
+/// Sends hints for every commit of any replica.
 pub(crate) async fn follow(commands: CommandClient, hints: Wakeups) {
     loop {
         if let Err(trouble) = listen(&commands, &hints).await {
@@ -58,17 +74,26 @@ pub(crate) async fn follow(commands: CommandClient, hints: Wakeups) {
 }
 
 async fn listen(commands: &CommandClient, hints: &Wakeups) -> Result<(), MongoError> {
-    let wanted = doc! { "$match": { "operationType": "insert", "fullDocument.hint": true } };
+    let wanted = doc! { "$match": { "operationType": "insert" } };
+    // A record may name many subjects, and nobody reads them here.
+    let fields = doc! { "$project": { "operationType": 1, "fullDocument.hint": 1 } };
     let commits = commands
         .database
         .collection::<Bsons>(Collection::Commits.name());
-    let stream = commits.watch().pipeline([wanted]).max_await_time(LISTEN);
+    let stream = commits
+        .watch()
+        .pipeline([wanted, fields])
+        .max_await_time(LISTEN);
     let mut stream = stream.await?;
     // For commits before the stream was open.
+    hints.feed_moved();
     hints.give();
     while let Some(event) = stream.next().await {
-        event?;
-        hints.give();
+        hints.feed_moved();
+        let record = event?.full_document;
+        if record.is_some_and(|it| it.get_bool("hint").unwrap_or(false)) {
+            hints.give();
+        }
     }
     Ok(())
 }

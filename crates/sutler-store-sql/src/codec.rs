@@ -179,7 +179,10 @@ fn take_subject(encoded: &mut &[u8]) -> Option<Subject> {
 
 pub(crate) fn seq_of(cursor: &Cursor) -> Result<i64, StoreError> {
     let foreign = "the cursor is none of this store's: list again and begin a new one";
-    cursor.number().ok_or_else(|| StoreError::new(foreign))
+    let number = cursor
+        .number()
+        .and_then(|number| i64::try_from(number).ok());
+    number.ok_or_else(|| StoreError::new(foreign))
 }
 
 #[cfg(test)]

@@ -109,8 +109,11 @@ pub(crate) async fn commit<C: Committer>(store: &C, commit: &Commit) -> Result<(
             CommitAttempt::Settled(_) | CommitAttempt::Again(_) => false,
         };
         if let Some(answer) = answer_to(tried, broke, left) {
-            if answer.is_ok() && commit.is_worth_a_hint() {
-                store.wakeups().everywhere();
+            if answer.is_ok() {
+                store.wakeups().feed_moved();
+                if commit.is_worth_a_hint() {
+                    store.wakeups().everywhere();
+                }
             }
             return answer;
         }

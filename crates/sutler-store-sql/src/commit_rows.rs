@@ -2,7 +2,7 @@
 //!
 //! Everything that does not depend on the state of the server is computed here: the locks and their
 //! order, the subjects in the feed, the scopes of terms. Not here: applying it, which the server
-//! does (`postgres/layout_2/commit.sql`).
+//! does (`postgres/layout_3/commit.sql`).
 
 use crate::codec::{self, Lock};
 use std::collections::BTreeMap;
@@ -245,6 +245,7 @@ fn advance<'c>(operation: OperationId, next: Next, locks: &mut Locks) -> WriteRo
         Next::Ready(due) => (codec::READY, wait(due)),
         Next::PutBack(due) => (PUT_BACK, wait(due)),
         Next::Retry(due) => (TRIED_AGAIN, wait(due)),
+        Next::Waiting => (codec::WAITING, 0),
         Next::Done(outcome) => (codec::outcome_number(outcome), 0),
     };
     WriteRow {

@@ -87,7 +87,7 @@ impl FeedPage {
     pub(crate) fn into_changes(self) -> Changes {
         Changes {
             changes: self.changes,
-            next: Cursor::at(self.reached),
+            next: Cursor::of_number(self.reached.unsigned_abs()),
             gap: self.requested < self.trimmed,
         }
     }
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn a_dense_feed_is_not_read_past_a_missing_number() {
         let dense = |after| FeedPage::of(after, 10, true);
-        let at = Cursor::at;
+        let at = Cursor::of_number;
         assert_eq!(read(dense(0), 0, &[1, 2, 3]), (3, at(3)));
         assert_eq!(read(dense(0), 0, &[1, 2, 4]), (2, at(2)));
         assert_eq!(read(dense(4), 0, &[6]), (0, at(4)));

@@ -3,7 +3,7 @@
 //! Implements [`Store`](sutler_journal::Store) and makes no decisions. Each family of servers is a cargo
 //! feature.
 //!
-//! Reading order: `postgres/layout_1/tables.sql` for the tables, `postgres/layout_2/commit.sql` for a
+//! Reading order: `postgres/layout_1/tables.sql` for the tables, `postgres/layout_3/commit.sql` for a
 //! commit, `store.rs` for the entry points, `dialect.rs` for the differences between servers,
 //! `commit_rows.rs` for the parameters of a commit, `pool.rs` and `error.rs` for connections and errors.
 

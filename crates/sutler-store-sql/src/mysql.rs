@@ -1,5 +1,5 @@
 //! MySQL and MariaDB as a [`Dialect`]. A commit is one call of a procedure that the migrations created
-//! (`layout_2/commit.sql`): nothing else in these servers can read, decide and write in one round trip.
+//! (`layout_3/commit.sql`): nothing else in these servers can read, decide and write in one round trip.
 //!
 //! Commits take their number in the feed one after the other, at their end; this is the price of an order
 //! that can be read without knowing which commits are still open. Read `connect.rs` for sessions,

@@ -1,5 +1,5 @@
 //! PostgreSQL as a [`Dialect`]. A commit is one call of a function that the migrations created
-//! (`layout_2/commit.sql`).
+//! (`layout_3/commit.sql`).
 //!
 //! Read `connect.rs` for sessions, `commit.rs` for commits, `notify.rs` for wakeups of other replicas.
 

@@ -1,7 +1,7 @@
 //! The journal in a SQL database, for any number of replicas: opening it, and the journal's `Store`.
 //!
 //! Every method is one statement; a commit calls a function that the migrations created
-//! (`postgres/layout_2/commit.sql`, `mysql/layout_2/commit.sql`). Read `dialect.rs` next.
+//! (`postgres/layout_3/commit.sql`, `mysql/layout_3/commit.sql`). Read `dialect.rs` next.
 
 use crate::commit_retry::{self, UnresolvedCommits};
 use crate::dialect::Dialect;
@@ -208,6 +208,10 @@ impl<D: Dialect> Store for SqlStore<D> {
 
     fn hints(&self) -> watch::Receiver<u64> {
         self.shared.wakeups.subscribe()
+    }
+
+    fn feed_hints(&self) -> watch::Receiver<u64> {
+        self.shared.wakeups.subscribe_to_feed()
     }
 
     async fn sweep(&self, sweep: &Sweep) -> Result<u64, StoreError> {

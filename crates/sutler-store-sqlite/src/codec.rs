@@ -156,7 +156,10 @@ pub(crate) fn uuid(bytes: &[u8]) -> Result<Uuid, StoreError> {
 
 pub(crate) fn seq_of(cursor: &Cursor) -> Result<i64, StoreError> {
     let foreign = "the cursor is none of this store's";
-    cursor.number().ok_or_else(|| StoreError::new(foreign))
+    let number = cursor
+        .number()
+        .and_then(|number| i64::try_from(number).ok());
+    number.ok_or_else(|| StoreError::new(foreign))
 }
 
 pub(crate) fn damaged(what: &str) -> StoreError {

@@ -119,7 +119,7 @@ pub(crate) fn changes(db: &Connection, after: &Cursor, limit: usize) -> ReadResu
     }
     Ok(Changes {
         changes,
-        next: Cursor::at(reached),
+        next: Cursor::of_number(reached.unsigned_abs()),
         gap: requested < trimmed,
     })
 }

@@ -42,6 +42,7 @@ pub(crate) struct SqliteShared {
     pub(crate) polls: PollCache,
     pub(crate) leases: LeaseTable,
     pub(crate) hints: watch::Sender<u64>,
+    pub(crate) feed_hints: watch::Sender<u64>,
     _owner: FileLock,
 }
 
@@ -123,6 +124,7 @@ impl SqliteStore {
             polls: PollCache::default(),
             leases: LeaseTable::default(),
             hints: watch::Sender::new(0),
+            feed_hints: watch::Sender::new(0),
         });
         let (jobs, waiting) = mpsc::channel(writer::WAITING_MAX);
         let started = writer::start(Arc::clone(&shared), waiting);
@@ -367,6 +369,10 @@ impl Store for SqliteStore {
 
     fn hints(&self) -> watch::Receiver<u64> {
         self.shared.hints.subscribe()
+    }
+
+    fn feed_hints(&self) -> watch::Receiver<u64> {
+        self.shared.feed_hints.subscribe()
     }
 
     async fn sweep(&self, sweep: &Sweep) -> Result<u64, StoreError> {

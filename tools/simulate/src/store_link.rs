@@ -76,6 +76,8 @@ pub(crate) struct StoreLink {
     network: Arc<Network>,
     shared: Arc<SharedLinkState>,
     hints: watch::Sender<u64>,
+    /// Grows with the commits of this process alone, as in a store that is told of no others.
+    feed_hints: watch::Sender<u64>,
     /// Operations of which this process has read that they ended.
     ended: Mutex<BTreeSet<OperationId>>,
 }
@@ -139,6 +141,7 @@ impl StoreLink {
                 died: CancellationToken::new(),
             }),
             hints: watch::Sender::new(0),
+            feed_hints: watch::Sender::new(0),
             ended: Mutex::default(),
         }
     }
@@ -277,7 +280,12 @@ impl Store for StoreLink {
         };
         let answer = self.call("commit", work).await;
         match answer {
-            Ok(answer) => answer,
+            Ok(answer) => {
+                if answer.is_ok() {
+                    self.feed_hints.send_modify(|hints| *hints += 1);
+                }
+                answer
+            }
             Err(why @ CallError::NotSent) => Err(CommitError::NotWritten(broken(&why))),
             Err(why @ CallError::TimedOut) => Err(CommitError::Unknown(broken(&why))),
         }
@@ -383,6 +391,10 @@ impl Store for StoreLink {
 
     fn hints(&self) -> watch::Receiver<u64> {
         self.hints.subscribe()
+    }
+
+    fn feed_hints(&self) -> watch::Receiver<u64> {
+        self.feed_hints.subscribe()
     }
 
     async fn sweep(&self, sweep: &Sweep) -> Result<u64, StoreError> {

@@ -74,6 +74,7 @@ macro_rules! store_conformance {
                 a_claim_is_limited_per_queue,
                 a_claim_needs_a_lease,
                 a_yielded_operation_can_be_claimed_by_anyone,
+                an_operation_that_waits_again_is_claimed_after_a_wake,
                 a_claim_returns_a_requested_cancellation,
                 an_ended_operation_is_not_claimed,
             }
@@ -94,6 +95,7 @@ macro_rules! store_conformance {
                 a_fence_holds_only_while_the_operation_runs,
                 an_expired_lease_writes_nothing,
                 a_worker_after_a_takeover_cannot_write,
+                a_worker_of_an_operation_that_was_made_to_wait_cannot_write,
                 a_claim_in_the_accepting_commit_needs_a_lease,
                 a_repeated_fenced_commit_succeeds_after_the_lease,
             }
@@ -103,6 +105,8 @@ macro_rules! store_conformance {
                 the_feed_has_nothing_but_applied_commits,
                 a_commit_is_never_split,
                 a_cursor_can_be_used_again,
+                a_cursor_is_as_good_as_its_number,
+                a_commit_causes_a_hint_at_the_feed,
                 a_commit_in_progress_is_invisible,
                 nothing_appears_behind_a_cursor,
                 a_trimmed_feed_reports_a_gap,

@@ -2,7 +2,7 @@
 
 use super::Candidate;
 use super::fixture::{
-    AFTER_BRIEF, BRIEF, Fixture, LASTING, NEVER, WORK, advance, finish, new_operation, only,
+    AFTER_BRIEF, BRIEF, Fixture, LASTING, NEVER, WORK, advance, bytes, finish, new_operation, only,
 };
 use crate::commit::{Commit, Due, Next, Start, Write};
 use crate::operation::{Fence, OperationId, Outcome, Queue, State, WorkerId};
@@ -122,6 +122,38 @@ pub async fn a_yielded_operation_can_be_claimed_by_anyone(candidate: &dyn Candid
     let row = &claimed[0].row;
     assert_eq!((row.id, row.fence), (id, Fence(fence.0 + 1)));
     assert_eq!(row.takeovers, 0, "a yield is not a takeover");
+}
+
+/// An operation that was made to wait again, by its own run or while it was ready, is not claimed before a commit wakes
+/// it; then it can be claimed at once, by anyone.
+pub async fn an_operation_that_waits_again_is_claimed_after_a_wake(candidate: &dyn Candidate) {
+    let fixture = Fixture::of(candidate).await;
+    let (worker, ran, fence) = fixture.running(BRIEF).await;
+    let wait = Commit::new().advance(ran, Next::Waiting, Some(bytes("text")), None);
+    fixture.commit(wait.fenced(ran, fence)).await;
+    let ready = fixture.start_ready().await;
+    let later = fixture.start(Start::Ready(Due::In(NEVER))).await;
+    let ids = [ran, ready, later];
+    for id in [ready, later] {
+        fixture.commit(advance(id, Next::Waiting)).await;
+    }
+    for id in ids {
+        assert_eq!(fixture.state(id).await, State::Waiting);
+    }
+    assert_eq!(fixture.row(ran).await.detail, "text");
+    assert_eq!(fixture.stats().await.queues[0].waiting, 3);
+    assert_eq!(fixture.claim(worker, 10).await, []);
+    candidate.pass(AFTER_BRIEF).await;
+    let other = fixture.worker(LASTING).await;
+    assert_eq!(fixture.claim(other, 10).await, [], "nobody holds it");
+    for (id, fence) in ids.into_iter().zip([2, 1, 1]) {
+        fixture.commit(only(Write::Wake(id))).await;
+        let claimed = fixture.claim(other, 10).await;
+        assert_eq!(claimed.len(), 1);
+        let row = &claimed[0].row;
+        assert_eq!((row.id, row.fence), (id, Fence(fence)));
+        assert_eq!((row.attempt, row.takeovers), (1, 0));
+    }
 }
 
 /// A claim returns whether cancellation of the operation was requested.

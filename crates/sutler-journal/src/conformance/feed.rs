@@ -8,6 +8,9 @@ use crate::operation::{OperationId, Outcome};
 use crate::query::{Change, Cursor, Subject, Sweep};
 use std::time::Duration;
 
+/// Time within which a commit must cause a hint.
+const HINT_WITHIN: Duration = Duration::from_secs(10);
+
 /// The commits of some changes; each occurs once if it is not split.
 fn commits(changes: &[Change]) -> Vec<CommitId> {
     let mut commits: Vec<CommitId> = changes.iter().map(|change| change.commit).collect();
@@ -169,6 +172,46 @@ pub async fn a_cursor_can_be_used_again(candidate: &dyn Candidate) {
     let mut sorted = cursors.clone();
     sorted.sort();
     assert_eq!(sorted, cursors, "cursors are ordered as bytes");
+}
+
+/// A cursor is a number that grows with the feed: the cursor of that number reads the same changes.
+pub async fn a_cursor_is_as_good_as_its_number(candidate: &dyn Candidate) {
+    let fixture = Fixture::of(candidate).await;
+    let number = |cursor: &Cursor| cursor.number().expect("its number");
+    let mut numbers = vec![number(&Cursor::default())];
+    assert_eq!(numbers, [0], "the beginning");
+    for n in 0..10 {
+        fixture.commit(insert(&format!("{n}"), "x")).await;
+        numbers.push(number(&fixture.feed(&Cursor::default()).await.1));
+    }
+    assert!(numbers.is_sorted_by(|a, b| a < b), "{numbers:?}");
+    let (all, end) = fixture.feed(&Cursor::default()).await;
+    for (n, number) in numbers.into_iter().enumerate() {
+        let cursor = Cursor::of_number(number);
+        assert_eq!(
+            fixture.feed(&cursor).await,
+            (all[n..].to_vec(), end.clone())
+        );
+    }
+}
+
+/// Every commit is followed by a hint that the feed has grown; whoever reads the feed after it sees the commit.
+pub async fn a_commit_causes_a_hint_at_the_feed(candidate: &dyn Candidate) {
+    let fixture = Fixture::of(candidate).await;
+    let id = fixture.start(Start::Waiting).await;
+    let mut hints = fixture.store.feed_hints();
+    let mut cursor = fixture.feed(&Cursor::default()).await.1;
+    let moved = Commit::new().advance(id, Next::Same, Some(bytes("text")), None);
+    for commit in [insert("a", "x"), moved, finish(id, Outcome::Failed)] {
+        hints.mark_unchanged();
+        let before = *hints.borrow();
+        let made = fixture.commit(commit).await;
+        let hint = tokio::time::timeout(HINT_WITHIN, hints.wait_for(|count| *count > before));
+        hint.await.expect("a hint in time").expect("a store");
+        let (changes, next) = fixture.feed(&cursor).await;
+        assert_eq!(commits(&changes), [made]);
+        cursor = next;
+    }
 }
 
 /// A commit in progress is not visible and does not block others.

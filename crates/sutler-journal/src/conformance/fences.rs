@@ -2,9 +2,9 @@
 
 use super::Candidate;
 use super::fixture::{
-    AFTER_BRIEF, BRIEF, Fixture, LASTING, advance, bytes, finish, insert, new_operation,
+    AFTER_BRIEF, BRIEF, Fixture, LASTING, advance, bytes, finish, insert, new_operation, only,
 };
-use crate::commit::{Commit, Due, Next, StaleItem, Start};
+use crate::commit::{Commit, Due, Next, StaleItem, Start, Write};
 use crate::operation::{Fence, OperationId, Outcome, State, WorkerId};
 
 /// Only the fence of the present claim holds.
@@ -45,6 +45,7 @@ pub async fn a_fence_holds_only_while_the_operation_runs(candidate: &dyn Candida
     for next in [
         Next::Ready(Due::Now),
         Next::Retry(Due::Now),
+        Next::Waiting,
         Next::Done(Outcome::Succeeded),
     ] {
         let (_, id, fence) = fixture.running(LASTING).await;
@@ -98,6 +99,44 @@ pub async fn a_worker_after_a_takeover_cannot_write(candidate: &dyn Candidate) {
         fixture.stale(result(old, "old")).await,
         StaleItem::Expect(0)
     );
+}
+
+/// The worker of an operation that another commit made wait has lost it: it can write nothing, also after the operation
+/// was woken and claimed again.
+pub async fn a_worker_of_an_operation_that_was_made_to_wait_cannot_write(
+    candidate: &dyn Candidate,
+) {
+    let fixture = Fixture::of(candidate).await;
+    let (worker, id, old) = fixture.running(LASTING).await;
+    let (_, kept, _) = fixture.running(LASTING).await;
+    fixture.commit(advance(id, Next::Waiting)).await;
+    let memo = |fence| {
+        let memo = Commit::new().advance(id, Next::Same, None, Some(bytes("memo")));
+        memo.fenced(id, fence)
+    };
+    let done = |fence| finish(id, Outcome::Succeeded).fenced(id, fence);
+    let late = async || {
+        for commit in [memo(old), done(old)] {
+            assert_eq!(fixture.stale(commit).await, StaleItem::Expect(0));
+        }
+        let renewal = fixture.store.renew(worker, LASTING).await;
+        assert_eq!(renewal.expect("a lease").held, []);
+    };
+    late().await;
+    assert_eq!(fixture.state(id).await, State::Waiting);
+    fixture.commit(only(Write::Wake(id))).await;
+    late().await;
+    let successor = fixture.worker(LASTING).await;
+    let claimed = fixture.claim(successor, 10).await;
+    assert_eq!(claimed.len(), 1);
+    let row = &claimed[0].row;
+    assert_eq!((row.id, row.fence), (id, Fence(old.0 + 1)));
+    assert_eq!(row.takeovers, 0, "no worker died");
+    late().await;
+    fixture.commit(memo(row.fence)).await;
+    fixture.commit(done(row.fence)).await;
+    let other = fixture.state(kept).await;
+    assert_eq!(other, State::Running, "of another worker");
 }
 
 /// An operation can start claimed by a worker, under fence 1, if the worker holds a lease.

@@ -149,12 +149,13 @@ impl History {
             2 => Some(Fence(fence.0.saturating_sub(1))),
             _ => Some(fence),
         };
-        let next = match self.rng.roll(7) {
+        let next = match self.rng.roll(8) {
             0 | 1 => Next::Same,
             2 => Next::Ready(self.due()),
             3 => Next::Retry(self.due()),
             4 => Next::PutBack(self.due()),
-            5 => Next::Done(Outcome::Succeeded),
+            5 => Next::Waiting,
+            6 => Next::Done(Outcome::Succeeded),
             _ => Next::Done(Outcome::Failed),
         };
         let progress = (self.rng.roll(2) == 0).then(|| bytes("memo"));

@@ -136,6 +136,10 @@ impl ModelStore {
                 known.attempt += 1;
                 (entry.due, entry.worker) = (due == Due::Now, None);
             }
+            Next::Waiting => {
+                (known.state, known.takeovers) = (State::Waiting, 0);
+                entry.worker = None;
+            }
             Next::Done(outcome) => {
                 known.state = State::Done(outcome);
                 entry.worker = None;

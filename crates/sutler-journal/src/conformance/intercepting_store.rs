@@ -223,6 +223,10 @@ impl Store for InterceptingStore {
         self.inner.hints()
     }
 
+    fn feed_hints(&self) -> watch::Receiver<u64> {
+        self.inner.feed_hints()
+    }
+
     async fn sweep(&self, sweep: &Sweep) -> Result<u64, StoreError> {
         self.intercept(Call::Sweep(sweep), self.inner.sweep(sweep))
             .await

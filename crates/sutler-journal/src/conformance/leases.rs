@@ -79,7 +79,7 @@ pub async fn operations_of_a_dead_worker_are_taken_over(candidate: &dyn Candidat
 /// Takeovers are counted since the last progress; a retry is not progress.
 pub async fn progress_ends_the_count_of_takeovers(candidate: &dyn Candidate) {
     let fixture = Fixture::of(candidate).await;
-    let names = ["text", "memo", "ready", "retry", "put back"];
+    let names = ["text", "memo", "ready", "retry", "put back", "waiting"];
     let mut running = Vec::new();
     for lane in names {
         let worker = fixture.worker(BRIEF).await;
@@ -98,6 +98,7 @@ pub async fn progress_ends_the_count_of_takeovers(candidate: &dyn Candidate) {
         (running[2], Next::Ready(Due::Now), None, 0),
         (running[3], Next::Retry(Due::Now), None, 1),
         (running[4], Next::PutBack(Due::Now), None, 1),
+        (running[5], Next::Waiting, None, 0),
     ] {
         let commit = Commit::new().advance(id, next, Some(bytes("text")), progress);
         fixture.commit(commit).await;
@@ -207,7 +208,7 @@ pub async fn a_renewal_lists_only_operations_that_run(candidate: &dyn Candidate)
         held
     };
     let mut running = Vec::new();
-    for _ in 0..6 {
+    for _ in 0..7 {
         running.push(fixture.start(Start::Claimed(worker)).await);
     }
     running.sort();
@@ -218,6 +219,7 @@ pub async fn a_renewal_lists_only_operations_that_run(candidate: &dyn Candidate)
         Next::Ready(now),
         Next::Retry(now),
         Next::PutBack(now),
+        Next::Waiting,
     ] {
         let id = running.pop().expect("an operation");
         let fence = fixture.row(id).await.fence;

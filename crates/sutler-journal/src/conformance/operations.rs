@@ -317,11 +317,12 @@ pub async fn an_imported_operation_keeps_its_fields(candidate: &dyn Candidate) {
     }
 }
 
-fn every_next() -> [Next; 6] {
+fn every_next() -> [Next; 7] {
     [
         Next::Same,
         Next::Ready(Due::Now),
         Next::Retry(Due::Now),
+        Next::Waiting,
         Next::Done(Outcome::Succeeded),
         Next::Done(Outcome::Failed),
         Next::Done(Outcome::Cancelled),

@@ -8,6 +8,7 @@ use crate::commit::CommitId;
 use crate::query::{Change, Changes, Cursor, Subject};
 use crate::store::StoreError;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 
 /// One commit in the feed.
 struct Record {
@@ -52,7 +53,8 @@ impl Feed {
         let requested = number(cursor)?;
         let mut reached = requested.max(self.trimmed);
         let mut changes = Vec::new();
-        for (number, record) in self.records.range(reached + 1..) {
+        let newer = (Bound::Excluded(reached), Bound::Unbounded);
+        for (number, record) in self.records.range(newer) {
             let full = changes.len() + record.subjects.len() > limit;
             if full && !changes.is_empty() {
                 break;
@@ -65,7 +67,7 @@ impl Feed {
         }
         Ok(Changes {
             changes,
-            next: cursor_at(reached),
+            next: Cursor::of_number(reached),
             gap: requested < self.trimmed,
         })
     }
@@ -85,20 +87,7 @@ impl Feed {
     }
 }
 
-/// Big-endian, so that cursors are ordered as bytes; the beginning is empty.
-fn cursor_at(number: u64) -> Cursor {
-    match number {
-        0 => Cursor::default(),
-        _ => Cursor(number.to_be_bytes().to_vec()),
-    }
-}
-
 fn number(cursor: &Cursor) -> Result<u64, StoreError> {
-    if cursor.0.is_empty() {
-        return Ok(0);
-    }
-    match cursor.0.as_slice().try_into() {
-        Ok(bytes) => Ok(u64::from_be_bytes(bytes)),
-        Err(_) => Err(StoreError::new("the cursor is none of this store's")),
-    }
+    let foreign = "the cursor is none of this store's";
+    cursor.number().ok_or_else(|| StoreError::new(foreign))
 }

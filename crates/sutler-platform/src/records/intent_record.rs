@@ -42,8 +42,8 @@ pub struct IntentProgress {
     pub digest: Option<String>,
     /// Token of the accepted operation, for polls.
     pub token: Option<OperationToken>,
-    /// Polls so far.
-    pub polls: u32,
+    /// Number of the claim that got the token: every later claim was a poll.
+    pub accepted_at: u64,
     /// Attempts.
     pub attempts: AttemptLog,
 }

@@ -101,11 +101,15 @@ impl<T: Serialize> Serialize for Record<T> {
 
 impl<'de, T: DeserializeOwned> Deserialize<'de> for Record<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = Value::deserialize(deserializer)?;
+        let mut value = Value::deserialize(deserializer)?;
         let FormNumber { form } =
             FormNumber::deserialize(&value).map_err(serde::de::Error::custom)?;
         if form > FORM {
             return Ok(Self::Newer(form));
+        }
+        // Contents that are one of several kinds have a single member.
+        if let Value::Object(members) = &mut value {
+            members.remove("form");
         }
         let contents = T::deserialize(value).map_err(serde::de::Error::custom)?;
         Ok(Self::of(contents))

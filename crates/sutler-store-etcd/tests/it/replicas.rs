@@ -38,6 +38,22 @@ async fn a_replica_is_woken_for_operations_of_another() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_reader_of_the_feed_is_woken_for_every_commit_of_another() {
+    let Some(etcd) = Etcd::fresh().await else {
+        return;
+    };
+    let (one, other) = (etcd.current(), open(&etcd.settings).await);
+    let mut hints = other.feed_hints();
+    for n in 0..9 {
+        hints.mark_unchanged();
+        let commit = insert(&n.to_string(), 0);
+        one.commit(&commit).await.expect("a commit");
+        let received = tokio::time::timeout(Duration::from_secs(10), hints.changed()).await;
+        received.expect("in time").expect("a hint");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_acknowledged_commit_is_visible_to_every_replica() {
     let Some(etcd) = Etcd::fresh().await else {
         return;

@@ -120,6 +120,7 @@ pub(super) fn advance(
             fields.insert("a", doc! { "$add": ["$a", 1_i64] });
             (fields, &["w"])
         }
+        Next::Waiting => (doc! { "s": WAITING, "k": 0_i64 }, &["w", "o"]),
         Next::Done(outcome) => (
             doc! { "s": DONE, "out": rows::outcome(outcome), "end": now() },
             &["w", "o", "u"],

@@ -42,7 +42,7 @@ async fn a_feed_with_many_unnumbered_commits_is_read() {
     let mine = insert("a", 0);
     store.commit(&mine).await.expect("a commit");
     // A cursor after all of them: so each must have its position before there is a response.
-    let end = Cursor(i64::from(MANY).to_be_bytes().to_vec());
+    let end = Cursor::of_number(u64::from(MANY));
     let last = store.changes(&end, 10).await.expect("changes").changes;
     let last: Vec<CommitId> = last.iter().map(|it| it.commit).collect();
     assert_eq!(last, [mine.id()], "in order");

@@ -1,7 +1,7 @@
 //! A commit as the two parameters of its procedure: numbers of twenty characters, and bytes.
 //!
 //! MySQL has no arrays, and its JSON would have to encode bytes as text; a procedure reads this format from
-//! left to right without parsing. The order is described in `layout_2/commit.sql`.
+//! left to right without parsing. The order is described in `layout_3/commit.sql`.
 
 use crate::commit_rows::{CommitRows, WriteRow};
 use std::collections::BTreeMap;

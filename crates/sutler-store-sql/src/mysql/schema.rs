@@ -14,14 +14,17 @@ use sqlx::{Executor, Row};
 use std::sync::atomic::Ordering;
 
 /// Each upgrades the tables from the layout before it to its own number, counted from 1.
-pub(super) const LAYOUTS: [&[&str]; 2] = [
+pub(super) const LAYOUTS: [&[&str]; 3] = [
     &[
         include_str!("layout_1/tables.sql"),
         include_str!("layout_1/work.sql"),
     ],
-    // A second version of the commit: adds the next state 8 (put back), and keeps takeovers unless progress is
-    // written. Replicas of layout 1 go on with theirs.
-    &[include_str!("layout_2/commit.sql")],
+    // Was a second version of the commit: the next state 8 (put back), and takeovers that stay unless progress is
+    // written. Databases that had it keep it, for replicas that still use it.
+    &[],
+    // A third version of the commit: resets takeovers of an operation that waits again. Replicas of layouts 1 and 2 go
+    // on with theirs.
+    &[include_str!("layout_3/commit.sql")],
 ];
 
 /// Lock by which replicas upgrade one at a time; released with the session.

@@ -4,7 +4,7 @@
 
 use crate::dialect::Statements;
 
-pub(super) const COMMIT: &str = "CALL sutler_commit_v2(?, ?, ?)";
+pub(super) const COMMIT: &str = "CALL sutler_commit_v3(?, ?, ?)";
 pub(super) const FIND_SESSION: &str = "SELECT CAST(IS_USED_LOCK(?) AS SIGNED)";
 
 pub(super) const STATEMENTS: Statements = Statements {

@@ -72,6 +72,8 @@ async fn receive_wakeups(
     while let Some(notification) = listener.try_recv().await? {
         if notification.payload() != replica_id {
             shared.wakeups.here();
+            // It was sent for a commit, of which the feed tells.
+            shared.wakeups.feed_moved();
         }
     }
     Ok(())

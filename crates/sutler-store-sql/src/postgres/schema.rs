@@ -12,19 +12,18 @@ use sqlx::Row;
 use sqlx::postgres::PgConnection;
 
 /// Each upgrades the tables from the layout before it to its own number, counted from 1.
-pub(super) const LAYOUTS: [&[&str]; 2] = [
+pub(super) const LAYOUTS: [&[&str]; 3] = [
     &[
         include_str!("layout_1/tables.sql"),
         include_str!("layout_1/feed.sql"),
         include_str!("layout_1/fast_commit.sql"),
         include_str!("layout_1/work.sql"),
     ],
-    &[
-        include_str!("layout_2/feed_horizon.sql"),
-        // Replaces the commit of layout 1: adds the next state 8 (put back), and keeps takeovers unless progress is
-        // written.
-        include_str!("layout_2/commit.sql"),
-    ],
+    // Its commit was replaced by that of layout 3.
+    &[include_str!("layout_2/feed_horizon.sql")],
+    // Replaces the commit of layouts 1 and 2: resets takeovers of an operation that waits again, adds the next state 8
+    // (put back), and keeps takeovers unless progress is written.
+    &[include_str!("layout_3/commit.sql")],
 ];
 
 /// The oldest server that has everything the layouts use.

@@ -421,6 +421,7 @@ impl WriteSession<'_> {
             self.subjects.encoded(),
         );
         self.sql.feed_add.execute(row)?;
+        self.feed_hint = true;
         self.memory.recent.add(commit.id().0.as_u128());
         Ok(())
     }

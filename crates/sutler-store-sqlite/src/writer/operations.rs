@@ -187,6 +187,7 @@ impl WriteSession<'_> {
             Next::Ready(due) => (READY, due.at(now).0, 0, 0, None),
             Next::PutBack(due) => (READY, due.at(now).0, 0, head.takeovers, None),
             Next::Retry(due) => (READY, due.at(now).0, 1, head.takeovers, None),
+            Next::Waiting => (WAITING, head.due, 0, 0, None),
             Next::Done(outcome) => {
                 let state = codec::outcome_number(outcome);
                 (state, head.due, 0, head.takeovers, Some(now.0))

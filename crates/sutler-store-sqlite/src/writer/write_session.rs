@@ -164,6 +164,8 @@ pub(crate) struct WriteSession<'c> {
     pub(super) subjects: Subjects,
     /// An operation may have become claimable in this group.
     pub(super) hint: bool,
+    /// The feed has grown in this group.
+    pub(super) feed_hint: bool,
     /// Strings of this group; published once it is durable.
     learnt: Vec<(Word, i64)>,
     /// Changes of this group to unindexed documents; published once it is durable.
@@ -185,6 +187,7 @@ impl<'c> WriteSession<'c> {
             shared,
             subjects: Subjects::default(),
             hint: false,
+            feed_hint: false,
             learnt: Vec::new(),
             unindexed: HashMap::new(),
             touched: TouchedOperations::default(),
@@ -228,6 +231,7 @@ impl<'c> WriteSession<'c> {
     /// again. Claims of the group are kept until then: no worker knows of them.
     pub(super) fn abandon(&mut self) -> bool {
         self.hint = false;
+        self.feed_hint = false;
         self.learnt.clear();
         self.unindexed.clear();
         self.touched.all();
@@ -236,11 +240,14 @@ impl<'c> WriteSession<'c> {
         self.db.is_autocommit() || self.db.execute_batch("ROLLBACK").is_ok()
     }
 
-    /// After the responses to a group: wakes workers, and publishes new strings.
+    /// After the responses to a group: wakes workers and readers of the feed.
     pub(super) fn give_hints(&mut self) {
         self.memory.claimed.clear();
         if std::mem::take(&mut self.hint) {
             self.shared.hints.send_modify(|hints| *hints += 1);
+        }
+        if std::mem::take(&mut self.feed_hint) {
+            self.shared.feed_hints.send_modify(|hints| *hints += 1);
         }
     }
 

@@ -266,6 +266,10 @@ impl Store for InstrumentedStore {
         self.inner.hints()
     }
 
+    fn feed_hints(&self) -> watch::Receiver<u64> {
+        self.inner.feed_hints()
+    }
+
     async fn sweep(&self, sweep: &Sweep) -> Result<u64, StoreError> {
         self.inner.sweep(sweep).await
     }

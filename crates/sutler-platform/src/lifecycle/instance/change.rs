@@ -219,6 +219,11 @@ fn coalesced(
 }
 
 impl Instance {
+    /// The intent that the same request began, if it was accepted before.
+    pub fn accepted_under(&self, request: &ChangeRequest) -> Option<IntentNumber> {
+        accepted_before(self, request)
+    }
+
     /// Whether updates wait for the create that the platform will repeat.
     fn has_waiting_updates(&self) -> bool {
         let is_queued = |it: &PendingIntent| matches!(it.state, IntentState::Queued { .. });

@@ -1,8 +1,8 @@
 -- Layout 1: the tables, for MySQL 8 and MariaDB 10.6. Never changed once released; a later layout begins
 -- where this one ends. Definitions here do not roll back, so each may be executed twice.
--- Used by work.sql in this directory, by layout_2/commit.sql, and by sql.rs above it.
+-- Used by work.sql in this directory, by layout_3/commit.sql, and by sql.rs above it.
 
--- Documents. `terms`: the entries of the document in `sutler_term`, encoded as in layout_2/commit.sql.
+-- Documents. `terms`: the entries of the document in `sutler_term`, encoded as in layout_3/commit.sql.
 CREATE TABLE IF NOT EXISTS sutler_doc (
     `key`   VARBINARY(1700) NOT NULL PRIMARY KEY,
     version BINARY(16)      NOT NULL,

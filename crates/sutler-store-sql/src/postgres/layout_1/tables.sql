@@ -1,5 +1,5 @@
 -- Layout 1: the tables. Never changed once released; a later layout begins where this one ends.
--- Used by work.sql and feed.sql in this directory, by layout_2/commit.sql, and by sql.rs above it.
+-- Used by work.sql and feed.sql in this directory, by layout_3/commit.sql, and by sql.rs above it.
 -- Bodies are sealed, so compressing them is useless: their storage is EXTERNAL.
 
 -- Documents. `scopes` and `vals` are the terms of the document in `sutler_term`.

@@ -1,4 +1,5 @@
--- Layout 2: a commit, all or nothing, in one call. The procedure of layout 1 stays for replicas that still use it.
+-- Layout 3: a commit, all or nothing, in one call. The procedures of layouts 1 and 2 stay for replicas that still
+-- use them.
 --
 -- p_head holds numbers of twenty characters each, p_data bytes; both are read once from left to right.
 -- p_head begins with the number of locks, and for each twice its number, plus one if it is shared; the
@@ -6,7 +7,7 @@
 -- its kind, the length of its key, the length of its id, its fence. Then each write: its kind, its state,
 -- its wait, and the lengths of key, id, worker, verb, queue, a, b, c, d, e, subject and terms (-1: none);
 -- an import has eight more numbers. Operations to lock come first in p_data. Kinds and states are those of
--- postgres/layout_2/commit.sql (8 as the next state: that it is put back). Terms are numbers (their count; the
+-- postgres/layout_3/commit.sql (8 as the next state: that it is put back). Terms are numbers (their count; the
 -- lengths of each scope and value) and then bytes, in one piece.
 --
 -- Locks are taken in one order that all commits share, then operations in theirs, then the one row that
@@ -14,8 +15,8 @@
 --
 -- Returns one row: 0 if the commit is applied, n if its n-th expectation does not hold, -n if its n-th
 -- write cannot be applied.
-DROP PROCEDURE IF EXISTS sutler_commit_v2;
-CREATE PROCEDURE sutler_commit_v2(IN p_id BINARY(16), IN p_head LONGBLOB, IN p_data LONGBLOB)
+DROP PROCEDURE IF EXISTS sutler_commit_v3;
+CREATE PROCEDURE sutler_commit_v3(IN p_id BINARY(16), IN p_head LONGBLOB, IN p_data LONGBLOB)
     MODIFIES SQL DATA
 main: BEGIN
     DECLARE f, q, i, n_locks, n_ops, n_expects, n_writes, v_len BIGINT DEFAULT 0;
@@ -104,7 +105,7 @@ main: BEGIN
                 IF v_old IS NULL THEN
                     SET v_subject = '';
                 ELSE
-                    CALL sutler_take_terms_v2(v_key, v_old);
+                    CALL sutler_take_terms_v3(v_key, v_old);
                     DELETE FROM sutler_doc WHERE `key` = v_key;
                 END IF;
             ELSE
@@ -116,8 +117,8 @@ main: BEGIN
                         WHERE `key` = v_key;
                 END IF;
                 IF v_old IS NULL OR v_old <> v_terms THEN
-                    IF v_old IS NOT NULL THEN CALL sutler_take_terms_v2(v_key, v_old); END IF;
-                    CALL sutler_give_terms_v2(v_key, v_terms);
+                    IF v_old IS NOT NULL THEN CALL sutler_take_terms_v3(v_key, v_old); END IF;
+                    CALL sutler_give_terms_v3(v_key, v_terms);
                 END IF;
             END IF;
         ELSEIF v_kind IN (3, 9) THEN
@@ -161,7 +162,7 @@ main: BEGIN
                 UPDATE sutler_op SET
                         due = IF(v_state IN (1, 7, 8), v_now + v_wait, due),
                         attempt = attempt + IF(v_state = 7, 1, 0),
-                        takeovers = IF(v_state = 1 OR (v_state = 6 AND v_b IS NOT NULL), 0, takeovers),
+                        takeovers = IF(v_state IN (0, 1) OR (v_state = 6 AND v_b IS NOT NULL), 0, takeovers),
                         finished = IF(v_state IN (3, 4, 5), v_now, finished),
                         worker = IF(v_state = 6, worker, NULL),
                         detail = IFNULL(v_a, detail), progress = IFNULL(v_b, progress),
@@ -212,8 +213,8 @@ main: BEGIN
 END;
 
 -- Adds a document to the index of terms.
-DROP PROCEDURE IF EXISTS sutler_give_terms_v2;
-CREATE PROCEDURE sutler_give_terms_v2(IN p_key VARBINARY(1700), IN p_terms LONGBLOB)
+DROP PROCEDURE IF EXISTS sutler_give_terms_v3;
+CREATE PROCEDURE sutler_give_terms_v3(IN p_key VARBINARY(1700), IN p_terms LONGBLOB)
     MODIFIES SQL DATA
 BEGIN
     DECLARE n BIGINT DEFAULT CAST(SUBSTRING(p_terms, 1, 20) AS SIGNED);
@@ -229,8 +230,8 @@ BEGIN
 END;
 
 -- Removes a document from the index of terms.
-DROP PROCEDURE IF EXISTS sutler_take_terms_v2;
-CREATE PROCEDURE sutler_take_terms_v2(IN p_key VARBINARY(1700), IN p_terms LONGBLOB)
+DROP PROCEDURE IF EXISTS sutler_take_terms_v3;
+CREATE PROCEDURE sutler_take_terms_v3(IN p_key VARBINARY(1700), IN p_terms LONGBLOB)
     MODIFIES SQL DATA
 BEGIN
     DECLARE n BIGINT DEFAULT CAST(SUBSTRING(p_terms, 1, 20) AS SIGNED);

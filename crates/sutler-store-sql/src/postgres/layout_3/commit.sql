@@ -1,4 +1,5 @@
--- Layout 2: a commit, all or nothing, in one call. It replaces the function of layout 1, for older replicas, too.
+-- Layout 3: a commit, all or nothing, in one call. It replaces the function of layouts 1 and 2, for older replicas,
+-- too.
 --
 -- Everything that a commit reads or writes is locked first, in one order that all commits share:
 -- documents and workers by advisory locks (which also work for absent ones), then operations by
@@ -128,7 +129,7 @@ BEGIN
                     state = CASE code WHEN 6 THEN state WHEN 7 THEN 1 WHEN 8 THEN 1 ELSE code END,
                     due = CASE WHEN code IN (1, 7, 8) THEN present + w_number[i] ELSE due END,
                     attempt = CASE WHEN code = 7 THEN attempt + 1 ELSE attempt END,
-                    takeovers = CASE WHEN code = 1 OR (code = 6 AND w_b[i] IS NOT NULL) THEN 0
+                    takeovers = CASE WHEN code IN (0, 1) OR (code = 6 AND w_b[i] IS NOT NULL) THEN 0
                         ELSE takeovers END,
                     finished = CASE WHEN code IN (3, 4, 5) THEN present ELSE finished END,
                     worker = CASE WHEN code = 6 THEN worker END,

@@ -1,0 +1,168 @@
+//! Events of bindings outside of their own runs: commands of people, and what happens to their instance.
+//!
+//! Each is one decision in one commit; another writer that is first makes it decide again.
+
+use crate::brokers::{BrokerView, BrokerViewError};
+use crate::context::{PlatformContext, fresh_uuid, journal_id};
+use crate::lifecycle::binding::{
+    self, Binding, BindingDecision, BindingEffect, BindingEventError, Context, Event, NewIds,
+};
+use crate::lifecycle::instance::Instance;
+use crate::lifecycle::intent::OperationId;
+use crate::records::Record;
+use crate::writes::{BindingChange, binding_commit};
+use sutler_journal::{Commit, CommitError, Key, StoreError, Write, commit_until_known};
+use sutler_osb::BindingId;
+use sutler_records::RecordError;
+
+/// Decisions that may find that another writer was first.
+const TRIES_MAX: usize = 20;
+
+/// Why an event of a binding was not committed.
+#[derive(Debug, thiserror::Error)]
+pub enum BindingChangeError {
+    /// The rules refuse it.
+    #[error(transparent)]
+    Refused(#[from] BindingEventError),
+    /// A record cannot be read or written.
+    #[error("a record of the binding cannot be read or written")]
+    Record(#[from] RecordError),
+    /// The broker cannot be read.
+    #[error(transparent)]
+    Broker(#[from] BrokerViewError),
+    /// A newer version of the platform wrote a document.
+    #[error("a newer version of the platform wrote the document")]
+    NewerVersion,
+    /// Other writers were first too often.
+    #[error("other changes of the binding were first; repeat the request")]
+    Contended,
+}
+
+impl From<StoreError> for BindingChangeError {
+    fn from(error: StoreError) -> Self {
+        Self::Record(error.into())
+    }
+}
+
+/// Applies an event of the platform to a binding. A refusal means that it does not concern the binding any more; other
+/// faults are logged: who causes such events causes them again.
+pub(crate) async fn apply_to_binding(context: &PlatformContext, key: &Key, event: Event) {
+    match change_binding(context, key, event).await {
+        Ok(_) | Err(BindingChangeError::Refused(_)) => {}
+        Err(error) => {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "a binding was not notified"
+            );
+        }
+    }
+}
+
+/// Decides an event of a binding that exists, and commits it.
+///
+/// # Errors
+/// See [`BindingChangeError`].
+pub(crate) async fn change_binding(
+    context: &PlatformContext,
+    key: &Key,
+    event: Event,
+) -> Result<BindingDecision, BindingChangeError> {
+    let records = &context.records;
+    for _ in 0..TRIES_MAX {
+        let was = records.load::<Binding>(key).await?;
+        let binding = match &was.state {
+            Record::Present(binding) => binding.as_ref().clone(),
+            Record::Newer(_) => return Err(BindingChangeError::NewerVersion),
+            Record::Absent => return Err(BindingEventError::NotFound.into()),
+        };
+        let instance = records.keys.instance(&binding.namespace, binding.instance);
+        let instance = match records.load::<Instance>(&instance).await?.state {
+            Record::Present(instance) => *instance,
+            Record::Newer(_) => return Err(BindingChangeError::NewerVersion),
+            Record::Absent => return Err(BindingEventError::NoInstance.into()),
+        };
+        let view = context.brokers.view(instance.broker).await?;
+        let decision = decide(context, &view, Some(binding), event.clone())?;
+        let change = BindingChange {
+            context,
+            key,
+            instance: &instance,
+            was: &was,
+            decision: &decision,
+            now: records.now(),
+        };
+        if commit_change(&change, |commit| commit).await? {
+            return Ok(decision);
+        }
+    }
+    Err(BindingChangeError::Contended)
+}
+
+/// Commits a decision with further expectations of the caller. Returns whether it was written.
+///
+/// # Errors
+/// See [`BindingChangeError`].
+pub(crate) async fn commit_change(
+    change: &BindingChange<'_>,
+    extend: impl FnOnce(Commit) -> Commit,
+) -> Result<bool, BindingChangeError> {
+    let commit = extend(binding_commit(change, None, |_| None).await?);
+    if commit.writes().is_empty() {
+        return Ok(true);
+    }
+    let store = change.context.records.documents.store.as_ref();
+    match commit_until_known(store, &commit).await {
+        Ok(()) => {
+            after_commit(change.context, change.instance, change.decision).await;
+            Ok(true)
+        }
+        Err(CommitError::Stale(_)) => Ok(false),
+        Err(CommitError::NotWritten(error) | CommitError::Unknown(error)) => Err(error.into()),
+    }
+}
+
+/// What follows from a committed decision for callers that wait, and for the delete of the instance.
+pub(crate) async fn after_commit(
+    context: &PlatformContext,
+    instance: &Instance,
+    decision: &BindingDecision,
+) {
+    for effect in &decision.effects {
+        if let BindingEffect::End(operation, _) = effect {
+            context.waiters.ended(journal_id(*operation));
+        }
+    }
+    let is_settled = decision.next.tombstone.is_some() || decision.next.deletion.is_none();
+    if let Some(deletion) = &instance.deletion
+        && is_settled
+        && let Some(delete) = instance.intent(deletion.number)
+    {
+        let wake = Commit::new().write(Write::Wake(journal_id(delete.operation)));
+        let store = context.records.documents.store.as_ref();
+        if let Err(error) = commit_until_known(store, &wake).await {
+            // It looks again by itself.
+            tracing::debug!(%error, "the delete of the instance was not woken");
+        }
+    }
+}
+
+/// Asks the rules what follows from an event.
+pub(crate) fn decide(
+    context: &PlatformContext,
+    view: &BrokerView,
+    binding: Option<Binding>,
+    event: Event,
+) -> Result<BindingDecision, BindingEventError> {
+    let policy = view.binding_policy(context.lease);
+    let osb_id = BindingId::try_from(fresh_uuid().to_string());
+    let decision_context = Context {
+        now: context.records.now(),
+        ids: NewIds {
+            operation: OperationId(fresh_uuid()),
+            uid: fresh_uuid(),
+            osb_id: osb_id.expect("a UUID is a valid id"),
+        },
+        policy: &policy,
+    };
+    binding::decide(binding, event, &decision_context)
+}

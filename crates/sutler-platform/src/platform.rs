@@ -1,0 +1,178 @@
+//! The platform: its parts, put together and started. Cheap to clone.
+//!
+//! Commands and reads are in `commands/`, one file per resource; what runs in the background is in `executor.rs` and
+//! `brokers.rs`.
+
+use crate::brokers::{Brokers, ConnectBroker};
+use crate::context::PlatformContext;
+use crate::end_waiters::EndWaiters;
+use crate::executor::PlatformExecutor;
+use crate::platform_records::PlatformRecords;
+use crate::records::platform_queue;
+use std::sync::Arc;
+use std::time::Duration;
+use sutler_journal::copy::{UnusableStoreError, check_usable};
+use sutler_journal::{
+    Engine, EngineSettings, KeyRing, LeaseError, QueueSettings, Store, StoreError,
+};
+use sutler_osb::NonEmptyText;
+use sutler_records::{StoreClock, VerifyKeysError, verify_keys};
+use tokio_util::sync::CancellationToken;
+
+/// Operations of the platform itself that run at once, e.g. probes and reads of catalogs.
+const OWN_OPERATIONS_MAX: usize = 16;
+
+/// What a platform is made of.
+pub struct PlatformParts {
+    /// Where everything is stored.
+    pub store: Arc<dyn Store>,
+    /// Keys that seal it.
+    pub keys: Arc<KeyRing>,
+    /// How brokers are reached.
+    pub connector: Arc<dyn ConnectBroker>,
+    /// Choices.
+    pub settings: PlatformSettings,
+}
+
+/// Choices for a platform.
+#[derive(Clone, Debug)]
+pub struct PlatformSettings {
+    /// Id of this platform, for namespaces that belong to no cluster. It must not change.
+    pub cluster_id: NonEmptyText,
+    /// Lifetime of a worker's lease without renewal.
+    pub lease: Duration,
+    /// How often operations are looked for when nothing announces them.
+    pub look_every: Duration,
+    /// How long a shut-down waits for exchanges.
+    pub drain: Duration,
+}
+
+/// Why a platform does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartPlatformError {
+    /// The store must not be used, e.g. because it was moved.
+    #[error(transparent)]
+    Unusable(#[from] UnusableStoreError),
+    /// The store does not answer.
+    #[error("the store did not answer")]
+    Store(#[from] StoreError),
+    /// The keys do not open what is stored.
+    #[error(transparent)]
+    Keys(#[from] VerifyKeysError),
+    /// The store granted no lease.
+    #[error("the store granted no lease")]
+    Lease(#[from] LeaseError),
+}
+
+/// A running platform.
+#[derive(Clone)]
+pub struct Platform {
+    pub(crate) context: Arc<PlatformContext>,
+    pub(crate) cluster_id: NonEmptyText,
+    engine: Engine,
+    stop: CancellationToken,
+    drain: Duration,
+}
+
+impl PlatformSettings {
+    /// The defaults for a platform of this id.
+    #[must_use]
+    pub fn of_cluster(cluster_id: NonEmptyText) -> Self {
+        let engine = EngineSettings::default();
+        Self {
+            cluster_id,
+            lease: engine.lease,
+            look_every: engine.look_every,
+            drain: Duration::from_secs(20),
+        }
+    }
+}
+
+impl Platform {
+    /// Starts a platform: it takes a lease and goes on with what was in progress.
+    ///
+    /// # Errors
+    /// See [`StartPlatformError`].
+    pub async fn start(parts: PlatformParts) -> Result<Self, StartPlatformError> {
+        let PlatformParts {
+            store,
+            keys,
+            connector,
+            settings,
+        } = parts;
+        check_usable(store.as_ref()).await?;
+        let clock = StoreClock::read(store.as_ref()).await?;
+        let records = PlatformRecords::new(store.clone(), keys, clock);
+        verify_keys(&records.documents).await?;
+        let brokers = Arc::new(Brokers::new(records.clone(), connector));
+        let context = Arc::new(PlatformContext {
+            records,
+            brokers,
+            waiters: EndWaiters::default(),
+            lease: settings.lease,
+        });
+        let executor = Arc::new(PlatformExecutor::new(context.clone()));
+        let engine_settings = EngineSettings {
+            lease: settings.lease,
+            look_every: settings.look_every,
+            queues: vec![QueueSettings {
+                queue: platform_queue(),
+                limit: OWN_OPERATIONS_MAX,
+            }],
+            ..EngineSettings::default()
+        };
+        let engine = Engine::start(store, executor, engine_settings).await?;
+        Ok(Self {
+            context,
+            cluster_id: settings.cluster_id,
+            engine,
+            stop: CancellationToken::new(),
+            drain: settings.drain,
+        })
+    }
+
+    /// The registered brokers.
+    #[must_use]
+    pub fn brokers(&self) -> &Brokers {
+        &self.context.brokers
+    }
+
+    /// Keys of its documents, e.g. for the lane of an instance.
+    #[must_use]
+    pub fn records(&self) -> &PlatformRecords {
+        &self.context.records
+    }
+
+    /// The engine that carries out its operations.
+    #[must_use]
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Stops claiming, waits for exchanges in progress, and releases the rest.
+    pub async fn shut_down(&self) {
+        self.stop.cancel();
+        self.engine.shut_down(self.drain).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Platform;
+    use crate::commands::{ChangeOptions, InstancePatch};
+    use crate::records::ResourceName;
+
+    fn is_send<T: Send>(_: &T) {}
+
+    /// Servers run commands in tasks of their own.
+    #[test]
+    fn commands_can_be_sent_between_threads() {
+        fn check(platform: &Platform, name: &ResourceName, options: &ChangeOptions) {
+            let patch = InstancePatch::default();
+            is_send(&platform.patch_instance(name, name, &patch, options));
+            is_send(&platform.delete_instance(name, name, true, &options.author));
+            is_send(&platform.abandon_instance(name, name, &options.author));
+        }
+        let _ = check;
+    }
+}
