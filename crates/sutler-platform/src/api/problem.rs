@@ -3,8 +3,11 @@
 //! A problem is a word with its status (`problem_word.rs`), a sentence, what to do next, and what belongs to it: the rules
 //! that are broken, the intent, the words of the broker. It holds no secret and no cause of a fault of the platform.
 
+use super::access::Permission;
 use super::problem_word::ProblemWord;
 use super::views::BrokerWords;
+use crate::brokers::BrokerViewError;
+use crate::commands::CommandError;
 use crate::lifecycle::binding::BindingEventError;
 use crate::lifecycle::breaker::BreakerEventError;
 use crate::lifecycle::instance::InstanceEventError;
@@ -131,6 +134,13 @@ impl Problem {
         }
     }
 
+    /// An author without a permission.
+    pub(crate) fn lacks(permission: Permission) -> Self {
+        let word = permission.word();
+        let detail = format!("This needs the permission `{word}`, which you do not have.");
+        Self::new(ProblemWord::NotAllowed, detail)
+    }
+
     /// A fault of the platform. The cause is logged, and not answered.
     pub(crate) fn internal(cause: &dyn Error) -> Self {
         tracing::error!(error = %chain(cause), "a request could not be answered");
@@ -182,14 +192,14 @@ impl Problem {
     }
 
     /// A refusal by the server itself, in the form of this API.
-    fn of_server(word: ProblemWord, refusal: ErrorResponse) -> Self {
+    pub(super) fn of_server(word: ProblemWord, refusal: ErrorResponse) -> Self {
         let refusal = refusal.into_parts();
         let mut problem = Self::new(word, refusal.description);
         problem.0.headers = refusal.headers;
         problem
     }
 
-    #[cfg(test)]
+    /// The word.
     pub(crate) fn word(&self) -> ProblemWord {
         self.0.word
     }
@@ -279,6 +289,32 @@ impl From<BindingEventError> for Problem {
             | BindingEventError::NotDeleting
             | BindingEventError::NotDue
             | BindingEventError::OutOfDate => problem,
+        }
+    }
+}
+
+impl From<CommandError> for Problem {
+    fn from(error: CommandError) -> Self {
+        let problem = Self::new(ProblemWord::of_command(&error), error.to_string());
+        match error {
+            CommandError::Instance(error) => error.into(),
+            CommandError::Binding(error) => error.into(),
+            CommandError::Orphan(error) => error.into(),
+            CommandError::Invalid { pointer, sentence } => Self::invalid_field(pointer, sentence),
+            CommandError::Unavailable(error) => error.into(),
+            CommandError::Broker(BrokerViewError::Record(error)) => error.into(),
+            CommandError::NoNamespace(_)
+            | CommandError::NamespaceIsDeleting(_)
+            | CommandError::NamespaceInUse(_)
+            | CommandError::BrokerIsLeaving(_)
+            | CommandError::NoSecret(_)
+            | CommandError::SecretInUse(_)
+            | CommandError::NameTaken(_)
+            | CommandError::Author(_)
+            | CommandError::TooLarge(_)
+            | CommandError::Contended
+            | CommandError::NewerVersion
+            | CommandError::Broker(BrokerViewError::NotRegistered(_)) => problem,
         }
     }
 }

@@ -3,6 +3,8 @@
 //! Nothing else in this crate chooses a status of a refusal. The sentences for people are those of the refusals;
 //! `problem.rs` makes the body. A 5xx never contains a cause: that is in the log of the operator.
 
+use crate::brokers::BrokerViewError;
+use crate::commands::CommandError;
 use crate::lifecycle::binding::BindingEventError;
 use crate::lifecycle::breaker::BreakerEventError;
 use crate::lifecycle::instance::InstanceEventError;
@@ -210,7 +212,7 @@ impl ProblemWord {
     /// What the caller can do; `None` where the sentence of the problem says it.
     pub(crate) fn next(self) -> Option<&'static str> {
         match self {
-            Self::Deleting => Some("Undelete it first, or wait until it is gone."),
+            Self::Deleting => Some("Take the delete back, or wait until it is done."),
             Self::Busy => Some("Wait for the end of the other one, or cancel it."),
             Self::HasBindings => Some("Delete them first, or send ?cascade=true."),
             Self::HasInstances | Self::InUse => Some("Delete what uses it first."),
@@ -293,6 +295,30 @@ impl ProblemWord {
             | BindingEventError::NotDue => Self::WrongState,
             BindingEventError::WrongIntent(..) => Self::WrongIntent,
             BindingEventError::OutOfDate => Self::Contended,
+        }
+    }
+
+    /// A command that changes nothing.
+    pub(crate) fn of_command(error: &CommandError) -> Self {
+        match error {
+            CommandError::Instance(error) => Self::of_instance(error),
+            CommandError::Binding(error) => Self::of_binding(error),
+            CommandError::Orphan(error) => Self::of_orphan(*error),
+            CommandError::NoNamespace(_) | CommandError::NoSecret(_) => Self::NotFound,
+            CommandError::NamespaceIsDeleting(_) | CommandError::BrokerIsLeaving(_) => {
+                Self::Deleting
+            }
+            CommandError::NamespaceInUse(_) | CommandError::SecretInUse(_) => Self::InUse,
+            CommandError::NameTaken(_) => Self::AlreadyExists,
+            CommandError::Invalid { .. } => Self::Invalid,
+            CommandError::Author(_) => Self::NotAllowed,
+            CommandError::TooLarge(_) => Self::TooLarge,
+            CommandError::Contended => Self::Contended,
+            CommandError::NewerVersion => Self::NewerVersion,
+            CommandError::Broker(BrokerViewError::NotRegistered(_)) => Self::WrongState,
+            CommandError::Broker(BrokerViewError::Record(_)) | CommandError::Unavailable(_) => {
+                Self::Unavailable
+            }
         }
     }
 

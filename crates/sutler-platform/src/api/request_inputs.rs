@@ -41,8 +41,6 @@ pub(crate) enum Input {
     Cascade,
     /// `force`: a change that was rejected before is sent again.
     Force,
-    /// `abandon`: what brokers have goes to the orphan ledger.
-    Abandon,
     /// `namespace`: as this namespace sees it.
     Namespace,
     /// `state`: only in this phase or state.
@@ -98,8 +96,6 @@ pub(crate) struct RequestInputs {
     pub cascade: bool,
     /// A change that was rejected before is sent again.
     pub force: bool,
-    /// What brokers have goes to the orphan ledger.
-    pub abandon: bool,
     /// The revision that must be shown.
     pub condition: Option<RevisionCondition>,
     /// The key under which the request is accepted once.
@@ -110,14 +106,14 @@ pub(crate) struct RequestInputs {
 
 impl Input {
     /// Every input.
-    pub(crate) const ALL: [Self; 14] = [
+    #[cfg(test)]
+    pub(crate) const ALL: [Self; 13] = [
         Self::Limit,
         Self::After,
         Self::DryRun,
         Self::Wait,
         Self::Cascade,
         Self::Force,
-        Self::Abandon,
         Self::Namespace,
         Self::State,
         Self::Instance,
@@ -135,7 +131,6 @@ impl Input {
             Self::Wait => InputPlace::Query("wait"),
             Self::Cascade => InputPlace::Query("cascade"),
             Self::Force => InputPlace::Query("force"),
-            Self::Abandon => InputPlace::Query("abandon"),
             Self::Namespace => InputPlace::Query("namespace"),
             Self::State => InputPlace::Query("state"),
             Self::Instance => InputPlace::Query("instance"),
@@ -172,7 +167,6 @@ impl RequestInputs {
             wait: take(Input::Wait).map(|text| wait(&text)).transpose()?,
             cascade: flag(take(Input::Cascade), "cascade")?,
             force: flag(take(Input::Force), "force")?,
-            abandon: flag(take(Input::Abandon), "abandon")?,
             condition: condition(listed, headers, is_read)?,
             idempotency_key: idempotency_key(listed, headers, is_read)?,
             filters,

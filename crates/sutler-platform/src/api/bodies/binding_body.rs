@@ -3,7 +3,8 @@
 use super::instance_body::ParameterSourceBody;
 use crate::api::problem::Problem;
 use crate::api::time_span::TimeSpan;
-use crate::lifecycle::binding::{BindSpec, RotationPolicy, TargetResource, Transforms};
+use crate::commands::WantedBinding;
+use crate::lifecycle::binding::{RotationPolicy, TargetResource, Transforms};
 use crate::records::ResourceName;
 use crate::spec::{ParameterSource, Parameters};
 use serde::Deserialize;
@@ -34,7 +35,7 @@ pub(crate) struct BindingBody {
     pub rotation: Option<RotationBody>,
     /// The id at the broker.
     #[serde(default)]
-    pub osb_id: Option<BindingId>,
+    pub external_id: Option<BindingId>,
 }
 
 /// When a binding is rotated.
@@ -49,28 +50,30 @@ pub(crate) struct RotationBody {
 }
 
 impl BindingBody {
-    /// What each bind asks for.
-    pub(crate) fn spec(&self) -> BindSpec {
-        let sources = self.parameters_from.iter().cloned();
-        BindSpec {
-            parameters: self.parameters.clone(),
+    /// What is wanted.
+    pub(crate) fn wanted(self) -> Result<WantedBinding, Problem> {
+        let rotation = self.rotation.map(RotationBody::policy).transpose()?;
+        let sources = self.parameters_from.into_iter();
+        Ok(WantedBinding {
+            name: self.name,
+            instance: self.instance,
+            parameters: self.parameters,
             parameter_sources: sources.map(ParameterSource::from).collect(),
-            target: match self.route.clone() {
+            target: match self.route {
                 Some(route) => TargetResource::Route(route),
                 None => TargetResource::Credentials,
             },
-        }
+            transforms: self.transforms,
+            rotation,
+            osb_id: self.external_id,
+        })
     }
+}
 
-    /// When it is rotated.
-    pub(crate) fn rotation(&self) -> Result<Option<RotationPolicy>, Problem> {
-        let Some(RotationBody { every, overlap }) = self.rotation else {
-            return Ok(None);
-        };
-        let policy = RotationPolicy::new(every.map(|span| span.0), overlap.0);
-        policy
-            .map(Some)
-            .map_err(|error| Problem::invalid_field("/rotation", error.to_string()))
+impl RotationBody {
+    fn policy(self) -> Result<RotationPolicy, Problem> {
+        let policy = RotationPolicy::new(self.every.map(|span| span.0), self.overlap.0);
+        policy.map_err(|error| Problem::invalid_field("/rotation", error.to_string()))
     }
 }
 
@@ -91,17 +94,17 @@ mod tests {
     #[test]
     fn a_body_becomes_what_each_bind_asks_for() {
         let more = json!({"rotation": {"every": "30d", "overlap": "1h"}, "transforms": [{"remove": "admin"}]});
-        let body = body(more).expect("a body");
-        let policy = body.rotation().expect("a policy").expect("it is rotated");
+        let wanted = body(more).expect("a body").wanted().expect("a binding");
+        let policy = wanted.rotation.expect("it is rotated");
         assert_eq!(policy.overlap(), Duration::from_secs(3600));
-        assert_eq!(body.transforms.as_slice().len(), 1);
-        assert_eq!(body.spec().target, TargetResource::Credentials);
+        assert_eq!(wanted.transforms.as_slice().len(), 1);
+        assert_eq!(wanted.target, TargetResource::Credentials);
     }
 
     #[test]
     fn a_rotation_that_is_too_frequent_is_refused() {
         let body = body(json!({"rotation": {"every": "1s", "overlap": "1h"}})).expect("a body");
-        let problem = body.rotation().expect_err("too often").document();
+        let problem = body.wanted().expect_err("too often").document();
         assert_eq!(problem["violations"][0]["pointer"], "/rotation");
     }
 

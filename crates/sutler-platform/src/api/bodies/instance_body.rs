@@ -5,13 +5,17 @@
 
 use super::present;
 use crate::api::problem::Problem;
+use crate::commands::{InstancePatch, WantedInstance};
 use crate::lifecycle::instance::Source;
 use crate::lifecycle::intent::OnFailure;
 use crate::records::ResourceName;
-use crate::spec::{ParameterSource, Parameters, ParametersPatch, Spec, SpecPatch};
+use crate::spec::{ParameterSource, Parameters, ParametersPatch};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
-use sutler_osb::{InstanceId, PlanId};
+use sutler_osb::InstanceId;
+
+/// Longest name and longest id of an object of another system, in bytes.
+const SOURCE_BYTES_MAX: usize = 512;
 
 /// A whole instance.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -24,9 +28,9 @@ pub(crate) struct InstanceBody {
     pub class: String,
     /// The plan, by name or id.
     pub plan: String,
-    /// The broker, by name or uid; needed if several offer the class.
+    /// The broker; needed if several offer the class.
     #[serde(default)]
-    pub broker: Option<String>,
+    pub broker: Option<ResourceName>,
     /// Maintenance version; that of the plan if it is left out.
     #[serde(default)]
     pub maintenance_version: Option<String>,
@@ -47,7 +51,7 @@ pub(crate) struct InstanceBody {
     pub on_failure: OnFailureWord,
     /// The id at the broker.
     #[serde(default)]
-    pub osb_id: Option<InstanceId>,
+    pub external_id: Option<InstanceId>,
     /// The object of another system that it follows.
     #[serde(default)]
     pub source: Option<SourceBody>,
@@ -138,13 +142,20 @@ impl From<ParameterSourceBody> for ParameterSource {
     }
 }
 
-impl From<SourceBody> for Source {
-    fn from(source: SourceBody) -> Self {
-        Self {
-            object: source.object,
-            uid: source.uid,
-            generation: source.generation,
+impl SourceBody {
+    /// The object, if its names are short enough.
+    pub(crate) fn source(self) -> Result<Source, Problem> {
+        for (pointer, text) in [("/source/object", &self.object), ("/source/uid", &self.uid)] {
+            if !(1..=SOURCE_BYTES_MAX).contains(&text.len()) {
+                let reason = format!("must have 1 to {SOURCE_BYTES_MAX} bytes");
+                return Err(Problem::invalid_field(pointer, reason));
+            }
         }
+        Ok(Source {
+            object: self.object,
+            uid: self.uid,
+            generation: self.generation,
+        })
     }
 }
 
@@ -166,34 +177,37 @@ impl InstanceBody {
         }
     }
 
-    /// What is wanted, with the plan that was found.
-    pub(crate) fn spec(&self, name: &ResourceName, plan: PlanId) -> Spec {
-        let sources = self.parameters_from.iter().cloned();
-        Spec {
-            plan,
-            maintenance_version: self.maintenance_version.clone(),
-            parameters: self.parameters.clone(),
+    /// What is wanted.
+    pub(crate) fn wanted(self, name: ResourceName) -> WantedInstance {
+        let sources = self.parameters_from.into_iter();
+        WantedInstance {
+            name,
+            broker: self.broker,
+            class: self.class,
+            plan: self.plan,
+            maintenance_version: self.maintenance_version,
+            parameters: self.parameters,
             parameter_sources: sources.map(ParameterSource::from).collect(),
-            labels: self.labels.clone(),
-            annotations: self.annotations.clone(),
-            name: name.as_str().to_owned(),
+            labels: self.labels,
+            annotations: self.annotations,
+            osb_id: self.external_id,
         }
     }
 }
 
 impl InstancePatchBody {
-    /// The change, with the plan that was found if it names one.
-    pub(crate) fn patch(&self, plan: Option<PlanId>) -> SpecPatch {
-        let sources = self.parameters_from.clone();
+    /// What changes.
+    pub(crate) fn patch(self) -> InstancePatch {
+        let sources = self.parameters_from;
         let sources = sources.map(|it| it.into_iter().map(ParameterSource::from).collect());
-        SpecPatch {
-            plan,
-            maintenance_version: self.maintenance_version.clone(),
-            parameters: self.parameters.clone(),
+        InstancePatch {
+            plan: self.plan,
+            maintenance_version: self.maintenance_version,
+            parameters: self.parameters,
             parameter_sources: sources,
-            labels: self.labels.clone(),
-            annotations: self.annotations.clone(),
-            name: self.name.clone().map(String::from),
+            labels: self.labels,
+            annotations: self.annotations,
+            name: self.name,
         }
     }
 }
@@ -210,18 +224,17 @@ where
 
 #[cfg(test)]
 mod tests {
-    use super::{InstanceBody, InstancePatchBody};
-    use crate::spec::SpecPatch;
+    use super::{InstanceBody, InstancePatchBody, SourceBody};
+    use crate::commands::InstancePatch;
     use serde_json::{Value, json};
-    use sutler_osb::PlanId;
 
     fn whole(body: Value) -> Option<InstanceBody> {
         serde_json::from_value(body).ok()
     }
 
-    fn change(body: Value) -> Option<SpecPatch> {
+    fn change(body: Value) -> Option<InstancePatch> {
         let body: InstancePatchBody = serde_json::from_value(body).ok()?;
-        Some(body.patch(None))
+        Some(body.patch())
     }
 
     #[test]
@@ -232,16 +245,14 @@ mod tests {
             "labels": {"team": "x"}, "onFailure": "halt",
         }));
         let body = body.expect("a body");
-        let name = body.required_name().expect("a name");
-        let spec = body.spec(name, PlanId::try_from("p-1").expect("an id"));
-        assert_eq!(spec.name, "db");
-        assert_eq!(spec.plan.as_str(), "p-1");
-        assert_eq!(
-            Value::Object(spec.parameters.as_map().clone()),
-            json!({"disk": 10})
-        );
-        assert_eq!(spec.parameter_sources[0].secret, "init");
-        assert!(spec.parameter_sources[0].watch);
+        let name = body.required_name().expect("a name").clone();
+        let wanted = body.wanted(name);
+        assert_eq!(wanted.name.as_str(), "db");
+        assert_eq!(wanted.plan, "small");
+        let parameters = Value::Object(wanted.parameters.as_map().clone());
+        assert_eq!(parameters, json!({"disk": 10}));
+        assert_eq!(wanted.parameter_sources[0].secret, "init");
+        assert!(wanted.parameter_sources[0].watch);
     }
 
     #[test]
@@ -265,23 +276,25 @@ mod tests {
             "parametersFrom": null,
         }));
         let patch = patch.expect("a change");
-        assert_eq!(
-            patch.paths(),
-            [
-                "/labels/team",
-                "/maintenance_version",
-                "/parameter_sources",
-                "/parameters/disk",
-                "/parameters/old"
-            ]
-        );
-        assert_eq!(change(json!({})), Some(SpecPatch::default()));
-        for body in [
-            json!({"plan": null}),
-            json!({"name": null}),
-            json!({"parameters": null}),
-        ] {
-            assert_eq!(change(body.clone()), None, "{body}");
+        assert_eq!(patch.maintenance_version, Some(None));
+        assert_eq!(patch.parameter_sources, Some(Vec::new()));
+        assert_eq!(patch.labels["team"], None);
+        assert_eq!(patch.parameters.as_map().len(), 2);
+        assert!(patch.plan.is_none() && patch.name.is_none());
+        for body in [json!({"plan": null}), json!({"name": null}), json!({"parameters": null})] {
+            assert!(change(body.clone()).is_none(), "{body}");
         }
+    }
+
+    #[test]
+    fn an_object_of_another_system_has_short_names() {
+        let source = |uid: &str| SourceBody {
+            object: "cluster/app/db".to_owned(),
+            uid: uid.to_owned(),
+            generation: 3,
+        };
+        assert!(source("u-1").source().is_ok());
+        assert!(source("").source().is_err());
+        assert!(source(&"x".repeat(513)).source().is_err());
     }
 }

@@ -1,6 +1,7 @@
 //! The body of `PUT /namespaces/{ns}`.
 
 use crate::broker_request::{Annotations, CloudFoundryLocation};
+use crate::commands::WantedNamespace;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use sutler_osb::NonEmptyText;
@@ -17,4 +18,15 @@ pub(crate) struct NamespaceBody {
     pub cluster_id: Option<NonEmptyText>,
     /// Organization and space that it stands for on Cloud Foundry.
     pub cloud_foundry: Option<CloudFoundryLocation>,
+}
+
+impl From<NamespaceBody> for WantedNamespace {
+    fn from(body: NamespaceBody) -> Self {
+        Self {
+            labels: body.labels,
+            annotations: body.annotations,
+            cluster_id: body.cluster_id,
+            cloud_foundry: body.cloud_foundry,
+        }
+    }
 }

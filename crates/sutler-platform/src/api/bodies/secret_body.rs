@@ -2,6 +2,7 @@
 
 use crate::api::problem::Problem;
 use crate::api::problem_word::ProblemWord;
+use crate::commands::WantedSecret;
 use crate::records::SECRET_BYTES_MAX;
 use serde::Deserialize;
 use serde_json::Value;
@@ -19,7 +20,7 @@ pub(crate) struct SecretBody {
 
 impl SecretBody {
     /// The values as they are stored.
-    pub(crate) fn into_values(self) -> Result<BTreeMap<String, Vec<u8>>, Problem> {
+    pub(crate) fn wanted(self) -> Result<WantedSecret, Problem> {
         let is_key = |key: &str| (1..=KEY_BYTES_MAX).contains(&key.len());
         if !self.values.keys().all(|key| is_key(key)) {
             let reason = format!("keys must have 1 to {KEY_BYTES_MAX} bytes");
@@ -38,13 +39,13 @@ impl SecretBody {
             let detail = format!("A secret must not be larger than {SECRET_BYTES_MAX} bytes.");
             return Err(Problem::new(ProblemWord::TooLarge, detail));
         }
-        Ok(values)
+        Ok(WantedSecret(values))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::SecretBody;
+    use super::{SecretBody, WantedSecret};
     use crate::api::problem_word::ProblemWord;
     use crate::records::SECRET_BYTES_MAX;
     use serde_json::{Value, json};
@@ -56,14 +57,14 @@ mod tests {
     #[test]
     fn a_text_is_kept_as_it_is_and_an_object_as_json() {
         let values = body(json!({ "password": "\"quoted\"", "params": { "disk": 10 } }));
-        let values = values.into_values().expect("values");
+        let WantedSecret(values) = values.wanted().expect("values");
         assert_eq!(values["password"], b"\"quoted\"");
         assert_eq!(values["params"], br#"{"disk":10}"#);
     }
 
     #[test]
     fn keys_and_sizes_are_bounded() {
-        let word = |values: Value| body(values).into_values().err().map(|it| it.word());
+        let word = |values: Value| body(values).wanted().err().map(|it| it.word());
         assert_eq!(word(json!({ "": "x" })), Some(ProblemWord::Invalid));
         assert_eq!(
             word(json!({ "x".repeat(254): "x" })),

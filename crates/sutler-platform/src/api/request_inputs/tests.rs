@@ -33,7 +33,7 @@ fn every_input_has_its_form() {
     let inputs = parse("limit=7&dryRun&cascade=true&force=false&state=a%20b+c", &[]);
     let inputs = inputs.expect("a query");
     assert_eq!(inputs.limit, 7);
-    assert!(inputs.dry_run && inputs.cascade && !inputs.force && !inputs.abandon);
+    assert!(inputs.dry_run && inputs.cascade && !inputs.force);
     assert_eq!(inputs.filter(Input::State), Some("a b c"));
     assert_eq!(inputs.filter(Input::Broker), None);
     assert_eq!(parse("", &[]).map(|it| it.limit), Some(LIMIT_DEFAULT));

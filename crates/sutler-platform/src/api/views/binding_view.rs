@@ -1,7 +1,7 @@
 //! A service binding as it is shown: its generations and intents. Credentials are never part of it.
 
 use super::instance_view::NamedId;
-use super::intent_view::IntentView;
+use super::intent_view::IntentDocument;
 use super::{AuthorView, ConditionView, TombstoneView};
 use crate::api::time_span::TimeSpan;
 use crate::lifecycle::binding::{
@@ -48,9 +48,9 @@ pub(crate) struct BindingView {
     #[serde(skip_serializing_if = "Option::is_none")]
     failed_rotations: Option<FailedRotationsView>,
     generation: u64,
-    pending: Vec<IntentView>,
+    pending: Vec<IntentDocument>,
     /// Newest first.
-    ended: Vec<IntentView>,
+    ended: Vec<IntentDocument>,
     #[serde(skip_serializing_if = "Option::is_none")]
     deletion: Option<BindingDeletionView>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,7 +75,7 @@ struct RotationView {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct GenerationView {
-    osb_id: BindingId,
+    external_id: BindingId,
     phase: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     bound_at: Option<Timestamp>,
@@ -142,8 +142,8 @@ impl BindingView {
                 .as_ref()
                 .map(FailedRotationsView::of),
             generation: binding.accepted,
-            pending: pending.map(IntentView::of_binding).collect(),
-            ended: ended.map(IntentView::of_ended_binding).collect(),
+            pending: pending.map(IntentDocument::of_binding).collect(),
+            ended: ended.map(IntentDocument::of_ended_binding).collect(),
             deletion: binding.deletion.as_ref().map(BindingDeletionView::of),
             tombstone: binding.tombstone.as_ref().map(TombstoneView::of),
         }
@@ -194,7 +194,7 @@ impl GenerationView {
         };
         let bound = generation.bound();
         Self {
-            osb_id: generation.osb_id.clone(),
+            external_id: generation.osb_id.clone(),
             phase,
             bound_at: bound.map(|it| it.bound_at),
             expires_at: bound.and_then(|it| it.expires_at),

@@ -1,7 +1,7 @@
 //! A service instance as it is shown: what the broker confirmed, what it will be, and every change between the two.
 
 use super::catalog_names::CatalogNames;
-use super::intent_view::IntentView;
+use super::intent_view::IntentDocument;
 use super::spec_view::{SpecView, shown_path};
 use super::{AuthorView, ConditionView, TombstoneView, http_link};
 use crate::catalog::KnownCatalog;
@@ -34,9 +34,9 @@ pub(crate) struct InstanceView {
     uid: Uuid,
     broker: NamedId,
     class: NamedId,
-    osb_id: InstanceId,
+    external_id: InstanceId,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    former_osb_ids: Vec<InstanceId>,
+    former_external_ids: Vec<InstanceId>,
     origin: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<SourceView>,
@@ -58,9 +58,9 @@ pub(crate) struct InstanceView {
     /// Updates that may have been applied or not.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     uncertain: Vec<IntentNumber>,
-    pending: Vec<IntentView>,
+    pending: Vec<IntentDocument>,
     /// Newest first.
-    ended: Vec<IntentView>,
+    ended: Vec<IntentDocument>,
     #[serde(skip_serializing_if = "Option::is_none")]
     deletion: Option<DeletionView>,
     /// Why nothing is sent to the broker, while something waits for it.
@@ -158,8 +158,8 @@ impl InstanceView {
                 id: instance.service.as_str().to_owned(),
                 name: names.known_class().map(str::to_owned),
             },
-            osb_id: instance.osb_id.clone(),
-            former_osb_ids: instance.former_ids.clone(),
+            external_id: instance.osb_id.clone(),
+            former_external_ids: instance.former_ids.clone(),
             origin: match instance.origin {
                 Origin::Created => "created",
                 Origin::Adopted => "adopted",
@@ -183,10 +183,10 @@ impl InstanceView {
                 | Exposure::OnLedger => Vec::new(),
             },
             pending: pending
-                .map(|it| IntentView::of_instance(it, names))
+                .map(|it| IntentDocument::of_instance(it, names))
                 .collect(),
             ended: ended
-                .map(|it| IntentView::of_ended_instance(it, names))
+                .map(|it| IntentDocument::of_ended_instance(it, names))
                 .collect(),
             deletion: instance.deletion.as_ref().map(DeletionView::of),
             waits_for_broker: context.stop.filter(|_| is_waiting).map(StopView::of),

@@ -5,13 +5,14 @@
 use super::AuthorView;
 use super::catalog_names::CatalogNames;
 use super::spec_view::{DifferenceView, shown_path};
+use crate::commands::IntentView as JournalIntent;
 use crate::lifecycle::binding;
 use crate::lifecycle::instance;
 use crate::lifecycle::intent::{
     BrokerStatement, CancelledBy, DependencyReason, HoldReason, IntentCause, IntentEnd,
     IntentNumber, IntentState, OnFailure, UnknownQuestion,
 };
-use crate::records::{Attempt, IntentDetail, IntentProgress, IntentRequest};
+use crate::records::Attempt;
 use jiff::Timestamp;
 use serde::Serialize;
 use uuid::Uuid;
@@ -40,7 +41,7 @@ impl BrokerWords {
 /// An intent.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct IntentView {
+pub(crate) struct IntentDocument {
     number: IntentNumber,
     verb: String,
     #[serde(flatten)]
@@ -130,7 +131,7 @@ struct CancellationView {
     intent: Option<IntentNumber>,
 }
 
-impl IntentView {
+impl IntentDocument {
     fn new(number: IntentNumber, verb: &str, progress: IntentProgressView) -> Self {
         Self {
             number,
@@ -214,13 +215,10 @@ impl IntentView {
     }
 
     /// An intent as the journal has it. `names`: of the offering, for an intent of an instance.
-    pub(crate) fn of_journal(
-        operation: Uuid,
-        request: &IntentRequest,
-        detail: &IntentDetail,
-        ended: Option<Timestamp>,
-        names: Option<CatalogNames<'_>>,
-    ) -> Self {
+    pub(crate) fn of_journal(intent: &JournalIntent, names: Option<CatalogNames<'_>>) -> Self {
+        let JournalIntent {
+            request, detail, ..
+        } = intent;
         let progress = match &detail.end {
             Some(end) => IntentProgressView::of_end(end),
             None => IntentProgressView {
@@ -229,21 +227,23 @@ impl IntentView {
             },
         };
         let diff = request.patch.as_ref().zip(names);
-        Self {
+        let view = Self {
             author: request.author.as_ref().map(AuthorView::of),
             diff: diff.map(|(patch, names)| DifferenceView::of(patch, names)),
             stands_on: request.stands_on.clone(),
-            operation: Some(operation),
             accepted: Some(request.accepted),
-            ended,
             ..Self::new(request.number, &request.verb, progress)
-        }
+        };
+        view.with_journal(intent)
     }
 
-    /// Adds what was sent, from the journal.
+    /// Adds what only the journal has: the operation, and what was sent.
     #[must_use]
-    pub(crate) fn with_attempts(mut self, progress: &IntentProgress) -> Self {
-        self.attempt_log = progress.attempts.kept().map(AttemptView::of).collect();
+    pub(crate) fn with_journal(mut self, intent: &JournalIntent) -> Self {
+        let attempts = intent.progress.attempts.kept();
+        self.operation = Some(intent.operation.0);
+        self.accepted = Some(intent.request.accepted);
+        self.attempt_log = attempts.map(AttemptView::of).collect();
         self
     }
 

@@ -58,9 +58,9 @@ impl fmt::Display for OrphanId {
 pub(crate) struct OrphanView {
     id: String,
     broker: Uuid,
-    osb_instance: InstanceId,
+    external_instance: InstanceId,
     #[serde(skip_serializing_if = "Option::is_none")]
-    osb_binding: Option<BindingId>,
+    external_binding: Option<BindingId>,
     class: ServiceId,
     plan: PlanId,
     cause: &'static str,
@@ -120,8 +120,8 @@ impl OrphanView {
         Self {
             id: OrphanId(orphan.key.clone()).to_string(),
             broker: orphan.key.broker,
-            osb_instance: orphan.key.instance.clone(),
-            osb_binding: orphan.key.binding.clone(),
+            external_instance: orphan.key.instance.clone(),
+            external_binding: orphan.key.binding.clone(),
             class: orphan.service_id.clone(),
             plan: orphan.plan_id.clone(),
             cause: cause(orphan.cause),

@@ -1,7 +1,7 @@
 //! A secret as it is shown: which keys it has, and who changed it. Its values are never shown, nor anything made of them.
 
 use super::AuthorView;
-use crate::records::SecretRecord;
+use crate::commands::SecretSummary;
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -18,11 +18,11 @@ pub(crate) struct SecretView {
 }
 
 impl SecretView {
-    pub(crate) fn of(namespace: &str, name: &str, secret: &SecretRecord) -> Self {
+    pub(crate) fn of(namespace: &str, secret: &SecretSummary) -> Self {
         Self {
-            name: name.to_owned(),
+            name: secret.name.clone(),
             namespace: namespace.to_owned(),
-            keys: secret.values.keys().cloned().collect(),
+            keys: secret.keys.clone(),
             revision: secret.revision,
             changed: secret.changed,
             changed_by: AuthorView::of(&secret.changed_by),

@@ -1,8 +1,9 @@
 //! Two people change one instance, and the broker rejects the first change: what everybody sees then.
 
 use super::{check, moment, person};
-use crate::api::views::{InstanceContext, InstanceView, IntentView};
+use crate::api::views::{InstanceContext, InstanceView, IntentDocument};
 use crate::catalog::{KnownCatalog, OfferedPlan, OfferedService};
+use crate::commands::IntentView as JournalIntent;
 use crate::lifecycle::breaker::{OpenCause, SendingStop, StopReason};
 use crate::lifecycle::instance::{
     ChangeFacts, ChangeRequest, Context, CreateRequest, Event, Instance, InstanceCommand,
@@ -215,7 +216,12 @@ fn an_intent_of_the_journal_has_its_attempts_and_not_what_was_sent() {
     let catalog = catalog();
     let service = "class-1".try_into().expect("an id");
     let names = crate::api::views::CatalogNames::of(Some(&catalog), &service);
-    let ended = Some(moment(1_000_009));
-    let view = IntentView::of_journal(Uuid::nil(), &request, &detail, ended, Some(names));
-    check("intent-journal", &view.with_attempts(&progress));
+    let intent = JournalIntent {
+        operation: sutler_journal::OperationId(Uuid::nil()),
+        request,
+        progress,
+        detail,
+        claims: 1,
+    };
+    check("intent-journal", &IntentDocument::of_journal(&intent, Some(names)));
 }

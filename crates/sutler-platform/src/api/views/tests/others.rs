@@ -4,6 +4,7 @@ use super::{SECRET, check, moment, person};
 use crate::api::views::{BrokerDocument, NamespaceView, OrphanView, SecretView, offered_classes};
 use crate::broker_request::{Namespace, Profile};
 use crate::catalog::{AccessRules, BrokerScope, CatalogRestrictions, OfferedPlan, OfferedService};
+use crate::commands::SecretSummary;
 use crate::lifecycle::breaker::{Breaker, OpenBreaker, OpenCause};
 use crate::lifecycle::intent::BrokerStatement;
 use crate::lifecycle::orphan::{
@@ -11,7 +12,7 @@ use crate::lifecycle::orphan::{
 };
 use crate::records::{
     BrokerAuthentication, BrokerLimits, BrokerOptions, BrokerRegistration, BrokerState, BrokerTls,
-    NamespaceRecord, NamespaceState, SecretRecord, SyncStatus,
+    NamespaceRecord, NamespaceState, SyncStatus,
 };
 use serde_json::{Value, json};
 use sutler_osb::ServiceOffering;
@@ -113,13 +114,14 @@ fn a_namespace_is_shown_with_what_brokers_are_told() {
 
 #[test]
 fn a_secret_is_shown_by_its_keys() {
-    let secret = SecretRecord {
-        values: [("password".to_owned(), SECRET.as_bytes().to_vec())].into(),
+    let secret = SecretSummary {
+        name: "db-init".to_owned(),
+        keys: vec!["password".to_owned()],
         revision: 2,
         changed: moment(1_000_000),
         changed_by: person("ada"),
     };
-    check("secret", &SecretView::of("app", "db-init", &secret));
+    check("secret", &SecretView::of("app", &secret));
 }
 
 #[test]
