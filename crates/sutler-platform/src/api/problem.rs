@@ -153,13 +153,6 @@ impl Problem {
         Self::new(ProblemWord::Internal, "Something went wrong.")
     }
 
-    /// Says what to do.
-    #[must_use]
-    pub(crate) fn with_next(mut self, next: &str) -> Self {
-        self.0.body.next = Some(next.to_owned());
-        self
-    }
-
     /// Names the intent.
     #[must_use]
     pub(crate) fn with_intent(mut self, number: IntentNumber) -> Self {

@@ -22,7 +22,7 @@ pub(crate) use broker_view::BrokerDocument;
 pub(crate) use catalog_names::CatalogNames;
 pub(crate) use catalog_view::{OfferedClass, offered_classes};
 pub(crate) use instance_view::{InstanceContext, InstanceView};
-pub(crate) use intent_view::{AttemptView, BrokerWords, IntentDocument};
+pub(crate) use intent_view::{BrokerWords, IntentDocument};
 pub(crate) use namespace_view::NamespaceView;
 pub(crate) use orphan_view::{OrphanId, OrphanView};
 pub(crate) use secret_view::SecretView;

@@ -119,3 +119,7 @@ pub(in crate::api) async fn abandon(call: &ApiCall<'_>) -> Result<Answer, Proble
         .await?;
     Answer::of_binding(call.platform, outcome, StatusCode::OK).await
 }
+
+pub(in crate::api) async fn credentials(_: &ApiCall<'_>) -> Result<Answer, Problem> {
+    Err(Problem::no_such_path())
+}

@@ -55,9 +55,9 @@ pub(in crate::api) async fn list(call: &ApiCall<'_>) -> Result<Answer, Problem> 
 pub(in crate::api) async fn show(call: &ApiCall<'_>) -> Result<Answer, Problem> {
     let OrphanId(key) = id(call)?;
     let records = call.platform.records();
-    let record = records.load::<OrphanRecord>(&records.keys.orphan(&key));
-    let record = record.await?.state.into_inner();
-    let record = record.ok_or_else(|| no_such(call))?;
+    let lane = records.keys.orphan(&key);
+    let loaded = records.load::<OrphanRecord>(&lane).await?;
+    let record = loaded.state.into_inner().ok_or_else(|| no_such(call))?;
     Ok(Answer::json(
         StatusCode::OK,
         &OrphanView::of(&record.orphan),
