@@ -19,8 +19,12 @@ use tokio::time::{Instant, timeout};
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 /// How long the store may take to answer before the broker is not ready.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
-/// Interval between counts of the queues, which read every unfinished operation.
+/// Interval between readings of the store's clock.
+const CLOCK_EVERY: Duration = Duration::from_secs(5);
+/// Least wait between counts of the queues, which visit every unfinished operation.
 const COUNT_EVERY: Duration = Duration::from_secs(5);
+/// Counts take at most this part of the time.
+const COUNT_SHARE: u32 = 100;
 
 /// State of the broker at the last check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,16 +146,21 @@ pub(crate) struct HealthWatch {
 /// Checks at every interval until the engine stops.
 pub(crate) async fn watch(watch_inputs: HealthWatch) {
     ready_is(true);
-    let mut counted: Option<Instant> = None;
+    let mut read_clock = Instant::now();
+    let mut count = read_clock;
     loop {
         let sample = watch_inputs.sample().await;
         watch_inputs.health.set_state(state_of(sample));
         if sample.stopping {
             return;
         }
-        if counted.is_none_or(|at| at.elapsed() >= COUNT_EVERY) && sample.reads {
-            watch_inputs.count().await;
-            counted = Some(Instant::now());
+        if sample.reads && Instant::now() >= read_clock {
+            watch_inputs.read_clock().await;
+            read_clock = Instant::now() + CLOCK_EVERY;
+        }
+        if sample.reads && Instant::now() >= count {
+            let took = watch_inputs.count().await;
+            count = Instant::now() + wait_after_count(took);
         }
         // Drops the store at once, so that it can be opened again after the broker has stopped.
         tokio::select! {
@@ -160,6 +169,11 @@ pub(crate) async fn watch(watch_inputs: HealthWatch) {
             () = watch_inputs.engine.stopping() => {}
         }
     }
+}
+
+/// How long to wait after a count that took so long.
+fn wait_after_count(took: Duration) -> Duration {
+    COUNT_EVERY.max(took.saturating_mul(COUNT_SHARE - 1))
 }
 
 impl HealthWatch {
@@ -188,16 +202,24 @@ impl HealthWatch {
         !self.store.last_write_failed()
     }
 
-    async fn count(&self) {
-        // The monotonic clock may have stopped while the machine was suspended.
+    /// Reads the store's clock again: the monotonic clock may have stopped while the machine was suspended.
+    async fn read_clock(&self) {
         if let Ok(Ok(now)) = timeout(ANSWER_WITHIN, self.store.now()).await {
             self.clock.set(now);
         }
-        match timeout(ANSWER_WITHIN, self.store.stats()).await {
+    }
+
+    /// Counts the queues. Returns how long the store took for it, or how long it was waited for.
+    async fn count(&self) -> Duration {
+        let begun = Instant::now();
+        let counted = timeout(ANSWER_WITHIN, self.store.stats()).await;
+        let took = begun.elapsed();
+        match counted {
             Ok(Ok(stats)) => metrics::set_queue_gauges(&stats, self.oldest(&stats).await),
             Ok(Err(error)) => tracing::debug!(%error, "the queues could not be counted"),
             Err(_) => tracing::debug!("the queues could not be counted in time"),
         }
+        took
     }
 
     /// Age of the oldest unfinished operation.
@@ -214,7 +236,11 @@ impl HealthWatch {
 
 #[cfg(test)]
 mod tests {
-    use super::{BrokerHealth, BrokerState, HealthSample, state_of};
+    use super::{
+        ANSWER_WITHIN, BrokerHealth, BrokerState, COUNT_EVERY, HealthSample, state_of,
+        wait_after_count,
+    };
+    use std::time::Duration;
     use sutler_server::Health as _;
 
     const WELL: HealthSample = HealthSample {
@@ -262,6 +288,17 @@ mod tests {
         for (sample, expected) in cases {
             assert_eq!(state_of(sample), expected, "{sample:?}");
         }
+    }
+
+    #[test]
+    fn counting_takes_at_most_a_hundredth_of_the_time() {
+        let (shortest, longest) = (Duration::from_micros(1), ANSWER_WITHIN);
+        for took in [shortest, COUNT_EVERY / 99, COUNT_EVERY / 50, longest] {
+            let wait = wait_after_count(took);
+            assert!(wait >= COUNT_EVERY && took * 100 <= took + wait, "{took:?}");
+        }
+        assert_eq!(wait_after_count(COUNT_EVERY / 99), COUNT_EVERY);
+        assert_eq!(wait_after_count(longest), Duration::from_secs(198));
     }
 
     #[test]

@@ -2,17 +2,24 @@
 //!
 //! It knows queues, leases, fences and time, but not the meaning of an operation: that is the
 //! [`Executor`]'s. Any number of engines share the work through one store. `engine/loops.rs` renews the lease and
-//! claims; `engine/run_table.rs` decides whether a claim may run (same lease, once) and which runs a renewal stops;
-//! `engine/expected_claim.rs` is a claim made by a commit; `engine/run.rs` is one run, the input of an executor.
+//! runs operations; `engine/run_table.rs` decides whether a claim may run (same lease, once) and which runs a renewal
+//! stops; `engine/claim_loop.rs` claims from the queues of `engine/served_queues.rs`: `engine/queue_schedule.rs` decides
+//! which of them are asked when, `engine/queue_slots.rs` counts against their limits; `engine/expected_claim.rs` is a claim
+//! made by a commit; `engine/run.rs` is one run, the input of an executor.
 
+mod claim_loop;
 mod expected_claim;
 mod loops;
+mod queue_schedule;
+mod queue_slots;
 mod run;
 mod run_table;
+mod served_queues;
 
 pub use expected_claim::ExpectedClaim;
 pub use loops::catch_panic;
 pub use run::{CommitRejectedError, Lost, Run, RunCommitError};
+pub use served_queues::Permit;
 
 use crate::nondeterminism::scheduled;
 use crate::operation::{OperationId, Queue, WorkerId};
@@ -20,14 +27,18 @@ use crate::store::Store;
 use async_trait::async_trait;
 use bytes::Bytes;
 use run_table::{Incarnation, RunTable};
+use served_queues::ServedQueues;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+
+/// Operations that one process runs at once, if its settings do not say otherwise.
+const TOTAL_LIMIT: usize = 512;
 
 /// Result of one execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +50,15 @@ pub enum RunResult {
     /// The attempt ended; the next one starts after this time. The progress of the operation is replaced in the same
     /// commit, and takeovers stay as they are.
     Retry(Duration, Option<Bytes>),
+    /// A commit of the executor through [`Run::commit`] gave the claim back: it advanced the operation to
+    /// [`Next::Ready`](crate::Next::Ready), [`Next::Retry`](crate::Next::Retry) or another state without a worker. The
+    /// engine writes nothing, and looks at the queue after this time, at most [`EngineSettings::look_every`] later;
+    /// `None`: when it would anyway.
+    ///
+    /// Return soon after the commit: if the operation is claimed again here, it runs after this run has ended; a run
+    /// that goes on for longer than a third of a lease is stopped. Nobody wakes an operation that was cancelled
+    /// while the commit was decided, so the commit must expect what a cancel changes.
+    Released(Option<Duration>),
 }
 
 /// Executes operations.
@@ -59,7 +79,9 @@ pub trait Executor: Send + Sync + 'static {
     async fn give_up(&self, run: Arc<Run>) -> Result<RunResult, Lost>;
 }
 
-/// One queue and the number of its operations that one engine runs concurrently.
+/// One queue and the number of its operations that one engine runs concurrently. Two kinds of runs exceed it: one that was
+/// claimed before its slot was taken otherwise or its limit was lowered, which counts; and one that a caller waits for
+/// (see [`ExpectedClaim::run`]) without a permit, which does not count.
 #[derive(Clone, Debug)]
 pub struct QueueSettings {
     /// Queue to serve.
@@ -73,12 +95,15 @@ pub struct QueueSettings {
 pub struct EngineSettings {
     /// Lifetime of a lease without renewal; it is renewed three times within it.
     pub lease: Duration,
-    /// Interval between claims when no hint arrives.
+    /// Interval between two looks at a queue when no hint arrives and nothing was planned.
     pub look_every: Duration,
     /// Takeovers without new progress (memos; texts do not count) after which an operation fails.
     pub takeovers_max: u32,
-    /// Queues to serve.
+    /// Queues to serve from the start; see [`Engine::set_queue`].
     pub queues: Vec<QueueSettings>,
+    /// Maximum concurrent operations of all queues together, in this process. The runs that exceed the limit of a queue
+    /// exceed this one, too; so do suspects while they are put back.
+    pub total_limit: usize,
     /// Claims nothing until [`Engine::resume`].
     pub paused: bool,
 }
@@ -88,12 +113,11 @@ impl EngineSettings {
     pub fn for_queue(queue: Queue, limit: usize) -> Self {
         Self {
             queues: vec![QueueSettings { queue, limit }],
+            total_limit: limit.max(TOTAL_LIMIT),
             ..Self::default()
         }
     }
-}
 
-impl EngineSettings {
     /// How long before the end of its lease, by its own clock, a worker stops: covers the drift of clocks and the
     /// time until its runs are dropped.
     fn lease_margin(&self) -> Duration {
@@ -109,6 +133,7 @@ impl Default for EngineSettings {
             look_every: Duration::from_secs(1),
             takeovers_max: 5,
             queues: Vec::new(),
+            total_limit: TOTAL_LIMIT,
             paused: false,
         }
     }
@@ -125,34 +150,14 @@ impl RunCompletion {
     }
 }
 
-/// Permission to start one operation of a queue in this process now.
-#[derive(Debug)]
-pub struct Permit(OwnedSemaphorePermit);
-
-impl Permit {
-    /// Whether no other permit is left: then an operation may have been left unclaimed for lack of one.
-    fn is_last_permit(&self) -> bool {
-        self.0.semaphore().available_permits() == 0
-    }
-}
-
-struct QueueSlots {
-    queue: Queue,
-    permits: Arc<Semaphore>,
-    limit: usize,
-}
-
 struct Inner {
     store: Arc<dyn Store>,
     executor: Arc<dyn Executor>,
     settings: EngineSettings,
-    queues: Vec<QueueSlots>,
+    queues: Arc<ServedQueues>,
     table: Mutex<RunTable>,
     /// Renews the lease now instead of at its time.
     renew: Notify,
-    /// Time of the next claim, if before the timer.
-    claim_at: Mutex<Option<Instant>>,
-    look: Notify,
     stopping: CancellationToken,
     /// Fires when the grace of a shut-down is over.
     closed: CancellationToken,
@@ -178,7 +183,7 @@ impl Engine {
         executor: Arc<dyn Executor>,
         settings: EngineSettings,
     ) -> Result<Self, crate::store::LeaseError> {
-        let queues = settings.queues.iter().map(QueueSlots::new).collect();
+        let queues = ServedQueues::new(&settings);
         let incarnation = Incarnation::fresh();
         let sent = Instant::now();
         store.renew(incarnation.worker, settings.lease).await?;
@@ -195,8 +200,6 @@ impl Engine {
             paused: AtomicBool::new(settings.paused),
             settings,
             renew: Notify::new(),
-            claim_at: Mutex::default(),
-            look: Notify::new(),
             stopping: CancellationToken::new(),
             closed: CancellationToken::new(),
             stopped: CancellationToken::new(),
@@ -218,13 +221,24 @@ impl Engine {
         ExpectedClaim::new(self, id, permit)
     }
 
-    /// Takes a slot of a queue, if one is free: with it an accepted operation can start at once.
+    /// Serves a queue from now on, or changes its limit. A lowered limit takes effect as runs end; with a limit of zero
+    /// nothing of the queue is claimed, while current runs continue. What is claimed at the moment still runs.
+    pub fn set_queue(&self, queue: &Queue, limit: usize) {
+        self.0.queues.set(queue, limit);
+    }
+
+    /// Serves a queue no more, as with a limit of zero. A no-op if it is not served.
+    pub fn forget_queue(&self, queue: &Queue) {
+        self.0.queues.forget(queue);
+    }
+
+    /// Takes a slot of a queue, if one is free in it and in all queues together: with it an accepted operation can start
+    /// at once.
     pub fn permit(&self, queue: &Queue) -> Option<Permit> {
         if self.0.stopping.is_cancelled() || self.is_paused() {
             return None;
         }
-        let slots = self.0.queues.iter().find(|slots| slots.queue == *queue)?;
-        slots.permits.clone().try_acquire_owned().ok().map(Permit)
+        self.0.queues.permit(queue)
     }
 
     /// Completion of an operation that runs here; `None` if it does not run here.
@@ -276,9 +290,15 @@ impl Engine {
         !self.0.incarnation().lost.is_cancelled()
     }
 
-    /// Claims now instead of at the next tick.
+    /// Looks at all queues now instead of when they are due; at more than one claim asks one after another.
     pub fn poll_now(&self) {
-        self.0.look.notify_one();
+        self.0.queues.look_at_all();
+    }
+
+    /// Looks at a queue after this time, at most [`EngineSettings::look_every`] later: for a commit outside of a run that
+    /// makes an operation of the queue claimable then. A hint of the store does not name the queue.
+    pub fn look_within(&self, queue: &Queue, wait: Duration) {
+        self.0.queues.look_within(queue, wait);
     }
 
     /// Stops claiming until [`Engine::resume`]; current runs continue, and the lease is renewed.
@@ -341,16 +361,6 @@ impl Engine {
     }
 }
 
-impl QueueSlots {
-    fn new(settings: &QueueSettings) -> Self {
-        Self {
-            queue: settings.queue.clone(),
-            permits: Arc::new(Semaphore::new(settings.limit)),
-            limit: settings.limit,
-        }
-    }
-}
-
 impl Inner {
     fn table(&self) -> MutexGuard<'_, RunTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
@@ -364,15 +374,5 @@ impl Inner {
 
     fn incarnation(&self) -> Incarnation {
         self.table().incarnation().clone()
-    }
-
-    /// Claims again after this time at the latest.
-    fn claim_within(&self, wait: Duration) {
-        let at = Instant::now() + wait;
-        let mut next = self.claim_at.lock().unwrap_or_else(PoisonError::into_inner);
-        if next.is_none_or(|planned| at < planned) {
-            *next = Some(at);
-            self.look.notify_one();
-        }
     }
 }

@@ -34,6 +34,8 @@ pub(super) async fn start(
     let queue = |queue| QueueSettings { queue, limit };
     let engine_settings = EngineSettings {
         lease: settings.lease,
+        // `workers` is a limit for each platform: they share nothing else.
+        total_limit: limit.saturating_mul(queues.len()),
         queues: queues.into_iter().map(queue).collect(),
         paused: true,
         ..EngineSettings::default()

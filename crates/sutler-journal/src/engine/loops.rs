@@ -1,11 +1,10 @@
-//! The engine's loops: renewing the lease, claiming, and running one operation.
+//! The loop that renews the lease, and the task of one run.
 //!
-//! Wakeups carry no data: a loop is woken by a signal or a timer, reads the current state, and acts on it.
+//! Wakeups carry no data: a loop is woken by a signal or a timer, reads the current state, and acts on it. The other
+//! loop is in `claim_loop.rs`.
 
 use super::run::{Lost, Run};
-use super::run_table::{
-    self, ClaimOrigin, Incarnation, RunHandle, StartDecision, UnstartedOperation,
-};
+use super::run_table::{ClaimOrigin, Incarnation, RunHandle, StartDecision, UnstartedOperation};
 use super::{Engine, Inner, Permit, RunCompletion, RunResult};
 use crate::commit::{Commit, CommitError, Due, Next, Write};
 use crate::copy::{UnusableStoreError, check_usable};
@@ -17,13 +16,13 @@ use crate::store::LeaseError;
 use bytes::Bytes;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-/// Wait before an operation whose executor panicked is tried again.
+/// Wait before an operation is tried again whose executor panicked, or said that it gave back a claim that it holds.
 const AFTER_PANIC: Duration = Duration::from_secs(5);
 
 pub(super) fn spawn_loops(engine: &Engine, held_until: Instant) {
@@ -92,13 +91,12 @@ struct RunEndGuard {
 
 impl Drop for RunEndGuard {
     fn drop(&mut self) {
-        let may_others_wait = self.permit.as_ref().is_some_and(Permit::is_last_permit);
-        self.permit = None;
+        let may_others_wait = self.permit.take().is_some_and(Permit::give_back);
         let inner = &self.engine.0;
         inner.table().ended(self.id, self.fence);
         self.finished.cancel();
         if may_others_wait {
-            inner.look.notify_one();
+            inner.queues.wake();
         }
     }
 }
@@ -188,9 +186,10 @@ impl Engine {
             tracing::warn!(operation.id = %id, "running an operation whose claim was not answered in time");
             // The operation is as it was when it was claimed.
             operation.row.cancel |= renewal.cancelled.contains(&id);
-            let permit = permit.or_else(|| self.permit(&operation.row.queue));
+            let queues = &self.0.queues;
+            let permit = permit.unwrap_or_else(|| queues.permit_of_claimed(&operation.row.queue));
             let claim = (worker, ClaimOrigin::Renewal);
-            spawn_run(self, claim, (operation, sent), permit);
+            spawn_run(self, claim, (operation, sent), Some(permit));
         }
         if !steps.read.is_empty() {
             let reading = self.clone();
@@ -217,84 +216,6 @@ impl Engine {
             }
         }
     }
-
-    async fn claim_for_ever(&self) {
-        let inner = &self.0;
-        let mut hints = inner.store.hints();
-        loop {
-            if inner.stopping.is_cancelled() {
-                return;
-            }
-            hints.borrow_and_update();
-            tokio::select! {
-                biased;
-                // Operations that a pending claim still takes are released at the end.
-                () = inner.stopping.cancelled() => return,
-                () = self.claim_once() => {}
-            }
-            let pause = inner.until_next_claim();
-            tokio::select! {
-                biased;
-                () = inner.stopping.cancelled() => return,
-                () = tokio::time::sleep(pause) => {}
-                () = inner.look.notified() => {}
-                // A store that was dropped sends no hints; the timer continues.
-                Ok(()) = hints.changed() => {}
-            }
-        }
-    }
-
-    async fn claim_once(&self) {
-        let inner = &self.0;
-        if self.is_paused() {
-            return;
-        }
-        let mut wanted = Vec::with_capacity(inner.queues.len());
-        for slots in &inner.queues {
-            let free = slots.permits.available_permits().min(slots.limit);
-            if free > 0 {
-                wanted.push((slots.queue.clone(), free));
-            }
-        }
-        if wanted.is_empty() {
-            return;
-        }
-        let incarnation = inner.incarnation();
-        // The lease may last on in the store, but nothing would run what is claimed under it.
-        if incarnation.lost.is_cancelled() {
-            return;
-        }
-        let worker = incarnation.worker;
-        let sent = Instant::now();
-        match inner.store.claim(worker, &wanted).await {
-            Ok(mut claimed) => {
-                run_table::sort_for_start(&mut claimed);
-                let full = claimed.len() == wanted.iter().map(|(_, n)| n).sum::<usize>();
-                for operation in claimed {
-                    if operation.row.takeovers > 0 {
-                        metrics::record_takeover();
-                    }
-                    self.take((operation, sent), (worker, ClaimOrigin::Response));
-                }
-                if full {
-                    inner.look.notify_one();
-                }
-            }
-            // The renewal loop notices this and acquires a new lease.
-            Err(LeaseError::Lost) => {}
-            Err(LeaseError::Store(error)) => {
-                tracing::warn!(%error, "no operation could be claimed")
-            }
-        }
-    }
-
-    /// Runs an operation that this worker claimed.
-    fn take(&self, read: (Operation, Instant), claim: (WorkerId, ClaimOrigin)) {
-        // Another operation may have taken the slot meanwhile: then this one runs over the limit,
-        // which is better than holding a claim without running it.
-        let permit = self.permit(&read.0.row.queue);
-        spawn_run(self, claim, read, permit);
-    }
 }
 
 impl Inner {
@@ -313,7 +234,6 @@ impl Inner {
                     .await
             }
             Ok(RunResult::Retry(wait, progress)) => {
-                metrics::record_retry();
                 let next = Next::Retry(Due::In(wait));
                 let put_back = self.put_back(&run, next, wait, progress).await;
                 if put_back.is_ok() && wait > self.settings.look_every {
@@ -321,6 +241,7 @@ impl Inner {
                 }
                 put_back
             }
+            Ok(RunResult::Released(wait)) => self.released(&run, wait).await,
             Err(Lost) => Err(Lost),
         };
         if left == Err(Lost) {
@@ -360,8 +281,22 @@ impl Inner {
             .await
             .is_ok()
         {
-            self.claim_within(wait);
+            self.queues.look_within(run.queue(), wait);
         }
+    }
+
+    /// A commit of the executor gave the claim back.
+    async fn released(&self, run: &Run, wait: Option<Duration>) -> Result<(), Lost> {
+        if !run.has_ended_claim() {
+            // Otherwise nobody would run it before a renewal lists it.
+            tracing::error!(operation.id = %run.id(), "the executor did not give its claim back, as it says");
+            let next = Next::Retry(Due::In(AFTER_PANIC));
+            return self.put_back(run, next, AFTER_PANIC, None).await;
+        }
+        if let Some(wait) = wait {
+            self.queues.look_within(run.queue(), wait);
+        }
+        Ok(())
     }
 
     async fn put_back(
@@ -372,7 +307,7 @@ impl Inner {
         progress: Option<Bytes>,
     ) -> Result<(), Lost> {
         run.step(next, None, progress).await?;
-        self.claim_within(wait);
+        self.queues.look_within(run.queue(), wait);
         Ok(())
     }
 
@@ -398,18 +333,6 @@ impl Inner {
             Err(_) => {
                 tracing::warn!(operation.id = %id, "the store did not answer; if the operation was cancelled, it waits for its next attempt");
             }
-        }
-    }
-
-    fn until_next_claim(&self) -> Duration {
-        let mut planned = self.claim_at.lock().unwrap_or_else(PoisonError::into_inner);
-        match *planned {
-            Some(at) if at <= Instant::now() => {
-                *planned = None;
-                Duration::ZERO
-            }
-            Some(at) => (at - Instant::now()).min(self.settings.look_every),
-            None => self.settings.look_every,
         }
     }
 
@@ -443,7 +366,7 @@ impl Inner {
             Ok(Ok(_)) => match check_usable(self.store.as_ref()).await {
                 Ok(()) => {
                     self.table().begin(next);
-                    self.look.notify_one();
+                    self.queues.look_at_all();
                     return Some(self.held_until(sent));
                 }
                 // While this process had no lease, a copy of the store may have been finished.

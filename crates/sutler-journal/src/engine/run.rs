@@ -4,8 +4,11 @@
 
 use super::Engine;
 use super::run_table::{RunCounters, RunHandle};
-use crate::commit::{Commit, CommitError, CommitSizeError, Expect, Next, StaleItem, Write};
-use crate::operation::{Fence, Operation, OperationId, State};
+use crate::commit::{
+    Commit, CommitError, CommitSizeError, Due, Expect, Next, StaleItem, Start, Write,
+};
+use crate::metrics;
+use crate::operation::{Fence, Operation, OperationId, Queue, State};
 use crate::store::{Store, StoreError};
 use bytes::Bytes;
 use std::sync::Arc;
@@ -108,6 +111,16 @@ impl Run {
         self.operation.row.id
     }
 
+    /// The queue of the operation.
+    pub(super) fn queue(&self) -> &Queue {
+        &self.operation.row.queue
+    }
+
+    /// Whether a commit of this run has given the claim back or ended the operation.
+    pub(super) fn has_ended_claim(&self) -> bool {
+        self.counters.claim_ended.load(Ordering::SeqCst)
+    }
+
     /// Fencing token of the claim.
     pub fn fence(&self) -> Fence {
         self.operation.row.fence
@@ -178,8 +191,9 @@ impl Run {
         loop {
             match self.store.commit(&commit).await {
                 Ok(()) => {
-                    self.notify_cancelled(&commit);
-                    self.note_progress(&commit);
+                    for write in commit.writes() {
+                        self.note_write(write);
+                    }
                     return Ok(Ok(()));
                 }
                 Err(CommitError::Stale(StaleItem::Expect(n))) if n == fence_at => {
@@ -200,28 +214,69 @@ impl Run {
         }
     }
 
-    /// Cancels runs of this engine that the commit cancels, without waiting for a renewal.
-    fn notify_cancelled(&self, commit: &Commit) {
-        for write in commit.writes() {
-            if let Write::Cancel(id) = write {
-                self.engine.notify_cancelled(*id);
+    /// Acts on a write of this run that is committed.
+    fn note_write(&self, write: &Write) {
+        match write {
+            Write::Advance {
+                operation,
+                next,
+                progress,
+                ..
+            } if *operation == self.id() => self.note_advance(*next, progress.is_some()),
+            // Without waiting for a renewal.
+            Write::Cancel(id) => self.engine.notify_cancelled(*id),
+            Write::Advance { .. }
+            | Write::Start(_)
+            | Write::Wake(_)
+            | Write::Import(_)
+            | Write::Put { .. }
+            | Write::Remove(_)
+            | Write::Unpin(_)
+            | Write::Reseal { .. } => {
+                if let Some((queue, wait)) = self.claimable(write) {
+                    self.engine.look_within(queue, wait);
+                }
             }
         }
     }
 
-    /// New memos set the number of takeovers back: this run is not suspected any more.
-    fn note_progress(&self, commit: &Commit) {
-        let is_progress = |write: &Write| match write {
-            Write::Advance {
-                operation,
-                next: Next::Same,
-                progress: Some(_),
-                ..
-            } => *operation == self.id(),
-            _ => false,
-        };
-        if commit.writes().iter().any(is_progress) {
+    /// Acts on a change of this operation. When its queue is looked at follows from the result of the run.
+    fn note_advance(&self, next: Next, progress: bool) {
+        if next != Next::Same {
+            self.counters.claim_ended.store(true, Ordering::SeqCst);
+        } else if progress {
+            // New memos set the number of takeovers back: this run is not suspected any more.
             self.counters.suspicion.store(0, Ordering::SeqCst);
+        }
+        if matches!(next, Next::Retry(_)) {
+            metrics::record_retry();
+        }
+    }
+
+    /// The queue in which a write makes another operation claimable, and after which time. A write that names an
+    /// operation only is taken for one in the queue of this run, as most are; for others there are hints.
+    fn claimable<'a>(&'a self, write: &'a Write) -> Option<(&'a Queue, Duration)> {
+        let wait = |due: &Due| match due {
+            Due::Now => Duration::ZERO,
+            Due::In(wait) => *wait,
+        };
+        match write {
+            Write::Start(new) => match &new.start {
+                Start::Ready(due) => Some((&new.queue, wait(due))),
+                Start::Waiting | Start::Claimed(_) => None,
+            },
+            Write::Advance {
+                next: Next::Ready(due) | Next::Retry(due) | Next::PutBack(due),
+                ..
+            } => Some((self.queue(), wait(due))),
+            Write::Wake(_) => Some((self.queue(), Duration::ZERO)),
+            Write::Import(operation) => Some((&operation.row.queue, Duration::ZERO)),
+            Write::Advance { .. }
+            | Write::Put { .. }
+            | Write::Remove(_)
+            | Write::Cancel(_)
+            | Write::Unpin(_)
+            | Write::Reseal { .. } => None,
         }
     }
 

@@ -3,7 +3,8 @@
 //! A run starts only if its claim was made under the lease that is held now, and if the operation does not run here
 //! already. Every renewal compares the table with the operations that the store lists for this worker: a run that
 //! is not listed is stopped, because another commit ended it; an operation that is listed and does not run was
-//! claimed, and the response never arrived: it is run. The loops that act on this are in `loops.rs`.
+//! claimed, and the response never arrived: it is run. A run whose own commit gave the claim back may go on for a while,
+//! and the next run of its operation starts after it. The loops that act on this are in `loops.rs`.
 
 #[cfg(test)]
 mod tests;
@@ -12,7 +13,7 @@ use super::Permit;
 use crate::operation::{Fence, Operation, OperationId, WorkerId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -58,17 +59,28 @@ pub(super) struct RunHandle {
     started: Instant,
     /// It is being put back without having run.
     put_back: bool,
-    /// A renewal did not list it while a commit of it was under way.
-    unlisted: bool,
+    /// When the first renewal was sent that found it without its claim, though a commit of its own may be the reason.
+    without_claim: Option<Instant>,
 }
 
 impl RunHandle {
     /// Takeovers of a suspect that runs and may end this process; else zero.
     fn suspicion(&self) -> u32 {
-        match self.put_back {
+        match self.put_back || self.has_ended_claim() {
             true => 0,
             false => self.counters.suspicion.load(Ordering::SeqCst),
         }
+    }
+
+    fn has_ended_claim(&self) -> bool {
+        self.counters.claim_ended.load(Ordering::SeqCst)
+    }
+
+    /// Whether this process holds the operation and runs it, or did until this run has ended.
+    fn survives_lost_lease(&self) -> bool {
+        let is_held =
+            !self.has_ended_claim() || self.counters.claimed_again.load(Ordering::SeqCst);
+        is_held && !self.put_back
     }
 }
 
@@ -79,6 +91,10 @@ pub(super) struct RunCounters {
     pub(super) commits: AtomicUsize,
     /// Takeovers of a suspect since its last memo; zero if it is not suspected.
     pub(super) suspicion: AtomicU32,
+    /// A commit of the run gave the claim back, or ended the operation.
+    pub(super) claim_ended: AtomicBool,
+    /// This process claimed the operation again before the run has ended.
+    claimed_again: AtomicBool,
 }
 
 /// An operation that the store may hold for this worker and that does not run here.
@@ -212,7 +228,11 @@ impl RunTable {
     pub(super) fn lose_lease(&mut self, lost: &Incarnation, now: Instant) {
         self.survived
             .retain(|_, it| now.duration_since(it.last) < SURVIVED_WITHIN);
-        for (id, _) in self.runs.iter().filter(|(_, run)| !run.put_back) {
+        let held = self
+            .runs
+            .iter()
+            .filter(|(_, run)| run.survives_lost_lease());
+        for (id, _) in held {
             let times = self.survived.get(id).map_or(0, |it| it.times);
             let times = times.saturating_add(1);
             self.survived.insert(*id, SurvivedRun { times, last: now });
@@ -270,10 +290,11 @@ impl RunTable {
             return StartDecision::Refused;
         }
         if let Some(run) = self.runs.get(&row.id) {
-            return match run.fence < row.fence {
-                true => StartDecision::After(run.clone()),
-                false => StartDecision::Running(run.clone()),
-            };
+            if run.fence >= row.fence {
+                return StartDecision::Running(run.clone());
+            }
+            run.counters.claimed_again.store(true, Ordering::SeqCst);
+            return StartDecision::After(run.clone());
         }
         match origin {
             ClaimOrigin::Renewal => {
@@ -302,7 +323,7 @@ impl RunTable {
             }),
             started: now,
             put_back: is_accompanied,
-            unlisted: false,
+            without_claim: None,
         };
         if row.cancel {
             run.cancel.cancel();
@@ -372,17 +393,25 @@ impl RunTable {
         self.recovered
             .retain(|_, (_, at)| sent.saturating_duration_since(*at) < RESPONSE_WITHIN);
         for (id, run) in &mut self.runs {
-            if run.started >= sent || held.contains(id) {
+            let has_ended_claim = run.has_ended_claim();
+            // If a run has ended its claim, a later one is listed.
+            let is_held = run.started >= sent || held.contains(id);
+            if is_held && !has_ended_claim {
                 continue;
             }
+            let since = *run.without_claim.get_or_insert(sent);
+            let is_first = since == sent;
             // The answer to a commit under way decides about its run, because the commit may have ended it. But an
             // answer that was lost is not waited for.
-            let commits = run.counters.commits.load(Ordering::SeqCst) > 0;
-            if !commits || run.unlisted {
+            let has_commit = run.counters.commits.load(Ordering::SeqCst) > 0;
+            let may_go_on = match has_ended_claim {
+                true => sent.saturating_duration_since(since) < self.lease / 3,
+                false => has_commit && is_first,
+            };
+            if !may_go_on {
                 run.cancel.cancel();
                 run.lost.cancel();
             }
-            run.unlisted = true;
         }
         // The store may have listed the operations before the commit of such a claim.
         let may_be_newer = |claim: &PendingClaim| match claim {

@@ -7,13 +7,17 @@ mod claims;
 mod expected_claims;
 mod faults;
 mod leases;
+mod many_queues;
 mod queues;
+mod released_claims;
+mod served_queues;
 mod shut_down;
 
 use async_trait::async_trait;
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use sutler_journal::conformance::{Call, Intercept, InterceptingStore};
@@ -74,12 +78,36 @@ impl EngineFixture {
         let queues = queues.iter().cloned();
         let queues = queues.map(|(queue, limit)| QueueSettings { queue, limit });
         let settings = EngineSettings {
-            lease: LEASE,
             queues: queues.collect(),
-            ..EngineSettings::for_queue(WORK, 8)
+            ..EngineSettings::default()
+        };
+        self.engine_with(executor, settings).await
+    }
+
+    async fn engine_with(
+        &self,
+        executor: Arc<ScriptedExecutor>,
+        settings: EngineSettings,
+    ) -> Engine {
+        let settings = EngineSettings {
+            lease: LEASE,
+            ..settings
         };
         let started = Engine::start(Arc::clone(&self.store), executor, settings).await;
         started.expect("the store grants a lease")
+    }
+
+    /// Counts claims from now on.
+    fn count_claims(&self) -> Arc<AtomicUsize> {
+        let claims = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&claims);
+        self.hook(move |call| {
+            if matches!(call, Call::Claim(_)) {
+                counted.fetch_add(1, Ordering::SeqCst);
+            }
+            Intercept::Pass
+        });
+        claims
     }
 
     async fn accept(&self, name: &str) -> OperationId {
@@ -214,6 +242,17 @@ fn observed(run: &Run) -> ObservedRun {
         attempt: row.attempt,
         takeovers: row.takeovers,
     }
+}
+
+/// Waits until a condition holds; the clock is paused, so this takes no time.
+async fn until(what: &str, condition: impl Fn() -> bool) {
+    for _ in 0..100_000 {
+        if condition() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    panic!("never: {what}");
 }
 
 /// Ends an operation as succeeded.

@@ -236,8 +236,8 @@ impl InstanceRun<'_> {
     /// How the engine goes on after a commit that gave the claim back.
     fn released(&self) -> RunResult {
         match &self.own.next {
-            NextClaim::After(wait) => released_for(Some(*wait)),
-            NextClaim::Held | NextClaim::Waiting => released_for(None),
+            NextClaim::After(wait) => RunResult::Released(Some(*wait)),
+            NextClaim::Held | NextClaim::Waiting => RunResult::Released(None),
             NextClaim::Ended(_) => RunResult::Finished,
         }
     }
@@ -255,7 +255,7 @@ impl InstanceRun<'_> {
         let commit = Commit::new().unchanged(self.key.clone(), version);
         let commit = own.add_to(commit, &self.context.records);
         match self.run.commit(commit).await? {
-            Ok(()) => Ok(Some(released_for(None))),
+            Ok(()) => Ok(Some(RunResult::Released(None))),
             Err(_) => Ok(None),
         }
     }
@@ -358,9 +358,4 @@ fn requested_service(event: &Event) -> Option<sutler_osb::ServiceId> {
         },
         Event::Turn(..) | Event::Answer(..) | Event::OrphanSettled(_) | Event::Fetched(_) => None,
     }
-}
-
-/// The own commit gave the claim back.
-fn released_for(_wait: Option<Duration>) -> RunResult {
-    RunResult::Finished
 }

@@ -1,8 +1,8 @@
 //! Tests of the table: when suspects start, and what a renewal does to claims.
 
 use super::{
-    ClaimOrigin, Incarnation, RunTable, SUSPECT_TAKEOVERS, StartDecision, UnstartedOperation,
-    put_back_wait, sort_for_start,
+    ClaimOrigin, Incarnation, RunHandle, RunTable, SUSPECT_TAKEOVERS, StartDecision,
+    UnstartedOperation, put_back_wait, sort_for_start,
 };
 use crate::commit::{NewOperation, Start};
 use crate::key::{Key, Kind, Realm};
@@ -163,5 +163,114 @@ fn takeovers_after_a_lost_lease_that_the_process_survived_make_no_suspect() {
             put_back, is_suspect,
             "{takeovers} takeovers, {losses} losses"
         );
+    }
+}
+
+/// A table with one run, and its operation.
+fn table_with_run(takeovers: u32, now: Instant) -> (RunTable, Operation, RunHandle) {
+    let mut table = RunTable::new(Incarnation::fresh(), LEASE, TAKEOVERS_MAX);
+    let claim = (table.incarnation().worker, ClaimOrigin::Response);
+    let operation = claimed("one", 5, takeovers);
+    let StartDecision::Started(run) = table.start(&operation, claim, now) else {
+        panic!("it starts");
+    };
+    (table, operation, run)
+}
+
+fn end_claim(run: &RunHandle) {
+    run.counters.claim_ended.store(true, Ordering::SeqCst);
+}
+
+/// Seconds after which a run is stopped that gave its claim back, by renewals at these seconds.
+fn stopped_at(renewals: &[u64], is_claimed_again: bool) -> Option<u64> {
+    let begin = Instant::now();
+    let (mut table, operation, run) = table_with_run(0, begin);
+    end_claim(&run);
+    let held = match is_claimed_again {
+        true => vec![operation.row.id],
+        false => Vec::new(),
+    };
+    let worker = table.incarnation().worker;
+    renewals.iter().copied().find(|at| {
+        let steps = table.renewed(worker, &held, begin + Duration::from_secs(*at));
+        assert!(steps.read.is_empty() && steps.run.is_empty());
+        run.lost.is_cancelled()
+    })
+}
+
+#[test]
+fn a_run_that_gave_its_claim_back_is_stopped_after_a_third_of_a_lease() {
+    for is_claimed_again in [false, true] {
+        let stopped = |renewals: &[u64]| stopped_at(renewals, is_claimed_again);
+        assert_eq!(stopped(&[0, 10, 20, 30]), Some(10));
+        assert_eq!(stopped(&[1, 2, 3, 4, 10, 11, 12]), Some(11));
+    }
+}
+
+#[test]
+fn a_run_that_another_commit_ended_is_stopped_by_the_next_renewal() {
+    let begin = Instant::now();
+    let (mut table, _, run) = table_with_run(0, begin);
+    let worker = table.incarnation().worker;
+    table.renewed(worker, &[], begin);
+    assert!(!run.lost.is_cancelled(), "it may be newer than the renewal");
+    table.renewed(worker, &[], begin + Duration::from_secs(1));
+    assert!(run.lost.is_cancelled());
+}
+
+#[test]
+fn an_operation_that_is_claimed_again_starts_after_the_run_that_gave_it_back() {
+    let now = Instant::now();
+    let (mut table, mut operation, run) = table_with_run(0, now);
+    let claim = (table.incarnation().worker, ClaimOrigin::Response);
+    end_claim(&run);
+    let first = operation.row.fence;
+    operation.row.fence = Fence(first.0 + 1);
+    let after = table.start(&operation, claim, now);
+    assert!(matches!(after, StartDecision::After(_)));
+    table.ended(operation.row.id, first);
+    let next = table.start(&operation, claim, now);
+    let StartDecision::Started(next) = next else {
+        panic!("it starts");
+    };
+    table.ended(operation.row.id, first);
+    assert_eq!(table.len(), 1, "the end of the first is not that of the next");
+    assert!(!next.counters.claim_ended.load(Ordering::SeqCst));
+}
+
+#[test]
+fn a_suspect_that_gave_its_claim_back_does_not_keep_others_from_running() {
+    let now = Instant::now();
+    let (mut table, _, run) = table_with_run(3, now);
+    let claim = (table.incarnation().worker, ClaimOrigin::Response);
+    end_claim(&run);
+    let next = table.start(&claimed("next", 5, 3), claim, now);
+    assert!(matches!(next, StartDecision::Started(_)));
+}
+
+/// A lost lease is the reason of a takeover only of what this process held.
+#[test]
+fn a_run_that_gave_its_claim_back_survives_a_lost_lease_only_if_it_is_claimed_again() {
+    for is_claimed_again in [false, true] {
+        let now = Instant::now();
+        let (mut table, mut operation, run) = table_with_run(1, now);
+        let claim = (table.incarnation().worker, ClaimOrigin::Response);
+        end_claim(&run);
+        if is_claimed_again {
+            operation.row.fence = Fence(operation.row.fence.0 + 1);
+            table.start(&operation, claim, now);
+        }
+        let lost = table.incarnation().clone();
+        table.lose_lease(&lost, now);
+        table.ended(operation.row.id, run.fence);
+        table.begin(Incarnation::fresh());
+        let claim = (table.incarnation().worker, ClaimOrigin::Response);
+        let other = table.start(&claimed("other", 5, 2), claim, now);
+        assert!(matches!(other, StartDecision::Started(_)));
+        operation.row.takeovers = 2;
+        operation.row.fence = Fence(operation.row.fence.0 + 1);
+        let again = table.start(&operation, claim, now);
+        let is_suspect = matches!(again, StartDecision::PutBack(..));
+        assert_eq!(is_suspect, !is_claimed_again);
     }
 }
