@@ -251,11 +251,15 @@ impl ChangedResource {
         match self {
             Self::Instance(instance) => {
                 let mut ended = instance.ended.iter();
-                ended.find(|it| it.number == number).map(|it| it.end.clone())
+                ended
+                    .find(|it| it.number == number)
+                    .map(|it| it.end.clone())
             }
             Self::Binding(binding) => {
                 let mut ended = binding.ended.iter();
-                ended.find(|it| it.number == number).map(|it| it.end.clone())
+                ended
+                    .find(|it| it.number == number)
+                    .map(|it| it.end.clone())
             }
         }
     }

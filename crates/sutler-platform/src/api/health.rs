@@ -39,7 +39,9 @@ impl PlatformState {
         match self {
             Self::Ready => "The platform is ready.\n",
             Self::Draining => "The platform is stopping; ask another replica.\n",
-            Self::NoLease => "The platform has lost its lease and is taking a new one; ask again.\n",
+            Self::NoLease => {
+                "The platform has lost its lease and is taking a new one; ask again.\n"
+            }
             Self::StoreSilent => {
                 "The platform's store does not answer; its operator can see why.\n"
             }
@@ -122,7 +124,10 @@ async fn look(platform: &Platform) -> PlatformState {
         Ok(Ok(now)) => documents.clock.set(now),
         Ok(Err(_)) | Err(_) => return PlatformState::StoreSilent,
     }
-    match (platform.engine().is_stopping(), platform.engine().holds_lease()) {
+    match (
+        platform.engine().is_stopping(),
+        platform.engine().holds_lease(),
+    ) {
         (true, _) => PlatformState::Draining,
         (false, false) => PlatformState::NoLease,
         (false, true) => PlatformState::Ready,

@@ -111,6 +111,9 @@ mod tests {
         assert!(!is_within(&list, &at("app", keys.secret("app", "db"))));
         let prefix = List::Prefix(keys.all_below(INSTANCE, "app"));
         assert!(is_within(&prefix, &at("app", key())));
-        assert!(!is_within(&prefix, &at("app", keys.instance("other", Uuid::nil()))));
+        assert!(!is_within(
+            &prefix,
+            &at("app", keys.instance("other", Uuid::nil()))
+        ));
     }
 }

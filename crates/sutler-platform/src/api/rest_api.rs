@@ -73,7 +73,11 @@ impl RestApi {
         response
     }
 
-    async fn dispatch<B>(&self, request: Request<B>, context: &Arc<RequestContext>) -> Response<Body>
+    async fn dispatch<B>(
+        &self,
+        request: Request<B>,
+        context: &Arc<RequestContext>,
+    ) -> Response<Body>
     where
         B: hyper::body::Body<Data = Bytes> + Send,
     {
@@ -116,7 +120,8 @@ impl RestApi {
         match answer {
             Answer::Ready(response) => Ok(response),
             Answer::Accepted(change) => {
-                if let Some((_, operation)) = change.resource.operation(&self.platform, change.number)
+                if let Some((_, operation)) =
+                    change.resource.operation(&self.platform, change.number)
                 {
                     context.set_operation(operation.0);
                 }

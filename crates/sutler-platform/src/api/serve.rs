@@ -12,8 +12,7 @@ use hyper::body::Incoming;
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_server::{
-    Admission, Auth, BodyLimits, Handler, Probes, Server, ServerSettings, SharedLimits,
-    TlsAcceptor,
+    Admission, Auth, BodyLimits, Handler, Probes, Server, ServerSettings, SharedLimits, TlsAcceptor,
 };
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;

@@ -97,10 +97,12 @@ impl TestApi {
             settings: PlatformSettings::of_cluster("here".try_into().expect("a text")),
         });
         let platform = platform.await.expect("it starts");
-        let users = ["ada", "bob", "kube"].into_iter().fold(Users::new(), |users, name| {
-            let added = users.with_password(name, &PASSWORD.into());
-            added.expect("a user")
-        });
+        let users = ["ada", "bob", "kube"]
+            .into_iter()
+            .fold(Users::new(), |users, name| {
+                let added = users.with_password(name, &PASSWORD.into());
+                added.expect("a user")
+            });
         let auth = Auth::any_of(AuthMethods {
             users,
             ..AuthMethods::default()

@@ -281,7 +281,11 @@ mod tests {
         assert_eq!(patch.labels["team"], None);
         assert_eq!(patch.parameters.as_map().len(), 2);
         assert!(patch.plan.is_none() && patch.name.is_none());
-        for body in [json!({"plan": null}), json!({"name": null}), json!({"parameters": null})] {
+        for body in [
+            json!({"plan": null}),
+            json!({"name": null}),
+            json!({"parameters": null}),
+        ] {
             assert!(change(body.clone()).is_none(), "{body}");
         }
     }

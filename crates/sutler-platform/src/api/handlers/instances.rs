@@ -23,9 +23,7 @@ const PHASES: [&str; 5] = ["new", "provisioning", "live", "deleting", "gone"];
 pub(in crate::api) async fn create(call: &ApiCall<'_>) -> Result<Answer, Problem> {
     let namespace = call.namespace()?;
     let (wanted, options) = whole(call, None)?;
-    let create = call
-        .platform
-        .create_instance(&namespace, &wanted, &options);
+    let create = call.platform.create_instance(&namespace, &wanted, &options);
     answer(call, create.await?, StatusCode::CREATED).await
 }
 
@@ -61,9 +59,7 @@ pub(in crate::api) async fn list(call: &ApiCall<'_>) -> Result<Answer, Problem> 
             let value = broker.to_string().into_bytes();
             listing::with_value(records, INSTANCE, BROKER_TERM, &value)
         }
-        (None, None) => {
-            listing::of_namespace(records, INSTANCE, NAME_TERM, namespace.as_str())
-        }
+        (None, None) => listing::of_namespace(records, INSTANCE, NAME_TERM, namespace.as_str()),
     };
     let found = page(call, &list, &namespace, broker).await?;
     let mut items = Vec::with_capacity(found.items.len());

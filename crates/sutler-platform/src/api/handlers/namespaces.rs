@@ -32,10 +32,7 @@ pub(in crate::api) async fn put(call: &ApiCall<'_>) -> Result<Answer, Problem> {
 
 pub(in crate::api) async fn show(call: &ApiCall<'_>) -> Result<Answer, Problem> {
     let namespace = call.platform.namespace_of(&call.namespace()?).await?;
-    Ok(Answer::json(
-        StatusCode::OK,
-        &NamespaceView::of(&namespace),
-    ))
+    Ok(Answer::json(StatusCode::OK, &NamespaceView::of(&namespace)))
 }
 
 pub(in crate::api) async fn delete(call: &ApiCall<'_>) -> Result<Answer, Problem> {

@@ -38,9 +38,7 @@ pub(in crate::api) async fn list(call: &ApiCall<'_>) -> Result<Answer, Problem> 
             let value = broker.to_string().into_bytes();
             listing::with_value(records, ORPHAN, BROKER_TERM, &value)
         }
-        (None, Some(state)) => {
-            listing::with_value(records, ORPHAN, STATE_TERM, state.as_bytes())
-        }
+        (None, Some(state)) => listing::with_value(records, ORPHAN, STATE_TERM, state.as_bytes()),
         (None, None) => List::Prefix(records.keys.all_of(ORPHAN)),
     };
     let show = |_: &_, record: &OrphanRecord| {

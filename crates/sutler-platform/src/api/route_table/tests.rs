@@ -56,9 +56,14 @@ fn only_the_version_is_public_and_only_reads_need_no_more_than_read() {
 
 #[test]
 fn giving_something_up_needs_its_own_permission() {
-    let abandon = ROUTES.iter().filter(|it| it.permission == Permission::Abandon);
+    let abandon = ROUTES
+        .iter()
+        .filter(|it| it.permission == Permission::Abandon);
     let names: Vec<&str> = abandon.map(|it| it.name).collect();
-    assert_eq!(names, ["instance_abandon", "binding_abandon", "orphan_forget"]);
+    assert_eq!(
+        names,
+        ["instance_abandon", "binding_abandon", "orphan_forget"]
+    );
 }
 
 #[test]
@@ -69,9 +74,18 @@ fn other_methods_are_named_and_other_paths_are_unknown() {
         FoundRoute::Unknown => "nothing".to_owned(),
     };
     assert_eq!(other(&Method::POST, "/namespaces/a"), "PUT, GET, DELETE");
-    assert_eq!(other(&Method::GET, "/namespaces/a/instances/b:undelete"), "POST");
+    assert_eq!(
+        other(&Method::GET, "/namespaces/a/instances/b:undelete"),
+        "POST"
+    );
     assert_eq!(other(&Method::HEAD, "/namespaces"), "a route");
-    for path in ["", "/", "/namespaces/", "/namespaces/a/instances/b:explode", "/v2/catalog"] {
+    for path in [
+        "",
+        "/",
+        "/namespaces/",
+        "/namespaces/a/instances/b:explode",
+        "/v2/catalog",
+    ] {
         assert_eq!(other(&Method::GET, path), "nothing", "{path}");
     }
 }
@@ -90,5 +104,8 @@ fn the_table_is_as_recorded() {
         std::fs::write(&path, &table).expect("it can be written");
     }
     let recorded = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(table, recorded, "read the difference, then record it: SUTLER_TEST_WRITE=1");
+    assert_eq!(
+        table, recorded,
+        "read the difference, then record it: SUTLER_TEST_WRITE=1"
+    );
 }

@@ -26,9 +26,16 @@ async fn credentials_are_for_those_who_are_named() {
     let path = "/namespaces/app/bindings/none/credentials";
     let ada = api.get(path).await;
     assert_eq!((ada.status, ada.word()), (403, "not_allowed"));
-    assert!(ada.body["detail"].as_str().expect("a sentence").contains("`credentials`"));
+    assert!(
+        ada.body["detail"]
+            .as_str()
+            .expect("a sentence")
+            .contains("`credentials`")
+    );
     let bob = basic("bob");
-    let bob = api.ask(("GET", path), &[("authorization", &bob)], None).await;
+    let bob = api
+        .ask(("GET", path), &[("authorization", &bob)], None)
+        .await;
     assert_eq!((bob.status, bob.word()), (404, "not_found"));
 }
 
@@ -37,7 +44,10 @@ async fn a_front_end_acts_for_a_person_and_both_are_recorded() {
     let api = TestApi::with_broker().await;
     let kube = basic("kube");
     let person = r#"{"username": "carol", "uid": "u-1", "groups": ["dev"]}"#;
-    let headers = [("authorization", kube.as_str()), ("sutler-on-behalf-of", person)];
+    let headers = [
+        ("authorization", kube.as_str()),
+        ("sutler-on-behalf-of", person),
+    ];
     let body = Some(super::instance("db"));
     let created = api
         .ask(("POST", "/namespaces/app/instances"), &headers, body)

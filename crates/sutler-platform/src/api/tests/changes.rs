@@ -8,7 +8,9 @@ const DB: &str = "/namespaces/app/instances/db";
 #[tokio::test]
 async fn a_namespace_is_created_changed_and_deleted_when_it_is_empty() {
     let api = TestApi::start().await;
-    let created = api.put("/namespaces/app", json!({"labels": {"team": "x"}})).await;
+    let created = api
+        .put("/namespaces/app", json!({"labels": {"team": "x"}}))
+        .await;
     assert_eq!(created.status, 201, "{created:?}");
     assert_eq!(created.body["clusterId"], "here");
     let changed = api.put("/namespaces/app", json!({})).await;
@@ -71,17 +73,26 @@ async fn who_waits_longer_than_it_takes_gets_the_intent() {
     assert!(began.elapsed().as_secs() >= 30);
 }
 
-#[tokio::test]
-async fn who_waits_gets_the_end_of_the_intent() {
-    let api = TestApi::with_instance().await;
-    let cancel_path = format!("{DB}/intents/1:cancel");
-    let change_path = format!("{DB}?wait=30s");
-    let cancel = api.post(&cancel_path, json!({}));
-    let change = api.patch(&change_path, json!({"plan": "large"}));
-    let (changed, cancelled) = tokio::join!(change, cancel);
-    assert_eq!(cancelled.status, 200, "{cancelled:?}");
-    // Without its create the change cannot be made, or has become the create.
-    assert!([202, 409].contains(&changed.status), "{changed:?}");
+/// Cancels the create as soon as the instance is there.
+async fn until_cancelled(api: &TestApi) {
+    while api.get(DB).await.status != 200 {
+        tokio::task::yield_now().await;
+    }
+    let path = format!("{DB}/intents/1:cancel");
+    assert_eq!(api.post(&path, json!({})).await.status, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_hears_how_the_intent_ended() {
+    let api = TestApi::with_broker().await;
+    let began = tokio::time::Instant::now();
+    let path = "/namespaces/app/instances?wait=120s";
+    let create = api.post(path, instance("db"));
+    let (created, ()) = tokio::join!(create, until_cancelled(&api));
+    assert_eq!((created.status, created.word()), (409, "cancelled"));
+    assert_eq!(created.body["intent"], 1);
+    assert_eq!(created.body["detail"], "ada cancelled the change.");
+    assert!(began.elapsed().as_secs() < 60);
 }
 
 #[tokio::test]
@@ -140,5 +151,10 @@ async fn a_binding_waits_for_its_instance() {
     assert_eq!(intents.body["items"][0]["verb"], "bind");
     let refused = api.delete(DB).await;
     assert_eq!((refused.status, refused.word()), (409, "has_bindings"));
-    assert!(refused.body["detail"].as_str().expect("a sentence").contains("db-app"));
+    assert!(
+        refused.body["detail"]
+            .as_str()
+            .expect("a sentence")
+            .contains("db-app")
+    );
 }

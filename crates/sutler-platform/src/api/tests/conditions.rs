@@ -57,7 +57,9 @@ async fn only_the_first_of_two_creates_is_accepted() {
 async fn a_body_may_not_name_another_instance_than_its_path() {
     let api = TestApi::with_broker().await;
     let headers = [("if-none-match", "*")];
-    let reply = api.ask(("PUT", DB), &headers, Some(instance("other"))).await;
+    let reply = api
+        .ask(("PUT", DB), &headers, Some(instance("other")))
+        .await;
     assert_eq!((reply.status, reply.word()), (400, "invalid"));
     assert_eq!(reply.body["violations"][0]["pointer"], "/name");
 }
@@ -90,7 +92,10 @@ async fn a_change_that_is_only_tried_is_shown_and_not_written() {
     let tried = api.patch(&path, json!({"parameters": {"disk": 50}})).await;
     assert_eq!(tried.status, 200, "{tried:?}");
     assert_eq!(tried.body["spec"]["parameters"]["disk"], 50);
-    assert_eq!(tried.body["pending"][1]["diff"], json!({"parameters": {"disk": 50}}));
+    assert_eq!(
+        tried.body["pending"][1]["diff"],
+        json!({"parameters": {"disk": 50}})
+    );
     let shown = api.get(DB).await;
     assert_eq!(shown.body["spec"]["parameters"]["disk"], 10);
     let path = "/namespaces/app/instances?dryRun";

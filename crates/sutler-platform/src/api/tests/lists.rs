@@ -42,7 +42,11 @@ async fn a_list_shows_only_its_namespace() {
     for namespace in ["ap", "apq", "app-2"] {
         let path = format!("/namespaces/{namespace}");
         assert_eq!(api.put(&path, json!({})).await.status, 201);
-        assert!(names(&api, &format!("{path}/instances"), '?').await.is_empty());
+        assert!(
+            names(&api, &format!("{path}/instances"), '?')
+                .await
+                .is_empty()
+        );
         for filter in ["state=provisioning", "broker=databases"] {
             let path = format!("{path}/instances?{filter}");
             assert!(names(&api, &path, '&').await.is_empty(), "{path}");
@@ -83,8 +87,14 @@ async fn instances_are_selected_by_phase_and_broker() {
         let path = format!("{INSTANCES}?{filter}");
         assert_eq!(names(&api, &path, '&').await.len(), expected, "{filter}");
     }
-    assert_eq!(api.get(&format!("{INSTANCES}?broker=none")).await.status, 404);
-    assert_eq!(api.get(&format!("{INSTANCES}?state=lively")).await.status, 400);
+    assert_eq!(
+        api.get(&format!("{INSTANCES}?broker=none")).await.status,
+        404
+    );
+    assert_eq!(
+        api.get(&format!("{INSTANCES}?state=lively")).await.status,
+        400
+    );
 }
 
 #[tokio::test]

@@ -223,5 +223,8 @@ fn an_intent_of_the_journal_has_its_attempts_and_not_what_was_sent() {
         detail,
         claims: 1,
     };
-    check("intent-journal", &IntentDocument::of_journal(&intent, Some(names)));
+    check(
+        "intent-journal",
+        &IntentDocument::of_journal(&intent, Some(names)),
+    );
 }
