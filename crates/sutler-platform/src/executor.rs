@@ -16,7 +16,7 @@ pub(crate) use instance_run::{
 };
 
 use crate::context::PlatformContext;
-use crate::records::INSTANCE;
+use crate::records::{BROKER_STATE, CATALOG_SYNC, INSTANCE};
 use async_trait::async_trait;
 use run_error::RunError;
 use std::sync::Arc;
@@ -48,13 +48,15 @@ impl PlatformExecutor {
         Self { context }
     }
 
-    async fn run(&self, run: &Run, takeovers: Takeovers) -> Result<RunResult, Lost> {
+    async fn run(&self, run: &Arc<Run>, takeovers: Takeovers) -> Result<RunResult, Lost> {
         let lane = run.operation().row.lane.clone();
         let context = self.context.as_ref();
         let result = match lane.kind() {
             kind if kind == INSTANCE.as_str() => {
                 instance_run::run_instance(context, run, takeovers).await
             }
+            kind if kind == BROKER_STATE.as_str() => Ok(self.probe(run.clone(), takeovers).await?),
+            kind if kind == CATALOG_SYNC.as_str() => Ok(self.sync(run.clone(), takeovers).await?),
             _ => Err(RunError::UnknownKind),
         };
         match result {
@@ -65,6 +67,22 @@ impl PlatformExecutor {
                 tracing::warn!(operation.id = %run.id(), error = &error as &dyn std::error::Error, "the operation is tried again");
                 Ok(RunResult::Yield(wait))
             }
+        }
+    }
+}
+
+impl PlatformExecutor {
+    async fn probe(&self, run: Arc<Run>, takeovers: Takeovers) -> Result<RunResult, Lost> {
+        match takeovers {
+            Takeovers::Few => self.context.brokers.execute_probe(run).await,
+            Takeovers::TooMany => self.context.brokers.give_up_probe(run).await,
+        }
+    }
+
+    async fn sync(&self, run: Arc<Run>, takeovers: Takeovers) -> Result<RunResult, Lost> {
+        match takeovers {
+            Takeovers::Few => self.context.brokers.execute_sync(run).await,
+            Takeovers::TooMany => self.context.brokers.give_up_sync(run).await,
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Commands and reads are in `commands/`, one file per resource; what runs in the background is in `executor.rs` and
 //! `brokers.rs`.
 
-use crate::brokers::{Brokers, ConnectBroker};
+use crate::brokers::{Brokers, BrokersSettings, ConnectBroker};
 use crate::context::PlatformContext;
 use crate::end_waiters::EndWaiters;
 use crate::executor::PlatformExecutor;
@@ -18,6 +18,7 @@ use sutler_journal::{
 use sutler_osb::NonEmptyText;
 use sutler_records::{StoreClock, VerifyKeysError, verify_keys};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 /// Operations of the platform itself that run at once, e.g. probes and reads of catalogs.
 const OWN_OPERATIONS_MAX: usize = 16;
@@ -45,6 +46,8 @@ pub struct PlatformSettings {
     pub look_every: Duration,
     /// How long a shut-down waits for exchanges.
     pub drain: Duration,
+    /// What operators see of this process.
+    pub replica: BrokersSettings,
 }
 
 /// Why a platform does not start.
@@ -71,6 +74,7 @@ pub struct Platform {
     pub(crate) cluster_id: NonEmptyText,
     engine: Engine,
     stop: CancellationToken,
+    background: TaskTracker,
     drain: Duration,
 }
 
@@ -84,6 +88,7 @@ impl PlatformSettings {
             lease: engine.lease,
             look_every: engine.look_every,
             drain: Duration::from_secs(20),
+            replica: BrokersSettings::default(),
         }
     }
 }
@@ -104,7 +109,7 @@ impl Platform {
         let clock = StoreClock::read(store.as_ref()).await?;
         let records = PlatformRecords::new(store.clone(), keys, clock);
         verify_keys(&records.documents).await?;
-        let brokers = Arc::new(Brokers::new(records.clone(), connector));
+        let brokers = Arc::new(Brokers::new(records.clone(), connector, settings.replica));
         let context = Arc::new(PlatformContext {
             records,
             brokers,
@@ -122,11 +127,18 @@ impl Platform {
             ..EngineSettings::default()
         };
         let engine = Engine::start(store, executor, engine_settings).await?;
+        context.brokers.attach(Arc::new(engine.clone()));
+        let stop = CancellationToken::new();
+        let background = TaskTracker::new();
+        let (brokers, stopped) = (context.brokers.clone(), stop.clone());
+        background.spawn(async move { brokers.follow(stopped).await });
+        background.close();
         Ok(Self {
             context,
             cluster_id: settings.cluster_id,
             engine,
-            stop: CancellationToken::new(),
+            stop,
+            background,
             drain: settings.drain,
         })
     }
@@ -153,6 +165,7 @@ impl Platform {
     pub async fn shut_down(&self) {
         self.stop.cancel();
         self.engine.shut_down(self.drain).await;
+        self.background.wait().await;
     }
 }
 

@@ -14,6 +14,7 @@ mod name_record;
 mod namespace_record;
 mod orphan_record;
 mod record;
+mod replica_record;
 mod resource_name;
 mod secret_record;
 mod terms;
@@ -27,14 +28,15 @@ pub use intent_record::{
     Attempt, AttemptLog, IntentDetail, IntentProgress, IntentRequest, PreparedRequest,
 };
 pub use keys::{
-    BINDING, BINDING_NAME, BROKER, BROKER_STATE, INSTANCE, INSTANCE_NAME, NAMESPACE, ORPHAN,
-    PlatformKeys, REALM, REPLICA, SECRET, SECRET_USE, SERVICE_OFFERING, SERVICE_PLAN, broker_queue,
-    platform_queue, platform_realm,
+    BINDING, BINDING_NAME, BROKER, BROKER_STATE, CATALOG_SYNC, INSTANCE, INSTANCE_NAME, NAMESPACE,
+    ORPHAN, PlatformKeys, REALM, REPLICA, SECRET, SECRET_USE, SERVICE_OFFERING, SERVICE_PLAN,
+    broker_queue, platform_queue, platform_realm,
 };
 pub use name_record::NameRecord;
 pub use namespace_record::{NamespaceRecord, NamespaceState};
 pub use orphan_record::OrphanRecord;
 pub use record::{FORM, Record, TypedRecord};
+pub use replica_record::ReplicaRecord;
 pub use resource_name::{NAME_BYTES_MAX, ResourceName, ResourceNameError};
 pub use secret_record::{SECRET_BYTES_MAX, SecretRecord, SecretUse};
 pub use terms::{

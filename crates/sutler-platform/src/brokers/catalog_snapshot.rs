@@ -1,12 +1,20 @@
 //! A broker's catalog at one moment, with compiled schemas. Schemas are compiled when they are needed first.
 
 use crate::catalog::{KnownCatalog, PlanKey};
+use crate::platform_records::PlatformRecords;
 use crate::preflight::compile_schemas;
+use crate::records::{CatalogRecord, SERVICE_OFFERING, SERVICE_PLAN};
 use crate::spec::Spec;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use sutler_journal::{List, Version};
 use sutler_osb::{PinnedPlan, PlanId, ServiceId};
+use sutler_records::RecordError;
 use sutler_schema::ParameterSchemas;
+use uuid::Uuid;
+
+/// Offerings and plans that are read at once.
+const ITEMS_PER_READ: usize = 500;
 
 /// A plan with its effective values and its schemas.
 #[derive(Clone)]
@@ -16,23 +24,72 @@ struct CompiledPlan {
 }
 
 /// A catalog.
+#[derive(Default)]
 pub struct CatalogSnapshot {
     known: KnownCatalog,
+    plan_versions: BTreeMap<PlanKey, Version>,
+    has_newer_items: bool,
     compiled: Mutex<BTreeMap<PlanKey, CompiledPlan>>,
 }
 
 impl CatalogSnapshot {
-    /// A catalog as it was read.
+    /// A catalog that is not stored.
     pub fn new(known: KnownCatalog) -> Self {
         Self {
             known,
-            compiled: Mutex::default(),
+            ..Self::default()
         }
+    }
+
+    /// Reads the stored items of a broker.
+    pub(super) async fn read(records: &PlatformRecords, broker: Uuid) -> Result<Self, RecordError> {
+        let (mut services, mut plans) = (Vec::new(), Vec::new());
+        let mut snapshot = Self::default();
+        for kind in [SERVICE_OFFERING, SERVICE_PLAN] {
+            let list = List::Prefix(records.keys.all_below(kind, &broker.to_string()));
+            let mut after = None;
+            loop {
+                let store = &records.documents.store;
+                let page = store.list(&list, after.as_ref(), ITEMS_PER_READ).await?;
+                for document in &page.documents {
+                    match records.open(document)? {
+                        None => snapshot.has_newer_items = true,
+                        Some(CatalogRecord::Service(service)) => services.push(service),
+                        Some(CatalogRecord::Plan(plan)) => {
+                            let versions = &mut snapshot.plan_versions;
+                            versions.insert(plan.key(), document.version);
+                            plans.push(plan);
+                        }
+                    }
+                }
+                match page.next {
+                    Some(next) => after = Some(next),
+                    None => break,
+                }
+            }
+        }
+        snapshot.known = KnownCatalog::new(services, plans);
+        Ok(snapshot)
     }
 
     /// All items, removed ones included.
     pub fn known(&self) -> &KnownCatalog {
         &self.known
+    }
+
+    /// The version of the document of a plan: a commit that relies on the plan expects it unchanged.
+    pub fn plan_version(&self, plan: &PlanKey) -> Option<Version> {
+        self.plan_versions.get(plan).copied()
+    }
+
+    /// Whether a newer version of the platform wrote some of its items.
+    pub(super) fn has_newer_items(&self) -> bool {
+        self.has_newer_items
+    }
+
+    /// Number of its items.
+    pub(super) fn item_count(&self) -> usize {
+        self.known.services().len() + self.known.plans().len()
     }
 
     /// A plan with its effective values, removed or not.

@@ -1,5 +1,6 @@
 //! The seam to the network: sends one request to one broker. A simulation replaces it.
 
+use crate::catalog::BrokerScope;
 use crate::records::{BrokerAuthentication, BrokerRegistration};
 use async_trait::async_trait;
 use secrecy::SecretString;
@@ -34,12 +35,24 @@ pub trait ConnectBroker: Send + Sync {
 /// Connects by HTTP.
 pub struct HttpConnector {
     egress: EgressPolicy,
+    egress_of_namespaces: EgressPolicy,
 }
 
 impl HttpConnector {
-    /// Brokers may be where this policy says.
+    /// Brokers of all namespaces may be where this policy says, and those of one namespace, whose owners register them, at
+    /// public addresses.
     pub fn new(egress: EgressPolicy) -> Self {
-        Self { egress }
+        Self {
+            egress,
+            egress_of_namespaces: EgressPolicy::public_only(),
+        }
+    }
+
+    /// Brokers of one namespace may be where this policy says.
+    #[must_use]
+    pub fn with_egress_of_namespaces(mut self, egress: EgressPolicy) -> Self {
+        self.egress_of_namespaces = egress;
+        self
     }
 }
 
@@ -56,8 +69,12 @@ impl ConnectBroker for HttpConnector {
         registration: &BrokerRegistration,
     ) -> Result<Arc<dyn BrokerTransport>, InvalidConnectionError> {
         let secret = |text: &String| SecretString::from(text.clone());
+        let egress = match &registration.scope {
+            BrokerScope::AllNamespaces => &self.egress,
+            BrokerScope::Namespace(_) => &self.egress_of_namespaces,
+        };
         let builder = Connection::to(&registration.url)
-            .egress(self.egress.clone())
+            .egress(egress.clone())
             .answer_within(registration.limits.answer_within);
         let builder = match &registration.authentication {
             BrokerAuthentication::None => builder,

@@ -370,7 +370,7 @@ fn create_request(
         facts: facts_of(&loaded.instance, &loaded.view, &spec),
         spec,
         transforms: wanted.transforms.clone(),
-        rotation: wanted.rotation.clone(),
+        rotation: wanted.rotation,
         osb_id: wanted.osb_id.clone(),
         by: by.clone(),
         idempotency_key: idempotency_key.map(str::to_owned),

@@ -6,7 +6,6 @@ use super::instance_commit::{InstanceOutcome, commit_decision, load_instance, ou
 use super::namespaces::active_namespace;
 use super::plan_search::{FoundPlan, find_plan};
 use crate::broker_request::{NamespaceContext, check_author};
-use crate::catalog::BrokerScope;
 use crate::context::PlatformContext;
 use crate::executor::decide_instance;
 use crate::lifecycle::instance::{
@@ -17,10 +16,10 @@ use crate::preflight::{
     PlanFacts, PreflightFacts, PreflightRequest, ProvisionCheck, RequestedParameters,
     RequestedPlan, Violation, preflight,
 };
-use crate::records::{BrokerRegistration, CatalogRecord, NamespaceRecord, Record, ResourceName};
+use crate::records::{NamespaceRecord, Record, ResourceName};
 use crate::spec::Spec;
 use crate::writes::InstanceChange;
-use sutler_journal::{Key, Version};
+use sutler_journal::Commit;
 use sutler_records::LoadedDocument;
 
 /// Whether the broker has the instance already.
@@ -29,9 +28,6 @@ enum CreateKind {
     Create,
     Adopt,
 }
-
-/// Documents that must not change until the create is accepted.
-struct ReadForCreate(Vec<(Key, Version)>);
 
 impl Platform {
     /// Accepts a create of an instance.
@@ -97,8 +93,10 @@ async fn create(
         return Err(refused(violations));
     }
     check_profile(&found, &record)?;
-    let mut read = read_for_create(context, &found).await?;
-    read.0.push(namespace_read);
+    let registration = &found.view.registration;
+    if registration.deregistering.is_some() {
+        return Err(CommandError::BrokerIsLeaving(registration.name.to_string()));
+    }
     let request = create_request(namespace, wanted, options, &found);
     let command = match kind {
         CreateKind::Create => InstanceCommand::Create(request),
@@ -110,6 +108,11 @@ async fn create(
     let uid = decision.next.uid;
     let key = context.records.keys.instance(namespace.as_str(), uid);
     let was: LoadedDocument<Record<Instance>> = LoadedDocument::absent();
+    let (service, plan) = (&found.key.service_id, &found.key.plan_id);
+    let plan_key = context
+        .records
+        .keys
+        .service_plan(registration.uid, service, plan);
     let change = InstanceChange {
         context,
         broker: &found.view,
@@ -118,11 +121,16 @@ async fn create(
         decision: &decision,
         now,
     };
-    let expect = |commit| {
-        let read = read.0.iter();
-        read.fold(commit, |commit: sutler_journal::Commit, (key, version)| {
-            commit.unchanged(key.clone(), *version)
-        })
+    // Nothing of what was read may change until the create is accepted.
+    let expect = |commit: Commit| {
+        let (namespace, read) = namespace_read;
+        let commit = found
+            .view
+            .expect_registered(commit.unchanged(namespace, read));
+        match found.view.catalog.plan_version(&found.key) {
+            Some(version) => commit.unchanged(plan_key, version),
+            None => commit,
+        }
     };
     if options.dry_run || commit_decision(&change, expect).await? {
         return Ok(outcome(decision));
@@ -248,32 +256,4 @@ fn check_profile(found: &FoundPlan, namespace: &NamespaceRecord) -> Result<(), C
             sentence: error.to_string(),
         }),
     }
-}
-
-/// The broker and the plan as they are stored: neither may change until the create is accepted.
-async fn read_for_create(
-    context: &PlatformContext,
-    found: &FoundPlan,
-) -> Result<ReadForCreate, CommandError> {
-    let records = &context.records;
-    let registration = &found.view.registration;
-    let scope = match &registration.scope {
-        BrokerScope::AllNamespaces => None,
-        BrokerScope::Namespace(name) => ResourceName::try_from(name.as_str()).ok(),
-    };
-    let broker = records.keys.broker(scope.as_ref(), &registration.name);
-    let stored = records.load::<BrokerRegistration>(&broker).await?;
-    let leaves = || CommandError::BrokerIsLeaving(registration.name.to_string());
-    let is_active = stored
-        .state
-        .get()
-        .is_some_and(|it| it.deregistering.is_none());
-    let version = stored.version.filter(|_| is_active).ok_or_else(leaves)?;
-    let plan =
-        records
-            .keys
-            .service_plan(registration.uid, &found.key.service_id, &found.key.plan_id);
-    let stored = records.load::<CatalogRecord>(&plan).await?;
-    let plan_version = stored.version.ok_or(CommandError::Contended)?;
-    Ok(ReadForCreate(vec![(broker, version), (plan, plan_version)]))
 }

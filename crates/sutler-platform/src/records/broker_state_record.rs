@@ -20,8 +20,12 @@ pub struct BrokerState {
     pub entity_tag: Option<String>,
     /// Number of the catalog: it grows with each sync that changed something.
     pub catalog_revision: u64,
-    /// The last sync.
+    /// The syncs of its catalog.
     pub sync: SyncStatus,
+    /// When its removal was decided, if it was: nothing takes that back, and the documents of its catalog are being
+    /// removed.
+    #[serde(default)]
+    pub removal: Option<Timestamp>,
 }
 
 /// A broker takes one operation per instance at a time (P-061).
@@ -31,9 +35,18 @@ pub struct LearnedSerialization {
     pub last_conflict: Timestamp,
 }
 
-/// How the last sync of a catalog ended.
+/// How the last sync of a catalog ended, and the operation that makes the next one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SyncStatus {
+    /// The operation that syncs, again and again; its lane is not that of the probe.
+    #[serde(default)]
+    pub operation: Option<OperationId>,
+    /// Number of the last request for a sync.
+    #[serde(default)]
+    pub requested: u64,
+    /// Number of the last request that is served: the catalog was read after it, or could not be read.
+    #[serde(default)]
+    pub served: u64,
     /// When the catalog was read last.
     pub read_at: Option<Timestamp>,
     /// Why the last attempt to read it failed, if it did.
@@ -53,6 +66,7 @@ impl TypedRecord for BrokerState {
     }
 
     fn referenced_operations(&self) -> Vec<OperationId> {
-        self.probe.into_iter().collect()
+        let both = [self.probe, self.sync.operation];
+        both.into_iter().flatten().collect()
     }
 }

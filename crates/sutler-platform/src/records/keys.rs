@@ -17,6 +17,9 @@ pub const NAMESPACE: Kind = Kind::new("namespace");
 pub const BROKER: Kind = Kind::new("osb_broker");
 /// What is known of a broker at present: `uid`.
 pub const BROKER_STATE: Kind = Kind::new("broker_state");
+/// The lane of the syncs of a broker's catalog: `uid`. It has no document: the state of the broker names its operation,
+/// and its own lane is that of the probe.
+pub const CATALOG_SYNC: Kind = Kind::new("catalog_sync");
 /// An offering of a broker's catalog: `broker uid`, `service id`.
 pub const SERVICE_OFFERING: Kind = Kind::new("service_offering");
 /// A plan of a broker's catalog: `broker uid`, `service id`, `plan id`.
@@ -125,6 +128,12 @@ impl PlatformKeys {
     #[must_use]
     pub fn broker_state(&self, broker: Uuid) -> Key {
         self.key(BROKER_STATE, &[&broker.to_string()])
+    }
+
+    /// The lane of the syncs of a broker's catalog.
+    #[must_use]
+    pub fn catalog_sync(&self, broker: Uuid) -> Key {
+        self.key(CATALOG_SYNC, &[&broker.to_string()])
     }
 
     /// An offering.

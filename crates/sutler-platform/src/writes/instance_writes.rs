@@ -184,11 +184,11 @@ impl InstanceChange<'_> {
 
     fn abandoned_by(&self) -> Option<&Author> {
         let effects = self.decision.effects.iter();
-        let by = effects.filter_map(|effect| match effect {
+        let mut by = effects.filter_map(|effect| match effect {
             InstanceEffect::AbandonBindings(by) => Some(by),
             _ => None,
         });
-        by.last()
+        by.next_back()
     }
 
     /// Which secrets the instance uses, as it is shown, follows from it before and after.

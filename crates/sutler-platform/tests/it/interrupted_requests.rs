@@ -20,6 +20,22 @@ async fn a_request_without_an_answer_is_sent_again_byte_for_byte() {
     );
 }
 
+/// What was certainly not sent leaves no doubt: nothing may exist after it.
+#[tokio::test(start_paused = true)]
+async fn a_request_that_was_not_sent_leaves_no_doubt() {
+    let test = TestPlatform::start().await;
+    test.broker.answers([
+        Reply::NotSent,
+        Reply::Now(403, r#"{"description": "not here"}"#),
+    ]);
+    let created = test.create(&small("db", json!({})), "carla").await;
+    let end = test.end_of(&created.instance, accepted(&created)).await;
+    assert!(matches!(end, IntentEnd::Rejected(_)), "{end:?}");
+    assert_eq!(test.instance("db").await.exposure, Exposure::Nothing);
+    let orphans = test.platform.orphans(None, 10).await;
+    assert_eq!(orphans.expect("they are read").items, []);
+}
+
 /// A create that stays silent may exist: the ledger has it in the same commit that ends the intent.
 #[tokio::test(start_paused = true)]
 async fn a_create_that_stays_silent_goes_to_the_ledger() {

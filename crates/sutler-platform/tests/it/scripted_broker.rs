@@ -10,7 +10,7 @@ use sutler_platform::records::BrokerRegistration;
 use tokio::sync::{Notify, oneshot};
 
 /// How a request is answered.
-pub enum Reply {
+pub(crate) enum Reply {
     /// At once.
     Now(u16, &'static str),
     /// The request was sent, and nothing came back.
@@ -33,7 +33,7 @@ struct BrokerState {
 
 /// A scripted broker. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct ScriptedBroker {
+pub(crate) struct ScriptedBroker {
     state: Arc<Mutex<BrokerState>>,
     changed: Arc<Notify>,
 }
@@ -44,25 +44,25 @@ impl ScriptedBroker {
     }
 
     /// Answers the next requests like this, in this order. Then every request is a success.
-    pub fn answers(&self, replies: impl IntoIterator<Item = Reply>) -> &Self {
+    pub(crate) fn answers(&self, replies: impl IntoIterator<Item = Reply>) -> &Self {
         self.state().script.extend(replies);
         self
     }
 
     /// All requests so far.
-    pub fn requests(&self) -> Vec<Request> {
+    pub(crate) fn requests(&self) -> Vec<Request> {
         self.state().requests.clone()
     }
 
     /// Requests so far, each as its method and path without the query.
-    pub fn lines(&self) -> Vec<String> {
+    pub(crate) fn lines(&self) -> Vec<String> {
         let requests = self.requests();
         let line = |it: &Request| format!("{} {}", it.method, it.path[1..].join("/"));
         requests.iter().map(line).collect()
     }
 
     /// The user of the originating identity of a request.
-    pub fn user(request: &Request) -> Option<String> {
+    pub(crate) fn user(request: &Request) -> Option<String> {
         use base64::Engine as _;
         let mut headers = request.headers.iter();
         let (_, value) = headers
@@ -76,13 +76,13 @@ impl ScriptedBroker {
     }
 
     /// The JSON body of a request.
-    pub fn body(request: &Request) -> Value {
+    pub(crate) fn body(request: &Request) -> Value {
         let body = request.body.as_ref().expect("a body");
         serde_json::from_slice(body).expect("JSON")
     }
 
     /// Waits until so many requests have arrived.
-    pub async fn until_requests(&self, number: usize) {
+    pub(crate) async fn until_requests(&self, number: usize) {
         loop {
             let changed = self.changed.notified();
             if self.state().requests.len() >= number {
@@ -93,7 +93,7 @@ impl ScriptedBroker {
     }
 
     /// Answers the oldest held request.
-    pub fn release(&self, status: u16, body: &'static str) {
+    pub(crate) fn release(&self, status: u16, body: &'static str) {
         let held = self.state().held.pop_front().expect("a held request");
         let _ = held.send(Answer::new(status, &[], body));
     }

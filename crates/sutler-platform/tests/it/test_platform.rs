@@ -25,33 +25,33 @@ use sutler_records::LoadedDocument;
 use uuid::Uuid;
 
 /// The only broker.
-pub const BROKER: Uuid = Uuid::from_u128(0xb);
+pub(crate) const BROKER: Uuid = Uuid::from_u128(0xb);
 /// Longest wait for anything, in simulated or real time.
 const WITHIN: Duration = Duration::from_secs(600);
 
 /// A platform and its broker.
-pub struct TestPlatform {
+pub(crate) struct TestPlatform {
     /// The platform.
-    pub platform: Platform,
+    pub(crate) platform: Platform,
     /// The broker.
-    pub broker: ScriptedBroker,
+    pub(crate) broker: ScriptedBroker,
     /// The store, for another platform over it.
-    pub store: Arc<MemoryStore>,
+    pub(crate) store: Arc<MemoryStore>,
     keys: Arc<KeyRing>,
 }
 
 /// A name.
-pub fn name(text: &str) -> ResourceName {
+pub(crate) fn name(text: &str) -> ResourceName {
     ResourceName::try_from(text).expect("a name")
 }
 
 /// The only namespace.
-pub fn namespace() -> ResourceName {
+pub(crate) fn namespace() -> ResourceName {
     name("app")
 }
 
 /// A person.
-pub fn person(username: &str) -> Author {
+pub(crate) fn person(username: &str) -> Author {
     Author {
         username: username.to_owned(),
         uid: format!("uid-{username}"),
@@ -62,12 +62,12 @@ pub fn person(username: &str) -> Author {
 }
 
 /// A change of a person.
-pub fn by(username: &str) -> ChangeOptions {
+pub(crate) fn by(username: &str) -> ChangeOptions {
     ChangeOptions::by(person(username))
 }
 
 /// An instance of the small plan.
-pub fn small(instance: &str, parameters: Value) -> WantedInstance {
+pub(crate) fn small(instance: &str, parameters: Value) -> WantedInstance {
     let Value::Object(parameters) = parameters else {
         panic!("not an object");
     };
@@ -86,7 +86,7 @@ pub fn small(instance: &str, parameters: Value) -> WantedInstance {
 }
 
 /// A change of the plan.
-pub fn plan_patch(plan: &str) -> InstancePatch {
+pub(crate) fn plan_patch(plan: &str) -> InstancePatch {
     InstancePatch {
         plan: Some(plan.to_owned()),
         ..InstancePatch::default()
@@ -94,7 +94,7 @@ pub fn plan_patch(plan: &str) -> InstancePatch {
 }
 
 /// A change of parameters.
-pub fn parameters_patch(parameters: Value) -> InstancePatch {
+pub(crate) fn parameters_patch(parameters: Value) -> InstancePatch {
     let Value::Object(parameters) = parameters else {
         panic!("not an object");
     };
@@ -105,7 +105,7 @@ pub fn parameters_patch(parameters: Value) -> InstancePatch {
 }
 
 /// A change of a label.
-pub fn label_patch(label: &str, value: &str) -> InstancePatch {
+pub(crate) fn label_patch(label: &str, value: &str) -> InstancePatch {
     InstancePatch {
         labels: BTreeMap::from([(label.to_owned(), Some(value.to_owned()))]),
         ..InstancePatch::default()
@@ -113,7 +113,7 @@ pub fn label_patch(label: &str, value: &str) -> InstancePatch {
 }
 
 /// The intent that a command accepted.
-pub fn accepted(outcome: &InstanceOutcome) -> IntentNumber {
+pub(crate) fn accepted(outcome: &InstanceOutcome) -> IntentNumber {
     match outcome.reply {
         InstanceReply::Accepted(number) => number,
         ref other => panic!("not accepted: {other:?}"),
@@ -131,7 +131,7 @@ impl Clock for PausedClock {
 
 impl TestPlatform {
     /// A platform with the broker registered and the namespace created.
-    pub async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let clock = Arc::new(PausedClock(tokio::time::Instant::now()));
         let store = Arc::new(MemoryStore::with_clock(clock));
         let keys = Arc::new(KeyRing::ephemeral());
@@ -152,12 +152,12 @@ impl TestPlatform {
     }
 
     /// Another process over the same store.
-    pub async fn replica(&self) -> Platform {
+    pub(crate) async fn replica(&self) -> Platform {
         start(self.store.clone(), self.keys.clone(), &self.broker).await
     }
 
     /// Creates an instance, and waits until it is live.
-    pub async fn live_instance(&self, instance: &str, parameters: Value) -> Instance {
+    pub(crate) async fn live_instance(&self, instance: &str, parameters: Value) -> Instance {
         let created = self.create(&small(instance, parameters), "carla").await;
         let end = self.end_of(&created.instance, accepted(&created)).await;
         assert_eq!(end, IntentEnd::Succeeded);
@@ -165,20 +165,20 @@ impl TestPlatform {
     }
 
     /// An instance as it is now.
-    pub async fn instance(&self, instance: &str) -> Instance {
+    pub(crate) async fn instance(&self, instance: &str) -> Instance {
         let found = self.platform.instance(&namespace(), &name(instance)).await;
         found.expect("an instance")
     }
 
     /// Asks for an instance.
-    pub async fn create(&self, wanted: &WantedInstance, user: &str) -> InstanceOutcome {
+    pub(crate) async fn create(&self, wanted: &WantedInstance, user: &str) -> InstanceOutcome {
         let (namespace, options) = (namespace(), by(user));
         let created = self.platform.create_instance(&namespace, wanted, &options);
         created.await.expect("accepted")
     }
 
     /// Asks for the delete of an instance without its bindings.
-    pub async fn delete(&self, instance: &str, user: &str) -> InstanceOutcome {
+    pub(crate) async fn delete(&self, instance: &str, user: &str) -> InstanceOutcome {
         let (namespace, instance, person) = (namespace(), name(instance), person(user));
         let deleted = self
             .platform
@@ -187,7 +187,7 @@ impl TestPlatform {
     }
 
     /// Lets an intent on hold go on.
-    pub async fn resume(
+    pub(crate) async fn resume(
         &self,
         instance: &str,
         number: IntentNumber,
@@ -201,7 +201,7 @@ impl TestPlatform {
     }
 
     /// Changes an instance.
-    pub async fn patch(
+    pub(crate) async fn patch(
         &self,
         instance: &str,
         patch: &InstancePatch,
@@ -215,7 +215,7 @@ impl TestPlatform {
     }
 
     /// Waits for the end of an intent.
-    pub async fn end_of(&self, instance: &Instance, number: IntentNumber) -> IntentEnd {
+    pub(crate) async fn end_of(&self, instance: &Instance, number: IntentNumber) -> IntentEnd {
         let operation = operation_of(instance, number);
         let lane = self
             .platform
@@ -228,7 +228,7 @@ impl TestPlatform {
 }
 
 /// The operation of a pending intent.
-pub fn operation_of(instance: &Instance, number: IntentNumber) -> OperationId {
+pub(crate) fn operation_of(instance: &Instance, number: IntentNumber) -> OperationId {
     let intent = instance.intent(number).expect("it is pending");
     OperationId(intent.operation.0)
 }

@@ -1,0 +1,236 @@
+//! What this process counts and limits by itself, for each broker. Not stored: other processes have their own.
+//!
+//! The limits follow from the documents (`follower.rs` brings those that others changed), from the number of replicas and
+//! from the clock. Everything here is short and under one lock, in which the engine's limits are set too, so that they
+//! arrive in order.
+
+use super::broker_definition::is_same_connection;
+use super::queue_control::QueueControl;
+use crate::lifecycle::breaker::{ExchangeOutcome, LocalCount, OpenCause, QueueLimit};
+use crate::records::{BrokerRegistration, BrokerState, broker_queue};
+use jiff::Timestamp;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+use sutler_journal::Key;
+use uuid::Uuid;
+
+/// Pause between two syncs that answers of one broker ask for.
+pub(super) const RELIST_PAUSE: Duration = Duration::from_secs(10);
+
+/// One broker.
+struct LocalBroker {
+    key: Key,
+    registration: BrokerRegistration,
+    /// Whether its breaker is open or paused; `None` until its state was seen.
+    is_stopped: Option<bool>,
+    count: LocalCount,
+    limit: QueueLimit,
+    /// The limit that the engine has.
+    queue_limit: Option<usize>,
+    relist: RelistRequest,
+}
+
+/// Whether an answer asks for a sync.
+#[derive(Clone, Copy, Default)]
+struct RelistRequest {
+    last: Option<Timestamp>,
+    is_pending: bool,
+}
+
+#[derive(Default)]
+struct LocalTable {
+    brokers: BTreeMap<Uuid, LocalBroker>,
+    live_replicas: u32,
+}
+
+/// All brokers that this process has seen.
+#[derive(Default)]
+pub(super) struct LocalBrokers {
+    table: Mutex<LocalTable>,
+    queues: OnceLock<Arc<dyn QueueControl>>,
+}
+
+impl LocalBrokers {
+    fn table(&self) -> MutexGuard<'_, LocalTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn queues(&self) -> Option<&dyn QueueControl> {
+        self.queues.get().map(Arc::as_ref)
+    }
+
+    /// Sets the engine. Limits that were found before are set with the next look.
+    pub(super) fn attach(&self, queues: Arc<dyn QueueControl>) {
+        // Only the first counts.
+        let _ = self.queues.set(queues);
+    }
+
+    /// Whether a broker is known here.
+    pub(super) fn knows(&self, broker: Uuid) -> bool {
+        self.table().brokers.contains_key(&broker)
+    }
+
+    /// A registration was read or written.
+    pub(super) fn saw_registration(
+        &self,
+        key: &Key,
+        registration: &BrokerRegistration,
+        now: Timestamp,
+    ) {
+        let mut table = self.table();
+        let live_replicas = table.live_replicas;
+        let broker = registration.uid;
+        let entry = table.brokers.entry(broker);
+        let entry = entry.or_insert_with(|| LocalBroker::new(key, registration));
+        entry.saw_registration(key, registration, now);
+        entry.set_queue(self.queues(), live_replicas, now);
+    }
+
+    /// The state of a broker was read or written. Without its registration nothing follows from it.
+    pub(super) fn saw_state(&self, broker: Uuid, state: &BrokerState, now: Timestamp) {
+        let mut table = self.table();
+        let live_replicas = table.live_replicas;
+        if let Some(entry) = table.brokers.get_mut(&broker) {
+            let is_stopped = state.breaker.stop().is_some();
+            if entry.is_stopped == Some(true) && !is_stopped {
+                // What hung meanwhile says nothing of the broker as it is now.
+                entry.count.restart(now);
+            }
+            entry.is_stopped = Some(is_stopped);
+            entry.set_queue(self.queues(), live_replicas, now);
+        }
+    }
+
+    /// A broker is registered no more.
+    pub(super) fn forget(&self, broker: Uuid) {
+        if self.table().brokers.remove(&broker).is_some()
+            && let Some(queues) = self.queues()
+        {
+            queues.forget_queue(&broker_queue(broker));
+        }
+    }
+
+    /// Counts an exchange. Returns the cause to open the breaker, if there is one and it is not known to be open.
+    pub(super) fn count(
+        &self,
+        broker: Uuid,
+        begun: Timestamp,
+        outcome: ExchangeOutcome,
+        now: Timestamp,
+    ) -> Option<OpenCause> {
+        let mut table = self.table();
+        let live_replicas = table.live_replicas;
+        let entry = table.brokers.get_mut(&broker)?;
+        entry.limit.count(outcome, now);
+        entry.set_queue(self.queues(), live_replicas, now);
+        let cause = entry.count.count(begun, outcome);
+        cause.filter(|_| entry.is_stopped != Some(true))
+    }
+
+    /// An answer asks for a sync. Returns whether to request one now: else it is requested later, together with others.
+    pub(super) fn relist(&self, broker: Uuid, now: Timestamp) -> bool {
+        let mut table = self.table();
+        let Some(entry) = table.brokers.get_mut(&broker) else {
+            return true;
+        };
+        entry.relist.is_pending = true;
+        entry.relist.take(now)
+    }
+
+    /// A sync that an answer asked for could not be requested.
+    pub(super) fn relist_later(&self, broker: Uuid) {
+        if let Some(entry) = self.table().brokers.get_mut(&broker) {
+            entry.relist.is_pending = true;
+        }
+    }
+
+    /// Brokers for which a sync is to be requested now, each once.
+    pub(super) fn relists_due(&self, now: Timestamp) -> Vec<Uuid> {
+        let mut table = self.table();
+        let brokers = table.brokers.iter_mut();
+        let due = brokers.filter_map(|(uid, entry)| entry.relist.take(now).then_some(*uid));
+        due.collect()
+    }
+
+    /// Sets the number of replicas, and all limits as the clock and that number demand.
+    pub(super) fn refresh(&self, live_replicas: Option<u32>, now: Timestamp) {
+        let mut table = self.table();
+        let live_replicas = live_replicas.unwrap_or(table.live_replicas);
+        table.live_replicas = live_replicas;
+        for entry in table.brokers.values_mut() {
+            entry.set_queue(self.queues(), live_replicas, now);
+        }
+    }
+
+    /// The brokers that are known here, with the keys of their registrations.
+    pub(super) fn known(&self) -> Vec<(Uuid, Key)> {
+        let table = self.table();
+        let brokers = table.brokers.iter();
+        brokers
+            .map(|(uid, entry)| (*uid, entry.key.clone()))
+            .collect()
+    }
+}
+
+impl LocalBroker {
+    fn new(key: &Key, registration: &BrokerRegistration) -> Self {
+        Self {
+            key: key.clone(),
+            limit: QueueLimit::new(registration.limits.max_in_flight),
+            registration: registration.clone(),
+            is_stopped: None,
+            count: LocalCount::default(),
+            queue_limit: None,
+            relist: RelistRequest::default(),
+        }
+    }
+
+    fn saw_registration(&mut self, key: &Key, next: &BrokerRegistration, now: Timestamp) {
+        if !is_same_connection(&self.registration, next) {
+            self.count.restart(now);
+        }
+        if self.registration.limits.max_in_flight != next.limits.max_in_flight {
+            let is_halved = self.limit.halved_until(now).is_some();
+            self.limit = QueueLimit::new(next.limits.max_in_flight);
+            if is_halved {
+                self.limit.count(ExchangeOutcome::Overloaded, now);
+            }
+        }
+        self.key = key.clone();
+        self.registration = next.clone();
+    }
+
+    /// Gives the engine the limit that holds now, if it has another one.
+    fn set_queue(&mut self, queues: Option<&dyn QueueControl>, live_replicas: u32, now: Timestamp) {
+        let (Some(queues), Some(is_stopped)) = (queues, self.is_stopped) else {
+            return;
+        };
+        let limit = match is_stopped {
+            true => 0,
+            false => self.limit.at(live_replicas, now).get(),
+        };
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        if self.queue_limit != Some(limit) {
+            queues.set_queue(&broker_queue(self.registration.uid), limit);
+            self.queue_limit = Some(limit);
+        }
+    }
+}
+
+impl RelistRequest {
+    /// Takes the pending request, if the last one was long enough ago.
+    fn take(&mut self, now: Timestamp) -> bool {
+        let is_early = self.last.is_some_and(|last| {
+            Duration::try_from(last.duration_until(now)).unwrap_or_default() < RELIST_PAUSE
+        });
+        let is_due = self.is_pending && !is_early;
+        if is_due {
+            *self = Self {
+                last: Some(now),
+                is_pending: false,
+            };
+        }
+        is_due
+    }
+}
