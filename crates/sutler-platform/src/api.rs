@@ -20,6 +20,7 @@ mod problem;
 mod problem_word;
 mod request_body;
 mod request_inputs;
+mod requested_sync;
 mod resource_views;
 mod rest_api;
 mod route_table;

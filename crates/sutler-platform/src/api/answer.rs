@@ -2,6 +2,7 @@
 
 use super::problem::Problem;
 use super::problem_word::ProblemWord;
+use super::requested_sync::RequestedSync;
 use super::resource_views::{accepted_intent, binding_document, instance_document};
 use crate::commands::{BindingOutcome, InstanceOutcome};
 use crate::lifecycle::binding::{Binding, BindingReply};
@@ -25,6 +26,8 @@ pub(super) enum Answer {
     Ready(Response<Body>),
     /// A change that was accepted. Its caller may wait for its end.
     Accepted(Box<AcceptedChange>),
+    /// A sync that was requested. Its caller may wait for it.
+    Syncing(Box<RequestedSync>),
 }
 
 /// A change that was accepted.
@@ -321,11 +324,10 @@ impl ChangedResource {
 
 fn cancellation(by: &CancelledBy) -> String {
     match by {
-        CancelledBy::Person(by) => format!("{} cancelled the change.", by.username),
-        CancelledBy::Delete(number) => format!("The delete {number} cancelled the change."),
+        CancelledBy::Person(by) => format!("It was cancelled by {}.", by.username),
+        CancelledBy::Delete(number) => format!("It was cancelled by the delete {number}."),
         CancelledBy::Abandon(by) => {
-            let name = &by.username;
-            format!("{name} abandoned the resource, and with it the change.")
+            format!("It was cancelled because {} abandoned the resource.", by.username)
         }
     }
 }
@@ -336,7 +338,11 @@ fn entity_tag(revision: u64) -> HeaderValue {
 }
 
 /// A JSON response whose entity tag is a revision.
-fn tagged(status: StatusCode, document: &impl Serialize, revision: u64) -> Response<Body> {
+pub(super) fn tagged(
+    status: StatusCode,
+    document: &impl Serialize,
+    revision: u64,
+) -> Response<Body> {
     let mut response = json(status, document);
     response.headers_mut().insert(ETAG, entity_tag(revision));
     response

@@ -36,6 +36,7 @@ pub(super) fn audit(
             let operation = change.resource.operation(platform, change.number);
             (AuditOutcome::Accepted, operation.map(|(_, id)| id), None)
         }
+        Ok((Answer::Syncing(_), _)) => (AuditOutcome::Accepted, None, None),
         Ok((Answer::Ready(_), _)) => (AuditOutcome::Ended(Outcome::Succeeded), None, None),
         Err(problem) => (AuditOutcome::Refused, None, Some(problem.word().word())),
     };

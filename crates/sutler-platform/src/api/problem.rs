@@ -6,7 +6,7 @@
 use super::access::Permission;
 use super::problem_word::ProblemWord;
 use super::views::BrokerWords;
-use crate::brokers::BrokerViewError;
+use crate::brokers::{BrokerCommandError, BrokerViewError};
 use crate::commands::CommandError;
 use crate::lifecycle::binding::BindingEventError;
 use crate::lifecycle::breaker::BreakerEventError;
@@ -307,7 +307,32 @@ impl From<CommandError> for Problem {
             | CommandError::TooLarge(_)
             | CommandError::Contended
             | CommandError::NewerVersion
-            | CommandError::Broker(BrokerViewError::NotRegistered(_)) => problem,
+            | CommandError::Broker(
+                BrokerViewError::NotRegistered(_) | BrokerViewError::NewerForm(_),
+            ) => problem,
+        }
+    }
+}
+
+impl From<BrokerCommandError> for Problem {
+    fn from(error: BrokerCommandError) -> Self {
+        let problem = Self::new(ProblemWord::of_broker_command(&error), error.to_string());
+        match error {
+            BrokerCommandError::Invalid { pointer, sentence } => {
+                Self::invalid_field(pointer, sentence)
+            }
+            BrokerCommandError::Breaker(error) => error.into(),
+            BrokerCommandError::Unavailable(error) => error.into(),
+            BrokerCommandError::NoBroker
+            | BrokerCommandError::NoNamespace
+            | BrokerCommandError::NamespaceIsDeleting
+            | BrokerCommandError::NameTaken
+            | BrokerCommandError::OtherRevision(_)
+            | BrokerCommandError::Deregistering
+            | BrokerCommandError::HasInstances(_)
+            | BrokerCommandError::TooLarge(_)
+            | BrokerCommandError::Contended
+            | BrokerCommandError::NewerForm => problem,
         }
     }
 }

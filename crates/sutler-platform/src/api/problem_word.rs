@@ -3,7 +3,7 @@
 //! Nothing else in this crate chooses a status of a refusal. The sentences for people are those of the refusals;
 //! `problem.rs` makes the body. A 5xx never contains a cause: that is in the log of the operator.
 
-use crate::brokers::BrokerViewError;
+use crate::brokers::{BrokerCommandError, BrokerViewError};
 use crate::commands::CommandError;
 use crate::lifecycle::binding::BindingEventError;
 use crate::lifecycle::breaker::BreakerEventError;
@@ -314,11 +314,32 @@ impl ProblemWord {
             CommandError::Author(_) => Self::NotAllowed,
             CommandError::TooLarge(_) => Self::TooLarge,
             CommandError::Contended => Self::Contended,
-            CommandError::NewerVersion => Self::NewerVersion,
+            CommandError::NewerVersion | CommandError::Broker(BrokerViewError::NewerForm(_)) => {
+                Self::NewerVersion
+            }
             CommandError::Broker(BrokerViewError::NotRegistered(_)) => Self::WrongState,
             CommandError::Broker(BrokerViewError::Record(_)) | CommandError::Unavailable(_) => {
                 Self::Unavailable
             }
+        }
+    }
+
+    /// A command about a broker that changes nothing.
+    pub(crate) fn of_broker_command(error: &BrokerCommandError) -> Self {
+        match error {
+            BrokerCommandError::NoBroker | BrokerCommandError::NoNamespace => Self::NotFound,
+            BrokerCommandError::NamespaceIsDeleting | BrokerCommandError::Deregistering => {
+                Self::Deleting
+            }
+            BrokerCommandError::NameTaken => Self::AlreadyExists,
+            BrokerCommandError::OtherRevision(_) => Self::RevisionChanged,
+            BrokerCommandError::HasInstances(_) => Self::HasInstances,
+            BrokerCommandError::Invalid { .. } => Self::Invalid,
+            BrokerCommandError::Breaker(error) => Self::of_breaker(*error),
+            BrokerCommandError::TooLarge(_) => Self::TooLarge,
+            BrokerCommandError::Contended => Self::Contended,
+            BrokerCommandError::NewerForm => Self::NewerVersion,
+            BrokerCommandError::Unavailable(_) => Self::Unavailable,
         }
     }
 

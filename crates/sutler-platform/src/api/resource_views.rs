@@ -2,6 +2,7 @@
 
 use super::answer::ChangedResource;
 use super::problem::Problem;
+use super::problem_word::ProblemWord;
 use super::views::{
     BindingContext, BindingView, CatalogNames, InstanceContext, InstanceView, IntentDocument,
 };
@@ -175,6 +176,9 @@ pub(super) async fn broker_of(
     match platform.brokers().view(broker).await {
         Ok(view) => Ok(Some(view)),
         Err(BrokerViewError::NotRegistered(_)) => Ok(None),
+        Err(error @ BrokerViewError::NewerForm(_)) => {
+            Err(Problem::new(ProblemWord::NewerVersion, error.to_string()))
+        }
         Err(BrokerViewError::Record(error)) => Err(error.into()),
     }
 }

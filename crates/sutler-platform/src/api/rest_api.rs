@@ -5,7 +5,7 @@
 //! request that waits for the end of its intent gives its place back first. `serve.rs` serves it on a port.
 
 use super::access::{AccessSettings, Permission};
-use super::answer::{AcceptedChange, Answer};
+use super::answer::Answer;
 use super::api_call::ApiCall;
 use super::audit_line::{AuditedRequest, audit};
 use super::health::PlatformHealth;
@@ -32,6 +32,8 @@ use sutler_server::{
 
 /// Header with the id of a request, in both directions.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Path of the page of metrics.
+const METRICS: &str = "/metrics";
 /// Longest id of a request that is taken over, in bytes.
 const REQUEST_ID_BYTES_MAX: usize = 128;
 
@@ -85,12 +87,29 @@ impl RestApi {
         if let Some(reply) = self.probes.answer(request.method(), path, context) {
             return reply.map(Body::new);
         }
+        let shows_metrics = path == METRICS && request.method() == Method::GET;
         let (parts, body) = request.into_parts();
+        if shows_metrics {
+            let page = self.metrics(&parts, context).await;
+            return page.unwrap_or_else(Response::from);
+        }
         match catch_panic(self.respond(&parts, body, context)).await {
             Ok(Ok(response)) => response,
             Ok(Err(problem)) => problem.into(),
             Err(()) => Problem::panicked().into(),
         }
+    }
+
+    /// The page of metrics for those who are authenticated, where it is not for everybody.
+    async fn metrics(
+        &self,
+        parts: &Parts,
+        context: &RequestContext,
+    ) -> Result<Response<Body>, Problem> {
+        self.authenticate(parts, context).await?;
+        let page = self.probes.metrics(context);
+        let page = page.ok_or_else(Problem::no_such_path)?;
+        Ok(page.map(Body::new))
     }
 
     async fn respond<B>(
@@ -125,7 +144,16 @@ impl RestApi {
                 {
                     context.set_operation(operation.0);
                 }
-                self.accepted(*change, head.inputs.wait, head.permit).await
+                let pending = change.pending(&self.platform);
+                let waited = |within| change.waited(&self.platform, within);
+                self.wait(head.inputs.wait, head.permit, pending, waited)
+                    .await
+            }
+            Answer::Syncing(sync) => {
+                let pending = sync.pending(&self.platform);
+                let waited = |within| sync.waited(&self.platform, within);
+                self.wait(head.inputs.wait, head.permit, pending, waited)
+                    .await
             }
         }
     }
@@ -231,26 +259,28 @@ impl RestApi {
         Ok(())
     }
 
-    /// Answers a change that was accepted, after its end if the caller waits. One that may not wait is told at once: the
-    /// change is accepted all the same.
-    async fn accepted(
+    /// Answers what was accepted: at once, or after its end if the caller waits. One that may not wait is answered at once:
+    /// it is accepted all the same. A server that drains answers those who wait.
+    async fn wait<W>(
         &self,
-        change: AcceptedChange,
         wait: Option<Duration>,
         permit: Option<CallerPermit>,
-    ) -> Result<Response<Body>, Problem> {
+        pending: impl Future<Output = Result<Response<Body>, Problem>>,
+        waited: impl FnOnce(Duration) -> W,
+    ) -> Result<Response<Body>, Problem>
+    where
+        W: Future<Output = Result<Response<Body>, Problem>>,
+    {
         let wait = wait.filter(|wait| !wait.is_zero());
         let (Some(wait), Some(permit)) = (wait, permit) else {
-            return change.pending(&self.platform).await;
+            return pending.await;
         };
         let Ok(place) = self.admission.acquire_long_slot(permit).await else {
-            return change.pending(&self.platform).await;
+            return pending.await;
         };
-        // A server that drains answers those who wait.
-        let waited = place.until_drain(change.waited(&self.platform, wait)).await;
-        match waited {
+        match place.until_drain(waited(wait)).await {
             Some(response) => response,
-            None => change.pending(&self.platform).await,
+            None => pending.await,
         }
     }
 }

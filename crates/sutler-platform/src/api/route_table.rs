@@ -172,7 +172,7 @@ pub(super) static ROUTES: [ApiRoute; 62] = [
     route(
         POST,
         "/brokers/{name}:sync",
-        NONE,
+        WAIT,
         (BrokerManage, "broker_sync"),
         |it| Box::pin(brokers::sync(it)),
     ),
@@ -235,7 +235,7 @@ pub(super) static ROUTES: [ApiRoute; 62] = [
     route(
         POST,
         "/namespaces/{ns}/brokers/{name}:sync",
-        NONE,
+        WAIT,
         (BrokerManage, "own_broker_sync"),
         |it| Box::pin(brokers::sync(it)),
     ),

@@ -14,11 +14,12 @@ use super::access::AccessSettings;
 use super::health::PlatformHealth;
 use super::rest_api::RestApi;
 use crate::author::Author;
-use crate::brokers::{BrokerTransport, ConnectBroker};
+use crate::brokers::{BrokerTransport, ConnectBroker, HttpConnector};
 use crate::catalog::{OfferedPlan, OfferedService};
 use crate::platform::{Platform, PlatformParts, PlatformSettings};
 use crate::platform_records::PlatformRecords;
 use crate::records::{BrokerRegistration, BrokerState, CatalogRecord, Record, TypedRecord};
+use async_trait::async_trait;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request};
 use base64::Engine as _;
@@ -27,8 +28,11 @@ use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
-use sutler_client::wire::InvalidConnectionError;
-use sutler_journal::{Commit, Key, KeyRing, MemoryStore, Store as _, StoreTime};
+use sutler_client::wire::{
+    Answer as BrokerAnswer, EgressPolicy, InvalidConnectionError, Request as BrokerRequest,
+    TransportError,
+};
+use sutler_journal::{Commit, Key, KeyRing, MemoryStore, StoreTime};
 use sutler_osb::ServiceOffering;
 use sutler_records::{LoadedDocument, StoreClock};
 use sutler_server::{
@@ -51,16 +55,26 @@ pub(super) fn records() -> PlatformRecords {
     PlatformRecords::new(Arc::new(MemoryStore::new()), ring, clock)
 }
 
-/// Connects to nothing.
-struct NoBroker;
+/// Checks registrations as always, and connects to nothing.
+struct SilentBroker(HttpConnector);
 
-impl ConnectBroker for NoBroker {
+/// Never answers.
+struct Silence;
+
+impl ConnectBroker for SilentBroker {
     fn connect(
         &self,
-        _: &BrokerRegistration,
+        registration: &BrokerRegistration,
     ) -> Result<Arc<dyn BrokerTransport>, InvalidConnectionError> {
-        let unusable = sutler_client::wire::Connection::to("nowhere").build();
-        unusable.map(|connection| Arc::new(connection) as Arc<dyn BrokerTransport>)
+        self.0.connect(registration)?;
+        Ok(Arc::new(Silence))
+    }
+}
+
+#[async_trait]
+impl BrokerTransport for Silence {
+    async fn send(&self, _: &BrokerRequest) -> Result<BrokerAnswer, TransportError> {
+        std::future::pending().await
     }
 }
 
@@ -93,7 +107,9 @@ impl TestApi {
         let platform = Platform::start(PlatformParts {
             store: Arc::new(MemoryStore::new()),
             keys: Arc::new(KeyRing::ephemeral()),
-            connector: Arc::new(NoBroker),
+            connector: Arc::new(SilentBroker(
+                HttpConnector::new(EgressPolicy::public_only()),
+            )),
             settings: PlatformSettings::of_cluster("here".try_into().expect("a text")),
         });
         let platform = platform.await.expect("it starts");

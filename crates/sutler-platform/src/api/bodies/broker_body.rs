@@ -6,6 +6,7 @@
 use crate::api::problem::Problem;
 use crate::api::time_span::TimeSpan;
 use crate::broker_request::{Profile, UpdateParameters};
+use crate::brokers::BrokerDefinition;
 use crate::catalog::{AccessRules, CatalogRestrictions};
 use crate::records::{
     BrokerAuthentication, BrokerLimits, BrokerOptions, BrokerRegistration, BrokerTls,
@@ -189,8 +190,26 @@ impl BrokerBody {
         from_json(text.as_bytes()).map_err(Problem::from)
     }
 
-    /// Checks what serde does not.
-    pub(crate) fn check(&self) -> Result<(), Problem> {
+    /// What is registered, if its texts are not too long. Bounds of limits are the platform's.
+    pub(crate) fn definition(self) -> Result<BrokerDefinition, Problem> {
+        self.check()?;
+        Ok(BrokerDefinition {
+            url: self.url,
+            authentication: self.auth.into(),
+            tls: BrokerTls {
+                ca_pem: self.tls.ca,
+                client_pem: self.tls.client_identity,
+                insecure_skip_verify: self.tls.insecure_skip_verify,
+            },
+            profile: self.profile,
+            restrictions: self.restrictions,
+            access: self.access,
+            limits: self.limits.into(),
+            options: self.options.into(),
+        })
+    }
+
+    fn check(&self) -> Result<(), Problem> {
         let tls = [
             ("/tls/ca", &self.tls.ca),
             ("/tls/clientIdentity", &self.tls.client_identity),
@@ -201,34 +220,14 @@ impl BrokerBody {
                 return Err(Problem::invalid_field(pointer, reason));
             }
         }
-        let texts = self
-            .auth
-            .texts()
-            .into_iter()
-            .chain([("/url", self.url.as_str())]);
-        for (pointer, text) in texts {
+        let url = ("/url", self.url.as_str());
+        for (pointer, text) in self.auth.texts().into_iter().chain([url]) {
             if !(1..=TEXT_BYTES_MAX).contains(&text.len()) {
                 let reason = format!("must have 1 to {TEXT_BYTES_MAX} bytes");
                 return Err(Problem::invalid_field(pointer, reason));
             }
         }
         Ok(())
-    }
-
-    /// Puts everything that an operator chooses into a registration.
-    pub(crate) fn apply(self, registration: &mut BrokerRegistration) {
-        registration.url = self.url;
-        registration.authentication = self.auth.into();
-        registration.tls = BrokerTls {
-            ca_pem: self.tls.ca,
-            client_pem: self.tls.client_identity,
-            insecure_skip_verify: self.tls.insecure_skip_verify,
-        };
-        registration.profile = self.profile;
-        registration.restrictions = self.restrictions;
-        registration.access = self.access;
-        registration.limits = self.limits.into();
-        registration.options = self.options.into();
     }
 }
 

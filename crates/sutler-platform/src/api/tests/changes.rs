@@ -91,7 +91,7 @@ async fn who_waits_hears_how_the_intent_ended() {
     let (created, ()) = tokio::join!(create, until_cancelled(&api));
     assert_eq!((created.status, created.word()), (409, "cancelled"));
     assert_eq!(created.body["intent"], 1);
-    assert_eq!(created.body["detail"], "ada cancelled the change.");
+    assert_eq!(created.body["detail"], "It was cancelled by ada.");
     assert!(began.elapsed().as_secs() < 60);
 }
 

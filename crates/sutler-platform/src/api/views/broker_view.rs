@@ -89,6 +89,8 @@ struct SyncView {
     #[serde(skip_serializing_if = "Option::is_none")]
     failure: Option<String>,
     catalog_revision: u64,
+    /// Whether somebody asked for a sync that is not done.
+    requested: bool,
     faults: Vec<SyncFaultView>,
     /// Faults that are not listed.
     #[serde(skip_serializing_if = "is_zero")]
@@ -201,6 +203,7 @@ impl SyncView {
             read_at: status.read_at,
             failure: status.failure.clone(),
             catalog_revision,
+            requested: status.requested > status.served,
             faults: status.faults.listed.iter().map(SyncFaultView::of).collect(),
             more_faults: status.faults.omitted,
         }

@@ -246,11 +246,6 @@ impl IntentDocument {
         self.attempt_log = attempts.map(AttemptView::of).collect();
         self
     }
-
-    /// The number.
-    pub(crate) fn number(&self) -> IntentNumber {
-        self.number
-    }
 }
 
 impl AttemptView {

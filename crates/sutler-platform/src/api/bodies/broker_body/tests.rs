@@ -97,7 +97,7 @@ fn a_refused_change_does_not_quote_the_credentials() {
 
 #[test]
 fn texts_are_bounded() {
-    let check = |value: Value| body(value).expect("a body").check().is_ok();
+    let check = |value: Value| body(value).expect("a body").definition().is_ok();
     assert!(check(json!({"url": "https://x"})));
     assert!(!check(json!({"url": ""})));
     assert!(!check(
