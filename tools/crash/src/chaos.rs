@@ -24,7 +24,7 @@ mod run;
 mod sequential_model;
 mod server_kind;
 
-pub use executions::{Executions, Pause, check_executions};
+pub use executions::{Executions, KnownClaims, Pause, check_executions};
 pub use external_world::ExternalWorld;
 pub use fault_plan::{Fault, FaultPlan, LinkCut, PlannedFault};
 pub use history::{BINDINGS, Call, ObservedReply, Progress, RecordedCall, Spec};

@@ -174,7 +174,7 @@ mod tests {
 
     fn registration(definition: BrokerDefinition) -> BrokerRegistration {
         let registration = serde_json::json!({
-            "uid": uuid::Uuid::nil(), "name": "b", "scope": "allNamespaces", "url": "", "authentication": "None",
+            "uid": uuid::Uuid::nil(), "name": "b", "scope": "allNamespaces", "url": "", "authentication": "none",
             "tls": {"insecure_skip_verify": false}, "profile": "sutler", "restrictions": {}, "access": {},
             "limits": definition.limits, "options": definition.options, "revision": 1,
             "created": "2026-01-01T00:00:00Z",

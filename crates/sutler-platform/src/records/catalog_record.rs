@@ -6,8 +6,9 @@ use crate::catalog::{OfferedPlan, OfferedService};
 use serde::{Deserialize, Serialize};
 use sutler_journal::Term;
 
-/// An item of a catalog as it is stored.
+/// An item of a catalog as it is stored: beside the number of its form, so its kind is a member of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "item", content = "value", rename_all = "snake_case")]
 pub enum CatalogRecord {
     /// An offering.
     Service(OfferedService),

@@ -48,6 +48,26 @@ pub struct Executions {
     pub claimed_again: u64,
     /// Operations that ended.
     pub ended: BTreeSet<String>,
+    /// What is known of the claims of each operation.
+    pub known_claims: BTreeMap<String, KnownClaims>,
+}
+
+/// The claims of one operation of which it is known that the next claim was no takeover.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KnownClaims {
+    /// The last claim under which a memo was stored; zero if there is none.
+    pub kept: u64,
+    /// Claims that their holders released.
+    pub released: BTreeSet<u64>,
+}
+
+impl KnownClaims {
+    /// How often the operation can have been taken over since its last memo, if this is its last claim. A replica may
+    /// have died before it logged a memo or a release, so it may have been less often.
+    pub fn takeovers_max(&self, last: u64) -> u64 {
+        let since = self.kept.max(1)..last;
+        since.filter(|claim| !self.released.contains(claim)).count() as u64
+    }
 }
 
 /// All events of one operation.
@@ -61,6 +81,8 @@ struct OperationHistory {
     kept: BTreeMap<u32, u64>,
     /// The commit that ended it, and its claim.
     ended: Option<(String, u64)>,
+    /// Claims that were released before its end.
+    released: BTreeSet<u64>,
     /// Writes: claim, first attempt, process.
     wrote: Vec<(u64, u64, ReplicaBoot)>,
 }
@@ -87,6 +109,11 @@ pub fn check_executions(
         if story.ended.is_some() {
             counted.ended.insert((*operation).to_owned());
         }
+        let known = KnownClaims {
+            kept: story.kept.values().copied().max().unwrap_or_default(),
+            released: story.released.clone(),
+        };
+        counted.known_claims.insert((*operation).to_owned(), known);
     }
     Ok(counted)
 }
@@ -100,6 +127,7 @@ fn take<'d>(
     | ReplicaEvent::Ran { operation, .. }
     | ReplicaEvent::Kept { operation, .. }
     | ReplicaEvent::Wrote { operation, .. }
+    | ReplicaEvent::Released { operation, .. }
     | ReplicaEvent::Ended { operation, .. }) = event;
     let story = stories.entry(operation).or_default();
     let taken = match event {
@@ -126,6 +154,10 @@ fn take<'d>(
             fence, began, by, ..
         } => {
             story.wrote.push((*fence, *began, *by));
+            story.hold(*fence, *by, None)
+        }
+        ReplicaEvent::Released { fence, by, .. } => {
+            story.released.insert(*fence);
             story.hold(*fence, *by, None)
         }
         ReplicaEvent::Ended {

@@ -12,6 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct ExternalWorld {
     /// Instances and bindings that were created and not removed.
     pub resources: BTreeSet<String>,
+    /// The operations that removed a resource, since it was last created.
+    pub removed_by: BTreeMap<String, BTreeSet<String>>,
     /// Steps that came too late and had no effect.
     pub refused: u64,
 }
@@ -45,14 +47,25 @@ impl ExternalWorld {
             match verb.as_str() {
                 "provision" | "bind" => {
                     world.resources.insert(lane.clone());
+                    world.removed_by.remove(lane);
                 }
                 "deprovision" | "unbind" if *step == steps_of(verb) => {
-                    world.resources.remove(lane);
+                    world.remove(lane, operation);
                 }
                 _ => {}
             }
         }
         world
+    }
+
+    /// Removes a resource. An operation that finds nothing to remove is noted only beside those that removed it.
+    fn remove(&mut self, lane: &str, operation: &str) {
+        if self.resources.remove(lane) {
+            self.removed_by.insert(lane.to_owned(), BTreeSet::new());
+        }
+        if let Some(operations) = self.removed_by.get_mut(lane) {
+            operations.insert(operation.to_owned());
+        }
     }
 }
 
@@ -69,6 +82,8 @@ mod tests {
 
     const MAKE: &str = "00000000-0001-7000-8000-000000000000";
     const REMOVE: &str = "00000000-0002-7000-8000-000000000000";
+    const REMOVE_AGAIN: &str = "00000000-0003-7000-8000-000000000000";
+    const MAKE_AGAIN: &str = "00000000-0004-7000-8000-000000000000";
 
     fn ran(operation: &str, verb: &str, step: u32, fence: u64) -> ReplicaEvent {
         ReplicaEvent::Ran {
@@ -96,7 +111,32 @@ mod tests {
             half[1].clone(),
             ran(REMOVE, "deprovision", 2, 1),
         ];
-        assert_eq!(ExternalWorld::after(&both), ExternalWorld::default());
+        let world = ExternalWorld::after(&both);
+        assert!(world.resources.is_empty());
+        assert_eq!(removers(&world), [REMOVE]);
+    }
+
+    /// The operations that removed the resource.
+    fn removers(world: &ExternalWorld) -> Vec<&str> {
+        let removers = world.removed_by.get("one");
+        removers.into_iter().flatten().map(String::as_str).collect()
+    }
+
+    #[test]
+    fn all_that_removed_a_resource_since_its_creation_are_known() {
+        let never_made = [ran(REMOVE, "deprovision", 2, 1)];
+        assert_eq!(ExternalWorld::after(&never_made), ExternalWorld::default());
+        let removed_twice = [
+            ran(MAKE, "provision", 1, 1),
+            ran(REMOVE, "deprovision", 2, 1),
+            ran(REMOVE_AGAIN, "deprovision", 2, 1),
+        ];
+        let world = ExternalWorld::after(&removed_twice);
+        assert_eq!(removers(&world), [REMOVE, REMOVE_AGAIN]);
+        let mut made_again = removed_twice.to_vec();
+        made_again.push(ran(MAKE_AGAIN, "provision", 1, 1));
+        let world = ExternalWorld::after(&made_again);
+        assert!(world.resources.contains("one") && removers(&world).is_empty());
     }
 
     #[test]

@@ -113,6 +113,7 @@ fn row_of(row: &OperationRow) -> EndedOperation {
             State::Waiting | State::Ready | State::Running => None,
         },
         takeovers: row.takeovers,
+        fence: row.fence.0,
     }
 }
 

@@ -37,6 +37,13 @@ pub fn lane_of(instance: &str, binding: Option<usize>) -> String {
     }
 }
 
+impl EndedOperation {
+    /// Whether it was given up after too many takeovers. Nobody knows how far its hook came.
+    pub(super) fn is_given_up(&self) -> bool {
+        self.outcome == Some(Outcome::Failed) && self.takeovers > TAKEOVERS_MAX
+    }
+}
+
 /// Compares history, store, executions and world.
 ///
 /// # Errors
@@ -81,7 +88,8 @@ fn acknowledged(history: &[RecordedCall], left: &FinalState) -> CheckResult<()> 
     Ok(())
 }
 
-/// Every operation has ended, none failed without a reason, and those that clients saw end have ended.
+/// Every operation has ended, none failed without a reason, and those that clients saw end have ended. None was taken
+/// over more often than its claims show: else one could be given up too early.
 fn ends(history: &[RecordedCall], left: &FinalState, executions: &Executions) -> CheckResult<()> {
     let to_fail: BTreeSet<&str> = history
         .iter()
@@ -100,12 +108,20 @@ fn ends(history: &[RecordedCall], left: &FinalState, executions: &Executions) ->
         let right = match row.outcome {
             None => return Err(Violation::new(format!("{name} is stuck"))),
             Some(Outcome::Succeeded) => true,
-            Some(Outcome::Failed) => asked_to_fail || row.takeovers > TAKEOVERS_MAX,
+            Some(Outcome::Failed) => asked_to_fail || row.is_given_up(),
             Some(Outcome::Cancelled) => creates,
         };
         if !right {
             let sentence = format!("{name} ended as {:?}, without a reason", row.outcome);
             return Err(Violation::new(sentence));
+        }
+        let known = executions.known_claims.get(&row.id);
+        let most = known.cloned().unwrap_or_default().takeovers_max(row.fence);
+        if u64::from(row.takeovers) > most {
+            return Err(Violation::new(format!(
+                "{name} was taken over {} times, and its {} claims show at most {most}",
+                row.takeovers, row.fence
+            )));
         }
     }
     let rows: BTreeSet<&str> = left.rows.iter().map(|row| row.id.as_str()).collect();
@@ -157,13 +173,14 @@ fn explained(history: &[RecordedCall], left: &FinalState) -> CheckResult<()> {
     Ok(())
 }
 
-/// Live resources exist in the world, and everything in the world is live or was left by a failed creation.
+/// Live resources exist in the world, except those that a delete removed before it was given up; and everything in the
+/// world is live or was left by a failed creation.
 fn leftovers(left: &FinalState, world: &ExternalWorld) -> CheckResult<()> {
     let word = |lane: &str| left.lifecycle.get(lane).map_or("absent", String::as_str);
     let live = left.lifecycle.iter().filter(|(_, word)| *word == "live");
     for (lane, _) in live {
         if !world.resources.contains(lane) {
-            return Err(Violation::new(format!("{lane} is live and was never made")));
+            removed_by_given_up(lane, left, world)?;
         }
     }
     let orphan = |lane: &&String| !["live", "create_failed"].contains(&word(lane));
@@ -174,4 +191,22 @@ fn leftovers(left: &FinalState, world: &ExternalWorld) -> CheckResult<()> {
         ))),
         None => Ok(()),
     }
+}
+
+/// The resource of a live lane was created, and only operations that were given up have removed it since: a delete that
+/// failed leaves the resource live, and can be repeated.
+fn removed_by_given_up(lane: &str, left: &FinalState, world: &ExternalWorld) -> CheckResult<()> {
+    let Some(removers) = world.removed_by.get(lane) else {
+        return Err(Violation::new(format!("{lane} is live and was never made")));
+    };
+    for remover in removers {
+        let row = left.rows.iter().find(|row| row.id == *remover);
+        if !row.is_some_and(EndedOperation::is_given_up) {
+            let outcome = row.and_then(|row| row.outcome);
+            return Err(Violation::new(format!(
+                "{lane} is live, although {remover} removed it and ended as {outcome:?}"
+            )));
+        }
+    }
+    Ok(())
 }

@@ -22,6 +22,8 @@ pub struct EndedOperation {
     pub outcome: Option<Outcome>,
     /// Number of takeovers since the last progress.
     pub takeovers: u32,
+    /// Its last claim.
+    pub fence: u64,
 }
 
 /// Numbers for long names.

@@ -108,6 +108,8 @@ pub struct ChaosReport {
     pub undecided: u64,
     /// Operations in the store.
     pub operations: u64,
+    /// Operations that were given up after too many takeovers.
+    pub given_up: u64,
     /// Counts of executions.
     pub executions: Executions,
     /// Steps that came too late to have an effect.
@@ -121,7 +123,7 @@ impl fmt::Display for ChaosReport {
         write!(
             f,
             "{} blows, {} requests ({} with unknown outcome, {} accepted) about {} instances ({} \
-             undecided), {} operations, {} steps ({} repeated before their memo, {} too late to \
+             undecided), {} operations ({} given up), {} steps ({} repeated before their memo, {} too late to \
              matter), {} claims after the first, settled after {} ms",
             self.faults,
             self.requests,
@@ -130,6 +132,7 @@ impl fmt::Display for ChaosReport {
             self.instances,
             self.undecided,
             self.operations,
+            self.given_up,
             self.executions.ran,
             self.executions.repeated,
             self.belated,
@@ -319,6 +322,12 @@ impl Evidence {
             unknown: observed(|it| *it == ObservedReply::Unknown) as u64,
             accepted: observed(|it| matches!(it, ObservedReply::Accepted(_))) as u64,
             operations: self.left.rows.len() as u64,
+            given_up: self
+                .left
+                .rows
+                .iter()
+                .filter(|row| row.is_given_up())
+                .count() as u64,
             belated: world.refused,
             executions,
             ..ChaosReport::default()

@@ -84,16 +84,27 @@ impl SharedEventLog {
             began,
             by,
         });
-        let ends = commit.writes().iter().any(|write| {
-            matches!(write, Write::Advance { operation, next: Next::Done(_), .. } if *operation == id)
+        let next = commit.writes().iter().find_map(|write| match write {
+            Write::Advance {
+                operation, next, ..
+            } if *operation == id => Some(next),
+            _ => None,
         });
-        if ends {
-            self.must_note(&ReplicaEvent::Ended {
+        match next {
+            Some(Next::Done(_)) => self.must_note(&ReplicaEvent::Ended {
                 operation,
                 commit: commit.id().0.to_string(),
                 fence,
                 by,
-            });
+            }),
+            Some(Next::PutBack(_) | Next::Ready(_) | Next::Retry(_) | Next::Waiting) => {
+                self.must_note(&ReplicaEvent::Released {
+                    operation,
+                    fence,
+                    by,
+                });
+            }
+            Some(Next::Same) | None => {}
         }
     }
 }

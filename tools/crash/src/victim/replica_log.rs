@@ -70,6 +70,15 @@ pub enum ReplicaEvent {
         /// Process.
         by: ReplicaBoot,
     },
+    /// The store has taken an operation back that its holder released before its end.
+    Released {
+        /// Operation.
+        operation: String,
+        /// Fencing number of the claim.
+        fence: u64,
+        /// Process.
+        by: ReplicaBoot,
+    },
     /// The store has stored the end of an operation.
     Ended {
         /// Operation.

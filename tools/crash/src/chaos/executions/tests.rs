@@ -1,6 +1,6 @@
 //! Handwritten events: each rule with a sequence that satisfies it and one that violates it.
 
-use super::{Executions, Pause, after_outages, check_executions};
+use super::{Executions, KnownClaims, Pause, after_outages, check_executions};
 use crate::victim::{ReplicaBoot, ReplicaEvent};
 use crate::violation::CheckResult;
 
@@ -52,6 +52,15 @@ fn wrote(fence: u64, began: u64, by: ReplicaBoot) -> ReplicaEvent {
         operation,
         fence,
         began,
+        by,
+    }
+}
+
+fn released(fence: u64, by: ReplicaBoot) -> ReplicaEvent {
+    let operation = "o".to_owned();
+    ReplicaEvent::Released {
+        operation,
+        fence,
         by,
     }
 }
@@ -150,6 +159,24 @@ fn a_write_under_a_claim_from_before_a_long_pause_is_noticed() {
     check_executions(&begun, &[pause(LEASE + 1)], LEASE).expect("it had begun before");
     let later_claim = [claimed(1, 10 + LEASE + 2, FIRST), wrote(1, after, FIRST)];
     check_executions(&later_claim, &[pause(LEASE + 1)], LEASE).expect("it was claimed afterwards");
+}
+
+#[test]
+fn takeovers_are_claims_since_the_last_memo_that_were_not_released() {
+    let events = [
+        claimed(1, 5, FIRST),
+        claimed(2, 6, SECOND),
+        kept(1, 2, SECOND),
+        claimed(3, 7, FIRST),
+        released(3, FIRST),
+        // The response to claim 4 was lost.
+        claimed(5, 9, SECOND),
+    ];
+    let counted = check(&events).expect("that is how it should be");
+    let takeovers = [1, 2, 3, 4, 5, 6].map(|last| counted.known_claims["o"].takeovers_max(last));
+    assert_eq!(takeovers, [0, 0, 1, 1, 2, 3]);
+    assert_eq!(KnownClaims::default().takeovers_max(7), 6);
+    bad(&[claimed(1, 5, FIRST), released(1, SECOND)], "claim 1");
 }
 
 #[test]

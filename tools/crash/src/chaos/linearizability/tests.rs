@@ -56,6 +56,7 @@ fn row(id: &str, binding: Option<usize>, verb: &str, outcome: Outcome) -> EndedO
         verb: verb.to_owned(),
         outcome: Some(outcome),
         takeovers: 0,
+        fence: 1,
     }
 }
 
