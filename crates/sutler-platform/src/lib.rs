@@ -8,6 +8,7 @@
 //! [`lifecycle`] (the states and rules), [`broker_request`] (what is sent to a broker for one intent), [`catalog`] (what of
 //! a broker's catalog is offered to whom). Then the shell: [`records`] (what is stored), [`brokers`] (registered brokers and the connection to them).
 
+pub mod api;
 pub mod author;
 mod binding_changes;
 pub mod broker_request;

@@ -17,6 +17,7 @@ mod spec_patch;
 mod tests;
 mod three_way;
 
+pub(crate) use merge_patch::apply as apply_merge_patch;
 pub use parameters::{
     PARAMETERS_DEPTH_MAX, PATHS_BYTES_MAX, Parameters, ParametersError, ParametersPatch,
 };

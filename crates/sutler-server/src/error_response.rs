@@ -20,8 +20,20 @@ pub struct ErrorResponse(Box<ErrorParts>);
 #[derive(Debug)]
 struct ErrorParts {
     status: StatusCode,
+    description: String,
     body: Vec<u8>,
     headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+/// What an error response says, for an API whose error bodies have another form.
+#[derive(Debug)]
+pub struct ErrorResponseParts {
+    /// Status.
+    pub status: StatusCode,
+    /// The sentence for the caller; empty if the response has a body that its creator gave.
+    pub description: String,
+    /// Headers, without the media type.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 #[derive(Serialize)]
@@ -38,6 +50,7 @@ impl ErrorResponse {
     pub fn new(status: StatusCode, body: &impl Serialize) -> Self {
         Self(Box::new(ErrorParts {
             status,
+            description: String::new(),
             body: serde_json::to_vec(body).expect("our own bodies serialise"),
             headers: Vec::new(),
         }))
@@ -46,7 +59,25 @@ impl ErrorResponse {
     /// A response whose body is `{"description": …}`.
     #[must_use]
     pub fn described(status: StatusCode, description: &str) -> Self {
-        Self::new(status, &DescriptionBody { description })
+        let mut response = Self::new(status, &DescriptionBody { description });
+        description.clone_into(&mut response.0.description);
+        response
+    }
+
+    /// Status, description and headers.
+    #[must_use]
+    pub fn into_parts(self) -> ErrorResponseParts {
+        let ErrorParts {
+            status,
+            description,
+            headers,
+            body: _,
+        } = *self.0;
+        ErrorResponseParts {
+            status,
+            description,
+            headers,
+        }
     }
 
     /// Adds a header.

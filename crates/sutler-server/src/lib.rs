@@ -22,7 +22,7 @@ pub use auth::{
 };
 pub use body::{BodyError, BodyLimits, read_body};
 pub use chunked_body::ChunkedBody;
-pub use error_response::{ErrorResponse, json_response};
+pub use error_response::{ErrorResponse, ErrorResponseParts, json_response};
 pub use probes::{Health, Probes, Readiness};
 pub use request_context::RequestContext;
 pub use server::{

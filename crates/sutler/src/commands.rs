@@ -6,6 +6,7 @@ pub(crate) mod bundle;
 pub(crate) mod check;
 pub(crate) mod config;
 pub(crate) mod hash_password;
+pub(crate) mod platform;
 mod progress_bar;
 pub(crate) mod store;
 

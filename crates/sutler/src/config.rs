@@ -1,8 +1,8 @@
-//! The configuration of a broker: types, sources, checks and output.
+//! The configurations of a broker and of a platform: types, sources, checks and output.
 //!
 //! `model.rs` and `blocks/` have the types; `merge.rs` merges file, environment and flags (pure); `resolve.rs`
 //! reads the files they name. `show.rs` and `reference.rs` print it. The executable starts a broker with it
-//! (`commands/broker.rs`).
+//! (`commands/broker.rs`). That of a platform is in `platform.rs`, with the same blocks and sources.
 
 mod blocks;
 mod check;
@@ -10,6 +10,7 @@ mod environment;
 mod findings;
 mod merge;
 mod model;
+mod platform;
 mod reference;
 mod registries;
 mod reload_diff;
@@ -25,9 +26,9 @@ mod tree;
 mod value_types;
 
 pub use blocks::{
-    AccessConfig, AuditConfig, AuthMode, BearerConfig, ClientAuth, LimitsConfig, LogConfig,
-    LogFormat, MetricsConfig, ResolveError, StoreConfig, StoreServer, StoreUrl, TimeoutsConfig,
-    TlsConfig, UserConfig,
+    AccessConfig, AuditConfig, AuthMode, BearerConfig, ClientAuth, ConnectionTimeouts,
+    LimitsConfig, LogConfig, LogFormat, MetricsConfig, ResolveError, StoreConfig, StoreServer,
+    StoreUrl, TimeoutsConfig, TlsConfig, UserConfig,
 };
 pub use merge::{ConfigInput, FlagValue, MergedConfig, merge};
 pub use model::{
@@ -35,6 +36,9 @@ pub use model::{
     CleanupConfig, CompatConfig, ContainerEngineConfig, DeletedPollAnswer, ImageLogin, ImageTags,
     InlineCatalog, MissingVersionAnswer, PlatformAccess, RefreshConfig, RegistryAuth,
     RegistryConfig, RegistryKind, ResourceConfig, RunLimits, RunNetwork, SecretKey,
+};
+pub use platform::{
+    EgressConfig, PlatformConfig, PlatformTimeoutsConfig, ResolvedPlatformConfig, load_platform,
 };
 pub use reference::reference;
 pub use registries::open_registry;
@@ -44,4 +48,4 @@ pub use schema::schema;
 pub use secret::{EnvLookup, HIDDEN, SecretSource};
 pub use show::show;
 pub use sources::{ConfigDiagnostic, ConfigError, ConfigSources, ValueOrigin};
-pub use value_types::{ByteSize, CronText, DurationText, FilePath, HostPort, HttpUrl};
+pub use value_types::{ByteSize, CronText, DurationText, FilePath, HostPort, HttpUrl, NetworkText};

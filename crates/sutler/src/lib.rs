@@ -1,18 +1,20 @@
 //! The configuration of the executable, as types.
 //!
-//! A library for the tools of this workspace only, without a stable API. Start with [`BrokerConfig`] and [`load`].
+//! A library for the tools of this workspace only, without a stable API. Start with [`BrokerConfig`] and [`load`], or [`PlatformConfig`] and
+//! [`load_platform`].
 
 mod config;
 
 pub use config::{
     AccessConfig, AdminConfig, AuditConfig, AuthMode, BearerConfig, BrokerConfig, BundleCompat,
     BundleSecret, BundlesConfig, ByteSize, CatalogConfig, CleanupConfig, ClientAuth, CompatConfig,
-    ConfigDiagnostic, ConfigError, ConfigInput, ConfigSources, ContainerEngineConfig, CronText,
-    DeletedPollAnswer, DurationText, EnvLookup, FilePath, FlagValue, HIDDEN, HostPort, HttpUrl,
-    ImageLogin, ImageTags, InlineCatalog, LimitsConfig, LogConfig, LogFormat, MergedConfig,
-    MetricsConfig, MissingVersionAnswer, PlatformAccess, RefreshConfig, RegistryAuth,
-    RegistryConfig, RegistryKind, ReloadInput, ResolveError, ResolvedConfig, ResourceConfig,
-    RunLimits, RunNetwork, SecretKey, SecretSource, StoreConfig, StoreServer, StoreUrl,
-    TimeoutsConfig, TlsConfig, UserConfig, ValueOrigin, load, merge, open_registry, reference,
-    restart_to_apply, schema, show,
+    ConfigDiagnostic, ConfigError, ConfigInput, ConfigSources, ConnectionTimeouts,
+    ContainerEngineConfig, CronText, DeletedPollAnswer, DurationText, EgressConfig, EnvLookup,
+    FilePath, FlagValue, HIDDEN, HostPort, HttpUrl, ImageLogin, ImageTags, InlineCatalog,
+    LimitsConfig, LogConfig, LogFormat, MergedConfig, MetricsConfig, MissingVersionAnswer,
+    NetworkText, PlatformAccess, PlatformConfig, PlatformTimeoutsConfig, RefreshConfig,
+    RegistryAuth, RegistryConfig, RegistryKind, ReloadInput, ResolveError, ResolvedConfig,
+    ResolvedPlatformConfig, ResourceConfig, RunLimits, RunNetwork, SecretKey, SecretSource,
+    StoreConfig, StoreServer, StoreUrl, TimeoutsConfig, TlsConfig, UserConfig, ValueOrigin, load,
+    load_platform, merge, open_registry, reference, restart_to_apply, schema, show,
 };

@@ -25,6 +25,8 @@ struct Cli {
 enum Command {
     /// Serve bundles, or a catalog file with a built-in demo service behind it, as a service broker
     Broker(commands::broker::BrokerArgs),
+    /// Serve the API of a platform: provision, change, bind and delete through other brokers
+    Platform(commands::platform::PlatformArgs),
     /// Check, show and describe configurations
     #[command(subcommand)]
     Config(commands::config::ConfigCommand),
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
 async fn run_command(Cli { command }: Cli) -> ExitCode {
     let result = match command {
         Command::Broker(args) => commands::broker::run(args).await,
+        Command::Platform(args) => commands::platform::run(args).await,
         Command::Config(command) => commands::config::run(command),
         Command::HashPassword => commands::hash_password::run(),
         Command::Admin(args) => return commands::admin::run(args).await,

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 /// Applies a patch in place. No `null` member of the patch reaches the target, except inside arrays.
-pub(super) fn apply(target: &mut Map<String, Value>, patch: &Map<String, Value>) {
+pub(crate) fn apply(target: &mut Map<String, Value>, patch: &Map<String, Value>) {
     for (key, change) in patch {
         match change {
             Value::Null => {

@@ -11,6 +11,7 @@ use super::sources::{ConfigDiagnostic, ConfigError, ConfigSources, ValueOrigin, 
 use super::spring::{self, FileSections};
 use super::tree::{KeyPath, put};
 use super::value_types::{CronText, DurationText};
+use serde_json::Value;
 use sutler_broker::{CatalogFileError, FileSettings, KindSettings};
 use sutler_yaml::{Kind, Node, ParseError};
 
@@ -65,7 +66,11 @@ pub fn merge(input: &ConfigInput) -> Result<MergedConfig, ConfigError> {
         root: parts.own,
         changed: Vec::new(),
     };
-    faults.extend(overlay(&mut sources, input));
+    if is_mapping(&sources.root) {
+        let ConfigSources { root, changed, .. } = &mut sources;
+        old_credentials(root, input, changed);
+    }
+    faults.extend(overlay(&mut sources, input, &schema()));
     let read = sutler_yaml::read::<BrokerConfig>(&sources.root);
     for fault in read.faults {
         let reason = match fault.path.as_str() {
@@ -126,14 +131,21 @@ fn parsed(name: &str, text: &str) -> Result<FileSections, ConfigError> {
     }
 }
 
+fn is_mapping(root: &Node) -> bool {
+    matches!(root.kind, Kind::Mapping(_))
+}
+
 /// Overrides the values of the file by variables and flags.
-fn overlay(sources: &mut ConfigSources, input: &ConfigInput) -> Vec<ConfigDiagnostic> {
+pub(super) fn overlay(
+    sources: &mut ConfigSources,
+    input: &ConfigInput,
+    schema: &Value,
+) -> Vec<ConfigDiagnostic> {
     let ConfigSources { root, changed, .. } = sources;
-    if !matches!(root.kind, Kind::Mapping(_)) {
+    if !is_mapping(root) {
         return Vec::new();
     }
-    old_credentials(root, input, changed);
-    let mut faults = environment::overlay(root, &input.variables, &schema(), changed);
+    let mut faults = environment::overlay(root, &input.variables, schema, changed);
     for flag in &input.flags {
         let node = Node::text_from_elsewhere(flag.value.clone());
         let path = KeyPath::of_keys(flag.path);

@@ -38,6 +38,19 @@ pub struct ResolvedConfig {
 /// # Errors
 /// All faults: of the file, the environment, the catalog, and the files it names.
 pub fn load(file: Option<&Path>, flags: &[FlagValue]) -> Result<ResolvedConfig, ConfigError> {
+    let input = process_input(file, flags)?;
+    let drafted = merge(&input)?;
+    resolve(drafted, &input, file)
+}
+
+/// The sources of a configuration: the file, if one is given, the environment of this process, and flags.
+///
+/// # Errors
+/// The file cannot be read.
+pub(super) fn process_input(
+    file: Option<&Path>,
+    flags: &[FlagValue],
+) -> Result<ConfigInput, ConfigError> {
     let mut input = ConfigInput {
         flags: flags.to_vec(),
         ..ConfigInput::default()
@@ -60,8 +73,7 @@ pub fn load(file: Option<&Path>, flags: &[FlagValue]) -> Result<ResolvedConfig, 
         })?;
         input.file = Some((name, text));
     }
-    let drafted = merge(&input)?;
-    resolve(drafted, &input, file)
+    Ok(input)
 }
 
 fn read(path: &Path) -> Result<String, String> {
@@ -249,7 +261,7 @@ fn unreadable(config: &BrokerConfig, sources: &ConfigSources) -> Vec<ConfigDiagn
 }
 
 /// Reads a variable of the environment.
-fn variable(name: &str) -> Option<String> {
+pub(super) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
@@ -271,7 +283,7 @@ fn plain_secret(config: &BrokerConfig) -> Option<String> {
         })
 }
 
-fn others_can_read(path: &Path) -> bool {
+pub(super) fn others_can_read(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
     std::fs::metadata(path).is_ok_and(|it| it.permissions().mode() & 0o077 != 0)
 }

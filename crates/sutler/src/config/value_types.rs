@@ -10,6 +10,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 use sutler_broker::Schedule;
+use sutler_client::wire::{IpNetwork, IpNetworkError};
 use sutler_yaml::{AmountError, DURATION_UNITS, amount_text, parse_amount};
 
 /// Maximum duration: a hundred years.
@@ -214,6 +215,26 @@ impl FilePath {
 impl fmt::Display for FilePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.display().fmt(f)
+    }
+}
+
+/// A network, or a single address: `10.0.0.0/8`, `fd00::/8`, `127.0.0.1`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct NetworkText(pub IpNetwork);
+
+written!(NetworkText, "network", "10.0.0.0/8");
+
+impl NetworkText {
+    fn parse(text: &str) -> Result<Self, String> {
+        let network = text.parse().map(Self);
+        network.map_err(|error: IpNetworkError| format!("cannot be used: {error}"))
+    }
+}
+
+impl fmt::Display for NetworkText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
 

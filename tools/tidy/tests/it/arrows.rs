@@ -72,6 +72,7 @@ const ALLOWED: [(&str, &[&str]); 20] = [
             "sutler-broker",
             "sutler-bundle",
             "sutler-bundle-service",
+            "sutler-platform",
             "sutler-registry",
             "sutler-runner",
             "sutler-server",

@@ -100,7 +100,7 @@ fn apply(config: &BrokerConfig, settings: &mut Settings) {
     settings.drain_notice = config.timeouts.drain_notice.0;
     settings.limits = config
         .limits
-        .resolve(&config.timeouts, settings.limits.clone());
+        .resolve(&config.timeouts.connections(), settings.limits.clone());
     settings.patience = PlanWaitLimits {
         wait: config.refresh.wait.0,
         waiting_max: config.refresh.waiting,

@@ -88,7 +88,7 @@ impl AccessConfig<'_> {
     pub(in crate::config) fn check(&self, before: &str, findings: &mut CheckFindings) {
         check_users(self.users, before, findings);
         if let Some(bearer) = self.bearer {
-            check_bearer(bearer, before, findings);
+            check_bearer(bearer, &format!("{before}bearer"), findings);
         }
     }
 
@@ -100,11 +100,7 @@ impl AccessConfig<'_> {
         findings: &mut CheckFindings,
     ) {
         for (nth, user) in self.users.iter().enumerate() {
-            for (key, secret) in user.secrets() {
-                if let Err(reason) = usable(&user.name, key, secret, variable) {
-                    findings.fault(format!("{before}users[{nth}].{key}"), reason);
-                }
-            }
+            user.check_secrets(&format!("{before}users[{nth}]"), variable, findings);
         }
     }
 
@@ -128,19 +124,43 @@ impl AccessConfig<'_> {
     pub fn resolve(&self, variable: &EnvLookup<'_>) -> Result<Auth, ResolveError> {
         match self.auth {
             AuthMode::None => Ok(Auth::open()),
-            AuthMode::Required => {
-                let issuers = self.bearer.map(issuer).transpose()?;
-                Ok(Auth::any_of(AuthMethods {
-                    users: users(self.users, variable)?,
-                    issuers: issuers.into_iter().collect(),
-                    ..AuthMethods::default()
-                })?)
-            }
+            AuthMode::Required => authentication(self.users, self.bearer, variable),
         }
     }
 }
 
+/// The authentication of a server by users and issuers of tokens. Reads secrets and certificates.
+///
+/// # Errors
+/// A secret is missing or cannot be used, or a certificate cannot be read.
+pub(in crate::config) fn authentication<'a>(
+    listed: &[UserConfig],
+    bearers: impl IntoIterator<Item = &'a BearerConfig>,
+    variable: &EnvLookup<'_>,
+) -> Result<Auth, ResolveError> {
+    let issuers = bearers.into_iter().map(issuer);
+    Ok(Auth::any_of(AuthMethods {
+        users: users(listed, variable)?,
+        issuers: issuers.collect::<Result<_, _>>()?,
+        ..AuthMethods::default()
+    })?)
+}
+
 impl UserConfig {
+    /// Reads every secret, and adds a fault for each one that is missing or cannot be used. `path`: that of the user.
+    pub(in crate::config) fn check_secrets(
+        &self,
+        path: &str,
+        variable: &EnvLookup<'_>,
+        findings: &mut CheckFindings,
+    ) {
+        for (key, secret) in self.secrets() {
+            if let Err(reason) = usable(&self.name, key, secret, variable) {
+                findings.fault(format!("{path}.{key}"), reason);
+            }
+        }
+    }
+
     /// The secrets of the user, by key.
     fn secrets(&self) -> impl Iterator<Item = (&'static str, &SecretSource)> {
         let secrets = [
@@ -153,7 +173,12 @@ impl UserConfig {
     }
 }
 
-fn check_users(users: &[UserConfig], before: &str, findings: &mut CheckFindings) {
+/// Checks names, and that each user has one secret; `before` is the path of the section with its dot, or empty.
+pub(in crate::config) fn check_users(
+    users: &[UserConfig],
+    before: &str,
+    findings: &mut CheckFindings,
+) {
     let mut names = HashSet::new();
     for (nth, user) in users.iter().enumerate() {
         let path = format!("{before}users[{nth}]");
@@ -179,14 +204,19 @@ fn check_users(users: &[UserConfig], before: &str, findings: &mut CheckFindings)
     }
 }
 
-fn check_bearer(bearer: &BearerConfig, before: &str, findings: &mut CheckFindings) {
+/// Checks an issuer of tokens.
+pub(in crate::config) fn check_bearer(
+    bearer: &BearerConfig,
+    path: &str,
+    findings: &mut CheckFindings,
+) {
     if bearer.issuer.is_empty() {
         let reason = "must not be empty; it is `iss` of the tokens";
-        findings.fault(format!("{before}bearer.issuer"), reason);
+        findings.fault(format!("{path}.issuer"), reason);
     }
     if bearer.audience.is_empty() || bearer.audience.iter().any(String::is_empty) {
         let reason = "must name who the tokens are for; it is `aud` of the tokens";
-        findings.fault(format!("{before}bearer.audience"), reason);
+        findings.fault(format!("{path}.audience"), reason);
     }
 }
 

@@ -7,6 +7,7 @@ use crate::config::value_types::{ByteSize, DurationText};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU32;
+use std::time::Duration;
 use sutler_broker::Settings;
 use sutler_server::{Limits, Rate};
 
@@ -152,7 +153,7 @@ impl LimitsConfig {
     }
 
     /// Converts the block into the limits of a server; `others` has those that cannot be configured.
-    pub fn resolve(&self, timeouts: &TimeoutsConfig, others: Limits) -> Limits {
+    pub fn resolve(&self, timeouts: &ConnectionTimeouts, others: Limits) -> Limits {
         let rate = NonZeroU32::new(self.rate_per_caller);
         let burst = NonZeroU32::new(self.burst_per_caller);
         Limits {
@@ -163,14 +164,14 @@ impl LimitsConfig {
             connections_max: self.connections,
             connections_per_peer: self.connections_per_peer,
             handshakes_at_once: self.handshakes_at_once,
-            handshake_within: timeouts.handshake.0,
-            idle_within: timeouts.idle.0,
-            write_within: timeouts.write.0,
+            handshake_within: timeouts.handshake,
+            idle_within: timeouts.idle,
+            write_within: timeouts.write,
             streams_max: self.streams,
             reads_at_once: self.reads_at_once,
             changes_at_once: self.changes_at_once,
             queue_max: self.queue,
-            queue_within: timeouts.queue.0,
+            queue_within: timeouts.queue,
             requests_per_caller: self.requests_per_caller,
             rate_per_caller: rate.zip(burst).map(|(rate, burst)| Rate::new(rate, burst)),
             ..others
@@ -178,7 +179,30 @@ impl LimitsConfig {
     }
 }
 
+/// Times of connections and of their requests, as every root has them.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectionTimeouts {
+    /// How long a TLS handshake may take.
+    pub handshake: Duration,
+    /// How long a connection may stay without a request.
+    pub idle: Duration,
+    /// How long a client may leave an answer unread.
+    pub write: Duration,
+    /// How long a request waits for a place.
+    pub queue: Duration,
+}
+
 impl TimeoutsConfig {
+    /// The times of connections.
+    pub fn connections(&self) -> ConnectionTimeouts {
+        ConnectionTimeouts {
+            handshake: self.handshake.0,
+            idle: self.idle.0,
+            write: self.write.0,
+            queue: self.queue.0,
+        }
+    }
+
     /// Checks durations against their minimum.
     pub(in crate::config) fn check(&self, path: &str, findings: &mut CheckFindings) {
         let waits = [

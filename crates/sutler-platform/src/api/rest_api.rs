@@ -1,0 +1,301 @@
+//! The API as one HTTP application: probes, then routes; every check of a request in one order.
+//!
+//! The order: size, path, authentication, method, permission, inputs, body, a place to run in. So nobody who is not
+//! authenticated learns more than which paths exist, and nobody who is not permitted makes the platform read anything. A
+//! request that waits for the end of its intent gives its place back first. `serve.rs` serves it on a port.
+
+use super::access::{AccessSettings, Permission};
+use super::answer::Answer;
+use super::api_call::ApiCall;
+use super::audit_line::{AuditedRequest, audit};
+use super::health::PlatformHealth;
+use super::on_behalf::represented_person;
+use super::path_pattern::PathNames;
+use super::problem::Problem;
+use super::problem_word::ProblemWord;
+use super::request_inputs::RequestInputs;
+use super::route_table::{ApiRoute, BASE, FoundRoute, find};
+use crate::author::Author;
+use crate::platform::Platform;
+use axum::body::Body;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response};
+use bytes::Bytes;
+use std::sync::Arc;
+use std::time::Duration;
+use sutler_journal::catch_panic;
+use sutler_server::metrics::{self, LimitKind};
+use sutler_server::{
+    Admission, Auth, BodyLimits, Caller, CallerPermit, ErrorResponse, Probes, RequestClass,
+    RequestContext, read_body,
+};
+
+/// Header with the id of a request, in both directions.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Path of the page of metrics.
+const METRICS: &str = "/metrics";
+/// Longest id of a request that is taken over, in bytes.
+const REQUEST_ID_BYTES_MAX: usize = 128;
+
+/// Everything that answers requests.
+pub(super) struct RestApi {
+    pub platform: Platform,
+    pub auth: Auth,
+    pub access: AccessSettings,
+    pub admission: Admission,
+    pub body: BodyLimits,
+    pub probes: Probes,
+    pub health: Arc<PlatformHealth>,
+}
+
+/// A request whose head was checked.
+struct CheckedHead {
+    route: &'static ApiRoute,
+    names: PathNames,
+    inputs: RequestInputs,
+    author: Author,
+    /// Its share of the limits of its caller; none without a caller.
+    permit: Option<CallerPermit>,
+}
+
+impl RestApi {
+    /// Answers one request. Never fails, never panics.
+    pub(super) async fn answer<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: hyper::body::Body<Data = Bytes> + Send,
+    {
+        let request_id = request_id(request.headers());
+        let context = RequestContext::begin(&request, request_id);
+        // Boxed once, here, so that an idle connection reserves no memory for it.
+        let answered = Box::pin(self.dispatch(request, &context));
+        let mut response = context.observe(answered).await;
+        if let Ok(id) = HeaderValue::from_str(context.request_id()) {
+            response.headers_mut().insert(REQUEST_ID, id);
+        }
+        response
+    }
+
+    async fn dispatch<B>(
+        &self,
+        request: Request<B>,
+        context: &Arc<RequestContext>,
+    ) -> Response<Body>
+    where
+        B: hyper::body::Body<Data = Bytes> + Send,
+    {
+        let path = request.uri().path();
+        if let Some(reply) = self.probes.answer(request.method(), path, context) {
+            return reply.map(Body::new);
+        }
+        let shows_metrics = path == METRICS && request.method() == Method::GET;
+        let (parts, body) = request.into_parts();
+        if shows_metrics {
+            let page = self.metrics(&parts, context).await;
+            return page.unwrap_or_else(Response::from);
+        }
+        match catch_panic(self.respond(&parts, body, context)).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(problem)) => problem.into(),
+            Err(()) => Problem::panicked().into(),
+        }
+    }
+
+    /// The page of metrics for those who are authenticated, where it is not for everybody.
+    async fn metrics(
+        &self,
+        parts: &Parts,
+        context: &RequestContext,
+    ) -> Result<Response<Body>, Problem> {
+        self.authenticate(parts, context).await?;
+        let page = self.probes.metrics(context);
+        let page = page.ok_or_else(Problem::no_such_path)?;
+        Ok(page.map(Body::new))
+    }
+
+    async fn respond<B>(
+        &self,
+        parts: &Parts,
+        body: B,
+        context: &Arc<RequestContext>,
+    ) -> Result<Response<Body>, Problem>
+    where
+        B: hyper::body::Body<Data = Bytes> + Send,
+    {
+        let head = self.check_head(parts, context).await?;
+        let audited = AuditedRequest {
+            route: head.route,
+            author: &head.author,
+            names: &head.names,
+            request_id: context.request_id(),
+        };
+        let answer = match self.call(&head, parts, body).await {
+            Ok(answer) => answer,
+            Err(problem) => {
+                audit(&audited, Err(&problem));
+                return Err(problem);
+            }
+        };
+        audit(&audited, Ok((&answer, &self.platform)));
+        match answer {
+            Answer::Ready(response) => Ok(response),
+            Answer::Accepted(change) => {
+                if let Some((_, operation)) =
+                    change.resource.operation(&self.platform, change.number)
+                {
+                    context.set_operation(operation.0);
+                }
+                let pending = change.pending(&self.platform);
+                let waited = |within| change.waited(&self.platform, within);
+                self.wait(head.inputs.wait, head.permit, pending, waited)
+                    .await
+            }
+            Answer::Syncing(sync) => {
+                let pending = sync.pending(&self.platform);
+                let waited = |within| sync.waited(&self.platform, within);
+                self.wait(head.inputs.wait, head.permit, pending, waited)
+                    .await
+            }
+        }
+    }
+
+    /// Reads the body, takes a place, and calls the handler.
+    async fn call<B>(&self, head: &CheckedHead, parts: &Parts, body: B) -> Result<Answer, Problem>
+    where
+        B: hyper::body::Body<Data = Bytes> + Send,
+    {
+        let class = class_of(&parts.method);
+        let bytes = match (&head.permit, class) {
+            (Some(permit), RequestClass::Change) => {
+                let mut budget = self.admission.body_budget(permit);
+                read_body(body, self.body, &mut budget).await?
+            }
+            (Some(_) | None, RequestClass::Read | RequestClass::Change) => Bytes::new(),
+        };
+        // Taken after the body, so that a slow sender holds no place.
+        let _slot = self.admission.acquire_slot(class).await?;
+        let call = ApiCall {
+            platform: &self.platform,
+            access: &self.access,
+            author: &head.author,
+            names: &head.names,
+            inputs: &head.inputs,
+            headers: &parts.headers,
+            body: &bytes,
+        };
+        (head.route.handler)(&call).await
+    }
+
+    async fn check_head(
+        &self,
+        parts: &Parts,
+        context: &RequestContext,
+    ) -> Result<CheckedHead, Problem> {
+        self.check_size(parts)?;
+        let path = parts.uri.path().strip_prefix(BASE).unwrap_or_default();
+        let (route, names) = match find(&parts.method, path) {
+            FoundRoute::Route(route, names) => (route, names),
+            FoundRoute::Unknown => return Err(Problem::no_such_path()),
+            FoundRoute::OtherMethod(allowed) => {
+                self.authenticate(parts, context).await?;
+                return Err(Problem::method_not_allowed(&allowed));
+            }
+        };
+        context.set_route(&route.metrics);
+        let (author, permit) = if route.permission == Permission::Public {
+            (Author::of_caller(&Caller::anonymous()), None)
+        } else {
+            let (author, permit) = self.authenticate(parts, context).await?;
+            (author, Some(permit))
+        };
+        if !self.access.allows(&author, route.permission) {
+            return Err(Problem::lacks(route.permission));
+        }
+        let query = parts.uri.query().unwrap_or_default();
+        let is_read = matches!(class_of(&parts.method), RequestClass::Read);
+        let inputs = RequestInputs::parse(route.inputs, query, &parts.headers, is_read)?;
+        Ok(CheckedHead {
+            route,
+            names,
+            inputs,
+            author,
+            permit,
+        })
+    }
+
+    /// Who asks, for whom; counted against the limits of the one who is authenticated.
+    async fn authenticate(
+        &self,
+        parts: &Parts,
+        context: &RequestContext,
+    ) -> Result<(Author, CallerPermit), Problem> {
+        let caller = self.auth.admit(&parts.headers, &parts.extensions).await?;
+        context.set_caller(&caller);
+        let caller = Author::of_caller(&caller);
+        let permit = self.admission.admit_caller(&caller.uid).await?;
+        let author = match represented_person(&parts.headers)? {
+            None => caller,
+            Some(person) if self.access.may_impersonate(&caller) => caller.acting_for(person),
+            Some(_) => {
+                let detail = "Only front ends that the configuration names may act for others.";
+                return Err(Problem::new(ProblemWord::NotAllowed, detail));
+            }
+        };
+        Ok((author, permit))
+    }
+
+    fn check_size(&self, parts: &Parts) -> Result<(), Problem> {
+        let limits = self.admission.limits();
+        let uri = parts.uri.path_and_query();
+        if uri.map_or(0, |it| it.as_str().len()) > limits.uri_bytes_max {
+            metrics::limited(LimitKind::HeaderSize);
+            let refusal = ErrorResponse::uri_too_long(limits.uri_bytes_max);
+            return Err(Problem::of_server(ProblemWord::UriTooLong, refusal));
+        }
+        if parts.headers.len() > limits.headers_max {
+            metrics::limited(LimitKind::HeaderSize);
+            let refusal = ErrorResponse::too_many_headers(limits.headers_max);
+            return Err(Problem::of_server(ProblemWord::HeadersTooLarge, refusal));
+        }
+        Ok(())
+    }
+
+    /// Answers what was accepted: at once, or after its end if the caller waits. One that may not wait is answered at once:
+    /// it is accepted all the same. A server that drains answers those who wait.
+    async fn wait<W>(
+        &self,
+        wait: Option<Duration>,
+        permit: Option<CallerPermit>,
+        pending: impl Future<Output = Result<Response<Body>, Problem>>,
+        waited: impl FnOnce(Duration) -> W,
+    ) -> Result<Response<Body>, Problem>
+    where
+        W: Future<Output = Result<Response<Body>, Problem>>,
+    {
+        let wait = wait.filter(|wait| !wait.is_zero());
+        let (Some(wait), Some(permit)) = (wait, permit) else {
+            return pending.await;
+        };
+        let Ok(place) = self.admission.acquire_long_slot(permit).await else {
+            return pending.await;
+        };
+        match place.until_drain(waited(wait)).await {
+            Some(response) => response,
+            None => pending.await,
+        }
+    }
+}
+
+fn class_of(method: &Method) -> RequestClass {
+    match *method {
+        Method::GET | Method::HEAD => RequestClass::Read,
+        _ => RequestClass::Change,
+    }
+}
+
+/// The sender's id of a request, if it can be logged and returned.
+fn request_id(headers: &HeaderMap) -> Option<String> {
+    let text = headers.get(REQUEST_ID)?.to_str().ok()?;
+    let is_plain = text.bytes().all(|it| it.is_ascii_graphic());
+    let fits = is_plain && (1..=REQUEST_ID_BYTES_MAX).contains(&text.len());
+    fits.then(|| text.to_owned())
+}

@@ -1,0 +1,69 @@
+//! Who may do what: permissions that the configuration grants by name, and people for whom front ends act.
+
+use super::{TestApi, basic};
+use serde_json::json;
+
+const ABANDON: &str = "/namespaces/app/instances/db:abandon";
+
+#[tokio::test]
+async fn giving_up_is_for_those_who_are_named() {
+    let api = TestApi::with_instance().await;
+    let reason = || Some(json!({"reason": "the broker is gone"}));
+    let ada = api.ask(("POST", ABANDON), &[], reason()).await;
+    assert_eq!((ada.status, ada.word()), (403, "not_allowed"));
+    let bob = [("authorization", basic("bob"))];
+    let bob = [(bob[0].0, bob[0].1.as_str())];
+    let silent = api.ask(("POST", ABANDON), &bob, None).await;
+    assert_eq!((silent.status, silent.word()), (400, "invalid"));
+    let done = api.ask(("POST", ABANDON), &bob, reason()).await;
+    assert_eq!(done.status, 200, "{done:?}");
+    assert_eq!(done.body["phase"], "gone");
+}
+
+#[tokio::test]
+async fn credentials_are_for_those_who_are_named() {
+    let api = TestApi::with_broker().await;
+    let path = "/namespaces/app/bindings/none/credentials";
+    let ada = api.get(path).await;
+    assert_eq!((ada.status, ada.word()), (403, "not_allowed"));
+    assert!(
+        ada.body["detail"]
+            .as_str()
+            .expect("a sentence")
+            .contains("`credentials`")
+    );
+    let bob = basic("bob");
+    let bob = api
+        .ask(("GET", path), &[("authorization", &bob)], None)
+        .await;
+    assert_eq!((bob.status, bob.word()), (404, "not_found"));
+}
+
+#[tokio::test]
+async fn a_front_end_acts_for_a_person_and_both_are_recorded() {
+    let api = TestApi::with_broker().await;
+    let kube = basic("kube");
+    let person = r#"{"username": "carol", "uid": "u-1", "groups": ["dev"]}"#;
+    let headers = [
+        ("authorization", kube.as_str()),
+        ("sutler-on-behalf-of", person),
+    ];
+    let body = Some(super::instance("db"));
+    let created = api
+        .ask(("POST", "/namespaces/app/instances"), &headers, body)
+        .await;
+    assert_eq!(created.status, 202, "{created:?}");
+    let author = &created.body["author"];
+    assert_eq!(author["username"], "carol");
+    assert_eq!(author["uid"], "behalf:user:kube#u-1");
+    assert_eq!(author["impersonatedBy"], "user:kube");
+}
+
+#[tokio::test]
+async fn others_may_not_act_for_anybody() {
+    let api = TestApi::start().await;
+    let person = r#"{"username": "kube", "uid": "u-1"}"#;
+    let headers = [("sutler-on-behalf-of", person)];
+    let reply = api.ask(("GET", "/namespaces"), &headers, None).await;
+    assert_eq!((reply.status, reply.word()), (403, "not_allowed"));
+}

@@ -1,0 +1,140 @@
+//! Brokers: registered, changed, operated, deregistered.
+
+use super::TestApi;
+use serde_json::{Value, json};
+
+const PATH: &str = "/brokers/other";
+
+fn body() -> Value {
+    json!({
+        "url": "https://broker.example",
+        "auth": {"type": "basic", "username": "platform", "password": "s3cret"},
+        "limits": {"maxInFlight": 4},
+    })
+}
+
+#[tokio::test]
+async fn a_broker_is_registered_shown_changed_and_deregistered() {
+    let api = TestApi::start().await;
+    let created = api.put(PATH, body()).await;
+    assert_eq!(created.status, 201, "{created:?}");
+    assert_eq!(created.header("etag"), "\"1\"");
+    let shown = api.get(PATH).await;
+    assert_eq!(shown.status, 200);
+    assert_eq!(
+        shown.body["auth"],
+        json!({"type": "basic", "username": "platform"})
+    );
+    assert_eq!(shown.body["limits"]["maxInFlight"], 4);
+    assert_eq!(shown.body["createdBy"]["username"], "ada");
+    let change = json!({"limits": {"answerWithin": "5s"}});
+    let changed = api.patch(PATH, change).await;
+    assert_eq!(changed.status, 200, "{changed:?}");
+    assert_eq!(changed.body["limits"]["answerWithin"], "5s");
+    assert_eq!(changed.body["limits"]["maxInFlight"], 4);
+    assert_eq!(changed.header("etag"), "\"2\"");
+    let list = api.get("/brokers").await;
+    assert_eq!(list.body["items"][0]["name"], "other");
+    for reply in [created, shown, changed, list] {
+        assert!(!reply.body.to_string().contains("s3cret"), "{reply:?}");
+    }
+    assert_eq!(api.delete(PATH).await.status, 204);
+    assert_eq!(api.get(PATH).await.status, 404);
+}
+
+#[tokio::test]
+async fn changes_of_registrations_can_have_conditions() {
+    let api = TestApi::start().await;
+    let absent = [("if-none-match", "*")];
+    let first = api.ask(("PUT", PATH), &absent, Some(body())).await;
+    assert_eq!(first.status, 201, "{first:?}");
+    let second = api.ask(("PUT", PATH), &absent, Some(body())).await;
+    assert_eq!((second.status, second.word()), (412, "revision_changed"));
+    let old = [("if-match", "\"7\"")];
+    let late = api.ask(("PATCH", PATH), &old, Some(json!({}))).await;
+    assert_eq!((late.status, late.word()), (412, "revision_changed"));
+    let none = api.ask(("PUT", "/brokers/none"), &old, Some(body())).await;
+    assert_eq!((none.status, none.word()), (404, "not_found"));
+}
+
+#[tokio::test]
+async fn what_cannot_be_connected_to_is_not_registered() {
+    let api = TestApi::start().await;
+    for url in [
+        "nowhere",
+        "ftp://x",
+        "http://u:s3cret@x",
+        "http://127.0.0.1:1",
+    ] {
+        let reply = api.put(PATH, json!({"url": url})).await;
+        assert_eq!(
+            (reply.status, reply.word()),
+            (400, "invalid"),
+            "{url}: {reply:?}"
+        );
+        assert!(!reply.body.to_string().contains("s3cret"), "{reply:?}");
+    }
+    let mut body = body();
+    body["limits"] = json!({"answerWithin": "1ms"});
+    let reply = api.put(PATH, body).await;
+    assert_eq!(
+        reply.body["violations"][0]["pointer"],
+        "/limits/answerWithin"
+    );
+}
+
+#[tokio::test]
+async fn a_broker_of_a_namespace_is_apart_from_that_of_all() {
+    let api = TestApi::start().await;
+    let own = "/namespaces/app/brokers/other";
+    let early = api.put(own, body()).await;
+    assert_eq!((early.status, early.word()), (404, "not_found"));
+    assert_eq!(api.put("/namespaces/app", json!({})).await.status, 201);
+    let created = api.put(own, body()).await;
+    assert_eq!(created.status, 201, "{created:?}");
+    assert_eq!(created.body["namespace"], "app");
+    assert_eq!(api.get(PATH).await.status, 404);
+    let list = api.get("/namespaces/app/brokers").await;
+    assert_eq!(list.body["items"].as_array().map(Vec::len), Some(1));
+}
+
+#[tokio::test]
+async fn a_broker_is_paused_and_resumed() {
+    let api = TestApi::start().await;
+    assert_eq!(api.put(PATH, body()).await.status, 201);
+    let paused = api
+        .post(&format!("{PATH}:pause"), json!({"reason": "moves"}))
+        .await;
+    assert_eq!(paused.status, 202, "{paused:?}");
+    assert_eq!(paused.body["breaker"]["state"], "paused");
+    assert_eq!(paused.body["breaker"]["by"]["username"], "ada");
+    let probe = api.post(&format!("{PATH}:probe"), json!({})).await;
+    assert_eq!((probe.status, probe.word()), (409, "wrong_state"));
+    let resumed = api.post(&format!("{PATH}:resume"), json!({})).await;
+    assert_eq!(resumed.status, 202, "{resumed:?}");
+    assert_eq!(resumed.body["breaker"]["state"], "closed");
+    let again = api.post(&format!("{PATH}:resume"), json!({})).await;
+    assert_eq!(again.status, 200, "{again:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sync_is_requested_and_may_be_waited_for() {
+    let api = TestApi::start().await;
+    assert_eq!(api.put(PATH, body()).await.status, 201);
+    let asked = api.post(&format!("{PATH}:sync?wait=2s"), json!({})).await;
+    assert_eq!(asked.status, 202, "{asked:?}");
+    assert_eq!(asked.body["sync"]["requested"], true);
+}
+
+#[tokio::test]
+async fn a_broker_with_instances_is_not_deregistered() {
+    let api = TestApi::with_instance().await;
+    let reply = api.delete("/brokers/databases").await;
+    assert_eq!((reply.status, reply.word()), (409, "has_instances"));
+    assert!(
+        reply.body["detail"]
+            .as_str()
+            .expect("a sentence")
+            .contains("app/db")
+    );
+}
