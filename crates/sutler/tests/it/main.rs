@@ -12,6 +12,7 @@ mod graceful_shutdown;
 mod hash_password;
 mod http_request;
 mod kill_at_every_step;
+mod platform_scenarios;
 mod process;
 mod pushed_services;
 mod readme_walkthrough;
