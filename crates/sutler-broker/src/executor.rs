@@ -72,6 +72,16 @@ impl Executor for RealmExecutors {
         }
     }
 
+    fn put_back(&self, run: &Run) -> Option<Bytes> {
+        let records = &self.of(run)?.0.records;
+        // Scheduled work has no deadline.
+        Verb::of(&run.operation().row.verb)?;
+        let mut steps: Steps = records.open_progress(run.operation()).ok()?;
+        steps
+            .put_back(run.fence())
+            .then(|| records.seal_progress(run.id(), &steps))
+    }
+
     async fn give_up(&self, run: Arc<Run>) -> Result<RunResult, Lost> {
         if let Some(tasks) = self.periodic_tasks(&run) {
             return tasks.give_up(run).await;

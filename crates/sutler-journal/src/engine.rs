@@ -54,6 +54,12 @@ pub trait Executor: Send + Sync + 'static {
     /// returns `RunResult::Finished`.
     async fn execute(&self, run: Arc<Run>) -> Result<RunResult, Lost>;
 
+    /// An operation is given back without having run, because another suspect runs. Returns the progress to write with that;
+    /// `None`: it stays.
+    fn put_back(&self, _run: &Run) -> Option<Bytes> {
+        None
+    }
+
     /// Ends an operation that was taken over too often without progress as failed, or leaves that to another process
     /// with `RunResult::Yield`.
     async fn give_up(&self, run: Arc<Run>) -> Result<RunResult, Lost>;
