@@ -27,6 +27,10 @@ const RESPONSE_WITHIN: Duration = Duration::from_secs(120);
 /// Takeovers from which an operation is suspected of ending its processes.
 const SUSPECT_TAKEOVERS: u32 = 2;
 
+/// Maximum lost leases that count as survived. An operation that stalls its process again and again, so that its lease is
+/// lost and the process goes on, must be isolated before it is given up: its fourth and fifth takeover count.
+const SURVIVED_MAX: u32 = 2;
+
 /// Factor by which each further takeover extends the time for which a suspect runs without another suspect: an innocent
 /// operation that was taken over together with a guilty one outlives it before both are given up.
 const TIME_ALONE_FACTOR: u32 = 4;
@@ -323,7 +327,7 @@ impl RunTable {
             return 0;
         }
         let survived = self.survived.get(&id).map_or(0, |it| it.times);
-        let suspicious = takeovers.saturating_sub(survived);
+        let suspicious = takeovers.saturating_sub(survived.min(SURVIVED_MAX));
         if suspicious >= SUSPECT_TAKEOVERS {
             suspicious
         } else {
