@@ -6,8 +6,11 @@
 //! Read `instance_run.rs` first; `binding_run.rs`, `orphan_run.rs` have the same shape. `run_error.rs` is what stops a
 //! run without an answer, `retry_wait.rs` how long it waits.
 
+mod broker_answer;
 mod exchange;
 mod instance_run;
+mod poll_times;
+mod request_material;
 mod retry_wait;
 mod run_error;
 
