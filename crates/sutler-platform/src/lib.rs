@@ -15,8 +15,10 @@ pub mod brokers;
 pub mod catalog;
 pub mod commands;
 mod context;
+pub mod credentials;
 mod end_waiters;
 mod executor;
+mod instance_events;
 pub mod lifecycle;
 pub mod platform;
 pub mod platform_records;
@@ -24,4 +26,6 @@ pub mod preflight;
 pub mod projection;
 pub mod records;
 pub mod spec;
+#[cfg(test)]
+mod test_platform;
 mod writes;

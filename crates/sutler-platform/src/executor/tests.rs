@@ -1,0 +1,6 @@
+//! Runs of bindings, through a real engine and against a scripted broker.
+
+mod binds;
+mod cascade;
+mod serialized;
+mod unbinds;
