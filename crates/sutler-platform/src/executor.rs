@@ -10,6 +10,7 @@ mod binding_run;
 mod broker_answer;
 mod exchange;
 mod instance_run;
+mod orphan_run;
 mod poll_times;
 mod request_material;
 mod retry_wait;
@@ -22,7 +23,7 @@ pub(crate) use instance_run::{
 };
 
 use crate::context::PlatformContext;
-use crate::records::{BINDING, BROKER_STATE, CATALOG_SYNC, INSTANCE};
+use crate::records::{BINDING, BROKER_STATE, CATALOG_SYNC, INSTANCE, ORPHAN};
 use async_trait::async_trait;
 use run_error::RunError;
 use std::sync::Arc;
@@ -64,6 +65,7 @@ impl PlatformExecutor {
             kind if kind == BINDING.as_str() => {
                 binding_run::run_binding(context, run, takeovers).await
             }
+            kind if kind == ORPHAN.as_str() => orphan_run::run_orphan(context, run).await,
             kind if kind == BROKER_STATE.as_str() => Ok(self.probe(run.clone(), takeovers).await?),
             kind if kind == CATALOG_SYNC.as_str() => Ok(self.sync(run.clone(), takeovers).await?),
             _ => Err(RunError::UnknownKind),

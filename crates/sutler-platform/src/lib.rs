@@ -20,6 +20,8 @@ mod end_waiters;
 mod executor;
 mod instance_events;
 pub mod lifecycle;
+pub mod metrics;
+mod orphan_notice;
 pub mod platform;
 pub mod platform_records;
 pub mod preflight;
