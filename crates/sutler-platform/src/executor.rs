@@ -6,17 +6,24 @@
 //! Read `instance_run.rs` first; `binding_run.rs`, `orphan_run.rs` have the same shape. `run_error.rs` is what stops a
 //! run without an answer, `retry_wait.rs` how long it waits.
 
+mod binding_run;
+mod broker_answer;
 mod exchange;
 mod instance_run;
+mod orphan_run;
+mod poll_times;
+mod request_material;
 mod retry_wait;
 mod run_error;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use instance_run::{
     after_commit as instance_committed, bindings_of, decide as decide_instance, plan_of,
 };
 
 use crate::context::PlatformContext;
-use crate::records::{BROKER_STATE, CATALOG_SYNC, INSTANCE};
+use crate::records::{BINDING, BROKER_STATE, CATALOG_SYNC, INSTANCE, ORPHAN};
 use async_trait::async_trait;
 use run_error::RunError;
 use std::sync::Arc;
@@ -55,6 +62,10 @@ impl PlatformExecutor {
             kind if kind == INSTANCE.as_str() => {
                 instance_run::run_instance(context, run, takeovers).await
             }
+            kind if kind == BINDING.as_str() => {
+                binding_run::run_binding(context, run, takeovers).await
+            }
+            kind if kind == ORPHAN.as_str() => orphan_run::run_orphan(context, run).await,
             kind if kind == BROKER_STATE.as_str() => Ok(self.probe(run.clone(), takeovers).await?),
             kind if kind == CATALOG_SYNC.as_str() => Ok(self.sync(run.clone(), takeovers).await?),
             _ => Err(RunError::UnknownKind),

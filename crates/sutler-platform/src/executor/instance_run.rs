@@ -9,6 +9,7 @@ mod bindings;
 mod observation;
 mod prepared_request;
 
+pub(super) use answer::plan_ids;
 pub(crate) use bindings::bindings_of;
 
 use super::retry_wait::retry_wait;
@@ -215,7 +216,10 @@ impl InstanceRun<'_> {
         if !commit.writes().is_empty() {
             match self.run.commit(commit).await? {
                 Ok(()) => {}
-                Err(CommitRejectedError::Stale(_)) => return Ok(None),
+                Err(CommitRejectedError::Stale(_)) => {
+                    self.own.forget_unwritten();
+                    return Ok(None);
+                }
                 Err(CommitRejectedError::TooLarge(why)) => return Err(RunError::TooLarge(why)),
             }
         }
@@ -235,11 +239,7 @@ impl InstanceRun<'_> {
 
     /// How the engine goes on after a commit that gave the claim back.
     fn released(&self) -> RunResult {
-        match &self.own.next {
-            NextClaim::After(wait) => RunResult::Released(Some(*wait)),
-            NextClaim::Held | NextClaim::Waiting => RunResult::Released(None),
-            NextClaim::Ended(_) => RunResult::Finished,
-        }
+        self.own.result()
     }
 
     /// The intent has no turn: its operation waits, unless the document has changed meanwhile.

@@ -8,6 +8,8 @@ use sutler_journal::OperationId;
 const FIRST: Duration = Duration::from_secs(1);
 /// Longest wait, unless the broker asks for a longer one.
 const LONGEST: Duration = Duration::from_secs(20 * 60);
+/// Longest wait of an operation that nothing was sent for, because of something else that is in progress.
+const LONGEST_TURN: Duration = Duration::from_secs(60);
 /// Longest wait that a broker can ask for.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(60 * 60);
 /// Part of a wait that chance may cut off: a quarter, so that operations that failed together are not repeated together.
@@ -28,6 +30,13 @@ pub(crate) fn retry_wait(
     wait.saturating_sub(cut).max(asked.min(RETRY_AFTER_MAX))
 }
 
+/// The wait of an operation that could not be sent in the claim with this number: it doubles with each claim.
+pub(crate) fn turn_wait(claim: u64) -> Duration {
+    let exponent = u32::try_from(claim.saturating_sub(1)).unwrap_or(u32::MAX);
+    let wait = FIRST.saturating_mul(2_u32.saturating_pow(exponent));
+    wait.min(LONGEST_TURN)
+}
+
 /// A number by chance that is the same for the same attempt.
 fn chance(operation: OperationId, attempts: u32) -> u16 {
     let (_, low) = operation.0.as_u64_pair();
@@ -37,7 +46,7 @@ fn chance(operation: OperationId, attempts: u32) -> u16 {
 
 #[cfg(test)]
 mod tests {
-    use super::{LONGEST, RETRY_AFTER_MAX, retry_wait};
+    use super::{LONGEST, RETRY_AFTER_MAX, retry_wait, turn_wait};
     use proptest::prelude::*;
     use std::time::{Duration, UNIX_EPOCH};
     use sutler_client::RetryAfter;
@@ -57,6 +66,13 @@ mod tests {
         assert_eq!(wait(1, Some(90), 7), 90 * SECOND);
         assert!(wait(11, Some(1), 7) > 700 * SECOND);
         assert_eq!(wait(1, Some(u64::MAX), 7), RETRY_AFTER_MAX);
+    }
+
+    /// Source: T-81.
+    #[test]
+    fn what_waits_for_something_else_looks_after_a_second_first_and_each_minute_at_last() {
+        let waits = [0, 1, 2, 6, 7, u64::MAX].map(turn_wait);
+        assert_eq!(waits, [1, 1, 2, 32, 60, 60].map(Duration::from_secs));
     }
 
     proptest! {

@@ -25,6 +25,9 @@ pub(crate) enum RunError {
     /// A newer version of the platform wrote the document.
     #[error("a newer version of the platform wrote the document")]
     NewerVersion,
+    /// The instance of a binding is not stored any more.
+    #[error("the instance of the binding is not stored any more")]
+    NoInstance,
     /// Too many others write to the same document.
     #[error("other writers were first too often")]
     Contended,
@@ -47,9 +50,11 @@ impl RunError {
     pub(crate) fn wait(&self) -> Duration {
         match self {
             Self::Lost(_) | Self::Record(_) | Self::Broker(_) | Self::Contended => AFTER_FAULT,
-            Self::Request(_) | Self::NewerVersion | Self::TooLarge(_) | Self::UnknownKind => {
-                NEWER_VERSION
-            }
+            Self::Request(_)
+            | Self::NewerVersion
+            | Self::NoInstance
+            | Self::TooLarge(_)
+            | Self::UnknownKind => NEWER_VERSION,
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::lifecycle::intent::IntentEnd;
 use crate::platform_records::PlatformRecords;
 use crate::records::{IntentDetail, IntentProgress};
 use std::time::Duration;
-use sutler_journal::{Commit, Due, Next, OperationId, Outcome};
+use sutler_journal::{Commit, Due, Next, OperationId, Outcome, RunResult};
 
 /// How the operation goes on after a commit of its run.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,6 +72,22 @@ impl OwnOperation {
             return commit;
         }
         commit.advance(self.id, next, sealed_detail, sealed_progress)
+    }
+
+    /// How the engine goes on after a commit that gave the claim back.
+    pub(crate) fn result(&self) -> RunResult {
+        match &self.next {
+            NextClaim::After(wait) => RunResult::Released(Some(*wait)),
+            NextClaim::Held | NextClaim::Waiting => RunResult::Released(None),
+            NextClaim::Ended(_) => RunResult::Finished,
+        }
+    }
+
+    /// Nothing of it was written: what was prepared for it is forgotten, because it may follow from what has changed.
+    pub(crate) fn forget_unwritten(&mut self) {
+        self.progress = self.stored_progress.clone();
+        self.detail = self.stored_detail.clone();
+        self.next = NextClaim::Held;
     }
 
     /// The commit was written.

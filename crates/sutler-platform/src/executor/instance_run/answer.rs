@@ -6,28 +6,28 @@ use super::{Committed, InstanceRun};
 use crate::broker_request::instance_ids;
 use crate::brokers::BrokerView;
 use crate::context::journal_id;
+use crate::executor::broker_answer::{meaning_of, shown, statement_of, with_body};
 use crate::executor::exchange::{BrokerImpression, Exchange};
+use crate::executor::poll_times::{PollTimes, polling_since};
+use crate::executor::request_material::request_builder;
 use crate::executor::retry_wait::retry_wait;
 use crate::executor::run_error::RunError;
 use crate::lifecycle::instance::{
     Event, Instance, InstanceEffect, IntentChange, PendingIntent, ResourceDetails,
 };
-use crate::lifecycle::intent::{BrokerStatement, IntentNumber, IntentState};
+use crate::lifecycle::intent::{IntentNumber, IntentState};
 use crate::records::{IntentProgress, Record};
 use crate::writes::{NextClaim, OwnOperation};
-use jiff::Timestamp;
 use std::time::Duration;
 use sutler_client::{
-    AcceptedOperation, Answer, Meaning, NextPoll, Operation, OperationEvent, PlanIds, PollSchedule,
-    PollUpdate, Reply, ReplyContext, RetryAfter, Sending, Success, classify, decode,
+    AcceptedOperation, Meaning, Operation, OperationEvent, PlanIds, PollUpdate, ReplyContext,
+    Sending, classify, decode,
 };
 use sutler_journal::{Lost, RunResult};
 use sutler_osb::OperationKind;
 
 /// Commits of one answer that may find that another writer was first.
 const ANSWER_COMMITS_MAX: usize = 1_000;
-/// Longest description of a moment that is kept, in characters.
-const DESCRIPTION_CHARS_MAX: usize = 1_000;
 
 impl InstanceRun<'_> {
     /// Sends the request that was written down.
@@ -72,7 +72,7 @@ impl InstanceRun<'_> {
         let progress = self.progress_of(&intent).await?;
         let operation = polled_operation(instance, &intent, &progress);
         let now = self.context.records.now();
-        let request = self.request_builder(&intent, view).poll(&operation);
+        let request = request_builder(intent.operation, &intent.author, view).poll(&operation);
         let exchange = Exchange::with(view, &request, now).await;
         let begun = exchange.begun;
         let reply = decode::poll(exchange.answer);
@@ -82,7 +82,7 @@ impl InstanceRun<'_> {
         let meaning = classify(operation.kind(), OperationEvent::Poll(reply), &context);
         let impression = impression.with_event(meaning.event());
         let meaning = match meaning {
-            Meaning::Polling { .. } if self.is_overdue(&intent, instance, view) => {
+            Meaning::Polling { .. } if self.poll_times(&intent, instance, view).is_over() => {
                 classify(operation.kind(), OperationEvent::Overdue, &context)
             }
             meaning => meaning,
@@ -187,88 +187,36 @@ impl InstanceRun<'_> {
     ) -> impl Fn(&InstanceEffect) -> Option<NextClaim> + use<> {
         let now = self.context.records.now();
         let (attempts, id) = (intent.attempts, self.own.id);
-        let schedule = poll_schedule(instance, view);
-        let since = polling_since(intent).unwrap_or(now);
-        let is_polled = polling_since(intent).is_some();
-        let polls = match is_polled {
-            true => self
-                .run
-                .fence()
-                .0
-                .saturating_sub(self.own.progress.accepted_at),
-            false => 0,
-        };
-        let polls = u32::try_from(polls).unwrap_or(u32::MAX).saturating_add(1);
-        let lag = self.lag();
+        let times = self.poll_times(intent, instance, view);
         move |effect| match effect {
             InstanceEffect::TryAgainAfter(after) => {
                 let wait = retry_wait(attempts, *after, now.into(), id);
                 Some(NextClaim::After(wait))
             }
             InstanceEffect::TryAgainNow => Some(NextClaim::After(Duration::ZERO)),
-            InstanceEffect::PollAfter(after) => {
-                let wait = poll_wait(&schedule, polls, elapsed(since, now), *after, now, lag);
-                Some(NextClaim::After(wait))
-            }
+            InstanceEffect::PollAfter(after) => Some(NextClaim::After(times.wait(*after))),
             _ => None,
         }
     }
 
-    /// How much later than planned the operation was claimed: the next wait grows by it, so that polls of a slow broker
-    /// space themselves and requests are not starved.
-    fn lag(&self) -> Duration {
-        let due = self.run.operation().row.due;
-        let now = self.context.records.documents.clock.now();
-        let micros = u64::try_from(now.0.saturating_sub(due.0)).unwrap_or(0);
-        Duration::from_micros(micros)
+    fn poll_times(
+        &self,
+        intent: &PendingIntent,
+        instance: &Instance,
+        view: &BrokerView,
+    ) -> PollTimes {
+        let plan = super::plan_of(view, instance);
+        let since = polling_since(&intent.state);
+        let accepted_at = self.own.progress.accepted_at;
+        let records = &self.context.records;
+        PollTimes::of(
+            records,
+            self.run,
+            (view, plan.as_deref()),
+            since,
+            accepted_at,
+        )
     }
-
-    fn is_overdue(&self, intent: &PendingIntent, instance: &Instance, view: &BrokerView) -> bool {
-        let now = self.context.records.now();
-        let within = poll_schedule(instance, view).within;
-        polling_since(intent).is_some_and(|since| elapsed(since, now) >= within)
-    }
-}
-
-/// The wait before the next poll.
-fn poll_wait(
-    schedule: &PollSchedule,
-    polls: u32,
-    elapsed: Duration,
-    after: Option<RetryAfter>,
-    now: Timestamp,
-    lag: Duration,
-) -> Duration {
-    let asked = after.map(|after| after.from_now(now.into()));
-    match schedule.next(polls, elapsed, asked) {
-        NextPoll::Wait(wait) => wait.saturating_add(lag.min(schedule.longest)),
-        // Its time is over: the next poll is the last one.
-        NextPoll::Stop => schedule.shortest,
-    }
-}
-
-fn poll_schedule(instance: &Instance, view: &BrokerView) -> PollSchedule {
-    let schedule = PollSchedule {
-        within: view.registration.limits.poll_within,
-        ..PollSchedule::default()
-    };
-    let plan = super::plan_of(view, instance);
-    schedule.of_plan(plan.and_then(|plan| plan.maximum_polling_duration))
-}
-
-fn polling_since(intent: &PendingIntent) -> Option<Timestamp> {
-    match intent.state {
-        IntentState::Polling { since } => Some(since),
-        IntentState::Queued { .. }
-        | IntentState::OnHold(_)
-        | IntentState::Suspended
-        | IntentState::Sending { .. }
-        | IntentState::Unknown { .. } => None,
-    }
-}
-
-fn elapsed(since: Timestamp, now: Timestamp) -> Duration {
-    Duration::try_from(since.duration_until(now)).unwrap_or_default()
 }
 
 /// The operation of a 202, with the plan that the instance had before it (P-053).
@@ -287,7 +235,7 @@ fn polled_operation(
 }
 
 /// The offering and the plan that requests about the instance name: those that are confirmed, else those of the create.
-pub(super) fn plan_ids(instance: &Instance) -> PlanIds {
+pub(in crate::executor) fn plan_ids(instance: &Instance) -> PlanIds {
     let of = |spec: &crate::spec::Spec| PlanIds {
         service_id: instance.service.clone(),
         plan_id: spec.plan.clone(),
@@ -303,34 +251,24 @@ fn read_answer(
     context: &ReplyContext,
 ) -> (Meaning<ResourceDetails>, BrokerImpression) {
     let Exchange { begun, answer } = exchange;
-    match change {
+    let (kind, reply) = match change {
         IntentChange::Provision => {
             let reply = decode::provision(answer);
             let reply = with_body(reply, |body| details(body.dashboard_url, body.metadata));
-            meaning_of(OperationKind::Provision, begun, reply, context)
+            (OperationKind::Provision, reply)
         }
         IntentChange::Update(_) | IntentChange::Local(_) => {
             let reply = decode::update(answer);
             let reply = with_body(reply, |body| details(body.dashboard_url, body.metadata));
-            meaning_of(OperationKind::Update, begun, reply, context)
+            (OperationKind::Update, reply)
         }
         IntentChange::Delete => {
             let reply = with_body(decode::delete(answer), |_| ResourceDetails::default());
-            meaning_of(OperationKind::Deprovision, begun, reply, context)
+            (OperationKind::Deprovision, reply)
         }
-    }
-}
-
-fn meaning_of(
-    kind: OperationKind,
-    begun: Timestamp,
-    reply: Reply<ResourceDetails>,
-    context: &ReplyContext,
-) -> (Meaning<ResourceDetails>, BrokerImpression) {
-    let impression = BrokerImpression::of(begun, &reply);
-    let meaning = bounded(classify(kind, OperationEvent::Reply(reply), context));
-    let event = meaning.event();
-    (meaning, impression.with_event(event))
+    };
+    let (meaning, impression) = meaning_of(kind, begun, reply, context);
+    (bounded(meaning), impression)
 }
 
 /// What the broker says of a resource when it accepts a request, as far as it can be kept.
@@ -350,24 +288,6 @@ fn bounded(meaning: Meaning<ResourceDetails>) -> Meaning<ResourceDetails> {
             Meaning::Polling { update, after }
         }
         meaning => meaning,
-    }
-}
-
-fn with_body<A, B>(reply: Reply<A>, convert: impl FnOnce(A) -> B) -> Reply<B> {
-    match reply {
-        Reply::NoAnswer(error) => Reply::NoAnswer(error),
-        Reply::Answer {
-            answer,
-            retry_after,
-        } => Reply::Answer {
-            answer: match answer {
-                Answer::Done(status, body) => Answer::Done(status, convert(body)),
-                Answer::Accepted(accepted) => Answer::Accepted(accepted),
-                Answer::Malformed(status, error) => Answer::Malformed(status, error),
-                Answer::Other(status, body) => Answer::Other(status, body),
-            },
-            retry_after,
-        },
     }
 }
 
@@ -393,26 +313,4 @@ pub(super) fn details(
         dashboard_url: dashboard_url.filter(is_web),
         metadata: metadata.filter(fits),
     }
-}
-
-/// What the broker said, for the journal that people read.
-pub(super) fn statement_of<B>(meaning: &Meaning<B>) -> BrokerStatement {
-    let word = |text: &str| BrokerStatement {
-        status: None,
-        error: None,
-        description: Some(text.to_owned()),
-    };
-    match meaning {
-        Meaning::Succeeded(Success::Gone) => word("the broker confirmed that nothing is left"),
-        Meaning::Succeeded(_) => word("the broker confirmed it"),
-        Meaning::Polling { .. } => word("the broker accepted it and works on it"),
-        Meaning::Rejected { message, .. }
-        | Meaning::Retry { message, .. }
-        | Meaning::Unknown { message, .. }
-        | Meaning::Failed { message, .. } => BrokerStatement::from(message),
-    }
-}
-
-fn shown(text: &str) -> String {
-    text.chars().take(DESCRIPTION_CHARS_MAX).collect()
 }

@@ -4,6 +4,7 @@ use super::answer::{details, plan_ids};
 use super::{Committed, InstanceRun, after_commit, decide, plan_of};
 use crate::brokers::BrokerView;
 use crate::executor::exchange::{BrokerImpression, Exchange};
+use crate::executor::request_material::request_builder;
 use crate::executor::run_error::RunError;
 use crate::lifecycle::instance::{
     Event, FetchedInstance, Instance, Observation, PendingIntent, PreparedTurn,
@@ -43,7 +44,7 @@ impl InstanceRun<'_> {
     ) -> Observation {
         let ids = plan_ids(instance);
         let operation = Operation::provision(instance.osb_id.clone(), ids, None);
-        let builder = self.request_builder(intent, view);
+        let builder = request_builder(intent.operation, &intent.author, view);
         let exchange = self.exchange(view, &builder.poll(&operation)).await;
         match decode::poll(exchange.answer) {
             Reply::NoAnswer(_) => return Observation::NotNow,
@@ -76,7 +77,7 @@ impl InstanceRun<'_> {
         if !plan.instances_retrievable {
             return None;
         }
-        let builder = self.request_builder(intent, view);
+        let builder = request_builder(intent.operation, &intent.author, view);
         let request = builder.fetch_instance(&instance.osb_id, &plan_ids(instance));
         let exchange = self.exchange(view, &request).await;
         let reply = decode::fetched_instance(exchange.answer);

@@ -6,46 +6,26 @@
 use super::answer::plan_ids;
 use super::{InstanceRun, bindings};
 use crate::broker_request::{
-    ContextUpdates, InstanceValues, NamespaceContext, RequestCause, ResentField, SecretContent,
-    SecretReference, UpdateKind, UpdateOutcome, UpdateRequest, originating_identity,
-    provision_body, resolve_parameters, update_body,
+    ContextUpdates, InstanceValues, ResentField, UpdateKind, UpdateOutcome, UpdateRequest,
+    provision_body, update_body,
 };
 use crate::brokers::BrokerView;
+use crate::executor::request_material::{Obstacle, RequestMaterial, request_builder};
 use crate::executor::run_error::RunError;
 use crate::lifecycle::instance::{Exposure, Instance, IntentChange, PendingIntent, PreparedTurn};
 use crate::lifecycle::intent::{IntentCause, IntentState};
-use crate::records::{NamespaceRecord, PreparedRequest, Record, ResourceName, SecretRecord};
+use crate::records::PreparedRequest;
 use crate::spec::{Spec, SpecPatch};
 use serde_json::{Map, Value};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use sutler_client::RequestBuilder;
 use sutler_client::wire::Request;
 use sutler_osb::NonEmptyText;
-
-/// Why an intent cannot be sent now. Both wait for a person.
-enum Obstacle {
-    /// A secret that its parameters name cannot be read; the sentence names it.
-    Unresolved(String),
-    /// The request does not fit; the sentences say why.
-    Unfit(Vec<String>),
-}
-
-impl Obstacle {
-    fn unfit(sentence: impl ToString) -> Self {
-        Self::Unfit(vec![sentence.to_string()])
-    }
-}
 
 /// A request that can be sent, or that there is nothing to send.
 enum Built {
     Request(Request),
     NothingToDo,
-}
-
-/// The namespace and the secrets that a request is made of.
-struct Material {
-    namespace: NamespaceRecord,
-    secrets: BTreeMap<String, SecretContent>,
 }
 
 impl InstanceRun<'_> {
@@ -99,7 +79,7 @@ impl InstanceRun<'_> {
         intent: &PendingIntent,
         view: &BrokerView,
     ) -> Result<Result<Built, Obstacle>, RunError> {
-        let builder = self.request_builder(intent, view);
+        let builder = request_builder(intent.operation, &intent.author, view);
         if intent.change.is_delete() {
             let request = builder.deprovision(&instance.osb_id, &plan_ids(instance));
             return Ok(Ok(Built::Request(request)));
@@ -118,35 +98,11 @@ impl InstanceRun<'_> {
         })
     }
 
-    /// The builder of all requests of an intent: with its operation's id, in the name of its author.
-    pub(super) fn request_builder(
-        &self,
-        intent: &PendingIntent,
-        view: &BrokerView,
-    ) -> RequestBuilder {
-        let builder = RequestBuilder::from_uuid(intent.operation.0);
-        let cause = RequestCause::Author(&intent.author);
-        match originating_identity(view.registration.profile, cause) {
-            Some(identity) => builder.on_behalf_of(identity),
-            None => builder,
-        }
-    }
-
     async fn material(
         &self,
         instance: &Instance,
         intent: &PendingIntent,
-    ) -> Result<Result<Material, Obstacle>, RunError> {
-        let records = &self.context.records;
-        let Ok(name) = ResourceName::try_from(instance.namespace.as_str()) else {
-            return Ok(Err(Obstacle::unfit("the namespace has no valid name")));
-        };
-        let key = records.keys.namespace(&name);
-        let namespace = match records.load::<NamespaceRecord>(&key).await?.state {
-            Record::Present(namespace) => *namespace,
-            Record::Newer(_) => return Err(RunError::NewerVersion),
-            Record::Absent => return Ok(Err(Obstacle::unfit("the namespace does not exist"))),
-        };
+    ) -> Result<Result<RequestMaterial, Obstacle>, RunError> {
         let spec = instance.basis.spec();
         let changed = intent.change.patch().map(|patch| spec.apply(patch));
         let specs = [Some(spec), changed.as_ref()];
@@ -154,38 +110,25 @@ impl InstanceRun<'_> {
             .into_iter()
             .flatten()
             .flat_map(|it| &it.parameter_sources);
-        let names: BTreeSet<&str> = sources.map(|source| source.secret.as_str()).collect();
-        let mut secrets = BTreeMap::new();
-        for name in names {
-            let key = records.keys.secret(&instance.namespace, name);
-            match records.load::<SecretRecord>(&key).await?.state {
-                Record::Present(secret) => {
-                    secrets.insert(name.to_owned(), secret.content());
-                }
-                Record::Newer(_) => return Err(RunError::NewerVersion),
-                Record::Absent => {}
-            }
-        }
-        Ok(Ok(Material { namespace, secrets }))
+        RequestMaterial::read(self.context, &instance.namespace, sources).await
     }
 }
 
 fn build_provision(
     instance: &Instance,
     view: &BrokerView,
-    material: &Material,
+    material: &RequestMaterial,
     builder: &RequestBuilder,
 ) -> Result<Built, Obstacle> {
     let spec = instance.basis.spec();
-    let resolved = resolve(spec, &material.secrets)?;
+    let resolved = resolve(spec, material)?;
     if let Some(schemas) = view.catalog.schemas(&instance.service, &spec.plan) {
         schemas
             .check_provision(&resolved)
             .map_err(Obstacle::unfit)?;
     }
     let name = text(&spec.name)?;
-    let namespace = NamespaceContext::new(view.registration.profile, &material.namespace.facts)
-        .map_err(Obstacle::unfit)?;
+    let namespace = material.namespace(view)?;
     let values = values(spec, &resolved, &name);
     let body = provision_body(&instance.service, &values, &namespace);
     let request = builder.provision(&instance.osb_id, &body);
@@ -196,23 +139,22 @@ fn build_update(
     instance: &Instance,
     (intent, patch): (&PendingIntent, &SpecPatch),
     view: &BrokerView,
-    material: &Material,
+    material: &RequestMaterial,
     builder: &RequestBuilder,
 ) -> Result<Built, Obstacle> {
     let before = instance.basis.spec();
     let after = before.apply(patch);
-    let resolved = resolve(&after, &material.secrets)?;
+    let resolved = resolve(&after, material)?;
     // What the broker has of secrets that are gone is not known: it is compared without them.
     let resolved_before =
-        resolve(before, &material.secrets).unwrap_or_else(|_| before.parameters.as_map().clone());
+        resolve(before, material).unwrap_or_else(|_| before.parameters.as_map().clone());
     if let Some(schemas) = view.catalog.schemas(&instance.service, &after.plan)
         && patch.changes_parameters()
     {
         schemas.check_update(&resolved).map_err(Obstacle::unfit)?;
     }
     let (name_before, name_after) = (text(&before.name)?, text(&after.name)?);
-    let namespace = NamespaceContext::new(view.registration.profile, &material.namespace.facts)
-        .map_err(Obstacle::unfit)?;
+    let namespace = material.namespace(view)?;
     let plan = view.catalog.plan(&instance.service, &before.plan);
     let update = UpdateRequest {
         service_id: &instance.service,
@@ -287,18 +229,8 @@ fn fields_of(patch: &SpecPatch) -> Vec<ResentField> {
     fields
 }
 
-fn resolve(
-    spec: &Spec,
-    secrets: &BTreeMap<String, SecretContent>,
-) -> Result<Map<String, Value>, Obstacle> {
-    let sources = spec.parameter_sources.iter().map(|source| SecretReference {
-        secret: &source.secret,
-        key: source.key.as_deref(),
-    });
-    let sources: Vec<_> = sources.collect();
-    resolve_parameters(spec.parameters.as_map(), &sources, secrets)
-        .map(|resolved| resolved.0)
-        .map_err(|error| Obstacle::Unresolved(error.to_string()))
+fn resolve(spec: &Spec, material: &RequestMaterial) -> Result<Map<String, Value>, Obstacle> {
+    material.resolve(spec.parameters.as_map(), &spec.parameter_sources)
 }
 
 fn values<'a>(

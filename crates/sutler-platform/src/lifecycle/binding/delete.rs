@@ -11,6 +11,7 @@ use crate::lifecycle::binding::{
 };
 use crate::lifecycle::instance::Tombstone;
 use crate::lifecycle::intent::{CancelledBy, IntentEnd, IntentNumber, IntentState};
+use sutler_osb::BindingId;
 
 /// A request to delete.
 pub(super) fn delete(binding: Binding, by: Author, context: &Context<'_>) -> BindingDecision {
@@ -88,6 +89,19 @@ pub(super) fn abandon(binding: Binding, by: &Author, context: &Context<'_>) -> B
     transition.abandon_generations(Some(by));
     transition.close(Tombstone::Abandoned(context.now));
     transition.decision(BindingReply::Done)
+}
+
+impl Binding {
+    /// The generation that the next request of the delete is about; `None` if its turn sends none, because the broker
+    /// cannot have anything or the bind under it is polled first.
+    pub fn unbound_next(&self) -> Option<&BindingId> {
+        let deletion = self.deletion.as_ref()?;
+        let next = self.next_to_unbind()?;
+        match deletion.polls_next && self.polled_bind().is_some() {
+            true => None,
+            false => Some(deletion.target.as_ref().unwrap_or(&next.osb_id)),
+        }
+    }
 }
 
 impl Transition<'_> {

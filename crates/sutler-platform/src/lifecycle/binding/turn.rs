@@ -45,6 +45,14 @@ pub(super) fn turn(
     Ok(transition.decision(BindingReply::Nothing))
 }
 
+impl Binding {
+    /// The bind that the broker works on.
+    pub(super) fn polled_bind(&self) -> Option<&PendingIntent> {
+        let bind = self.pending_bind();
+        bind.filter(|intent| matches!(intent.state, IntentState::Polling { .. }))
+    }
+}
+
 impl Transition<'_> {
     fn begin(&mut self, intent: &PendingIntent) -> Result<(), BindingEventError> {
         match &intent.state {
@@ -105,8 +113,7 @@ impl Transition<'_> {
 
     /// The bind in progress under a delete.
     pub(super) fn under_delete(&self) -> Option<&PendingIntent> {
-        let bind = self.next.pending_bind();
-        bind.filter(|intent| matches!(intent.state, IntentState::Polling { .. }))
+        self.next.polled_bind()
     }
 
     /// A delete that the broker does not take now polls what is in progress, and is sent again after that.

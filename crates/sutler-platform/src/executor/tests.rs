@@ -1,0 +1,8 @@
+//! Runs of bindings and of the orphan ledger, through a real engine and against a scripted broker.
+
+mod binds;
+mod cascade;
+mod orphans;
+mod repeated_binds;
+mod serialized;
+mod unbinds;

@@ -1,0 +1,102 @@
+//! Events of instances that the platform itself causes, outside of their own runs.
+//!
+//! Each is one decision in one commit; another writer that is first makes it decide again. Commands of people are not here.
+
+use crate::brokers::{BrokerView, BrokerViewError};
+use crate::context::PlatformContext;
+use crate::executor::{decide_instance, instance_committed};
+use crate::lifecycle::instance::{Event, Instance, InstanceDecision, InstanceEventError};
+use crate::records::Record;
+use crate::writes::{InstanceChange, instance_commit};
+use sutler_journal::{CommitError, Key, StoreError, commit_until_known};
+use sutler_records::RecordError;
+
+/// Decisions that may find that another writer was first.
+const TRIES_MAX: usize = 20;
+
+/// Why an event of an instance was not committed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum InstanceChangeError {
+    /// The rules refuse it.
+    #[error(transparent)]
+    Refused(#[from] InstanceEventError),
+    /// A record cannot be read or written.
+    #[error("a record of the instance cannot be read or written")]
+    Record(#[from] RecordError),
+    /// The broker cannot be read.
+    #[error(transparent)]
+    Broker(#[from] BrokerViewError),
+    /// A newer version of the platform wrote the document.
+    #[error("a newer version of the platform wrote the document")]
+    NewerVersion,
+    /// Other writers were first too often.
+    #[error("other changes of the instance were first again and again")]
+    Contended,
+}
+
+impl From<StoreError> for InstanceChangeError {
+    fn from(error: StoreError) -> Self {
+        Self::Record(error.into())
+    }
+}
+
+/// Applies an event to an instance. A refusal means that it does not concern the instance any more; other faults are
+/// logged: who causes such events causes them again.
+pub(crate) async fn apply_to_instance(context: &PlatformContext, key: &Key, event: Event) {
+    match change_instance(context, key, |_, _| event.clone()).await {
+        Ok(_) | Err(InstanceChangeError::Refused(_)) => {}
+        Err(error) => {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "an instance was not notified"
+            );
+        }
+    }
+}
+
+/// Decides an event of an instance that exists, and commits it. `event` makes it from what is stored, each time it is read.
+///
+/// # Errors
+/// See [`InstanceChangeError`].
+pub(crate) async fn change_instance(
+    context: &PlatformContext,
+    key: &Key,
+    event: impl Fn(&Instance, &BrokerView) -> Event,
+) -> Result<InstanceDecision, InstanceChangeError> {
+    let records = &context.records;
+    for _ in 0..TRIES_MAX {
+        let was = records.load::<Instance>(key).await?;
+        let instance = match &was.state {
+            Record::Present(instance) => instance.as_ref().clone(),
+            Record::Newer(_) => return Err(InstanceChangeError::NewerVersion),
+            Record::Absent => return Err(InstanceEventError::NotFound.into()),
+        };
+        let view = context.brokers.view(instance.broker).await?;
+        let event = event(&instance, &view);
+        let decision = decide_instance(context, &view, Some(instance), event)?;
+        let change = InstanceChange {
+            context,
+            broker: &view,
+            key,
+            was: &was,
+            decision: &decision,
+            now: records.now(),
+        };
+        let commit = instance_commit(&change, None, |_| None).await?;
+        if commit.writes().is_empty() {
+            return Ok(decision);
+        }
+        let store = records.documents.store.as_ref();
+        match commit_until_known(store, &commit).await {
+            Ok(()) => {
+                instance_committed(context, &decision).await;
+                return Ok(decision);
+            }
+            Err(CommitError::Stale(_)) => {}
+            Err(CommitError::NotWritten(error) | CommitError::Unknown(error)) => {
+                return Err(error.into());
+            }
+        }
+    }
+    Err(InstanceChangeError::Contended)
+}

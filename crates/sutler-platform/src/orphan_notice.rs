@@ -1,0 +1,33 @@
+//! Tells the resource that waits for an orphan how the ledger settled it.
+//!
+//! In a commit of its own: the row and what waits for it are documents of two lanes. A notice that is lost is repeated by
+//! `settled_orphans.rs`; one that comes twice changes nothing.
+
+use crate::binding_changes::apply_to_binding;
+use crate::context::PlatformContext;
+use crate::instance_events::apply_to_instance;
+use crate::lifecycle::orphan::{OrphanResult, WaitingResource};
+use crate::lifecycle::{binding, instance};
+
+/// Notifies what waits for an orphan.
+pub(crate) async fn notify_waiting(
+    context: &PlatformContext,
+    waiting: &WaitingResource,
+    result: OrphanResult,
+) {
+    let keys = &context.records.keys;
+    match waiting {
+        WaitingResource::Instance { namespace, uid } => {
+            let key = keys.instance(namespace, *uid);
+            apply_to_instance(context, &key, instance::Event::OrphanSettled(result)).await;
+        }
+        WaitingResource::Binding {
+            namespace,
+            instance,
+            uid,
+        } => {
+            let key = keys.binding(namespace, *instance, *uid);
+            apply_to_binding(context, &key, binding::Event::OrphanSettled(result)).await;
+        }
+    }
+}
