@@ -72,6 +72,16 @@ impl Executor for RealmExecutors {
         }
     }
 
+    fn put_back(&self, run: &Run) -> Option<Bytes> {
+        let records = &self.of(run)?.0.records;
+        // Scheduled work has no deadline.
+        Verb::of(&run.operation().row.verb)?;
+        let mut steps: Steps = records.open_progress(run.operation()).ok()?;
+        steps
+            .put_back(run.fence())
+            .then(|| records.seal_progress(run.id(), &steps))
+    }
+
     async fn give_up(&self, run: Arc<Run>) -> Result<RunResult, Lost> {
         if let Some(tasks) = self.periodic_tasks(&run) {
             return tasks.give_up(run).await;
@@ -247,15 +257,7 @@ impl BrokerExecutor {
         input: HookInput,
         steps: Steps,
     ) -> Result<HookCall<'a>, Lost> {
-        let (plan, service) = loop {
-            match self.0.served(&input.target.plan).await {
-                Ok(found) => break found,
-                Err(error) => {
-                    let cause = sutler_journal::StoreError::caused("no plan to work with", error);
-                    run.wait_for_store(&cause, Duration::from_secs(1)).await?;
-                }
-            }
-        };
+        let (plan, service) = self.0.served_for_run(run, &input.target.plan).await?;
         let policy = self.0.policy(verb, &plan.pinned);
         let records = self.0.records.clone();
         let pinned = plan.pinned.clone();

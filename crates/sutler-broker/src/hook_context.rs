@@ -238,8 +238,8 @@ impl Cx {
 
     /// The moment from which the deadline of the hook counts, if an earlier attempt recorded it. A takeover since then
     /// has all the time again: takeovers are bounded. New progress sets their number back, which is not a takeover.
-    /// The time for which the present attempt was due and did not run is not the hook's, if it is known: if a restart
-    /// ended another claim meanwhile, part of the time was.
+    /// The time for which the present attempt was due and did not run is not the hook's, also if claims were put back
+    /// meanwhile. But if a restart ended another claim, part of the time was the hook's, and all of it counts.
     pub(crate) async fn first_call(&self, now: StoreTime) -> Option<StoreTime> {
         let row = &self.run.operation().row;
         let first = self.steps.lock().await.first_call;

@@ -11,12 +11,16 @@ use crate::service::{Bound, Policy, Provisioned, UntypedService};
 use crate::settings::Settings;
 use async_trait::async_trait;
 use std::sync::Arc;
-use sutler_journal::{Queue, Realm};
+use std::time::Duration;
+use sutler_journal::{Lost, Queue, Realm, Run, StoreError};
 use sutler_osb::{Parameters, PinnedPlan};
 use sutler_records::{Documents, InflightCache, RecordError};
 
 /// Queue of the default platform's operations.
 const DEFAULT_QUEUE: Queue = Queue::named("broker");
+
+/// Wait before a run reads a plan again.
+const PLAN_PAUSE: Duration = Duration::from_secs(1);
 
 /// Per-realm context: the realm's own records, and the shared catalog and settings.
 pub(crate) struct RealmContext {
@@ -68,6 +72,23 @@ impl RealmContext {
         let found = self.catalog.service(&plan.pinned).cloned();
         let service = found.unwrap_or_else(|| Arc::new(UnregisteredService));
         Ok((plan, service))
+    }
+
+    /// Like [`RealmContext::served`] for a run: waits for a plan that cannot be read while the claim lasts.
+    pub(crate) async fn served_for_run(
+        &self,
+        run: &Run,
+        digest: &str,
+    ) -> std::result::Result<(Arc<OfferedPlan>, Arc<dyn UntypedService>), Lost> {
+        loop {
+            match self.served(digest).await {
+                Ok(found) => return Ok(found),
+                Err(error) => {
+                    let cause = StoreError::caused("no plan to work with", error);
+                    run.wait_for_store(&cause, PLAN_PAUSE).await?;
+                }
+            }
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use sutler_journal::{
-    Commit, CommitRejectedError, Key, Kind, Lost, OperationId, Run, StoreTime, Term,
+    Commit, CommitRejectedError, Fence, Key, Kind, Lost, OperationId, Run, StoreTime, Term,
 };
 use sutler_osb::{BindingId, InstanceId, OriginatingIdentity, RequestIdentity};
 use sutler_records::{Documents, Resource};
@@ -163,8 +163,21 @@ pub(crate) struct FirstCall {
 pub(crate) struct PlannedAttempt {
     /// When it is due, in microseconds of the store's clock.
     pub due: i64,
-    /// Number of its claim, if no other claim comes before it.
+    /// Number of its claim, if no other claim comes before it that may run. A claim that is put back makes it the next one.
     pub fence: u64,
+}
+
+impl Steps {
+    /// The claim with this number is put back without having run: the planned attempt comes with the next one. Returns
+    /// whether anything changed.
+    pub(crate) fn put_back(&mut self, fence: Fence) -> bool {
+        let planned = self.first_call.as_mut().and_then(|it| it.next.as_mut());
+        let Some(next) = planned.filter(|next| next.fence == fence.0) else {
+            return false;
+        };
+        next.fence += 1;
+        true
+    }
 }
 
 /// Result of saving a state.

@@ -37,8 +37,8 @@ pub use manifest::{
     ExampleUpdate, InlineVars, MANIFEST_BYTES_MAX, MANIFEST_FILES, Manifest, ManifestError,
     ManifestFinding, ManifestForm, NumberRange, OnLost, Parameter, PlanEntry, RangeBound,
     SecretRequirement, UpgradePolicy, ValidationPoint, ValueKind, ValueType, accepts,
-    accepts_change, duration_text, has_template_syntax, is_ansible_key, is_evaluated_key,
-    may_be_evaluated, refuse_reserved, refuse_templates, with_defaults,
+    accepts_change, duration_text, has_template_syntax, is_ansible_key, may_be_evaluated,
+    refuse_reserved, refuse_templates, with_defaults,
 };
 pub use pack::{
     FILE_LABEL, PACKED_BYTES_MAX, PackError, PackOptions, PackedImage, RUNTIME_LABEL, SPEC_LABEL,

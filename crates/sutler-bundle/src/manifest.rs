@@ -32,7 +32,7 @@ pub use settings::{
     ActionRules, AsyncSupport, Entrypoint, InlineVars, OnLost, SecretRequirement, UpgradePolicy,
 };
 pub use template_parameters::{
-    has_template_syntax, is_ansible_key, is_evaluated_key, may_be_evaluated, refuse_templates,
+    has_template_syntax, is_ansible_key, may_be_evaluated, refuse_templates,
 };
 pub(crate) use validate::same_value;
 pub use validate::{ValidationPoint, accepts, accepts_change, with_defaults};

@@ -71,8 +71,8 @@ pub enum Next {
     /// The state stays; detail or progress changes. New progress resets takeovers to zero; a new detail alone is
     /// a text that a hook can write as often as it starts, and resets nothing.
     Same,
-    /// The worker gives the operation back without having run it, and it may be claimed again when due. No
-    /// progress: takeovers stay as they are.
+    /// The worker gives the operation back without having run it, and it may be claimed again when due. Takeovers stay
+    /// as they are, also if the progress is replaced.
     PutBack(Due),
     /// The worker yields the operation, and it may be claimed again when due. Counts as progress.
     Ready(Due),

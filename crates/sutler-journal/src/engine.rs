@@ -74,14 +74,20 @@ pub trait Executor: Send + Sync + 'static {
     /// returns `RunResult::Finished`.
     async fn execute(&self, run: Arc<Run>) -> Result<RunResult, Lost>;
 
+    /// An operation is given back without having run, because another suspect runs. Returns the progress to write with that;
+    /// `None`: it stays.
+    fn put_back(&self, _run: &Run) -> Option<Bytes> {
+        None
+    }
+
     /// Ends an operation that was taken over too often without progress as failed, or leaves that to another process
     /// with `RunResult::Yield`.
     async fn give_up(&self, run: Arc<Run>) -> Result<RunResult, Lost>;
 }
 
-/// One queue and the number of its operations that one engine runs concurrently. Two kinds of runs exceed it: one that was
-/// claimed before its slot was taken otherwise or its limit was lowered, which counts; and one that a caller waits for
-/// (see [`ExpectedClaim::run`]) without a permit, which does not count.
+/// One queue and the number of its operations that one engine runs concurrently. Two kinds of runs exceed it: those that
+/// were claimed before their slots were taken otherwise or the limit was lowered, which count; and those that a caller
+/// waits for (see [`ExpectedClaim::run`]) without a permit, which do not count.
 #[derive(Clone, Debug)]
 pub struct QueueSettings {
     /// Queue to serve.
@@ -290,7 +296,7 @@ impl Engine {
         !self.0.incarnation().lost.is_cancelled()
     }
 
-    /// Looks at all queues now instead of when they are due; at more than one claim asks one after another.
+    /// Looks at all queues now instead of when they are due; claim by claim if they are more than one claim asks.
     pub fn poll_now(&self) {
         self.0.queues.look_at_all();
     }

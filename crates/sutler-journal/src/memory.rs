@@ -181,7 +181,8 @@ impl Store for MemoryStore {
 
     async fn changes(&self, after: &Cursor, limit: usize) -> Result<Changes, StoreError> {
         let (tables, _) = self.lock()?;
-        tables.feed.after(after, limit)
+        let lane_of = |id| tables.operation(id).map(|found| found.row.lane.clone());
+        tables.feed.after(after, limit, lane_of)
     }
 
     fn hints(&self) -> watch::Receiver<u64> {

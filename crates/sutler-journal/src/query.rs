@@ -116,6 +116,16 @@ pub enum Subject {
     Operation(OperationId),
 }
 
+impl Subject {
+    /// The operation, if it is one.
+    pub fn operation(&self) -> Option<OperationId> {
+        match self {
+            Self::Operation(id) => Some(*id),
+            Self::Put(_) | Self::Removed(_) => None,
+        }
+    }
+}
+
 /// One change of one commit. Claims, leases, logs and sweeps are not commits and not in the feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
@@ -123,6 +133,9 @@ pub struct Change {
     pub commit: CommitId,
     /// Subject.
     pub subject: Subject,
+    /// The lane of an operation, so that readers of some lanes need not read the operation. `None` for a document, for
+    /// an operation that was swept since, and in some stores for a change that an older version made.
+    pub lane: Option<Key>,
 }
 
 /// Part of the feed. A commit is never split over two responses.

@@ -244,8 +244,13 @@ impl EtcdStore {
                 if full && !changes.is_empty() {
                     break;
                 }
-                let each = subjects.into_iter();
-                changes.extend(each.map(|subject| Change { commit, subject }));
+                let view = self.follower.view()?;
+                let lane_of = |id| Some(view.operations.get(id)?.row.lane.clone());
+                changes.extend(subjects.into_iter().map(|subject| Change {
+                    commit,
+                    lane: subject.operation().and_then(lane_of),
+                    subject,
+                }));
                 reached = at;
             }
             // Commits without changes are skipped: an empty response would look like the end.

@@ -48,7 +48,7 @@ impl MongoStore {
         let mut gap = false;
         loop {
             let page_size = limit.max(COMMITS_MIN);
-            let window = self.placed_after(from, page_size).await?;
+            let window = self.placed_after(from, page_size, &lanes()).await?;
             gap |= requested < window.trimmed;
             let all = window.placed.len() < page_size;
             let (changes, reached) = whole_commits(&window, from.max(window.trimmed), limit)?;
@@ -64,9 +64,15 @@ impl MongoStore {
     }
 
     /// Records after a position: as many as requested, or all that were committed before the call. Later
-    /// commits are not waited for; otherwise this would not end while others commit.
-    async fn placed_after(&self, from: i64, limit: usize) -> Result<FeedWindow, MongoError> {
-        let mut window = self.read_window(from, limit).await?;
+    /// commits are not waited for; otherwise this would not end while others commit. `more`: stages that add to the
+    /// records.
+    async fn placed_after(
+        &self,
+        from: i64,
+        limit: usize,
+        more: &[Bsons],
+    ) -> Result<FeedWindow, MongoError> {
+        let mut window = self.read_window(from, limit, more).await?;
         let newest = window.newest;
         let mut pause = PAUSE;
         let mut failed = 0;
@@ -80,7 +86,7 @@ impl MongoStore {
                 Err(_) => {
                     let alone = self.numbering.lock().await;
                     // Another call may have assigned them meanwhile.
-                    window = self.read_window(from, limit).await?;
+                    window = self.read_window(from, limit, more).await?;
                     alone
                 }
             };
@@ -90,7 +96,7 @@ impl MongoStore {
                 tokio::time::sleep(jittered(pause)).await;
                 pause = (pause * 2).min(PAUSE_MAX);
             }
-            window = self.read_window(from, limit).await?;
+            window = self.read_window(from, limit, more).await?;
             // A faster replica assigned the same positions.
             failed += usize::from(failing && window.last == last);
         }
@@ -102,7 +108,12 @@ impl MongoStore {
     }
 
     /// Reads the feed from one snapshot.
-    async fn read_window(&self, from: i64, limit: usize) -> Result<FeedWindow, MongoError> {
+    async fn read_window(
+        &self,
+        from: i64,
+        limit: usize,
+        more: &[Bsons],
+    ) -> Result<FeedWindow, MongoError> {
         let new = vec![
             doc! { "$match": { "new": true } },
             doc! { "$sort": { "ts": 1 } },
@@ -115,11 +126,12 @@ impl MongoStore {
             doc! { "$project": { "_id": 0, "newest": "$ts" } },
         ];
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let placed = vec![
+        let mut placed = vec![
             doc! { "$match": { "n": { "$gt": from } } },
             doc! { "$sort": { "n": 1 } },
             doc! { "$limit": limit },
         ];
+        placed.extend_from_slice(more);
         let pipeline = vec![
             doc! { "$match": { "_id": "feed" } },
             union(Collection::Commits, new),
@@ -165,7 +177,7 @@ impl MongoStore {
     pub(crate) async fn trim(&self, before: i64, limit: usize) -> Result<u64, MongoError> {
         let mut pause = PAUSE;
         for _ in 0..TRIES {
-            let window = self.placed_after(0, limit).await?;
+            let window = self.placed_after(0, limit, &[]).await?;
             let old = |it: &&Bsons| int(it, "at").is_ok_and(|at| at < before);
             let old: Vec<&Bsons> = window.placed.iter().take_while(old).take(limit).collect();
             let Some(last) = old.last() else {
@@ -228,6 +240,17 @@ fn parse_window(found: Vec<Bsons>) -> Result<FeedWindow, MongoError> {
     Ok(window)
 }
 
+/// A stage that adds the lanes of the operations that a record names: a commit does not know those that it advances.
+fn lanes() -> [Bsons; 1] {
+    [doc! { "$lookup": {
+        "from": Collection::Operations.name(),
+        "localField": "about.o",
+        "foreignField": "_id",
+        "pipeline": [{ "$project": { "lane": 1 } }],
+        "as": "lanes",
+    } }]
+}
+
 /// Time of a record.
 fn time(row: &Bsons) -> ClusterTime {
     match row.get("ts") {
@@ -251,9 +274,15 @@ fn whole_commits(
             break;
         }
         let commit = CommitId(rows::read_uuid(row, "_id")?);
+        let lanes = rows::read_lanes(row)?;
         for subject in about {
             let subject = rows::read_subject(subject.as_document().ok_or_else(odd)?)?;
-            changes.push(Change { commit, subject });
+            let lane = subject.operation().and_then(|id| lanes.get(&id).cloned());
+            changes.push(Change {
+                commit,
+                subject,
+                lane,
+            });
         }
         reached = int(row, "n")?;
     }

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use mongodb::bson::spec::BinarySubtype;
 use mongodb::bson::{Binary, Bson, Document as Bsons, doc};
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::time::Duration;
 use sutler_journal::{
     CommitId, Document, Due, Fence, Key, Operation, OperationId, OperationRow, Outcome,
@@ -155,6 +156,18 @@ pub(crate) fn read_subject(row: &Bsons) -> Result<Subject, MongoError> {
         return Ok(Subject::Removed(read_key(row, "d")?));
     }
     Ok(Subject::Operation(OperationId(read_uuid(row, "o")?)))
+}
+
+/// Lanes of the operations that a commit's record names, as far as there are such operations.
+pub(crate) fn read_lanes(record: &Bsons) -> Result<HashMap<OperationId, Key>, MongoError> {
+    let Ok(found) = record.get_array("lanes") else {
+        return Ok(HashMap::new());
+    };
+    let lane = |row: &Bson| {
+        let row = row.as_document().ok_or_else(|| MongoError::odd("lanes"))?;
+        Ok((OperationId(read_uuid(row, "_id")?), read_key(row, "lane")?))
+    };
+    found.iter().map(lane).collect()
 }
 
 /// The code of an outcome.

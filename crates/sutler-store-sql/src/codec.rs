@@ -137,13 +137,31 @@ pub(crate) enum Lock {
 const PUT: u8 = 0;
 const REMOVED: u8 = 1;
 const OPERATION: u8 = 2;
+/// Not a subject, but the lane of the operation before it. The server adds it to operations that a commit only knows by
+/// their id.
+const LANE: u8 = 3;
+
+/// One entry of the subjects of a commit.
+enum FeedItem {
+    Subject(Subject),
+    Lane(Key),
+}
 
 pub(crate) fn subject(subject: &Subject) -> Vec<u8> {
-    let (kind, name) = match subject {
-        Subject::Put(key) => (PUT, key.as_bytes()),
-        Subject::Removed(key) => (REMOVED, key.as_bytes()),
-        Subject::Operation(OperationId(id)) => (OPERATION, &id.as_bytes()[..]),
-    };
+    match subject {
+        Subject::Put(key) => feed_item(PUT, key.as_bytes()),
+        Subject::Removed(key) => feed_item(REMOVED, key.as_bytes()),
+        Subject::Operation(OperationId(id)) => feed_item(OPERATION, id.as_bytes()),
+    }
+}
+
+/// An operation as a subject, with its lane.
+pub(crate) fn operation_in_lane(id: OperationId, lane: &Key) -> Vec<u8> {
+    let id = subject(&Subject::Operation(id));
+    [id, feed_item(LANE, lane.as_bytes())].concat()
+}
+
+fn feed_item(kind: u8, name: &[u8]) -> Vec<u8> {
     // A key is shorter than 2,000 bytes.
     let length = u16::try_from(name.len()).unwrap_or(u16::MAX).to_be_bytes();
     [&[kind], &length[..], name].concat()
@@ -151,30 +169,41 @@ pub(crate) fn subject(subject: &Subject) -> Vec<u8> {
 
 /// The changes of one commit, each subject once.
 pub(crate) fn changes(commit: CommitId, mut encoded: &[u8]) -> Result<Vec<Change>, SqlError> {
+    let damaged = || odd("a change in the feed is damaged");
     let mut changes: Vec<Change> = Vec::new();
+    let mut named = 0;
     while !encoded.is_empty() {
-        let subject =
-            take_subject(&mut encoded).ok_or_else(|| odd("a change in the feed is damaged"))?;
-        if !changes.iter().any(|change| change.subject == subject) {
-            changes.push(Change { commit, subject });
+        match take_feed_item(&mut encoded).ok_or_else(damaged)? {
+            FeedItem::Subject(subject) => {
+                let known = changes.iter().position(|change| change.subject == subject);
+                named = known.unwrap_or(changes.len());
+                if known.is_none() {
+                    changes.push(Change {
+                        commit,
+                        subject,
+                        lane: None,
+                    });
+                }
+            }
+            FeedItem::Lane(lane) => changes.get_mut(named).ok_or_else(damaged)?.lane = Some(lane),
         }
     }
     Ok(changes)
 }
 
-fn take_subject(encoded: &mut &[u8]) -> Option<Subject> {
+fn take_feed_item(encoded: &mut &[u8]) -> Option<FeedItem> {
     let (kind, rest) = encoded.split_first()?;
     let (length, rest) = rest.split_first_chunk::<2>()?;
     let (name, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes(*length)))?;
     *encoded = rest;
-    match *kind {
-        PUT => Some(Subject::Put(Key::from_bytes(name).ok()?)),
-        REMOVED => Some(Subject::Removed(Key::from_bytes(name).ok()?)),
-        OPERATION => Some(Subject::Operation(OperationId(
-            Uuid::from_slice(name).ok()?,
-        ))),
-        _ => None,
-    }
+    let subject = match *kind {
+        PUT => Subject::Put(Key::from_bytes(name).ok()?),
+        REMOVED => Subject::Removed(Key::from_bytes(name).ok()?),
+        OPERATION => Subject::Operation(OperationId(Uuid::from_slice(name).ok()?)),
+        LANE => return Some(FeedItem::Lane(Key::from_bytes(name).ok()?)),
+        _ => return None,
+    };
+    Some(FeedItem::Subject(subject))
 }
 
 pub(crate) fn seq_of(cursor: &Cursor) -> Result<i64, StoreError> {
@@ -187,7 +216,7 @@ pub(crate) fn seq_of(cursor: &Cursor) -> Result<i64, StoreError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Lock, changes, end_of_prefix, lock_number, subject};
+    use super::{Lock, changes, end_of_prefix, lock_number, operation_in_lane, subject};
     use sutler_journal::{CommitId, Key, Kind, OperationId, Realm, Subject};
     use uuid::Uuid;
 
@@ -207,6 +236,25 @@ mod tests {
         let back: Vec<Subject> = back.into_iter().map(|change| change.subject).collect();
         assert_eq!(back, subjects[..3]);
         assert!(changes(CommitId(Uuid::nil()), &encoded[..9]).is_err());
+    }
+
+    #[test]
+    fn a_lane_is_that_of_the_operation_before_it() {
+        let realm = Realm::new("r").unwrap();
+        let key = |id: &str| Key::new(&realm, Kind::new("k"), &[id]).unwrap();
+        let [one, other] = [7, 8].map(|id| OperationId(Uuid::from_u128(id)));
+        let encoded = [
+            subject(&Subject::Put(key("a"))),
+            operation_in_lane(one, &key("a")),
+            // As a version wrote it that named no lanes.
+            subject(&Subject::Operation(other)),
+            operation_in_lane(one, &key("a")),
+        ];
+        let back = changes(CommitId(Uuid::nil()), &encoded.concat()).unwrap();
+        let lanes: Vec<Option<Key>> = back.into_iter().map(|change| change.lane).collect();
+        assert_eq!(lanes, [None, Some(key("a")), None]);
+        let alone = &encoded[1][19..];
+        assert!(changes(CommitId(Uuid::nil()), alone).is_err(), "of nothing");
     }
 
     #[test]

@@ -234,7 +234,7 @@ fn start<'c>(new: &'c NewOperation, locks: &mut Locks) -> WriteRow<'c> {
         queue: Some(new.queue.as_str().as_bytes()),
         a: Some(&new.detail),
         b: Some(&new.request),
-        subject: codec::subject(&Subject::Operation(new.id)),
+        subject: codec::operation_in_lane(new.id, &new.lane),
         ..WriteRow::default()
     }
 }
@@ -276,7 +276,7 @@ fn import(operation: &Operation) -> WriteRow<'_> {
         a: Some(&row.detail),
         b: Some(&operation.request),
         c: Some(&operation.progress),
-        subject: codec::subject(&Subject::Operation(row.id)),
+        subject: codec::operation_in_lane(row.id, &row.lane),
         numbers: Some([
             Some(row.due.0),
             Some(i64::try_from(row.fence.0).unwrap_or(i64::MAX)),

@@ -121,14 +121,26 @@ impl Subjects {
     }
 }
 
-/// Decodes the changes of one commit.
-pub(crate) fn changes(commit: CommitId, mut encoded: &[u8]) -> Result<Vec<Change>, StoreError> {
+/// Decodes the changes of one commit. `lane_of` finds the lane of an operation.
+pub(crate) fn changes(
+    commit: CommitId,
+    mut encoded: &[u8],
+    mut lane_of: impl FnMut(OperationId) -> Result<Option<Key>, StoreError>,
+) -> Result<Vec<Change>, StoreError> {
     let mut changes = Vec::new();
     while let Some((kind, rest)) = encoded.split_first() {
         encoded = rest;
         let subject = subject(*kind, &mut encoded)
             .ok_or_else(|| damaged("a change in the feed cannot be read"))?;
-        changes.push(Change { commit, subject });
+        let lane = match subject.operation() {
+            Some(id) => lane_of(id)?,
+            None => None,
+        };
+        changes.push(Change {
+            commit,
+            subject,
+            lane,
+        });
     }
     Ok(changes)
 }

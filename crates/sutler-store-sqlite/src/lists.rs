@@ -10,7 +10,7 @@ use crate::rows::{self, unreadable};
 use crate::sql;
 use crate::writer::LeaseCounts;
 use bytes::Bytes;
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, OptionalExtension, Statement};
 use std::borrow::Cow;
 use sutler_journal::{
     Changes, CommitId, Cursor, Key, Layout, LogChunk, Operation, OperationFilter, OperationId,
@@ -107,10 +107,12 @@ pub(crate) fn changes(db: &Connection, after: &Cursor, limit: usize) -> ReadResu
     let mut reached = requested.max(trimmed);
     let mut changes = Vec::new();
     let mut statement = view.prepare_cached(sql::FEED_AFTER).map_err(unreadable)?;
+    let mut lane = view.prepare_cached(sql::OP_LANE).map_err(unreadable)?;
     let mut found = statement.query([reached]).map_err(unreadable)?;
     while let Some(row) = found.next().map_err(unreadable)? {
         let commit = CommitId(codec::uuid(rows::blob(row, 1)?)?);
-        let mut of_commit = codec::changes(commit, rows::blob(row, 2)?)?;
+        let lane_of = |id| lane_of(&mut lane, id);
+        let mut of_commit = codec::changes(commit, rows::blob(row, 2)?, lane_of)?;
         if !changes.is_empty() && changes.len() + of_commit.len() > limit {
             break;
         }
@@ -122,6 +124,16 @@ pub(crate) fn changes(db: &Connection, after: &Cursor, limit: usize) -> ReadResu
         next: Cursor::of_number(reached.unsigned_abs()),
         gap: requested < trimmed,
     })
+}
+
+/// The lane of an operation; `None` if it was swept.
+fn lane_of(statement: &mut Statement<'_>, id: OperationId) -> ReadResult<Option<Key>> {
+    let id: &[u8] = id.0.as_bytes();
+    let mut found = statement.query([id]).map_err(unreadable)?;
+    match found.next().map_err(unreadable)? {
+        Some(row) => codec::key(rows::blob(row, 0)?).map(Some),
+        None => Ok(None),
+    }
 }
 
 pub(crate) fn stats(db: &Connection, words: &Interner) -> ReadResult<Stats> {

@@ -125,6 +125,7 @@ fn every_hot_statement_searches_an_index_and_sorts_nothing() {
         sql::DOC_GET,
         sql::DOC_GET_YOUNG,
         sql::OP_POLL,
+        sql::OP_LANE,
         sql::OP_WHOLE,
         sql::LIST_BY_KEY_FROM,
         sql::LIST_BY_KEY_AFTER,

@@ -121,6 +121,7 @@ pub(crate) const OP_WHOLE: &str =
             finished, lane_key, detail, request, progress
      FROM op WHERE id = ?1";
 pub(crate) const OP_NUMBER: &str = "SELECT no FROM op WHERE id = ?1";
+pub(crate) const OP_LANE: &str = "SELECT lane_key FROM op WHERE id = ?1";
 
 // The readers: lists
 

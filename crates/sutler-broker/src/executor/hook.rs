@@ -68,13 +68,9 @@ impl HookCall<'_> {
                     return Ok(succeeded(instance::HookOutput::default()));
                 }
                 let state = instance_data.state.clone();
-                match self.update_input(instance_data, change).await {
-                    Ok(update) => self
-                        .guard(service.update(cx, state, update))
-                        .await?
-                        .map(made),
-                    Err(error) => Err(error),
-                }
+                let update = self.update_input(instance_data, change).await?;
+                let hook = service.update(cx, state, update);
+                self.guard(hook).await?.map(made)
             }
             (Verb::Deprovision, _) => {
                 let state = instance_data.state.clone();
@@ -98,7 +94,7 @@ impl HookCall<'_> {
         let ran = match self.verb {
             Verb::Bind if self.is_halted() => return Ok(halted()),
             Verb::Bind => {
-                let bound = match self.predecessor(binding_data).await {
+                let bound = match self.predecessor(binding_data).await? {
                     Ok(None) => self.guard(service.bind(cx, state)).await?,
                     Ok(Some(it)) => self.guard(service.rotate(cx, state, it)).await?,
                     Err(error) => Err(error),
@@ -196,29 +192,37 @@ impl HookCall<'_> {
         self.run.cancelled().is_cancelled() && never_ran(self.run)
     }
 
-    async fn predecessor(&self, binding_data: &BindingData) -> HookResult<Option<Predecessor>> {
+    async fn predecessor(
+        &self,
+        binding_data: &BindingData,
+    ) -> Result<HookResult<Option<Predecessor>>, Lost> {
         let Some(id) = &binding_data.spec.predecessor else {
-            return Ok(None);
+            return Ok(Ok(None));
         };
         let records = &self.realm_context.records;
         let key = records.binding_key(self.cx.instance_id(), id);
-        let state = match records.load::<Binding>(&key).await?.state {
+        let loaded = records.load_for_run::<Binding>(self.run, &key).await?;
+        let state = match loaded.state {
             Binding::Live { data: binding_data } => binding_data.state,
-            _ => return Err(Error::failed("The service binding to succeed is gone.")),
+            _ => {
+                let gone = Error::failed("The service binding to succeed is gone.");
+                return Ok(Err(gone));
+            }
         };
-        Ok(Some(Predecessor {
+        Ok(Ok(Some(Predecessor {
             binding_id: id.clone(),
             state,
-        }))
+        })))
     }
 
     async fn update_input(
         &self,
         instance_data: &InstanceData,
         change: &Change,
-    ) -> HookResult<Update<Parameters>> {
+    ) -> Result<Update<Parameters>, Lost> {
         let spec = &instance_data.spec;
-        let (previous, _) = self.realm_context.served(&spec.plan).await?;
+        let served = self.realm_context.served_for_run(self.run, &spec.plan);
+        let (previous, _) = served.await?;
         Ok(Update {
             params: self.cx.parameters().clone(),
             sent: change.parameters.clone().unwrap_or_default(),

@@ -9,9 +9,7 @@
 
 use super::vars::USER_VARIABLE;
 use serde_json::{Map, Value};
-use sutler_bundle::{
-    Entrypoint, Manifest, has_template_syntax, is_ansible_key, is_evaluated_key, may_be_evaluated,
-};
+use sutler_bundle::{Entrypoint, Manifest, has_template_syntax, is_ansible_key, may_be_evaluated};
 use sutler_runner::Vars;
 
 /// Key of an object that Ansible reads as a literal text.
@@ -55,7 +53,7 @@ fn is_user_template(name: &str, value: &Value) -> bool {
 
 /// Whether Ansible reads a key as it is. A key cannot be marked.
 fn is_plain_key(key: &str) -> bool {
-    !is_ansible_key(key) && !is_evaluated_key(key)
+    !is_ansible_key(key) && !may_be_evaluated(key)
 }
 
 fn has_plain_keys(value: &Value) -> bool {
@@ -141,9 +139,9 @@ mod tests {
 
     #[test]
     fn keys_with_template_syntax_are_left_out_for_playbooks() {
-        let inner = json!({ "{{ x }}": 1, "#jinja2: x": 1, "lookup('x')": 1, "deep": [{ "{% y %}": 1, "{": 2 }] });
+        let inner = json!({ "{{ x }}": 1, "#jinja2: x": 1, "lookup('x')": 1, "deep": [{ "{% y %}": 1, "{": 2, "}": 3 }] });
         let vars = json!({ "state_{{ x }}": 1, "greeting": inner, "state_a": inner });
-        let kept = json!({ "deep": [{ "{": 2 }] });
+        let kept = json!({ "deep": [{ "}": 3 }] });
         for more in [
             "entrypoint: playbooks",
             "image: registry.example.com/x:1\nentrypoint: playbooks",

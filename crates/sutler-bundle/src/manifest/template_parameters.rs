@@ -24,18 +24,12 @@ pub fn has_template_syntax(text: &str) -> bool {
     OPENERS.iter().any(|opener| text.contains(opener))
 }
 
-/// Whether a template or a condition could evaluate a text, alone or joined with others: conditions evaluate the result of
-/// their template once more, as an expression without braces. A call can run a command there, and a comparison can reveal
-/// a secret bit by bit.
+/// Whether a template or a condition could evaluate a text or a key, alone or joined with others: conditions evaluate the
+/// result of their template once more, as an expression without braces. A call can run a command there, and a comparison can
+/// reveal a secret bit by bit.
 #[must_use]
 pub fn may_be_evaluated(text: &str) -> bool {
-    text.contains('{') || is_evaluated_key(text)
-}
-
-/// Whether a template or a condition over the keys of an object could evaluate a key.
-#[must_use]
-pub fn is_evaluated_key(key: &str) -> bool {
-    key.contains('(') || compares(key) || has_template_syntax(key)
+    text.contains(['{', '(']) || compares(text) || has_template_syntax(text)
 }
 
 /// Whether a text contains an operator that compares, or a filter that prepares it.
@@ -44,22 +38,26 @@ fn compares(text: &str) -> bool {
     is_sign || has_operator(text, "in") || has_operator(text, "is")
 }
 
-/// Whether a word stands between two operands: after a number, a space, a quote or a bracket, and before another word.
+/// Whether a word stands between two operands: after a number, a space, a quote or a bracket, and before another word. One of
+/// them may be in another text that a playbook joins with this one.
 fn has_operator(text: &str, word: &str) -> bool {
     let is_in_word = |it: char| it.is_alphanumeric() || it == '_';
-    text.match_indices(word).any(|(at, _)| {
-        let (before, after) = (&text[..at], &text[at + word.len()..]);
-        let joined = before.trim_end_matches(is_in_word).len();
-        let ends_operand = match before[joined..].chars().next() {
-            // A number may end where a word begins.
-            Some(first) => first.is_ascii_digit(),
-            None => before
-                .chars()
-                .next_back()
-                .is_some_and(|it| it.is_whitespace() || it.is_control() || "'\"])}".contains(it)),
-        };
-        ends_operand && after.chars().next().is_some_and(|it| !is_in_word(it))
-    })
+    let is_space = |it: char| it.is_whitespace() || it.is_control();
+    text != word
+        && text.match_indices(word).any(|(at, _)| {
+            let (before, after) = (&text[..at], &text[at + word.len()..]);
+            if before.is_empty() {
+                // Unlike `in-house`: such texts are no halves of a comparison.
+                return after.starts_with(|it| is_space(it) || "'\"[({".contains(it));
+            }
+            let joined = before.trim_end_matches(is_in_word).len();
+            let ends_operand = match before[joined..].chars().next() {
+                // A number may end where a word begins.
+                Some(first) => first.is_numeric(),
+                None => before.ends_with(|it| is_space(it) || "'\"])}".contains(it)),
+            };
+            ends_operand && !after.starts_with(is_in_word)
+        })
 }
 
 /// Whether Ansible gives a key of an object a meaning of its own.
@@ -90,9 +88,9 @@ pub fn refuse_templates(
             continue;
         }
         // A key cannot be marked as literal.
-        if any(value, &|_| false, &is_evaluated_key) {
+        if any(value, &|_| false, &may_be_evaluated) {
             return Err(format!(
-                "the parameter {shown:?} must not have a key that contains `{{{{`, `{{%`, `{{#`, `#jinja2`, `(`, `[`, `<`, `>`, `|`, `==`, `!=`, or `in` or `is` as a word: choose another key"
+                "the parameter {shown:?} must not have a key that contains `{{`, `#jinja2`, `(`, `[`, `<`, `>`, `|`, `==`, `!=`, or `in` or `is` as a word: choose another key"
             ));
         }
         if manifest.image.is_some() && any(value, &has_template_syntax, &|_| false) {
@@ -138,7 +136,7 @@ pub(super) fn read(
 
 #[cfg(test)]
 mod tests {
-    use super::{is_evaluated_key, may_be_evaluated, refuse_templates};
+    use super::{may_be_evaluated, refuse_templates};
     use crate::manifest::{MANIFEST_FILES, Manifest};
     use serde_json::{Map, Value, json};
 
@@ -221,6 +219,7 @@ mod tests {
             "f(x)",
             "x < 'm'",
             "'m' in x",
+            "{ x",
         ];
         for key in keys {
             for value in [json!({ key: 1 }), json!([{ "k": { key: "x" } }])] {
@@ -253,8 +252,15 @@ mod tests {
             "0xain y",
             "x\u{1c}in\u{1c}y",
             "y[x.0]",
+            "x.\u{664}in'abc'",
+            // Halves that a playbook joins.
+            "x in",
+            "x.0is",
+            "in x",
+            "is\tsearch",
+            "in'abc'",
         ] {
-            assert!(may_be_evaluated(text) && is_evaluated_key(text), "{text}");
+            assert!(may_be_evaluated(text), "{text}");
         }
         for text in [
             "in",
@@ -264,8 +270,10 @@ mod tests {
             "within is_a",
             "a=b",
             "main info",
+            "in-house",
+            "is_a",
         ] {
-            assert!(!may_be_evaluated(text) && !is_evaluated_key(text), "{text}");
+            assert!(!may_be_evaluated(text), "{text}");
         }
     }
 

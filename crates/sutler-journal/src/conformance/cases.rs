@@ -102,6 +102,7 @@ macro_rules! store_conformance {
             feed {
                 the_feed_is_in_commit_order,
                 the_feed_names_every_subject,
+                the_feed_names_the_lane_of_every_operation,
                 the_feed_has_nothing_but_applied_commits,
                 a_commit_is_never_split,
                 a_cursor_can_be_used_again,

@@ -4,8 +4,9 @@ use super::Candidate;
 use super::fixture::{Fixture, LASTING, advance, bytes, finish, insert, key, new_operation, only};
 use crate::commit::{Commit, CommitId, Due, Next, Start, WRITES_MAX, Write};
 use crate::document::Version;
-use crate::operation::{OperationId, Outcome};
+use crate::operation::{Fence, OperationId, Outcome};
 use crate::query::{Change, Cursor, Subject, Sweep};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Time within which a commit must cause a hint.
@@ -36,6 +37,7 @@ pub async fn the_feed_is_in_commit_order(candidate: &dyn Candidate) {
     let change = Change {
         commit: last,
         subject: Subject::Put(key("last")),
+        lane: None,
     };
     assert_eq!(changes, [change]);
     assert!(later > end, "cursors are ordered as bytes");
@@ -85,6 +87,58 @@ pub async fn the_feed_names_every_subject(candidate: &dyn Candidate) {
         assert_eq!(named.count(), 1, "{subject:?}");
     }
     assert_eq!(changes.len(), expected.len(), "and nothing else");
+}
+
+/// The feed names the lane of every operation, whatever a commit did to it.
+pub async fn the_feed_names_the_lane_of_every_operation(candidate: &dyn Candidate) {
+    let fixture = Fixture::of(candidate).await;
+    let worker = fixture.worker(LASTING).await;
+    let mut lanes = BTreeMap::new();
+    let mut new = |lane: &str, start| {
+        let new = new_operation(lane, start);
+        lanes.insert(new.id, new.lane.clone());
+        new
+    };
+    let done = new("a", Start::Claimed(worker));
+    let [moved, cancelled, woken, resealed] =
+        ["b", "c", "d", "e"].map(|lane| new(lane, Start::Waiting));
+    let ids = [&done, &moved, &cancelled, &woken, &resealed].map(|new| new.id);
+    let [done_id, moved_id, cancelled_id, woken_id, resealed_id] = ids;
+    let read = Version(fixture.commit(insert("a", "x").start(done)).await);
+    for new in [moved, cancelled, woken, resealed] {
+        fixture.commit(Commit::new().start(new)).await;
+    }
+    let end = Commit::new()
+        .replace(key("a"), read, Vec::new(), bytes("y"))
+        .fenced(done_id, Fence(1))
+        .advance(done_id, Next::Done(Outcome::Succeeded), None, None);
+    fixture.commit(end).await;
+    let mut import = fixture.operation(moved_id).await;
+    (import.row.id, import.row.lane) = (OperationId::fresh(), key("f"));
+    lanes.insert(import.row.id, import.row.lane.clone());
+    let all = insert("new", "x")
+        .write(Write::Wake(moved_id))
+        .advance(moved_id, Next::Waiting, None, None)
+        .write(Write::Cancel(cancelled_id))
+        .write(Write::Wake(woken_id))
+        .write(Write::Unpin(done_id))
+        .write(Write::Reseal {
+            operation: resealed_id,
+            read: (fixture.row(resealed_id).await.detail, bytes("")),
+            detail: bytes("d"),
+            request: bytes("r"),
+            progress: bytes("p"),
+        })
+        .write(Write::Cancel(moved_id))
+        .write(Write::Import(Box::new(import)));
+    fixture.commit(all).await;
+    let (changes, _) = fixture.feed(&Cursor::default()).await;
+    for change in &changes {
+        let lane = change.subject.operation().map(|id| lanes[&id].clone());
+        assert_eq!(change.lane, lane, "{change:?}");
+    }
+    let named = changes.iter().filter(|change| change.lane.is_some());
+    assert_eq!(named.count(), 12);
 }
 
 /// The feed contains no commits that failed, no repeats, and no changes outside commits.

@@ -97,7 +97,7 @@ pub async fn progress_ends_the_count_of_takeovers(candidate: &dyn Candidate) {
         (running[1], Next::Same, Some(bytes("memo")), 0),
         (running[2], Next::Ready(Due::Now), None, 0),
         (running[3], Next::Retry(Due::Now), None, 1),
-        (running[4], Next::PutBack(Due::Now), None, 1),
+        (running[4], Next::PutBack(Due::Now), Some(bytes("memo")), 1),
         (running[5], Next::Waiting, None, 0),
     ] {
         let commit = Commit::new().advance(id, next, Some(bytes("text")), progress);

@@ -142,6 +142,7 @@ mod tests {
         .map(|subject| Change {
             commit: CommitId(Uuid::nil()),
             subject,
+            lane: None,
         });
         let found = touched(&changes);
         assert!(found.documents.iter().eq(&[key("a"), key("b")]));

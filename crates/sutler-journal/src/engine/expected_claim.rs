@@ -7,14 +7,15 @@
 use super::run_table::{ClaimOrigin, UnstartedOperation};
 use super::{Engine, Permit, RunCompletion, loops};
 use crate::operation::{Operation, OperationId, WorkerId};
+use tokio::time::Instant;
 
 /// A claim that a commit is about to make.
 pub struct ExpectedClaim {
     engine: Engine,
     id: OperationId,
     worker: WorkerId,
-    /// The operation as it is after the claim; `None` before the commit is sent.
-    operation: Option<Operation>,
+    /// The operation as it is after the claim, since a moment before the commit is sent; `None` until then.
+    operation: Option<(Operation, Instant)>,
     /// The slot of its queue that the operation takes.
     permit: Option<Permit>,
 }
@@ -36,18 +37,17 @@ impl ExpectedClaim {
         self.worker
     }
 
-    /// Sets the operation that the commit claims.
+    /// Sets the operation that the commit claims; to be called right before the commit is sent.
     pub fn set_operation(&mut self, operation: Operation) {
-        self.operation = Some(operation);
+        self.operation = Some((operation, Instant::now()));
     }
 
     /// Runs the operation after its commit. Without a permit it does not count against its queue, because a
     /// caller waits for it. `None`: nothing starts now, because the lease was lost meanwhile, the engine shuts down, or a
     /// renewal has already run it here.
     pub fn run(mut self) -> Option<RunCompletion> {
-        let operation = self.operation.take()?;
+        let read = self.operation.take()?;
         let claim = (self.worker, ClaimOrigin::Response);
-        let read = (operation, tokio::time::Instant::now());
         loops::spawn_run(&self.engine, claim, read, self.permit.take())
     }
 
@@ -62,10 +62,10 @@ impl Drop for ExpectedClaim {
         let inner = &self.engine.0;
         match self.operation.take() {
             None => inner.table().was_not_claimed(self.id, self.worker),
-            Some(operation) => {
+            Some((operation, _)) => {
                 let permit = self.permit.take();
                 let unstarted = UnstartedOperation { operation, permit };
-                let now = tokio::time::Instant::now();
+                let now = Instant::now();
                 inner.table().caller_left(unstarted, self.worker, now);
                 inner.renew.notify_one();
             }

@@ -276,8 +276,9 @@ impl Inner {
 
     /// Gives an operation back that this worker did not run.
     async fn put_back_unstarted(&self, run: &Run, wait: Duration) {
+        let progress = self.executor.put_back(run);
         if run
-            .step(Next::PutBack(Due::In(wait)), None, None)
+            .step(Next::PutBack(Due::In(wait)), None, progress)
             .await
             .is_ok()
         {

@@ -63,7 +63,7 @@ struct Hint {
 /// A queue, and since when or from when on it is due. Sorted by the order in which queues are asked.
 type DueQueue<'a> = (Instant, u64, &'a Queue);
 
-/// Times of all queues that are served. Everything takes logarithmic time.
+/// Times of all queues that are served. A call takes logarithmic time for each queue that it changes or asks.
 pub(super) struct QueueSchedule {
     look_every: Duration,
     /// Number of claims so far.
@@ -133,8 +133,8 @@ impl QueueSchedule {
         }
     }
 
-    /// Any queue may have work now. If a claim does not ask all queues, each is asked only so often because of hints that
-    /// the claims for all of them keep their distance.
+    /// Any queue may have work now. If a claim does not ask all queues, a round of claims that only hints cause begins no
+    /// earlier than [`CLAIM_SPACING`] for each of its claims after the last round.
     pub(super) fn hint(&mut self, now: Instant) {
         let has_left = |hint: &Hint| {
             let oldest = self.by_asked.first();

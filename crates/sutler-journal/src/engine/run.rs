@@ -281,7 +281,9 @@ impl Run {
     }
 
     /// To be called before something begins that has an effect outside. If the claim was made or listed a while ago, the
-    /// operation is read again: somebody may have ended or cancelled it meanwhile, which a renewal shows only later.
+    /// operation is read again: somebody may have ended or cancelled it meanwhile, which a renewal shows only later. The
+    /// answer may have been late as well, so the read is repeated once: a store that is always slow delays a beginning and
+    /// does not prevent it.
     ///
     /// # Errors
     /// The operation is not claimed by this run any more.
@@ -290,7 +292,9 @@ impl Run {
             return Ok(());
         }
         let mut wait = AGAIN_FIRST;
+        let mut is_repeated = false;
         loop {
+            let sent = Instant::now();
             match self.checked_store()?.operation(self.id()).await {
                 Ok(Some(Operation { row, .. }))
                     if row.state == State::Running && row.fence == self.fence() =>
@@ -298,7 +302,10 @@ impl Run {
                     if row.cancel {
                         self.cancel.cancel();
                     }
-                    return Ok(());
+                    if is_repeated || sent.elapsed() < CONFIRM_AFTER {
+                        return Ok(());
+                    }
+                    is_repeated = true;
                 }
                 Ok(_) => return Err(Lost),
                 Err(cause) => self.wait_for_store(&cause, wait).await?,

@@ -28,6 +28,10 @@ const RESPONSE_WITHIN: Duration = Duration::from_secs(120);
 /// Takeovers from which an operation is suspected of ending its processes.
 const SUSPECT_TAKEOVERS: u32 = 2;
 
+/// Maximum lost leases that count as survived. An operation that stalls its process again and again, so that its lease is
+/// lost and the process goes on, must be isolated before it is given up: its fourth and fifth takeover count.
+const SURVIVED_MAX: u32 = 2;
+
 /// Factor by which each further takeover extends the time for which a suspect runs without another suspect: an innocent
 /// operation that was taken over together with a guilty one outlives it before both are given up.
 const TIME_ALONE_FACTOR: u32 = 4;
@@ -78,8 +82,7 @@ impl RunHandle {
 
     /// Whether this process holds the operation and runs it, or did until this run has ended.
     fn survives_lost_lease(&self) -> bool {
-        let is_held =
-            !self.has_ended_claim() || self.counters.claimed_again.load(Ordering::SeqCst);
+        let is_held = !self.has_ended_claim() || self.counters.claimed_again.load(Ordering::SeqCst);
         is_held && !self.put_back
     }
 }
@@ -344,7 +347,7 @@ impl RunTable {
             return 0;
         }
         let survived = self.survived.get(&id).map_or(0, |it| it.times);
-        let suspicious = takeovers.saturating_sub(survived);
+        let suspicious = takeovers.saturating_sub(survived.min(SURVIVED_MAX));
         if suspicious >= SUSPECT_TAKEOVERS {
             suspicious
         } else {
@@ -394,7 +397,7 @@ impl RunTable {
             .retain(|_, (_, at)| sent.saturating_duration_since(*at) < RESPONSE_WITHIN);
         for (id, run) in &mut self.runs {
             let has_ended_claim = run.has_ended_claim();
-            // If a run has ended its claim, a later one is listed.
+            // What is listed for a run that has ended its claim is a later claim.
             let is_held = run.started >= sent || held.contains(id);
             if is_held && !has_ended_claim {
                 continue;

@@ -5,6 +5,8 @@
 
 use crate::clock::StoreTime;
 use crate::commit::CommitId;
+use crate::key::Key;
+use crate::operation::OperationId;
 use crate::query::{Change, Changes, Cursor, Subject};
 use crate::store::StoreError;
 use std::collections::{BTreeMap, BTreeSet};
@@ -49,7 +51,12 @@ impl Feed {
     }
 
     /// Whole commits after a cursor, until there are `limit` changes; at least one commit.
-    pub(super) fn after(&self, cursor: &Cursor, limit: usize) -> Result<Changes, StoreError> {
+    pub(super) fn after(
+        &self,
+        cursor: &Cursor,
+        limit: usize,
+        lane_of: impl Fn(OperationId) -> Option<Key>,
+    ) -> Result<Changes, StoreError> {
         let requested = number(cursor)?;
         let mut reached = requested.max(self.trimmed);
         let mut changes = Vec::new();
@@ -62,6 +69,7 @@ impl Feed {
             changes.extend(record.subjects.iter().map(|subject| Change {
                 commit: record.commit,
                 subject: subject.clone(),
+                lane: subject.operation().and_then(&lane_of),
             }));
             reached = *number;
         }

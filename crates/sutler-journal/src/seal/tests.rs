@@ -115,6 +115,9 @@ fn a_ring_without_the_key_that_seals_does_not_replace_it() {
     let refused = used.replace(&other);
     assert_eq!(refused, Err(KeyRingError::LacksCurrent("k1".to_owned())));
     assert_eq!(format!("{used:?}"), "KeyRing(k1, …)", "nothing was changed");
+    let appended = KeyRing::parse(&format!("{}{}", *two, *one)).unwrap();
+    used.replace(&appended).unwrap();
+    assert_eq!(used.current().as_str(), "k2");
 }
 
 /// An older file looks the same to this process as the file after a rotation of which it missed a step.

@@ -36,6 +36,7 @@ pub const SYNC_VERB: &str = "sync";
 
 /// Longest wait before it is looked whether a broker that was stopped goes on, if that is not noticed otherwise.
 const STOPPED_AGAIN_AFTER: Duration = Duration::from_secs(5 * 60);
+
 /// Why a sync did not end.
 enum SyncStop {
     /// The claim was lost.
@@ -149,6 +150,7 @@ impl Brokers {
         }
     }
 
+    /// How long a broker wants to be left alone.
     fn wait_for(&self, after: RetryAfter) -> Duration {
         let seconds = u64::try_from(self.records.now().as_second()).unwrap_or(0);
         after.from_now(UNIX_EPOCH + Duration::from_secs(seconds))

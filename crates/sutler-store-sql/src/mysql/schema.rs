@@ -22,8 +22,8 @@ pub(super) const LAYOUTS: [&[&str]; 3] = [
     // Was a second version of the commit: the next state 8 (put back), and takeovers that stay unless progress is
     // written. Databases that had it keep it, for replicas that still use it.
     &[],
-    // A third version of the commit: resets takeovers of an operation that waits again. Replicas of layouts 1 and 2 go
-    // on with theirs.
+    // A third version of the commit: adds lanes to the feed, and resets takeovers of an operation that waits again.
+    // Replicas of layouts 1 and 2 go on with theirs.
     &[include_str!("layout_3/commit.sql")],
 ];
 

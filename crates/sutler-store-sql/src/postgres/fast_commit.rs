@@ -1,7 +1,7 @@
 //! Fast functions for the two commits of every request.
 //!
 //! A commit that creates a document and starts an operation, and one that replaces a document and ends an
-//! operation, each have their own function (`layout_1/fast_commit.sql`), which handles only the successful
+//! operation, each have their own function (`layout_3/fast_commit.sql`), which handles only the successful
 //! case. In all other cases the general function decides (`commit.rs`), so no decision is made twice.
 
 use super::ids::Id;

@@ -16,14 +16,16 @@ pub(super) const LAYOUTS: [&[&str]; 3] = [
     &[
         include_str!("layout_1/tables.sql"),
         include_str!("layout_1/feed.sql"),
-        include_str!("layout_1/fast_commit.sql"),
         include_str!("layout_1/work.sql"),
     ],
     // Its commit was replaced by that of layout 3.
     &[include_str!("layout_2/feed_horizon.sql")],
-    // Replaces the commit of layouts 1 and 2: resets takeovers of an operation that waits again, adds the next state 8
-    // (put back), and keeps takeovers unless progress is written.
-    &[include_str!("layout_3/commit.sql")],
+    // Replaces the commits of layouts 1 and 2: adds lanes to the feed, resets takeovers of an operation that waits
+    // again, adds the next state 8 (put back), and keeps takeovers unless progress is written.
+    &[
+        include_str!("layout_3/commit.sql"),
+        include_str!("layout_3/fast_commit.sql"),
+    ],
 ];
 
 /// The oldest server that has everything the layouts use.

@@ -19,7 +19,9 @@ fn users(requests: &[ReceivedRequest]) -> Vec<(String, String)> {
 
 fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
     let pairs = expected.iter();
-    pairs.map(|(verb, user)| ((*verb).to_owned(), (*user).to_owned())).collect()
+    pairs
+        .map(|(verb, user)| ((*verb).to_owned(), (*user).to_owned()))
+        .collect()
 }
 
 /// A platform with the broker registered and an instance `db` of carla, on the plan small with a disk of 10.
@@ -56,7 +58,11 @@ fn a_forbidden_change_beside_another(broker: &ForbiddingBroker) {
     let after = instance(&platform);
     assert_eq!(after["spec"]["parameters"]["disk"], 50);
     assert_eq!(after["confirmed"]["spec"]["plan"], "small");
-    let expected = [("provision", "carla"), ("update", "boris"), ("update", "anna")];
+    let expected = [
+        ("provision", "carla"),
+        ("update", "boris"),
+        ("update", "anna"),
+    ];
     assert_eq!(users(&broker.requests()), pairs(&expected));
 }
 

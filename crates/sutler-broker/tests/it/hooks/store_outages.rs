@@ -2,15 +2,18 @@
 
 use super::{AFTER_THE_LEASE, RestartableBroker};
 use crate::fixture::request::RequestBuilder;
+use crate::fixture::test_catalog::LARGE;
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use sutler_broker::prelude::JsonSchema;
-use sutler_broker::{BuildError, Cx, Error, Policy, Provisioned, Result, Service, Update, Updated};
+use sutler_broker::{
+    Bound, BuildError, Cx, Error, Policy, Provisioned, Result, Service, Update, Updated,
+};
 use sutler_journal::conformance::{Call, Intercept};
 use sutler_journal::copy::{CopyNames, StoreCopy};
-use sutler_journal::{MemoryStore, Store};
+use sutler_journal::{MemoryStore, Outcome, State, Store};
 use sutler_osb::{OperationKind, PinnedPlan};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -51,6 +54,10 @@ impl Service for Plain {
 
     async fn deprovision(&self, _: &Cx, _: Option<u32>) -> Result<()> {
         Ok(())
+    }
+
+    async fn bind(&self, _: &Cx, _: &u32) -> Result<Bound> {
+        Ok(Bound::credentials(json!({})))
     }
 
     fn policy(&self, _: OperationKind, _: &PinnedPlan) -> Policy {
@@ -123,6 +130,80 @@ async fn a_refused_repeat_does_not_decide_the_outcome_of_the_first_attempt() {
     });
     fixture.provision("i").send().await.is(201);
     assert_eq!(brokers.operations().await.len(), 1);
+}
+
+/// More reads of documents than there are before a hook.
+const READS: usize = 8;
+
+impl RestartableBroker {
+    /// Refuses one read of a document after some commits.
+    fn refuse_read(&self, nth: usize, mut commits: usize) {
+        let mut reads = 0;
+        self.inject(move |call| {
+            commits -= usize::from(commits > 0 && matches!(call, Call::Commit(_)));
+            reads += usize::from(commits == 0 && matches!(call, Call::Read("get")));
+            match call {
+                Call::Read("get") if reads == nth => {
+                    reads += 1;
+                    Intercept::Refuse
+                }
+                _ => Intercept::Pass,
+            }
+        });
+    }
+
+    /// Waits until the newest operation has ended.
+    async fn until_newest_ended(&self) -> State {
+        for _ in 0..1000 {
+            let newest = self.operations().await.swap_remove(0);
+            if newest.finished.is_some() {
+                return newest.state;
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        panic!("it does not end");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_that_fails_before_a_rotation_does_not_end_it() {
+    for nth in 1..=READS {
+        let brokers = RestartableBroker::new();
+        let fixture = brokers.open(Plain::default()).await;
+        fixture.provision("i").send().await.is(201);
+        fixture.bind("i", "old").send().await.is(201);
+        brokers.refuse_read(nth, 1);
+        let rotation = fixture.bind("i", "new").accepts_incomplete();
+        let rotation = rotation.with("predecessor_binding_id", "old");
+        rotation.send().await.is(202);
+        let end = brokers.until_newest_ended().await;
+        assert_eq!(end, State::Done(Outcome::Succeeded), "read {nth}");
+    }
+}
+
+/// A process that takes it over knows neither plan yet.
+#[tokio::test(start_paused = true)]
+async fn a_read_that_fails_before_an_update_does_not_end_it() {
+    for nth in 1..=READS {
+        let brokers = RestartableBroker::new();
+        let fixture = brokers.open(Plain::default()).await;
+        fixture.provision("i").send().await.is(201);
+        fixture.running.shut_down().await;
+        let slow = Plain {
+            takes: Duration::from_secs(3600),
+            ..Plain::default()
+        };
+        let fixture = brokers.open(slow).await;
+        let update = fixture.update("i").only_plan(LARGE).accepts_incomplete();
+        update.send().await.is(202);
+        fixture.crash();
+        let _fixture = brokers.open(Plain::default()).await;
+        // Until shortly before the takeover.
+        tokio::time::sleep(AFTER_THE_LEASE - Duration::from_secs(2)).await;
+        brokers.refuse_read(nth, 0);
+        let end = brokers.until_newest_ended().await;
+        assert_eq!(end, State::Done(Outcome::Succeeded), "read {nth}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -126,7 +126,7 @@ fn several_plans_are_kept_and_close_ones_share_a_look() {
     for planned in [500, 510, 520, 400, 500, 900] {
         schedule.plan(&queue(0), ms(planned));
     }
-    for at in [400, 525, 900] {
+    for at in [400, 500, 625, 900] {
         assert_eq!(schedule.next_look(), Some(ms(at)));
         assert_eq!(claims(&mut schedule, ms(at)).len(), 1);
     }
@@ -244,7 +244,7 @@ fn a_queue_that_has_left_is_not_asked() {
         schedule.leave(&queue(n));
     }
     schedule.hint(now);
-    assert_eq!((schedule.len(), schedule.next_look()), (0, None));
+    assert_eq!(schedule.next_look(), None);
 }
 
 /// What may happen to a schedule.

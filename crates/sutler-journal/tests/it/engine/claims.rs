@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use sutler_journal::conformance::{Call, Intercept};
 use sutler_journal::{
-    Engine, EngineSettings, Executor, Lost, Outcome, Run, RunResult, State, WorkerId,
+    Commit, Engine, EngineSettings, Executor, Lost, Next, Outcome, Run, RunResult, State, WorkerId,
 };
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -305,4 +305,76 @@ async fn an_operation_whose_run_panics_when_it_is_dropped_runs_again() {
     fixture.hook(|_| Intercept::Pass);
     let row = fixture.done(id).await;
     assert_eq!(row.state, State::Done(Outcome::Succeeded));
+}
+
+/// The operation is ended after the first read was answered, which took long.
+#[tokio::test(start_paused = true)]
+async fn a_confirmation_whose_answer_was_late_is_repeated() {
+    let fixture = EngineFixture::new();
+    let id = fixture.accept("a").await;
+    let reads: Arc<[Notify; 2]> = Arc::default();
+    let gates = [0, 1].map(|_| Arc::new(Notify::new()));
+    let (asked, held, mut read) = (reads.clone(), gates.clone(), 0);
+    fixture.hook(move |call| match call {
+        Call::Read("operation") if read < 2 => {
+            read += 1;
+            asked[read - 1].notify_one();
+            Intercept::Hold(held[read - 1].clone())
+        }
+        _ => Intercept::Pass,
+    });
+    let has_begun = Arc::new(AtomicUsize::new(0));
+    let begins = has_begun.clone();
+    let executor = ScriptedExecutor::new(move |run, _| {
+        let begins = begins.clone();
+        async move {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            run.confirm_claim().await?;
+            begins.fetch_add(1, Ordering::SeqCst);
+            finish(&run).await
+        }
+    });
+    let engine = fixture.engine(executor).await;
+    reads[0].notified().await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    gates[0].notify_one();
+    let second = tokio::time::timeout(LEASE, reads[1].notified()).await;
+    assert!(second.is_ok(), "it is read again");
+    let commit = Commit::new().advance(id, Next::Done(Outcome::Failed), None, None);
+    fixture.store.commit(&commit).await.unwrap();
+    gates[1].notify_one();
+    while engine.operations_running() > 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(has_begun.load(Ordering::SeqCst), 0);
+}
+
+/// Otherwise nothing would ever begin on a slow store.
+#[tokio::test(start_paused = true)]
+async fn a_confirmation_is_repeated_once() {
+    let fixture = EngineFixture::new();
+    let id = fixture.accept("a").await;
+    let gate = Arc::new(Notify::new());
+    let (held, reads) = (gate.clone(), Arc::new(AtomicUsize::new(0)));
+    let counted = reads.clone();
+    fixture.hook(move |call| match call {
+        Call::Read("operation") => {
+            counted.fetch_add(1, Ordering::SeqCst);
+            Intercept::Hold(held.clone())
+        }
+        _ => Intercept::Pass,
+    });
+    let executor = ScriptedExecutor::new(|run, _| async move {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        run.confirm_claim().await?;
+        finish(&run).await
+    });
+    let engine = fixture.engine(executor.clone()).await;
+    while executor.observed().is_empty() || engine.operations_running() > 0 {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        gate.notify_one();
+    }
+    assert_eq!(reads.load(Ordering::SeqCst), 2);
+    fixture.hook(|_| Intercept::Pass);
+    assert_eq!(fixture.row(id).await.state, State::Done(Outcome::Succeeded));
 }

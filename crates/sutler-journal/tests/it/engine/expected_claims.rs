@@ -140,3 +140,31 @@ async fn a_commit_that_is_written_after_it_was_given_up_runs() {
     assert!(began.elapsed() <= LEASE, "{:?}", began.elapsed());
     assert_eq!(executor.observed().len(), 1);
 }
+
+/// Neither the answer to its commit nor what the run does before its hook takes a second, but both together do.
+#[tokio::test(start_paused = true)]
+async fn the_age_of_a_claim_counts_from_before_its_commit() {
+    let fixture = EngineFixture::new();
+    let half = Duration::from_millis(600);
+    let executor = ScriptedExecutor::new(move |run, _| async move {
+        tokio::time::sleep(half).await;
+        run.confirm_claim().await?;
+        finish(&run).await
+    });
+    let engine = fixture.engine(executor).await;
+    let is_read = Arc::new(AtomicBool::new(false));
+    let seen = is_read.clone();
+    fixture.hook(move |call| {
+        seen.fetch_or(matches!(call, Call::Read("operation")), Ordering::SeqCst);
+        Intercept::Pass
+    });
+    let (claim, new) = expect_claim(&engine, "a", WORK);
+    fixture
+        .store
+        .commit(&Commit::new().start(new))
+        .await
+        .unwrap();
+    tokio::time::sleep(half).await;
+    claim.run().expect("the lease is held").wait().await;
+    assert!(is_read.load(Ordering::SeqCst));
+}

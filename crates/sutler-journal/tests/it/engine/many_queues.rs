@@ -74,9 +74,7 @@ async fn a_hint_finds_the_operation_in_any_of_many_queues_at_once() {
 #[tokio::test(start_paused = true)]
 async fn hints_all_the_time_cost_a_bounded_number_of_claims() {
     let fixture = EngineFixture::new();
-    let _engine = fixture
-        .engine_with(finishing(), settings(640, NEVER))
-        .await;
+    let _engine = fixture.engine_with(finishing(), settings(640, NEVER)).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let claims = fixture.count_claims();
     for n in 0..1000 {

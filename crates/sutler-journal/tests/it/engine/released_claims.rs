@@ -217,10 +217,7 @@ async fn a_release_whose_answer_is_lost_is_applied_once() {
         }
         _ => Intercept::Pass,
     });
-    let executor = releasing(
-        Next::Retry(Due::In(WAIT)),
-        RunResult::Released(Some(WAIT)),
-    );
+    let executor = releasing(Next::Retry(Due::In(WAIT)), RunResult::Released(Some(WAIT)));
     fixture.engine(executor).await;
     let row = fixture.done(id).await;
     assert_eq!((row.fence.0, row.attempt), (2, 2));

@@ -232,7 +232,10 @@ async fn what_was_claimed_before_a_limit_was_lowered_runs_and_counts() {
     let gate = Arc::new(Semaphore::new(0));
     let (answer, asked) = (Arc::new(tokio::sync::Notify::new()), fixture.count_claims());
     let engine = fixture.engine_of(held(&gate), &[(WORK, 4)]).await;
-    until("it looks", || asked.load(std::sync::atomic::Ordering::SeqCst) > 0).await;
+    until("it looks", || {
+        asked.load(std::sync::atomic::Ordering::SeqCst) > 0
+    })
+    .await;
     let held_back = Arc::clone(&answer);
     fixture.hook(move |call| match call {
         sutler_journal::conformance::Call::Claim(_) => {
@@ -290,7 +293,10 @@ async fn queues_are_set_and_forgotten_all_the_time_and_nothing_is_lost_or_runs_t
     }
     for queue in &queues {
         let slots = [engine.permit(queue), engine.permit(queue)];
-        assert!(slots.iter().all(Option::is_some), "every slot is free again");
+        assert!(
+            slots.iter().all(Option::is_some),
+            "every slot is free again"
+        );
         assert!(engine.permit(queue).is_none());
     }
 }

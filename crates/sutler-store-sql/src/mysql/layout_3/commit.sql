@@ -8,7 +8,7 @@
 -- its wait, and the lengths of key, id, worker, verb, queue, a, b, c, d, e, subject and terms (-1: none);
 -- an import has eight more numbers. Operations to lock come first in p_data. Kinds and states are those of
 -- postgres/layout_3/commit.sql (8 as the next state: that it is put back). Terms are numbers (their count; the
--- lengths of each scope and value) and then bytes, in one piece.
+-- lengths of each scope and value) and then bytes, in one piece. Lanes are added to the subjects as there.
 --
 -- Locks are taken in one order that all commits share, then operations in theirs, then the one row that
 -- gives the number in the feed: the order of numbers is the order of commits.
@@ -22,7 +22,7 @@ main: BEGIN
     DECLARE f, q, i, n_locks, n_ops, n_expects, n_writes, v_len BIGINT DEFAULT 0;
     DECLARE v_now, v_kind, v_state, v_wait, v_seen, v_verdict, v_ended, v_begun BIGINT DEFAULT 0;
     DECLARE v_due, v_fence, v_accepted, v_finished, v_attempt, v_takeovers, v_cancel, v_pinned BIGINT;
-    DECLARE v_key, v_verb, v_queue LONGBLOB;
+    DECLARE v_key, v_verb, v_queue, v_lane LONGBLOB;
     DECLARE v_a, v_b, v_c, v_d, v_e, v_subject, v_terms, v_old LONGBLOB;
     DECLARE v_id, v_worker BINARY(16);
     DECLARE v_subjects LONGBLOB DEFAULT '';
@@ -97,7 +97,7 @@ main: BEGIN
             v_subject = SUBSTRING(p_data, q, v_len), q = q + v_len;
         SET v_len = CAST(SUBSTRING(p_head, f + 281, 20) AS SIGNED),
             v_terms = IF(v_len < 0, NULL, SUBSTRING(p_data, q, v_len)), q = q + GREATEST(v_len, 0),
-            f = f + 300, v_seen = NULL;
+            f = f + 300, v_seen = NULL, v_lane = NULL;
         IF v_kind <= 2 THEN
             SET v_old = NULL;
             IF v_kind > 0 THEN SELECT terms INTO v_old FROM sutler_doc WHERE `key` = v_key; END IF;
@@ -155,7 +155,7 @@ main: BEGIN
                 SET v_begun = v_begun + 1, v_ended = v_ended + IF(v_state > 2, 1, 0);
             END IF;
         ELSEIF v_kind = 4 THEN
-            SELECT state INTO v_seen FROM sutler_op WHERE id = v_id;
+            SELECT state, lane INTO v_seen, v_lane FROM sutler_op WHERE id = v_id;
             IF v_seen IS NULL OR v_seen > 2 THEN
                 SET v_verdict = -i;
             ELSE
@@ -171,14 +171,15 @@ main: BEGIN
                 SET v_ended = v_ended + IF(v_state IN (3, 4, 5), 1, 0);
             END IF;
         ELSEIF v_kind = 8 THEN
-            SELECT 1 INTO v_seen FROM sutler_op WHERE id = v_id AND detail = v_d AND progress = v_e;
+            SELECT 1, lane INTO v_seen, v_lane FROM sutler_op
+                WHERE id = v_id AND detail = v_d AND progress = v_e;
             IF v_seen IS NULL THEN
                 SET v_verdict = -i;
             ELSE
                 UPDATE sutler_op SET detail = v_a, request = v_b, progress = v_c WHERE id = v_id;
             END IF;
         ELSE
-            SELECT state INTO v_seen FROM sutler_op WHERE id = v_id;
+            SELECT state, lane INTO v_seen, v_lane FROM sutler_op WHERE id = v_id;
             IF v_seen IS NULL OR v_seen > CASE v_kind WHEN 5 THEN 2 WHEN 6 THEN 1 ELSE 5 END THEN
                 SET v_subject = '';
             ELSEIF v_kind = 5 THEN
@@ -191,6 +192,9 @@ main: BEGIN
             END IF;
         END IF;
         SET v_subjects = CONCAT(v_subjects, v_subject);
+        IF v_lane IS NOT NULL AND v_subject <> '' THEN
+            SET v_subjects = CONCAT(v_subjects, 0x03, UNHEX(LPAD(HEX(LENGTH(v_lane)), 4, '0')), v_lane);
+        END IF;
     END WHILE;
 
     IF v_verdict = 0 THEN

@@ -16,6 +16,8 @@
 -- expected to be absent, 1 put, 2 remove, 3 start, 4 advance, 5 cancel, 6 wake, 7 unpin, 8 reseal, 9 import.
 -- w_state: the initial state of a start or an import, or the next state of an advance, where 6 means
 -- that it stays, 7 that it is retried and 8 that it is put back. w_terms: number of terms of the writes before.
+-- w_subject: what a write changes, as the feed names it. Those of a start and an import have their lane; to an operation
+-- that was there before, the lane is added here: the byte 3, the length in two bytes, the key.
 CREATE OR REPLACE FUNCTION sutler_commit_v1(
     p_id uuid, p_locks bigint[], p_shared boolean[], p_ops uuid[],
     e_kind smallint[], e_key bytea[], e_id uuid[], e_fence bigint[],
@@ -41,6 +43,7 @@ DECLARE
     held_fence bigint;
     held_by    uuid;
     imported   integer := 0;
+    op_lane    bytea;
     sequence   CONSTANT regclass := 'sutler_feed_seq'::regclass;
     salt       CONSTANT bigint := sequence::oid::bigint << 29;
 BEGIN
@@ -84,6 +87,7 @@ BEGIN
 
     FOR i IN 1 .. cardinality(w_kind) LOOP
         did := true;
+        op_lane := NULL;
         IF w_kind[i] <= 1 THEN
             scopes_new := t_scope[w_terms[i] + 1 : w_terms[i + 1]];
             vals_new := t_value[w_terms[i] + 1 : w_terms[i + 1]];
@@ -134,7 +138,7 @@ BEGIN
                     finished = CASE WHEN code IN (3, 4, 5) THEN present ELSE finished END,
                     worker = CASE WHEN code = 6 THEN worker END,
                     detail = coalesce(w_a[i], detail), progress = coalesce(w_b[i], progress)
-                WHERE id = w_id[i] AND state < 3;
+                WHERE id = w_id[i] AND state < 3 RETURNING lane INTO op_lane;
             fits := FOUND;
             IF code IN (3, 4, 5) THEN ended := ended + 1; END IF;
         ELSIF w_kind[i] = 2 THEN
@@ -145,19 +149,21 @@ BEGIN
                 PERFORM sutler_change_terms_v1(w_key[i], scopes_old, vals_old, '{}', '{}');
             END IF;
         ELSIF w_kind[i] = 5 THEN
-            UPDATE sutler_op SET cancel = true WHERE id = w_id[i] AND state < 3;
+            UPDATE sutler_op SET cancel = true WHERE id = w_id[i] AND state < 3
+                RETURNING lane INTO op_lane;
             did := FOUND;
         ELSIF w_kind[i] = 6 THEN
             UPDATE sutler_op SET state = 1,
                     due = CASE WHEN state = 0 THEN present ELSE least(due, present) END
-                WHERE id = w_id[i] AND state < 2;
+                WHERE id = w_id[i] AND state < 2 RETURNING lane INTO op_lane;
             did := FOUND;
         ELSIF w_kind[i] = 7 THEN
-            UPDATE sutler_op SET pinned = false WHERE id = w_id[i];
+            UPDATE sutler_op SET pinned = false WHERE id = w_id[i] RETURNING lane INTO op_lane;
             did := FOUND;
         ELSIF w_kind[i] = 8 THEN
             UPDATE sutler_op SET detail = w_a[i], request = w_b[i], progress = w_c[i]
-                WHERE id = w_id[i] AND detail = w_d[i] AND progress = w_e[i];
+                WHERE id = w_id[i] AND detail = w_d[i] AND progress = w_e[i]
+                RETURNING lane INTO op_lane;
             fits := FOUND;
         ELSE
             code := w_state[i];
@@ -184,6 +190,9 @@ BEGIN
         END IF;
         wrote := true;
         IF did THEN subjects := subjects || w_subject[i]; END IF;
+        IF op_lane IS NOT NULL THEN
+            subjects := subjects || '\x03'::bytea || int2send(length(op_lane)::smallint) || op_lane;
+        END IF;
     END LOOP;
 
     IF pg_advisory_xact_lock_shared(sutler_place_v1(

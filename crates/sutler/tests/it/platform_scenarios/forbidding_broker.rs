@@ -89,7 +89,9 @@ impl ForbiddingBroker {
             kind: BrokerKind::OpenBrokerApi(process),
         };
         let request = HttpRequest::new("GET", "/requests");
-        until("the broker answers", || request.send(("127.0.0.1", port)).ok());
+        until("the broker answers", || {
+            request.send(("127.0.0.1", port)).ok()
+        });
         Some(broker)
     }
 

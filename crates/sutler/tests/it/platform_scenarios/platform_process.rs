@@ -53,7 +53,7 @@ egress: { networks: ['127.0.0.0/8'] }
         assert_eq!(namespace.status, 201, "{namespace:?}");
         let body = json!({
             "url": broker.url,
-            "auth": {"basic": {"username": "platform", "password": "s3cret"}},
+            "auth": {"type": "basic", "username": "platform", "password": "s3cret"},
             "profile": "kubernetes",
         });
         let registered = self.send("olga", "PUT", "/brokers/databases", &body);

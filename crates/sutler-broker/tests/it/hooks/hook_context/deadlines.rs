@@ -2,10 +2,13 @@
 //!
 //! Not here: the time that a delete waits for others (`deadlines_and_purges.rs`).
 
-use super::{Behaviour, ScriptedProvision, begins, ended, provisioned};
+use super::{Behaviour, HookFixture, ScriptedProvision, begins, ended, provisioned};
 use crate::hooks::{AFTER_THE_LEASE, RestartableBroker};
+use serde_json::{Map, Value};
 use std::time::Duration;
-use sutler_broker::Policy;
+use sutler_broker::{Cx, Error, Policy, Provisioned, Result, Service};
+use sutler_journal::Fence;
+use sutler_osb::{OperationKind, PinnedPlan};
 use tokio::time::Instant;
 
 fn retried_within_a_minute() -> Policy {
@@ -128,6 +131,87 @@ async fn the_time_of_an_attempt_that_a_restart_ended_counts_for_the_deadline() {
     assert_eq!(reply.json["state"], "failed", "{}", reply.text);
     let took = began.elapsed().as_secs();
     assert!((60..=70).contains(&took), "{took}");
+}
+
+/// Creates `short`, whose first attempts fail at once, and `long`.
+struct ShortAndLong {
+    /// Attempts of `short` that fail.
+    fails: u32,
+    short: Duration,
+    long: Duration,
+}
+
+impl Service for ShortAndLong {
+    type Params = Map<String, Value>;
+    type State = ();
+
+    async fn provision(&self, cx: &Cx, _: Self::Params) -> Result<Provisioned<()>> {
+        let takes = match cx.instance_id().as_str() {
+            "short" if cx.attempt() <= self.fails => return Err(Error::transient("Not yet.")),
+            "short" => self.short,
+            _ => self.long,
+        };
+        tokio::time::sleep(takes).await;
+        Ok(Provisioned::new(()))
+    }
+
+    async fn deprovision(&self, _: &Cx, _: Option<()>) -> Result<()> {
+        Ok(())
+    }
+
+    fn policy(&self, _: OperationKind, _: &PinnedPlan) -> Policy {
+        Policy {
+            backoff: Duration::from_secs(5),
+            ..retried_within_a_minute()
+        }
+    }
+}
+
+/// Two suspects: while one waits for its next attempt, the other begins.
+#[tokio::test(start_paused = true)]
+async fn the_time_for_which_a_suspect_is_put_back_is_not_its_hooks() {
+    let brokers = RestartableBroker::new();
+    let never = Duration::from_secs(3600);
+    let hangs = || ShortAndLong {
+        fails: 2,
+        short: never,
+        long: never,
+    };
+    let fixture = brokers.open(hangs()).await;
+    let create = async |fixture: &HookFixture, id| {
+        let request = fixture.provision(id).accepts_incomplete();
+        request.send().await.operation()
+    };
+    let long = create(&fixture, "long").await;
+    fixture.crash();
+    let fixture = brokers.open(hangs()).await;
+    tokio::time::sleep(AFTER_THE_LEASE).await;
+    let short = create(&fixture, "short").await;
+    // Its third attempt, and so its third claim, has begun: it will be the first that starts.
+    tokio::time::sleep(Duration::from_secs(16)).await;
+    fixture.crash();
+    let fixture = brokers.open(hangs()).await;
+    tokio::time::sleep(AFTER_THE_LEASE).await;
+    fixture.crash();
+    // From here on `short` has been taken over twice and `long` three times.
+    let last = ShortAndLong {
+        fails: 3,
+        short: Duration::from_secs(1),
+        long: Duration::from_secs(55),
+    };
+    let fixture = brokers.open(last).await;
+    for (id, operation) in [("long", &long), ("short", &short)] {
+        let reply = ended(&fixture, id, operation).await;
+        assert_eq!(reply.json["state"], "succeeded", "{}", reply.text);
+    }
+    let operations = brokers.operations().await;
+    let takeovers: Vec<u32> = operations.iter().map(|row| row.takeovers).collect();
+    assert_eq!(takeovers, [2, 3]);
+    // Four attempts and two takeovers.
+    assert!(
+        operations[0].fence > Fence(7),
+        "it was put back again and again"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,5 @@
--- Layout 1: the two commits of every request, in as few statements as possible.
+-- Layout 3: the two commits of every request, in as few statements as possible. They replace the functions of layout 1,
+-- for older replicas, too.
 --
 -- They do the same as sutler_commit_v1 with the same writes, and lock in the same order. In all but the
 -- common case they decline: then the result is NULL, or the transaction ends by the error SU002, and
@@ -6,7 +7,7 @@
 -- would cost more than the rows do, so each value is a separate parameter.
 
 -- Creates a document and starts an operation. p_shared: the lock of the worker that runs it.
-CREATE FUNCTION sutler_commit_accept_v1(
+CREATE OR REPLACE FUNCTION sutler_commit_accept_v1(
     p_id uuid, p_lock bigint, p_shared bigint, p_key bytea, p_scopes bytea[], p_vals bytea[],
     p_body bytea, p_op uuid, p_worker uuid, p_state smallint, p_wait bigint, p_verb bytea,
     p_queue bytea, p_lane bytea, p_detail bytea, p_request bytea, p_subjects bytea
@@ -49,8 +50,9 @@ END
 $$;
 
 -- Replaces a document and ends an operation that its worker still holds. The row of the operation is
--- locked where it is written: it is the only one, so there is no deadlock.
-CREATE FUNCTION sutler_commit_result_v1(
+-- locked where it is written: it is the only one, so there is no deadlock. The operation is the last of p_subjects, to
+-- which its lane is added.
+CREATE OR REPLACE FUNCTION sutler_commit_result_v1(
     p_id uuid, p_lock bigint, p_key bytea, p_version uuid, p_scopes bytea[], p_vals bytea[],
     p_body bytea, p_op uuid, p_fence bigint, p_state smallint, p_detail bytea, p_progress bytea,
     p_subjects bytea
@@ -60,6 +62,7 @@ DECLARE
     scopes_old bytea[];
     vals_old   bytea[];
     held_until bigint;
+    op_lane    bytea;
     sequence   CONSTANT regclass := 'sutler_feed_seq'::regclass;
     salt       CONSTANT bigint := sequence::oid::bigint << 29;
 BEGIN
@@ -80,7 +83,7 @@ BEGIN
         FROM sutler_lease l
         WHERE o.id = p_op AND o.state = 2 AND o.fence = p_fence
           AND l.worker = o.worker AND l.expires > present
-        RETURNING l.expires INTO held_until;
+        RETURNING l.expires, o.lane INTO held_until, op_lane;
     -- The row may have been waited for.
     IF held_until IS NULL OR held_until <= sutler_now() THEN
         RAISE EXCEPTION 'this is for sutler_commit_v1' USING ERRCODE = 'SU002';
@@ -88,7 +91,8 @@ BEGIN
     IF pg_advisory_xact_lock_shared(sutler_place_v1(
             sequence, pg_sequence_last_value(sequence))) IS NULL THEN END IF;
     INSERT INTO sutler_feed (seq, at, id, ended, subjects)
-        VALUES (nextval(sequence), present, p_id, 1, p_subjects);
+        VALUES (nextval(sequence), present, p_id, 1,
+            p_subjects || '\x03'::bytea || int2send(length(op_lane)::smallint) || op_lane);
     RETURN 0;
 END
 $$;
