@@ -10,6 +10,7 @@ mod answer;
 mod api_call;
 mod audit_line;
 mod bodies;
+mod delivered_credentials;
 mod handlers;
 mod health;
 mod listing;

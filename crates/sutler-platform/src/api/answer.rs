@@ -327,7 +327,10 @@ fn cancellation(by: &CancelledBy) -> String {
         CancelledBy::Person(by) => format!("It was cancelled by {}.", by.username),
         CancelledBy::Delete(number) => format!("It was cancelled by the delete {number}."),
         CancelledBy::Abandon(by) => {
-            format!("It was cancelled because {} abandoned the resource.", by.username)
+            format!(
+                "It was cancelled because {} abandoned the resource.",
+                by.username
+            )
         }
     }
 }

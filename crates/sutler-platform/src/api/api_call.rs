@@ -30,6 +30,8 @@ pub(super) struct ApiCall<'a> {
     pub headers: &'a HeaderMap,
     /// Body.
     pub body: &'a [u8],
+    /// Whether the path names what is to be created.
+    pub creates_by_name: bool,
 }
 
 impl ApiCall<'_> {
@@ -44,13 +46,13 @@ impl ApiCall<'_> {
     }
 
     fn resource(&self, which: &str) -> Result<ResourceName, Problem> {
-        let text = self.names.get(which);
-        // Nothing of this name can exist, and nothing can be created.
-        ResourceName::try_from(text).map_err(|error| {
-            Problem::new(
-                ProblemWord::NotFound,
-                format!("There is nothing of this name: a name {error}."),
-            )
+        ResourceName::try_from(self.names.get(which)).map_err(|error| {
+            // What cannot have a name cannot be created, and otherwise is not there.
+            let word = match self.creates_by_name {
+                true => ProblemWord::Invalid,
+                false => ProblemWord::NotFound,
+            };
+            Problem::new(word, format!("Nothing can have this name: a name {error}."))
         })
     }
 

@@ -1,8 +1,9 @@
 //! The API as one HTTP application: probes, then routes; every check of a request in one order.
 //!
 //! The order: size, path, authentication, method, permission, inputs, body, a place to run in. So nobody who is not
-//! authenticated learns more than which paths exist, and nobody who is not permitted makes the platform read anything. A
-//! request that waits for the end of its intent gives its place back first. `serve.rs` serves it on a port.
+//! authenticated learns more than which paths exist, and nobody who is not permitted makes the platform read anything. What
+//! an authenticated caller is refused is in the audit. A request that waits for the end of its intent gives its place back
+//! first. `serve.rs` serves it on a port.
 
 use super::access::{AccessSettings, Permission};
 use super::answer::Answer;
@@ -32,6 +33,8 @@ use sutler_server::{
 
 /// Header with the id of a request, in both directions.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Header by which a browser says whose page sends a request.
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// Path of the page of metrics.
 const METRICS: &str = "/metrics";
 /// Longest id of a request that is taken over, in bytes.
@@ -48,11 +51,10 @@ pub(super) struct RestApi {
     pub health: Arc<PlatformHealth>,
 }
 
-/// A request whose head was checked.
-struct CheckedHead {
+/// A request whose route and author are known.
+struct AuthoredRequest {
     route: &'static ApiRoute,
     names: PathNames,
-    inputs: RequestInputs,
     author: Author,
     /// Its share of the limits of its caller; none without a caller.
     permit: Option<CallerPermit>,
@@ -121,15 +123,15 @@ impl RestApi {
     where
         B: hyper::body::Body<Data = Bytes> + Send,
     {
-        let head = self.check_head(parts, context).await?;
+        let authored = self.authored(parts, context).await?;
         let audited = AuditedRequest {
-            route: head.route,
-            author: &head.author,
-            names: &head.names,
+            route: authored.route,
+            author: &authored.author,
+            names: &authored.names,
             request_id: context.request_id(),
         };
-        let answer = match self.call(&head, parts, body).await {
-            Ok(answer) => answer,
+        let (answer, wait) = match self.call(&authored, parts, body).await {
+            Ok(answered) => answered,
             Err(problem) => {
                 audit(&audited, Err(&problem));
                 return Err(problem);
@@ -139,57 +141,28 @@ impl RestApi {
         match answer {
             Answer::Ready(response) => Ok(response),
             Answer::Accepted(change) => {
-                if let Some((_, operation)) =
-                    change.resource.operation(&self.platform, change.number)
-                {
+                let operation = change.resource.operation(&self.platform, change.number);
+                if let Some((_, operation)) = operation {
                     context.set_operation(operation.0);
                 }
                 let pending = change.pending(&self.platform);
                 let waited = |within| change.waited(&self.platform, within);
-                self.wait(head.inputs.wait, head.permit, pending, waited)
-                    .await
+                self.wait(wait, authored.permit, pending, waited).await
             }
             Answer::Syncing(sync) => {
                 let pending = sync.pending(&self.platform);
                 let waited = |within| sync.waited(&self.platform, within);
-                self.wait(head.inputs.wait, head.permit, pending, waited)
-                    .await
+                self.wait(wait, authored.permit, pending, waited).await
             }
         }
     }
 
-    /// Reads the body, takes a place, and calls the handler.
-    async fn call<B>(&self, head: &CheckedHead, parts: &Parts, body: B) -> Result<Answer, Problem>
-    where
-        B: hyper::body::Body<Data = Bytes> + Send,
-    {
-        let class = class_of(&parts.method);
-        let bytes = match (&head.permit, class) {
-            (Some(permit), RequestClass::Change) => {
-                let mut budget = self.admission.body_budget(permit);
-                read_body(body, self.body, &mut budget).await?
-            }
-            (Some(_) | None, RequestClass::Read | RequestClass::Change) => Bytes::new(),
-        };
-        // Taken after the body, so that a slow sender holds no place.
-        let _slot = self.admission.acquire_slot(class).await?;
-        let call = ApiCall {
-            platform: &self.platform,
-            access: &self.access,
-            author: &head.author,
-            names: &head.names,
-            inputs: &head.inputs,
-            headers: &parts.headers,
-            body: &bytes,
-        };
-        (head.route.handler)(&call).await
-    }
-
-    async fn check_head(
+    /// Size, path, authentication, method.
+    async fn authored(
         &self,
         parts: &Parts,
         context: &RequestContext,
-    ) -> Result<CheckedHead, Problem> {
+    ) -> Result<AuthoredRequest, Problem> {
         self.check_size(parts)?;
         let path = parts.uri.path().strip_prefix(BASE).unwrap_or_default();
         let (route, names) = match find(&parts.method, path) {
@@ -207,19 +180,57 @@ impl RestApi {
             let (author, permit) = self.authenticate(parts, context).await?;
             (author, Some(permit))
         };
-        if !self.access.allows(&author, route.permission) {
-            return Err(Problem::lacks(route.permission));
-        }
-        let query = parts.uri.query().unwrap_or_default();
-        let is_read = matches!(class_of(&parts.method), RequestClass::Read);
-        let inputs = RequestInputs::parse(route.inputs, query, &parts.headers, is_read)?;
-        Ok(CheckedHead {
+        Ok(AuthoredRequest {
             route,
             names,
-            inputs,
             author,
             permit,
         })
+    }
+
+    /// Checks permission and inputs, reads the body, takes a place, and calls the handler. Returns how long the answer may
+    /// wait, too.
+    async fn call<B>(
+        &self,
+        request: &AuthoredRequest,
+        parts: &Parts,
+        body: B,
+    ) -> Result<(Answer, Option<Duration>), Problem>
+    where
+        B: hyper::body::Body<Data = Bytes> + Send,
+    {
+        let route = request.route;
+        let class = class_of(&parts.method);
+        if !self.access.allows(&request.author, route.permission) {
+            return Err(Problem::lacks(route.permission));
+        }
+        if class == RequestClass::Change {
+            refuse_other_sites(&parts.headers)?;
+        }
+        let query = parts.uri.query().unwrap_or_default();
+        let is_read = class == RequestClass::Read;
+        let inputs = RequestInputs::parse(route.inputs, query, &parts.headers, is_read)?;
+        let bytes = match (&request.permit, class) {
+            (Some(permit), RequestClass::Change) => {
+                let mut budget = self.admission.body_budget(permit);
+                read_body(body, self.body, &mut budget).await?
+            }
+            (Some(_) | None, RequestClass::Read | RequestClass::Change) => Bytes::new(),
+        };
+        // Taken after the body, so that a slow sender holds no place.
+        let _slot = self.admission.acquire_slot(class).await?;
+        let call = ApiCall {
+            platform: &self.platform,
+            access: &self.access,
+            author: &request.author,
+            names: &request.names,
+            inputs: &inputs,
+            headers: &parts.headers,
+            body: &bytes,
+            creates_by_name: route.method == Method::PUT,
+        };
+        let answer = (route.handler)(&call).await?;
+        Ok((answer, inputs.wait))
     }
 
     /// Who asks, for whom; counted against the limits of the one who is authenticated.
@@ -281,6 +292,18 @@ impl RestApi {
         match place.until_drain(waited(wait)).await {
             Some(response) => response,
             None => pending.await,
+        }
+    }
+}
+
+/// Refuses a change that a page of another site makes a browser send: the browser adds the credentials of its user.
+fn refuse_other_sites(headers: &HeaderMap) -> Result<(), Problem> {
+    let site = headers.get(FETCH_SITE).map(HeaderValue::as_bytes);
+    match site {
+        None | Some(b"same-origin" | b"none") => Ok(()),
+        Some(_) => {
+            let detail = "Changes are not taken from pages of other sites.";
+            Err(Problem::new(ProblemWord::NotAllowed, detail))
         }
     }
 }

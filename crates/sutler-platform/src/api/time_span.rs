@@ -63,7 +63,7 @@ impl From<TimeSpan> for String {
 impl fmt::Display for TimeSpan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let milliseconds = self.0.as_millis();
-        let fits = |(_, unit): &&(&str, u64)| milliseconds % u128::from(*unit) == 0;
+        let fits = |(_, unit): &&(&str, u64)| milliseconds.is_multiple_of(u128::from(*unit));
         let unit = UNITS.iter().find(fits).filter(|_| milliseconds > 0);
         match unit {
             Some((name, unit)) => write!(f, "{}{name}", milliseconds / u128::from(*unit)),

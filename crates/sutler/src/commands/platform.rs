@@ -69,8 +69,9 @@ A first configuration, platform.yaml:
   egress:
     networks: [10.0.0.0/8]
 
-Every key can be set by a variable, e.g. SUTLER_LOG__LEVEL for log.level. SIGTERM stops the platform: requests are
-answered, and what is in progress goes on with another replica or after the next start.";
+Every key can be set by a variable, e.g. SUTLER_LOG__LEVEL for log.level.
+SIGTERM stops the platform: requests are answered, and what is in progress goes on after the next
+start or with another replica.";
 
 impl PlatformArgs {
     /// The flags as values of the configuration.

@@ -53,7 +53,7 @@ pub(crate) struct BrokerBody {
 
 /// How the platform authenticates at a broker.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) enum BrokerAuthBody {
     /// Not at all.
     #[default]
@@ -180,9 +180,10 @@ impl BrokerBody {
             Ok(Value::Object(document)) => document,
             Ok(_) | Err(_) => Map::new(),
         };
-        // Another way to authenticate has other fields: nothing of the old one stays.
-        let names_type = |auth: &Value| auth.get("type").is_some();
-        if patch.get("auth").is_some_and(names_type) {
+        // Of another way to authenticate nothing of the old one stays.
+        let way = |auth: Option<&Value>| auth?.as_object()?.keys().next().cloned();
+        let wanted = way(patch.get("auth"));
+        if wanted.is_some() && wanted != way(document.get("auth")) {
             document.remove("auth");
         }
         apply_merge_patch(&mut document, patch);
@@ -258,18 +259,21 @@ impl BrokerAuthBody {
         match self {
             Self::None => Vec::new(),
             Self::Basic { username, password } => {
-                vec![("/auth/username", username), ("/auth/password", password)]
+                vec![
+                    ("/auth/basic/username", username),
+                    ("/auth/basic/password", password),
+                ]
             }
-            Self::Bearer { token } => vec![("/auth/token", token)],
+            Self::Bearer { token } => vec![("/auth/bearer/token", token)],
             Self::ClientCredentials {
                 token_url,
                 client_id,
                 client_secret,
                 scope: _,
             } => vec![
-                ("/auth/tokenUrl", token_url),
-                ("/auth/clientId", client_id),
-                ("/auth/clientSecret", client_secret),
+                ("/auth/oauth2/tokenUrl", token_url),
+                ("/auth/oauth2/clientId", client_id),
+                ("/auth/oauth2/clientSecret", client_secret),
             ],
         }
     }

@@ -3,6 +3,7 @@
 use crate::api::answer::{Answer, shown_binding};
 use crate::api::api_call::ApiCall;
 use crate::api::bodies::BindingBody;
+use crate::api::delivered_credentials::delivered_credentials;
 use crate::api::listing;
 use crate::api::problem::Problem;
 use crate::api::request_inputs::Input;
@@ -120,6 +121,10 @@ pub(in crate::api) async fn abandon(call: &ApiCall<'_>) -> Result<Answer, Proble
     Answer::of_binding(call.platform, outcome, StatusCode::OK).await
 }
 
-pub(in crate::api) async fn credentials(_: &ApiCall<'_>) -> Result<Answer, Problem> {
-    Err(Problem::no_such_path())
+/// The credentials of the current generation, as the transforms deliver them.
+pub(in crate::api) async fn credentials(call: &ApiCall<'_>) -> Result<Answer, Problem> {
+    let (namespace, name) = (call.namespace()?, call.name()?);
+    let binding = call.platform.binding(&namespace, &name).await?;
+    let delivered = delivered_credentials(call.platform, &binding)?;
+    Ok(Answer::json(StatusCode::OK, &delivered))
 }

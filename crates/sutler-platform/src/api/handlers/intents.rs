@@ -127,11 +127,7 @@ pub(in crate::api) async fn retry_of_binding(call: &ApiCall<'_>) -> Result<Answe
 fn own_intent(call: &ApiCall<'_>, resource: &ChangedResource) -> Result<IntentNumber, Problem> {
     call.order()?;
     let number = call.number()?;
-    if let Some(author) = author_of(resource, number) {
-        call.require_own(Some(author))?;
-    } else {
-        call.require_own(None)?;
-    }
+    call.require_own(author_of(resource, number))?;
     Ok(number)
 }
 

@@ -67,3 +67,17 @@ async fn others_may_not_act_for_anybody() {
     let reply = api.ask(("GET", "/namespaces"), &headers, None).await;
     assert_eq!((reply.status, reply.word()), (403, "not_allowed"));
 }
+
+#[tokio::test]
+async fn changes_are_not_taken_from_pages_of_other_sites() {
+    let api = TestApi::with_instance().await;
+    for (site, expected) in [("cross-site", 403), ("same-site", 403), ("same-origin", 202)] {
+        let headers = [("sec-fetch-site", site)];
+        let path = ("DELETE", "/namespaces/app/instances/db");
+        let reply = api.ask(path, &headers, None).await;
+        assert_eq!(reply.status, expected, "{site}");
+    }
+    let headers = [("sec-fetch-site", "cross-site")];
+    let read = api.ask(("GET", "/namespaces"), &headers, None).await;
+    assert_eq!(read.status, 200);
+}

@@ -8,7 +8,7 @@ const PATH: &str = "/brokers/other";
 fn body() -> Value {
     json!({
         "url": "https://broker.example",
-        "auth": {"type": "basic", "username": "platform", "password": "s3cret"},
+        "auth": {"basic": {"username": "platform", "password": "s3cret"}},
         "limits": {"maxInFlight": 4},
     })
 }
@@ -23,7 +23,7 @@ async fn a_broker_is_registered_shown_changed_and_deregistered() {
     assert_eq!(shown.status, 200);
     assert_eq!(
         shown.body["auth"],
-        json!({"type": "basic", "username": "platform"})
+        json!({"basic": {"username": "platform"}})
     );
     assert_eq!(shown.body["limits"]["maxInFlight"], 4);
     assert_eq!(shown.body["createdBy"]["username"], "ada");

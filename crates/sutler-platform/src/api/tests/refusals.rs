@@ -164,3 +164,10 @@ async fn an_answer_repeats_the_id_of_its_request() {
             .is_empty()
     );
 }
+
+#[tokio::test]
+async fn what_cannot_have_a_name_is_not_created() {
+    let api = TestApi::start().await;
+    let reply = api.put("/namespaces/NOT_A_NAME", json!({})).await;
+    assert_eq!((reply.status, reply.word()), (400, "invalid"));
+}

@@ -45,18 +45,22 @@ pub(crate) struct BrokerDocument {
     serialized_since: Option<Timestamp>,
 }
 
+/// The way to authenticate, without what is secret of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct BrokerAuthView {
-    r#type: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    username: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    token_url: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    client_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    scope: Option<String>,
+enum BrokerAuthView {
+    None,
+    Basic {
+        username: String,
+    },
+    Bearer {},
+    #[serde(rename = "oauth2", rename_all = "camelCase")]
+    ClientCredentials {
+        token_url: String,
+        client_id: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        scope: Option<String>,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -137,30 +141,21 @@ impl BrokerDocument {
 
 impl BrokerAuthView {
     fn of(authentication: &BrokerAuthentication) -> Self {
-        let view = |r#type: &'static str| Self {
-            r#type,
-            username: None,
-            token_url: None,
-            client_id: None,
-            scope: None,
-        };
         match authentication {
-            BrokerAuthentication::None => view("none"),
-            BrokerAuthentication::Basic { username, .. } => Self {
-                username: Some(username.clone()),
-                ..view("basic")
+            BrokerAuthentication::None => Self::None,
+            BrokerAuthentication::Basic { username, .. } => Self::Basic {
+                username: username.clone(),
             },
-            BrokerAuthentication::Bearer { .. } => view("bearer"),
+            BrokerAuthentication::Bearer { .. } => Self::Bearer {},
             BrokerAuthentication::ClientCredentials {
                 token_url,
                 client_id,
                 scope,
                 ..
-            } => Self {
-                token_url: Some(token_url.clone()),
-                client_id: Some(client_id.clone()),
+            } => Self::ClientCredentials {
+                token_url: token_url.clone(),
+                client_id: client_id.clone(),
                 scope: scope.clone(),
-                ..view("oauth2")
             },
         }
     }

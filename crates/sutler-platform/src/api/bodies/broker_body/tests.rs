@@ -18,7 +18,7 @@ fn patched(body: &BrokerBody, patch: Value) -> Result<BrokerBody, Value> {
 fn registered() -> BrokerBody {
     let value = json!({
         "url": "https://broker.example", "profile": "kubernetes",
-        "auth": {"type": "basic", "username": "platform", "password": "s3cret"},
+        "auth": {"basic": {"username": "platform", "password": "s3cret"}},
         "limits": {"maxInFlight": 4}, "options": {"serialize": true},
     });
     body(value).expect("a body")
@@ -37,8 +37,10 @@ fn what_is_misspelt_is_refused() {
     for value in [
         json!({}),
         json!({"url": "x", "user": "y"}),
-        json!({"url": "x", "auth": {"type": "basic", "username": "y"}}),
-        json!({"url": "x", "auth": {"type": "kerberos"}}),
+        json!({"url": "x", "auth": {"basic": {"username": "y"}}}),
+        json!({"url": "x", "auth": {"kerberos": {}}}),
+        json!({"url": "x", "auth": {"bearer": {"token": "t", "username": "y"}}}),
+        json!({"url": "x", "auth": {}}),
         json!({"url": "x", "limits": {"maxInFlight": 0}}),
         json!({"url": "x", "limits": {"answerWithin": 60}}),
         json!({"url": "x", "profile": "openshift"}),
@@ -55,7 +57,10 @@ fn a_change_keeps_what_it_does_not_name() {
     assert_eq!(changed.limits.answer_within.0, Duration::from_secs(5));
     assert_eq!(changed.limits.max_in_flight.get(), 4);
     assert!(changed.auth == registered().auth);
-    let password = patched(&registered(), json!({"auth": {"password": "new"}}));
+    let password = patched(
+        &registered(),
+        json!({"auth": {"basic": {"password": "new"}}}),
+    );
     let password = password.expect("a change");
     let expected = BrokerAuthBody::Basic {
         username: "platform".to_owned(),
@@ -75,10 +80,7 @@ fn null_goes_back_to_the_default() {
 
 #[test]
 fn another_way_to_authenticate_takes_nothing_over() {
-    let changed = patched(
-        &registered(),
-        json!({"auth": {"type": "bearer", "token": "t"}}),
-    );
+    let changed = patched(&registered(), json!({"auth": {"bearer": {"token": "t"}}}));
     let changed = changed.expect("a change");
     assert!(
         changed.auth
@@ -90,7 +92,7 @@ fn another_way_to_authenticate_takes_nothing_over() {
 
 #[test]
 fn a_refused_change_does_not_quote_the_credentials() {
-    let problem = patched(&registered(), json!({"auth": {"username": 7}})).err();
+    let problem = patched(&registered(), json!({"auth": {"basic": {"username": 7}}})).err();
     let problem = problem.expect("a wrong type").to_string();
     assert!(!problem.contains("s3cret"), "{problem}");
 }
@@ -104,6 +106,6 @@ fn texts_are_bounded() {
         json!({"url": "x", "tls": {"ca": "x".repeat(65 * 1024)}})
     ));
     assert!(!check(
-        json!({"url": "x", "auth": {"type": "bearer", "token": ""}})
+        json!({"url": "x", "auth": {"bearer": {"token": ""}}})
     ));
 }
