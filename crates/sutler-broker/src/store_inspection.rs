@@ -12,7 +12,7 @@ use sutler_journal::{
 };
 use sutler_records::{PlannedOperation, Resource, SINGLETON, is_write_probe};
 
-/// Opens documents and operations of every realm with a key ring.
+/// Opens documents and operations of a broker's realms with a key ring.
 pub struct DocumentOpener {
     keys: KeyRing,
 }

@@ -2,16 +2,18 @@
 //!
 //! Everything is read in pages, so a store may be in use and of any size; memory use is a few bytes for
 //! each operation. `inspect/counts.rs` counts, `inspect/check.rs` searches for
-//! inconsistencies. A [`SealedReader`] opens bodies. Nothing is changed here.
+//! inconsistencies. A [`SealedReader`] opens bodies, and [`RealmReaders`] choose it. Nothing is changed here.
 
 mod check;
 mod counts;
 mod finding;
+mod realm_readers;
 
 pub use check::check;
 pub use counts::{OldestOperation, StoreCounts, count_all};
 pub(crate) use finding::name as record_name;
 pub use finding::{CheckReport, Finding, Severity};
+pub use realm_readers::RealmReaders;
 
 use crate::copy::is_copy_document;
 use crate::document::IndexedDocument;
@@ -35,7 +37,7 @@ pub struct DocumentFacts {
     pub misfiled: bool,
 }
 
-/// Opens sealed records.
+/// Opens sealed records of some realms.
 pub trait SealedReader: Send + Sync {
     /// Reads the facts of a document.
     ///

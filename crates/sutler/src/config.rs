@@ -29,6 +29,7 @@ pub use blocks::{
     LogFormat, MetricsConfig, ResolveError, StoreConfig, StoreServer, StoreUrl, TimeoutsConfig,
     TlsConfig, UserConfig,
 };
+pub use check::PLATFORM_REALM;
 pub use merge::{ConfigInput, FlagValue, MergedConfig, merge};
 pub use model::{
     AdminConfig, BrokerConfig, BundleCompat, BundleSecret, BundlesConfig, CatalogConfig,

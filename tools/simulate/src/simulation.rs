@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use sutler_broker::DocumentOpener;
+use sutler_journal::inspect::RealmReaders;
 use sutler_journal::{
     CommitId, Cursor, KeyRing, MemoryStore, OperationFilter, OperationList, OperationRow, State,
     Store, inspect,
@@ -399,9 +400,9 @@ impl Simulation {
     }
 
     async fn check_store(&self) {
-        let opener = DocumentOpener::new(self.replicas.keys());
+        let readers = RealmReaders::of_others(DocumentOpener::new(self.replicas.keys()));
         let store: Arc<dyn Store> = self.replicas.network.store();
-        match inspect::check(&store, Some(&opener), &|_, _| {}).await {
+        match inspect::check(&store, Some(&readers), &|_, _| {}).await {
             Ok(report) => {
                 for finding in report.findings {
                     self.history.violate(format!("store check: {finding}"));

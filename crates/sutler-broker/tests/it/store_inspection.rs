@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_broker::{Broker, DocumentOpener, PeriodicTask, TaskContext, TaskResult};
-use sutler_journal::inspect::{SealedReader, check};
+use sutler_journal::inspect::{RealmReaders, check};
 use sutler_journal::{KeyRing, MemoryStore, Store};
 
 struct Idle;
@@ -40,9 +40,8 @@ async fn a_store_with_periodic_tasks_is_consistent() {
     let fixture = Fixture::around(broker.start().await.expect("the broker starts"));
     fixture.provision("i").send().await.is(201);
     fixture.running.shut_down().await;
-    let opener = DocumentOpener::new(keys());
-    let reader: &dyn SealedReader = &opener;
-    let report = check(&store, Some(reader), &|_, _| {}).await;
+    let readers = RealmReaders::of_others(DocumentOpener::new(keys()));
+    let report = check(&store, Some(&readers), &|_, _| {}).await;
     let report = report.expect("the store answers");
     assert_eq!(report.findings, [], "{:?}", report.findings);
     assert!(report.operations > 1, "{report:?}");

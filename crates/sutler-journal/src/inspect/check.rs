@@ -4,7 +4,9 @@
 //! suspect is read again on its own before it is reported.
 
 use super::finding::{CheckReport, Finding, Severity};
-use super::{DocumentFacts, ProgressCallback, SealedReader, every_document, some_operations};
+use super::{
+    DocumentFacts, ProgressCallback, RealmReaders, SealedReader, every_document, some_operations,
+};
 use crate::copy;
 use crate::document::IndexedDocument;
 use crate::key::Key;
@@ -33,6 +35,8 @@ struct Notes {
     running: BTreeMap<Key, Vec<OperationId>>,
     /// Keys of lanes to read again.
     suspects: BTreeSet<Key>,
+    /// Records of realms without a reader.
+    unknown: BTreeMap<String, u64>,
     findings: BTreeSet<Finding>,
     more: u64,
 }
@@ -46,10 +50,19 @@ impl Notes {
         }
     }
 
-    fn document(&mut self, indexed: &IndexedDocument, reader: Option<&dyn SealedReader>) {
+    fn is_unknown(&mut self, key: &Key) {
+        let records = self.unknown.entry(key.realm().to_owned()).or_default();
+        *records += 1;
+    }
+
+    fn document(&mut self, indexed: &IndexedDocument, readers: Option<&RealmReaders>) {
         self.checked.documents += 1;
         let key = &indexed.document.key;
-        let Some(reader) = reader else { return };
+        let Some(readers) = readers else { return };
+        let Some(reader) = readers.of(key.realm()) else {
+            self.is_unknown(key);
+            return;
+        };
         match reader.document(indexed) {
             Ok(DocumentFacts {
                 points_to,
@@ -95,6 +108,9 @@ impl Notes {
     }
 
     fn finish(mut self) -> CheckReport {
+        for (realm, records) in std::mem::take(&mut self.unknown) {
+            self.find(Finding::UnknownRealm(realm, records));
+        }
         if self.more > 0 {
             self.findings.insert(Finding::AndMore(self.more));
         }
@@ -105,19 +121,19 @@ impl Notes {
     }
 }
 
-/// Reads everything and reports inconsistencies. Without a reader, sealed bodies are skipped, and so are
-/// the links from documents to operations.
+/// Reads everything and reports inconsistencies. Without readers, sealed bodies are skipped, and so are
+/// the links from documents to operations; the same holds for realms without a reader, which are reported.
 ///
 /// # Errors
 /// The store did not answer.
 pub async fn check(
     store: &Arc<dyn Store>,
-    reader: Option<&dyn SealedReader>,
+    readers: Option<&RealmReaders>,
     progress: ProgressCallback<'_>,
 ) -> Result<CheckReport, StoreError> {
     let mut notes = Notes::default();
     every_document(&**store, |indexed| {
-        notes.document(&indexed, reader);
+        notes.document(&indexed, readers);
         progress(notes.checked.documents, 0);
     })
     .await?;
@@ -129,13 +145,14 @@ pub async fn check(
         for row in &rows {
             notes.operation(row);
         }
-        if let Some(reader) = reader {
-            open_all(store, &rows, reader, &mut notes).await?;
+        if let Some(readers) = readers {
+            open_all(store, &rows, readers, &mut notes).await?;
         }
         progress(notes.checked.documents, notes.checked.operations);
     }
     notes.dangling();
     for key in std::mem::take(&mut notes.suspects) {
+        let reader = readers.and_then(|readers| readers.of(key.realm()));
         for finding in recheck_lane(&**store, &key, reader).await? {
             notes.find(finding);
         }
@@ -161,7 +178,7 @@ pub async fn check(
 async fn open_all(
     store: &Arc<dyn Store>,
     rows: &[OperationRow],
-    reader: &dyn SealedReader,
+    readers: &RealmReaders,
     notes: &mut Notes,
 ) -> Result<(), StoreError> {
     for some in rows.chunks(AT_ONCE) {
@@ -174,8 +191,15 @@ async fn open_all(
             let read = read.map_err(|cause| StoreError::caused("a read was broken off", cause))?;
             // An absent one was swept meanwhile.
             let Some(operation) = read? else { continue };
-            if let Err(reason) = reader.operation(&operation) {
-                notes.find(Finding::SealedOperation(operation.row.id, reason.0));
+            match readers
+                .of(operation.row.lane.realm())
+                .map(|it| it.operation(&operation))
+            {
+                Some(Ok(())) => {}
+                Some(Err(reason)) => {
+                    notes.find(Finding::SealedOperation(operation.row.id, reason.0));
+                }
+                None => notes.is_unknown(&operation.row.lane),
             }
         }
     }

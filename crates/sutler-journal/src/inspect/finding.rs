@@ -33,6 +33,8 @@ pub enum Finding {
     SealedDocument(Key, String),
     /// An operation cannot be opened.
     SealedOperation(OperationId, String),
+    /// Number of records of a realm that no reader of this build knows.
+    UnknownRealm(String, u64),
     /// Number of logs without an operation.
     StrayLogs(u64),
     /// Number of operations running under expired leases.
@@ -58,6 +60,7 @@ impl Finding {
             | Self::SealedOperation(..)
             | Self::AndMore(_) => Severity::Fault,
             Self::PinnedInVain(..)
+            | Self::UnknownRealm(..)
             | Self::StrayLogs(_)
             | Self::Abandoned(_)
             | Self::UnfinishedCopy
@@ -76,6 +79,7 @@ impl Finding {
             Self::Misfiled(_) => "terms_do_not_fit",
             Self::SealedDocument(..) => "document_sealed",
             Self::SealedOperation(..) => "operation_sealed",
+            Self::UnknownRealm(..) => "realm_unknown",
             Self::StrayLogs(_) => "stray_logs",
             Self::Abandoned(_) => "lease_over",
             Self::UnfinishedCopy => "copy_unfinished",
@@ -124,6 +128,11 @@ impl fmt::Display for Finding {
             Self::SealedOperation(id, reason) => {
                 write!(f, "operation {id} cannot be opened: {reason}")
             }
+            Self::UnknownRealm(realm, count) => write!(
+                f,
+                "{count} records of realm {} are not known to this build and were not opened: check them with the program that wrote them",
+                printable(realm)
+            ),
             Self::StrayLogs(count) => {
                 write!(
                     f,

@@ -4,7 +4,8 @@ use bytes::Bytes;
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::inspect::{
-    CheckReport, DocumentFacts, Finding, SealedReader, UnreadableError, check, count_all,
+    CheckReport, DocumentFacts, Finding, RealmReaders, SealedReader, UnreadableError, check,
+    count_all,
 };
 use sutler_journal::{
     Commit, Due, IndexedDocument, Key, Kind, ManualClock, MemoryStore, NewOperation, Next,
@@ -84,7 +85,11 @@ impl Fixture {
     }
 
     async fn checked(&self) -> CheckReport {
-        let checked = check(&self.store, Some(&Lines), &|_, _| {}).await;
+        self.checked_by(RealmReaders::of_others(Lines)).await
+    }
+
+    async fn checked_by(&self, readers: RealmReaders) -> CheckReport {
+        let checked = check(&self.store, Some(&readers), &|_, _| {}).await;
         checked.unwrap()
     }
 
@@ -193,6 +198,40 @@ async fn unreadable_and_misfiled_documents_are_found() {
         Finding::SealedOperation(id, "no key".to_owned()),
     ];
     assert_eq!(fixture.found().await, expected);
+}
+
+#[tokio::test]
+async fn records_of_a_realm_without_a_reader_are_counted_and_not_opened() {
+    let fixture = Fixture::new();
+    let realm = Realm::new("other").unwrap();
+    let other = Key::new(&realm, Kind::new("thing"), &["a"]).unwrap();
+    let mut new = operation("a", Start::Waiting);
+    (new.lane, new.request) = (other.clone(), Bytes::from_static(b"sealed"));
+    let sealed = Bytes::from_static(b"sealed");
+    let insert = Commit::new().insert(other.clone(), Vec::new(), sealed);
+    let id = new.id;
+    fixture.commit(insert.start(new)).await;
+    fixture.thing("b").await;
+    for readers in [
+        RealmReaders::of_others(Lines).without("other"),
+        RealmReaders::default().with("r", Lines),
+    ] {
+        let checked = fixture.checked_by(readers).await;
+        let unknown = Finding::UnknownRealm("other".to_owned(), 2);
+        assert_eq!(checked.findings, [unknown]);
+        assert!(!checked.has_faults(), "another program may know them");
+    }
+    let all = RealmReaders::default()
+        .with("r", Lines)
+        .with("other", Lines);
+    let faults = [
+        Finding::NoDocument(other.clone(), id),
+        Finding::SealedDocument(other, "no key".to_owned()),
+        Finding::SealedOperation(id, "no key".to_owned()),
+    ];
+    let found = fixture.checked_by(all).await.findings;
+    assert!(found.iter().all(|it| faults.contains(it)), "{found:?}");
+    assert!(found.contains(&faults[1]) && found.contains(&faults[2]));
 }
 
 #[tokio::test]

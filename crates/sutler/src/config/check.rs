@@ -15,6 +15,9 @@ const PROTOCOL: &str = "/v2";
 /// The realm of the platform at `/`.
 const REALM: &str = "broker";
 
+/// The realm of `sutler platform`, which may share the store of brokers. They may have any other.
+pub const PLATFORM_REALM: &str = "platform";
+
 /// Maximum of concurrent operations. Each may hold a connection to its service.
 const WORKERS_MAX: usize = 10_000;
 
@@ -84,6 +87,8 @@ fn platforms(config: &BrokerConfig, findings: &mut CheckFindings) {
         let path = format!("platforms[{nth}].realm");
         if platform.realm.is_empty() || platform.realm.contains('\0') {
             findings.fault(path, "must not be empty");
+        } else if platform.realm == PLATFORM_REALM {
+            findings.fault(path, "is the realm of `sutler platform`; choose another");
         } else if !realms.insert(&platform.realm) {
             findings.fault(path, "is another platform's already; give each its own");
         }

@@ -9,8 +9,9 @@ use clap::Args;
 use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use sutler::PLATFORM_REALM;
 use sutler_broker::DocumentOpener;
-use sutler_journal::inspect::{CheckReport, Finding, SealedReader, Severity, check};
+use sutler_journal::inspect::{CheckReport, Finding, RealmReaders, Severity, check};
 
 /// Exit code if the store could not be checked.
 pub(super) const NOT_CHECKED: u8 = 2;
@@ -38,22 +39,22 @@ pub(crate) struct StoreCheckArgs {
 pub(super) async fn run(args: StoreCheckArgs) -> Result<ExitCode, BoxError> {
     args.chosen.must_exist()?;
     let found = args.chosen.open().await?;
-    let opener = match args.sealed {
+    let readers = match args.sealed {
         true => None,
         false => {
             let path = args.key_file.or(found.keys);
             let path = path.ok_or(
                 "name the keys of the store with --key-file, or leave out what is sealed with --sealed",
             )?;
-            Some(DocumentOpener::new(target_store::keys(&path)?))
+            let broker = DocumentOpener::new(target_store::keys(&path)?);
+            Some(RealmReaders::of_others(broker).without(PLATFORM_REALM))
         }
     };
     let (info, stats) = (found.store.info().await?, found.store.stats().await?);
     let bar = progress_bar(info.documents + stats.live + stats.terminal);
     bar.set_message("read");
-    let reader = opener.as_ref().map(|it| it as &dyn SealedReader);
     let seen = |documents, operations| bar.set_position(documents + operations);
-    let checked = check(&found.store, reader, &seen).await;
+    let checked = check(&found.store, readers.as_ref(), &seen).await;
     bar.finish_and_clear();
     let checked = checked?;
     match args.output {

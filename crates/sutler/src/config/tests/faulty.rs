@@ -68,6 +68,10 @@ const CASES: &[(&str, &str)] = &[
         "platforms:\n- {prefix: /cf, realm: a, auth: none}\n- {prefix: /k8s, realm: a, auth: none}\n",
     ),
     (
+        "a platform of a realm that is taken",
+        "platforms: [{prefix: /cf, realm: platform, auth: none}]\n",
+    ),
+    (
         "a platform without users",
         "platforms: [{prefix: /cf, realm: a}]\n",
     ),
