@@ -25,7 +25,7 @@ pub use broker_record::{
 pub use broker_state_record::{BrokerState, LearnedSerialization, SyncStatus};
 pub use catalog_record::CatalogRecord;
 pub use intent_record::{
-    Attempt, AttemptLog, IntentDetail, IntentProgress, IntentRequest, PreparedRequest,
+    AttemptLog, IntentDetail, IntentProgress, IntentRequest, PreparedRequest, SendAttempt,
 };
 pub use keys::{
     BINDING, BINDING_NAME, BROKER, BROKER_STATE, CATALOG_SYNC, INSTANCE, INSTANCE_NAME, NAMESPACE,

@@ -4,7 +4,7 @@
 //! they go (`sutler_records::log_audit`).
 
 use super::access::Permission;
-use super::answer::Answer;
+use super::answer::ApiAnswer;
 use super::path_pattern::PathNames;
 use super::problem::Problem;
 use super::route_table::ApiRoute;
@@ -26,18 +26,18 @@ pub(super) struct AuditedRequest<'a> {
 /// Writes a line, if the request is one that is audited.
 pub(super) fn audit(
     request: &AuditedRequest<'_>,
-    answered: Result<(&Answer, &Platform), &Problem>,
+    answered: Result<(&ApiAnswer, &Platform), &Problem>,
 ) {
     if !is_audited(request.route) || !audit_enabled() {
         return;
     }
     let (outcome, operation, refusal) = match answered {
-        Ok((Answer::Accepted(change), platform)) => {
+        Ok((ApiAnswer::Accepted(change), platform)) => {
             let operation = change.resource.operation(platform, change.number);
             (AuditOutcome::Accepted, operation.map(|(_, id)| id), None)
         }
-        Ok((Answer::Syncing(_), _)) => (AuditOutcome::Accepted, None, None),
-        Ok((Answer::Ready(_), _)) => (AuditOutcome::Ended(Outcome::Succeeded), None, None),
+        Ok((ApiAnswer::Syncing(_), _)) => (AuditOutcome::Accepted, None, None),
+        Ok((ApiAnswer::Ready(_), _)) => (AuditOutcome::Ended(Outcome::Succeeded), None, None),
         Err(problem) => (AuditOutcome::Refused, None, Some(problem.word().word())),
     };
     let subject = subject(request.names);

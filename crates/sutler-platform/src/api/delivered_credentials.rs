@@ -70,8 +70,7 @@ fn opened(
     let sealed = STANDARD
         .decode(bound.credentials.as_str())
         .map_err(|error| Problem::internal(&error))?;
-    let opened: Result<(BindResponse, _), RecordError> = records
-        .documents
-        .open(SealContext::Document(&key), &sealed);
+    let opened: Result<(BindResponse, _), RecordError> =
+        records.documents.open(SealContext::Document(&key), &sealed);
     Ok(opened?.0)
 }

@@ -6,7 +6,7 @@
 //! first. `serve.rs` serves it on a port.
 
 use super::access::{AccessSettings, Permission};
-use super::answer::Answer;
+use super::answer::ApiAnswer;
 use super::api_call::ApiCall;
 use super::audit_line::{AuditedRequest, audit};
 use super::health::PlatformHealth;
@@ -139,8 +139,8 @@ impl RestApi {
         };
         audit(&audited, Ok((&answer, &self.platform)));
         match answer {
-            Answer::Ready(response) => Ok(response),
-            Answer::Accepted(change) => {
+            ApiAnswer::Ready(response) => Ok(response),
+            ApiAnswer::Accepted(change) => {
                 let operation = change.resource.operation(&self.platform, change.number);
                 if let Some((_, operation)) = operation {
                     context.set_operation(operation.0);
@@ -149,7 +149,7 @@ impl RestApi {
                 let waited = |within| change.waited(&self.platform, within);
                 self.wait(wait, authored.permit, pending, waited).await
             }
-            Answer::Syncing(sync) => {
+            ApiAnswer::Syncing(sync) => {
                 let pending = sync.pending(&self.platform);
                 let waited = |within| sync.waited(&self.platform, within);
                 self.wait(wait, authored.permit, pending, waited).await
@@ -195,7 +195,7 @@ impl RestApi {
         request: &AuthoredRequest,
         parts: &Parts,
         body: B,
-    ) -> Result<(Answer, Option<Duration>), Problem>
+    ) -> Result<(ApiAnswer, Option<Duration>), Problem>
     where
         B: hyper::body::Body<Data = Bytes> + Send,
     {

@@ -52,7 +52,7 @@ pub(super) struct BoundInstance {
 }
 
 /// What follows from a committed decision.
-pub(super) struct Committed {
+pub(super) struct CommittedDecision {
     /// The decision.
     decision: BindingDecision,
     /// The document as it was written.
@@ -148,7 +148,7 @@ impl BindingRun<'_> {
     /// Carries out what the turn asks for.
     async fn act(
         &mut self,
-        committed: Committed,
+        committed: CommittedDecision,
         bound: BoundInstance,
     ) -> Result<Option<RunResult>, RunError> {
         for effect in &committed.decision.effects {
@@ -181,7 +181,7 @@ impl BindingRun<'_> {
         intent: &PendingIntent,
         turn: PreparedTurn,
         bound: &BoundInstance,
-    ) -> Result<Option<Committed>, RunError> {
+    ) -> Result<Option<CommittedDecision>, RunError> {
         let event = Event::Turn(intent.number, turn);
         let own = self.own.clone();
         match self.commit(was, event, bound, own, self.turn_waits()).await {
@@ -225,7 +225,7 @@ impl BindingRun<'_> {
         bound: &BoundInstance,
         mut own: OwnOperation,
         waits: impl Fn(&BindingEffect) -> Option<NextClaim>,
-    ) -> Result<Option<Committed>, RunError> {
+    ) -> Result<Option<CommittedDecision>, RunError> {
         let now = self.context.records.now();
         let binding = was.state.get().cloned();
         let decision = match decide(self.context, &bound.view, binding, event) {
@@ -281,7 +281,7 @@ impl BindingRun<'_> {
             version,
             ..LoadedDocument::absent()
         };
-        Ok(Some(Committed { decision, stored }))
+        Ok(Some(CommittedDecision { decision, stored }))
     }
 
     /// The intent has no turn: its operation waits, unless the document has changed meanwhile.

@@ -37,7 +37,7 @@ const STEPS_MAX: usize = 16;
 const BINDINGS_WAIT: Duration = Duration::from_secs(5);
 
 /// What follows from a committed decision.
-pub(super) struct Committed {
+pub(super) struct CommittedDecision {
     /// The decision.
     decision: InstanceDecision,
     /// The document as it was written.
@@ -120,7 +120,7 @@ impl InstanceRun<'_> {
     /// Carries out what the turn asks for.
     async fn act(
         &mut self,
-        committed: Committed,
+        committed: CommittedDecision,
         view: &Arc<BrokerView>,
     ) -> Result<Option<RunResult>, RunError> {
         for effect in &committed.decision.effects {
@@ -155,7 +155,7 @@ impl InstanceRun<'_> {
         was: &LoadedDocument<Record<Instance>>,
         event: Event,
         view: &BrokerView,
-    ) -> Result<Option<Committed>, RunError> {
+    ) -> Result<Option<CommittedDecision>, RunError> {
         let mut own = self.own.clone();
         own.next = NextClaim::Held;
         let attempts = was.state.get().and_then(|it| self.own_intent(it));
@@ -182,7 +182,7 @@ impl InstanceRun<'_> {
         view: &BrokerView,
         mut own: OwnOperation,
         waits: impl Fn(&InstanceEffect) -> Option<NextClaim>,
-    ) -> Result<Option<Committed>, RunError> {
+    ) -> Result<Option<CommittedDecision>, RunError> {
         let now = self.context.records.now();
         let instance = was.state.get().cloned();
         let decision = match decide(self.context, view, instance, event) {
@@ -234,7 +234,7 @@ impl InstanceRun<'_> {
             version,
             ..LoadedDocument::absent()
         };
-        Ok(Some(Committed { decision, stored }))
+        Ok(Some(CommittedDecision { decision, stored }))
     }
 
     /// How the engine goes on after a commit that gave the claim back.
@@ -275,7 +275,7 @@ impl InstanceRun<'_> {
     }
 
     /// What follows from a commit in other lanes, and for callers that wait.
-    async fn after_commit(&self, committed: &Committed) {
+    async fn after_commit(&self, committed: &CommittedDecision) {
         after_commit(self.context, &committed.decision).await;
     }
 }

@@ -87,7 +87,7 @@ impl fmt::Debug for PreparedRequest {
 
 /// One sending of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Attempt {
+pub struct SendAttempt {
     /// Number, from 1.
     pub number: u32,
     /// When it was written down.
@@ -100,15 +100,15 @@ pub struct Attempt {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptLog {
     /// The first ones.
-    pub first: Vec<Attempt>,
+    pub first: Vec<SendAttempt>,
     /// The last ones of the others.
-    pub last: VecDeque<Attempt>,
+    pub last: VecDeque<SendAttempt>,
 }
 
 impl AttemptLog {
     /// Adds an attempt.
     pub fn begin(&mut self, number: u32, at: Timestamp) {
-        let attempt = Attempt {
+        let attempt = SendAttempt {
             number,
             at,
             answer: None,
@@ -135,7 +135,7 @@ impl AttemptLog {
     }
 
     /// All attempts that are kept, in their order.
-    pub fn kept(&self) -> impl Iterator<Item = &Attempt> {
+    pub fn kept(&self) -> impl Iterator<Item = &SendAttempt> {
         self.first.iter().chain(&self.last)
     }
 }

@@ -65,7 +65,11 @@ fn the_configuration_of_the_help_has_no_fault() {
     std::fs::write(folder.path().join("ada.password"), "hush\n").expect("it is written");
     let arguments = ["platform", "--config", "platform.yaml", "--check"];
     let output = run_sutler(folder.path(), &arguments);
-    assert_eq!(output.stdout, "platform.yaml has no fault\n", "{}", output.stderr);
+    assert_eq!(
+        output.stdout, "platform.yaml has no fault\n",
+        "{}",
+        output.stderr
+    );
     assert_eq!(output.code, Some(0));
 }
 
@@ -91,13 +95,26 @@ fn every_fault_of_a_configuration_is_printed_with_its_place() {
     assert!(output.stderr.contains(unknown), "{}", output.stderr);
     write_config(folder.path(), "users: []\n");
     let twice = run_sutler(folder.path(), &arguments);
-    assert!(twice.stderr.contains("platform.yaml:4:1"), "{}", twice.stderr);
+    assert!(
+        twice.stderr.contains("platform.yaml:4:1"),
+        "{}",
+        twice.stderr
+    );
     write_config(folder.path(), "abandon: [eve]\n");
     let eve = run_sutler(folder.path(), &arguments).stderr;
-    assert!(eve.contains("platform.yaml:4:11: abandon[0] is no user"), "{eve}");
-    write_config(folder.path(), "tls: {certificate: none.pem, key: none.key}\n");
+    assert!(
+        eve.contains("platform.yaml:4:11: abandon[0] is no user"),
+        "{eve}"
+    );
+    write_config(
+        folder.path(),
+        "tls: {certificate: none.pem, key: none.key}\n",
+    );
     let tls = run_sutler(folder.path(), &arguments).stderr;
-    assert!(tls.contains("tls.certificate is none.pem, which cannot be read"), "{tls}");
+    assert!(
+        tls.contains("tls.certificate is none.pem, which cannot be read"),
+        "{tls}"
+    );
     assert!(!tls.contains("hush"), "{tls}");
 }
 
@@ -140,15 +157,28 @@ fn what_was_accepted_is_there_after_a_stop_and_a_start() {
     write_config(folder.path(), "");
     let platform = start(folder.path());
     let path = "/api/v1/namespaces/app";
-    let created = send(&platform, "PUT", path, Some(&json!({"labels": {"team": "x"}})));
+    let created = send(
+        &platform,
+        "PUT",
+        path,
+        Some(&json!({"labels": {"team": "x"}})),
+    );
     assert_eq!(created.status, 201);
     let secret = json!({"values": {"password": "s3cret-of-ada"}});
-    let put = send(&platform, "PUT", &format!("{path}/secrets/init"), Some(&secret));
+    let put = send(
+        &platform,
+        "PUT",
+        &format!("{path}/secrets/init"),
+        Some(&secret),
+    );
     assert_eq!(put.status, 201);
     platform.signal("TERM");
     let log = platform.until_log_closed();
     assert!(log.iter().any(|line| line.contains("draining")), "{log:#?}");
-    assert!(!log.iter().any(|line| line.contains("s3cret-of-ada")), "{log:#?}");
+    assert!(
+        !log.iter().any(|line| line.contains("s3cret-of-ada")),
+        "{log:#?}"
+    );
     let stored = std::fs::read(folder.path().join("platform.db")).expect("a file");
     assert!(!contains(&stored, b"s3cret-of-ada"));
     let ended = platform.until_ended(Duration::from_secs(60));
@@ -168,7 +198,12 @@ fn changes_and_refusals_are_audited_and_secrets_are_not() {
     let path = "/api/v1/namespaces/app";
     assert_eq!(send(&platform, "PUT", path, Some(&json!({}))).status, 201);
     let secret = json!({"values": {"password": "s3cret-of-ada"}});
-    send(&platform, "PUT", &format!("{path}/secrets/init"), Some(&secret));
+    send(
+        &platform,
+        "PUT",
+        &format!("{path}/secrets/init"),
+        Some(&secret),
+    );
     assert_eq!(send(&platform, "DELETE", path, None).status, 409);
     platform.ended();
     let audit = std::fs::read_to_string(folder.path().join("audit.jsonl")).expect("a file");
@@ -189,7 +224,10 @@ fn changes_and_refusals_are_audited_and_secrets_are_not() {
         ("namespace_delete", "refused"),
     ];
     assert_eq!(told, expected, "{audit}");
-    assert!(audit.contains("user:ada") && !audit.contains("s3cret-of-ada"), "{audit}");
+    assert!(
+        audit.contains("user:ada") && !audit.contains("s3cret-of-ada"),
+        "{audit}"
+    );
 }
 
 fn contains(bytes: &[u8], text: &[u8]) -> bool {

@@ -69,7 +69,8 @@ impl Pair {
 
     fn create(&self, parameters: Value) -> Reply {
         let path = format!("{INSTANCES}?wait=60s");
-        let body = json!({"name": "db", "class": "demo", "plan": "small", "parameters": parameters});
+        let body =
+            json!({"name": "db", "class": "demo", "plan": "small", "parameters": parameters});
         self.send("POST", &path, &body)
     }
 }
@@ -89,7 +90,11 @@ fn an_instance_is_created_changed_and_deleted_at_its_broker() {
     assert_eq!(created.body["phase"], "live");
     assert_eq!(created.body["confirmed"]["spec"]["plan"], "small");
     let path = format!("{DB}?wait=60s");
-    let changed = pair.send("PATCH", &path, &json!({"plan": "large", "labels": {"team": "x"}}));
+    let changed = pair.send(
+        "PATCH",
+        &path,
+        &json!({"plan": "large", "labels": {"team": "x"}}),
+    );
     assert_eq!(changed.status, 200, "{changed:?}");
     assert_eq!(changed.body["confirmed"]["spec"]["plan"], "large");
     assert_eq!(changed.body["conditions"]["synced"]["status"], "true");
@@ -123,7 +128,8 @@ fn a_change_that_the_broker_rejects_is_told_in_its_words() {
 fn who_waits_too_short_gets_the_intent_and_the_change_goes_on() {
     let pair = Pair::start();
     let path = format!("{INSTANCES}?wait=100ms");
-    let body = json!({"name": "db", "class": "demo", "plan": "small", "parameters": {"delay_ms": 3000}});
+    let body =
+        json!({"name": "db", "class": "demo", "plan": "small", "parameters": {"delay_ms": 3000}});
     let accepted = pair.send("POST", &path, &body);
     assert_eq!(accepted.status, 202, "{accepted:?}");
     assert_eq!(accepted.body["number"], 1);

@@ -1,7 +1,7 @@
 //! Instances: created, adopted, listed, shown, replaced, changed, deleted. Orders about them are in
 //! `instance_orders.rs`.
 
-use crate::api::answer::{Answer, shown_instance};
+use crate::api::answer::{ApiAnswer, shown_instance};
 use crate::api::api_call::ApiCall;
 use crate::api::bodies::{InstanceBody, InstancePatchBody};
 use crate::api::listing;
@@ -20,14 +20,14 @@ use uuid::Uuid;
 /// Phases that a list can select.
 const PHASES: [&str; 5] = ["new", "provisioning", "live", "deleting", "gone"];
 
-pub(in crate::api) async fn create(call: &ApiCall<'_>) -> Result<Answer, Problem> {
+pub(in crate::api) async fn create(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
     let namespace = call.namespace()?;
     let (wanted, options) = whole(call, None)?;
     let create = call.platform.create_instance(&namespace, &wanted, &options);
     answer(call, create.await?, StatusCode::CREATED).await
 }
 
-pub(in crate::api) async fn adopt(call: &ApiCall<'_>) -> Result<Answer, Problem> {
+pub(in crate::api) async fn adopt(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
     let namespace = call.namespace()?;
     let (wanted, options) = whole(call, None)?;
     let outcome = call
@@ -40,7 +40,7 @@ pub(in crate::api) async fn adopt(call: &ApiCall<'_>) -> Result<Answer, Problem>
     shown_instance(call.platform, &outcome.instance, StatusCode::CREATED).await
 }
 
-pub(in crate::api) async fn list(call: &ApiCall<'_>) -> Result<Answer, Problem> {
+pub(in crate::api) async fn list(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
     let namespace = call.namespace()?;
     call.platform.namespace_of(&namespace).await?;
     let records = call.platform.records();
@@ -67,7 +67,7 @@ pub(in crate::api) async fn list(call: &ApiCall<'_>) -> Result<Answer, Problem> 
         items.push(instance_document(call.platform, instance).await?);
     }
     let next = found.next;
-    Ok(Answer::json(StatusCode::OK, &ListPage { items, next }))
+    Ok(ApiAnswer::json(StatusCode::OK, &ListPage { items, next }))
 }
 
 async fn page(
@@ -116,7 +116,7 @@ async fn broker_uid(
     Err(none())
 }
 
-pub(in crate::api) async fn show(call: &ApiCall<'_>) -> Result<Answer, Problem> {
+pub(in crate::api) async fn show(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
     let instance = call
         .platform
         .instance(&call.namespace()?, &call.name()?)
@@ -125,7 +125,7 @@ pub(in crate::api) async fn show(call: &ApiCall<'_>) -> Result<Answer, Problem> 
 }
 
 /// Replaces an instance, or creates it if there is none: the request says which of both it wants.
-pub(in crate::api) async fn put(call: &ApiCall<'_>) -> Result<Answer, Problem> {
+pub(in crate::api) async fn put(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
     let (namespace, name) = (call.namespace()?, call.name()?);
     let (wanted, options) = whole(call, Some(&name))?;
     match call.inputs.condition {
@@ -158,7 +158,7 @@ pub(in crate::api) async fn put(call: &ApiCall<'_>) -> Result<Answer, Problem> {
     }
 }
 
-pub(in crate::api) async fn patch(call: &ApiCall<'_>) -> Result<Answer, Problem> {
+pub(in crate::api) async fn patch(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
     let (namespace, name) = (call.namespace()?, call.name()?);
     let mut body: InstancePatchBody = call.merge_patch()?;
     let mut options = call.options();
@@ -171,14 +171,14 @@ pub(in crate::api) async fn patch(call: &ApiCall<'_>) -> Result<Answer, Problem>
     answer(call, change.await?, StatusCode::OK).await
 }
 
-pub(in crate::api) async fn delete(call: &ApiCall<'_>) -> Result<Answer, Problem> {
+pub(in crate::api) async fn delete(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
     let (namespace, name) = (call.namespace()?, call.name()?);
     let cascade = call.inputs.cascade;
     let outcome = call
         .platform
         .delete_instance(&namespace, &name, cascade, call.author)
         .await?;
-    Answer::of_instance(call.platform, outcome, StatusCode::OK).await
+    ApiAnswer::of_instance(call.platform, outcome, StatusCode::OK).await
 }
 
 /// A whole instance from the body, and the conditions. `name`: from the path, where it has one.
@@ -205,10 +205,10 @@ pub(super) async fn answer(
     call: &ApiCall<'_>,
     outcome: InstanceOutcome,
     success: StatusCode,
-) -> Result<Answer, Problem> {
+) -> Result<ApiAnswer, Problem> {
     if call.inputs.dry_run {
         let document = instance_document(call.platform, &outcome.instance).await?;
-        return Ok(Answer::json(StatusCode::OK, &document));
+        return Ok(ApiAnswer::json(StatusCode::OK, &document));
     }
-    Answer::of_instance(call.platform, outcome, success).await
+    ApiAnswer::of_instance(call.platform, outcome, success).await
 }

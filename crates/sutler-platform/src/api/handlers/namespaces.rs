@@ -1,6 +1,6 @@
 //! Namespaces.
 
-use crate::api::answer::Answer;
+use crate::api::answer::ApiAnswer;
 use crate::api::api_call::ApiCall;
 use crate::api::bodies::NamespaceBody;
 use crate::api::listing;
@@ -11,15 +11,15 @@ use crate::records::{NAMESPACE, NamespaceRecord};
 use axum::http::StatusCode;
 use sutler_journal::List;
 
-pub(in crate::api) async fn list(call: &ApiCall<'_>) -> Result<Answer, Problem> {
+pub(in crate::api) async fn list(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
     let records = call.platform.records();
     let all = List::Prefix(records.keys.all_of(NAMESPACE));
     let show = |_: &_, namespace: &NamespaceRecord| Some(NamespaceView::of(namespace));
     let page = listing::page(records, &all, call.inputs, show).await?;
-    Ok(Answer::json(StatusCode::OK, &page))
+    Ok(ApiAnswer::json(StatusCode::OK, &page))
 }
 
-pub(in crate::api) async fn put(call: &ApiCall<'_>) -> Result<Answer, Problem> {
+pub(in crate::api) async fn put(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
     let name = call.namespace()?;
     let wanted = WantedNamespace::from(call.json::<NamespaceBody>()?);
     let (namespace, is_new) = call.platform.put_namespace(&name, &wanted).await?;
@@ -27,15 +27,18 @@ pub(in crate::api) async fn put(call: &ApiCall<'_>) -> Result<Answer, Problem> {
         true => StatusCode::CREATED,
         false => StatusCode::OK,
     };
-    Ok(Answer::json(status, &NamespaceView::of(&namespace)))
+    Ok(ApiAnswer::json(status, &NamespaceView::of(&namespace)))
 }
 
-pub(in crate::api) async fn show(call: &ApiCall<'_>) -> Result<Answer, Problem> {
+pub(in crate::api) async fn show(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
     let namespace = call.platform.namespace_of(&call.namespace()?).await?;
-    Ok(Answer::json(StatusCode::OK, &NamespaceView::of(&namespace)))
+    Ok(ApiAnswer::json(
+        StatusCode::OK,
+        &NamespaceView::of(&namespace),
+    ))
 }
 
-pub(in crate::api) async fn delete(call: &ApiCall<'_>) -> Result<Answer, Problem> {
+pub(in crate::api) async fn delete(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
     call.platform.delete_namespace(&call.namespace()?).await?;
-    Ok(Answer::empty())
+    Ok(ApiAnswer::empty())
 }

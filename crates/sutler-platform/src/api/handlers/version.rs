@@ -1,6 +1,6 @@
 //! `GET /version`: what answers here.
 
-use crate::api::answer::Answer;
+use crate::api::answer::ApiAnswer;
 use crate::api::api_call::ApiCall;
 use crate::api::problem::Problem;
 use axum::http::StatusCode;
@@ -14,10 +14,10 @@ struct VersionDocument {
 }
 
 /// Answers without asking who wants to know.
-pub(in crate::api) async fn show(_: &ApiCall<'_>) -> Result<Answer, Problem> {
+pub(in crate::api) async fn show(_: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
     let document = VersionDocument {
         version: env!("CARGO_PKG_VERSION"),
         api: "v1",
     };
-    Ok(Answer::json(StatusCode::OK, &document))
+    Ok(ApiAnswer::json(StatusCode::OK, &document))
 }

@@ -71,7 +71,11 @@ async fn others_may_not_act_for_anybody() {
 #[tokio::test]
 async fn changes_are_not_taken_from_pages_of_other_sites() {
     let api = TestApi::with_instance().await;
-    for (site, expected) in [("cross-site", 403), ("same-site", 403), ("same-origin", 202)] {
+    for (site, expected) in [
+        ("cross-site", 403),
+        ("same-site", 403),
+        ("same-origin", 202),
+    ] {
         let headers = [("sec-fetch-site", site)];
         let path = ("DELETE", "/namespaces/app/instances/db");
         let reply = api.ask(path, &headers, None).await;

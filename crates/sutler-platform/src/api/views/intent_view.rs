@@ -12,7 +12,7 @@ use crate::lifecycle::intent::{
     BrokerStatement, CancelledBy, DependencyReason, HoldReason, IntentCause, IntentEnd,
     IntentNumber, IntentState, OnFailure, UnknownQuestion,
 };
-use crate::records::Attempt;
+use crate::records::SendAttempt;
 use jiff::Timestamp;
 use serde::Serialize;
 use uuid::Uuid;
@@ -249,7 +249,7 @@ impl IntentDocument {
 }
 
 impl AttemptView {
-    fn of(attempt: &Attempt) -> Self {
+    fn of(attempt: &SendAttempt) -> Self {
         Self {
             number: attempt.number,
             at: attempt.at,

@@ -2,7 +2,7 @@
 //!
 //! An answer is never lost while the claim lasts: its decision is repeated on what is stored until it is written.
 
-use super::{Committed, InstanceRun};
+use super::{CommittedDecision, InstanceRun};
 use crate::broker_request::instance_ids;
 use crate::brokers::BrokerView;
 use crate::context::journal_id;
@@ -33,7 +33,7 @@ impl InstanceRun<'_> {
     /// Sends the request that was written down.
     pub(super) async fn send(
         &mut self,
-        committed: &Committed,
+        committed: &CommittedDecision,
         view: &BrokerView,
     ) -> Result<RunResult, RunError> {
         let instance = &committed.decision.next;
@@ -61,7 +61,7 @@ impl InstanceRun<'_> {
     /// Polls an intent: the own one, or the one under the own delete.
     pub(super) async fn poll(
         &mut self,
-        committed: &Committed,
+        committed: &CommittedDecision,
         number: IntentNumber,
         view: &BrokerView,
     ) -> Result<RunResult, RunError> {

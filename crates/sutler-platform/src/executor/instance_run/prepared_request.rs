@@ -23,7 +23,7 @@ use sutler_client::wire::Request;
 use sutler_osb::NonEmptyText;
 
 /// A request that can be sent, or that there is nothing to send.
-enum Built {
+enum BuiltRequest {
     Request(Request),
     NothingToDo,
 }
@@ -58,8 +58,8 @@ impl InstanceRun<'_> {
             return Ok(PreparedTurn::Ready);
         }
         let built = match self.build(instance, intent, view).await? {
-            Ok(Built::Request(request)) => request,
-            Ok(Built::NothingToDo) => return Ok(PreparedTurn::NothingToDo),
+            Ok(BuiltRequest::Request(request)) => request,
+            Ok(BuiltRequest::NothingToDo) => return Ok(PreparedTurn::NothingToDo),
             Err(Obstacle::Unresolved(sentence)) => return Ok(PreparedTurn::Unresolved(sentence)),
             Err(Obstacle::Unfit(sentences)) => return Ok(PreparedTurn::Unfit(sentences)),
         };
@@ -78,11 +78,11 @@ impl InstanceRun<'_> {
         instance: &Instance,
         intent: &PendingIntent,
         view: &BrokerView,
-    ) -> Result<Result<Built, Obstacle>, RunError> {
+    ) -> Result<Result<BuiltRequest, Obstacle>, RunError> {
         let builder = request_builder(intent.operation, &intent.author, view);
         if intent.change.is_delete() {
             let request = builder.deprovision(&instance.osb_id, &plan_ids(instance));
-            return Ok(Ok(Built::Request(request)));
+            return Ok(Ok(BuiltRequest::Request(request)));
         }
         let material = match self.material(instance, intent).await? {
             Ok(material) => material,
@@ -119,7 +119,7 @@ fn build_provision(
     view: &BrokerView,
     material: &RequestMaterial,
     builder: &RequestBuilder,
-) -> Result<Built, Obstacle> {
+) -> Result<BuiltRequest, Obstacle> {
     let spec = instance.basis.spec();
     let resolved = resolve(spec, material)?;
     if let Some(schemas) = view.catalog.schemas(&instance.service, &spec.plan) {
@@ -132,7 +132,7 @@ fn build_provision(
     let values = values(spec, &resolved, &name);
     let body = provision_body(&instance.service, &values, &namespace);
     let request = builder.provision(&instance.osb_id, &body);
-    request.map(Built::Request).map_err(Obstacle::unfit)
+    request.map(BuiltRequest::Request).map_err(Obstacle::unfit)
 }
 
 fn build_update(
@@ -141,7 +141,7 @@ fn build_update(
     view: &BrokerView,
     material: &RequestMaterial,
     builder: &RequestBuilder,
-) -> Result<Built, Obstacle> {
+) -> Result<BuiltRequest, Obstacle> {
     let before = instance.basis.spec();
     let after = before.apply(patch);
     let resolved = resolve(&after, material)?;
@@ -173,10 +173,10 @@ fn build_update(
         namespace,
     };
     match update_body(&update) {
-        UpdateOutcome::NothingToDo => Ok(Built::NothingToDo),
+        UpdateOutcome::NothingToDo => Ok(BuiltRequest::NothingToDo),
         UpdateOutcome::Send(body) => {
             let request = builder.update(&instance.osb_id, &body);
-            request.map(Built::Request).map_err(Obstacle::unfit)
+            request.map(BuiltRequest::Request).map_err(Obstacle::unfit)
         }
     }
 }
