@@ -1,6 +1,6 @@
 //! The REST API of the platform: `/api/v1`, JSON, problems as RFC 9457.
 //!
-//! `routes.rs` has every route with its permission, its inputs and its handler; `rest_api.rs` checks requests in one
+//! `route_table.rs` has every route with its permission, its inputs and its handler; `rest_api.rs` checks requests in one
 //! order and calls the handlers in `handlers/`, which ask the platform (`commands.rs`). What callers see is made by the pure
 //! `views.rs`; what they send is read by `request_inputs.rs`, `request_body.rs` and `bodies.rs`; which refusal is which
 //! problem is chosen in `problem_word.rs`, who may do what in `access.rs`. Nothing here decides anything about resources.
@@ -8,6 +8,7 @@
 mod access;
 mod answer;
 mod api_call;
+mod api_route;
 mod audit_line;
 mod bodies;
 mod delivered_credentials;
@@ -24,8 +25,8 @@ mod request_inputs;
 mod requested_sync;
 mod resource_views;
 mod rest_api;
+mod route_search;
 mod route_table;
-mod routes;
 mod serve;
 #[cfg(test)]
 mod tests;

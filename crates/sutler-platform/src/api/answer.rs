@@ -21,7 +21,7 @@ use tokio::time::Instant;
 const FOLLOWED_MAX: usize = 64;
 
 /// An answer.
-pub(super) enum ApiAnswer {
+pub(super) enum HandlerAnswer {
     /// A response.
     Ready(Response<Body>),
     /// A change that was accepted. Its caller may wait for its end.
@@ -49,7 +49,7 @@ pub(super) enum ChangedResource {
     Binding(Box<Binding>),
 }
 
-impl ApiAnswer {
+impl HandlerAnswer {
     /// A JSON document.
     pub(super) fn json(status: StatusCode, document: &impl Serialize) -> Self {
         Self::Ready(json(status, document))
@@ -117,9 +117,9 @@ pub(super) async fn shown_instance(
     platform: &Platform,
     instance: &Instance,
     status: StatusCode,
-) -> Result<ApiAnswer, Problem> {
+) -> Result<HandlerAnswer, Problem> {
     let document = instance_document(platform, instance).await?;
-    Ok(ApiAnswer::tagged(status, &document, instance.revision))
+    Ok(HandlerAnswer::tagged(status, &document, instance.revision))
 }
 
 /// A binding as it is now.
@@ -127,9 +127,9 @@ pub(super) async fn shown_binding(
     platform: &Platform,
     binding: &Binding,
     status: StatusCode,
-) -> Result<ApiAnswer, Problem> {
+) -> Result<HandlerAnswer, Problem> {
     let document = binding_document(platform, binding).await?;
-    Ok(ApiAnswer::json(status, &document))
+    Ok(HandlerAnswer::json(status, &document))
 }
 
 impl AcceptedChange {

@@ -4,14 +4,13 @@
 //! they go (`sutler_records::log_audit`).
 
 use super::access::Permission;
-use super::answer::ApiAnswer;
+use super::answer::HandlerAnswer;
+use super::api_route::ApiRoute;
 use super::path_pattern::PathNames;
 use super::problem::Problem;
-use super::route_table::ApiRoute;
 use crate::author::Author;
 use crate::platform::Platform;
 use crate::records::REALM;
-use axum::http::Method;
 use sutler_journal::Outcome;
 use sutler_records::{AuditLine, AuditOutcome, audit_enabled, log_audit};
 
@@ -26,18 +25,18 @@ pub(super) struct AuditedRequest<'a> {
 /// Writes a line, if the request is one that is audited.
 pub(super) fn audit(
     request: &AuditedRequest<'_>,
-    answered: Result<(&ApiAnswer, &Platform), &Problem>,
+    answered: Result<(&HandlerAnswer, &Platform), &Problem>,
 ) {
     if !is_audited(request.route) || !audit_enabled() {
         return;
     }
     let (outcome, operation, refusal) = match answered {
-        Ok((ApiAnswer::Accepted(change), platform)) => {
+        Ok((HandlerAnswer::Accepted(change), platform)) => {
             let operation = change.resource.operation(platform, change.number);
             (AuditOutcome::Accepted, operation.map(|(_, id)| id), None)
         }
-        Ok((ApiAnswer::Syncing(_), _)) => (AuditOutcome::Accepted, None, None),
-        Ok((ApiAnswer::Ready(_), _)) => (AuditOutcome::Ended(Outcome::Succeeded), None, None),
+        Ok((HandlerAnswer::Syncing(_), _)) => (AuditOutcome::Accepted, None, None),
+        Ok((HandlerAnswer::Ready(_), _)) => (AuditOutcome::Ended(Outcome::Succeeded), None, None),
         Err(problem) => (AuditOutcome::Refused, None, Some(problem.word().word())),
     };
     let subject = subject(request.names);
@@ -57,7 +56,7 @@ pub(super) fn audit(
 }
 
 fn is_audited(route: &ApiRoute) -> bool {
-    route.method != Method::GET || route.permission == Permission::Credentials
+    !route.method.is_read() || route.permission == Permission::Credentials
 }
 
 /// What the request is about, by the names in its path.

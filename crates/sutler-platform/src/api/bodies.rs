@@ -1,7 +1,7 @@
 //! Bodies of requests, as they are written: strict about unknown fields, checked once, and then values of the core.
 //!
 //! Offerings and plans are named here as a person names them; which of a namespace's offerings that is, is found in
-//! `commands/plan_search.rs`. Types with secrets have no `Debug`.
+//! `plan_search.rs`. Types with secrets have no `Debug`.
 
 mod binding_body;
 mod broker_body;

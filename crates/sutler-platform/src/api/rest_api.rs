@@ -6,8 +6,9 @@
 //! first. `serve.rs` serves it on a port.
 
 use super::access::{AccessSettings, Permission};
-use super::answer::ApiAnswer;
+use super::answer::HandlerAnswer;
 use super::api_call::ApiCall;
+use super::api_route::{ApiRoute, BASE, RouteMethod};
 use super::audit_line::{AuditedRequest, audit};
 use super::health::PlatformHealth;
 use super::on_behalf::represented_person;
@@ -15,7 +16,7 @@ use super::path_pattern::PathNames;
 use super::problem::Problem;
 use super::problem_word::ProblemWord;
 use super::request_inputs::RequestInputs;
-use super::route_table::{ApiRoute, BASE, FoundRoute, find};
+use super::route_search::{FoundRoute, find};
 use crate::author::Author;
 use crate::platform::Platform;
 use axum::body::Body;
@@ -139,8 +140,8 @@ impl RestApi {
         };
         audit(&audited, Ok((&answer, &self.platform)));
         match answer {
-            ApiAnswer::Ready(response) => Ok(response),
-            ApiAnswer::Accepted(change) => {
+            HandlerAnswer::Ready(response) => Ok(response),
+            HandlerAnswer::Accepted(change) => {
                 let operation = change.resource.operation(&self.platform, change.number);
                 if let Some((_, operation)) = operation {
                     context.set_operation(operation.0);
@@ -149,7 +150,7 @@ impl RestApi {
                 let waited = |within| change.waited(&self.platform, within);
                 self.wait(wait, authored.permit, pending, waited).await
             }
-            ApiAnswer::Syncing(sync) => {
+            HandlerAnswer::Syncing(sync) => {
                 let pending = sync.pending(&self.platform);
                 let waited = |within| sync.waited(&self.platform, within);
                 self.wait(wait, authored.permit, pending, waited).await
@@ -195,12 +196,15 @@ impl RestApi {
         request: &AuthoredRequest,
         parts: &Parts,
         body: B,
-    ) -> Result<(ApiAnswer, Option<Duration>), Problem>
+    ) -> Result<(HandlerAnswer, Option<Duration>), Problem>
     where
         B: hyper::body::Body<Data = Bytes> + Send,
     {
         let route = request.route;
-        let class = class_of(&parts.method);
+        let class = match route.method.is_read() {
+            true => RequestClass::Read,
+            false => RequestClass::Change,
+        };
         if !self.access.allows(&request.author, route.permission) {
             return Err(Problem::lacks(route.permission));
         }
@@ -208,7 +212,7 @@ impl RestApi {
             refuse_other_sites(&parts.headers)?;
         }
         let query = parts.uri.query().unwrap_or_default();
-        let is_read = class == RequestClass::Read;
+        let is_read = route.method.is_read();
         let inputs = RequestInputs::parse(route.inputs, query, &parts.headers, is_read)?;
         let bytes = match (&request.permit, class) {
             (Some(permit), RequestClass::Change) => {
@@ -227,7 +231,7 @@ impl RestApi {
             inputs: &inputs,
             headers: &parts.headers,
             body: &bytes,
-            creates_by_name: route.method == Method::PUT,
+            creates_by_name: route.method == RouteMethod::Put,
         };
         let answer = (route.handler)(&call).await?;
         Ok((answer, inputs.wait))
@@ -305,13 +309,6 @@ fn refuse_other_sites(headers: &HeaderMap) -> Result<(), Problem> {
             let detail = "Changes are not taken from pages of other sites.";
             Err(Problem::new(ProblemWord::NotAllowed, detail))
         }
-    }
-}
-
-fn class_of(method: &Method) -> RequestClass {
-    match *method {
-        Method::GET | Method::HEAD => RequestClass::Read,
-        _ => RequestClass::Change,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Bindings: created, listed, shown, deleted, rotated, abandoned; and their credentials, for those who may read them.
 
-use crate::api::answer::{ApiAnswer, shown_binding};
+use crate::api::answer::{HandlerAnswer, shown_binding};
 use crate::api::api_call::ApiCall;
 use crate::api::bodies::BindingBody;
 use crate::api::delivered_credentials::delivered_credentials;
@@ -17,7 +17,7 @@ use sutler_journal::List;
 /// Phases that a list can select.
 const PHASES: [&str; 5] = ["new", "binding", "bound", "deleting", "gone"];
 
-pub(in crate::api) async fn create(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn create(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let namespace = call.namespace()?;
     let wanted = call.json::<BindingBody>()?.wanted()?;
     let key = call.inputs.idempotency_key.as_deref();
@@ -25,10 +25,10 @@ pub(in crate::api) async fn create(call: &ApiCall<'_>) -> Result<ApiAnswer, Prob
         .platform
         .create_binding(&namespace, &wanted, call.author, key)
         .await?;
-    ApiAnswer::of_binding(call.platform, outcome, StatusCode::CREATED).await
+    HandlerAnswer::of_binding(call.platform, outcome, StatusCode::CREATED).await
 }
 
-pub(in crate::api) async fn list(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn list(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let namespace = call.namespace()?;
     call.platform.namespace_of(&namespace).await?;
     let list = selected(call, &namespace).await?;
@@ -47,7 +47,10 @@ pub(in crate::api) async fn list(call: &ApiCall<'_>) -> Result<ApiAnswer, Proble
         items.push(binding_document(call.platform, binding).await?);
     }
     let next = found.next;
-    Ok(ApiAnswer::json(StatusCode::OK, &ListPage { items, next }))
+    Ok(HandlerAnswer::json(
+        StatusCode::OK,
+        &ListPage { items, next },
+    ))
 }
 
 /// The index that selects most.
@@ -75,32 +78,32 @@ async fn selected(call: &ApiCall<'_>, namespace: &ResourceName) -> Result<List, 
     })
 }
 
-pub(in crate::api) async fn show(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn show(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let (namespace, name) = (call.namespace()?, call.name()?);
     let binding = call.platform.binding(&namespace, &name).await?;
     shown_binding(call.platform, &binding, StatusCode::OK).await
 }
 
-pub(in crate::api) async fn delete(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn delete(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let (namespace, name) = (call.namespace()?, call.name()?);
     let outcome = call
         .platform
         .delete_binding(&namespace, &name, call.author)
         .await?;
-    ApiAnswer::of_binding(call.platform, outcome, StatusCode::OK).await
+    HandlerAnswer::of_binding(call.platform, outcome, StatusCode::OK).await
 }
 
-pub(in crate::api) async fn undelete(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn undelete(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let (namespace, name) = (call.namespace()?, call.name()?);
     call.order()?;
     let outcome = call
         .platform
         .undelete_binding(&namespace, &name, call.author)
         .await?;
-    ApiAnswer::of_binding(call.platform, outcome, StatusCode::OK).await
+    HandlerAnswer::of_binding(call.platform, outcome, StatusCode::OK).await
 }
 
-pub(in crate::api) async fn rotate(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn rotate(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let (namespace, name) = (call.namespace()?, call.name()?);
     call.order()?;
     let key = call.inputs.idempotency_key.as_deref();
@@ -108,23 +111,23 @@ pub(in crate::api) async fn rotate(call: &ApiCall<'_>) -> Result<ApiAnswer, Prob
         .platform
         .rotate_binding(&namespace, &name, call.author, key)
         .await?;
-    ApiAnswer::of_binding(call.platform, outcome, StatusCode::OK).await
+    HandlerAnswer::of_binding(call.platform, outcome, StatusCode::OK).await
 }
 
-pub(in crate::api) async fn abandon(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn abandon(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let (namespace, name) = (call.namespace()?, call.name()?);
     call.order()?.required_reason()?;
     let outcome = call
         .platform
         .abandon_binding(&namespace, &name, call.author)
         .await?;
-    ApiAnswer::of_binding(call.platform, outcome, StatusCode::OK).await
+    HandlerAnswer::of_binding(call.platform, outcome, StatusCode::OK).await
 }
 
 /// The credentials of the current generation, as the transforms deliver them.
-pub(in crate::api) async fn credentials(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn credentials(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let (namespace, name) = (call.namespace()?, call.name()?);
     let binding = call.platform.binding(&namespace, &name).await?;
     let delivered = delivered_credentials(call.platform, &binding)?;
-    Ok(ApiAnswer::json(StatusCode::OK, &delivered))
+    Ok(HandlerAnswer::json(StatusCode::OK, &delivered))
 }

@@ -1,6 +1,6 @@
 //! Brokers: registered, shown, changed, deregistered, operated. One file for those of all namespaces and those of one.
 
-use crate::api::answer::ApiAnswer;
+use crate::api::answer::HandlerAnswer;
 use crate::api::api_call::ApiCall;
 use crate::api::bodies::BrokerBody;
 use crate::api::page_cursor::cursor;
@@ -54,12 +54,16 @@ async fn shown(
     call: &ApiCall<'_>,
     registration: &BrokerRegistration,
     status: StatusCode,
-) -> Result<ApiAnswer, Problem> {
+) -> Result<HandlerAnswer, Problem> {
     let document = document(call.platform, registration).await?;
-    Ok(ApiAnswer::tagged(status, &document, registration.revision))
+    Ok(HandlerAnswer::tagged(
+        status,
+        &document,
+        registration.revision,
+    ))
 }
 
-pub(in crate::api) async fn list(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn list(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let scope = scope(call).await?;
     let after = call.inputs.position()?;
     let page = call
@@ -72,16 +76,19 @@ pub(in crate::api) async fn list(call: &ApiCall<'_>) -> Result<ApiAnswer, Proble
         items.push(document(call.platform, registration).await?);
     }
     let next = page.next.as_ref().map(cursor);
-    Ok(ApiAnswer::json(StatusCode::OK, &ListPage { items, next }))
+    Ok(HandlerAnswer::json(
+        StatusCode::OK,
+        &ListPage { items, next },
+    ))
 }
 
-pub(in crate::api) async fn show(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn show(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let registration = registration(call).await?;
     shown(call, &registration, StatusCode::OK).await
 }
 
 /// Registers a broker, or replaces all that is written about it.
-pub(in crate::api) async fn put(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn put(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let (scope, name) = (scope(call).await?, call.name()?);
     let body: BrokerBody = call.json()?;
     let definition = body.definition()?;
@@ -111,7 +118,7 @@ pub(in crate::api) async fn put(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem
 
 /// Changes what a merge patch names. Without a condition it is one on what was read here, so no change of another
 /// operator is lost.
-pub(in crate::api) async fn patch(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn patch(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let present = registration(call).await?;
     let patch: Map<String, Value> = call.merge_patch()?;
     let body = BrokerBody::of(&present).patched(&patch)?;
@@ -124,24 +131,24 @@ pub(in crate::api) async fn patch(call: &ApiCall<'_>) -> Result<ApiAnswer, Probl
     shown(call, &updated, StatusCode::OK).await
 }
 
-pub(in crate::api) async fn delete(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn delete(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let present = registration(call).await?;
     call.platform.brokers().deregister(present.uid).await?;
-    Ok(ApiAnswer::empty())
+    Ok(HandlerAnswer::empty())
 }
 
 /// Reads the catalog again.
-pub(in crate::api) async fn sync(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn sync(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     call.order()?;
     let registration = registration(call).await?;
     let number = call.platform.brokers().sync(registration.uid).await?;
-    Ok(ApiAnswer::Syncing(Box::new(RequestedSync {
+    Ok(HandlerAnswer::Syncing(Box::new(RequestedSync {
         registration,
         number,
     })))
 }
 
-pub(in crate::api) async fn pause(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn pause(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     call.order()?;
     let present = registration(call).await?;
     let paused = call
@@ -151,14 +158,14 @@ pub(in crate::api) async fn pause(call: &ApiCall<'_>) -> Result<ApiAnswer, Probl
     ordered(call, &present, paused.await).await
 }
 
-pub(in crate::api) async fn resume(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn resume(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     call.order()?;
     let present = registration(call).await?;
     let resumed = call.platform.brokers().resume(present.uid).await;
     ordered(call, &present, resumed).await
 }
 
-pub(in crate::api) async fn probe(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn probe(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     call.order()?;
     let present = registration(call).await?;
     let probed = call.platform.brokers().probe(present.uid).await;
@@ -169,7 +176,7 @@ async fn ordered(
     call: &ApiCall<'_>,
     registration: &BrokerRegistration,
     reply: Result<BreakerReply, BrokerCommandError>,
-) -> Result<ApiAnswer, Problem> {
+) -> Result<HandlerAnswer, Problem> {
     let status = match reply? {
         BreakerReply::Accepted => StatusCode::ACCEPTED,
         BreakerReply::Unchanged | BreakerReply::Nothing => StatusCode::OK,

@@ -1,23 +1,23 @@
 //! Orders about instances: undelete, rollback, touch, protect, abandon.
 
 use super::instances::answer;
-use crate::api::answer::ApiAnswer;
+use crate::api::answer::HandlerAnswer;
 use crate::api::api_call::ApiCall;
 use crate::api::problem::Problem;
 use crate::lifecycle::intent::IntentNumber;
 use axum::http::StatusCode;
 
-pub(in crate::api) async fn undelete(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn undelete(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let (namespace, name) = (call.namespace()?, call.name()?);
     call.order()?;
     let outcome = call
         .platform
         .undelete_instance(&namespace, &name, call.author)
         .await?;
-    ApiAnswer::of_instance(call.platform, outcome, StatusCode::OK).await
+    HandlerAnswer::of_instance(call.platform, outcome, StatusCode::OK).await
 }
 
-pub(in crate::api) async fn rollback(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn rollback(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let (namespace, name) = (call.namespace()?, call.name()?);
     let number = call.order()?.seq;
     let number = number.ok_or_else(|| {
@@ -30,7 +30,7 @@ pub(in crate::api) async fn rollback(call: &ApiCall<'_>) -> Result<ApiAnswer, Pr
     answer(call, rollback.await?, StatusCode::OK).await
 }
 
-pub(in crate::api) async fn touch(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn touch(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let (namespace, name) = (call.namespace()?, call.name()?);
     call.order()?;
     let options = call.options();
@@ -38,22 +38,22 @@ pub(in crate::api) async fn touch(call: &ApiCall<'_>) -> Result<ApiAnswer, Probl
     answer(call, touch.await?, StatusCode::OK).await
 }
 
-pub(in crate::api) async fn protect(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn protect(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let (namespace, name) = (call.namespace()?, call.name()?);
     let is_protected = call.order()?.protected.unwrap_or(true);
     let outcome = call
         .platform
         .protect_instance(&namespace, &name, is_protected)
         .await?;
-    ApiAnswer::of_instance(call.platform, outcome, StatusCode::OK).await
+    HandlerAnswer::of_instance(call.platform, outcome, StatusCode::OK).await
 }
 
-pub(in crate::api) async fn abandon(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn abandon(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let (namespace, name) = (call.namespace()?, call.name()?);
     call.order()?.required_reason()?;
     let outcome = call
         .platform
         .abandon_instance(&namespace, &name, call.author)
         .await?;
-    ApiAnswer::of_instance(call.platform, outcome, StatusCode::OK).await
+    HandlerAnswer::of_instance(call.platform, outcome, StatusCode::OK).await
 }

@@ -1,7 +1,7 @@
 //! Instances: created, adopted, listed, shown, replaced, changed, deleted. Orders about them are in
 //! `instance_orders.rs`.
 
-use crate::api::answer::{ApiAnswer, shown_instance};
+use crate::api::answer::{HandlerAnswer, shown_instance};
 use crate::api::api_call::ApiCall;
 use crate::api::bodies::{InstanceBody, InstancePatchBody};
 use crate::api::listing;
@@ -20,14 +20,14 @@ use uuid::Uuid;
 /// Phases that a list can select.
 const PHASES: [&str; 5] = ["new", "provisioning", "live", "deleting", "gone"];
 
-pub(in crate::api) async fn create(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn create(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let namespace = call.namespace()?;
     let (wanted, options) = whole(call, None)?;
     let create = call.platform.create_instance(&namespace, &wanted, &options);
     answer(call, create.await?, StatusCode::CREATED).await
 }
 
-pub(in crate::api) async fn adopt(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn adopt(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let namespace = call.namespace()?;
     let (wanted, options) = whole(call, None)?;
     let outcome = call
@@ -40,7 +40,7 @@ pub(in crate::api) async fn adopt(call: &ApiCall<'_>) -> Result<ApiAnswer, Probl
     shown_instance(call.platform, &outcome.instance, StatusCode::CREATED).await
 }
 
-pub(in crate::api) async fn list(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn list(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let namespace = call.namespace()?;
     call.platform.namespace_of(&namespace).await?;
     let records = call.platform.records();
@@ -67,7 +67,10 @@ pub(in crate::api) async fn list(call: &ApiCall<'_>) -> Result<ApiAnswer, Proble
         items.push(instance_document(call.platform, instance).await?);
     }
     let next = found.next;
-    Ok(ApiAnswer::json(StatusCode::OK, &ListPage { items, next }))
+    Ok(HandlerAnswer::json(
+        StatusCode::OK,
+        &ListPage { items, next },
+    ))
 }
 
 async fn page(
@@ -116,7 +119,7 @@ async fn broker_uid(
     Err(none())
 }
 
-pub(in crate::api) async fn show(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn show(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let instance = call
         .platform
         .instance(&call.namespace()?, &call.name()?)
@@ -125,7 +128,7 @@ pub(in crate::api) async fn show(call: &ApiCall<'_>) -> Result<ApiAnswer, Proble
 }
 
 /// Replaces an instance, or creates it if there is none: the request says which of both it wants.
-pub(in crate::api) async fn put(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn put(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let (namespace, name) = (call.namespace()?, call.name()?);
     let (wanted, options) = whole(call, Some(&name))?;
     match call.inputs.condition {
@@ -158,7 +161,7 @@ pub(in crate::api) async fn put(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem
     }
 }
 
-pub(in crate::api) async fn patch(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn patch(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let (namespace, name) = (call.namespace()?, call.name()?);
     let mut body: InstancePatchBody = call.merge_patch()?;
     let mut options = call.options();
@@ -171,14 +174,14 @@ pub(in crate::api) async fn patch(call: &ApiCall<'_>) -> Result<ApiAnswer, Probl
     answer(call, change.await?, StatusCode::OK).await
 }
 
-pub(in crate::api) async fn delete(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn delete(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let (namespace, name) = (call.namespace()?, call.name()?);
     let cascade = call.inputs.cascade;
     let outcome = call
         .platform
         .delete_instance(&namespace, &name, cascade, call.author)
         .await?;
-    ApiAnswer::of_instance(call.platform, outcome, StatusCode::OK).await
+    HandlerAnswer::of_instance(call.platform, outcome, StatusCode::OK).await
 }
 
 /// A whole instance from the body, and the conditions. `name`: from the path, where it has one.
@@ -205,10 +208,10 @@ pub(super) async fn answer(
     call: &ApiCall<'_>,
     outcome: InstanceOutcome,
     success: StatusCode,
-) -> Result<ApiAnswer, Problem> {
+) -> Result<HandlerAnswer, Problem> {
     if call.inputs.dry_run {
         let document = instance_document(call.platform, &outcome.instance).await?;
-        return Ok(ApiAnswer::json(StatusCode::OK, &document));
+        return Ok(HandlerAnswer::json(StatusCode::OK, &document));
     }
-    ApiAnswer::of_instance(call.platform, outcome, success).await
+    HandlerAnswer::of_instance(call.platform, outcome, success).await
 }

@@ -1,6 +1,6 @@
 //! Intents of instances and of bindings: listed, shown, cancelled, resumed, retried.
 
-use crate::api::answer::{ApiAnswer, ChangedResource};
+use crate::api::answer::{ChangedResource, HandlerAnswer};
 use crate::api::api_call::ApiCall;
 use crate::api::problem::Problem;
 use crate::api::request_inputs::unknown_cursor;
@@ -11,19 +11,19 @@ use crate::lifecycle::intent::IntentNumber;
 use axum::http::StatusCode;
 use sutler_journal::OperationId;
 
-pub(in crate::api) async fn list_of_instance(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn list_of_instance(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     list(call, instance(call).await?).await
 }
 
-pub(in crate::api) async fn list_of_binding(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn list_of_binding(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     list(call, binding(call).await?).await
 }
 
-pub(in crate::api) async fn show_of_instance(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn show_of_instance(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     show(call, instance(call).await?).await
 }
 
-pub(in crate::api) async fn show_of_binding(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn show_of_binding(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     show(call, binding(call).await?).await
 }
 
@@ -40,7 +40,7 @@ async fn binding(call: &ApiCall<'_>) -> Result<ChangedResource, Problem> {
 }
 
 /// Newest first; the cursor is the operation of the last one.
-async fn list(call: &ApiCall<'_>, resource: ChangedResource) -> Result<ApiAnswer, Problem> {
+async fn list(call: &ApiCall<'_>, resource: ChangedResource) -> Result<HandlerAnswer, Problem> {
     let before = call.inputs.after();
     let before = before
         .map(|text| OperationId::parse(text).ok_or_else(unknown_cursor))
@@ -53,73 +53,86 @@ async fn list(call: &ApiCall<'_>, resource: ChangedResource) -> Result<ApiAnswer
     for intent in &found {
         items.push(of_journal(call.platform, &resource, intent).await?);
     }
-    Ok(ApiAnswer::json(StatusCode::OK, &ListPage { items, next }))
+    Ok(HandlerAnswer::json(
+        StatusCode::OK,
+        &ListPage { items, next },
+    ))
 }
 
-async fn show(call: &ApiCall<'_>, resource: ChangedResource) -> Result<ApiAnswer, Problem> {
+async fn show(call: &ApiCall<'_>, resource: ChangedResource) -> Result<HandlerAnswer, Problem> {
     let number = call.number()?;
     let document = intent_document(call.platform, &resource, number).await?;
-    Ok(ApiAnswer::json(StatusCode::OK, &document))
+    Ok(HandlerAnswer::json(StatusCode::OK, &document))
 }
 
-pub(in crate::api) async fn cancel_of_instance(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn cancel_of_instance(
+    call: &ApiCall<'_>,
+) -> Result<HandlerAnswer, Problem> {
     let (namespace, name) = (call.namespace()?, call.name()?);
     let number = own_intent(call, &instance(call).await?)?;
     let outcome = call
         .platform
         .cancel_intent(&namespace, &name, number, call.author)
         .await?;
-    ApiAnswer::of_instance(call.platform, outcome, StatusCode::OK).await
+    HandlerAnswer::of_instance(call.platform, outcome, StatusCode::OK).await
 }
 
-pub(in crate::api) async fn resume_of_instance(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn resume_of_instance(
+    call: &ApiCall<'_>,
+) -> Result<HandlerAnswer, Problem> {
     let (namespace, name) = (call.namespace()?, call.name()?);
     let number = own_intent(call, &instance(call).await?)?;
     let options = call.options();
     let resume = call
         .platform
         .resume_intent(&namespace, &name, number, &options);
-    ApiAnswer::of_instance(call.platform, resume.await?, StatusCode::OK).await
+    HandlerAnswer::of_instance(call.platform, resume.await?, StatusCode::OK).await
 }
 
-pub(in crate::api) async fn retry_of_instance(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn retry_of_instance(
+    call: &ApiCall<'_>,
+) -> Result<HandlerAnswer, Problem> {
     let (namespace, name) = (call.namespace()?, call.name()?);
     let number = own_intent(call, &instance(call).await?)?;
     let options = call.options();
     let retry = call
         .platform
         .retry_intent(&namespace, &name, number, &options);
-    ApiAnswer::of_instance(call.platform, retry.await?, StatusCode::OK).await
+    HandlerAnswer::of_instance(call.platform, retry.await?, StatusCode::OK).await
 }
 
-pub(in crate::api) async fn cancel_of_binding(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn cancel_of_binding(
+    call: &ApiCall<'_>,
+) -> Result<HandlerAnswer, Problem> {
     let (namespace, name) = (call.namespace()?, call.name()?);
     let number = own_intent(call, &binding(call).await?)?;
     let outcome = call
         .platform
         .cancel_binding_intent(&namespace, &name, number, call.author)
         .await?;
-    ApiAnswer::of_binding(call.platform, outcome, StatusCode::OK).await
+    HandlerAnswer::of_binding(call.platform, outcome, StatusCode::OK).await
 }
 
-pub(in crate::api) async fn resume_of_binding(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn resume_of_binding(
+    call: &ApiCall<'_>,
+) -> Result<HandlerAnswer, Problem> {
     let (namespace, name) = (call.namespace()?, call.name()?);
     let number = own_intent(call, &binding(call).await?)?;
     let outcome = call
         .platform
         .resume_binding_intent(&namespace, &name, number, call.author)
         .await?;
-    ApiAnswer::of_binding(call.platform, outcome, StatusCode::OK).await
+    HandlerAnswer::of_binding(call.platform, outcome, StatusCode::OK).await
 }
 
-pub(in crate::api) async fn retry_of_binding(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn retry_of_binding(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let (namespace, name) = (call.namespace()?, call.name()?);
     let number = own_intent(call, &binding(call).await?)?;
     let outcome = call
         .platform
         .retry_binding_intent(&namespace, &name, number, call.author)
         .await?;
-    ApiAnswer::of_binding(call.platform, outcome, StatusCode::OK).await
+    HandlerAnswer::of_binding(call.platform, outcome, StatusCode::OK).await
 }
 
 /// The intent in the path, if it is the caller's own or the caller may manage those of others. The author of an intent

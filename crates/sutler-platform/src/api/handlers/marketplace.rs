@@ -1,6 +1,6 @@
 //! The marketplace: what a namespace may provision.
 
-use crate::api::answer::ApiAnswer;
+use crate::api::answer::HandlerAnswer;
 use crate::api::api_call::ApiCall;
 use crate::api::problem::Problem;
 use crate::api::request_inputs::Input;
@@ -15,7 +15,7 @@ use sutler_journal::List;
 const BROKERS_MAX: usize = 2_000;
 
 /// All that the namespace may provision, by name. The broker of each offering is named: two may offer the same.
-pub(in crate::api) async fn list(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn list(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let namespace = call.inputs.filter(Input::Namespace).ok_or_else(|| {
         Problem::invalid("Say for which namespace, e.g. ?namespace=app: each sees its own offers.")
     })?;
@@ -40,7 +40,7 @@ pub(in crate::api) async fn list(call: &ApiCall<'_>) -> Result<ApiAnswer, Proble
         items: classes,
         next: None,
     };
-    Ok(ApiAnswer::json(StatusCode::OK, &page))
+    Ok(HandlerAnswer::json(StatusCode::OK, &page))
 }
 
 async fn offered(

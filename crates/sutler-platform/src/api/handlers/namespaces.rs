@@ -1,6 +1,6 @@
 //! Namespaces.
 
-use crate::api::answer::ApiAnswer;
+use crate::api::answer::HandlerAnswer;
 use crate::api::api_call::ApiCall;
 use crate::api::bodies::NamespaceBody;
 use crate::api::listing;
@@ -11,15 +11,15 @@ use crate::records::{NAMESPACE, NamespaceRecord};
 use axum::http::StatusCode;
 use sutler_journal::List;
 
-pub(in crate::api) async fn list(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn list(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let records = call.platform.records();
     let all = List::Prefix(records.keys.all_of(NAMESPACE));
     let show = |_: &_, namespace: &NamespaceRecord| Some(NamespaceView::of(namespace));
     let page = listing::page(records, &all, call.inputs, show).await?;
-    Ok(ApiAnswer::json(StatusCode::OK, &page))
+    Ok(HandlerAnswer::json(StatusCode::OK, &page))
 }
 
-pub(in crate::api) async fn put(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn put(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let name = call.namespace()?;
     let wanted = WantedNamespace::from(call.json::<NamespaceBody>()?);
     let (namespace, is_new) = call.platform.put_namespace(&name, &wanted).await?;
@@ -27,18 +27,18 @@ pub(in crate::api) async fn put(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem
         true => StatusCode::CREATED,
         false => StatusCode::OK,
     };
-    Ok(ApiAnswer::json(status, &NamespaceView::of(&namespace)))
+    Ok(HandlerAnswer::json(status, &NamespaceView::of(&namespace)))
 }
 
-pub(in crate::api) async fn show(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn show(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let namespace = call.platform.namespace_of(&call.namespace()?).await?;
-    Ok(ApiAnswer::json(
+    Ok(HandlerAnswer::json(
         StatusCode::OK,
         &NamespaceView::of(&namespace),
     ))
 }
 
-pub(in crate::api) async fn delete(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn delete(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     call.platform.delete_namespace(&call.namespace()?).await?;
-    Ok(ApiAnswer::empty())
+    Ok(HandlerAnswer::empty())
 }

@@ -1,6 +1,6 @@
 //! The orphan ledger: listed, shown, retried, forgotten.
 
-use crate::api::answer::ApiAnswer;
+use crate::api::answer::HandlerAnswer;
 use crate::api::api_call::ApiCall;
 use crate::api::listing;
 use crate::api::problem::Problem;
@@ -22,7 +22,7 @@ const STATES: [&str; 6] = [
     "forgotten",
 ];
 
-pub(in crate::api) async fn list(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn list(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let records = call.platform.records();
     let state = call.inputs.filter(Input::State);
     if state.is_some_and(|state| !STATES.contains(&state)) {
@@ -47,22 +47,22 @@ pub(in crate::api) async fn list(call: &ApiCall<'_>) -> Result<ApiAnswer, Proble
         passes.then(|| OrphanView::of(orphan))
     };
     let page = listing::page(records, &list, call.inputs, show).await?;
-    Ok(ApiAnswer::json(StatusCode::OK, &page))
+    Ok(HandlerAnswer::json(StatusCode::OK, &page))
 }
 
-pub(in crate::api) async fn show(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn show(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let OrphanId(key) = id(call)?;
     let records = call.platform.records();
     let lane = records.keys.orphan(&key);
     let loaded = records.load::<OrphanRecord>(&lane).await?;
     let record = loaded.state.into_inner().ok_or_else(|| no_such(call))?;
-    Ok(ApiAnswer::json(
+    Ok(HandlerAnswer::json(
         StatusCode::OK,
         &OrphanView::of(&record.orphan),
     ))
 }
 
-pub(in crate::api) async fn retry(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn retry(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     call.order()?;
     let OrphanId(key) = id(call)?;
     let outcome = call.platform.retry_orphan(&key).await?;
@@ -71,10 +71,10 @@ pub(in crate::api) async fn retry(call: &ApiCall<'_>) -> Result<ApiAnswer, Probl
         OrphanReply::Unchanged | OrphanReply::Nothing => StatusCode::OK,
     };
     let view = OrphanView::of(&outcome.orphan.orphan);
-    Ok(ApiAnswer::json(status, &view))
+    Ok(HandlerAnswer::json(status, &view))
 }
 
-pub(in crate::api) async fn forget(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn forget(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let OrphanId(key) = id(call)?;
     let order = call.order()?;
     let reason = ForgetReason::try_from(order.required_reason()?.to_owned());
@@ -84,7 +84,7 @@ pub(in crate::api) async fn forget(call: &ApiCall<'_>) -> Result<ApiAnswer, Prob
         .forget_orphan(&key, call.author, reason)
         .await?;
     let view = OrphanView::of(&outcome.orphan.orphan);
-    Ok(ApiAnswer::json(StatusCode::OK, &view))
+    Ok(HandlerAnswer::json(StatusCode::OK, &view))
 }
 
 fn id(call: &ApiCall<'_>) -> Result<OrphanId, Problem> {

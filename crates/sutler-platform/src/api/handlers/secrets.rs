@@ -1,6 +1,6 @@
 //! Secrets of a namespace: their values are written, and never answered.
 
-use crate::api::answer::ApiAnswer;
+use crate::api::answer::HandlerAnswer;
 use crate::api::api_call::ApiCall;
 use crate::api::bodies::SecretBody;
 use crate::api::page_cursor::cursor;
@@ -8,7 +8,7 @@ use crate::api::problem::Problem;
 use crate::api::views::{ListPage, SecretView};
 use axum::http::StatusCode;
 
-pub(in crate::api) async fn list(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn list(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let namespace = call.namespace()?;
     call.platform.namespace_of(&namespace).await?;
     let after = call.inputs.position()?;
@@ -24,10 +24,10 @@ pub(in crate::api) async fn list(call: &ApiCall<'_>) -> Result<ApiAnswer, Proble
             .collect(),
         next: page.next.as_ref().map(cursor),
     };
-    Ok(ApiAnswer::json(StatusCode::OK, &shown))
+    Ok(HandlerAnswer::json(StatusCode::OK, &shown))
 }
 
-pub(in crate::api) async fn put(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn put(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let (namespace, name) = (call.namespace()?, call.name()?);
     let wanted = call.json::<SecretBody>()?.wanted()?;
     let secret = call
@@ -39,18 +39,22 @@ pub(in crate::api) async fn put(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem
         _ => StatusCode::OK,
     };
     let view = SecretView::of(namespace.as_str(), &secret);
-    Ok(ApiAnswer::tagged(status, &view, secret.revision))
+    Ok(HandlerAnswer::tagged(status, &view, secret.revision))
 }
 
-pub(in crate::api) async fn show(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn show(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let (namespace, name) = (call.namespace()?, call.name()?);
     let secret = call.platform.secret(&namespace, &name).await?;
     let view = SecretView::of(namespace.as_str(), &secret);
-    Ok(ApiAnswer::tagged(StatusCode::OK, &view, secret.revision))
+    Ok(HandlerAnswer::tagged(
+        StatusCode::OK,
+        &view,
+        secret.revision,
+    ))
 }
 
-pub(in crate::api) async fn delete(call: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn delete(call: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let (namespace, name) = (call.namespace()?, call.name()?);
     call.platform.delete_secret(&namespace, &name).await?;
-    Ok(ApiAnswer::empty())
+    Ok(HandlerAnswer::empty())
 }

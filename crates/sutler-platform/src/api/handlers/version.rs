@@ -1,6 +1,6 @@
 //! `GET /version`: what answers here.
 
-use crate::api::answer::ApiAnswer;
+use crate::api::answer::HandlerAnswer;
 use crate::api::api_call::ApiCall;
 use crate::api::problem::Problem;
 use axum::http::StatusCode;
@@ -14,10 +14,10 @@ struct VersionDocument {
 }
 
 /// Answers without asking who wants to know.
-pub(in crate::api) async fn show(_: &ApiCall<'_>) -> Result<ApiAnswer, Problem> {
+pub(in crate::api) async fn show(_: &ApiCall<'_>) -> Result<HandlerAnswer, Problem> {
     let document = VersionDocument {
         version: env!("CARGO_PKG_VERSION"),
         api: "v1",
     };
-    Ok(ApiAnswer::json(StatusCode::OK, &document))
+    Ok(HandlerAnswer::json(StatusCode::OK, &document))
 }

@@ -1,7 +1,9 @@
 //! Tests of the table of routes: every path leads to its own row, and every row has a permission that fits its method.
 
-use super::{BASE, FoundRoute, ROUTES, find};
+use super::ROUTES;
 use crate::api::access::Permission;
+use crate::api::api_route::BASE;
+use crate::api::route_search::{FoundRoute, find};
 use axum::http::Method;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -22,7 +24,8 @@ fn example(pattern: &str) -> String {
 fn every_path_leads_to_its_own_row() {
     for route in &ROUTES {
         let path = example(route.path);
-        match find(&route.method, &path) {
+        let method = Method::from_bytes(route.method.word().as_bytes()).expect("a method");
+        match find(&method, &path) {
             FoundRoute::Route(found, _) => assert_eq!(found.name, route.name, "{path}"),
             FoundRoute::OtherMethod(_) | FoundRoute::Unknown => panic!("{path} leads nowhere"),
         }
@@ -38,7 +41,7 @@ fn names_are_unique() {
 #[test]
 fn only_the_version_is_public_and_only_reads_need_no_more_than_read() {
     for route in &ROUTES {
-        let is_read = route.method == Method::GET;
+        let is_read = route.method.is_read();
         match route.permission {
             Permission::Public => assert_eq!(route.path, "/version"),
             Permission::Read => assert!(is_read, "{}", route.name),
@@ -95,7 +98,7 @@ fn other_methods_are_named_and_other_paths_are_unknown() {
 fn the_table_is_as_recorded() {
     let mut table = String::new();
     for route in &ROUTES {
-        let (method, permission) = (route.method.as_str(), route.permission.word());
+        let (method, permission) = (route.method.word(), route.permission.word());
         let _ = writeln!(table, "{method:6} {BASE}{} | {permission}", route.path);
     }
     let folder = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo runs the tests");
