@@ -12,6 +12,9 @@ const DONE: &str = "the configuration was reloaded";
 /// Number of reloads under load.
 const RELOADS: usize = 20;
 
+/// As many requests as a fast machine can send.
+const NO_RATE_LIMIT: &str = "limits: {rate_per_caller: 0}\n";
+
 /// Metrics without a password.
 const METRICS: &str = "metrics: {public: true}\n";
 
@@ -119,7 +122,10 @@ fn a_file_with_faults_changes_nothing_and_every_fault_is_logged() {
 #[test]
 fn a_reload_under_load_drops_no_request() {
     let folder = folder();
-    let broker = started(folder.path());
+    write(folder.path(), "catalog.yaml", &catalog("one"));
+    let text = config("first", NO_RATE_LIMIT);
+    write(folder.path(), "sutler.yaml", &text);
+    let broker = Broker::start(folder.path(), &["broker", "--config", "sutler.yaml"]);
     let (over, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
     let address = broker.address();
     std::thread::scope(|scope| {
@@ -143,7 +149,7 @@ fn a_reload_under_load_drops_no_request() {
             for nth in 0..RELOADS {
                 let name = ["one", "two"][nth % 2];
                 write(folder.path(), "catalog.yaml", &catalog(name));
-                let text = config(&format!("password-{nth}"), "");
+                let text = config(&format!("password-{nth}"), NO_RATE_LIMIT);
                 write(folder.path(), "sutler.yaml", &text);
                 broker.signal("HUP");
                 broker.until_logged(DONE);

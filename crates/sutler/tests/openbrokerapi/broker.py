@@ -1,6 +1,7 @@
 """A broker on openbrokerapi whose owner forbids two things: changes of a plan, and deletes by boris.
 
-It keeps what each request looked like, for the test: GET /requests. Its first argument is the port.
+It keeps what each request looked like, for the test: GET /requests. Updates and deletes of a user wait between
+POST /hold/USER and POST /release/USER. Its first argument is the port.
 """
 
 import base64
@@ -99,6 +100,7 @@ class DatabaseBroker(ServiceBroker):
 
 broker = DatabaseBroker()
 received = []
+held = {}
 app = Flask(__name__)
 logging.getLogger("werkzeug").setLevel(logging.ERROR)
 
@@ -118,6 +120,8 @@ def keep_and_refuse():
     user = user_of(request.headers.get("X-Broker-API-Originating-Identity"))
     body = request.get_json(silent=True)
     received.append({"method": request.method, "path": request.path, "user": user, "body": body})
+    if request.method in ("PATCH", "DELETE") and user in held:
+        held[user].wait(60)
     if request.method == "PATCH" and (body or {}).get("plan_id"):
         return jsonify(description="plans are changed by the owner only"), 403
     if request.method == "DELETE" and user == "boris":
@@ -128,6 +132,18 @@ def keep_and_refuse():
 @app.get("/requests")
 def requests():
     return jsonify(received)
+
+
+@app.post("/hold/<user>")
+def hold(user):
+    held[user] = threading.Event()
+    return jsonify({})
+
+
+@app.post("/release/<user>")
+def release(user):
+    held[user].set()
+    return jsonify({})
 
 
 credentials = api.BrokerCredentials("platform", "s3cret")

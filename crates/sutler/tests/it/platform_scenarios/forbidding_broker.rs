@@ -1,7 +1,9 @@
-//! Brokers that forbid changes of the plan, and deletes by boris; they remember who asked for what.
+//! Brokers that forbid changes of the plan, and deletes by boris; they keep every request with its user, and updates and
+//! deletes of a user wait while the test says so.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -10,6 +12,7 @@ use sutler_broker::{Cx, Error, Result, Update, Updated};
 use sutler_servers::http::HttpRequest;
 use sutler_servers::{MissingServer, free_port, until};
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 const CATALOG: &str = "
 services:
@@ -41,17 +44,27 @@ pub(super) struct ForbiddingBroker {
 }
 
 enum BrokerKind {
-    Own(Arc<Mutex<Vec<ReceivedRequest>>>),
+    Own(Arc<OwnBroker>),
     OpenBrokerApi(Child),
+}
+
+/// What the test and the broker built with this project share.
+struct OwnBroker {
+    received: Mutex<Vec<ReceivedRequest>>,
+    /// Users whose updates and deletes wait.
+    held: watch::Sender<BTreeSet<String>>,
 }
 
 impl ForbiddingBroker {
     /// A broker built with this project, in this process.
     pub(super) async fn own() -> Self {
-        let received = Arc::new(Mutex::new(Vec::new()));
+        let shared = Arc::new(OwnBroker {
+            received: Mutex::default(),
+            held: watch::Sender::default(),
+        });
         let catalog = CatalogFile::parse(CATALOG, None).expect("a catalog");
         let broker = Broker::new(catalog)
-            .service("postgresql", Databases(received.clone()))
+            .service("postgresql", Databases(shared.clone()))
             .in_memory()
             .basic_auth("platform", "s3cret");
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -60,7 +73,7 @@ impl ForbiddingBroker {
         tokio::spawn(async move { running.serve(listener, std::future::pending()).await });
         Self {
             url: format!("http://{address}"),
-            kind: BrokerKind::Own(received),
+            kind: BrokerKind::Own(shared),
         }
     }
 
@@ -95,10 +108,45 @@ impl ForbiddingBroker {
         Some(broker)
     }
 
+    /// Updates and deletes of a user wait from now on.
+    pub(super) fn hold(&self, user: &str) {
+        match &self.kind {
+            BrokerKind::Own(shared) => {
+                shared
+                    .held
+                    .send_modify(|it| drop(it.insert(user.to_owned())));
+            }
+            BrokerKind::OpenBrokerApi(_) => self.order(&format!("/hold/{user}")),
+        }
+    }
+
+    /// Carries out what waits for this user.
+    pub(super) fn release(&self, user: &str) {
+        match &self.kind {
+            BrokerKind::Own(shared) => shared.held.send_modify(|it| drop(it.remove(user))),
+            BrokerKind::OpenBrokerApi(_) => self.order(&format!("/release/{user}")),
+        }
+    }
+
+    fn order(&self, target: &str) {
+        let address = self.url.trim_start_matches("http://");
+        let answer = HttpRequest::new("POST", target).send(address);
+        assert_eq!(answer.expect("it answers").status, 200);
+    }
+
+    /// Waits until the broker has a request of this verb and user.
+    pub(super) fn until_received(&self, verb: &str, user: &str) {
+        until("the broker receives the request", || {
+            let requests = self.requests();
+            let mut of_user = requests.iter().filter(|it| it.user == user);
+            of_user.find(|it| it.verb == verb).map(|_| ())
+        });
+    }
+
     /// Requests about instances so far.
     pub(super) fn requests(&self) -> Vec<ReceivedRequest> {
         match &self.kind {
-            BrokerKind::Own(received) => received.lock().expect("no panic").clone(),
+            BrokerKind::Own(shared) => shared.received.lock().expect("no panic").clone(),
             BrokerKind::OpenBrokerApi(_) => {
                 let address = self.url.trim_start_matches("http://");
                 let answer = HttpRequest::new("GET", "/requests").send(address);
@@ -142,7 +190,7 @@ fn installed() -> Option<PathBuf> {
 }
 
 /// Databases of the broker built with this project.
-struct Databases(Arc<Mutex<Vec<ReceivedRequest>>>);
+struct Databases(Arc<OwnBroker>);
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 struct Disk {
@@ -154,11 +202,19 @@ impl Databases {
         let identity = cx.originating_identity();
         let user = identity.and_then(|it| it.value.get("username")?.as_str().map(str::to_owned));
         let user = user.unwrap_or_default();
-        self.0.lock().expect("no panic").push(ReceivedRequest {
+        let mut received = self.0.received.lock().expect("no panic");
+        received.push(ReceivedRequest {
             verb: verb.to_owned(),
             user: user.clone(),
         });
         user
+    }
+
+    /// Waits while requests of this user are held.
+    async fn until_released(&self, user: &str) {
+        let mut held = self.0.held.subscribe();
+        let released = held.wait_for(|it| !it.contains(user)).await;
+        assert!(released.is_ok(), "the test has ended");
     }
 }
 
@@ -173,7 +229,7 @@ impl Service for Databases {
     }
 
     async fn update(&self, cx: &Cx, state: Disk, update: Update<Disk>) -> Result<Updated<Disk>> {
-        self.note("update", cx);
+        self.until_released(&self.note("update", cx)).await;
         if cx.plan().plan_id != update.previous_plan.plan_id {
             return Err(Error::invalid("plans are changed by the owner only"));
         }
@@ -183,7 +239,9 @@ impl Service for Databases {
     }
 
     async fn deprovision(&self, cx: &Cx, _state: Option<Disk>) -> Result<()> {
-        match self.note("delete", cx).as_str() {
+        let user = self.note("delete", cx);
+        self.until_released(&user).await;
+        match user.as_str() {
             "boris" => Err(Error::failed("boris may not delete this").instance_usable(true)),
             _ => Ok(()),
         }

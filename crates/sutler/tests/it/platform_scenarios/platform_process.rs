@@ -16,6 +16,10 @@ pub(super) struct PlatformProcess {
 pub(super) struct ApiAnswer {
     pub(super) status: u16,
     pub(super) json: Value,
+    /// Entity tag.
+    pub(super) tag: Option<String>,
+    /// Path of the intent, below the path of the API.
+    pub(super) location: Option<String>,
 }
 
 impl ApiAnswer {
@@ -53,7 +57,7 @@ egress: { networks: ['127.0.0.0/8'] }
         assert_eq!(namespace.status, 201, "{namespace:?}");
         let body = json!({
             "url": broker.url,
-            "auth": {"type": "basic", "username": "platform", "password": "s3cret"},
+            "auth": {"basic": {"username": "platform", "password": "s3cret"}},
             "profile": "kubernetes",
         });
         let registered = self.send("olga", "PUT", "/brokers/databases", &body);
@@ -71,9 +75,25 @@ egress: { networks: ['127.0.0.0/8'] }
 
     /// Sends a request in the name of a user.
     pub(super) fn send(&self, user: &str, method: &str, path: &str, body: &Value) -> ApiAnswer {
+        self.send_if_match(user, method, path, body, None)
+    }
+
+    /// Sends a request that is carried out only if the entity tag is still the same.
+    pub(super) fn send_if_match(
+        &self,
+        user: &str,
+        method: &str,
+        path: &str,
+        body: &Value,
+        tag: Option<&str>,
+    ) -> ApiAnswer {
         let target = format!("/api/v1{path}");
         let pair = format!("{user}:secret-of-{user}");
         let request = HttpRequest::new(method, &target).with_basic_auth(&pair);
+        let request = match tag {
+            Some(tag) => request.with_header("If-Match", tag),
+            None => request,
+        };
         let media_type = match method {
             "PATCH" => "application/merge-patch+json",
             _ => "application/json",
@@ -83,8 +103,11 @@ egress: { networks: ['127.0.0.0/8'] }
             body => request.with_body(media_type, body.to_string()),
         };
         let answer = request.send(self.process.address()).expect("it answers");
+        let location = answer.header("Location");
         ApiAnswer {
             status: answer.status,
+            tag: answer.header("ETag").map(str::to_owned),
+            location: location.map(|it| it.trim_start_matches("/api/v1").to_owned()),
             json: serde_json::from_slice(&answer.body).unwrap_or(Value::Null),
         }
     }
