@@ -1,7 +1,7 @@
 //! The person behind an intent: who asked for a change, and for whom.
 //!
 //! Uids are unique among all ways to authenticate: a user of the configuration, the bearers of two issuers and the people
-//! of a front end never share one, whatever names and subjects they have. Not here: how a broker is told of an author
+//! of a front end never share one, whatever names and subjects they have. Not here: how an author is named to a broker
 //! (`broker_request/originating_identity.rs`), and who may do what (`api/access.rs`).
 
 use serde::{Deserialize, Serialize};
@@ -81,7 +81,7 @@ fn uid_of(caller: &Caller) -> String {
             let issuer = issuer.unwrap_or_default();
             match &caller.uid {
                 Some(subject) => qualified("token", issuer, subject),
-                // A token without a subject: its name is one of another claim, which may be somebody's subject.
+                // A token without a subject: its name is one of another claim, which may be the subject of another bearer.
                 None => qualified("token-name", issuer, name),
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! Pure: the caller resolves secrets, reads the namespace, and passes the state before and after the intent. The bytes
 //! of the request are made by `sutler-client`; nothing is sent here. P-lines count what the specification demands of
-//! platforms, D-lines are in `docs/DECISIONS.md`.
+//! platforms, D-lines are in `docs/DECISIONS.md`, T-lines and I-lines in `docs/platform-rules.md`.
 //!
 //! Reading order: `profile.rs` (where a request comes from), `originating_identity.rs` (who caused it),
 //! `resolved_parameters.rs` (parameters with those of secrets), `parameter_difference.rs` (what of them an update

@@ -143,7 +143,7 @@ impl Brokers {
         Ok(view)
     }
 
-    /// The catalog of a revision that was just read. Items may be those of a later revision: whoever reads that revision
+    /// The catalog of a revision that was just read. Items may be those of a later revision: a read of that revision
     /// reads them again.
     async fn catalog(
         &self,

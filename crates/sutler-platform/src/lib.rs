@@ -5,8 +5,15 @@
 //!
 //! Reading order, the pure core first (no I/O, no clock, no randomness): [`spec`] (what a user wants, and differences
 //! between two of them), [`projection`] (the specification that is shown, and which intents depend on each other),
-//! [`lifecycle`] (the states and rules), [`broker_request`] (what is sent to a broker for one intent), [`catalog`] (what of
-//! a broker's catalog is offered to whom). Then the shell: [`records`] (what is stored), [`brokers`] (registered brokers and the connection to them).
+//! [`lifecycle`] (the states and rules), [`preflight`] (the rules of a plan that are checked before anything is sent),
+//! [`broker_request`] (what is sent to a broker for one intent), [`catalog`] (what of a broker's catalog is offered to whom).
+//!
+//! Then the shell: [`records`] (what is stored), `writes` (from a decision to a commit), [`commands`] (what people ask for),
+//! `executor` (one exchange with a broker for each claim), [`brokers`] (registered brokers and the connection to them),
+//! [`api`] (the REST API). [`platform`] puts them together.
+//!
+//! Comments and tables cite rules by number: T-nn (transitions), I-nn (invariants) and the others are explained in
+//! `docs/platform-rules.md`.
 
 pub mod api;
 pub mod author;

@@ -1,4 +1,4 @@
-//! Tells the resource that waits for an orphan how the ledger settled it.
+//! Notifies the resource of the result of its orphan.
 //!
 //! In a commit of its own: the row and what waits for it are documents of two lanes. A notice that is lost is repeated by
 //! `settled_orphans.rs`; one that comes twice changes nothing.

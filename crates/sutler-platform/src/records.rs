@@ -1,7 +1,7 @@
 //! What the platform stores: kinds of documents, their keys and index terms, and the parts of an operation.
 //!
 //! All documents are sealed and belong to one realm, [`REALM`]. Read `keys.rs` first, then `record.rs` (the wrapper of
-//! every document) and one file per kind. How decisions become commits is in `commit.rs`; rules are in `lifecycle/`.
+//! every document) and one file per kind. How decisions become commits is in `writes/`; rules are in `lifecycle/`.
 
 mod binding_record;
 mod broker_record;

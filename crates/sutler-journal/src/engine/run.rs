@@ -281,9 +281,9 @@ impl Run {
     }
 
     /// To be called before something begins that has an effect outside. If the claim was made or listed a while ago, the
-    /// operation is read again: somebody may have ended or cancelled it meanwhile, which a renewal shows only later. The
-    /// answer may have been late as well, so the read is repeated once: a store that is always slow delays a beginning and
-    /// does not prevent it.
+    /// operation is read again: another commit may have ended or cancelled it meanwhile, which a renewal shows only later.
+    /// The answer may have been late as well, so the read is repeated once: a store that is always slow delays a beginning
+    /// and does not prevent it.
     ///
     /// # Errors
     /// The operation is not claimed by this run any more.

@@ -78,7 +78,7 @@ impl AccessSettings {
         }
     }
 
-    /// Whether a caller may act for others. Nobody for whom somebody acts may.
+    /// Whether a caller may act for others. An impersonated caller may not.
     pub(crate) fn may_impersonate(&self, caller: &Author) -> bool {
         caller.impersonated_by.is_none() && is_listed(&self.impersonators, caller)
     }

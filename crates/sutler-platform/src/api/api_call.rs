@@ -100,7 +100,7 @@ impl ApiCall<'_> {
         }
     }
 
-    /// Refuses a command about an intent of somebody else, unless the author may manage those.
+    /// Refuses a command about an intent of another author, unless the author may manage those.
     pub(super) fn require_own(&self, author: Option<&Author>) -> Result<(), Problem> {
         match author {
             Some(author) if author.uid == self.author.uid => Ok(()),

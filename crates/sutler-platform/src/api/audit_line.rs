@@ -1,4 +1,4 @@
-//! A line of the audit for every change that somebody asked for, and for every read of credentials.
+//! A line of the audit for every requested change, and for every read of credentials.
 //!
 //! Lines name route, caller, subject and outcome; they hold no body, no reason and no secret. The program chooses where
 //! they go (`sutler_records::log_audit`).

@@ -1,4 +1,4 @@
-//! A sync of a broker's catalog that somebody asked for, and may wait for.
+//! A requested sync of a broker's catalog, whose end the request may wait for.
 
 use super::answer::tagged;
 use super::problem::Problem;

@@ -1,9 +1,9 @@
 //! The API as one HTTP application: probes, then routes; every check of a request in one order.
 //!
-//! The order: size, path, authentication, method, permission, inputs, body, a place to run in. So nobody who is not
-//! authenticated learns more than which paths exist, and nobody who is not permitted makes the platform read anything. What
-//! an authenticated caller is refused is in the audit. A request that waits for the end of its intent gives its place back
-//! first. `serve.rs` serves it on a port.
+//! The order: size, path, authentication, method, permission, inputs, body, a place to run in. So an
+//! unauthenticated caller can find out only which paths exist, and a caller without the permission causes no read of the
+//! store. What an authenticated caller is refused is in the audit. A request that waits for the end of its intent gives
+//! its place back first. `serve.rs` serves it on a port.
 
 use super::access::{AccessSettings, Permission};
 use super::answer::HandlerAnswer;

@@ -60,14 +60,14 @@ impl StateChange {
             match *effect {
                 // The limit of the queue follows from the state, here and elsewhere.
                 BreakerEffect::CloseQueue => {}
-                // What the broker offered may have changed while nobody asked.
+                // What the broker offers may have changed while the breaker was open.
                 BreakerEffect::OpenQueue => change.request_sync(records, broker),
                 BreakerEffect::StartProbe(after) => change.start_probe(records, broker, after),
                 // Its run sends it before it decides again.
                 BreakerEffect::SendProbe => {}
                 BreakerEffect::ProbeAfter(after) => match (place, change.next.probe) {
                     (DecisionPlace::Probe(id), _) => change.give_back(id, after),
-                    // Probes are brought forward, never put off, by somebody else.
+                    // Probes are brought forward, never put off, by another writer.
                     (DecisionPlace::Elsewhere, Some(id)) => change.writes.push(Write::Wake(id)),
                     (DecisionPlace::Elsewhere, None) => change.start_probe(records, broker, after),
                 },

@@ -16,7 +16,7 @@ use sutler_osb::PinnedPlan;
 use sutler_records::RecordError;
 use uuid::Uuid;
 
-/// How long a broker is believed to take one operation per instance at a time, after it said so.
+/// For how long requests to one instance are serialized after a broker asked for it.
 pub const SERIALIZED_FOR: Duration = Duration::from_secs(24 * 3600);
 
 /// A broker.

@@ -5,11 +5,11 @@
 //!    registration unchanged ([`BrokerView::expect_registered`](super::BrokerView::expect_registered)).
 //! 2. *Look.* Every instance that was committed before the mark is found. If there is one, the mark is taken back.
 //! 3. *Decide.* One commit writes to the state that the broker is removed. It replaces the registration too, so a mark that
-//!    somebody wants to take back at the same time stays. Nothing takes the decision back. The operation of syncs loses its
-//!    claim, so no item is written any more, and is due a few minutes later to go on here if this process ends.
+//!    another writer wants to take back at the same time stays. Nothing takes the decision back. The operation of syncs
+//!    loses its claim, so no item is written any more, and is due a few minutes later to go on here if this process ends.
 //! 4. *Remove* the items in batches, and with the last commit registration, state and operations.
 //!
-//! Whoever deregisters again, and the operation of syncs, go on where it was.
+//! The next deregister request, or the operation of syncs, continues from there.
 
 use super::Brokers;
 use super::breaker_effects::StateChange;
@@ -25,7 +25,7 @@ use sutler_journal::{
 };
 use uuid::Uuid;
 
-/// After this time the operation of syncs goes on with a deregistration that somebody began.
+/// After this time the operation of syncs goes on with a deregistration that was begun.
 const RESUME_AFTER: Duration = Duration::from_secs(5 * 60);
 /// Wait before the operation of syncs looks at a deregistration again.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(60);
@@ -83,7 +83,7 @@ impl Brokers {
         }
     }
 
-    /// Sets the mark of a registration, or takes it back. Returns whether nobody was first.
+    /// Sets the mark of a registration, or takes it back. Returns whether no other writer was first.
     async fn set_mark(
         &self,
         found: &StoredRegistration,
@@ -97,7 +97,7 @@ impl Brokers {
         self.commit(commit).await
     }
 
-    /// Finishes the deregistration of a marked broker. `false`: somebody else was first; read it again.
+    /// Finishes the deregistration of a marked broker. `false`: another writer was first; read it again.
     async fn finish_deregistration(
         &self,
         found: &StoredRegistration,

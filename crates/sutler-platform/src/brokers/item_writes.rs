@@ -1,7 +1,7 @@
 //! The writes of a synced catalog, in batches that each fit into one commit. Pure but for sealing.
 //!
-//! Whoever reads between two batches finds no plan without its offering: offerings come before their plans, and are
-//! removed after them.
+//! A read between two batches finds no plan without its offering: offerings come before their plans, and are removed
+//! after them.
 
 use crate::catalog::{ItemChange, PlanKey, SyncPlan};
 use crate::platform_records::PlatformRecords;

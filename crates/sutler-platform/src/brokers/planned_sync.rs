@@ -34,7 +34,7 @@ pub(super) async fn plan_take_over(
     .await
 }
 
-/// Drops what the same catalog does not have and nobody uses.
+/// Drops what the same catalog does not have and no instance uses.
 pub(super) async fn plan_drops(
     known: KnownCatalog,
     body: Bytes,

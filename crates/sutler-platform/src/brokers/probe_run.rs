@@ -201,7 +201,7 @@ impl Brokers {
     }
 }
 
-/// What a probe is sent for: another one as soon as somebody asks for a probe, or replaces the credentials, which requests
+/// What a probe is sent for: another one as soon as a person asks for a probe, or replaces the credentials, which requests
 /// a sync too.
 type PlannedProbe = (OpenBreaker, u64);
 

@@ -1,4 +1,4 @@
-//! The processes of the platform: each writes once a minute that it lives.
+//! The processes of the platform: each process renews its record once a minute.
 //!
 //! They share the limits of brokers by their number (`local_brokers.rs`), and operators see which build runs where.
 
@@ -101,7 +101,7 @@ impl Replicas {
         Ok(found)
     }
 
-    /// Commits; that somebody else was first is as good.
+    /// Commits; if another writer was first, that is as good.
     async fn commit(&self, commit: &Commit) -> Result<(), RecordError> {
         let store = self.records.documents.store.as_ref();
         is_written(commit_until_known(store, commit).await)?;

@@ -1,7 +1,7 @@
 //! What this process keeps of brokers between two looks at them: where their registration is, the catalog, the connection.
 //!
-//! Nothing here is believed without a read: an entry counts only for the versions and revisions that were just read. So an
-//! entry is never stale, and may be dropped at any time.
+//! An entry is used only if its versions and revisions match those just read. So an entry is never stale, and may be
+//! dropped at any time.
 
 use super::broker_view::BrokerView;
 use super::catalog_snapshot::CatalogSnapshot;

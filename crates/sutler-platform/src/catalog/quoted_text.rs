@@ -1,6 +1,6 @@
 //! Texts of brokers and users inside sentences: short, on one line, in backquotes.
 //!
-//! Such a text is hostile: it may be long, or hold control characters and marks that reverse the direction of a line.
+//! Such a text is untrusted input: it may be long, or hold control characters and marks that reverse the direction of a line.
 
 /// Longest text in quotes, in characters.
 const QUOTED_CHARS_MAX: usize = 80;

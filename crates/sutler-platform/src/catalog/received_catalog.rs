@@ -1,8 +1,8 @@
 //! Reads a catalog as a broker sent it: each offering and each plan by itself.
 //!
-//! A catalog is hostile and may be usable only in part. The rules of the specification for one item are those of
+//! A catalog is untrusted input and may be usable only in part. The rules of the specification for one item are those of
 //! `sutler_osb::Catalog::load`; rules across items are in `unique_values.rs`. Schemas are not compiled here: ten
-//! thousand hostile ones would take minutes. They are compiled when parameters are checked (`plan_schemas.rs`).
+//! thousand that are made to be slow would take minutes. They are compiled when parameters are checked (`plan_schemas.rs`).
 
 use super::sync_fault::ItemProblem;
 use serde::Deserialize;

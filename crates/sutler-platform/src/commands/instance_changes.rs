@@ -292,7 +292,7 @@ fn update_violations(
         },
         context: match wanted {
             Some(_) => context,
-            // A name that no broker has to be told is a local change.
+            // A name that is sent to no broker is a local change.
             None => ContextChange::Unchanged,
         },
     };

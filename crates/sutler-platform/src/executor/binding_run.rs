@@ -302,7 +302,7 @@ impl BindingRun<'_> {
         }
     }
 
-    /// The document does not know the operation: nobody waits for it.
+    /// The document does not know the operation: nothing waits for it.
     async fn end_unknown(&mut self) -> Result<Option<RunResult>, RunError> {
         tracing::error!(operation.id = %self.run.id(), "the binding does not know this operation; it ends");
         let mut own = self.own.clone();

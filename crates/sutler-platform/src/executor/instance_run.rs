@@ -260,7 +260,7 @@ impl InstanceRun<'_> {
         }
     }
 
-    /// The document does not know the operation: nobody waits for it.
+    /// The document does not know the operation: nothing waits for it.
     async fn end_unknown(&mut self) -> Result<Option<RunResult>, RunError> {
         tracing::error!(operation.id = %self.run.id(), "the instance does not know this operation; it ends");
         let mut own = self.own.clone();
@@ -285,7 +285,7 @@ fn sends(decision: &InstanceDecision) -> bool {
 }
 
 /// What follows from a committed decision in other lanes, and for callers that wait. None of it is lost by a crash:
-/// bindings look again by themselves, and so do callers.
+/// bindings read the instance again within a minute, and callers within half a second.
 pub(crate) async fn after_commit(context: &PlatformContext, decision: &InstanceDecision) {
     for effect in &decision.effects {
         match effect {

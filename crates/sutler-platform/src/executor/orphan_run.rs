@@ -1,7 +1,7 @@
 //! One claim of the deletion of an orphan: its turn, at most one exchange with the broker, and the answer.
 //!
-//! The lane is the row of the ledger, so an instance is never occupied by it. Nothing is sent in anybody's name (P-010), and
-//! no request is written down: the row says what is deleted, so the bytes are always the same.
+//! The lane is the row of the ledger, so an instance is never occupied by it. Requests have no originating identity
+//! (P-010), and none is written down: the row says what is deleted, so the bytes are always the same.
 //!
 //! What waits for the orphan is notified after the commit that settles it, in a commit of its own. If the process ends
 //! between the two, `settled_orphans.rs` finds the document that still waits, and what it waits for.
@@ -144,7 +144,7 @@ impl OrphanRun<'_> {
         self.answered(meaning, impression, &view).await
     }
 
-    /// The builder of its requests: with the id of the operation, in nobody's name.
+    /// The builder of its requests: with the id of the operation, without an originating identity.
     fn builder(&self) -> RequestBuilder {
         RequestBuilder::from_uuid(self.run.id().0)
     }

@@ -17,7 +17,7 @@ pub(super) struct PollTimes {
     /// Number of the poll that this claim is, or the next one if it is none.
     polls: u32,
     /// How much later than planned the operation was claimed: the next wait grows by it, so that polls of a slow broker
-    /// space themselves and requests are not starved.
+    /// are sent less often and leave slots for requests.
     lag: Duration,
     now: Timestamp,
 }

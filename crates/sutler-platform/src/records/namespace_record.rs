@@ -10,7 +10,7 @@ use sutler_journal::Term;
 /// A namespace as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamespaceRecord {
-    /// What brokers are told of it.
+    /// The facts of it that are sent to brokers in `context`.
     pub facts: Namespace,
     /// Labels, for the visibility of plans.
     pub labels: BTreeMap<String, String>,

@@ -25,12 +25,12 @@ use sutler_server::{Auth, ServerSettings};
 /// Longest id of a platform, in bytes.
 const ID_BYTES_MAX: usize = 200;
 
-/// The configuration of `sutler platform`. Every key may be left out, except that there must be somebody who may come in.
+/// The configuration of `sutler platform`. Every key may be left out, except that `users` or `issuers` must have an entry.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "PlatformConfig")]
 pub struct PlatformConfig {
-    /// Id of this platform, which brokers are told for namespaces that belong to no cluster. Never change it.
+    /// Id of this platform, sent to brokers for namespaces that belong to no cluster. Never change it.
     pub id: String,
     /// Where the platform listens. Only this machine can reach the default.
     pub listen: HostPort,
@@ -70,8 +70,8 @@ pub struct PlatformConfig {
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Egress")]
 pub struct EgressConfig {
-    /// Networks besides the public internet, such as `10.0.0.0/8`, or single addresses. Whoever may register a broker makes
-    /// the platform send requests into them.
+    /// Networks besides the public internet, such as `10.0.0.0/8`, or single addresses. A user who may register a broker
+    /// makes the platform send requests into them.
     pub networks: Vec<NetworkText>,
     /// Whether brokers may be everywhere: also on this machine and in networks that only it reaches.
     pub anywhere: bool,

@@ -12,7 +12,7 @@ use sutler_osb::NonEmptyText;
 pub(crate) struct NamespaceBody {
     /// Labels, for the visibility of plans.
     pub labels: BTreeMap<String, String>,
-    /// Annotations, which brokers are told.
+    /// Annotations, which are sent to brokers.
     pub annotations: Annotations,
     /// Id of the cluster that it belongs to; that of the platform if it belongs to none.
     pub cluster_id: Option<NonEmptyText>,

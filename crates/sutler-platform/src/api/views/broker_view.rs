@@ -93,7 +93,7 @@ struct SyncView {
     #[serde(skip_serializing_if = "Option::is_none")]
     failure: Option<String>,
     catalog_revision: u64,
-    /// Whether somebody asked for a sync that is not done.
+    /// Whether a sync is requested and not done.
     requested: bool,
     faults: Vec<SyncFaultView>,
     /// Faults that are not listed.

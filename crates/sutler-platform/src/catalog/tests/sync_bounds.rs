@@ -1,4 +1,4 @@
-//! Catalogs of hostile size: what is beyond a bound is left out and reported, and everything else is offered.
+//! Catalogs that are too large: what is beyond a bound is left out and reported, and everything else is offered.
 
 use super::{changes, faults, items, known, moment, plan, service, sync, unused, with};
 use crate::catalog::{ITEM_BYTES_MAX, KnownCatalog, PLANS_MAX, SERVICES_MAX, plan_sync};

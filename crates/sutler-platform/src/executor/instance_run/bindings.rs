@@ -63,7 +63,7 @@ pub(super) async fn unbind_all(context: &PlatformContext, instance: &Instance, b
     }
 }
 
-/// Tells the bindings that wait for the instance that it is live. Those that are not told look again by themselves.
+/// Wakes the bindings that wait for the instance. Those that are missed read it again within a minute.
 pub(super) async fn wake_waiting(context: &PlatformContext, instance: &Instance) {
     let records = &context.records;
     let uid = instance.uid.to_string();

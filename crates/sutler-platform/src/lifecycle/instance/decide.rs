@@ -1,4 +1,4 @@
-//! Who answers which event. The rules themselves are in the files of the events.
+//! Which rule handles which event. The rules themselves are in the files of the events.
 
 use crate::lifecycle::instance::change::{self, WantedSpec};
 use crate::lifecycle::instance::transition::Transition;
