@@ -23,6 +23,7 @@ mod instance_events;
 pub mod lifecycle;
 pub mod metrics;
 mod orphan_notice;
+mod periodic;
 pub mod platform;
 pub mod platform_records;
 pub mod preflight;

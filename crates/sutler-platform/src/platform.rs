@@ -7,13 +7,14 @@ use crate::brokers::{Brokers, BrokersSettings, ConnectBroker};
 use crate::context::PlatformContext;
 use crate::end_waiters::EndWaiters;
 use crate::executor::PlatformExecutor;
+use crate::periodic;
 use crate::platform_records::PlatformRecords;
 use crate::records::platform_queue;
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::copy::{UnusableStoreError, check_usable};
 use sutler_journal::{
-    Engine, EngineSettings, KeyRing, LeaseError, QueueSettings, Store, StoreError,
+    CommitError, Engine, EngineSettings, KeyRing, LeaseError, QueueSettings, Store, StoreError,
 };
 use sutler_osb::NonEmptyText;
 use sutler_records::{StoreClock, VerifyKeysError, verify_keys};
@@ -62,6 +63,9 @@ pub enum StartPlatformError {
     /// The keys do not open what is stored.
     #[error(transparent)]
     Keys(#[from] VerifyKeysError),
+    /// The periodic tasks cannot be planned.
+    #[error("the periodic tasks cannot be planned")]
+    PeriodicTasks(#[source] CommitError),
     /// The store granted no lease.
     #[error("the store granted no lease")]
     Lease(#[from] LeaseError),
@@ -116,6 +120,8 @@ impl Platform {
             waiters: EndWaiters::default(),
             lease: settings.lease,
         });
+        let planned = periodic::plan_all(&context).await;
+        planned.map_err(StartPlatformError::PeriodicTasks)?;
         let executor = Arc::new(PlatformExecutor::new(context.clone()));
         let engine_settings = EngineSettings {
             lease: settings.lease,

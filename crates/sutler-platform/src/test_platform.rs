@@ -139,6 +139,18 @@ impl TestPlatform {
         }
     }
 
+    /// Another process over the same store.
+    pub(crate) async fn replica(&self) -> Self {
+        let records = self.context.records.clone();
+        let (context, engine) = begin(records, &self.broker, &self.settings).await;
+        Self {
+            context,
+            broker: self.broker.clone(),
+            engine,
+            settings: self.settings.clone(),
+        }
+    }
+
     /// Waits until something is so.
     pub(crate) async fn until(&self, what: &str, is_so: impl AsyncFn() -> bool) {
         for _ in 0..LOOKS_MAX {
@@ -175,6 +187,8 @@ async fn begin(
         records,
     });
     let store = context.records.documents.store.clone();
+    let planned = crate::periodic::plan_all(&context).await;
+    planned.expect("they are planned");
     let executor = Arc::new(PlatformExecutor::new(context.clone()));
     let mut engine = EngineSettings::for_queue(broker_queue(BROKER), IN_FLIGHT_MAX);
     engine.queues.push(QueueSettings {

@@ -5,7 +5,7 @@
 use super::ResourceName;
 use crate::lifecycle::orphan::OrphanKey;
 use sutler_journal::{Key, Kind, Queue, Realm};
-use sutler_osb::{PlanId, ServiceId};
+use sutler_osb::{InstanceId, PlanId, ServiceId};
 use uuid::Uuid;
 
 /// Realm of every document of the platform.
@@ -203,6 +203,13 @@ impl PlatformKeys {
                 &[&broker, orphan.instance.as_str(), binding.as_str()],
             ),
         }
+    }
+
+    /// First bytes of the keys of the rows of an instance and its bindings, by the id that the broker knows.
+    #[must_use]
+    pub fn orphans_of(&self, broker: Uuid, instance: &InstanceId) -> Vec<u8> {
+        let ids = [&broker.to_string(), instance.as_str()];
+        Key::prefix(&self.0, ORPHAN, &ids).expect("a valid prefix")
     }
 
     /// A replica.

@@ -22,6 +22,10 @@ pub const INSTANCE_TERM: &str = "of";
 pub const WAITS_TERM: &str = "waits_on";
 /// When a binding is to be rotated or one of its generations is to be unbound, in the form of [`CREATED_TERM`].
 pub const DUE_TERM: &str = "due";
+/// That a resource waits for a row of the orphan ledger: [`WAITS_FOR_ORPHAN`].
+pub const ORPHAN_TERM: &str = "orphan";
+/// The only value of [`ORPHAN_TERM`].
+pub const WAITS_FOR_ORPHAN: &[u8] = b"waits";
 /// Our uid of a broker.
 pub const UID_TERM: &str = "uid";
 

@@ -1,0 +1,3 @@
+//! Tests of the periodic tasks, through the engine. Time is tokio's and does not pass by itself.
+
+mod settled_orphans;
