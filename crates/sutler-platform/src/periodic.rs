@@ -3,8 +3,9 @@
 //! A task is a singleton lane of `sutler_records`' scheduler. It takes no input: it lists by an index term what is due, in
 //! bounded pages, and asks the rules, so a crash loses nothing.
 //!
-//! `settled_orphans.rs` repeats notices of the orphan ledger. `listed_keys.rs` has the pages.
+//! `settled_orphans.rs` repeats notices of the orphan ledger, `due_bindings.rs` rotates and unbinds. `listed_keys.rs` has the pages.
 
+mod due_bindings;
 mod listed_keys;
 mod settled_orphans;
 mod task_error;
@@ -27,6 +28,8 @@ const PERIODIC_VERB: &str = "periodic";
 enum PlatformTask {
     /// Notices of orphans that are settled, for what still waits for them.
     SettledOrphans,
+    /// Rotations of bindings, and unbinds of what they replaced.
+    DueBindings,
 }
 
 /// The document of a task's lane.
@@ -59,19 +62,20 @@ impl TaskDocument for TaskState {
 }
 
 impl PlatformTask {
-    const ALL: [Self; 1] = [Self::SettledOrphans];
+    const ALL: [Self; 2] = [Self::SettledOrphans, Self::DueBindings];
 
     /// Its name, which is that of its lane.
     fn name(self) -> &'static str {
         match self {
             Self::SettledOrphans => "settled-orphans",
+            Self::DueBindings => "due-bindings",
         }
     }
 
     /// Time between the end of a run and the next one.
     fn every(self) -> Duration {
         match self {
-            Self::SettledOrphans => Duration::from_secs(60),
+            Self::SettledOrphans | Self::DueBindings => Duration::from_secs(60),
         }
     }
 
@@ -86,6 +90,7 @@ impl PlatformTask {
     async fn work(self, context: &PlatformContext, run: &Run) -> Result<(), TaskError> {
         match self {
             Self::SettledOrphans => settled_orphans::repeat_notices(context, run).await,
+            Self::DueBindings => due_bindings::apply_due(context, run).await,
         }
     }
 }

@@ -40,6 +40,7 @@ pub fn scoped_value(namespace: &str, value: &str) -> Vec<u8> {
 }
 
 /// A moment as the value of a term: sorted by time.
-pub(super) fn moment_value(micros: i64) -> Vec<u8> {
+#[must_use]
+pub fn moment_value(micros: i64) -> Vec<u8> {
     micros.max(0).to_be_bytes().to_vec()
 }
