@@ -3,10 +3,12 @@
 //! A task is a singleton lane of `sutler_records`' scheduler. It takes no input: it lists by an index term what is due, in
 //! bounded pages, and asks the rules, so a crash loses nothing.
 //!
-//! `settled_orphans.rs` repeats notices of the orphan ledger, `due_bindings.rs` rotates and unbinds. `listed_keys.rs` has the pages.
+//! `settled_orphans.rs` repeats notices of the orphan ledger, `due_bindings.rs` rotates and unbinds, `secret_changes.rs`
+//! notifies the users of secrets. `listed_keys.rs` has the pages.
 
 mod due_bindings;
 mod listed_keys;
+mod secret_changes;
 mod settled_orphans;
 mod task_error;
 #[cfg(test)]
@@ -16,7 +18,10 @@ use crate::context::PlatformContext;
 use crate::records::platform_queue;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
-use sutler_journal::{CommitError, Due, Key, Lost, OperationId, Outcome, Run, RunResult, Term};
+use sutler_journal::{
+    Commit, CommitError, Due, Key, Lost, OperationId, Outcome, Run, RunResult, Term, Write,
+    commit_until_known,
+};
 use sutler_records::{NextRun, Resource, Scheduler, TaskDocument};
 use task_error::TaskError;
 
@@ -30,6 +35,8 @@ enum PlatformTask {
     SettledOrphans,
     /// Rotations of bindings, and unbinds of what they replaced.
     DueBindings,
+    /// Notices of changed secrets to the instances that use them.
+    SecretChanges,
 }
 
 /// The document of a task's lane.
@@ -62,20 +69,23 @@ impl TaskDocument for TaskState {
 }
 
 impl PlatformTask {
-    const ALL: [Self; 2] = [Self::SettledOrphans, Self::DueBindings];
+    const ALL: [Self; 3] = [Self::SettledOrphans, Self::DueBindings, Self::SecretChanges];
 
     /// Its name, which is that of its lane.
     fn name(self) -> &'static str {
         match self {
             Self::SettledOrphans => "settled-orphans",
             Self::DueBindings => "due-bindings",
+            Self::SecretChanges => "secret-changes",
         }
     }
 
     /// Time between the end of a run and the next one.
     fn every(self) -> Duration {
         match self {
-            Self::SettledOrphans | Self::DueBindings => Duration::from_secs(60),
+            Self::SettledOrphans | Self::DueBindings | Self::SecretChanges => {
+                Duration::from_secs(60)
+            }
         }
     }
 
@@ -91,6 +101,7 @@ impl PlatformTask {
         match self {
             Self::SettledOrphans => settled_orphans::repeat_notices(context, run).await,
             Self::DueBindings => due_bindings::apply_due(context, run).await,
+            Self::SecretChanges => secret_changes::notify_users(context, run).await,
         }
     }
 }
@@ -114,6 +125,21 @@ pub(crate) async fn plan_all(context: &PlatformContext) -> Result<(), CommitErro
         scheduler.plan(&scheduler.lane(task.name()), plan).await?;
     }
     Ok(())
+}
+
+/// A secret has changed: its users are notified now. If that fails, the next run of the task does it.
+pub(crate) async fn wake_secret_changes(context: &PlatformContext) {
+    let lane = scheduler(context).lane(PlatformTask::SecretChanges.name());
+    let documents = &context.records.documents;
+    let Ok(found) = documents.load::<TaskState>(&lane).await else {
+        return;
+    };
+    if let Some(operation) = found.state.operation {
+        let wake = Commit::new().write(Write::Wake(operation));
+        if let Err(error) = commit_until_known(documents.store.as_ref(), &wake).await {
+            tracing::debug!(%error, "the notices of a changed secret are given later");
+        }
+    }
 }
 
 /// Runs the task of a claimed operation once, and plans its next run.

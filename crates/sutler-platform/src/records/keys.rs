@@ -34,7 +34,7 @@ pub const INSTANCE_NAME: Kind = Kind::new("instance_name");
 pub const BINDING_NAME: Kind = Kind::new("binding_name");
 /// A secret: `namespace`, `name`.
 pub const SECRET: Kind = Kind::new("secret");
-/// An instance that uses a secret: `namespace`, `secret`, `instance uid`.
+/// An instance or a binding that uses a secret: `namespace`, `secret`, `uid`.
 pub const SECRET_USE: Kind = Kind::new("secret_use");
 /// A row of the orphan ledger, the lane of its deletion: `broker uid`, `OSB instance id` (, `OSB binding id`).
 pub const ORPHAN: Kind = Kind::new("orphan");
@@ -180,10 +180,10 @@ impl PlatformKeys {
         self.key(SECRET, &[namespace, name])
     }
 
-    /// That an instance uses a secret.
+    /// That an instance or a binding of this uid uses a secret.
     #[must_use]
-    pub fn secret_use(&self, namespace: &str, secret: &str, instance: Uuid) -> Key {
-        self.key(SECRET_USE, &[namespace, secret, &instance.to_string()])
+    pub fn secret_use(&self, namespace: &str, secret: &str, uid: Uuid) -> Key {
+        self.key(SECRET_USE, &[namespace, secret, &uid.to_string()])
     }
 
     /// First bytes of the keys of all uses of a secret.

@@ -26,6 +26,10 @@ pub const DUE_TERM: &str = "due";
 pub const ORPHAN_TERM: &str = "orphan";
 /// The only value of [`ORPHAN_TERM`].
 pub const WAITS_FOR_ORPHAN: &[u8] = b"waits";
+/// That instances are to be notified of the change of a secret: [`NOTICE_DUE`].
+pub const NOTICE_TERM: &str = "notice";
+/// The only value of [`NOTICE_TERM`].
+pub const NOTICE_DUE: &[u8] = b"due";
 /// Our uid of a broker.
 pub const UID_TERM: &str = "uid";
 

@@ -8,4 +8,5 @@ mod instances;
 mod interrupted_requests;
 mod orphans;
 mod scripted_broker;
+mod secrets;
 mod test_platform;
