@@ -29,6 +29,7 @@ pub mod platform_records;
 pub mod preflight;
 pub mod projection;
 pub mod records;
+pub mod retention;
 pub mod spec;
 #[cfg(test)]
 mod test_platform;

@@ -4,10 +4,11 @@
 //! bounded pages, and asks the rules, so a crash loses nothing.
 //!
 //! `settled_orphans.rs` repeats notices of the orphan ledger, `due_bindings.rs` rotates and unbinds, `secret_changes.rs`
-//! notifies the users of secrets. `listed_keys.rs` has the pages.
+//! notifies the users of secrets, `retention.rs` removes what is old. `listed_keys.rs` has the pages.
 
 mod due_bindings;
 mod listed_keys;
+mod retention;
 mod secret_changes;
 mod settled_orphans;
 mod task_error;
@@ -37,6 +38,8 @@ enum PlatformTask {
     DueBindings,
     /// Notices of changed secrets to the instances that use them.
     SecretChanges,
+    /// Removal of what is past its retention.
+    Retention,
 }
 
 /// The document of a task's lane.
@@ -69,7 +72,12 @@ impl TaskDocument for TaskState {
 }
 
 impl PlatformTask {
-    const ALL: [Self; 3] = [Self::SettledOrphans, Self::DueBindings, Self::SecretChanges];
+    const ALL: [Self; 4] = [
+        Self::SettledOrphans,
+        Self::DueBindings,
+        Self::SecretChanges,
+        Self::Retention,
+    ];
 
     /// Its name, which is that of its lane.
     fn name(self) -> &'static str {
@@ -77,6 +85,7 @@ impl PlatformTask {
             Self::SettledOrphans => "settled-orphans",
             Self::DueBindings => "due-bindings",
             Self::SecretChanges => "secret-changes",
+            Self::Retention => "retention",
         }
     }
 
@@ -86,6 +95,7 @@ impl PlatformTask {
             Self::SettledOrphans | Self::DueBindings | Self::SecretChanges => {
                 Duration::from_secs(60)
             }
+            Self::Retention => Duration::from_secs(600),
         }
     }
 
@@ -102,6 +112,7 @@ impl PlatformTask {
             Self::SettledOrphans => settled_orphans::repeat_notices(context, run).await,
             Self::DueBindings => due_bindings::apply_due(context, run).await,
             Self::SecretChanges => secret_changes::notify_users(context, run).await,
+            Self::Retention => retention::remove_old(context, run).await,
         }
     }
 }

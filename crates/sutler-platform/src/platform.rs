@@ -10,6 +10,7 @@ use crate::executor::PlatformExecutor;
 use crate::periodic;
 use crate::platform_records::PlatformRecords;
 use crate::records::platform_queue;
+use crate::retention::RetentionSettings;
 use std::sync::Arc;
 use std::time::Duration;
 use sutler_journal::copy::{UnusableStoreError, check_usable};
@@ -47,6 +48,8 @@ pub struct PlatformSettings {
     pub look_every: Duration,
     /// How long a shut-down waits for exchanges.
     pub drain: Duration,
+    /// How long what has ended is kept.
+    pub retention: RetentionSettings,
     /// What operators see of this process.
     pub replica: BrokersSettings,
 }
@@ -92,6 +95,7 @@ impl PlatformSettings {
             lease: engine.lease,
             look_every: engine.look_every,
             drain: Duration::from_secs(20),
+            retention: RetentionSettings::default(),
             replica: BrokersSettings::default(),
         }
     }
@@ -119,6 +123,7 @@ impl Platform {
             brokers,
             waiters: EndWaiters::default(),
             lease: settings.lease,
+            retention: settings.retention,
         });
         let planned = periodic::plan_all(&context).await;
         planned.map_err(StartPlatformError::PeriodicTasks)?;

@@ -24,6 +24,7 @@ use crate::records::{
     CatalogRecord, NamespaceRecord, NamespaceState, Record, ResourceName, TypedRecord,
     broker_queue, platform_queue,
 };
+use crate::retention::RetentionSettings;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -66,6 +67,8 @@ pub(crate) struct TestSettings {
     pub(crate) look_every: Duration,
     /// Lifetime of a lease.
     pub(crate) lease: Duration,
+    /// How long what has ended is kept.
+    pub(crate) retention: RetentionSettings,
 }
 
 impl Default for TestSettings {
@@ -79,6 +82,7 @@ impl Default for TestSettings {
             }),
             look_every: Duration::from_secs(1),
             lease: Duration::from_secs(30),
+            retention: RetentionSettings::default(),
         }
     }
 }
@@ -184,6 +188,7 @@ async fn begin(
         brokers: Arc::new(brokers),
         waiters: EndWaiters::default(),
         lease: settings.lease,
+        retention: settings.retention,
         records,
     });
     let store = context.records.documents.store.clone();

@@ -10,7 +10,7 @@ pub const BROKER_TERM: &str = "broker";
 pub const PLAN_TERM: &str = "plan";
 /// When a resource was created: microseconds since 1970 by the store's clock, big-endian.
 pub const CREATED_TERM: &str = "created";
-/// When a tombstone was written, in the same form.
+/// When a tombstone was written, or an orphan was deleted, in the same form.
 pub const GONE_TERM: &str = "gone";
 /// When an orphan was found, in the same form.
 pub const FOUND_TERM: &str = "found";
